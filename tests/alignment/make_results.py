@@ -19,6 +19,7 @@ from deemster.alignment import (
     CorrelationResult,
     CoverageStats,
     CriterionMetrics,
+    DisputedCell,
     HumanAgreement,
     HumanCriterion,
     ItemMetrics,
@@ -272,6 +273,28 @@ def additions() -> dict[str, object]:
         n_positive=120,
         n_negative=80,
     )
+    unknown = CorrectedMetRate(
+        name="padding",
+        index=1,
+        value=None,
+        ci=None,
+        observed_rate=0.5,
+        sensitivity=0.503,
+        specificity=0.503,
+        is_clipped=False,
+        n_samples=1000,
+        n_positive=120,
+        n_negative=80,
+        note="These labels do not tell the judge from chance: sensitivity + specificity - 1 is 0.0060, and its "
+        "interval reaches 0.",
+    )
+    cut = msgspec.structs.replace(
+        rate,
+        name="tone",
+        value=1.0,
+        is_clipped=True,
+        note="The judge's rate contradicts its measured errors; the corrected rate was cut to [0, 1].",
+    )
     score = CorrectedScore(
         value=0.6781,
         ci=interval(0.4315, 0.9247, "ppi++"),
@@ -314,6 +337,13 @@ def additions() -> dict[str, object]:
             judges=(ReferenceAgreement(name="steady", accuracy=0.85, mean_kappa=0.62, n_samples=120),),
             accuracy_gap=-0.05,
             kappa_gap=-0.1,
+            pairwise_kappa=0.58,
+            panel_pairwise_kappa=0.55,
+            pairwise_kappa_gap=-0.03,
+            n_cells=60,
+            n_labelled_cells=80,
+            disputed=(DisputedCell("q9", "facts", {"ann": "MET", "bob": "UNMET"}),),
+            intervals={"pairwise_kappa_gap": resampled(-0.03, -0.1, 0.04)},
         ),
         "consistency": (
             JudgeConsistency(
@@ -330,7 +360,7 @@ def additions() -> dict[str, object]:
                 judge_id="steady", scale="binary", n_samples=20, brier=0.09, calibration_error=0.05, curve=curve
             ),
         ),
-        "corrected": CorrectedMeans(score=score, met_rates=(rate,)),
+        "corrected": CorrectedMeans(score=score, met_rates=(rate, unknown, cut)),
         "items": (ItemMetrics(id="q7", difficulty=0.6667, n_votes=12, dispute=0.5, n_criteria=4),),
     }
 

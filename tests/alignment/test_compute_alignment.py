@@ -137,6 +137,21 @@ def test_the_votes_example_gives_the_numbers_of_the_specification():
     assert result.n_items == 4
 
 
+def test_scores_that_are_equal_as_fractions_have_equal_ranks():
+    # (0.1 + 0.2)/0.6 and 0.3/0.6 differ in the last digit; taken for two ranks, Spearman's would be 0.9487.
+    criteria = [FACTS | {"name": f"c{weight}", "weight": weight} for weight in (0.1, 0.2, 0.3)]
+    said = ["000", "001", "111", "100", "110"]
+    true = ["000", "001", "110", "001", "110"]
+    words = {"0": "UNMET", "1": "MET"}
+    items = [
+        {"id": f"i{place}", "ground_truth": [words[one] for one in right], "votes": {"a": [words[one] for one in own]}}
+        for place, (own, right) in enumerate(zip(said, true, strict=True))
+    ]
+    result = compute_metrics(Votes.parse(votes_value(items, criteria, judges=("a",))), None)
+    assert close(result.score_spearman.coefficient, 0.7255)
+    assert "score-collapse" in codes(result)
+
+
 def test_the_votes_example_counts_every_judge_by_its_own_votes():
     judges = compute_metrics(Votes.parse(votes_value(EXAMPLE, CRITERIA[:3])), None, per_judge=True).per_judge
     assert list(judges) == ["a", "b", "c"]

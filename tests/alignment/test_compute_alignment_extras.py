@@ -34,7 +34,9 @@ def test_published_examples_are_reproduced_from_votes_file(tmp_path):
     path = tmp_path / "votes.json"
     path.write_text(json.dumps(votes_value(rows, criteria=[FACTS], judges=["j"])), "utf-8")
     score = compute_metrics(path).corrected.score
-    assert (score.value, score.ci.lower, score.ci.upper) == pytest.approx((0.6781, 0.4315, 0.9247), abs=5e-5)
+    assert score.value == pytest.approx(0.6781, abs=5e-5)
+    # The normal form of the paper gives 0.4315 to 0.9247, which is too short for ten labels.
+    assert 0 < score.ci.lower < 0.4315 < 0.9247 < score.ci.upper < 1
     wide = compute_metrics(path, confidence=0.99).corrected.score
     assert wide.ci.confidence == 0.99
     assert wide.ci.width > score.ci.width
@@ -54,7 +56,7 @@ def test_ceiling_uses_replicates_of_result():
     found = compute_metrics(Votes.parse(value), bootstrap=True, n_bootstrap=40, seed=3, confidence=0.9)
     assert found.human == human_agreement(labelled_votes(value), replicates=40, seed=3, confidence=0.9)
     assert found.human.intervals["ceiling_accuracy"].ci.confidence == 0.9
-    assert compute_metrics(Votes.parse(value)).human.intervals is None
+    assert compute_metrics(Votes.parse(value), bootstrap=False).human.intervals is None
 
 
 @settings(max_examples=30)

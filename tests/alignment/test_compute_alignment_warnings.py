@@ -10,9 +10,9 @@ from tests.alignment.test_compute_alignment import FACTS, codes, votes_value
 MORE = FACTS | {"name": "more"}
 CLEAN = [
     {"id": f"i{n:02d}", "ground_truth": [true, other], "votes": {"a": [true, "MET"]}}
-    for n, (true, other) in enumerate(zip(["MET", "UNMET", "MET"] * 8, ["MET", "UNMET"] * 12, strict=True))
+    for n, (true, other) in enumerate(zip(["MET", "UNMET", "MET"] * 14, ["MET", "UNMET"] * 21, strict=True))
 ]
-CLUSTERS = {f"i{n:02d}": n for n in range(24)}
+CLUSTERS = {f"i{n:02d}": n for n in range(42)}
 
 
 def plain_items(count, **more):
@@ -64,8 +64,10 @@ def test_each_condition_gives_warning_with_its_code(code, items, criteria):
 
 
 def test_few_clusters_are_warning():
-    few = {name: place % 19 for name, place in CLUSTERS.items()}
+    few = {name: place % 39 for name, place in CLUSTERS.items()}
     assert warned(CLEAN, (FACTS, MORE), cluster=few) == ["few-clusters"]
+    enough = {name: place % 40 for name, place in CLUSTERS.items()}
+    assert warned(CLEAN, (FACTS, MORE), cluster=enough) == []
 
 
 def test_criteria_without_kappa_are_named():

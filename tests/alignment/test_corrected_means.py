@@ -5,6 +5,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from deemster.alignment._corrected_means import corrected_means
+from deemster.stats import newcombe, ppi_mean
 from tests.alignment import make_votes as ballots
 from tests.alignment.make_votes import FACTS, MODES, labelled_votes, votes_value
 
@@ -32,7 +33,12 @@ def test_published_ppi_example_is_reproduced_from_votes_file():
     labelled = list(zip(verdicts("1011010111"), verdicts("1010011111"), strict=True))
     found = corrected_of(labelled, verdicts("1" * 65 + "0" * 35)).score
     assert (found.value, found.weight) == pytest.approx((0.6781, 0.4382), abs=5e-5)
-    assert (found.ci.lower, found.ci.upper) == pytest.approx((0.4315, 0.9247), abs=5e-5)
+    labels, said = ([int(digit) for digit in digits] for digits in ("1011010111", "1010011111"))
+    unbounded = ppi_mean(labels, said, [1] * 65 + [0] * 35).interval
+    assert (unbounded.lower, unbounded.upper) == pytest.approx((0.4315, 0.9247), abs=5e-5)
+    bounded = ppi_mean(labels, said, [1] * 65 + [0] * 35, bounds=(0, 1)).interval
+    assert (found.ci.lower, found.ci.upper) == pytest.approx((bounded.lower, bounded.upper))
+    assert (found.ci.method, found.ci.confidence) == ("bounded ppi++", 0.95)
     assert (found.n_labelled, found.n_unlabelled) == (10, 100)
     assert (found.labelled_mean, found.predicted_mean) == pytest.approx((0.7, 72 / 110))
 
@@ -56,6 +62,26 @@ def test_with_all_items_labelled_nothing_is_corrected():
 def test_ungraded_unlabelled_item_triggers_no_correction():
     rows = [*rows_of([("MET", "MET"), ("UNMET", "MET")], []), {"id": "x", "error": "timed out"}]
     assert corrected_means(labelled_votes(votes_value(rows, criteria=[FACTS], judges=["j"]))) is None
+
+
+def test_items_that_annotators_are_tied_on_are_counted_once():
+    tied = {"id": "t", "annotations": {"ann": ["MET"], "bob": ["UNMET"]}, "votes": {"j": ["MET"]}}
+    labelled = [("MET", "MET"), ("UNMET", "UNMET"), ("UNMET", "MET")]
+    rows = [*rows_of(labelled, []), tied]
+    assert corrected_means(labelled_votes(votes_value(rows, criteria=[FACTS], judges=["j"]))) is None
+    rows = [*rows_of(labelled, ["UNMET"]), tied]
+    found = corrected_means(labelled_votes(votes_value(rows, criteria=[FACTS], judges=["j"])))
+    assert (found.score.n_labelled, found.score.n_unlabelled) == (3, 2)
+    assert (found.met_rates[0].observed_rate, found.met_rates[0].n_samples) == (3 / 5, 5)
+
+
+def test_judge_that_few_labels_do_not_tell_from_chance_gives_no_corrected_rate_but_the_reason():
+    # Sensitivity .503 and specificity .503 on the public arena labels: se + sp - 1 = .006.
+    labelled = [("MET", "MET")] * 88 + [("MET", "UNMET")] * 87 + [("UNMET", "UNMET")] * 88 + [("UNMET", "MET")] * 87
+    (found,) = corrected_of(labelled, ["MET"] * 300 + ["UNMET"] * 100).met_rates
+    assert found.sensitivity + found.specificity - 1 == pytest.approx(0.006, abs=3e-4)
+    assert (found.value, found.ci, found.is_clipped) == (None, None, False)
+    assert "These labels do not tell the judge from chance: sensitivity + specificity - 1 is 0.0057" in found.note
 
 
 def test_judge_at_chance_gives_no_corrected_rate():
@@ -113,8 +139,10 @@ def test_corrected_rates_equal_loop_over_verdicts(value, modes):
         assert one.observed_rate == (pytest.approx(seen.count("MET") / len(seen)) if seen else None)
         assert one.sensitivity == (pytest.approx(sum(met) / len(met)) if met else None)
         assert one.specificity == (pytest.approx(sum(unmet) / len(unmet)) if unmet else None)
-        if met and unmet and one.sensitivity + one.specificity > 1 + 1e-9:
+        if met and unmet and newcombe(sum(met), len(met), len(unmet) - sum(unmet), len(unmet)).interval.lower > 0:
             rate = (one.observed_rate + one.specificity - 1) / (one.sensitivity + one.specificity - 1)
             assert one.value == pytest.approx(min(1, max(0, rate)))
+            assert (one.note is not None) == (one.is_clipped or one.ci is None)
         else:
-            assert one.value is None
+            assert one.value is one.ci is None
+            assert not met or not unmet or "do not tell the judge from chance" in one.note

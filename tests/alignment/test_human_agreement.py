@@ -1,11 +1,15 @@
 from __future__ import annotations
 
+from collections import Counter
+from itertools import permutations
+
 import numpy as np
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from deemster.alignment._human_agreement import human_agreement
+from deemster.alignment._human_agreement import _AnnotatorSums, human_agreement, read_annotators
+from deemster.alignment.result_models import DisputedCell
 from tests.alignment import make_votes as ballots
 from tests.alignment.make_votes import CRITERIA, FACTS, JUDGES, MODES, PEOPLE, labelled_votes, votes_value
 
@@ -59,6 +63,31 @@ def test_the_alpha_of_people_rests_on_units_with_two_labels():
     assert found.per_criterion[0].krippendorff_alpha == pytest.approx(1 - 11 * 2 / (2 * 5 * 7))
     assert found.krippendorff_alpha == found.per_criterion[0].krippendorff_alpha
     assert found.per_criterion[0].n_units == 4
+
+
+def test_pairwise_kappa_takes_every_pair_of_two_labels_and_of_label_and_verdict():
+    found = human_agreement(labelled_votes(SMALL))
+    # 12 labels, 5 MET and 7 UNMET; 2 of 12 weighted pairs differ, where chance gives 2·5·7/144.
+    assert found.pairwise_kappa == pytest.approx(1 - (2 / 12) / (70 / 144))
+    # The judge says MET on q1 and q4, half of the 12 pairs: ann and bob differ on q2 and q4, cy on q4.
+    assert found.panel_pairwise_kappa == pytest.approx(1 - (5 / 12) / (1 / 2))
+    assert found.pairwise_kappa_gap == pytest.approx(found.panel_pairwise_kappa - found.pairwise_kappa)
+    assert (found.n_cells, found.n_labelled_cells, found.disputed) == (4, 4, ())
+
+
+def test_disputed_cells_are_in_pairwise_kappa_and_listed_with_every_label():
+    items = [
+        labelled("q2", {"bob": ["UNMET"], "ann": ["MET"]}, {"j": ["MET"]}),
+        labelled("q1", {"ann": ["MET"], "bob": ["UNMET"]}, {"j": ["UNMET"]}),
+        labelled("q3", {"ann": ["MET"], "bob": ["MET"]}, {"j": ["MET"]}),
+        labelled("q4", {"ann": ["UNMET"]}, {"j": ["MET"]}),
+    ]
+    found = human_agreement(labelled_votes(votes_value(items, criteria=[FACTS], judges=["j"])))
+    said = {"ann": "MET", "bob": "UNMET"}
+    assert found.disputed == (DisputedCell("q1", "facts", said), DisputedCell("q2", "facts", said))
+    assert (found.n_items, found.n_cells, found.n_labelled_cells) == (3, 3, 4)
+    # Four MET and two UNMET; the two tied cells differ, one agrees.
+    assert found.pairwise_kappa == pytest.approx(1 - (4 / 6) / (2 * 4 * 2 / 36))
 
 
 def test_one_annotator_gives_no_ceiling():
@@ -116,7 +145,47 @@ def slow_human(value, modes, *, draw=None):
         )
         for place, criterion in enumerate(CRITERIA)
     ]
-    return people, rows, totals, alphas
+    return people, rows, totals, alphas, slow_pairwise(chosen, modes)
+
+
+def slow_pairwise(items, modes):
+    """Kappa of two people's labels and of a person's label and the verdict, and cells with two labels and with one."""
+    among, against, cells, any_label = [], [], 0, 0
+    for place, criterion in enumerate(CRITERIA):
+        of_people, of_panel = Counter(), Counter()
+        for item in items:
+            labels = [ballots.seen(criterion, row[place], modes) for row in item.get("annotations", {}).values()]
+            labels = [label for label in labels if label is not None]
+            final = ballots.seen(criterion, item["final"][place], modes)
+            any_label += bool(labels)
+            if len(labels) < 2:
+                continue
+            cells += 1
+            for one, other in permutations(labels, 2):
+                of_people[one, other] += 1 / (len(labels) - 1)
+            for label in labels if final is not None else ():
+                of_panel[label, final] += 1
+        among.append(kappa_of_counts(of_people, criterion))
+        against.append(kappa_of_counts(of_panel, criterion))
+    return ballots.mean(among), ballots.mean(against), cells, any_label
+
+
+def kappa_of_counts(counts, criterion):
+    order = [*ballots.labels_of(criterion), "abstention"]
+    total = sum(counts.values())
+    seen = chance = 0.0
+    for (one, other), count in counts.items():
+        seen += count * distance(order, criterion, one, other)
+    for (one, _), count in counts.items():
+        for (_, other), more in counts.items():
+            chance += count * more * distance(order, criterion, one, other)
+    return 1 - total * seen / chance if chance else None
+
+
+def distance(order, criterion, one, other):
+    if criterion.get("scale_type") == "ordinal":
+        return (order.index(one) - order.index(other)) ** 2
+    return int(one != other)
 
 
 def one_vote_each(value):
@@ -135,7 +204,7 @@ def near(found, expected):
 @given(ballots.panels(), st.sampled_from(MODES))
 def test_ceiling_equals_loop_over_labels(value, modes):
     value = one_vote_each(value)
-    people, rows, totals, alphas = slow_human(value, modes)
+    people, rows, totals, alphas, (among, against, cells, any_label) = slow_human(value, modes)
     found = human_agreement(labelled_votes(value, modes))
     if len(people) < 2:
         assert found is None
@@ -154,6 +223,9 @@ def test_ceiling_equals_loop_over_labels(value, modes):
     for part, expected in zip(found.per_criterion, alphas, strict=True):
         assert near(part.krippendorff_alpha, expected)
     assert near(found.krippendorff_alpha, ballots.mean(alphas))
+    assert near(found.pairwise_kappa, among)
+    assert near(found.panel_pairwise_kappa, against)
+    assert (found.n_cells, found.n_labelled_cells) == (cells, any_label)
 
 
 @settings(max_examples=40)
@@ -162,25 +234,41 @@ def test_every_replicate_of_the_ceiling_is_that_of_the_items_drawn(value, seed):
     value = one_vote_each(value)
     modes = MODES[0]
     votes = labelled_votes(value, modes)
-    found = human_agreement(votes, replicates=4, seed=seed)
+    annotators = read_annotators(votes)
+    if len(annotators.names) < 2:
+        return
+    n = len(votes.ids)
+    drawn = np.random.default_rng(seed).integers(0, n, (4, n))
+    draws = np.stack([np.bincount(places, minlength=n) for places in drawn], axis=1).astype(np.float64)
+    replicates = _AnnotatorSums(votes, annotators).values(draws)
+    for column, places in enumerate(drawn.tolist()):
+        people, rows, _, criteria, (among, against, _, _) = slow_human(value, modes, draw=places)
+        alpha, accuracy, kappa, *_, own, other, gap = replicates[:10, column].tolist()
+        expected = (
+            ballots.mean(criteria),
+            ballots.mean(rows[person, person][0] for person in people),
+            ballots.mean(rows[person, person][1] for person in people),
+            among,
+            against,
+            None if None in (among, against) else against - among,
+        )
+        for found, known in zip((alpha, accuracy, kappa, own, other, gap), expected, strict=True):
+            assert near(None if np.isnan(found) else found, known)
+
+
+@settings(max_examples=40)
+@given(ballots.panels(), st.integers(0, 2**31))
+def test_intervals_of_people_have_a_width_and_stay_in_range(value, seed):
+    found = human_agreement(labelled_votes(value), replicates=40, seed=seed)
     if found is None:
         return
-    rng = np.random.default_rng(seed)
-    n, ceilings, alphas = len(votes.ids), [], []
-    for _ in range(4):
-        people, rows, _, criteria = slow_human(value, modes, draw=rng.integers(0, n, n).tolist())
-        ceilings.append(ballots.mean(rows[person, person][0] for person in people))
-        alphas.append(ballots.mean(criteria))
-    for name, values in (("ceiling_accuracy", ceilings), ("krippendorff_alpha", alphas)):
-        known = [one for one in values if one is not None]
-        result = found.intervals[name]
-        assert result.n_bootstrap == len(known)
-        if len(known) >= 2 and result.estimate is not None:
-            assert result.ci.lower == pytest.approx(np.quantile(known, 0.025), abs=1e-9)
-            assert result.ci.upper == pytest.approx(np.quantile(known, 0.975), abs=1e-9)
-            assert result.standard_error == pytest.approx(np.std(known, ddof=1), abs=1e-9)
-        else:
-            assert result.ci is None
+    least = {"ceiling_accuracy": 0, "panel.accuracy": 0, "pairwise_kappa_gap": -2, "kappa_gap": -2}
+    for name, one in found.intervals.items():
+        if one.ci is not None:
+            assert least.get(name, -1) <= one.ci.lower < one.ci.upper <= (2 if name.endswith("kappa_gap") else 1)
+            assert one.ci.method == "smoothed"
+        if one.estimate is not None and found.n_items > 1:
+            assert one.ci is not None
 
 
 def test_people_are_sorted_by_name():

@@ -7,11 +7,12 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from deemster.alignment.judge_comparison import compare_judges
+from deemster.alignment.judge_comparison import _pair_judges, compare_judges
 from deemster.datasets import Votes, derive
 from deemster.errors import InputError
+from deemster.stats.bootstrap_resampling import bayesian_weight_blocks
 from tests.alignment import make_votes as ballots
-from tests.alignment.make_votes import CRITERIA, FACTS, MODES, PADDING, votes_value
+from tests.alignment.make_votes import CRITERIA, FACTS, MODES, PADDING, labelled_votes, votes_value
 
 
 def compared(value, a="a", b="b", **more):
@@ -88,10 +89,12 @@ def test_comparison_draws_whole_clusters():
         row["metadata"] = {"group": place % 2}
     found = compared(votes_value(rows, criteria=[FACTS], judges=["a", "b"]), cluster="group", n_bootstrap=200)
     assert found.unit == "cluster"
-    # Even places: 2 to 2 of 8 items; odd ones: 2 to 1 of 7. Any other draw would give other ends.
+    # Even places: 2 to 2 of 8 items; odd ones: 2 to 1 of 7. Weights of single items would give another error.
     assert found.accuracy.difference.estimate == pytest.approx(1 / 15)
-    assert found.accuracy.difference.ci.lower == 0.0
-    assert found.accuracy.difference.ci.upper == pytest.approx(1 / 7)
+    even, odd = np.concatenate(list(bayesian_weight_blocks(2, 200, 1)), axis=1)
+    error = np.std(odd / (8 * even + 7 * odd), ddof=1)
+    assert found.accuracy.difference.standard_error == pytest.approx(error)
+    assert -1 <= found.accuracy.difference.ci.lower < 0 < 1 / 7 < found.accuracy.difference.ci.upper <= 1
     assert any(note.startswith("few-clusters") for note in found.warnings)
 
 
@@ -138,19 +141,30 @@ def test_comparison_equals_loop_over_same_draws(value, modes, seed):
     for item in value["items"]:
         for cells in item["votes"].values():
             cells[:] = [cell[0] if isinstance(cell, list) else cell for cell in cells]
-    found = compared(value, seed=seed, n_bootstrap=5, cannot_assess=modes.cannot_assess, na_mode=modes.na_mode)
+    found = compared(value, seed=seed, n_bootstrap=40, cannot_assess=modes.cannot_assess, na_mode=modes.na_mode)
     n = len(ballots.used(value))
     expected = slow_values(value, modes, "a", "b", range(n))
-    rng = np.random.default_rng(seed)
-    draws = [slow_values(value, modes, "a", "b", rng.integers(0, n, n).tolist()) for _ in range(5)]
+    drawn = np.random.default_rng(seed).integers(0, n, (5, n))
+    counts = np.stack([np.bincount(places, minlength=n) for places in drawn], axis=1).astype(np.float64)
+    replicates = _pair_judges(labelled_votes(value, modes), (0, 1)).values(counts)
+    draws = [slow_values(value, modes, "a", "b", places) for places in drawn.tolist()]
     assert found.score_rmse.n_samples == expected[3]
     for place, part in enumerate((found.accuracy, found.mean_kappa, found.score_rmse)):
         a, b = expected[place]
         assert [part.a, part.b] == [pytest.approx(one, abs=1e-9) if one is not None else None for one in (a, b)]
-        gaps = [one[place][0] - one[place][1] for one in draws if None not in one[place]]
-        assert part.difference.n_bootstrap == len(gaps)
-        if a is None or len(gaps) < 3:
-            assert part.difference.ci is None
+        known = [one[place] if None not in one[place] else (np.nan, np.nan) for one in draws]
+        gaps = [one - other for one, other in known]
+        assert np.allclose(replicates[3 * place + 2], gaps, rtol=0, atol=1e-9, equal_nan=True)
+        interval = part.difference.ci
+        if a is None or n == 1:
+            assert interval is None
         else:
-            assert part.difference.ci.lower == pytest.approx(np.quantile(gaps, 0.025), abs=1e-9)
-            assert part.difference.ci.upper == pytest.approx(np.quantile(gaps, 0.975), abs=1e-9)
+            most = np.inf if place == 2 else 2 - (place == 0)
+            assert -most <= interval.lower < interval.upper <= most
+            assert (interval.method, part.difference.n_bootstrap) == ("smoothed", 40)
+
+
+def test_judges_who_agree_throughout_may_still_differ():
+    found = compared(votes_value(discordant(0, 0, both=10, neither=2), criteria=[FACTS], judges=["a", "b"]))
+    assert found.accuracy.difference.estimate == 0.0
+    assert found.accuracy.difference.ci.lower < 0 < found.accuracy.difference.ci.upper

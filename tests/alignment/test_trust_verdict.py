@@ -2,11 +2,18 @@
 
 from __future__ import annotations
 
+import random
+
 import msgspec
 import pytest
 
-from deemster.alignment import MetricsResult, TrustVerdict
+from deemster.alignment import MetricsResult, TrustVerdict, compute_metrics
+from deemster.alignment.trust_verdict import SUBSTANTIAL
+from deemster.datasets import Votes
 from tests.alignment import make_results as results
+from tests.alignment.make_votes import FACTS, votes_value
+
+GOOD = {"kappa": 0.8, "n_samples": 40, "support_true": 20}
 
 
 def answered(**changes):
@@ -15,7 +22,7 @@ def answered(**changes):
         "mean_kappa": 0.8,
         "n_items": 40,
         "n_criteria": 1,
-        "per_criterion": (results.binary(kappa=0.8),),
+        "per_criterion": (results.binary(**GOOD),),
         "intervals": {"mean_kappa": results.resampled(0.8, 0.7, 0.9)},
     }
     return results.empty_result(**(good | changes)).verdict
@@ -32,12 +39,13 @@ def test_substantial_kappa_without_reservation_is_yes():
 @pytest.mark.parametrize(
     ("changes", "code"),
     [
-        ({"intervals": None}, "no-interval"),
         ({"intervals": {"mean_kappa": results.resampled(0.8, 0.6, 0.9)}}, "moderate"),
         ({"n_items": 29}, "few-items"),
         ({"warnings": ("few-clusters: 3 clusters only.",)}, "few-clusters"),
-        ({"per_criterion": (results.binary(kappa=0.4),)}, "weak-criteria"),
-        ({"per_criterion": (results.binary(kappa=None),)}, "undefined-criteria"),
+        ({"per_criterion": (results.binary(**GOOD | {"kappa": 0.4}),)}, "weak-criteria"),
+        ({"per_criterion": (results.binary(**GOOD | {"kappa": None}),)}, "undefined-criteria"),
+        ({"per_criterion": (results.binary(**GOOD | {"support_true": 9}),)}, "rare-class"),
+        ({"per_criterion": (results.binary(**GOOD | {"support_true": 31}),)}, "rare-class"),
         ({"bias": results.bias(0.2, is_significant=True, effect_size=-0.5)}, "bias"),
         ({"coverage_stats": results.coverage(100, 79)}, "coverage"),
     ],
@@ -45,6 +53,22 @@ def test_substantial_kappa_without_reservation_is_yes():
 def test_each_reservation_gives_with_care(changes, code):
     found = answered(**changes)
     assert (found.answer, codes(found)) == ("with care", [code])
+
+
+@pytest.mark.parametrize("kappa", [0.3, 0.99])
+def test_kappa_without_interval_has_no_answer(kappa):
+    found = answered(mean_kappa=kappa, intervals=None)
+    assert (found.answer, found.floor, codes(found)) == (None, None, ["no-interval"])
+
+
+def test_rarest_class_of_all_criteria_is_named_with_its_count():
+    option = results.OptionMetrics(
+        label="poor", index=0, precision=1.0, recall=1.0, f1=1.0, support_true=3, support_pred=3
+    )
+    scaled = results.ordinal(weighted_kappa=0.8, n_samples=40, per_option=(option,))
+    rare = results.binary(**GOOD | {"support_true": 35})
+    (reason,) = answered(per_criterion=(rare, scaled)).reasons
+    assert reason == "rare-class: 3 labels of poor on depth, fewer than 10, and likewise on 1 criterion"
 
 
 def test_kappa_below_moderate_is_not_yet_and_missing_kappa_is_none():
@@ -81,3 +105,125 @@ def test_verdict_follows_documented_rule_for_any_numbers(tmp_path):
     assert MetricsResult.from_file(path) == result
     path.write_bytes(msgspec.json.encode(value | {"verdict": msgspec.to_builtins(lie)}))
     assert MetricsResult.from_file(path) == result
+
+
+def verdict_of(items, **more):
+    return compute_metrics(Votes.parse(votes_value(items, criteria=[FACTS], judges=["j"])), **more).verdict
+
+
+def words(answers):
+    return [["MET"] if answer else ["UNMET"] for answer in answers]
+
+
+def items_of(judge, *people):
+    """Items that a judge answers, and people: one of them gives the truth, several are annotators."""
+    items = []
+    for place, (said, *labels) in enumerate(zip(words(judge), *map(words, people), strict=True)):
+        truth = {"ground_truth": labels[0]}
+        if len(labels) > 1:
+            truth = {"annotations": {f"p{number}": label for number, label in enumerate(labels)}}
+        items.append({"id": f"i{place:03d}", "votes": {"j": said}, **truth})
+    return items
+
+
+def noisy(rng, truth, kappa):
+    """Answers that agree with a balanced truth with this kappa."""
+    return [answer if rng.random() < kappa else rng.random() < 0.5 for answer in truth]
+
+
+def test_one_positive_label_of_sixty_is_never_a_plain_yes():
+    truth = [place == 7 for place in range(60)]
+    result = compute_metrics(Votes.parse(votes_value(items_of(truth, truth), criteria=[FACTS], judges=["j"])))
+    kappa = result.intervals["mean_kappa"]
+    assert kappa.estimate == 1.0
+    assert kappa.ci.lower < SUBSTANTIAL
+    assert result.verdict.answer != "yes"
+    assert not result.verdict.reaches("yes")
+
+
+def test_class_with_nine_labels_caps_the_answer_and_is_named():
+    truth = [place < 9 for place in range(200)]
+    found = verdict_of(items_of(truth, truth))
+    assert (found.answer, found.reasons) == ("with care", ("rare-class: 9 labels of MET on facts, fewer than 10",))
+    truth = [place < 10 for place in range(200)]
+    assert verdict_of(items_of(truth, truth)).answer == "yes"
+
+
+def copycat(seed):
+    """Two annotators who differ on 45 of 180 cells; a judge copies them, and flips a coin on those."""
+    rng = random.Random(seed)
+    first = [place % 2 == 0 for place in range(180)]
+    second = [answer != (place % 4 == 3) for place, answer in enumerate(first)]
+    judge = [one if one == other else rng.random() < 0.5 for one, other in zip(first, second, strict=True)]
+    return items_of(judge, first, second)
+
+
+@pytest.mark.parametrize("seed", range(5))
+def test_judge_that_copies_consensus_and_guesses_elsewhere_is_no_plain_yes(seed):
+    result = compute_metrics(Votes.parse(votes_value(copycat(seed), criteria=[FACTS], judges=["j"])))
+    assert result.mean_kappa == 1.0
+    assert result.verdict.answer == "with care"
+    assert "disputed: annotators are tied on 25.0 % of the labelled cells" in result.verdict.reasons
+    cover = result.coverage_stats
+    assert (cover.n_total, cover.n_covered, cover.n_disputed) == (180, 135, 45)
+    assert (cover.coverage, cover.disputed_rate, cover.union_exclusion_rate) == (0.75, 0.25, 0.25)
+    assert (len(result.human.disputed), result.n_items) == (45, 180)
+
+
+def test_items_with_only_disputed_cells_count_as_items_and_lower_coverage():
+    items = items_of([True] * 4, [True, True, False, False], [True, False, True, False])
+    result = compute_metrics(Votes.parse(votes_value(items, criteria=[FACTS], judges=["j"])))
+    assert (result.n_items, result.n_samples) == (4, 2)
+    assert (result.coverage_stats.coverage, result.coverage_stats.n_disputed) == (0.5, 2)
+    assert not any(warning.startswith("no-truth") for warning in result.warnings)
+
+
+@pytest.mark.parametrize("disputed", [20, 21])
+def test_more_than_ten_per_cent_of_disputed_cells_cap_the_answer(disputed):
+    first = [place % 2 == 0 for place in range(200)]
+    second = [answer != (place < disputed) for place, answer in enumerate(first)]
+    found = verdict_of(items_of(first, first, second))
+    assert (found.answer, codes(found)) == (("yes", []) if disputed == 20 else ("with care", ["disputed"]))
+
+
+@pytest.mark.parametrize("kappa", [0.5, 0.8, 0.95])
+@pytest.mark.parametrize("seed", range(4))
+def test_leaving_intervals_out_is_never_milder(seed, kappa):
+    rng = random.Random(seed)
+    truth = [rng.random() < 0.5 for _ in range(60)]
+    items = items_of(noisy(rng, truth, kappa), truth)
+    without = verdict_of(items, bootstrap=False)
+    assert (without.answer, codes(without)) == (None, ["no-interval"])
+    for least in ("yes", "with care", "not yet"):
+        assert verdict_of(items).reaches(least) or not without.reaches(least)
+
+
+def test_judge_as_good_as_people_says_that_the_question_is_unreliable():
+    rng = random.Random(36)
+    truth = [place % 2 == 0 for place in range(300)]
+    # Each agrees with a hidden truth with a kappa of 0.6, so two of them with one of 0.36.
+    judge, *people = (noisy(rng, truth, 0.6) for _ in range(4))
+    result = compute_metrics(Votes.parse(votes_value(items_of(judge, *people), criteria=[FACTS], judges=["j"])))
+    human, found = result.human, result.verdict
+    assert human.pairwise_kappa == pytest.approx(0.36, abs=0.07)
+    assert human.panel_pairwise_kappa == pytest.approx(0.36, abs=0.07)
+    assert found.answer == "not yet"
+    assert [note.partition(":")[0] for note in found.notes] == ["as-people", "unreliable-question"]
+    assert "the question is what is unreliable" in found.notes[1]
+
+
+def test_judge_worse_than_people_is_told_so_and_the_question_is_not_blamed():
+    rng = random.Random(3)
+    truth = [place % 2 == 0 for place in range(300)]
+    judge = noisy(rng, truth, 0.3)
+    people = [noisy(rng, truth, 0.95) for _ in range(3)]
+    found = verdict_of(items_of(judge, *people))
+    assert found.answer == "not yet"
+    assert [note.partition(":")[0] for note in found.notes] == ["below-people"]
+
+
+def test_labels_of_one_source_give_no_notes_on_people():
+    truth = [place % 2 == 0 for place in range(100)]
+    assert verdict_of(items_of(truth, truth)) == TrustVerdict(
+        answer="yes", floor=verdict_of(items_of(truth, truth)).floor, reasons=(), notes=()
+    )

@@ -90,34 +90,44 @@ def test_json_leaves_standard_output_parseable_and_warnings_go_to_standard_error
     ]
 
 
-@pytest.mark.parametrize("flags", [("--bootstrap",), ("--bootstrap", "bca"), ("--bootstrap", "percentile")])
+@pytest.mark.parametrize("flags", [(), *(("--bootstrap", method) for method in ("smoothed", "bca", "percentile"))])
 @pytest.mark.parametrize("place", ["before", "after"])
-def test_bootstrap_flag_works_with_and_without_method(folder, flags, place):
+def test_bootstrap_flag_names_the_method_and_is_smoothed_without(folder, flags, place):
     words = [*flags, "--n-bootstrap", "20", "--seed", "7"]
     words = [*words, "votes.json"] if place == "before" else ["votes.json", *words]
     value = json.loads(aligned(*words, "--json", "-").stdout)
-    assert value["bootstrap"]["method"] == (flags[1] if len(flags) > 1 else "percentile")
+    assert value["bootstrap"]["method"] == (flags[1] if flags else "smoothed")
     assert (value["bootstrap"]["n_bootstrap"], value["bootstrap"]["seed"]) == (20, 7)
     assert value["intervals"]["mean_kappa"]["n_bootstrap"] <= 20
 
 
-def test_bootstrap_before_votes_does_not_take_path_as_method(folder):
-    assert json.loads(aligned("--bootstrap", "votes.json", "--json", "-").stdout)["bootstrap"]["n_bootstrap"] == 1000
+def test_intervals_are_computed_without_being_asked_for(folder):
+    value = json.loads(aligned("votes.json", "--json", "-").stdout)
+    assert (value["bootstrap"]["n_bootstrap"], value["bootstrap"]["seed"]) == (1000, 0)
+    assert value["intervals"]["mean_kappa"]["ci"]["method"] == "smoothed"
+    assert "without an interval" not in aligned("votes.json").stdout
+
+
+def test_bootstrap_flag_without_method_is_error_that_lists_the_methods(folder):
+    result = called("align", "--bootstrap", "votes.json")
+    assert result.exit_code == 2
+    assert "'votes.json' is not one of 'smoothed', 'percentile', 'bca'." in result.stderr
 
 
 def test_the_same_seed_gives_the_same_bytes(folder):
-    words = ("votes.json", "--bootstrap", "--seed", "3", "--per-judge", "--per-slice", "--markdown", "a.md", "--json")
+    words = ("votes.json", "--seed", "3", "--per-judge", "--per-slice", "--markdown", "a.md", "--json")
     aligned(*words, "first.json")
     first = (folder / "a.md").read_bytes()
     aligned(*words, "second.json")
     assert (folder / "first.json").read_bytes() == (folder / "second.json").read_bytes()
     assert (folder / "a.md").read_bytes() == first
     assert first.startswith(b"# Judge alignment\n")
+    aligned(*words, "third.json", "--seed", "4")
+    assert (folder / "first.json").read_bytes() != (folder / "third.json").read_bytes()
 
 
-def test_drawn_seed_is_printed(folder):
-    result = aligned("votes.json", "--bootstrap", "--n-bootstrap", "10")
-    assert "drawn with seed " in result.stderr
+def test_without_a_seed_the_same_votes_give_the_same_bytes(folder):
+    assert aligned("votes.json", "--json", "-").stdout == aligned("votes.json", "--json", "-", "--seed", "0").stdout
 
 
 def test_labels_may_come_from_a_rubric_dataset(folder):
@@ -128,7 +138,7 @@ def test_labels_may_come_from_a_rubric_dataset(folder):
 
 def test_modes_cluster_and_slices_reach_the_result(folder):
     flags = ("--cannot-assess", "as_unmet", "--na-mode", "as_unmet", "--cluster", "author", "--per-slice")
-    value = json.loads(aligned("votes.json", *flags, "--bootstrap", "--n-bootstrap", "10", "--json", "-").stdout)
+    value = json.loads(aligned("votes.json", *flags, "--n-bootstrap", "10", "--json", "-").stdout)
     assert (value["cannot_assess_mode"], value["na_mode"]) == ("as_unmet", "as_unmet")
     assert [part["tag"] for part in value["slices"]] == ["even", "odd"]
     assert "author" in value["bootstrap"]["unit"] or "cluster" in value["bootstrap"]["unit"]
@@ -166,7 +176,7 @@ def test_chosen_judges_are_the_panel(folder):
     recorded["items"][0] |= {"final": ["UNMET", "UNMET", "poor"], "score": 0.5}
     for name, value in (("alone.json", alone), ("votes.json", recorded)):
         (folder / name).write_text(json.dumps(value), encoding="utf-8")
-    flags = ("--per-judge", "--bootstrap", "--n-bootstrap", "20", "--seed", "1", "--json", "-")
+    flags = ("--per-judge", "--n-bootstrap", "20", "--seed", "1", "--json", "-")
     chosen = json.loads(aligned("votes.json", "--judge", "b", *flags).stdout)
     assert chosen["warnings"].pop(0) == (
         "recorded-dropped: what was recorded on 1 item is the whole panel's; it is derived from the votes of the "
@@ -189,13 +199,19 @@ def test_single_judge_report_does_not_say_panel(folder):
 
 
 @pytest.mark.parametrize(
-    ("kappa", "answer", "codes"),
-    [(1.0, "with care", (1, 0)), (0.0, "not yet", (1, 1)), (None, None, (1, 1))],
+    ("kappa", "fours", "answer", "codes"),
+    [
+        (1.0, 12, "yes", (0, 0)),
+        (1.0, 6, "with care", (1, 0)),
+        (1.0, 1, "not yet", (1, 1)),
+        (0.0, 12, "not yet", (1, 1)),
+        (None, 12, None, (1, 1)),
+    ],
 )
-def test_verdict_is_in_json_and_require_sets_exit_code(folder, kappa, answer, codes):
+def test_verdict_is_in_json_and_require_sets_exit_code(folder, kappa, fours, answer, codes):
     words = {1.0: ["MET", "UNMET", "MET", "UNMET"], 0.0: ["MET", "MET", "UNMET", "UNMET"], None: ["MET"] * 4}[kappa]
     truth = ["MET"] * 4 if kappa is None else ["MET", "UNMET", "MET", "UNMET"]
-    cells = zip(words, truth, strict=True)
+    cells = zip(words * fours, truth * fours, strict=True)
     value = {"schema_version": "deemster.votes.v1", "rubric": {"criteria": RUBRIC["criteria"][:1]}} | {
         "judges": [{"id": "a"}],
         "items": [
@@ -203,12 +219,16 @@ def test_verdict_is_in_json_and_require_sets_exit_code(folder, kappa, answer, co
         ],
     }
     (folder / "votes.json").write_text(json.dumps(value), encoding="utf-8")
-    found = json.loads(aligned("votes.json", "--json", "-").stdout)["verdict"]
-    assert (found["answer"], found["floor"]) == (answer, kappa)
+    result = json.loads(aligned("votes.json", "--json", "-").stdout)
+    found = result["verdict"]
+    floor = None if kappa is None else result["intervals"]["mean_kappa"]["ci"]["lower"]
+    assert (found["answer"], found["floor"]) == (answer, floor)
+    assert floor is None or floor < kappa
     assert all(reason.partition(": ")[2] for reason in found["reasons"])
     required = [called("align", "votes.json", "--require", least) for least in ("yes", "with-care")]
     assert tuple(result.exit_code for result in required) == codes
-    assert f"required is the answer `yes`; it is `{answer or 'none'}`: " in required[0].stderr
+    refused = f"required is the answer `yes`; it is `{answer or 'none'}`: "
+    assert (refused in required[0].stderr) == (answer != "yes")
     assert required[0].stdout.startswith("Judge alignment\n")
 
 
@@ -229,8 +249,8 @@ def test_a_written_result_is_read_back(folder):
         (("bare.json",), "ground truth"),
         (("none.json",), "There is no such file."),
         (("votes.json", "--dataset", "none.json"), "There is no such file."),
-        (("votes.json", "--bootstrap=bootstrap"), "'bootstrap' is not one of 'percentile', 'bca'."),
-        (("votes.json", "--confidence", "2", "--bootstrap"), "Invalid value for '--confidence': 2.0 does not lie"),
+        (("votes.json", "--bootstrap=bootstrap"), "'bootstrap' is not one of 'smoothed', 'percentile', 'bca'."),
+        (("votes.json", "--confidence", "2"), "Invalid value for '--confidence': 2.0 does not lie"),
         (("votes.json", "--confidence", "nan"), "Invalid value for '--confidence': nan does not lie"),
         (
             ("votes.json", "--na-mode", "as_category"),
@@ -256,7 +276,8 @@ def test_a_written_result_is_read_back(folder):
             "./votes.json: The result would overwrite the file that it is made from.",
         ),
         (("votes.json", "--json", "-", "--markdown", "-"), "Only one report can go to standard output."),
-        (("votes.json", "--bootstrap", "--seed", "-4"), "-4 is not in the range x>=0."),
+        (("votes.json", "--bootstrap"), "Option '--bootstrap' requires an argument."),
+        (("votes.json", "--seed", "-4"), "-4 is not in the range x>=0."),
         (("votes.json", "--n-bootstrap", "0"), "0 is not in the range x>=1."),
     ],
 )

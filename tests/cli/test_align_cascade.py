@@ -46,9 +46,12 @@ def test_labels_from_dataset_give_same_json():
     assert [point["accuracy"] for point in found["points"]] == [0.5, 0.75, 0.5, 0.75, 0.75]
 
 
-def test_drawn_seed_is_printed():
-    result = called("align", "votes.json", "--cascade", "cheap", *COSTS)
-    assert result.stderr.startswith("drawn with seed ")
+def test_without_a_seed_the_same_votes_give_the_same_cascade():
+    first, again, seeded = (
+        called("align", "votes.json", "--cascade", "cheap", *COSTS, *more) for more in ((), (), ("--seed", "0"))
+    )
+    assert (first.exit_code, first.stderr) == (0, "")
+    assert first.stdout == again.stdout == seeded.stdout
 
 
 @pytest.mark.parametrize(

@@ -193,9 +193,21 @@ DIFFERENCES = (
     ),
     Difference(
         r"(na|cannot_assess)_stats\.(na|ca)_kappa_interpretation",
-        "an undefined kappa is called so",
+        "an undefined kappa has no words",
         lambda place: place.holder[place.name] is None,
-        lambda _: "undefined",
+        lambda _: None,
+    ),
+    Difference(
+        r"(.*\.)?(score_)?spearman\.p_value",
+        "up to nine pairs the p-value is exact, over all orders; autorubric takes Student's t, which says 0 for three",
+        lambda place: place.holder["coefficient"] is not None and place.holder["n_samples"] <= 9,
+        lambda _: ANYTHING,
+    ),
+    Difference(
+        r"(.*\.)?score_pearson\.p_value",
+        "three pairs leave a single degree of freedom",
+        lambda place: place.holder["n_samples"] < 4,
+        lambda _: None,
     ),
     Difference(
         r"(.*\.)?bias\.(std_bias|p_value|effect_size|is_significant|ci)",
@@ -273,7 +285,7 @@ def test_every_field_equals_autorubric_or_is_listed_difference(peer, seed):
         if "error" in theirs:
             check_refusal(votes, call, theirs["error"])
             continue
-        ours = plain(compute_metrics(votes, None, **call))
+        ours = plain(compute_metrics(votes, None, bootstrap=False, **call))
         facts = Facts(value, answer["items"], call)
         assert list(disagreements(theirs, ours, facts)) == [], call
         assert same(facts.accuracy(None, binary=True), ours["binary_accuracy"])
@@ -389,7 +401,7 @@ def test_intervals_equal_autorubric_on_same_draws(peer):
     draws = [rng.integers(0, units, units).tolist() for _ in range(replicates)]
     theirs = peer.answer(value, [{"draws": draws, "confidence_level": 0.9}])["results"][0]
     votes = Votes.parse(value)
-    ours = compute_metrics(votes, None, bootstrap=True, n_bootstrap=replicates, seed=seed, confidence=0.9)
+    ours = compute_metrics(votes, None, bootstrap="percentile", n_bootstrap=replicates, seed=seed, confidence=0.9)
     assert ours.n_items == units
     for name in ("accuracy_ci", "kappa_ci", "rmse_ci"):
         assert getattr(ours.bootstrap, name) == pytest.approx(tuple(theirs["bootstrap"][name]), abs=1e-9), name
@@ -404,7 +416,7 @@ def field(result: Any, path: str) -> Any:
 @pytest.mark.parametrize("row", ROWS, ids=lambda row: row.name)
 def test_deliberate_difference_follows_specification(peer, row):
     theirs = peer.answer(row.votes, [row.call], truth_as_graded=False)["results"][0]
-    ours = plain(compute_metrics(Votes.parse(row.votes), None, **row.call))
+    ours = plain(compute_metrics(Votes.parse(row.votes), None, bootstrap=False, **row.call))
     assert {path: field(theirs, path) for path in row.theirs} == {path: near(one) for path, one in row.theirs.items()}
     assert {path: field(ours, path) for path in row.ours} == {path: near(one) for path, one in row.ours.items()}
 

@@ -127,8 +127,10 @@ def test_drawn_and_convolved_flips_are_near_scipys_draws(values, seed):
         n_resamples=4000,
         rng=seed,
     )
-    noise = 5 * math.sqrt(ours.p_value * (1 - ours.p_value) / 4000) + 0.005
-    assert theirs.pvalue == pytest.approx(ours.p_value, abs=2 * noise)
+    # scipy doubles the smaller tail, whose share of 4,000 draws is what is noisy, also where p is 1.
+    tail = ours.p_value / 2
+    noise = 2 * math.sqrt(tail * (1 - tail) / 4000)
+    assert theirs.pvalue == pytest.approx(ours.p_value, abs=6 * noise + 0.005)
 
 
 @settings(max_examples=60, deadline=None)
@@ -179,8 +181,15 @@ def test_clustered_errors_equal_statsmodels(pairs):
         cov_type="cluster", cov_kwds={"groups": clusters}, use_t=True
     )
     assert ours.value == pytest.approx(fit.params[0], abs=1e-12)
-    assert ours.standard_error == pytest.approx(fit.bse[0], rel=1e-9)
-    assert ends(ours) == pytest.approx(fit.conf_int()[0].tolist(), rel=1e-9, abs=1e-9)
+    cr1 = ours.cr0 * np.sqrt(ours.clusters / (ours.clusters - 1))
+    assert cr1 == pytest.approx(fit.bse[0], rel=1e-9)
+    # CR2 is CR1 where all clusters are of one size, and so are the degrees of freedom.
+    sizes = set(np.bincount(clusters)[np.bincount(clusters) > 0].tolist())
+    if len(sizes) == 1:
+        assert ours.standard_error == pytest.approx(fit.bse[0], rel=1e-9)
+        assert ends(ours) == pytest.approx(fit.conf_int()[0].tolist(), rel=1e-9, abs=1e-9)
+    else:
+        assert ours.degrees_of_freedom <= ours.clusters - 1 + 1e-9
 
 
 @settings(max_examples=60, deadline=None)

@@ -31,11 +31,13 @@ def test_score_out_of_range_is_error_not_clamped(given):
         MetricScore(given)
 
 
-def test_four_of_five_reach_a_threshold_of_four_fifths_and_success_has_no_tolerance():
+def test_score_reaches_threshold_that_differs_by_rounding_only():
     assert MetricScore(4 / 5, threshold=0.8).success
-    assert not MetricScore(math.nextafter(0.8, 0), threshold=0.8).success
+    assert MetricScore(math.nextafter(0.8, 0), threshold=0.8).success
+    assert not MetricScore(0.8 - 1e-9, threshold=0.8).success
     assert MetricScore(0.2, threshold=0.2, higher_is_better=False).success
-    assert not MetricScore(math.nextafter(0.2, 1), threshold=0.2, higher_is_better=False).success
+    assert MetricScore(math.nextafter(0.2, 1), threshold=0.2, higher_is_better=False).success
+    assert not MetricScore(0.2 + 1e-9, threshold=0.2, higher_is_better=False).success
 
 
 def test_a_mark_has_the_defaults_of_the_contract():

@@ -81,13 +81,22 @@ def test_answer_comes_before_numbers():
     assert lines[2] == "Can this judge be trusted? With care."
     assert lines[4] == (
         "Why: the interval of mean kappa begins at 0.4519, below 0.61; 1 criterion below 0.41; 2 criteria without a "
-        "kappa; coverage is below 80.0 %."
+        "kappa; 0 labels of <code>MET</code> on <code>the answer never repeats itself, and never repeats what the "
+        "question has already said in other words</code>, fewer than 10; coverage is below 80.0 %."
     )
 
 
 CASES = {
     "a sure and substantial kappa": ({}, "Yes, as far as these labels show."),
-    "a kappa without an interval": ({"intervals": None}, "With care."),
+    "a kappa without an interval": ({"intervals": None}, "These labels give no answer."),
+    "a class with nine labels": (
+        {"per_criterion": (results.binary(n_samples=80, support_true=9, kappa=0.8),)},
+        "With care.",
+    ),
+    "annotators who are tied on more than a tenth of the cells": (
+        {"human": msgspec.structs.replace(results.additions()["human"], n_labelled_cells=9)},
+        "With care.",
+    ),
     "an interval that begins at moderate": (
         {"intervals": {"mean_kappa": results.resampled(0.8, 0.5, 0.9)}},
         "With care.",

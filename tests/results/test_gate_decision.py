@@ -76,6 +76,14 @@ def test_value_equal_to_bound_passes():
     assert statuses({"min_macro_f1": 0.625}, summary_of(ROWS))[0] == "pass"
 
 
+def test_value_that_equals_bound_as_a_fraction_passes():
+    half = 0.3 / (0.1 + 0.2 + 0.3)
+    assert half < 0.5
+    rows = [[half, half]] * 3
+    assert statuses({"metrics": {"m0": {"min_mean": 0.5}}}, summary_of(rows))[0] == "pass"
+    assert statuses({"metrics": {"m0": {"min_mean": 0.5 + 1e-9}}}, summary_of(rows))[0] == "fail"
+
+
 def test_on_lower_compares_the_lower_end_of_the_interval():
     summary = summary_of(ROWS)
     assert statuses({"metrics": {"m0": {"min_pass_rate": 0.7}}}, summary)[0] == "pass"

@@ -8,6 +8,7 @@ from hypothesis import strategies as st
 
 from deemster.records import Execution, MetricScore, Output, Unscored
 from deemster.results import MarkTable, cohort_label, summarize_run
+from deemster.stats import student
 from tests.results.make_runs_of_marks import cards, entries_of, runs, tally_of
 
 
@@ -100,9 +101,17 @@ def test_no_two_tags_share_label(tags):
     assert len({cohort_label(tag) for tag in tags}) == len(tags)
 
 
-def test_equal_scores_get_wilson_interval():
-    figures = summarize_run(plain([[score(1.0)]] * 3)).metrics["m0"]
-    assert figures.mean_interval == pytest.approx((0.4385, 1.0), abs=5e-5)
+@pytest.mark.parametrize(("count", "low"), [(3, 0.2776), (30, 0.8655)])
+def test_interval_of_equal_scores_has_a_width(count, low):
+    figures = summarize_run(plain([[score(1.0)]] * count)).metrics["m0"]
+    assert figures.mean_interval == pytest.approx((low, 1.0), abs=5e-5)
+
+
+def test_interval_of_many_different_scores_is_students():
+    values = [place / 40 for place in range(41)]
+    figures = summarize_run(plain([[score(value)] for value in values])).metrics["m0"]
+    interval = student(values).interval
+    assert figures.mean_interval == pytest.approx((interval.lower, interval.upper))
 
 
 @pytest.mark.parametrize("rows", [[[score(0.5)]], [[score(0.5)], [NONE]]])
@@ -110,9 +119,10 @@ def test_the_mean_of_one_sample_has_no_interval(rows):
     assert summarize_run(plain(rows)).metrics["m0"].mean_interval is None
 
 
-def test_interval_of_mean_is_clipped_to_0_and_1():
+def test_interval_of_mean_of_few_scores_stays_inside_0_and_1():
+    # Student's t would reach from below 0 to above 1.
     figures = summarize_run(plain([[score(1.0)], [score(0.8)], [score(0.4)]])).metrics["m0"]
-    assert figures.mean_interval == (0.0, 1.0)
+    assert figures.mean_interval == pytest.approx((0.1919, 0.9622), abs=5e-5)
 
 
 def test_metric_with_different_thresholds_has_no_threshold():

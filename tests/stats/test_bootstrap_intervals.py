@@ -6,11 +6,13 @@ import numpy as np
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from scipy import stats as reference
 
 from deemster.stats import (
     acceleration,
     bca_interval,
     corrected_interval,
+    expanded_percentile_interval,
     percentile_interval,
 )
 
@@ -67,3 +69,26 @@ def test_rounding_does_not_break_ties():
     ends = bca_interval(0.3, [0.1 + 0.2] * 10, [0.3, 0.3], 0.9)
     assert not ends.fallback
     assert float(ends.lower) == pytest.approx(0.3)
+
+
+@pytest.mark.parametrize("units", [2, 5, 20, 1000])
+def test_expanded_levels_make_the_interval_of_a_mean_that_of_students_t(units):
+    # Replicates of a mean are normal with the divisor n; the ends are then those of Student's t with n - 1.
+    levels = (np.arange(400_000) + 0.5) / 400_000
+    ends = expanded_percentile_interval(reference.norm.ppf(levels) * math.sqrt((units - 1) / units), units=units)
+    half = reference.t.ppf(0.975, units - 1)
+    if units > 2:
+        assert (float(ends.lower), float(ends.upper)) == pytest.approx((-half, half), rel=2e-3)
+    assert float(ends.upper) > float(percentile_interval(reference.norm.ppf(levels)).upper) or units == 1000
+
+
+def test_one_unit_has_no_expanded_interval():
+    ends = expanded_percentile_interval([[1.0, 2.0], [3.0, 4.0]], units=1)
+    assert np.isnan(ends.lower).all()
+    assert np.isnan(ends.upper).all()
+    assert ends.defined.tolist() == [0, 0]
+
+
+def test_expanded_interval_needs_half_of_the_replicates():
+    ends = expanded_percentile_interval([[1.0, 2.0, math.nan, math.nan], [1.0] + [math.nan] * 3], units=10)
+    assert np.isnan(ends.lower).tolist() == [False, True]

@@ -3,7 +3,8 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from deemster.stats import drawn_seed, resample_blocks, resample_counts
+from deemster.stats import bayesian_weight_blocks, drawn_seed, resample_blocks, resample_counts
+from deemster.stats.bootstrap_resampling import imagined_weights
 
 
 def loop_counts(units, replicates, seed):
@@ -48,3 +49,38 @@ def test_a_seed_is_drawn_only_where_none_is_given():
     assert drawn_seed() != drawn_seed()
     with pytest.raises(ValueError, match="from 0 on"):
         drawn_seed(-1)
+
+
+@pytest.mark.parametrize("dtype", [np.float32, np.float64])
+@pytest.mark.parametrize("block_bytes", [1, 64, 1000])
+def test_the_size_of_a_block_changes_no_weight(block_bytes, dtype):
+    (whole,) = bayesian_weight_blocks(13, 200, 5, dtype=dtype)
+    blocks = list(bayesian_weight_blocks(13, 200, 5, dtype=dtype, block_bytes=block_bytes))
+    assert all(block.nbytes <= max(block_bytes, 13 * whole.itemsize) for block in blocks)
+    assert np.array_equal(np.concatenate(blocks, axis=1), whole)
+
+
+def test_weights_are_flat_dirichlet_draws_times_the_number_of_units():
+    (weights,) = bayesian_weight_blocks(5, 20_000, 3)
+    assert weights.flags.c_contiguous
+    assert weights.min() > 0
+    assert weights.sum(axis=0) == pytest.approx(5)
+    # A part of a flat Dirichlet draw of five parts has the variance 1/5·4/5/6.
+    assert weights.mean(axis=1) == pytest.approx(1, abs=0.03)
+    assert (weights / 5).var(axis=1) == pytest.approx(4 / 150, rel=0.05)
+
+
+def test_imagined_weights_have_their_parameter_as_mean_and_come_replicate_by_replicate():
+    shapes = np.array([0.5, 0.25, 0.0625])
+    whole = imagined_weights(shapes, 20_000, np.random.default_rng(2))
+    assert whole.mean(axis=1) == pytest.approx(shapes, rel=0.05)
+    assert whole.var(axis=1) == pytest.approx(shapes, rel=0.1)
+    rng = np.random.default_rng(2)
+    parts = [imagined_weights(shapes, size, rng) for size in (1, 99, 19_900)]
+    assert np.array_equal(np.concatenate(parts, axis=1), whole)
+
+
+@pytest.mark.parametrize(("units", "replicates"), [(0, 5), (5, 0)])
+def test_weights_of_zero_units_are_error(units, replicates):
+    with pytest.raises(ValueError, match="needs a unit"):
+        list(bayesian_weight_blocks(units, replicates, 0))

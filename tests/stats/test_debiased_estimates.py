@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 from pathlib import Path
 
+import numpy as np
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
@@ -52,6 +53,51 @@ def test_judge_at_chance_gives_no_corrected_rate():
     result = rogan_gladen(0.3, n=1000, sensitivity=0.4, positives=50, specificity=0.6, negatives=50)
     assert (result.value, result.interval) == (None, None)
     assert "chance" in result.note
+
+
+@pytest.mark.parametrize(("labels", "refused"), [(50, True), (400, True), (40_000, True), (200_000, False)])
+def test_correction_is_refused_until_labels_tell_the_judge_from_chance(labels, refused):
+    # Sensitivity + specificity - 1 is .006, as measured on the public arena labels.
+    result = rogan_gladen(0.5, n=1000, sensitivity=0.503, positives=labels, specificity=0.503, negatives=labels)
+    assert (result.value is None) == refused
+    if refused:
+        assert result.interval is None
+        assert "sensitivity + specificity - 1 is 0.0060, and its interval reaches 0" in result.note
+
+
+def test_judge_at_chance_is_corrected_in_few_samples():
+    rng = np.random.default_rng(5)
+    given_out = 0
+    for hits, alarms in rng.binomial(40, 0.5, (400, 2)):
+        found = rogan_gladen(0.5, n=500, sensitivity=hits / 40, positives=40, specificity=1 - alarms / 40, negatives=40)
+        given_out += found.value is not None
+    assert given_out / 400 <= 0.05
+
+
+@given(st.data())
+def test_bounded_prediction_powered_mean_stays_in_bounds_and_has_a_width(data):
+    n = data.draw(st.integers(1, 12))
+    scores = st.floats(0, 1) | st.sampled_from([0.0, 1.0])
+    y, known = (data.draw(st.lists(scores, min_size=n, max_size=n)) for _ in range(2))
+    result = ppi_mean(y, known, data.draw(st.lists(scores, max_size=30)), bounds=(0, 1))
+    assert 0 <= result.value <= 1
+    if n >= 2:
+        assert 0 <= result.interval.lower <= result.value <= result.interval.upper <= 1
+        assert result.interval.width > 1e-6
+
+
+def test_bounded_prediction_powered_mean_covers_with_twenty_labels_of_a_rare_answer():
+    rng = np.random.default_rng(10)
+    hits = {"bounded": 0, "published": 0}
+    for _ in range(400):
+        truth = rng.random(420) < 0.1
+        said = np.where(rng.random(420) < 0.85, truth, ~truth).astype(float)
+        y, known, others = truth[:20].astype(float), said[:20], said[20:]
+        for name, bounds in (("bounded", (0, 1)), ("published", None)):
+            interval = ppi_mean(y, known, others, bounds=bounds).interval
+            hits[name] += interval is not None and interval.lower <= 0.1 <= interval.upper
+    assert hits["bounded"] / 400 >= 0.93
+    assert hits["published"] / 400 <= 0.9
 
 
 @given(st.floats(0, 1), st.integers(1, 500), st.floats(0, 1), st.integers(1, 200), st.floats(0, 1), st.integers(1, 200))

@@ -1,8 +1,9 @@
 from __future__ import annotations
 
+import numpy as np
 import pytest
 
-from deemster.stats import systematic_bias
+from deemster.stats import clustered_mean, systematic_bias
 
 
 def test_constant_shift_has_mean_but_no_p_value():
@@ -35,3 +36,53 @@ def test_paired_scores_of_different_length_are_an_error_and_unpaired_ones_are_no
     with pytest.raises(ValueError, match="3 and 2 values"):
         systematic_bias([1, 2, 3], [1, 2])
     assert systematic_bias([1, 2, 3], [1, 2], paired=False).n_samples == 5
+
+
+def test_bias_in_clusters_has_the_error_of_a_clustered_mean():
+    rng = np.random.default_rng(1)
+    clusters = np.repeat(np.arange(6), [1, 2, 3, 4, 5, 6])
+    predicted, true = rng.random(21) + 2 * rng.random(6)[clusters], rng.random(21)
+    found, mean = systematic_bias(predicted, true, clusters=clusters), clustered_mean(predicted - true, clusters)
+    assert (found.mean_bias, found.n_samples) == (pytest.approx(mean.value), 21)
+    assert (found.ci.lower, found.ci.upper) == pytest.approx((mean.interval.lower, mean.interval.upper))
+    assert found.effect_size == systematic_bias(predicted, true).effect_size
+    assert found.ci.width > systematic_bias(predicted, true).ci.width
+
+
+@pytest.mark.parametrize("clusters", [None, np.repeat(np.arange(10), 4)])
+def test_p_value_and_interval_of_a_bias_say_the_same(clusters):
+    rng = np.random.default_rng(2)
+    seen = set()
+    for shift in np.linspace(-0.3, 0.3, 60):
+        predicted, true = rng.random(40) + shift, rng.random(40)
+        found = systematic_bias(predicted, true, clusters=clusters)
+        assert found.is_significant == (found.p_value < 0.05) == (not found.ci.lower <= 0 <= found.ci.upper)
+        seen.add(found.is_significant)
+    assert seen == {True, False}
+
+
+def test_each_item_its_own_cluster_changes_nothing():
+    predicted, true = [0.9, 0.4, 0.7, 0.2], [0.7, 0.1, 0.6, 0.5]
+    alone, plain = systematic_bias(predicted, true, clusters=range(4)), systematic_bias(predicted, true)
+    assert (alone.p_value, alone.ci.lower) == pytest.approx((plain.p_value, plain.ci.lower))
+
+
+def test_bias_in_one_cluster_has_effect_but_no_test():
+    found = systematic_bias([0.9, 0.4, 0.7], [0.7, 0.1, 0.6], clusters=["a"] * 3)
+    assert (found.p_value, found.ci, found.is_significant) == (None, None, False)
+    assert found.mean_bias == pytest.approx(0.2)
+    assert found.effect_size == pytest.approx(2.0)
+
+
+def test_clusters_that_cancel_give_no_interval_of_width_zero():
+    found = systematic_bias([0.1, 0.3] * 3, [0.0] * 6, clusters=["a", "a", "b", "b", "c", "c"])
+    assert (found.p_value, found.ci, found.is_significant) == (None, None, False)
+
+
+def test_clusters_of_other_length_and_of_gaps_are_error():
+    with pytest.raises(ValueError, match="cluster"):
+        systematic_bias([0.1, 0.2], [0.0, 0.1], clusters=["a"])
+    with pytest.raises(ValueError, match="cluster"):
+        systematic_bias([0.1, None, 0.3], [0.0, 0.1, 0.1], clusters=["a", "a", "b"])
+    with pytest.raises(ValueError, match="not paired"):
+        systematic_bias([0.1, 0.3], [0.0, 0.1], paired=False, clusters=["a", "b"])

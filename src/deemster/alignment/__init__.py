@@ -23,6 +23,7 @@ _FILES = {
         "CriterionComparison",
         "CriterionMetrics",
         "Difference",
+        "DisputedCell",
         "HumanAgreement",
         "HumanCriterion",
         "ItemMetrics",

@@ -21,6 +21,7 @@ from deemster.alignment.result_models import CoverageStats as CoverageStats
 from deemster.alignment.result_models import CriterionComparison as CriterionComparison
 from deemster.alignment.result_models import CriterionMetrics as CriterionMetrics
 from deemster.alignment.result_models import Difference as Difference
+from deemster.alignment.result_models import DisputedCell as DisputedCell
 from deemster.alignment.result_models import HumanAgreement as HumanAgreement
 from deemster.alignment.result_models import HumanCriterion as HumanCriterion
 from deemster.alignment.result_models import ItemMetrics as ItemMetrics

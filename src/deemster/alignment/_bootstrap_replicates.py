@@ -1,11 +1,11 @@
-"""Bootstrap of every alignment statistic: replicates on shared draws, jackknife, percentile and BCa."""
+"""Bootstrap of every alignment statistic: replicates on shared draws, imagined units, jackknife, intervals."""
 
 from __future__ import annotations
 
 import math
 import operator
 from collections.abc import Callable, Sequence
-from typing import Any, Literal, NamedTuple, TypeAlias
+from typing import Any, Literal, NamedTuple, Protocol, TypeAlias, get_args
 
 import numpy as np
 from numpy.typing import NDArray
@@ -16,15 +16,62 @@ from deemster.alignment._score_statistics import STRIP, ScoreSums
 from deemster.alignment._verdict_statistics import Key, Values
 from deemster.alignment.result_models import BootstrapResult
 from deemster.errors import InputError
-from deemster.stats.bootstrap_intervals import acceleration, corrected_interval, percentile_interval
-from deemster.stats.bootstrap_resampling import BLOCK_BYTES, drawn_seed, resample_blocks
+from deemster.stats.bootstrap_intervals import (
+    Ends,
+    acceleration,
+    corrected_interval,
+    expanded_percentile_interval,
+    percentile_interval,
+)
+from deemster.stats.bootstrap_resampling import (
+    BLOCK_BYTES,
+    bayesian_weight_blocks,
+    drawn_seed,
+    imagined_weights,
+    resample_blocks,
+)
 from deemster.stats.confidence_interval import ConfidenceInterval
 
-Method: TypeAlias = Literal["percentile", "bca"]
-# From counts, sums and draws to statistics: one function for the data, for replicates and for the jackknife.
-Compute: TypeAlias = Callable[[Floats, Floats, NDArray[Any] | None], Values]
+Method: TypeAlias = Literal["smoothed", "percentile", "bca"]
+METHODS: tuple[Method, ...] = get_args(Method)
 # Statistics whose intervals are computed together: their replicates stay in the processor's cache.
 _CHUNK = 64
+# Two ways of summing the same numbers differ by less.
+_ROUNDING = 1e-12
+
+
+class Compute(Protocol):
+    """From counts and sums to statistics: one function for the data, for replicates and for the jackknife."""
+
+    def from_counts(self, counts: Floats, sums: Floats, imagined: Floats | None = None) -> Values:
+        """The statistics of verdicts.
+
+        Args:
+            counts: Cells × replicates.
+            sums: Features × replicates.
+            imagined: What imagined units add to the cells; None for real units alone.
+        """
+
+    def from_sums(self, sums: Floats, draws: NDArray[Any] | None, imagined: Floats | None = None) -> Values:
+        """The statistics of scores.
+
+        Args:
+            sums: Features × replicates.
+            draws: Units × replicates; None leaves out what cannot be computed from sums.
+            imagined: The weights of imagined items, items × replicates; None for real items alone.
+        """
+
+
+class Replicates(NamedTuple):
+    """Every statistic in every replicate.
+
+    Attributes:
+        real: With the real units alone.
+        imagined: With the imagined units too; None where none were imagined.
+    """
+
+    real: Values
+    imagined: Values | None
 
 
 class BootstrapOptions(NamedTuple):
@@ -72,8 +119,9 @@ def replicate_statistics(
     *,
     n: int,
     seed: int,
+    method: Method = "smoothed",
     block_bytes: int = BLOCK_BYTES,
-) -> Values:
+) -> Replicates:
     """Compute every statistic in every replicate.
 
     Args:
@@ -82,22 +130,33 @@ def replicate_statistics(
         compute: From counts and sums to statistics.
         n: How many replicates.
         seed: The seed of the draws.
+        method: What is drawn: weights and imagined units for "smoothed", whole units otherwise.
         block_bytes: About the most that the counts of one block take; it changes no result.
     """
     patterns, units = layout.patterns_by_unit.shape
-    dtype = layout.patterns_by_unit.dtype
+    smoothed = method == "smoothed"
+    dtype = np.dtype(np.float32) if smoothed else layout.patterns_by_unit.dtype
     # Draws, counts by pattern and cells of one replicate.
-    replicate_bytes = dtype.itemsize * (units + patterns) + 8 * layout.cells_by_pattern.shape[0]
+    replicate_bytes = dtype.itemsize * (units + patterns) + (16 if smoothed else 8) * layout.cells_by_pattern.shape[0]
     # Whole strips, so that products are cut at the same replicates in blocks of every size.
     width = max(1, block_bytes // (replicate_bytes * STRIP)) * STRIP
-    found: Values = {}
+    draw = bayesian_weight_blocks if smoothed else resample_blocks
+    rng, item_rng = np.random.default_rng((seed, 1)), np.random.default_rng((seed, 2))
+    real: Values = {}
+    imagined: Values = {}
+    weights = layout.imagined.draw(n if smoothed else 0, rng)
     start = 0
-    for draws in resample_blocks(units, n, seed, dtype=dtype, block_bytes=width * units * dtype.itemsize):
-        stop = start + draws.shape[1]
-        values = compute(layout.count_draws(draws), scores.sum_draws(draws), draws)
-        _keep_block(found, values, n, slice(start, stop))
-        start = stop
-    return found
+    for draws in draw(units, n, seed, dtype=dtype, block_bytes=width * units * dtype.itemsize):
+        block = slice(start, start + draws.shape[1])
+        start = block.stop
+        counts, sums = layout.count_draws(draws), scores.sum_draws(draws)
+        _keep_block(real, compute.from_counts(counts, sums) | compute.from_sums(sums, draws), n, block)
+        if smoothed:
+            cells = layout.imagined.add_to_cells(weights[:, block])
+            items = scores.imagined.size * imagined_weights(scores.imagined.shapes, draws.shape[1], item_rng)
+            values = compute.from_counts(counts, sums, cells) | compute.from_sums(sums, draws, items)
+            _keep_block(imagined, values, n, block)
+    return Replicates(real, imagined if smoothed else None)
 
 
 def jackknife_statistics(layout: ContingencyCounts, scores: ScoreSums, compute: Compute) -> Values:
@@ -118,7 +177,8 @@ def jackknife_statistics(layout: ContingencyCounts, scores: ScoreSums, compute: 
         counts = layout.count_cells(patterns - by_unit[:, start:stop].toarray())
         draws = np.ones((units, stop - start), dtype=np.uint8)
         draws[np.arange(start, stop), np.arange(stop - start)] = 0
-        values = compute(counts, sums - scores.features[:, start:stop], draws)
+        others = sums - scores.features[:, start:stop]
+        values = compute.from_counts(counts, others) | compute.from_sums(others, draws)
         _keep_block(found, values, units, slice(start, stop))
     return found
 
@@ -132,45 +192,62 @@ def _keep_block(found: Values, values: Values, n: int, block: slice) -> None:
 
 def bootstrap_results(
     estimates: dict[Key, float],
-    replicates: Values,
+    replicates: Replicates,
     jackknife: Values | None,
     *,
+    units: int,
     confidence: float,
     expanded: frozenset[Key],
 ) -> dict[Key, BootstrapResult]:
     """Compute the interval of every statistic.
 
+    With imagined units, an interval holds two: the expanded percentile interval of the replicates with them and that of
+    the replicates without. The first has a width where nothing went wrong in the sample; the second does not let
+    imagined disagreement hide a good judge, or imagined agreement a bad one.
+
     Args:
         estimates: The statistics of the data themselves; NaN is undefined.
         replicates: The replicates of each.
-        jackknife: Each without one unit at a time, for BCa intervals; None for percentile intervals.
+        jackknife: Each without one unit at a time, for BCa intervals; None for other intervals.
+        units: How many units were resampled.
         confidence: The level of the interval.
         expanded: Statistics whose replicates are first-order expansions.
     """
     found = {}
-    keys = list(replicates)
+    keys = list(replicates.real)
     for start in range(0, len(keys), _CHUNK):
         chosen = keys[start : start + _CHUNK]
-        values = np.array([replicates[key] for key in chosen])
+        values = np.array([replicates.real[key] for key in chosen])
         centre = np.array([estimates[key] for key in chosen])
-        if jackknife is None:
-            ends = percentile_interval(values, confidence)
+        if replicates.imagined is not None:
+            others = np.array([replicates.imagined[key] for key in chosen])
+            method, ends = "smoothed", _joint_ends(values, others, units, confidence)
+        elif jackknife is None:
+            method, ends = "percentile", percentile_interval(values, confidence)
         else:
             accelerations = acceleration(np.array([jackknife[key] for key in chosen]))
-            ends = corrected_interval(centre, values, accelerations, confidence)
+            method, ends = "bca", corrected_interval(centre, values, accelerations, confidence)
         errors = _standard_deviations(values, ends.defined)
         columns = (centre, ends.lower, ends.upper, ends.defined, errors, ends.fallback)
         for key, *row, fallback in zip(chosen, *(column.tolist() for column in columns), strict=True):
-            method = "percentile" if jackknife is None or fallback else "bca"
-            method += " (linear)" if key in expanded else ""
-            found[key] = _bootstrap_result(row, method=method, confidence=confidence)
+            name = ("percentile" if fallback else method) + (" (linear)" if key in expanded else "")
+            found[key] = _bootstrap_result(row, method=name, confidence=confidence)
     return found
+
+
+def _joint_ends(real: Floats, imagined: Floats, units: int, confidence: float) -> Ends:
+    """The ends of the smallest interval that holds those of both sets of replicates."""
+    one, other = (expanded_percentile_interval(each, units=units, confidence=confidence) for each in (real, imagined))
+    defined = np.minimum(one.defined, other.defined)
+    return Ends(np.fmin(one.lower, other.lower), np.fmax(one.upper, other.upper), defined, one.fallback)
 
 
 def _bootstrap_result(row: Sequence[Any], *, method: str, confidence: float) -> BootstrapResult:
     """A result from the estimate, the ends, the number of defined replicates and their standard deviation."""
     value, lower, upper, defined, error = row
-    known = not (math.isnan(value) or math.isnan(lower))
+    # Replicates that are alike but for rounding say nothing about how far the number may be off.
+    rounding = _ROUNDING * max(1.0, abs(lower), abs(upper))
+    known = not (math.isnan(value) or math.isnan(lower)) and upper - lower > rounding
     return BootstrapResult(
         estimate=None if math.isnan(value) else value,
         ci=ConfidenceInterval(lower, upper, confidence, method) if known else None,
@@ -190,28 +267,33 @@ def _standard_deviations(values: Floats, defined: NDArray[np.int64]) -> Floats:
     return found
 
 
-def stack_replicates(statistic: Callable[[Floats], Floats], *, units: int, replicates: int, seed: int) -> Floats:
-    """Compute a stack of statistics ``[statistics, 1 + replicates]``: the data themselves first, then every replicate.
+def smoothed_results(
+    estimates: Floats,
+    statistic: Callable[[Floats, np.random.Generator | None], Floats],
+    *,
+    units: int,
+    replicates: int,
+    seed: int,
+    confidence: float,
+) -> tuple[BootstrapResult, ...]:
+    """The smoothed intervals of a stack of statistics.
 
     Args:
-        statistic: From how often each unit is drawn, ``[units, b]``, to values ``[statistics, b]``.
-        units: How many units there are to draw from.
-        replicates: How many times they are drawn; 0 gives the data alone.
+        estimates: The statistics of the data themselves; NaN is undefined.
+        statistic: From the weights of the units, ``[units, b]``, to values ``[statistics, b]``; the generator draws the
+            weights of imagined units, and is None for real units alone.
+        units: How many units there are.
+        replicates: How many times weights are drawn.
         seed: The seed of the draws.
+        confidence: The level of the interval.
     """
-    parts = [statistic(np.ones((units, 1)))]
-    if replicates:
-        parts.extend(map(statistic, resample_blocks(units, replicates, seed, dtype=np.float64)))
-    return np.concatenate(parts, axis=1)
-
-
-def percentile_results(values: Floats, *, confidence: float) -> tuple[BootstrapResult, ...]:
-    """The percentile interval of each row of `stack_replicates`."""
-    ends = percentile_interval(values[:, 1:], confidence)
-    results = []
-    for place, row in enumerate(values):
-        known = row[1:][~np.isnan(row[1:])]
-        error = float(known.std(ddof=1)) if len(known) > 1 else math.nan
-        found = (float(row[0]), float(ends.lower[place]), float(ends.upper[place]), len(known), error)
-        results.append(_bootstrap_result(found, method="percentile", confidence=confidence))
-    return tuple(results)
+    rng = np.random.default_rng((seed, 1))
+    real, imagined = [], []
+    for weights in bayesian_weight_blocks(units, replicates, seed):
+        real.append(statistic(weights, None))
+        imagined.append(statistic(weights, rng))
+    values = np.concatenate(real, axis=1)
+    ends = _joint_ends(values, np.concatenate(imagined, axis=1), units, confidence)
+    columns = (estimates, ends.lower, ends.upper, ends.defined, _standard_deviations(values, ends.defined))
+    rows = zip(*(column.tolist() for column in columns), strict=True)
+    return tuple(_bootstrap_result(row, method="smoothed", confidence=confidence) for row in rows)

@@ -7,6 +7,7 @@ from dataclasses import dataclass
 from functools import cached_property
 from typing import Any
 
+import msgspec
 import numpy as np
 
 from deemster.alignment._bootstrap_replicates import BootstrapOptions, Method
@@ -49,6 +50,7 @@ from deemster.stats import confusion_tables as tables
 from deemster.stats.confidence_interval import ConfidenceInterval
 from deemster.stats.correlation import Correlation, kendall, spearman
 from deemster.stats.interpretation import interpret_correlation, interpret_kappa
+from deemster.stats.proportion_intervals import clopper_pearson
 
 # A statistic that is undefined in more than this share of the replicates causes a warning.
 _UNDEFINED_SHARE = 0.05
@@ -161,6 +163,7 @@ def build_result(
     confidence = options.bootstrap.confidence
     criteria = _criteria(votes, options, statistics)
     n_samples = sum(criterion.n_samples for criterion in criteria)
+    intervals = _overall_intervals(votes, options, statistics)
     kinds = [column.criterion.kind for column in votes.columns]
     numbers: dict[str, Any] = {name: statistics.value("all", name) for name in _ALL_NAMES}
     numbers |= {f"score_{name}": _correlation(panel.correlations[name]) for name in CORRELATIONS}
@@ -173,8 +176,8 @@ def build_result(
         score_limits=_limits(statistics, confidence),
         score_icc=_icc(votes, statistics),
         per_criterion=criteria,
-        per_judge=_judges(votes, statistics) if options.per_judge else None,
-        bootstrap=_bootstrap(votes, options, statistics),
+        per_judge=_judges(votes, options, statistics) if options.per_judge else None,
+        bootstrap=_bootstrap(votes, options, intervals),
         n_items=len(votes.ids),
         n_judges=len(votes.judges),
         n_criteria=len(kinds),
@@ -186,7 +189,7 @@ def build_result(
         na_mode=options.modes.na_mode,
         na_stats=_abstentions(NAStats, "na", statistics) if set(kinds) - {"binary"} else None,
         cannot_assess_stats=_abstentions(CannotAssessStats, "ca", statistics) if "binary" in kinds else None,
-        coverage_stats=_coverage(options, statistics, -1, n_samples),
+        coverage_stats=_coverage(votes, options, statistics, -1, n_samples),
         pooled_by_scale=_pooled(votes, statistics) if votes.mixed_rubrics else None,
         slices=None if statistics.slices is None else _slices(statistics.slices, statistics),
         warnings=(
@@ -194,18 +197,70 @@ def build_result(
             *_undefined_warnings(statistics, options.bootstrap.replicates),
             *_data_warnings(votes, panel, [one.name for one in criteria if one.is_degenerate]),
         ),
-        intervals=statistics.scope_intervals("all"),
+        intervals=intervals,
         **numbers,
         **extras,
     )
 
 
-def _bootstrap(votes: LabelledVotes, options: Options, statistics: Statistics) -> BootstrapResults | None:
-    if statistics.intervals is None or options.method is None:
+def _with_exact_shares(
+    intervals: Intervals, counts: Mapping[str, int], votes: LabelledVotes, options: Options
+) -> Intervals:
+    """Give shares of independent pairs their exact interval, which never falls below its level.
+
+    Args:
+        intervals: The intervals of one scope, by name.
+        counts: The shares among them, and how many pairs each is a share of.
+        votes: The labelled votes; where clusters are resampled, pairs are not independent and nothing changes.
+        options: The method and the level.
+    """
+    if intervals is None or options.method != "smoothed" or votes.clusters is not None:
+        return intervals
+    found = dict(intervals)
+    for name, n in counts.items():
+        estimate = found[name].estimate if name in found else None
+        if estimate is not None and n:
+            share = clopper_pearson(round(estimate * n), n, confidence=options.bootstrap.confidence)
+            found[name] = msgspec.structs.replace(found[name], ci=share.interval)
+    return found
+
+
+def _share_counts(table: Floats, kind: str) -> dict[str, int]:
+    """The shares that follow from a table of pairs, and how many pairs each is a share of."""
+    n = int(table.sum())
+    counts = dict.fromkeys(("accuracy", "exact_accuracy", "adjacent_accuracy", "macro_accuracy"), n)
+    if kind == "binary":
+        met = tables.positive_against_rest(table)
+        true, judged = int(met[0].sum()), int(met[:, 0].sum())
+        counts |= {"precision": judged, "recall": true, "fnr": true, "fpr": n - true, "binary_accuracy": n}
+    return counts | {f"criterion_{name}": count for name, count in counts.items()}
+
+
+def _overall_intervals(
+    votes: LabelledVotes, options: Options, statistics: Statistics, judge: int | None = None
+) -> Intervals:
+    """The intervals of all criteria together, for the panel or a judge.
+
+    With a single criterion, shares have the intervals of that one. A bias has one interval, that of its test.
+    """
+    intervals = statistics.scope_intervals("all") if judge is None else statistics.scope_intervals("judge", judge)
+    bias = statistics.scores.comparisons[0 if judge is None else 1 + judge].bias
+    if intervals is not None and options.method == "smoothed" and bias.ci is not None:
+        intervals = intervals | {"bias": msgspec.structs.replace(intervals["bias"], ci=bias.ci)}
+    if len(votes.columns) > 1:
+        return intervals
+    group = statistics.layout.groups[0]
+    counts = statistics.counts
+    table = group.final_tables(counts) if judge is None else group.judge_tables(counts)[judge]
+    return _with_exact_shares(intervals, _share_counts(table[0, 0], group.kind), votes, options)
+
+
+def _bootstrap(votes: LabelledVotes, options: Options, intervals: Intervals) -> BootstrapResults | None:
+    if intervals is None or options.method is None:
         return None
     ends: dict[str, tuple[float, float] | None] = {}
     for name in ("criterion_accuracy", "mean_kappa", "score_rmse"):
-        interval = statistics.intervals["all", name].ci
+        interval = intervals[name].ci
         ends[name] = None if interval is None else (interval.lower, interval.upper)
     return BootstrapResults(
         accuracy_ci=ends["criterion_accuracy"],
@@ -254,7 +309,9 @@ def _icc(votes: LabelledVotes, statistics: Statistics) -> ScoreICC | None:
     return ScoreICC(n_items=int(complete.sum()), n_judges=len(votes.judges), **forms)
 
 
-def _coverage(options: Options, statistics: Statistics, column: int, n_covered: int) -> CoverageStats | None:
+def _coverage(
+    votes: LabelledVotes, options: Options, statistics: Statistics, column: int, n_covered: int
+) -> CoverageStats | None:
     """Which pairs of a column are covered; -1 is all columns. None where abstentions are not left out."""
     if not options.modes.exclude_all:
         return None
@@ -263,11 +320,16 @@ def _coverage(options: Options, statistics: Statistics, column: int, n_covered: 
     cells = layout.coverage_cells(statistics.counts)[chosen, :, 0]
     errored = layout.n_errored[chosen].sum()
     rates = {name: statistics.value("coverage", column, name) for name in COVERAGE_RATES}
+    n_total = int(cells[:, 0].sum() + errored)
+    intervals = statistics.scope_intervals("coverage", column)
+    if column >= 0 or len(votes.columns) == 1:
+        intervals = _with_exact_shares(intervals, dict.fromkeys(COVERAGE_RATES, n_total), votes, options)
     return CoverageStats(
-        n_total=int(cells[:, 0].sum() + errored),
+        n_total=n_total,
         n_covered=n_covered,
         n_errored=int(cells[:, 3].sum() + errored),
-        intervals=statistics.scope_intervals("coverage", column),
+        n_disputed=int(cells[:, 4].sum()),
+        intervals=intervals,
         **rates,
     )
 
@@ -281,7 +343,7 @@ def _abstentions(model: Any, prefix: str, statistics: Statistics) -> Any:
         "count_true": both + missed,
         "count_pred": both + extra,
         "kappa": kappa,
-        "kappa_interpretation": interpret_kappa(kappa),
+        "kappa_interpretation": None if kappa is None else interpret_kappa(kappa),
         "false_positive": extra,
         "false_negative": missed,
     }
@@ -296,11 +358,13 @@ def _criteria(votes: LabelledVotes, options: Options, statistics: Statistics) ->
     found: dict[int, AnyCriterion] = {}
     for group in statistics.layout.groups:
         for place, table in zip(group.columns, group.final_tables(statistics.counts)[:, 0], strict=True):
-            found[place] = _criterion(votes.columns[place], options, statistics, table)
+            found[place] = _criterion(votes, votes.columns[place], options, statistics, table)
     return tuple(found[place] for place in sorted(found))
 
 
-def _criterion(column: CriterionColumn, options: Options, statistics: Statistics, table: Floats) -> AnyCriterion:
+def _criterion(
+    votes: LabelledVotes, column: CriterionColumn, options: Options, statistics: Statistics, table: Floats
+) -> AnyCriterion:
     kind, n = column.criterion.kind, int(table.sum())
     names = ["accuracy" if kind == "binary" else "exact_accuracy", *_CRITERION_NAMES]
     kappa_name = "weighted_kappa" if kind == "ordinal" else "kappa"
@@ -312,8 +376,10 @@ def _criterion(column: CriterionColumn, options: Options, statistics: Statistics
         kappa_name: kappa,
         "kappa_interpretation": interpret_kappa(kappa),
         "is_degenerate": n > 0 and kappa is None,
-        "coverage_stats": _coverage(options, statistics, column.index, n),
-        "intervals": statistics.scope_intervals("criterion", column.index),
+        "coverage_stats": _coverage(votes, options, statistics, column.index, n),
+        "intervals": _with_exact_shares(
+            statistics.scope_intervals("criterion", column.index), _share_counts(table, kind), votes, options
+        ),
     }
     if kind == "binary":
         met = tables.positive_against_rest(table)
@@ -324,7 +390,7 @@ def _criterion(column: CriterionColumn, options: Options, statistics: Statistics
             "confusion_matrix": _confusion_matrix(met, _VERDICTS[:2]),
         }
     else:
-        fields |= _options(column, statistics, table)
+        fields |= _options(votes, column, options, statistics, table)
     if kind == "ordinal":
         names += ["adjacent_accuracy", "linear_kappa", "rmse", "mae"]
         both = (column.truth_classes >= 0) & (column.final_classes >= 0)
@@ -337,24 +403,32 @@ def _criterion(column: CriterionColumn, options: Options, statistics: Statistics
     return found
 
 
-def _options(column: CriterionColumn, statistics: Statistics, table: Floats) -> dict[str, Any]:
+def _options(
+    votes: LabelledVotes, column: CriterionColumn, options: Options, statistics: Statistics, table: Floats
+) -> dict[str, Any]:
     """The options and the confusion matrix in the author's order."""
     classes, order = column.classes, list(column.classes.author_order)
-    options = tuple(
+    true, judged = table.sum(axis=1).astype(int).tolist(), table.sum(axis=0).astype(int).tolist()
+    per_option = tuple(
         OptionMetrics(
             label=classes.labels[option],
             index=classes.codes[option],
             precision=statistics.value("option", column.index, option, "precision"),
             recall=statistics.value("option", column.index, option, "recall"),
             f1=statistics.value("option", column.index, option, "f1"),
-            support_true=int(table[option].sum()),
-            support_pred=int(table[:, option].sum()),
-            intervals=statistics.scope_intervals("option", column.index, option),
+            support_true=true[option],
+            support_pred=judged[option],
+            intervals=_with_exact_shares(
+                statistics.scope_intervals("option", column.index, option),
+                {"precision": judged[option], "recall": true[option]},
+                votes,
+                options,
+            ),
         )
         for option in order
     )
     matrix = _confusion_matrix(table[np.ix_(order, order)], tuple(classes.labels[option] for option in order))
-    return {"n_options": classes.size, "per_option": options, "confusion_matrix": matrix}
+    return {"n_options": classes.size, "per_option": per_option, "confusion_matrix": matrix}
 
 
 def _confusion_matrix(table: Floats, labels: tuple[str, ...]) -> ConfusionMatrix | None:
@@ -364,7 +438,7 @@ def _confusion_matrix(table: Floats, labels: tuple[str, ...]) -> ConfusionMatrix
     return ConfusionMatrix(matrix=tuple(tuple(int(cell) for cell in row) for row in table), labels=labels)
 
 
-def _judges(votes: LabelledVotes, statistics: Statistics) -> dict[str, JudgeMetrics]:
+def _judges(votes: LabelledVotes, options: Options, statistics: Statistics) -> dict[str, JudgeMetrics]:
     """Every judge against the truth, by id."""
     found = {}
     for judge, name in enumerate(votes.judges):
@@ -380,7 +454,7 @@ def _judges(votes: LabelledVotes, statistics: Statistics) -> dict[str, JudgeMetr
             n_samples=pairs,
             n_failed=failed,
             n_abstained=abstained,
-            intervals=statistics.scope_intervals("judge", judge),
+            intervals=_overall_intervals(votes, options, statistics, judge),
             **numbers,
         )
     return found
@@ -477,5 +551,5 @@ def _data_warnings(votes: LabelledVotes, panel: ScoreComparison, degenerate: lis
         if not any((column.votes[:, judge] >= 0).any() for column in votes.columns):
             found.append(f"judge-silent: `{visible(name, limit=60)}` has no usable vote.")
     if len(votes.ids) == 1:
-        found.append("one-item: everything rests on one item; intervals have no width and mean nothing.")
+        found.append("one-item: everything rests on one item, and resampling it gives no interval.")
     return found

@@ -1,8 +1,7 @@
 """Confusion tables, coverage counts and agreement sums of votes, for the data and for replicates.
 
 On one criterion an item is a pattern: its truth, its final verdict, and each judge's vote. Patterns are few, so a
-replicate is counted by pattern first, and every table follows from those counts. All counts are whole numbers, so the
-order of summation cannot change a digit.
+replicate is counted by pattern first, and every table follows from those counts.
 """
 
 from __future__ import annotations
@@ -15,11 +14,23 @@ from typing import Any, NamedTuple, TypeAlias
 import numpy as np
 from numpy.typing import NDArray
 
+from deemster.alignment._imagined_units import (
+    DISAGREEMENT,
+    ImaginedCells,
+    ImaginedUnits,
+    imagined_votes,
+    table_shapes,
+    vote_shapes,
+)
 from deemster.alignment._labelled_votes import CriterionColumn, Floats, Indices, LabelledVotes
 from deemster.alignment._verdict_classes import Codes, VerdictClasses
 from deemster.alignment.result_models import CriterionType
 
 Counts: TypeAlias = NDArray[Any]
+# The code of a truth that annotators are tied on, in patterns only. It has no class.
+_DISPUTED = -2
+# Cells of coverage by column.
+_COVERAGE_CELLS = 5
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -79,7 +90,7 @@ class VoteWays(NamedTuple):
     """The distinct ways in which the judges' votes on one criterion fall on its classes.
 
     Attributes:
-        votes: Votes by way and class.
+        votes: Votes by way and class, those of imagined items last.
         cells: The cells that count the items of each way.
     """
 
@@ -145,9 +156,10 @@ class ContingencyCounts:
         cells_by_pattern: Cells × patterns, a sparse matrix of counts.
         groups: The confusion tables, by kind and size of criteria.
         n_judges: How many judges there are.
-        first_coverage: First cell of four by column: labelled, judge abstains, truth abstains, failed.
+        first_coverage: First cell of five by column: labelled, judge abstains, truth abstains, failed, disputed.
         first_abstention: First cell of the tables abstains × abstains, ``[columns, 2, 2]``.
         n_errored: Labelled cells of errored items by column, which no replicate changes.
+        imagined: What imagined units add to the cells.
     """
 
     patterns_by_unit: Any
@@ -157,14 +169,17 @@ class ContingencyCounts:
     first_coverage: int
     first_abstention: int
     n_errored: Floats
+    imagined: ImaginedCells
 
     def count_draws(self, draws: Counts) -> Floats:
         """The cells of each replicate, cells × replicates.
 
         Args:
-            draws: How often each unit is drawn, units × replicates.
+            draws: How often each unit is drawn, or its weight, units × replicates.
         """
-        return self.count_cells(self.patterns_by_unit @ draws)
+        patterns = self.patterns_by_unit @ draws
+        # In double precision the parts of a whole add up to it, so that no share of weights lies above 1.
+        return self.count_cells(patterns.astype(np.float64) if patterns.dtype.kind == "f" else patterns)
 
     def count_cells(self, patterns: Counts) -> Floats:
         """The cells, from counts by pattern, patterns × replicates."""
@@ -178,10 +193,10 @@ class ContingencyCounts:
         return found
 
     def coverage_cells(self, counts: Floats) -> Floats:
-        """The counts of labelled, abstaining and failed cells, ``[columns, 4, replicates]``."""
+        """The counts of labelled, abstaining, failed and disputed cells, ``[columns, 5, replicates]``."""
         columns = len(self.n_errored)
-        cells = counts[self.first_coverage : self.first_coverage + 4 * columns]
-        return cells.reshape(columns, 4, counts.shape[1])
+        cells = counts[self.first_coverage : self.first_coverage + _COVERAGE_CELLS * columns]
+        return cells.reshape(columns, _COVERAGE_CELLS, counts.shape[1])
 
     def abstention_tables(self, counts: Floats, *, binary: bool) -> Floats:
         """The 2×2 tables of who abstains, truth × final, as ``[replicates, 2, 2]``.
@@ -208,11 +223,15 @@ def count_votes(votes: LabelledVotes, *, per_judge: bool, slices: NDArray[np.boo
     rows = [column.rows for column in votes.columns]
     first = np.concatenate([[0], np.cumsum([each.size for each in patterns])]).astype(np.intp)
     layout = _CellLayout()
+    imagined = ImaginedUnits(votes)
     groups = _group_criteria(layout, votes.columns, patterns, first, len(votes.judges) if per_judge else 0)
     first_coverage, first_abstention = _count_coverage(layout, votes.columns, patterns, first)
     if slices is not None:
         groups, slice_patterns, slice_rows = _count_slices(layout, groups, votes.columns, slices, int(first[-1]))
         patterns, rows = patterns + slice_patterns, rows + slice_rows
+    _imagine_tables(imagined, groups, first_coverage)
+    _imagine_abstentions(imagined, first_coverage, first_abstention)
+    _imagine_sides(imagined, groups)
     dtype = _count_dtype(votes)
     starts = np.cumsum([0, *(each.size for each in patterns)])
     pattern_of_row = np.concatenate(
@@ -234,7 +253,48 @@ def count_votes(votes: LabelledVotes, *, per_judge: bool, slices: NDArray[np.boo
         first_coverage=first_coverage,
         first_abstention=first_abstention,
         n_errored=np.array([column.n_errored for column in votes.columns], dtype=np.float64),
+        imagined=imagined.build(layout.size),
     )
+
+
+def _imagine_tables(imagined: ImaginedUnits, groups: Sequence[CriterionGroup], first_coverage: int) -> None:
+    """Imagine a unit for each cell of the panel's tables (its pairs count as labelled) and each way votes may fall."""
+    for group in groups:
+        labelled = [(place, first_coverage + _COVERAGE_CELLS * place) for place in group.columns]
+        for cell, shape in enumerate(table_shapes(group.size).tolist()):
+            imagined.add(shape, labelled + _table_cells(group, group.first_final, cell))
+        if group.vote_ways:
+            starts = [(place, ways.cells.stop) for place, ways in zip(group.columns, group.vote_ways, strict=True)]
+            shapes = vote_shapes(group.size).tolist()
+            for step, shape in enumerate(shapes):
+                imagined.add(shape, [(place, stop - len(shapes) + step) for place, stop in starts])
+
+
+def _imagine_sides(imagined: ImaginedUnits, groups: Sequence[CriterionGroup]) -> None:
+    """Imagine a unit for each cell of the tables of judges and slices.
+
+    They come last: asking for them must not change the draws of the others.
+    """
+    for group in groups:
+        for first, sides in ((group.first_judge, group.n_judges), (group.first_slice, group.n_slices)):
+            for cell, shape in enumerate(table_shapes(group.size).tolist()):
+                for side in range(sides):
+                    imagined.add(shape, _table_cells(group, first, cell * sides + side))
+
+
+def _table_cells(group: CriterionGroup, first: int, row: int) -> list[tuple[int, int]]:
+    """One cell of the tables of all columns of a group, by column."""
+    return [(place, first + row * len(group.columns) + slot) for slot, place in enumerate(group.columns)]
+
+
+def _imagine_abstentions(imagined: ImaginedUnits, first_coverage: int, first_abstention: int) -> None:
+    """Imagine a unit for each way to leave a pair out, and for each cell of the tables of who abstains."""
+    columns = range(len(imagined.sizes))
+    for step in range(1, _COVERAGE_CELLS):
+        out = [(place, first_coverage + _COVERAGE_CELLS * place + each) for place in columns for each in (0, step)]
+        imagined.add(DISAGREEMENT, out)
+    for cell, shape in enumerate(table_shapes(2).tolist()):
+        imagined.add(shape, [(place, first_abstention + 4 * place + cell) for place in columns])
 
 
 class _CellLayout:
@@ -266,9 +326,10 @@ def _count_dtype(votes: LabelledVotes) -> type[np.generic]:
 
 
 def _column_patterns(column: CriterionColumn) -> Patterns:
-    # A failed vote counts as a missing one; a failed final verdict does not.
+    # A failed vote counts as a missing one; a failed final verdict does not, and neither does a disputed truth.
     votes = np.maximum(column.votes, -1).T
-    return find_patterns([np.maximum(column.truth, -1), np.maximum(column.final, -2), *votes], column.worst_codes)
+    truth = np.where(column.disputed, _DISPUTED, np.maximum(column.truth, -1))
+    return find_patterns([truth, np.maximum(column.final, -2), *votes], column.worst_codes)
 
 
 def _group_criteria(
@@ -309,15 +370,16 @@ def _count_vote_ways(layout: _CellLayout, classes: VerdictClasses, patterns: Pat
     """Reserve and fill a cell for each way in which the votes on one criterion fall on its classes."""
     votes = classes.count(classes.from_codes(patterns.codes[:, 2:], patterns.worst_codes))
     ways = find_patterns(list(votes.T), np.zeros(patterns.size, dtype=np.int16))
-    first_way = layout.reserve(ways.size)
+    every = np.concatenate([ways.codes.astype(np.float64), imagined_votes(patterns.codes.shape[1] - 2, classes.size)])
+    first_way = layout.reserve(len(every))
     layout.add(first_way + ways.of_row, np.arange(patterns.size) + first)
-    return VoteWays(ways.codes.astype(np.float64), slice(first_way, first_way + ways.size))
+    return VoteWays(every, slice(first_way, first_way + len(every)))
 
 
 def _count_coverage(
     layout: _CellLayout, columns: Sequence[CriterionColumn], patterns: list[Patterns], first: Indices
 ) -> tuple[int, int]:
-    first_coverage = layout.reserve(4 * len(columns))
+    first_coverage = layout.reserve(_COVERAGE_CELLS * len(columns))
     # A table for each column, since the sum over columns need not fit the type of a count.
     first_abstention = layout.reserve(4 * len(columns))
     for place, (column, own) in enumerate(zip(columns, patterns, strict=True)):
@@ -325,10 +387,11 @@ def _count_coverage(
         truth, final = own.codes[:, 0], own.codes[:, 1]
         abstains = np.zeros(len(column.criterion.labels), dtype=bool)
         abstains[list(column.criterion.abstentions)] = True
-        labelled, judged = truth >= 0, (truth >= 0) & (final >= 0)
+        labelled, disputed, judged = truth >= 0, truth == _DISPUTED, (truth >= 0) & (final >= 0)
         truth_abstains, judge_abstains = judged & abstains[truth], judged & abstains[final]
-        for step, counted in enumerate((labelled, judge_abstains, truth_abstains, labelled & (final == -2))):
-            cell = np.full(int(counted.sum()), first_coverage + 4 * place + step, dtype=np.intp)
+        failed = labelled & (final == -2)
+        for step, counted in enumerate((labelled | disputed, judge_abstains, truth_abstains, failed, disputed)):
+            cell = np.full(int(counted.sum()), first_coverage + _COVERAGE_CELLS * place + step, dtype=np.intp)
             layout.add(cell, number[counted])
         table = 2 * (~truth_abstains[judged]).astype(np.intp) + ~judge_abstains[judged]
         layout.add(first_abstention + 4 * place + table, number[judged])

@@ -30,7 +30,8 @@ def corrected_means(votes: LabelledVotes, *, confidence: float = 0.95) -> Correc
     American Journal of Epidemiology 107 (1978).
     """
     blocks = votes.votes.blocks
-    others = [np.flatnonzero(~block.labelled & ~block.errored) for block in blocks]
+    # An item on which annotators are tied is among the labelled ones, where it counts as one without a true score.
+    others = [np.flatnonzero(~block.labelled & ~block.no_consensus.any(axis=1) & ~block.errored) for block in blocks]
     if not any(len(rows) for rows in others):
         return None
     facts = votes.derived
@@ -53,7 +54,8 @@ def _score(votes: LabelledVotes, bare: Floats, confidence: float) -> CorrectedSc
     if not both.any() or not len(unlabelled):
         return None
     everyone = np.concatenate([votes.predicted[both], unlabelled]).tolist()
-    result = ppi_mean(votes.true[both], votes.predicted[both], unlabelled, confidence=confidence)
+    bounds = (0.0, 1.0) if votes.votes.scoring.normalize else None
+    result = ppi_mean(votes.true[both], votes.predicted[both], unlabelled, bounds=bounds, confidence=confidence)
     return CorrectedScore(
         value=result.value,
         ci=result.interval,
@@ -97,6 +99,7 @@ def _met_rate(column: CriterionColumn, others: Codes, confidence: float) -> Corr
         sensitivity=sensitivity,
         specificity=specificity,
         is_clipped=result is not None and result.out_of_range,
+        note=None if result is None else result.note,
         n_samples=len(seen),
         n_positive=n_positive,
         n_negative=n_negative,

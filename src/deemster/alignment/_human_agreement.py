@@ -6,15 +6,17 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from deemster.alignment._bootstrap_replicates import percentile_results, stack_replicates
+from deemster.alignment._bootstrap_replicates import smoothed_results
 from deemster.alignment._contingency_counts import count_by_unit, find_patterns
+from deemster.alignment._imagined_units import imagined_votes, table_shapes, vote_shapes
 from deemster.alignment._labelled_votes import CriterionColumn, Floats, Indices, LabelledVotes
 from deemster.alignment._verdict_classes import Codes
-from deemster.alignment.result_models import HumanAgreement, HumanCriterion, Intervals, ReferenceAgreement
+from deemster.alignment.result_models import DisputedCell, HumanAgreement, HumanCriterion, Intervals, ReferenceAgreement
 from deemster.datasets.label_codebook import consensus
 from deemster.rubrics import MISSING, Criterion
 from deemster.stats import confusion_tables as tables
 from deemster.stats.agreement_from_sums import Level, alpha_from_coincidences, coincidence_shares
+from deemster.stats.bootstrap_resampling import imagined_weights
 from deemster.stats.nan_arithmetic import float_or_none, mean_defined, quotient
 
 
@@ -70,6 +72,9 @@ _HEADLINES = (
     "panel.mean_kappa",
     "accuracy_gap",
     "kappa_gap",
+    "pairwise_kappa",
+    "panel_pairwise_kappa",
+    "pairwise_kappa_gap",
 )
 
 
@@ -80,7 +85,13 @@ class _CriterionSums:
         from scipy.sparse import csr_array  # noqa: PLC0415 - scipy takes a tenth of a second to load
 
         self.classes = classes = column.classes
-        n_people = labels.shape[1]
+        self._n_people = n_people = labels.shape[1]
+        self._unit_size = len(column.rows) / max(1, len(np.unique(votes.unit_of_item[column.rows])))
+        self._table_shapes = table_shapes(classes.size)
+        imagined = coincidence_shares(imagined_votes(n_people, classes.size))
+        # A sparse product adds unit after unit, so that neither threads nor blocks change the last digit.
+        self._imagined_coincidences = csr_array(imagined.reshape(2 * classes.size, classes.size**2).T)
+        self._vote_shapes = vote_shapes(classes.size)
         patterns = find_patterns(
             [np.maximum(row, MISSING) for row in (*labels.T, column.final, *column.votes.T)], column.worst_codes
         )
@@ -94,6 +105,11 @@ class _CriterionSums:
         pairs = coincidence_shares(counts).reshape(patterns.size, classes.size**2)
         self._coincidences = csr_array(np.concatenate([pairs, paired[:, None]], axis=1).T)
         self.n_units = int(frequency[paired].sum())
+        self.n_labelled = int(frequency[counts.sum(axis=1) >= 1].sum())
+        final = found[:, n_people]
+        answered = (final[:, None] == np.arange(classes.size)) & paired[:, None]
+        against = (counts[:, :, None] * answered[:, None, :]).reshape(patterns.size, classes.size**2)
+        self._against_panel = csr_array(against.T.astype(np.float64))
         self._cells_by_person = []
         self.n_pairs = []
         for person in range(n_people):
@@ -112,16 +128,36 @@ class _CriterionSums:
         """How often each distinct row is drawn."""
         return np.asarray(self._patterns_by_unit @ draws)
 
-    def alpha(self, patterns: Floats) -> Floats:
+    def alpha(self, patterns: Floats, rng: np.random.Generator | None) -> Floats:
         """Krippendorff's alpha of the annotators."""
-        *pairs, units = self._coincidences @ patterns
+        summed = self._coincidences @ patterns
+        if rng is not None:
+            weights = self._unit_size * imagined_weights(self._vote_shapes, patterns.shape[1], rng)
+            summed[:-1] += self._imagined_coincidences @ weights
+        *pairs, units = summed
         coincidences = np.moveaxis(np.reshape(pairs, (self.classes.size, self.classes.size, -1)), -1, 0)
         level: Level = "ordinal" if self.classes.kind == "ordinal" else "nominal"
         return alpha_from_coincidences(coincidences, level, units=units)
 
-    def tables(self, patterns: Floats, person: int) -> Floats:
+    def pairwise_kappas(self, patterns: Floats, rng: np.random.Generator | None) -> Floats:
+        """Kappa over all pairs of two labels of a cell, and over all pairs of a label and the verdict, ``[2, b]``."""
+        found = []
+        for sums in (self._coincidences[:-1], self._against_panel):
+            cells = sums @ patterns
+            if rng is not None:
+                # An imagined unit has as many pairs as there are people.
+                weights = imagined_weights(self._table_shapes, cells.shape[1], rng)
+                cells += self._n_people * self._unit_size * weights
+            table = np.moveaxis(cells.reshape(self.classes.size, self.classes.size, -1), -1, 0)
+            found.append(tables.kappa(table, self.classes.kind))
+        return np.stack(found)
+
+    def tables(self, patterns: Floats, person: int, rng: np.random.Generator | None) -> Floats:
         """Person, panel and judges against the consensus of the others, ``[sides, b, K, K]``."""
         cells = np.asarray(self._cells_by_person[person] @ patterns)
+        cells = cells.reshape(-1, self.classes.size**2, patterns.shape[1])
+        if rng is not None:
+            cells = cells + self._unit_size * imagined_weights(self._table_shapes, patterns.shape[1], rng)
         return np.moveaxis(cells.reshape(-1, self.classes.size, self.classes.size, patterns.shape[1]), -1, 1)
 
 
@@ -145,19 +181,26 @@ class _AnnotatorSums:
         self.criteria = [_CriterionSums(votes, column, annotators.labels[column.index]) for column in votes.columns]
         self.n_pairs: Indices = np.sum([each.n_pairs for each in self.criteria], axis=0)
 
-    def values(self, draws: Floats) -> Floats:
-        """The headline numbers, the alphas, then accuracy and kappa: of the panel, every judge and every person."""
+    def values(self, draws: Floats, rng: np.random.Generator | None = None) -> Floats:
+        """The headline numbers, the alphas, then accuracy and kappa: of the panel, every judge and every person.
+
+        Args:
+            draws: Units × replicates.
+            rng: Draws the weights of imagined units; None for real units alone.
+        """
         patterns = [each.count_patterns(draws) for each in self.criteria]
-        alphas = np.stack([each.alpha(rows) for each, rows in zip(self.criteria, patterns, strict=True)])
-        per_person = np.stack([self._agreement(person, patterns) for person in range(self._people)])
+        alphas = np.stack([each.alpha(rows, rng) for each, rows in zip(self.criteria, patterns, strict=True)])
+        per_person = np.stack([self._agreement(person, patterns, rng) for person in range(self._people)])
         ceiling, *judged = mean_defined(per_person)
         panel = judged[0]
-        head = [mean_defined(alphas), *ceiling, *panel, *(panel - ceiling)]
+        pairwise = [each.pairwise_kappas(rows, rng) for each, rows in zip(self.criteria, patterns, strict=True)]
+        among, against = mean_defined(np.stack(pairwise))
+        head = [mean_defined(alphas), *ceiling, *panel, *(panel - ceiling), among, against, against - among]
         return np.stack([*head, *alphas, *np.concatenate(judged), *np.concatenate(per_person[:, 0])])
 
-    def _agreement(self, person: int, patterns: list[Floats]) -> Floats:
+    def _agreement(self, person: int, patterns: list[Floats], rng: np.random.Generator | None) -> Floats:
         """Accuracy and mean kappa ``[sides, 2, b]`` against the references of one person."""
-        found = [each.tables(rows, person) for each, rows in zip(self.criteria, patterns, strict=True)]
+        found = [each.tables(rows, person, rng) for each, rows in zip(self.criteria, patterns, strict=True)]
         right = np.sum([np.einsum("...ii->...", table) for table in found], axis=0)
         total = np.sum([table.sum(axis=(-1, -2)) for table in found], axis=0)
         kappas = [tables.kappa(table, each.classes.kind) for each, table in zip(self.criteria, found, strict=True)]
@@ -190,11 +233,13 @@ def human_agreement(
     if len(annotators.names) < 2:
         return None
     sums = _AnnotatorSums(votes, annotators)
-    values = stack_replicates(sums.values, units=votes.n_units, replicates=replicates, seed=seed)
+    values = sums.values(np.ones((votes.n_units, 1)))
     intervals: Intervals = None
     if replicates:
-        results = percentile_results(values[: len(_HEADLINES)], confidence=confidence)
-        intervals = dict(zip(_HEADLINES, results, strict=True))
+        results = smoothed_results(
+            values[:, 0], sums.values, units=votes.n_units, replicates=replicates, seed=seed, confidence=confidence
+        )
+        intervals = dict(zip(_HEADLINES, results, strict=False))
     return _build_agreement(votes, annotators, sums, values[:, 0], intervals)
 
 
@@ -230,8 +275,28 @@ def _build_agreement(
         judges=tuple(others[: len(votes.judges)]),
         accuracy_gap=head["accuracy_gap"],
         kappa_gap=head["kappa_gap"],
+        pairwise_kappa=head["pairwise_kappa"],
+        panel_pairwise_kappa=head["panel_pairwise_kappa"],
+        pairwise_kappa_gap=head["pairwise_kappa_gap"],
+        n_cells=sum(own.n_units for own in sums.criteria),
+        n_labelled_cells=sum(own.n_labelled for own in sums.criteria),
+        disputed=_disputed_cells(votes, annotators),
         intervals=intervals,
     )
+
+
+def _disputed_cells(votes: LabelledVotes, annotators: Annotators) -> tuple[DisputedCell, ...]:
+    """The cells on which annotators are tied, by item and criterion, with what each of them said."""
+    found = []
+    for column in votes.columns:
+        labels = annotators.labels[column.index]
+        for row in np.flatnonzero(column.disputed).tolist():
+            said = zip(annotators.names, labels[row].tolist(), strict=True)
+            given = {name: column.criterion.labels[code] for name, code in said if code >= 0}
+            found.append(
+                (int(column.rows[row]), column.index, DisputedCell(votes.ids[column.rows[row]], column.name, given))
+            )
+    return tuple(cell for _, _, cell in sorted(found, key=lambda one: one[:2]))
 
 
 def _shared_items(votes: LabelledVotes, annotators: Annotators) -> int:

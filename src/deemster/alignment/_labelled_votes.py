@@ -13,12 +13,14 @@ import numpy as np
 from numpy.typing import NDArray
 
 from deemster.alignment._verdict_classes import AbstentionModes, Codes, VerdictClasses, build_classes
+from deemster.alignment.trust_verdict import ENOUGH_CLUSTERS
 from deemster.datasets import Derived, RubricDataset, Votes, derive, with_ground_truth
 from deemster.datasets.join_ground_truth import changed_labels
 from deemster.datasets.judge_selection import select_judges
 from deemster.errors import InputError, Issue, did_you_mean, list_names, plural, visible
 from deemster.formats.json_values import name_kind
 from deemster.rubrics import Criterion
+from deemster.stats.nan_arithmetic import merge_rounded
 
 Indices: TypeAlias = NDArray[np.intp]
 Floats: TypeAlias = NDArray[np.float64]
@@ -29,8 +31,6 @@ _Readable = TypeVar("_Readable", Votes, RubricDataset)
 FAILED_BELOW = -1
 # The fourth powers of larger scores, which variances need, overflow.
 LARGEST_SCORE = 1e90
-# Intervals from fewer clusters are too narrow.
-FEWEST_CLUSTERS = 20
 
 
 @dataclass(frozen=True, eq=False)
@@ -44,6 +44,7 @@ class CriterionColumn:
         classes: The classes that its verdicts fall into.
         rows: Places of its items among the labelled items, ascending.
         truth: Codes of the truth, by row.
+        disputed: Where annotators said something and agree on nothing, by row.
         final: Codes of the final verdicts, by row.
         votes: Codes of the judges' votes, ``[rows, judges]``.
         worst_codes: The code of the worst verdict, by row: the sign of a weight may differ between rubrics.
@@ -57,6 +58,7 @@ class CriterionColumn:
     classes: VerdictClasses
     rows: Indices
     truth: Codes
+    disputed: NDArray[np.bool_]
     final: Codes
     votes: Codes
     worst_codes: Codes
@@ -257,7 +259,8 @@ def _lay_out(
     ids, size = votes.ids, len(votes.ids)
     labelled, errored = np.zeros(size, dtype=bool), np.zeros(size, dtype=bool)
     for block, facts in zip(votes.blocks, derived, strict=True):
-        labelled[block.items] = block.labelled
+        # An item on which annotators differ was labelled too; left out, it would make people look more certain.
+        labelled[block.items] = block.labelled | block.no_consensus.any(axis=1)
         errored[block.items] = block.errored | (facts.final < FAILED_BELOW).all(axis=1)
     shared = np.ones(size, dtype=bool)
     if shared_ids is not None:
@@ -275,6 +278,7 @@ def _lay_out(
         scores[part.items, 1] = facts.true_score[part.rows]
         scores[part.items, 2:] = facts.judge_scores[part.rows]
     _limit_scores(scores)
+    scores = merge_rounded(scores)
     found = LabelledVotes(
         votes=votes,
         derived=derived,
@@ -342,7 +346,7 @@ def _columns(
     votes: Votes, finals: Sequence[Codes], parts: list[_BlockRows], modes: AbstentionModes
 ) -> tuple[CriterionColumn, ...]:
     found: dict[tuple[Any, ...], list[tuple[_BlockRows, int]]] = {}
-    cells: dict[int, tuple[Codes, Codes, Codes]] = {}
+    cells: dict[int, tuple[NDArray[Any], ...]] = {}
     for part in parts:
         if len(part.rows) + len(part.errored):
             block = votes.blocks[part.block]
@@ -351,6 +355,7 @@ def _columns(
                 np.ascontiguousarray(block.truth[part.rows].T),
                 np.ascontiguousarray(finals[part.block][part.rows].T),
                 np.ascontiguousarray(block.votes[part.rows].transpose(1, 0, 2)),
+                np.ascontiguousarray(block.no_consensus[part.rows].T),
             )
             for place, criterion in enumerate(block.rubric.criteria):
                 found.setdefault(_identity(criterion), []).append((part, place))
@@ -381,7 +386,7 @@ def _columns(
 
 def _column(
     votes: Votes,
-    cells: Mapping[int, tuple[Codes, Codes, Codes]],
+    cells: Mapping[int, tuple[NDArray[Any], ...]],
     sources: list[tuple[_BlockRows, int]],
     *,
     name: str,
@@ -389,8 +394,8 @@ def _column(
     modes: AbstentionModes,
 ) -> CriterionColumn:
     """Join the rows of all blocks that have a criterion."""
-    truth, final, cast = (
-        np.concatenate([cells[part.block][side][place] for part, place in sources]) for side in range(3)
+    truth, final, cast, disputed = (
+        np.concatenate([cells[part.block][side][place] for part, place in sources]) for side in range(4)
     )
     criteria = [votes.blocks[part.block].rubric.criteria[place] for part, place in sources]
     worst = np.concatenate(
@@ -412,6 +417,7 @@ def _column(
         classes=build_classes(criteria[0], mode),
         rows=items[order],
         truth=truth[order],
+        disputed=disputed[order],
         final=final[order],
         votes=cast[order],
         worst_codes=worst[order],
@@ -446,7 +452,7 @@ def _warnings(labelled: LabelledVotes, parts: list[_BlockRows], unlabelled: int)
         other_score = ~np.isnan(score) & ~(np.abs(score - facts.derived_score[part.rows]) <= 1e-9)
         differing += int((other_verdict | other_score).sum())
     if ties:
-        found.append(f"no-consensus: annotators are tied on {plural(ties, 'cell')}; unlabelled there.")
+        found.append(f"no-consensus: annotators are tied on {plural(ties, 'cell')}; in coverage only.")
     if differing:
         found.append(
             f"recorded-final: on {plural(differing, 'item')} what was recorded differs from what the votes give; "
@@ -486,9 +492,12 @@ def _with_clusters(labelled: LabelledVotes, cluster: Cluster) -> LabelledVotes:
     typed = ((isinstance(key, bool), key) for key in keys)
     clusters = np.array([numbers.setdefault(key, len(numbers)) for key in typed], dtype=np.intp)
     warnings = labelled.warnings
-    if len(numbers) < FEWEST_CLUSTERS:
+    if len(numbers) < ENOUGH_CLUSTERS:
         few = plural(len(numbers), "cluster")
-        warnings = (*warnings, f"few-clusters: {few} only; intervals from fewer than {FEWEST_CLUSTERS} are too narrow.")
+        warnings = (
+            *warnings,
+            f"few-clusters: {few} only; intervals from fewer than {ENOUGH_CLUSTERS} may be too narrow.",
+        )
     return replace(labelled, clusters=clusters, warnings=warnings)
 
 

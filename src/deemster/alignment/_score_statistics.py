@@ -10,8 +10,11 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from deemster.alignment._imagined_units import DISAGREEMENT
 from deemster.alignment._labelled_votes import Floats, Indices, LabelledVotes
 from deemster.alignment._verdict_statistics import Key, Values
+from deemster.rubrics import Criterion
+from deemster.rubrics.rubric_scoring import rubric_scores
 from deemster.stats.confidence_interval import normal_quantile
 from deemster.stats.correlation import Correlation, kendall, pearson, spearman
 from deemster.stats.intraclass_correlation import icc_features, icc_forms, mean_squares
@@ -97,6 +100,8 @@ class ScoreSums:
         n_slices: How many slices there are.
         unit_of_item: The unit of each item.
         z: Normal quantile of the limits of agreement.
+        imagined: Items that are in no data.
+        imagined_features: Features × imagined items.
     """
 
     features: Floats
@@ -108,6 +113,8 @@ class ScoreSums:
     n_slices: int
     unit_of_item: Indices
     z: float
+    imagined: ImaginedItems
+    imagined_features: Floats
 
     def sum_draws(self, draws: NDArray[Any]) -> Floats:
         """Sums of the features in each replicate, features × replicates.
@@ -138,14 +145,20 @@ class ScoreSums:
         found: Floats = self.features.sum(axis=1, keepdims=True)
         return found
 
-    def statistics(self, sums: Floats, draws: NDArray[Any] | None) -> Values:
+    def statistics(self, sums: Floats, draws: NDArray[Any] | None, imagined: Floats | None = None) -> Values:
         """Every score-level statistic.
 
         Args:
             sums: Features × replicates.
             draws: Units × replicates; None leaves out what cannot be computed from sums.
+            imagined: The weights of imagined items, items × replicates; None for real items alone.
         """
+        from scipy.sparse import csr_array  # noqa: PLC0415 - scipy takes a tenth of a second to load
+
         values: Values = {}
+        if imagined is not None:
+            # A sparse product adds item after item, so that neither threads nor blocks change the last digit.
+            sums = sums + csr_array(self.imagined_features) @ imagined
         for comparison in self.comparisons:
             own = score_statistics(sums[list(comparison.features[:7])], comparison.scale, z=self.z)
             names = _SCORE_NAMES | (_PANEL_NAMES if comparison.scope == ("all",) else {})
@@ -159,6 +172,9 @@ class ScoreSums:
             elif draws is not None:
                 weights = draws[self.unit_of_item[comparison.scored]]
                 x, t = comparison.predicted, comparison.true
+                if imagined is not None:
+                    weights = np.concatenate([weights, imagined])
+                    x, t = np.concatenate([x, self.imagined.predicted]), np.concatenate([t, self.imagined.true])
                 values[*comparison.scope, "score_spearman"] = weighted_spearman(x, t, weights)
                 values[*comparison.scope, "score_kendall"] = weighted_kendall(x, t, weights)
         if self.n_judges >= 2:
@@ -189,6 +205,55 @@ class ScoreSums:
         return frozenset((*each.scope, name) for each in self.comparisons if each.linear for name in names)
 
 
+@dataclass(frozen=True, slots=True, eq=False)
+class ImaginedItems:
+    """Items on which the judge misses one criterion, above the truth and below it.
+
+    Attributes:
+        predicted: Their predicted scores.
+        true: Their true scores.
+        shapes: The parameter of the weight of each.
+        size: How many items an average unit holds.
+    """
+
+    predicted: Floats
+    true: Floats
+    shapes: Floats
+    size: float
+
+
+def imagine_items(votes: LabelledVotes) -> ImaginedItems:
+    """Imagine two items for each criterion: judged apart from the truth by what the criterion is worth, either way."""
+    steps, shapes = [], []
+    for column in votes.columns:
+        block, place = column.sources[0]
+        codes = np.array([[_best(criterion) for criterion in votes.votes.blocks[block].rubric.criteria]] * 2)
+        codes[1, place] = column.criterion.worst
+        best, other = rubric_scores(votes.votes.blocks[block].rubric, codes, scoring=votes.votes.scoring).score
+        size = column.classes.size
+        # The mean distance of two different classes, as a share of the way from the first to the last.
+        share = (size + 1) / (3 * (size - 1)) if size > 1 else 1.0
+        steps.append(abs(float(best - other)) * share)
+        shapes.append(DISAGREEMENT * size / 2)
+    known = np.sort(votes.true[~np.isnan(votes.true)])
+    # A score that occurs, so that an imagined item ties with real ones; and a step that leads back into their range.
+    usual = known[len(known) // 2] if len(known) else 0.0
+    towards = 1.0 if not len(known) or usual <= (known[0] + known[-1]) / 2 else -1.0
+    here = np.full(len(steps), usual)
+    there = here + towards * np.nan_to_num(np.array(steps))
+    return ImaginedItems(
+        predicted=np.concatenate([there, here]),
+        true=np.concatenate([here, there]),
+        shapes=np.array(shapes * 2),
+        size=len(votes.ids) / votes.n_units,
+    )
+
+
+def _best(criterion: Criterion) -> int:
+    """The code of the option that adds most to a score."""
+    return max(criterion.scored, key=lambda code: criterion.weight * (criterion.values[code] or 0.0))
+
+
 def sum_scores(
     votes: LabelledVotes,
     *,
@@ -207,23 +272,31 @@ def sum_scores(
         confidence: The level of intervals and of the limits of agreement.
     """
     rows: list[Floats] = []
-    comparisons = _compare_scores(votes, rows, per_judge=per_judge, replicates=replicates, confidence=confidence)
+    imagined = imagine_items(votes)
+    comparisons = _compare_scores(
+        votes, imagined, rows, per_judge=per_judge, replicates=replicates, confidence=confidence
+    )
     first_icc = first_alpha = len(rows)
     if len(votes.judges) >= 2:
-        centred = votes.judge_scores - known_mean(votes.judge_scores)
+        centre = known_mean(votes.judge_scores)
+        centred = votes.judge_scores - centre
+        # Every other judge sees an imagined item as the panel does, the rest as the truth does.
+        sides = np.where(np.arange(len(votes.judges)) % 2 == 0, imagined.predicted[:, None], imagined.true[:, None])
         complete: NDArray[np.bool_] = np.asarray(~np.isnan(centred).any(axis=1))
-        rows.append(complete.astype(np.float64))
-        rows += _spread_rows(icc_features(centred[complete]).T, complete)
+        rows.append(np.concatenate([complete, np.ones(len(sides))]).astype(np.float64))
+        rows += _spread_rows(icc_features(centred[complete]).T, icc_features(sides - centre).T, complete)
         first_alpha = len(rows)
-        rows += list(spread_features(centred).T)
+        rows += list(np.concatenate([spread_features(centred), spread_features(sides - centre)]).T)
     first_slice = len(rows)
     if slices is not None:
-        scored = comparisons[0].scored
-        difference = np.where(scored, votes.predicted - votes.true, 0.0)
+        scored = np.concatenate([comparisons[0].scored, np.ones(len(imagined.true), dtype=bool)])
+        apart = np.concatenate([votes.predicted - votes.true, imagined.predicted - imagined.true])
+        difference = np.where(scored, apart, 0.0)
         for members in slices.T:
-            inside = (members & scored).astype(np.float64)
-            rows += [inside, inside * difference, inside * difference * difference]
-    features = np.array(rows)
+            inside = np.concatenate([members, np.ones(len(imagined.true), dtype=bool)]) & scored
+            rows += [inside.astype(np.float64), inside * difference, inside * difference * difference]
+    every = np.array(rows)
+    features = every[:, : len(votes.ids)]
     if votes.clusters is not None:
         features = np.array([np.bincount(votes.clusters, weights=row, minlength=votes.n_units) for row in features])
     return ScoreSums(
@@ -236,11 +309,19 @@ def sum_scores(
         n_slices=0 if slices is None else slices.shape[1],
         unit_of_item=votes.unit_of_item,
         z=normal_quantile(confidence),
+        imagined=imagined,
+        imagined_features=every[:, len(votes.ids) :],
     )
 
 
 def _compare_scores(
-    votes: LabelledVotes, rows: list[Floats], *, per_judge: bool, replicates: bool, confidence: float
+    votes: LabelledVotes,
+    imagined: ImaginedItems,
+    rows: list[Floats],
+    *,
+    per_judge: bool,
+    replicates: bool,
+    confidence: float,
 ) -> tuple[ScoreComparison, ...]:
     """The panel's and the judges' scores against the true ones; adds their features to the rows."""
     sides: list[tuple[Key, Floats]] = [(("all",), votes.predicted)]
@@ -257,21 +338,26 @@ def _compare_scores(
             "kendall": kendall(x, t, confidence=confidence, counts=counts),
             "pearson": pearson(x, t, confidence=confidence),
         }
-        bias, scale = systematic_bias(x, t, confidence=confidence), score_scale(x, t)
+        clusters = None if votes.clusters is None else votes.clusters[scored]
+        bias, scale = systematic_bias(x, t, clusters=clusters, confidence=confidence), score_scale(x, t)
         of_truth, own = true_features(t), predicted_features(x, t, counts=counts if linear else None)
+        more_truth = true_features(imagined.true, mean=known_mean(t))
+        more_own = predicted_features(imagined.predicted, imagined.true, mean=known_mean(x))
+        # To first order a weight on an imagined item moves no rank correlation.
+        more_own = np.concatenate([more_own, np.zeros((len(own) - len(more_own), len(imagined.true)))])
         # Comparisons on the same items share the features of the truth.
         shared = next((each.features[:3] for each in found if np.array_equal(each.scored, scored)), None)
         if shared is None:
             shared = tuple(range(len(rows), len(rows) + 3))
-            rows += _spread_rows(of_truth, scored)
+            rows += _spread_rows(of_truth, more_truth, scored)
         features = (*shared, *range(len(rows), len(rows) + len(own)))
-        rows += _spread_rows(own, scored)
+        rows += _spread_rows(own, more_own, scored)
         found.append(ScoreComparison(scope, scored, x, t, features, linear, correlations, bias, scale))
     return tuple(found)
 
 
-def _spread_rows(rows: Floats, chosen: NDArray[np.bool_]) -> list[Floats]:
-    """Rows over some items as rows over all, zero elsewhere."""
+def _spread_rows(rows: Floats, imagined: Floats, chosen: NDArray[np.bool_]) -> list[Floats]:
+    """Rows over some items as rows over all, zero elsewhere, then over the imagined ones."""
     every = np.zeros((len(rows), len(chosen)))
     every[:, chosen] = rows
-    return list(every)
+    return list(np.concatenate([every, imagined], axis=1))

@@ -63,7 +63,13 @@ def read_tags(votes: LabelledVotes) -> Tags:
 
 
 def slice_statistics(
-    layout: ContingencyCounts, scores: ScoreSums, counts: Floats, sums: Floats, *, numbers: Indices
+    layout: ContingencyCounts,
+    scores: ScoreSums,
+    counts: Floats,
+    sums: Floats,
+    *,
+    numbers: Indices,
+    imagined: Floats | None = None,
 ) -> Values:
     """Accuracy, mean kappa, error and bias of each large slice, and the differences to the rest, in replicates.
 
@@ -73,6 +79,7 @@ def slice_statistics(
         counts: Cells × replicates.
         sums: Features × replicates.
         numbers: The number of each slice.
+        imagined: What imagined units add, cells × replicates; None for real units alone.
     """
     values: Values = {}
     all_sums = np.array(scores.comparisons[0].differences(sums))[:, None]
@@ -81,7 +88,17 @@ def slice_statistics(
         block = slice(start, start + _REPLICATE_BLOCK)
         inside = [group.slice_tables(counts)[block].swapaxes(0, 1) for group in layout.groups]
         everything = [group.final_tables(counts)[:, None] for group in layout.groups]
-        found = _compare_with_rest(layout.groups, inside, everything, own_sums[:, block], all_sums)
+        # What rounding of weights leaves of an empty cell is nothing.
+        outside = [np.maximum(every - part, 0.0) for every, part in zip(everything, inside, strict=True)]
+        if imagined is not None:
+            inside = [
+                part + group.slice_tables(imagined)[block].swapaxes(0, 1)
+                for part, group in zip(inside, layout.groups, strict=True)
+            ]
+            outside = [
+                part + group.final_tables(imagined)[:, None] for part, group in zip(outside, layout.groups, strict=True)
+            ]
+        found = _compare_with_rest(layout.groups, inside, outside, own_sums[:, block], all_sums - own_sums[:, block])
         for name, rows in found.items():
             for number, row in zip(numbers[block].tolist(), rows, strict=True):
                 values["slice", number, name] = row
@@ -91,13 +108,12 @@ def slice_statistics(
 def _compare_with_rest(
     groups: Sequence[CriterionGroup],
     inside: Sequence[Floats],
-    everything: Sequence[Floats],
+    outside: Sequence[Floats],
     own_sums: Floats,
-    all_sums: Floats,
+    other_sums: Floats,
 ) -> dict[str, Floats]:
     """Statistics of slices and their differences to the rest, from tables by group and sums of scores."""
-    outside = [every - part for every, part in zip(everything, inside, strict=True)]
-    here, there = _headlines(groups, inside, own_sums), _headlines(groups, outside, all_sums - own_sums)
+    here, there = _headlines(groups, inside, own_sums), _headlines(groups, outside, other_sums)
     return here | {
         difference: here[name] - there[name] for name, difference in zip(_HEADLINES, _DIFFERENCES, strict=True)
     }
@@ -105,7 +121,7 @@ def _compare_with_rest(
 
 def _headlines(groups: Sequence[CriterionGroup], by_group: Sequence[Floats], sums: Floats) -> dict[str, Floats]:
     accuracy, mean_kappa = accuracy_and_mean_kappa(groups, by_group)
-    n = np.rint(sums[0])
+    n = sums[0]
     return {
         "criterion_accuracy": accuracy,
         "mean_kappa": mean_kappa,
@@ -163,7 +179,9 @@ def estimate_slices(
         stop = min(start + _DATA_BLOCK, many)
         inside = [_slice_tables(group, votes, tags, start, stop) for group in layout.groups]
         n_pairs[start:stop] = sum(each.sum(axis=(0, -1, -2)) for each in inside)
-        parts.append(_compare_with_rest(layout.groups, inside, everything, own_sums[:, start:stop], all_sums))
+        outside = [every - part for every, part in zip(everything, inside, strict=True)]
+        own = own_sums[:, start:stop]
+        parts.append(_compare_with_rest(layout.groups, inside, outside, own, all_sums - own))
     statistics = {name: np.concatenate([part[name] for part in parts]) for name in (parts[0] if parts else ())}
     return SliceEstimates(tags=tags, n_pairs=n_pairs, n_scores=own_sums[0].astype(np.intp), statistics=statistics)
 

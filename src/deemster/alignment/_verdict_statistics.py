@@ -22,7 +22,14 @@ Key: TypeAlias = tuple[Any, ...]
 Values: TypeAlias = dict[Key, Floats]
 
 KINDS: tuple[CriterionType, ...] = ("binary", "ordinal", "nominal")
-COVERAGE_RATES = ("coverage", "judge_abstain_rate", "gt_abstain_rate", "union_exclusion_rate", "error_rate")
+COVERAGE_RATES = (
+    "coverage",
+    "judge_abstain_rate",
+    "gt_abstain_rate",
+    "union_exclusion_rate",
+    "error_rate",
+    "disputed_rate",
+)
 MET_NAMES = ("precision", "recall", "f1", "phi", "fpr", "fnr")
 POOLED_NAMES = ("exact_accuracy", "value_rmse", "value_mae", "value_spearman", "value_pearson")
 POOLED_BINARY_NAMES = ("kappa", "phi", "precision", "recall", "f1")
@@ -146,13 +153,13 @@ def _add_coverage(values: Values, layout: ContingencyCounts, counts: Floats, cov
     cells = layout.coverage_cells(counts)
     errored = layout.n_errored[:, None]
     # Errored items are no units of a replicate: their cells stay as they are.
-    by_column = (cells[:, 0] + errored, covered, cells[:, 1], cells[:, 2], cells[:, 3] + errored)
+    by_column = (cells[:, 0] + errored, covered, cells[:, 1], cells[:, 2], cells[:, 3] + errored, cells[:, 4])
     for column in range(-1, len(cells)):
-        total, inside, judge_abstains, truth_abstains, failed = (
+        total, inside, judge_abstains, truth_abstains, failed, disputed = (
             rows.sum(axis=0) if column < 0 else rows[column] for rows in by_column
         )
         for name, part in zip(
-            COVERAGE_RATES, (inside, judge_abstains, truth_abstains, total - inside, failed), strict=True
+            COVERAGE_RATES, (inside, judge_abstains, truth_abstains, total - inside, failed, disputed), strict=True
         ):
             values["coverage", column, name] = quotient(part, total)
 

@@ -4,10 +4,14 @@ from __future__ import annotations
 
 import math
 from collections.abc import Collection
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+from numpy.typing import NDArray
+
 from deemster.alignment._bootstrap_replicates import (
+    METHODS,
     Method,
     bootstrap_results,
     check_bootstrap_options,
@@ -15,15 +19,15 @@ from deemster.alignment._bootstrap_replicates import (
     replicate_statistics,
 )
 from deemster.alignment._build_result import Options, Statistics, build_result
-from deemster.alignment._contingency_counts import count_votes
+from deemster.alignment._contingency_counts import ContingencyCounts, count_votes
 from deemster.alignment._corrected_means import corrected_means
 from deemster.alignment._human_agreement import human_agreement
 from deemster.alignment._item_difficulty import disputed_items
 from deemster.alignment._judge_calibration import judge_calibration
 from deemster.alignment._judge_consistency import judge_consistency
 from deemster.alignment._labelled_votes import Cluster, Floats, HasVotes, LabelledVotes, read_labelled_votes
-from deemster.alignment._score_statistics import sum_scores
-from deemster.alignment._tag_slices import estimate_slices, read_tags, slice_statistics
+from deemster.alignment._score_statistics import ScoreSums, sum_scores
+from deemster.alignment._tag_slices import Tags, estimate_slices, read_tags, slice_statistics
 from deemster.alignment._verdict_classes import AbstentionModes
 from deemster.alignment._verdict_statistics import Values, verdict_statistics
 from deemster.alignment.metrics_result import MetricsResult
@@ -36,13 +40,13 @@ def compute_metrics(
     result: Votes | HasVotes | str | Path,
     dataset: RubricDataset | str | Path | None = None,
     *,
-    bootstrap: bool | Method = False,
+    bootstrap: bool | Method = "smoothed",
     n_bootstrap: int = 1000,
     per_judge: bool = False,
     cannot_assess: AbstentionMode = "exclude",
     na_mode: AbstentionMode = "exclude",
     confidence: float = 0.95,
-    seed: int | None = None,
+    seed: int | None = 0,
     cluster: Cluster | None = None,
     per_slice: bool = False,
     judges: Collection[str] | None = None,
@@ -55,7 +59,8 @@ def compute_metrics(
         result: Votes, a grading, or the path of a votes file.
         dataset: Where the truth comes from; None where the votes carry it. Items it does not label keep the labels of
             the votes.
-        bootstrap: Give every number an interval: True or "percentile", or "bca".
+        bootstrap: How every number gets its interval: "smoothed" (or True), "percentile" or "bca". False gives no
+            intervals, and then no answer to whether the judge can be trusted.
         n_bootstrap: How many replicates are drawn.
         per_judge: Compare each judge with the truth too.
         cannot_assess: What an abstention counts as on binary criteria: "exclude", "as_unmet" or "as_category".
@@ -89,11 +94,41 @@ def _bootstrap_method(bootstrap: bool | Method) -> Method | None:  # noqa: FBT00
     if bootstrap is False:
         return None
     if bootstrap is True:
-        return "percentile"
-    if bootstrap not in ("percentile", "bca"):
+        return "smoothed"
+    if bootstrap not in METHODS:
         name = visible(str(bootstrap), limit=60)
-        raise InputError(f"`bootstrap` has no method {name!r}. {did_you_mean(name, ('percentile', 'bca'))}")
+        raise InputError(f"`bootstrap` has no method {name!r}. {did_you_mean(name, METHODS)}")
     return bootstrap
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class _Compute:
+    """From counts and sums to statistics, for one set of votes.
+
+    Attributes:
+        layout: Where the counts stand.
+        scores: Where the sums stand.
+        options: What the caller asks for.
+        pooled: Whether criteria of one kind are pooled too.
+        tags: The slices that have replicates; None where there are none.
+    """
+
+    layout: ContingencyCounts
+    scores: ScoreSums
+    options: Options
+    pooled: bool
+    tags: Tags | None
+
+    def from_counts(self, counts: Floats, sums: Floats, imagined: Floats | None = None) -> Values:
+        cells = counts if imagined is None else counts + imagined
+        values = verdict_statistics(self.layout, cells, coverage=self.options.modes.exclude_all, pooled=self.pooled)
+        if self.tags is not None:
+            numbers = self.tags.large
+            values |= slice_statistics(self.layout, self.scores, counts, sums, numbers=numbers, imagined=imagined)
+        return values
+
+    def from_sums(self, sums: Floats, draws: NDArray[Any] | None, imagined: Floats | None = None) -> Values:
+        return self.scores.statistics(sums, draws, imagined)
 
 
 def _compute_statistics(votes: LabelledVotes, options: Options) -> Statistics:
@@ -107,29 +142,34 @@ def _compute_statistics(votes: LabelledVotes, options: Options) -> Statistics:
         votes, per_judge=options.per_judge, replicates=replicates, slices=members, confidence=confidence
     )
 
-    def compute(counts: Floats, sums: Floats, draws: Any) -> Values:
-        values = verdict_statistics(
-            layout, counts, coverage=options.modes.exclude_all, pooled=votes.mixed_rubrics
-        ) | scores.statistics(sums, draws)
-        if tags is not None and members is not None:
-            values |= slice_statistics(layout, scores, counts, sums, numbers=tags.large)
-        return values
-
     counts = layout.count_cells(layout.pattern_totals())
-    estimates = {key: float(values[0]) for key, values in compute(counts, scores.totals(), None).items()}
+    compute = _Compute(layout, scores, options, pooled=votes.mixed_rubrics, tags=tags if members is not None else None)
+    totals = scores.totals()
+    every = compute.from_counts(counts, totals) | compute.from_sums(totals, None)
+    estimates = {key: float(values[0]) for key, values in every.items()}
     estimates |= scores.exact_correlations()
     slices = None if tags is None else estimate_slices(tags, votes, layout, scores, counts)
     estimates |= {} if slices is None else slices.by_key()
     intervals = None
     if options.method is not None:
         drawn = replicate_statistics(
-            layout, scores, compute, n=options.bootstrap.replicates, seed=options.bootstrap.seed
+            layout,
+            scores,
+            compute,
+            n=options.bootstrap.replicates,
+            seed=options.bootstrap.seed,
+            method=options.method,
         )
         jackknife = None
         if options.method == "bca" and votes.n_units > 1:
             jackknife = jackknife_statistics(layout, scores, compute)
         intervals = bootstrap_results(
-            estimates, drawn, jackknife, confidence=confidence, expanded=scores.expanded_keys()
+            estimates,
+            drawn,
+            jackknife,
+            units=votes.n_units,
+            confidence=confidence,
+            expanded=scores.expanded_keys(),
         )
     return Statistics(
         layout=layout,

@@ -7,8 +7,9 @@ from typing import Any
 
 import numpy as np
 
-from deemster.alignment._bootstrap_replicates import check_bootstrap_options, percentile_results, stack_replicates
+from deemster.alignment._bootstrap_replicates import BootstrapOptions, check_bootstrap_options, smoothed_results
 from deemster.alignment._contingency_counts import count_by_unit
+from deemster.alignment._imagined_units import AGREEMENT, DISAGREEMENT, unit_sizes
 from deemster.alignment._labelled_votes import (
     Cluster,
     CriterionColumn,
@@ -17,6 +18,7 @@ from deemster.alignment._labelled_votes import (
     LabelledVotes,
     read_labelled_votes,
 )
+from deemster.alignment._score_statistics import imagine_items
 from deemster.alignment._verdict_classes import AbstentionModes
 from deemster.alignment.result_models import (
     AbstentionMode,
@@ -29,6 +31,7 @@ from deemster.alignment.result_models import (
 from deemster.datasets import RubricDataset, Votes
 from deemster.errors import InputError, did_you_mean, visible
 from deemster.stats import confusion_tables as tables
+from deemster.stats.bootstrap_resampling import imagined_weights
 from deemster.stats.multiple_testing import holm
 from deemster.stats.nan_arithmetic import float_or_none, quotient
 from deemster.stats.paired_tests import mcnemar
@@ -76,11 +79,10 @@ def compare_judges(
     modes = AbstentionModes(cannot_assess, na_mode)
     votes = read_labelled_votes(result, dataset, modes=modes, cluster=cluster)
     pair = _pair_judges(votes, _judge_places(votes, a, b))
-    values = stack_replicates(pair.values, units=votes.n_units, replicates=options.replicates, seed=options.seed)
-    results = percentile_results(values, confidence=options.confidence)
+    results = _resample(pair, votes.n_units, options)
     criteria = pair.criteria()
     cells = sum(criterion.n_samples for criterion in criteria)
-    one = ("one-item: the intervals rest on a single unit and say nothing.",) if votes.n_units == 1 else ()
+    one = ("one-item: a single unit is resampled, which gives no interval.",) if votes.n_units == 1 else ()
     return JudgeComparison(
         judge_a=a, judge_b=b, n_items=len(votes.ids), n_samples=cells,
         accuracy=_difference(results[0:3], cells),
@@ -90,6 +92,17 @@ def compare_judges(
         n_bootstrap=options.replicates, confidence_level=options.confidence, seed=options.seed, unit=votes.unit,
         warnings=(*votes.warnings, *one),
     )  # fmt: skip
+
+
+def _resample(pair: _JudgePair, units: int, options: BootstrapOptions) -> tuple[BootstrapResult, ...]:
+    return smoothed_results(
+        pair.values(np.ones((units, 1)))[:, 0],
+        pair.values,
+        units=units,
+        replicates=options.replicates,
+        seed=options.seed,
+        confidence=options.confidence,
+    )
 
 
 def _judge_places(votes: LabelledVotes, a: str, b: str) -> tuple[int, int]:
@@ -110,32 +123,53 @@ def _difference(results: tuple[BootstrapResult, ...], count: int) -> Difference:
 class _JudgePair:
     """The cells that are covered for two judges, ready for any draw of items."""
 
-    def __init__(self, columns: list[tuple[CriterionColumn, Any]], errors: Floats, n_scores: int) -> None:
+    def __init__(
+        self, votes: LabelledVotes, columns: list[tuple[CriterionColumn, Any]], errors: Floats, n_scores: int
+    ) -> None:
         from scipy.sparse import csr_array  # noqa: PLC0415 - scipy takes a tenth of a second to load
 
         self._columns = columns
+        self._unit_sizes, self._items = unit_sizes(votes), imagine_items(votes)
         # A sparse product adds unit after unit, so that neither threads nor blocks change the last digit.
         self._errors = csr_array(errors)
         self.n_scores = n_scores
 
-    def _tables(self, draws: Floats) -> list[tuple[CriterionType, tuple[Floats, Floats]]]:
+    def _tables(
+        self, draws: Floats, rng: np.random.Generator | None
+    ) -> list[tuple[CriterionType, tuple[Floats, Floats]]]:
         """For each column its kind, and the tables ``[b, K, K]`` of both judges."""
         found: list[tuple[CriterionType, tuple[Floats, Floats]]] = []
-        for column, matrix in self._columns:
-            cube = np.moveaxis((matrix @ draws).reshape((*(column.classes.size,) * 3, draws.shape[1])), -1, 0)
+        for (column, matrix), size in zip(self._columns, self._unit_sizes, strict=True):
+            cells, classes = matrix @ draws, column.classes.size
+            if rng is not None:
+                cells = cells + size * imagined_weights(_cube_shapes(classes), draws.shape[1], rng)
+            cube = np.moveaxis(cells.reshape((classes, classes, classes, draws.shape[1])), -1, 0)
             found.append((column.classes.kind, (cube.sum(axis=3), cube.sum(axis=2))))
         return found
 
-    def values(self, draws: Floats) -> Floats:
-        """Accuracy, mean kappa and RMSE: each of a, of b, and a minus b."""
-        by_column = self._tables(draws)
+    def values(self, draws: Floats, rng: np.random.Generator | None = None) -> Floats:
+        """Accuracy, mean kappa and RMSE: each of a, of b, and a minus b.
+
+        Args:
+            draws: Units × replicates.
+            rng: Draws the weights of imagined units; None for real units alone.
+        """
+        by_column = self._tables(draws, rng)
         total = np.sum([pair[0].sum(axis=(-1, -2)) for _, pair in by_column], axis=0)
         hits = [np.sum([np.einsum("bii->b", pair[side]) for _, pair in by_column], axis=0) for side in (0, 1)]
         accuracies = [quotient(right, total) for right in hits]
         kappas = np.array([[tables.kappa(pair[side], kind) for kind, pair in by_column] for side in (0, 1)])
         known = ~np.isnan(kappas).any(axis=0)
         means = quotient(np.where(known, kappas, 0.0).sum(axis=1), known.sum(axis=0))
-        *squares, count = self._errors @ draws
+        sums = self._errors @ draws
+        if rng is not None:
+            weights = self._items.size * imagined_weights(self._items.shapes, draws.shape[1], rng)
+            apart = np.square(self._items.predicted - self._items.true)
+            half = len(apart) // 2
+            # On the first half of the imagined items judge a errs, on the second half judge b.
+            missed = apart[:, None] * weights
+            sums = sums + np.stack([missed[:half].sum(axis=0), missed[half:].sum(axis=0), weights.sum(axis=0)])
+        *squares, count = sums
         errors = [np.sqrt(quotient(square, count)) for square in squares]
         return np.stack([row for a, b in (accuracies, means, errors) for row in (a, b, a - b)])
 
@@ -166,6 +200,17 @@ class _JudgePair:
         )
 
 
+def _cube_shapes(size: int) -> Floats:
+    """The parameters of imagined units by truth, vote of a and vote of b; those of each judge's table are as ever.
+
+    >>> _cube_shapes(2)
+    array([0.5  , 0.125, 0.125, 0.125, 0.125, 0.125, 0.125, 0.5  ])
+    """
+    truth, a, b = np.indices((size,) * 3)
+    wrong = (truth != a).astype(int) + (truth != b)
+    return np.where(wrong == 0, AGREEMENT, DISAGREEMENT / 2 / max(1, size - 1) ** np.maximum(wrong, 1)).ravel()
+
+
 def _pair_judges(votes: LabelledVotes, judges: tuple[int, int]) -> _JudgePair:
     units, n_units = votes.unit_of_item, votes.n_units
     columns = []
@@ -181,4 +226,4 @@ def _pair_judges(votes: LabelledVotes, judges: tuple[int, int]) -> _JudgePair:
     errors: Floats = np.stack(
         [np.bincount(units, weights=row, minlength=n_units) for row in (*squares, scored.astype(np.float64))]
     )
-    return _JudgePair(columns, errors, int(scored.sum()))
+    return _JudgePair(votes, columns, errors, int(scored.sum()))

@@ -85,7 +85,10 @@ class ScoreICC(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=
 
 
 class CoverageStats(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
-    """Which share of the labelled pairs the numbers rest on, and why the rest is out."""
+    """Which share of the labelled pairs the numbers rest on, and why the rest is out.
+
+    A disputed pair is one on which the annotators are tied: it was labelled, and has no truth to compare with.
+    """
 
     n_total: int
     n_covered: int
@@ -95,6 +98,8 @@ class CoverageStats(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fi
     union_exclusion_rate: float | None
     n_errored: int
     error_rate: float | None
+    n_disputed: int = 0
+    disputed_rate: float | None = None
     intervals: Intervals = None
 
 
@@ -104,7 +109,7 @@ class NAStats(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=T
     na_count_true: int
     na_count_pred: int
     na_kappa: float | None
-    na_kappa_interpretation: str
+    na_kappa_interpretation: str | None
     na_false_positive: int
     na_false_negative: int
     intervals: Intervals = None
@@ -116,7 +121,7 @@ class CannotAssessStats(msgspec.Struct, frozen=True, kw_only=True, forbid_unknow
     ca_count_true: int
     ca_count_pred: int
     ca_kappa: float | None
-    ca_kappa_interpretation: str
+    ca_kappa_interpretation: str | None
     ca_false_positive: int
     ca_false_negative: int
     intervals: Intervals = None
@@ -399,6 +404,14 @@ class HumanCriterion(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_f
     n_units: int
 
 
+class DisputedCell(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
+    """A cell on which annotators are tied, and what each of them said."""
+
+    item: str
+    criterion: str
+    labels: dict[str, str]
+
+
 class HumanAgreement(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
     """What people reach among themselves, and how far the judges are from it.
 
@@ -414,6 +427,13 @@ class HumanAgreement(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_f
         judges: Each judge against the same references.
         accuracy_gap: The panel's accuracy minus the ceiling.
         kappa_gap: The panel's kappa minus the ceiling.
+        pairwise_kappa: Kappa over all pairs of two people's labels of one cell, the mean over criteria. It looks at
+            every cell that two people labelled, those they do not agree on included.
+        panel_pairwise_kappa: The same over all pairs of the panel's verdict and a person's label of these cells.
+        pairwise_kappa_gap: The second minus the first: from 0 on, the panel agrees with people as they do.
+        n_cells: Cells that two people or more labelled, which these numbers rest on.
+        n_labelled_cells: All cells with a label.
+        disputed: The cells on which people are tied, for someone to decide.
         intervals: The intervals of the numbers above, by field name.
     """
 
@@ -428,6 +448,12 @@ class HumanAgreement(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_f
     judges: tuple[ReferenceAgreement, ...]
     accuracy_gap: float | None
     kappa_gap: float | None
+    pairwise_kappa: float | None = None
+    panel_pairwise_kappa: float | None = None
+    pairwise_kappa_gap: float | None = None
+    n_cells: int = 0
+    n_labelled_cells: int = 0
+    disputed: tuple[DisputedCell, ...] = ()
     intervals: Intervals = None
 
 
@@ -521,6 +547,7 @@ class CorrectedMetRate(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown
         n_samples: Verdicts behind the observed rate.
         n_positive: True MET behind the sensitivity.
         n_negative: True UNMET behind the specificity.
+        note: Why there is no value or no interval, or what is doubtful about them.
     """
 
     name: str
@@ -534,6 +561,7 @@ class CorrectedMetRate(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown
     n_samples: int
     n_positive: int
     n_negative: int
+    note: str | None = None
 
 
 class CorrectedMeans(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):

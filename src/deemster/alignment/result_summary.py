@@ -180,7 +180,7 @@ def _abstention(stats: NAStats | CannotAssessStats) -> list[str]:
     true, judged, only_judge, only_truth = counts
     entries = [
         ("Truth / judge", f"{true:,} / {judged:,}", ""),
-        ("Kappa", format_number(kappa), word),
+        ("Kappa", format_number(kappa), word or ""),
     ]
     if only_judge:
         entries.append(("False positives", f"{only_judge:,}", "the judge abstains, the truth does not"))

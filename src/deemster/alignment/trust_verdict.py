@@ -8,8 +8,13 @@ from typing import TYPE_CHECKING, Literal, TypeAlias
 import msgspec
 
 from deemster.alignment.number_format import count_criteria, format_number, format_percent
-from deemster.alignment.result_models import AnyCriterion, OrdinalCriterionMetrics
-from deemster.errors import plural
+from deemster.alignment.result_models import (
+    AnyCriterion,
+    CriterionMetrics,
+    HumanAgreement,
+    OrdinalCriterionMetrics,
+)
+from deemster.errors import plural, visible
 
 if TYPE_CHECKING:
     from deemster.alignment.metrics_result import MetricsResult
@@ -19,8 +24,12 @@ SUBSTANTIAL = 0.61
 MODERATE = 0.41
 FULL_ENOUGH = 0.8
 MEDIUM_EFFECT = 0.5
-# A judge that is never wrong on fewer items may still err in one of ten, and resampling cannot show it.
 ENOUGH_ITEMS = 30
+ENOUGH_CLUSTERS = 40
+# Kappa of a class with fewer labels rests on a handful of verdicts.
+ENOUGH_LABELS = 10
+# More disputed cells than this, and the rest is no fair sample of the question.
+MOST_DISPUTED = 0.1
 
 Answer: TypeAlias = Literal["yes", "with care", "not yet"]
 
@@ -32,11 +41,13 @@ class TrustVerdict(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fie
         answer: The answer; None where kappa is undefined.
         floor: The kappa it rests on: the lower end of the interval of the mean, or the mean where there is no interval.
         reasons: Why it is not a plain yes, each led by its code.
+        notes: How the judge compares with people, and what that says about the question, each led by its code.
     """
 
     answer: Answer | None
     floor: float | None
     reasons: tuple[str, ...]
+    notes: tuple[str, ...] = ()
 
     def reaches(self, least: Answer) -> bool:
         """Whether the answer is at least this good.
@@ -52,25 +63,28 @@ def judge_trust(result: MetricsResult) -> TrustVerdict:
     """The answer to "can I trust this judge?".
 
     It is `yes` where the lower end of the interval of mean kappa is substantial and nothing speaks against it, `with
-    care` where it is moderate or something does, `not yet` below, and None where kappa is undefined.
+    care` where it is moderate or something does, and `not yet` below. It is None where kappa or its interval is
+    undefined: an answer that rests on less must not be a milder one.
     """
     ends = kappa_interval(result)
-    floor = result.mean_kappa if ends is None else ends[0]
-    if floor is None:
+    if result.mean_kappa is None:
         unknown = "no-kappa: no criterion has a kappa, so nothing tells agreement from chance"
         return TrustVerdict(answer=None, floor=None, reasons=(unknown,))
-    measured = f"{'mean kappa is' if ends is None else 'the interval of mean kappa begins at'} {format_number(floor)}"
+    if ends is None:
+        return TrustVerdict(answer=None, floor=None, reasons=("no-interval: mean kappa has no interval",))
+    floor = ends[0]
+    measured = f"the interval of mean kappa begins at {format_number(floor)}"
+    notes = tuple(_notes_on_people(result.human)) if result.human is not None else ()
     if floor < MODERATE:
-        return TrustVerdict(answer="not yet", floor=floor, reasons=(f"low-kappa: {measured}, below {MODERATE}",))
+        low = f"low-kappa: {measured}, below {MODERATE}"
+        return TrustVerdict(answer="not yet", floor=floor, reasons=(low,), notes=notes)
     reasons = tuple(_reservations(result, measured, floor))
-    return TrustVerdict(answer="with care" if reasons else "yes", floor=floor, reasons=reasons)
+    return TrustVerdict(answer="with care" if reasons else "yes", floor=floor, reasons=reasons, notes=notes)
 
 
 def _reservations(result: MetricsResult, measured: str, floor: float) -> Iterator[str]:
     weak, undefined = weak_criteria(result), undefined_criteria(result)
     effect, cover = result.bias.effect_size, result.coverage_stats
-    if kappa_interval(result) is None:
-        yield "no-interval: there is no interval"
     if floor < SUBSTANTIAL:
         yield f"moderate: {measured}, below {SUBSTANTIAL}"
     if result.n_items < ENOUGH_ITEMS:
@@ -81,10 +95,58 @@ def _reservations(result: MetricsResult, measured: str, floor: float) -> Iterato
         yield f"weak-criteria: {count_criteria(len(weak))} below {MODERATE}"
     if undefined:
         yield f"undefined-criteria: {count_criteria(len(undefined))} without a kappa"
+    if rare := rare_classes(result):
+        yield "rare-class: " + "".join(visible(piece, limit=60) for piece in rare)
     if result.bias.is_significant and effect is not None and abs(effect) >= MEDIUM_EFFECT:
         yield "bias: the bias is significant and not small"
     if cover is not None and cover.coverage is not None and cover.coverage < FULL_ENOUGH:
         yield f"coverage: coverage is below {format_percent(FULL_ENOUGH)}"
+    disputed = _disputed_share(result)
+    if disputed > MOST_DISPUTED:
+        yield f"disputed: annotators are tied on {format_percent(disputed)} of the labelled cells"
+
+
+def _disputed_share(result: MetricsResult) -> float:
+    """The share of labelled cells on which annotators are tied."""
+    human = result.human
+    return len(human.disputed) / human.n_labelled_cells if human is not None and human.n_labelled_cells else 0.0
+
+
+def _notes_on_people(human: HumanAgreement) -> Iterator[str]:
+    """How the panel agrees with people, and they with each other, on all cells that two of them labelled."""
+    among, own = human.pairwise_kappa, human.panel_pairwise_kappa
+    gap = (human.intervals or {}).get("pairwise_kappa_gap")
+    if among is None or own is None or gap is None or gap.ci is None:
+        return
+    both = f"kappa with a person {format_number(own)}, of two people {format_number(among)}"
+    apart = f"difference {format_number(gap.ci.lower)} to {format_number(gap.ci.upper)}"
+    if gap.ci.upper >= 0:
+        yield f"as-people: within noise, the judge agrees with people as they do with each other ({both}; {apart})"
+    else:
+        yield f"below-people: the judge agrees with people less than they do with each other ({both}; {apart})"
+    if among < SUBSTANTIAL:
+        yield (
+            f"unreliable-question: people themselves reach a kappa of {format_number(among)} only, so the question is "
+            "what is unreliable: state the criterion more sharply, give examples, and label again"
+        )
+
+
+def rare_classes(result: MetricsResult) -> tuple[str, ...]:
+    """The class with the fewest labels, in words; the second and the fourth piece are data. Nothing from ten on."""
+    found = []
+    for criterion in result.per_criterion:
+        if isinstance(criterion, CriterionMetrics):
+            counts = {"MET": criterion.support_true, "UNMET": criterion.n_samples - criterion.support_true}
+        else:
+            counts = {option.label: option.support_true for option in criterion.per_option}
+        label = min(counts, key=counts.__getitem__, default=None)
+        if label is not None and counts[label] < ENOUGH_LABELS:
+            found.append((counts[label], label, criterion.name))
+    if not found:
+        return ()
+    count, label, name = min(found, key=lambda one: one[0])
+    others = f", and likewise on {count_criteria(len(found) - 1)}" if len(found) > 1 else ""
+    return f"{plural(count, 'label')} of ", label, " on ", name, f", fewer than {ENOUGH_LABELS}{others}"
 
 
 def weak_criteria(result: MetricsResult) -> tuple[AnyCriterion, ...]:

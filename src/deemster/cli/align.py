@@ -22,7 +22,7 @@ if TYPE_CHECKING:
     from deemster.datasets import RubricDataset, Votes
     from deemster.report import Destination
 
-_METHODS = ("percentile", "bca")
+_METHODS = ("smoothed", "percentile", "bca")
 _MODES = click.Choice(["exclude", "as_unmet", "as_category"])
 _REQUIRED = {"yes": "yes", "with-care": "with care"}
 # What messages call an argument, and the flag for it.
@@ -32,19 +32,6 @@ _FLAGS = {
     "`tolerance`": "`--tolerance`",
     "`fresh_items`": "`--fresh-items`",
 }
-
-
-class _AlignCommand(click.Command):
-    """A command whose `--bootstrap` may stand alone, before the votes too."""
-
-    def parse_args(self, ctx: click.Context, args: list[str]) -> list[str]:
-        """Give a lone `--bootstrap` its method, so that the next word is not taken for one."""
-        following = [*args[1:], ""]
-        explicit = [
-            f"{word}={_METHODS[0]}" if word == "--bootstrap" and after not in _METHODS else word
-            for word, after in zip(args, following, strict=True)
-        ]
-        return super().parse_args(ctx, explicit)
 
 
 def _check_confidence(_context: click.Context, _parameter: click.Parameter, value: float) -> float:
@@ -90,13 +77,13 @@ class CascadeOptions(NamedTuple):
         if idle:
             raise ConfigurationError([Issue(f"`{flag}` {words} `--cascade`.") for flag in idle])
 
-    def calibrate(self, votes: Votes, *, confidence: float, seed: int | None) -> CascadeCalibration:
+    def calibrate(self, votes: Votes, *, confidence: float, seed: int) -> CascadeCalibration:
         """Calibrate the cascade.
 
         Args:
             votes: Votes with truth.
             confidence: The level of the intervals.
-            seed: The seed of the bootstrap; drawn where none is given.
+            seed: The seed of the bootstrap.
 
         Raises:
             InputError: It cannot be calibrated from these votes; all issues are listed.
@@ -155,7 +142,7 @@ _CASCADE: Sequence[Decorator] = (
 )
 
 
-@click.command("align", cls=_AlignCommand, short_help="Tell how judges agree with people, and with each other.")
+@click.command("align", short_help="Tell how judges agree with people, and with each other.")
 @click.argument("votes", type=click.Path())
 @click.option(
     "--dataset", metavar="FILE", help="A rubric dataset with people's labels; they win over those in the votes."
@@ -166,8 +153,9 @@ _CASCADE: Sequence[Decorator] = (
 @click.option(
     "--bootstrap",
     type=click.Choice(_METHODS),
-    metavar="[bca]",
-    help="Give every number its interval: percentile, or bca.",
+    default=_METHODS[0],
+    show_default=True,
+    help="How every number gets its interval.",
 )
 @click.option(
     "--n-bootstrap",
@@ -189,8 +177,10 @@ _CASCADE: Sequence[Decorator] = (
 @click.option(
     "--seed",
     type=click.IntRange(min=0),
+    default=0,
+    show_default=True,
     metavar="N",
-    help="The same seed gives the same bytes; without one, a seed is drawn and printed.",
+    help="The seed of the draws; the same seed gives the same bytes.",
 )
 @click.option("--per-judge", is_flag=True, help="Add the numbers of each judge.")
 @click.option(
@@ -212,7 +202,7 @@ def command(
     verbose: bool,
     json: str | None,
     markdown: str | None,
-    seed: int | None,
+    seed: int,
     require: str | None,
     **settings: Any,
 ) -> None:
@@ -236,10 +226,10 @@ def command(
     if cascade.cascade is not None:
         labelled = loaded if labels is None else with_ground_truth(loaded, labels)
         calibration = cascade.calibrate(labelled, confidence=settings["confidence"], seed=seed)
-        _show_calibration(calibration, destinations, seeded=seed is not None)
+        _show_calibration(calibration, destinations)
         return
     result = _compute(loaded, labels, seed=seed, **settings)
-    _show(result, destinations, seeded=seed is not None, verbose=verbose)
+    _show(result, destinations, verbose=verbose)
     if require is not None and not result.verdict.reaches(_REQUIRED[require]):  # type: ignore[arg-type]
         from deemster.report.alignment_report import verdict_reason
 
@@ -248,7 +238,7 @@ def command(
         sys.exit(ExitCode.GATE_FAILED)
 
 
-def _show(result: MetricsResult, destinations: tuple[Destination, ...], *, seeded: bool, verbose: bool) -> None:
+def _show(result: MetricsResult, destinations: tuple[Destination, ...], *, verbose: bool) -> None:
     """Write the result to its destinations, and print it unless standard output is taken."""
     import msgspec
 
@@ -269,15 +259,13 @@ def _show(result: MetricsResult, destinations: tuple[Destination, ...], *, seede
     if verbose:
         # The report has shown the warnings already.
         write_out("\n" + msgspec.structs.replace(result, warnings=()).summary(verbose=True))
-    if result.bootstrap is not None and not seeded:
-        note(f"drawn with seed {result.bootstrap.seed}")
 
 
 def _flags_without_effect(settings: dict[str, Any], *, verbose: bool, require: str | None) -> dict[str, bool]:
     """The flags that have no effect on a cascade, and whether they were given."""
     return {
         "--judge": bool(settings["judges"]),
-        "--bootstrap": settings["bootstrap"] is not None,
+        "--bootstrap": settings["bootstrap"] != _METHODS[0],
         "--per-judge": settings["per_judge"],
         "--cluster": settings["cluster"] is not None,
         "--per-slice": settings["per_slice"],
@@ -322,13 +310,12 @@ def _parse_costs(given: Sequence[str]) -> dict[str, float]:
     return costs
 
 
-def _show_calibration(result: CascadeCalibration, destinations: Sequence[Destination], *, seeded: bool) -> None:
+def _show_calibration(result: CascadeCalibration, destinations: Sequence[Destination]) -> None:
     """Write a calibration to its destinations, and print it unless standard output is taken.
 
     Args:
         result: The calibration.
         destinations: Where it goes, as JSON or Markdown.
-        seeded: Whether the user chose the seed; otherwise it is printed.
 
     Raises:
         ReportError: It cannot be written.
@@ -345,17 +332,13 @@ def _show_calibration(result: CascadeCalibration, destinations: Sequence[Destina
         write_pieces((text,), destination)
     if not any(destination.is_stdout for destination in destinations):
         print_sections(cascade_sections(result))
-    if not seeded:
-        note(f"drawn with seed {result.seed}")
 
 
-def _compute(
-    votes: Votes, labels: RubricDataset | None, *, judges: tuple[str, ...], bootstrap: str | None, **settings: Any
-) -> MetricsResult:
+def _compute(votes: Votes, labels: RubricDataset | None, *, judges: tuple[str, ...], **settings: Any) -> MetricsResult:
     from deemster.alignment import compute_metrics
 
     with _name_flags():
-        return compute_metrics(votes, labels, judges=judges or None, bootstrap=bootstrap or False, **settings)  # type: ignore[arg-type]
+        return compute_metrics(votes, labels, judges=judges or None, **settings)
 
 
 @contextmanager

@@ -10,6 +10,7 @@ from deemster.judges.grading_case import GradingCase
 from deemster.judges.judge_script import Asking
 from deemster.judges.vote import MODEL_CAUSES, Vote, verdict_fields, vote_failure
 from deemster.records import Call, MetricScore, Reply, Unscored
+from deemster.records.marks import reaches
 from deemster.records.shared_call_cost import reply_calls, split_calls
 from deemster.rubrics.criterion import Criterion
 from deemster.rubrics.verdicts import CHECK
@@ -54,7 +55,7 @@ def metric_vote(criterion: Criterion, case: GradingCase, checks: Mapping[Criteri
 def _code(criterion: Criterion, score: float, threshold: float) -> int:
     """The verdict that a score stands for: met from the threshold on, or the option of the nearest value."""
     if not criterion.options:
-        return 0 if score >= threshold else 1
+        return 0 if reaches(score, threshold) else 1
     distance = {code: abs((criterion.values[code] or 0.0) - score) for code in criterion.scored}
     nearest = min(distance.values())
     return criterion.worst_among(code for code in criterion.scored if distance[code] <= nearest + 1e-9)

@@ -17,6 +17,7 @@ from deemster.judges.judge_script import Asking, JudgeMetric, NoAnswerError, Par
 from deemster.judges.vote import Vote, vote_failure
 from deemster.metrics.option_checks import check_choice, check_whole_number, is_amount
 from deemster.records import Answer, Ask, Mark, Message, MetricScore, NoAnswer
+from deemster.records.marks import reaches
 from deemster.records.model_requests import JUDGE
 from deemster.rubrics.verdicts import CHECK
 
@@ -363,7 +364,7 @@ class PanelMetric(JudgeMetric, frozen=True, kw_only=True):
         if not self.settles:
             return list(marks)
         threshold = 0.5 if self.threshold is None else self.threshold
-        return reweigh_marks(marks, label=lambda score: score >= threshold)
+        return reweigh_marks(marks, label=lambda score: reaches(score, threshold))
 
 
 def require_quorum(votes: Sequence[Vote], *, needed: int) -> list[Vote]:

@@ -68,7 +68,20 @@ class MetricScore(msgspec.Struct, frozen=True, gc=False, tag="score", omit_defau
     @property
     def success(self) -> bool:
         """Whether the score reaches the threshold from the good side."""
-        return self.score >= self.threshold if self.higher_is_better else self.score <= self.threshold
+        return reaches(self.score, self.threshold, higher_is_better=self.higher_is_better)
+
+
+# Numbers closer than this differ by rounding: (0.1 + 0.2)/0.6 reaches 0.5, and so does 0.3/0.6.
+_ROUNDING = 1e-12
+
+
+def reaches(value: float, bound: float, *, higher_is_better: bool = True) -> bool:
+    """Whether a number reaches a bound from the good side; one that is equal as a fraction does.
+
+    >>> reaches(0.1 + 0.2, 0.3), reaches(0.7 - 0.1, 0.6), reaches(0.59, 0.6)
+    (True, True, False)
+    """
+    return value >= bound - _ROUNDING if higher_is_better else value <= bound + _ROUNDING
 
 
 def _number(value: object) -> float:

@@ -28,12 +28,16 @@ from deemster.alignment.result_summary import (
     count_kinds,
 )
 from deemster.alignment.trust_verdict import (
+    ENOUGH_CLUSTERS,
     ENOUGH_ITEMS,
+    ENOUGH_LABELS,
     FULL_ENOUGH,
     MODERATE,
+    MOST_DISPUTED,
     SUBSTANTIAL,
     criterion_kappa,
     kappa_interval,
+    rare_classes,
     undefined_criteria,
     weak_criteria,
 )
@@ -131,8 +135,16 @@ def _people(human: HumanAgreement, *, several: bool) -> TextSection:
     )
     lines: list[TextLine] = [
         (f"{many}; alpha among them {format_number(human.krippendorff_alpha)}.",),
+        (f"Two people's labels of one cell agree with a kappa of {format_number(human.pairwise_kappa)}.",),
+        (f"A person's label and the {subject}'s verdict agree with {format_number(human.panel_pairwise_kappa)}.",),
         (f"The ceiling is {ceiling}; the {subject}'s gap is {_signed(human.kappa_gap)} in kappa.",),
     ]
+    if human.disputed:
+        lines.append((f"People are tied on {plural(len(human.disputed), 'cell')}; someone must decide:",))
+        shown = human.disputed[:_MOST_DISPUTED_SHOWN]
+        lines.extend((DataText(cell.item), ", ", DataText(cell.criterion)) for cell in shown)
+        if len(human.disputed) > _MOST_DISPUTED_SHOWN:
+            lines.append((f"and {len(human.disputed) - _MOST_DISPUTED_SHOWN:,} more, in the JSON file.",))
     head = ("who", "name", "n", "accuracy", "mean kappa")
     return TextSection(("Judges and people against the other people",), lines, TextTable(head, rows))
 
@@ -183,13 +195,20 @@ def _corrected(corrected: CorrectedMeans) -> TextSection:
         part = corrected.score
         n = f"{part.n_labelled:,} + {part.n_unlabelled:,}"
         rows.append(("mean score", format_number(part.predicted_mean), format_number(part.value), _between(part.ci), n))
-    for rate in corrected.met_rates:
-        shown = (format_number(rate.observed_rate), format_number(rate.value), _between(rate.ci), f"{rate.n_samples:,}")
-        rows.append((DataText(rate.name), *shown))
     lines: list[TextLine] = [
         ("The mean score of all items, labelled or not, and the MET rate of each binary criterion.",),
         ("Right only where the labelled items were drawn at random.",),
     ]
+    for rate in corrected.met_rates:
+        value = format_number(rate.value) + (" (cut)" if rate.is_clipped else "")
+        shown = (format_number(rate.observed_rate), value, _between(rate.ci), f"{rate.n_samples:,}")
+        rows.append((DataText(rate.name), *shown))
+        if rate.note is not None:
+            lines.append((DataText(rate.name), f": {rate.note}"))
+    if corrected.score is not None and corrected.score.n_labelled < FEWEST_LABELS:
+        lines.append(
+            (f"The mean score rests on {corrected.score.n_labelled} labels only, fewer than {FEWEST_LABELS}.",)
+        )
     head = ("what", "as judged", "corrected", "interval", "n")
     return TextSection(("Corrected for the judge's errors",), lines, TextTable(head, rows) if rows else None)
 
@@ -213,6 +232,9 @@ def _signed(value: float | None) -> str:
 
 
 _FEW = 3
+# A corrected mean from fewer labels is little more than the labels' own mean.
+FEWEST_LABELS = 30
+_MOST_DISPUTED_SHOWN = 10
 # How many pieces of a warning are shown.
 _LONGEST = 5
 _ANSWERS = {
@@ -223,9 +245,10 @@ _ANSWERS = {
 }
 _RULE = (
     f'The rule: "yes" needs a mean kappa whose interval begins at {SUBSTANTIAL} or above, "with care" one that begins '
-    f'at {MODERATE} or above. "With care" is also the most that is said without an interval, with fewer than '
-    f"{ENOUGH_ITEMS} items or 20 clusters, with a criterion below {MODERATE} or without a kappa, with a significant "
-    f"bias of medium size or more, or with a coverage below {format_percent(FULL_ENOUGH)}."
+    f'at {MODERATE} or above. "With care" is also the most that is said with fewer than {ENOUGH_ITEMS} items, '
+    f"{ENOUGH_CLUSTERS} clusters or {ENOUGH_LABELS} labels of a class, with a criterion below {MODERATE} or without a "
+    f"kappa, with a significant bias of medium size or more, with a coverage below {format_percent(FULL_ENOUGH)}, or "
+    f"with annotators tied on more than {format_percent(MOST_DISPUTED)} of the labelled cells."
 )
 
 
@@ -244,7 +267,8 @@ def alignment_sections(result: MetricsResult) -> list[TextSection]:
 def _headline(result: MetricsResult) -> TextSection:
     lines: list[TextLine] = [
         (f"Can this judge be trusted? {_ANSWERS[result.verdict.answer]}",),
-        (f"Why: {verdict_reason(result)}.",),
+        ("Why: ", *_why(result), "."),
+        *((f"{_sentence(note)}.",) for note in result.verdict.notes),
         *((sentence,) for sentence in _findings(result)),
         *_reservations(result),
     ]
@@ -259,12 +283,28 @@ def _pieces(text: str) -> Iterator[str]:
         yield DataText(piece)
 
 
+def _sentence(note: str) -> str:
+    text = note.partition(": ")[2]
+    return text[:1].upper() + text[1:]
+
+
 def verdict_reason(result: MetricsResult) -> str:
     """What the answer rests on, as half a sentence."""
     found = result.verdict
     if found.answer == "yes":
         return f"the interval of mean kappa begins at {format_number(found.floor)}, and nothing speaks against it"
     return "; ".join(reason.partition(": ")[2] for reason in found.reasons)
+
+
+def _why(result: MetricsResult) -> Iterator[str]:
+    """What the answer rests on, where names of classes and criteria are data."""
+    if not result.verdict.reasons:
+        yield verdict_reason(result)
+    for place, reason in enumerate(result.verdict.reasons):
+        yield "; " if place else ""
+        code, _, words = reason.partition(": ")
+        pieces = rare_classes(result) if code == "rare-class" else (words,)
+        yield from (DataText(piece) if number in (1, 3) else piece for number, piece in enumerate(pieces))
 
 
 def _findings(result: MetricsResult) -> Iterator[str]:
@@ -288,16 +328,21 @@ def _findings(result: MetricsResult) -> Iterator[str]:
         )
     if result.human is not None and result.human.ceiling_kappa is not None:
         human, subject = result.human, "panel" if result.n_judges > 1 else "judge"
+        share = format_percent(human.n_cells / human.n_labelled_cells if human.n_labelled_cells else None)
         yield (
-            f"People among themselves reach a kappa of {format_number(human.ceiling_kappa)}, "
-            f"the {subject} {format_number(human.panel.mean_kappa)} against the same people."
+            f"Each person against the consensus of the others reaches a kappa of {format_number(human.ceiling_kappa)}, "
+            f"the {subject} {format_number(human.panel.mean_kappa)}; two people labelled {share} of the cells."
         )
     yield _bias(result)
     cover = result.coverage_stats
     if cover is not None and cover.n_total:
-        errored = f", {plural(cover.n_errored, 'pair')} by errors" if cover.n_errored else ""
+        causes = [
+            f"{plural(count, 'pair')} {why}"
+            for count, why in ((cover.n_errored, "by errors"), (cover.n_disputed, "as annotators are tied"))
+            if count
+        ]
         out = cover.n_total - cover.n_covered
-        lost = f"; {out:,} are left out{errored}" if out else ""
+        lost = f"; {out:,} are left out{''.join(f', {cause}' for cause in causes)}" if out else ""
         covered = f"{cover.n_covered:,} of {cover.n_total:,} labelled pairs"
         yield f"Coverage is {format_percent(cover.coverage)}: {covered}{lost}."
 
@@ -327,7 +372,7 @@ def _reservations(result: MetricsResult) -> Iterator[TextLine]:
         about = f"Nothing is known about {count_criteria(len(undefined))} without a kappa: "
         yield (about, *_named(undefined), ".")
     if kappa_interval(result) is None and result.mean_kappa is not None:
-        yield ("Without an interval nobody knows how much of this is chance: ask for a bootstrap.",)
+        yield ("Without an interval it is unknown how much of this is chance: ask for intervals.",)
 
 
 def _named(criteria: Sequence[AnyCriterion]) -> Iterator[str]:

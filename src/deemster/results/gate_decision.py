@@ -8,6 +8,7 @@ from typing import Literal, NamedTuple, TypeAlias
 import msgspec
 
 from deemster.errors import ConfigurationError, ExitCode, Issue, did_you_mean, plural
+from deemster.records.marks import reaches
 from deemster.results.gate_rules import EVERY, Gate, Rule
 from deemster.results.metric_summary import CriterionSummary, Interval
 from deemster.results.run_summary import Cohort, RunSummary, cohort_label
@@ -241,7 +242,7 @@ def _check(rule: Rule, name: str, reading: _Reading) -> GateCheck:
             return _result(rule, name, reading, "inconclusive", "it has no interval to compare")
         value = reading.interval.high if rule.upper else reading.interval.low
         subject = f"the interval's {'upper' if rule.upper else 'lower'} end"
-    holds = value <= rule.bound if rule.upper else value >= rule.bound
+    holds = reaches(value, rule.bound, higher_is_better=not rule.upper)
     if holds and reading.partial:
         return _result(rule, name, reading, "inconclusive", reading.partial)
     does = ("is within" if holds else "is above") if rule.upper else ("reaches" if holds else "is below")

@@ -9,7 +9,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from deemster.records import CAUSES
-from deemster.stats import ConfidenceInterval, clustered_wilson, exact_mean, exact_stdev, quantile, student, wilson
+from deemster.stats import ConfidenceInterval, bounded_mean, clustered_wilson, exact_mean, exact_stdev, quantile
 
 
 class Interval(NamedTuple):
@@ -178,16 +178,11 @@ def sample_means(scores: NDArray[np.float64], scored: NDArray[np.bool_]) -> NDAr
 
 
 def mean_interval(means: NDArray[np.float64]) -> Interval | None:
-    """A 95 % interval of the mean of per-sample means, cut to [0, 1]: Student's t, or Wilson's if all are equal.
+    """A 95 % interval of the mean of per-sample means in [0, 1] (see ``bounded_mean``).
 
     Undefined (None) below two samples.
     """
-    if means.size < 2:
-        return None
-    if means.min() == means.max():
-        return interval_ends(wilson(float(means[0]) * means.size, means.size).interval)
-    interval = interval_ends(student(means).interval)
-    return interval and Interval(max(0.0, interval.low), min(1.0, interval.high))
+    return None if means.size < 2 else interval_ends(bounded_mean(means).interval)
 
 
 def histogram(scores: NDArray[np.float64], causes: NDArray[np.uint8]) -> tuple[HistogramBin, ...]:

@@ -2,8 +2,21 @@
 
 from deemster.stats.alternative_annotator_test import AlternativeAnnotator, AnnotatorTrial, alternative_annotator_test
 from deemster.stats.bootstrap import Bootstrap, bootstrap
-from deemster.stats.bootstrap_intervals import Ends, acceleration, bca_interval, corrected_interval, percentile_interval
-from deemster.stats.bootstrap_resampling import drawn_seed, resample_blocks, resample_counts
+from deemster.stats.bootstrap_intervals import (
+    Ends,
+    acceleration,
+    bca_interval,
+    corrected_interval,
+    expanded_percentile_interval,
+    percentile_interval,
+)
+from deemster.stats.bootstrap_resampling import (
+    bayesian_weight_blocks,
+    drawn_seed,
+    resample_blocks,
+    resample_counts,
+)
+from deemster.stats.bounded_mean import bounded_mean
 from deemster.stats.cohen_kappa import Agreement, Confusion, Kappa, cohen_kappa, confusion, pabak, scott_pi
 from deemster.stats.concordance import Concordance, LimitsOfAgreement, concordance, limits_of_agreement
 from deemster.stats.confidence_interval import ConfidenceInterval
@@ -89,10 +102,12 @@ __all__ = [
     "acceleration",
     "alternative_annotator_test",
     "balanced_accuracy",
+    "bayesian_weight_blocks",
     "bca_interval",
     "benjamini_hochberg",
     "benjamini_yekutieli",
     "bootstrap",
+    "bounded_mean",
     "brier",
     "calibration_error",
     "clopper_pearson",
@@ -109,6 +124,7 @@ __all__ = [
     "effective_size",
     "exact_mean",
     "exact_stdev",
+    "expanded_percentile_interval",
     "fisher_interval",
     "fleiss_kappa",
     "gwet_ac",

@@ -210,7 +210,7 @@ def alpha_from_coincidences(
     # Rounding leaves tiny sums in classes without a vote, which must not count as disagreement.
     spread = total * total - np.einsum("...i,...i->...", margins, margins)
     answer = 1 - (total - 1) * quotient(seen, np.where(spread > DUST * total * total, chance, 0.0))
-    return answer if units is None else np.where(np.asarray(units) >= 2, answer, np.nan)
+    return answer if units is None else np.where(np.asarray(units) > 1.5, answer, np.nan)
 
 
 def fleiss_from_sums(agreeing: ArrayLike, totals: ArrayLike, *, raters: float) -> Floats:
@@ -234,7 +234,7 @@ def fleiss_from_sums(agreeing: ArrayLike, totals: ArrayLike, *, raters: float) -
     if raters < 2:
         return np.full(every.shape, np.nan)
     observed = np.asarray(agreeing, dtype=np.float64) * every / (raters - 1)
-    return quotient(observed - squares, np.where(every >= 2 * raters, every * every - squares, 0.0))
+    return quotient(observed - squares, np.where(every > 1.5 * raters, every * every - squares, 0.0))
 
 
 def gwet_from_sums(

@@ -1,4 +1,4 @@
-"""Percentile and BCa bootstrap intervals, for one row of replicates or a stack of them."""
+"""Percentile, expanded percentile and BCa bootstrap intervals, for one row of replicates or a stack of them."""
 
 from __future__ import annotations
 
@@ -50,7 +50,40 @@ def percentile_interval(replicates: ArrayLike, confidence: float = 0.95) -> Ends
     >>> ends.lower, ends.upper, ends.defined
     (array([ 2., nan]), array([ 4., nan]), array([5, 2]))
     """
+    return _middle_part(replicates, (1 - check_confidence(confidence)) / 2)
+
+
+def expanded_percentile_interval(replicates: ArrayLike, *, units: int, confidence: float = 0.95) -> Ends:
+    """The percentile interval at wider levels, which make up for few units.
+
+    The levels are Φ(∓ sqrt(G/(G - 1))·t), with t the quantile of Student's t for G - 1 degrees of freedom. For many
+    units this is the percentile interval. NaN replicates are left out. Undefined (NaN) for a single unit, and where
+    more than half of the replicates are NaN.
+
+    Reference: T. C. Hesterberg, What teachers should know about the bootstrap, The American Statistician 69 (2015).
+
+    Args:
+        replicates: One row of replicates, or a stack [..., replicates].
+        units: How many units were resampled.
+        confidence: The level of the interval.
+
+    Raises:
+        ValueError: There is no replicate, or the level is not strictly between 0 and 1.
+
+    >>> ends = expanded_percentile_interval(np.arange(1001.0), units=20)
+    >>> round(float(ends.lower), 1), round(float(ends.upper), 1)
+    (15.9, 984.1)
+    """
+    from scipy.special import ndtr, stdtrit  # noqa: PLC0415 - scipy takes a tenth of a second to load
+
     tail = (1 - check_confidence(confidence)) / 2
+    if units < 2:
+        missing = np.full(np.shape(replicates)[:-1], np.nan)
+        return Ends(missing, missing, np.zeros(missing.shape, dtype=np.int64), np.zeros(missing.shape, dtype=bool))
+    return _middle_part(replicates, float(ndtr(math.sqrt(units / (units - 1)) * stdtrit(units - 1, tail))))
+
+
+def _middle_part(replicates: ArrayLike, tail: float) -> Ends:
     ordered, defined = _sort_defined(replicates)
     enough = 2 * defined >= ordered.shape[-1]
     lower = _quantiles(ordered, defined, np.full(defined.shape, tail))

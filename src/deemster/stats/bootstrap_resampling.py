@@ -1,4 +1,4 @@
-"""The draws of a bootstrap: how often each unit is drawn in each replicate; seeds."""
+"""The draws of a bootstrap: how often each unit is drawn, or which weight it has, in each replicate; seeds."""
 
 from __future__ import annotations
 
@@ -85,6 +85,55 @@ def resample_blocks(
         block = np.empty((units, min(width, replicates - start)), dtype=dtype)
         _fill(block, rng)
         yield block
+
+
+def bayesian_weight_blocks(
+    units: int, replicates: int, seed: int, *, dtype: DTypeLike = np.float64, block_bytes: int = BLOCK_BYTES
+) -> Iterator[NDArray[Any]]:
+    """The weights of the Bayesian bootstrap in blocks ``[units, replicates]``; each column has the mean 1.
+
+    A column is a draw from the flat Dirichlet distribution, times the number of units. So every unit keeps some weight
+    in every replicate, and no replicate loses a rare class.
+
+    Reference: D. B. Rubin, The Bayesian bootstrap, Annals of Statistics 9 (1981).
+
+    Args:
+        units: How many items, or clusters, there are.
+        replicates: How many times weights are drawn.
+        seed: The seed of the generator.
+        dtype: The type of the weights.
+        block_bytes: The most that one block takes. It changes no weight.
+
+    Raises:
+        ValueError: There is no unit or no replicate.
+
+    >>> [block.round(2).tolist() for block in bayesian_weight_blocks(3, 2, 0)]
+    [[[1.19, 0.0], [1.78, 0.76], [0.03, 2.24]]]
+    """
+    _check(units, replicates)
+    rng = np.random.default_rng(seed)
+    width = max(1, block_bytes // (units * np.dtype(dtype).itemsize))
+    for start in range(0, replicates, width):
+        shape = (min(width, replicates - start), units)
+        drawn: NDArray[Any] = rng.standard_exponential(shape, dtype=dtype)  # type: ignore[arg-type]
+        drawn /= drawn.mean(axis=1, dtype=np.float64, keepdims=True).astype(dtype)
+        yield np.ascontiguousarray(drawn.T)
+
+
+def imagined_weights(shapes: NDArray[np.float64], replicates: int, rng: np.random.Generator) -> NDArray[np.float64]:
+    """The weights of imagined units in each replicate, ``[units, replicates]``: gamma draws with the given means.
+
+    Beside the weights of real units, whose mean is 1, a gamma draw of shape a is a Dirichlet part of parameter a.
+
+    Args:
+        shapes: The parameter of each imagined unit.
+        replicates: How many times weights are drawn.
+        rng: The generator; each replicate takes its draws in turn.
+
+    >>> imagined_weights(np.array([0.5, 0.25]), 2, np.random.default_rng(0)).shape
+    (2, 2)
+    """
+    return np.ascontiguousarray(rng.standard_gamma(shapes, (replicates, len(shapes))).T)
 
 
 def _check(units: int, replicates: int) -> None:

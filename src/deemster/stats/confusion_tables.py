@@ -191,7 +191,8 @@ def spearman(tables: ArrayLike, positions: ArrayLike | None = None) -> Floats:
     product = np.einsum("...i,...i->...", x, np.einsum("...ij,...j->...i", t, y))
     # The root of the product, not the product of roots: full agreement is 1 to the last digit.
     spread = np.sqrt(np.einsum("...i,...i->...", rows * x, x) * np.einsum("...i,...i->...", columns * y, y))
-    enough = table_sums(t) >= 3
+    # A sum of weights has rounding errors.
+    enough = table_sums(t) > 2.5
     return np.clip(quotient(product, np.where(enough, spread, 0.0)), -1, 1)
 
 
@@ -211,7 +212,8 @@ def kendall(tables: ArrayLike) -> Floats:
         np.einsum("...i,...i->...", rows @ distance, rows),
         np.einsum("...i,...i->...", columns @ distance, columns),
     )
-    enough = table_sums(t) >= 3
+    # A sum of weights has rounding errors.
+    enough = table_sums(t) > 2.5
     spread = np.sqrt(untied[0] * untied[1])
     return np.clip(quotient(excess, np.where(enough, spread, 0.0)), -1, 1)
 
@@ -231,7 +233,7 @@ def pearson(tables: ArrayLike, values: ArrayLike) -> Floats:
         class_values - quotient(columns @ class_values, n)[..., None],
     )
     joint = np.einsum("...i,...ij,...j->...", x, t, y)
-    varied = (n >= 3) & ((rows > 0).sum(axis=-1) > 1) & ((columns > 0).sum(axis=-1) > 1)
+    varied = (n > 2.5) & ((rows > 0).sum(axis=-1) > 1) & ((columns > 0).sum(axis=-1) > 1)
     spread = np.sqrt((rows * x * x).sum(axis=-1)) * np.sqrt((columns * y * y).sum(axis=-1))
     return np.clip(quotient(joint, np.where(varied, spread, 0.0)), -1, 1)
 

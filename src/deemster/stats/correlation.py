@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from collections import Counter
 from typing import Literal
 
 import msgspec
@@ -10,15 +11,17 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from deemster.stats._number_arrays import constant, pairs
-from deemster.stats.confidence_interval import ConfidenceInterval, check_confidence, normal_quantile
+from deemster.stats.confidence_interval import ConfidenceInterval, check_confidence, normal_quantile, t_quantile
 from deemster.stats.nan_arithmetic import Floats
-from deemster.stats.rank_correlation import Dominance, centred_ranks, distinct_ranks, dominance
+from deemster.stats.rank_correlation import Dominance, centred_ranks, distinct_ranks, dominance, kendall_influence
 
 Method = Literal["pearson", "spearman", "kendall"]
 # Below this many pairs the variance of Fisher's z has no meaning for one of the three.
 SMALLEST_FOR_INTERVAL = 5
 # The exact distribution of Kendall's tau is used up to here, as the field's libraries do.
 LARGEST_EXACT = 33
+# Up to here the p-value of Spearman's is that of all orders.
+LARGEST_EXACT_SPEARMAN = 9
 
 
 class Correlation(msgspec.Struct, frozen=True, kw_only=True):
@@ -37,8 +40,8 @@ def fisher_interval(
 ) -> ConfidenceInterval | None:
     """The interval of a correlation on Fisher's scale: tanh(atanh(r) ± z·√v).
 
-    v is 1/(n-3) for Pearson, (1 + r²/2)/(n-3) for Spearman and 0.437/(n-4) for Kendall. Undefined (None) below 5 pairs
-    and at ±1.
+    v is 1/(n-3) for Pearson, (1 + r²/2)/(n-3) for Spearman and 0.437/(n-4) for Kendall without ties. Undefined (None)
+    below 5 pairs and at ±1. ``kendall`` has an interval that knows ties.
 
     Reference: E. C. Fieller, H. O. Hartley, E. S. Pearson, Tests for rank correlation coefficients, Biometrika 44
     (1957); D. G. Bonett, T. A. Wright, Sample size requirements for estimating correlations, Psychometrika 65 (2000).
@@ -66,7 +69,8 @@ def pearson(x: ArrayLike, y: ArrayLike, *, confidence: float = 0.95) -> Correlat
     """Pearson's product-moment correlation: Σ(x-x̄)(y-ȳ)/√(Σ(x-x̄)²·Σ(y-ȳ)²).
 
     ±1 is a straight line, 0 no linear relation. The p-value is exact for normal data: (1+r)/2 is
-    Beta(n/2-1, n/2-1) where there is no relation. Undefined (None) below 3 pairs or where a side is constant.
+    Beta(n/2-1, n/2-1) where there is no relation. Undefined (None) below 3 pairs or where a side is constant; the
+    p-value also below 4 pairs, which leave a single degree of freedom.
 
     Args:
         x: Numbers; a pair with None or NaN on a side is left out and counted as missing.
@@ -91,15 +95,16 @@ def pearson(x: ArrayLike, y: ArrayLike, *, confidence: float = 0.95) -> Correlat
     value = _snapped(float(a @ b) / math.sqrt(float(a @ a) * float(b @ b)))
     from scipy.special import betainc  # noqa: PLC0415 - scipy takes a tenth of a second to load
 
-    p_value = 2 * float(betainc(n / 2 - 1, n / 2 - 1, (1 - abs(value)) / 2))
-    return _correlation(value, min(1.0, p_value), n=n, missing=missing, method="pearson", confidence=confidence)
+    p_value = min(1.0, 2 * float(betainc(n / 2 - 1, n / 2 - 1, (1 - abs(value)) / 2))) if n > 3 else None
+    return _correlation(value, p_value, n=n, missing=missing, method="pearson", confidence=confidence)
 
 
 def spearman(x: ArrayLike, y: ArrayLike, *, confidence: float = 0.95) -> Correlation:
     """Spearman's rank correlation: Pearson's correlation of the ranks, ties at their mid-ranks.
 
-    ±1 is a monotone relation. The p-value takes r·√((n-2)/(1-r²)) for Student's t with n - 2 degrees of freedom.
-    Undefined (None) below 3 pairs or where a side is constant.
+    ±1 is a monotone relation. Up to 9 pairs the p-value is exact, over all orders of the second side, ties included;
+    beyond, r·√((n-2)/(1-r²)) is taken for Student's t with n - 2 degrees of freedom. Undefined (None) below 3 pairs or
+    where a side is constant.
 
     Args:
         x: Numbers; a pair with None or NaN on a side is left out and counted as missing.
@@ -121,10 +126,13 @@ def spearman(x: ArrayLike, y: ArrayLike, *, confidence: float = 0.95) -> Correla
     if n < 3 or not a.any() or not b.any():
         return _correlation(None, None, n=n, missing=missing, method="spearman", confidence=confidence)
     value = _snapped(float(a @ b) / math.sqrt(float(a @ a) * float(b @ b)))
-    from scipy.special import stdtr  # noqa: PLC0415 - scipy takes a tenth of a second to load
-
     rest = (1 + value) * (1 - value)
-    p_value = 2 * float(stdtr(n - 2, -abs(value) * math.sqrt((n - 2) / rest))) if rest > 0 else 0.0
+    if n <= LARGEST_EXACT_SPEARMAN:
+        p_value = _permutation_tail(centred_ranks(first).tolist(), centred_ranks(second).tolist())
+    else:
+        from scipy.special import stdtr  # noqa: PLC0415 - scipy takes a tenth of a second to load
+
+        p_value = 2 * float(stdtr(n - 2, -abs(value) * math.sqrt((n - 2) / rest))) if rest > 0 else 0.0
     return _correlation(value, p_value, n=n, missing=missing, method="spearman", confidence=confidence)
 
 
@@ -133,12 +141,14 @@ def kendall(x: ArrayLike, y: ArrayLike, *, confidence: float = 0.95, counts: Dom
 
     C, D are the concordant and discordant pairs, T_x, T_y those tied on one side only. ±1 is a monotone relation. The
     p-value is exact without ties up to 33 items (and beyond where at most one pair is out of order), else normal with
-    the tie-corrected variance. Undefined (None) below 3 pairs or where a side is constant.
+    the tie-corrected variance. The interval is tanh(atanh(τ) ± t·s/(1-τ²)), with s² = ΣIF²/(n(n-1)) from the influence
+    of each item, which knows ties, and Student's t with n - 1 degrees of freedom. Undefined (None) below 3 pairs or
+    where a side is constant; the interval also below 5 pairs, at ±1 and where every item has the same influence.
 
     Args:
         x: Numbers; a pair with None or NaN on a side is left out and counted as missing.
         y: Numbers paired with them.
-        confidence: The level of the interval (see ``fisher_interval``).
+        confidence: The level of the interval.
         counts: ``dominance`` of the pairs, where it is there already.
 
     Reference: M. G. Kendall, Rank Correlation Methods (1970).
@@ -150,6 +160,7 @@ def kendall(x: ArrayLike, y: ArrayLike, *, confidence: float = 0.95, counts: Dom
     >>> round(kendall([12, 2, 1, 12, 2], [1, 4, 7, 1, 0]).value, 6)
     -0.471405
     """
+    check_confidence(confidence)
     first, second, missing = pairs(x, y)
     n = len(first)
     counts = dominance(first, second) if counts is None else counts
@@ -168,7 +179,16 @@ def kendall(x: ArrayLike, y: ArrayLike, *, confidence: float = 0.95, counts: Dom
     else:
         variance = _tied_variance(distinct_ranks(first)[1], distinct_ranks(second)[1], n)
         p_value = math.erfc(abs(concordant - discordant) / math.sqrt(2 * variance))
-    return _correlation(value, p_value, n=n, missing=missing, method="kendall", confidence=confidence)
+    interval = None
+    if n >= SMALLEST_FOR_INTERVAL and abs(value) < 1:
+        influence = kendall_influence(first, second, counts=counts)
+        error = math.sqrt(float(influence @ influence) / (n * (n - 1)))
+        half = t_quantile(confidence, n - 1) * error / (1 - value * value)
+        centre = math.atanh(value)
+        # What rounding leaves of an influence of 0 is no width.
+        if half > 1e-12:
+            interval = ConfidenceInterval(math.tanh(centre - half), math.tanh(centre + half), confidence, "influence")
+    return Correlation(value=value, n=n, p_value=p_value, interval=interval, missing=missing, method="kendall")
 
 
 def _scaled(values: Floats) -> Floats:
@@ -187,6 +207,28 @@ def _correlation(
 ) -> Correlation:
     interval = fisher_interval(value, n, method=method, confidence=confidence)
     return Correlation(value=value, n=n, p_value=p_value, interval=interval, missing=missing, method=method)
+
+
+def _permutation_tail(first: list[int], second: list[int]) -> float:
+    """The share of all orders of the second side whose sum of products is at least as far from 0 as this one.
+
+    >>> _permutation_tail([-1, 0, 1], [-1, 0, 1])
+    0.3333333333333333
+    """
+    observed = abs(sum(a * b for a, b in zip(first, second, strict=True)))
+    # By the set of those already placed: how many orders lead to each sum.
+    ways: dict[int, Counter[int]] = {0: Counter({0: 1})}
+    for a in first:
+        following: dict[int, Counter[int]] = {}
+        for placed, sums in ways.items():
+            for place, b in enumerate(second):
+                if not placed >> place & 1:
+                    found = following.setdefault(placed | 1 << place, Counter())
+                    for total, count in sums.items():
+                        found[total + a * b] += count
+        ways = following
+    (sums,) = ways.values()
+    return sum(count for total, count in sums.items() if abs(total) >= observed) / sums.total()
 
 
 def _inversions_tail(n: int, fewer: int) -> float:

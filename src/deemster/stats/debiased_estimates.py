@@ -9,7 +9,9 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from deemster.stats._number_arrays import finite_vector
+from deemster.stats.bounded_mean import bounded_mean
 from deemster.stats.confidence_interval import ConfidenceInterval, check_confidence, normal_quantile
+from deemster.stats.proportion_intervals import newcombe
 
 
 class PpiMean(msgspec.Struct, frozen=True, kw_only=True):
@@ -21,7 +23,7 @@ class PpiMean(msgspec.Struct, frozen=True, kw_only=True):
         n_unlabelled: How many items have only a prediction.
         lam: The weight of the predictions: 0 ignores them, 1 trusts them fully.
         standard_error: The standard error of the estimate.
-        interval: By the normal approximation; None without spread or below two labels.
+        interval: By the normal approximation, None without spread or below two labels; with bounds, inside them.
         classical: The mean of the labels alone.
         classical_error: Its standard error.
     """
@@ -62,6 +64,7 @@ def ppi_mean(
     unlabelled: ArrayLike,
     *,
     lam: float | None = None,
+    bounds: tuple[float, float] | None = None,
     confidence: float = 0.95,
 ) -> PpiMean:
     """The mean true score of a collection, from labels for some items and predictions for all (PPI++).
@@ -72,6 +75,10 @@ def ppi_mean(
     labels. Labelled items must be drawn at random. Undefined: everything without labels; errors and interval below two
     labels; the interval also without spread.
 
+    The normal interval of the published form misses the truth too often where labels are few and one answer is rare.
+    With bounds, the errors Y - λŶ have the interval of ``bounded_mean``, and both ends are joined with the error of the
+    predictions by squares.
+
     Reference: A. N. Angelopoulos, J. C. Duchi, T. Zrnic, PPI++: efficient prediction-powered inference,
     arXiv:2311.01453 (2023).
 
@@ -80,6 +87,7 @@ def ppi_mean(
         predicted: The judge's scores of the same items.
         unlabelled: The judge's scores of the items without label.
         lam: A fixed weight, 1 being the first form of PPI; the best one where None.
+        bounds: The least and the greatest possible score; None for the published interval.
         confidence: The level of the interval.
 
     Raises:
@@ -101,7 +109,30 @@ def ppi_mean(
     if not y.size:
         return PpiMean(value=None, n=0, n_unlabelled=others.size)
     weight = _best_weight(y, known, others) if lam is None else float(lam)
-    return _estimate_mean(y, known, others, weight, confidence, method="ppi++" if lam is None else "ppi")
+    result = _estimate_mean(y, known, others, weight, confidence, method="ppi++" if lam is None else "ppi")
+    return (
+        result if bounds is None else _with_bounds(result, y - (result.lam or 0.0) * known, others, bounds, confidence)
+    )
+
+
+def _with_bounds(
+    result: PpiMean,
+    errors: NDArray[np.float64],
+    others: NDArray[np.float64],
+    bounds: tuple[float, float],
+    confidence: float,
+) -> PpiMean:
+    """The estimate with an interval that stays inside bounds, and has a width however few labels there are."""
+    low, high = bounds
+    weight = result.lam or 0.0
+    mean = bounded_mean(errors, low=low - weight * high, high=high - weight * low, confidence=confidence)
+    if result.value is None or mean.value is None or mean.interval is None:
+        return result
+    half = normal_quantile(confidence) * weight * math.sqrt(float(np.var(others)) / others.size) if others.size else 0.0
+    lower = result.value - math.hypot(mean.value - mean.interval.lower, half)
+    upper = result.value + math.hypot(mean.interval.upper - mean.value, half)
+    interval = ConfidenceInterval(max(low, lower), min(high, upper), confidence, "bounded ppi++")
+    return msgspec.structs.replace(result, value=min(high, max(low, result.value)), interval=interval)
 
 
 def rogan_gladen(
@@ -119,8 +150,9 @@ def rogan_gladen(
     θ = (p + sp - 1)/(se + sp - 1), cut to [0, 1]. The interval (Lang, Reiczigel) takes p over n + z² after adding z²/2,
     se and sp over m + 2 after adding 1, and is θ + 2z²(θ·se(1-se)/m₁ - (1-θ)sp(1-sp)/m₀) ± z·sqrt(p(1-p)/n +
     (1-θ)²sp(1-sp)/m₀ + θ²se(1-se)/m₁)/(se + sp - 1) in those. A perfect judge leaves the rate as it is. Undefined
-    (None): a judge no better than chance, se + sp ≤ 1; the interval also where the judge's rate contradicts its errors
-    so far that no part of it lies between 0 and 1. Labelled items must be drawn at random.
+    (None): a judge that the labels do not tell from chance, where Newcombe's interval of se - (1 - sp) reaches 0; the
+    interval also where the judge's rate contradicts its errors so far that no part of it lies between 0 and 1. Labelled
+    items must be drawn at random.
 
     References: W. J. Rogan, B. Gladen, American Journal of Epidemiology 107 (1978); Z. Lang, J. Reiczigel, Confidence
     limits for prevalence of disease adjusted for estimated sensitivity and specificity, Preventive Veterinary Medicine
@@ -146,10 +178,11 @@ def rogan_gladen(
     _check_sizes(n=n, positives=positives, negatives=negatives)
     interval = _lang_reiczigel((rate, n), (sensitivity, positives), (specificity, negatives), confidence=confidence)
     gain = sensitivity + specificity - 1
-    if gain <= 0:
-        return CorrectedRate(
-            value=None, n=n, note="The judge is no better than chance (sensitivity + specificity ≤ 1)."
-        )
+    hits, alarms = sensitivity * positives, (1 - specificity) * negatives
+    information = newcombe(hits, positives, alarms, negatives, confidence=confidence).interval
+    if information is None or information.lower <= 0:
+        why = f"sensitivity + specificity - 1 is {gain:.4f}, and its interval reaches 0"
+        return CorrectedRate(value=None, n=n, note=f"These labels do not tell the judge from chance: {why}.")
     unclipped = (rate + specificity - 1) / gain
     outside = not -1e-12 <= unclipped <= 1 + 1e-12
     note = None

@@ -97,7 +97,7 @@ def icc_forms(squares: MeanSquares, units: ArrayLike, raters: int) -> Floats:
         (between - error, between),
     ]
     answer = np.stack([quotient(above, below) for above, below in parts], axis=-1)
-    return np.where((n >= 2)[..., None], answer, np.nan)
+    return np.where((n > 1.5)[..., None], answer, np.nan)
 
 
 class ICCForm(msgspec.Struct, frozen=True, kw_only=True):

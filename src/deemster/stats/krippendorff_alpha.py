@@ -190,7 +190,7 @@ def interval_alpha(sums: ArrayLike) -> Floats:
     """
     within, total, squares, votes, units = np.moveaxis(np.asarray(sums, dtype=np.float64), -1, 0)
     spread = votes * squares - total * total
-    defined = (units >= 2) & (spread > DUST * votes * squares)
+    defined = (units > 1.5) & (spread > DUST * votes * squares)
     return np.asarray(1 - (votes - 1) * quotient(within, np.where(defined, spread, 0.0)))
 
 

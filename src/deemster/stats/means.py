@@ -70,12 +70,13 @@ class Mean(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class ClusteredMean(msgspec.Struct, frozen=True, kw_only=True):
-    """A mean of `n` values in `clusters` clusters; `standard_error` is CR1, the others stand beside it."""
+    """A mean of `n` values in `clusters` clusters; `standard_error` is CR2, the others stand beside it."""
 
     value: float | None
     n: int
     clusters: int
     standard_error: float | None = None
+    degrees_of_freedom: float | None = None
     independent: float | None = None
     cr0: float | None = None
     miller: float | None = None
@@ -112,14 +113,15 @@ def clustered_mean(
 ) -> ClusteredMean:
     """A mean whose values come in clusters, with a cluster-robust standard error and a t interval.
 
-    With e the deviations from the mean and S_c their sum in cluster c of G: CR0 = sqrt(Σ S_c²)/n, CR1 =
-    CR0·sqrt(G/(G-1)), the interval is mean ± t(G-1)·CR1. ``miller`` is sqrt(s²/n + Σ_c Σ_{i≠j} e_i·e_j/n²), Miller's
-    form; ``independent`` is s/sqrt(n), what the error would be without clusters. One value per cluster makes CR1 equal
-    to ``independent``. Undefined: everything without values, the errors below two clusters (``independent`` below two
-    values), the interval also without spread.
+    With e the deviations from the mean, S_c their sum in cluster c of G and h_c the share of all values that lie in c:
+    CR0 = sqrt(Σ S_c²)/n, CR2 = sqrt(Σ S_c²/(1 - h_c))/n. The interval is mean ± t·CR2 with the degrees of freedom of
+    Bell and McCaffrey, which are G - 1 for clusters of equal size and fewer for unequal ones. ``miller`` is
+    sqrt(s²/n + Σ_c Σ_{i≠j} e_i·e_j/n²), Miller's form; ``independent`` is s/sqrt(n), what the error would be without
+    clusters. One value per cluster makes CR2 equal to ``independent``. Undefined: everything without values, the errors
+    below two clusters (``independent`` below two values), the interval also without spread.
 
-    References: K.-Y. Liang, S. L. Zeger, Longitudinal data analysis using generalized linear models, Biometrika 73
-    (1986); E. Miller, Adding error bars to evals, arXiv:2411.00640 (2024).
+    References: R. M. Bell, D. F. McCaffrey, Bias reduction in standard errors for linear regression with multi-stage
+    samples, Survey Methodology 28 (2002); E. Miller, Adding error bars to evals, arXiv:2411.00640 (2024).
 
     Args:
         values: The values.
@@ -145,20 +147,37 @@ def clustered_mean(
     independent = _drop_rounding(math.sqrt(squares / (n * (n - 1))), floor)
     if count < 2:
         return ClusteredMean(value=mean, n=n, clusters=count, independent=independent)
-    between = float(np.square(np.bincount(codes, weights=deviations, minlength=count)).sum())
+    squared_sums = np.square(np.bincount(codes, weights=deviations, minlength=count))
+    between = float(squared_sums.sum())
+    sizes = np.bincount(codes, minlength=count).astype(np.float64)
     cr0 = _drop_rounding(math.sqrt(between) / n, floor)
-    error = cr0 * math.sqrt(count / (count - 1))
-    half = t_quantile(confidence, count - 1) * error
+    error = _drop_rounding(math.sqrt(float((squared_sums / (1 - sizes / n)).sum())) / n, floor)
+    freedom = _bell_mccaffrey(sizes)
+    half = t_quantile(confidence, freedom) * error
     return ClusteredMean(
         value=mean,
         n=n,
         clusters=count,
         standard_error=error,
+        degrees_of_freedom=freedom,
         independent=independent,
         cr0=cr0,
         miller=_drop_rounding(math.sqrt(max(0.0, squares / (n * (n - 1)) + (between - squares) / n**2)), floor),
         interval=ConfidenceInterval(mean - half, mean + half, confidence, "cluster-robust t") if error else None,
     )
+
+
+def _bell_mccaffrey(sizes: NDArray[np.float64]) -> float:
+    """The degrees of freedom of a mean's CR2 error, for values that are in truth independent.
+
+    With M the covariance of the adjusted residual sums, they are (tr M)²/tr M².
+
+    >>> [round(_bell_mccaffrey(np.array(sizes)), 4) for sizes in ([5.0, 5.0, 5.0, 5.0], [17.0, 1.0, 1.0, 1.0])]
+    [3.0, 1.2405]
+    """
+    share = sizes / sizes.sum()
+    adjusted = np.square(share) / (1 - share)
+    return float(1 / (np.square(share).sum() + adjusted.sum() ** 2 - np.square(adjusted).sum()))
 
 
 def _drop_rounding(error: float, floor: float) -> float:

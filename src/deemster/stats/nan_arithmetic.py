@@ -42,3 +42,25 @@ def float_or_none(value: float | np.floating | Floats) -> float | None:
     """
     number = float(value)
     return None if number != number else number  # noqa: PLR0124 - only NaN differs from itself
+
+
+def merge_rounded(values: Floats) -> Floats:
+    """The values, where those that differ by rounding only are one value.
+
+    (0.1 + 0.2)/0.6 and 0.3/0.6 are equal as fractions and not as floats; ranks, modes and thresholds take them for two.
+    Neighbours within 1e-12 times the largest absolute value, at least 1, take the least of them. NaN stays NaN.
+
+    >>> np.unique(merge_rounded(np.array([(0.1 + 0.2) / 0.6, 0.3 / 0.6, 0.75]))).tolist()
+    [0.5, 0.75]
+    """
+    flat = values.ravel()
+    order = np.argsort(flat, kind="stable")
+    ascending = flat[order]
+    known = ascending[~np.isnan(ascending)]
+    if not known.size:
+        return values
+    limit = 1e-12 * max(1.0, abs(float(known[0])), abs(float(known[-1])))
+    starts = np.concatenate([[True], np.diff(known) > limit])
+    merged = flat.copy()
+    merged[order[: known.size]] = known[np.flatnonzero(starts)[np.cumsum(starts) - 1]]
+    return merged.reshape(values.shape)

@@ -41,8 +41,12 @@ def known_mean(values: Floats) -> float:
     return float(known.mean()) if known.size else 0.0
 
 
-def true_features(t: Floats) -> Floats:
+def true_features(t: Floats, *, mean: float | None = None) -> Floats:
     """What each item adds on the side of the truth, ``[3, items]``: a count, and sums about the mean of the data.
+
+    Args:
+        t: The true scores.
+        mean: The mean of the data, where the items are not the data.
 
     >>> true_features(np.array([0.0, 1.0]))
     array([[ 1.  ,  1.  ],
@@ -50,16 +54,17 @@ def true_features(t: Floats) -> Floats:
            [ 0.25,  0.25]])
     """
     # About the mean, so that differences of sums keep their digits.
-    centred = t - known_mean(t)
+    centred = t - (known_mean(t) if mean is None else mean)
     return np.array([np.ones(len(t)), centred, centred * centred])
 
 
-def predicted_features(x: Floats, t: Floats, *, counts: Dominance | None = None) -> Floats:
+def predicted_features(x: Floats, t: Floats, *, mean: float | None = None, counts: Dominance | None = None) -> Floats:
     """What each item adds on the side of the predictions, ``[4, items]``: sums and the distance to the truth.
 
     Args:
         x: The predicted scores.
         t: The true scores.
+        mean: The mean of the data's predicted scores, where the items are not the data.
         counts: ``dominance(x, t)`` adds two features: the influence of each item on Spearman's and Kendall's
             correlation.
 
@@ -67,7 +72,7 @@ def predicted_features(x: Floats, t: Floats, *, counts: Dominance | None = None)
     array([[0., 1.],
            [0., 1.]])
     """
-    centred, difference = x - known_mean(x), x - t
+    centred, difference = x - (known_mean(x) if mean is None else mean), x - t
     rows = [centred, centred * centred, np.abs(difference), difference * difference]
     if counts is not None:
         rows += [spearman_influence(x, t), kendall_influence(x, t, counts=counts)]
@@ -104,10 +109,10 @@ def score_statistics(sums: Floats, scale: ScoreScale, *, z: float) -> dict[str, 
     xt = (xx + tt + scale.shift * (2 * (x - t) + n * scale.shift) - squares) / 2
     variance_x, variance_t, variance_d = _variances(n, x, xx), _variances(n, t, tt), _variances(n, d, squares)
     covariance = np.where((variance_x > 0) & (variance_t > 0), n * xt - x * t, 0.0)
-    root = np.where(n >= 3, np.sqrt(variance_x) * np.sqrt(variance_t), 0.0)
+    root = np.where(n > 2.5, np.sqrt(variance_x) * np.sqrt(variance_t), 0.0)
     mean = quotient(d, n)
-    # The divisor is n - 1; below two items there is no standard deviation.
-    deviation = np.sqrt(quotient(variance_d, np.where(n >= 2, n * (n - 1), 0.0)))
+    # The divisor is n - 1; below two items, but for rounding of weights, there is no standard deviation.
+    deviation = np.sqrt(quotient(variance_d, np.where(n > 1.5, n * (n - 1), 0.0)))
     deviation = np.where(deviation <= 1e-12 * scale.largest, 0.0, deviation)
     return {
         "rmse": np.sqrt(quotient(squares, n)),

@@ -234,7 +234,7 @@ def weighted_spearman(x: ArrayLike, y: ArrayLike, weights: ArrayLike) -> Floats:
     Args:
         x: One value for each item.
         y: The other value.
-        weights: Whole numbers, items × replicates.
+        weights: How often each item is drawn, or its weight, items × replicates.
 
     Raises:
         ValueError: The sequences differ in length, hold a value that is not finite, or do not fit the weights.
@@ -251,7 +251,7 @@ def weighted_spearman(x: ArrayLike, y: ArrayLike, weights: ArrayLike) -> Floats:
         total = w.sum(axis=0)
         (a, spread_a), (b, spread_b) = (group.standing(w, total) for group in groups)
         joint = np.einsum("ib,ib,ib->b", w, a, b)
-        spread = np.sqrt(np.where(total >= 3, spread_a * spread_b, 0.0))
+        spread = np.sqrt(np.where(total > 2.5, spread_a * spread_b, 0.0))
         blocks.append(np.clip(quotient(joint, spread), -1, 1))
     return np.concatenate(blocks)
 
@@ -265,7 +265,7 @@ def weighted_kendall(x: ArrayLike, y: ArrayLike, weights: ArrayLike) -> Floats:
     Args:
         x: One value for each item.
         y: The other value.
-        weights: Whole numbers, items × replicates.
+        weights: How often each item is drawn, or its weight, items × replicates.
 
     Raises:
         ValueError: The sequences differ in length, hold a value that is not finite, or do not fit the weights.
@@ -285,7 +285,7 @@ def weighted_kendall(x: ArrayLike, y: ArrayLike, weights: ArrayLike) -> Floats:
         total = w.sum(axis=0, dtype=np.float64)
         excess = np.einsum("ib,ib->b", w, kernel @ w, dtype=np.float64)
         untied = [total * total - np.square(group.sums(w)).sum(axis=0) for group in groups]
-        spread = np.sqrt(np.where(total >= 3, untied[0] * untied[1], 0.0))
+        spread = np.sqrt(np.where(total > 2.5, untied[0] * untied[1], 0.0))
         blocks.append(np.clip(quotient(excess, spread), -1, 1))
     return np.concatenate(blocks)
 

@@ -3,14 +3,16 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Hashable, Sequence
 from typing import Literal
 
 import msgspec
 import numpy as np
-from numpy.typing import ArrayLike
+from numpy.typing import ArrayLike, NDArray
 
 from deemster.stats._number_arrays import pairs, vector
 from deemster.stats.confidence_interval import ConfidenceInterval, check_confidence, t_quantile
+from deemster.stats.means import clustered_mean
 from deemster.stats.nan_arithmetic import Floats
 
 Direction = Literal["positive", "negative", "none"]
@@ -33,24 +35,33 @@ class BiasResult(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_field
 
 
 def systematic_bias(
-    predicted: ArrayLike, true: ArrayLike, *, paired: bool = True, confidence: float = 0.95
+    predicted: ArrayLike,
+    true: ArrayLike,
+    *,
+    paired: bool = True,
+    clusters: Sequence[Hashable] | NDArray[np.generic] | None = None,
+    confidence: float = 0.95,
 ) -> BiasResult:
     """The mean of predicted - true with a t test, effect size and t interval.
 
-    Paired: t = mean/(sd/√n) with n - 1 degrees of freedom, d = mean/sd. Unpaired: Welch's t, sd = √((s²+s²)/2). An sd
-    up to 1e-12·max(1, largest absolute score) is rounding: it is given as 0, and p, d and interval are None. Undefined
-    (None): all without values; all but the mean with one. A direction is named beyond ±0.001; significant is p < 0.05.
+    Paired: t = mean/(sd/√n) with n - 1 degrees of freedom, d = mean/sd. With clusters the error and the degrees of
+    freedom are those of ``clustered_mean``, since items of one cluster are not independent. Unpaired: Welch's t, sd =
+    √((s²+s²)/2). An sd up to 1e-12·max(1, largest absolute score) is rounding: it is given as 0, and p, d and interval
+    are None. Undefined (None): all without values; all but the mean with one; p and interval with one cluster. A
+    direction is named beyond ±0.001; significant is p < 0.05.
 
     Args:
         predicted: Scores of the judge; None or NaN is missing.
         true: Scores of the truth, paired with them unless ``paired`` is off.
         paired: Whether the two go together item by item.
+        clusters: The cluster of each pair; only for pairs without gaps.
         confidence: The level of the interval.
 
     Reference: B. L. Welch, The generalization of Student's problem, Biometrika 34 (1947).
 
     Raises:
-        ValueError: Paired sequences differ in length, a value is no finite number, or the level is not in (0, 1).
+        ValueError: Paired sequences or their clusters differ in length, clusters are given for scores that are not
+            paired, a value is no finite number, or the level is not in (0, 1).
 
     >>> result = systematic_bias([0.9, 0.7, 0.8, 0.6], [0.7, 0.6, 0.8, 0.5])
     >>> round(result.mean_bias, 4), round(result.p_value, 4), result.direction
@@ -59,12 +70,18 @@ def systematic_bias(
     check_confidence(confidence)
     if paired:
         first, second, _ = pairs(predicted, true, names=("predicted", "true"))
-        return _paired(first, second, confidence)
+        if clusters is not None and len(clusters) != len(first):
+            raise ValueError(f"Each pair has one cluster; there are {len(first)} pairs and {len(clusters)} clusters.")
+        return _paired(first, second, clusters, confidence)
+    if clusters is not None:
+        raise ValueError("Clusters belong to paired scores; these are not paired.")
     first, second = (vector(side, name=name) for side, name in ((predicted, "predicted"), (true, "true")))
     return _welch(first[~np.isnan(first)], second[~np.isnan(second)], confidence)
 
 
-def _paired(first: Floats, second: Floats, confidence: float) -> BiasResult:
+def _paired(
+    first: Floats, second: Floats, clusters: Sequence[Hashable] | NDArray[np.generic] | None, confidence: float
+) -> BiasResult:
     n = len(first)
     if n == 0:
         return _result(None, None, n=0)
@@ -75,7 +92,13 @@ def _paired(first: Floats, second: Floats, confidence: float) -> BiasResult:
     spread = math.sqrt(math.fsum(np.square(differences - mean)) / (n - 1))
     if spread <= rounding_limit(first, second):
         return _result(mean, 0.0, n=n)
-    return _result(mean, spread, n=n, error=spread / math.sqrt(n), freedom=n - 1, confidence=confidence)
+    error, freedom = spread / math.sqrt(n), n - 1.0
+    if clusters is not None:
+        robust = clustered_mean(differences, clusters)
+        if robust.degrees_of_freedom is None:
+            return _result(mean, spread, n=n)
+        error, freedom = robust.standard_error or 0.0, robust.degrees_of_freedom
+    return _result(mean, spread, n=n, error=error, freedom=freedom, confidence=confidence)
 
 
 def _welch(first: Floats, second: Floats, confidence: float) -> BiasResult:
@@ -116,11 +139,12 @@ def _result(
     if mean is not None and abs(mean) > INDIFFERENCE:
         direction = "positive" if mean > 0 else "negative"
     p_value = effect = interval = None
+    if mean is not None and spread:
+        effect = mean / spread
     if mean is not None and spread and error:
         from scipy.special import stdtr  # noqa: PLC0415 - scipy takes a tenth of a second to load
 
         p_value = float(2 * stdtr(freedom, -abs(mean) / error))
-        effect = mean / spread
         half = t_quantile(confidence, freedom) * error
         interval = ConfidenceInterval(mean - half, mean + half, confidence, "t")
     return BiasResult(
