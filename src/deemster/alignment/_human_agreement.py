@@ -8,7 +8,7 @@ import numpy as np
 
 from deemster.alignment._bootstrap_replicates import smoothed_results
 from deemster.alignment._contingency_counts import count_by_unit, find_patterns
-from deemster.alignment._imagined_units import imagined_votes, table_shapes, vote_shapes
+from deemster.alignment._imagined_units import imagined_votes, table_shapes, unit_size, vote_shapes
 from deemster.alignment._labelled_votes import CriterionColumn, Floats, Indices, LabelledVotes
 from deemster.alignment._verdict_classes import Codes
 from deemster.alignment.result_models import DisputedCell, HumanAgreement, HumanCriterion, Intervals, ReferenceAgreement
@@ -86,7 +86,7 @@ class _CriterionSums:
 
         self.classes = classes = column.classes
         self._n_people = n_people = labels.shape[1]
-        self._unit_size = len(column.rows) / max(1, len(np.unique(votes.unit_of_item[column.rows])))
+        self._unit_size = unit_size(votes, column)
         self._table_shapes = table_shapes(classes.size)
         imagined = coincidence_shares(imagined_votes(n_people, classes.size))
         # A sparse product adds unit after unit, so that neither threads nor blocks change the last digit.
@@ -287,16 +287,15 @@ def _build_agreement(
 
 def _disputed_cells(votes: LabelledVotes, annotators: Annotators) -> tuple[DisputedCell, ...]:
     """The cells on which annotators are tied, by item and criterion, with what each of them said."""
-    found = []
+    found: dict[tuple[int, int], DisputedCell] = {}
     for column in votes.columns:
         labels = annotators.labels[column.index]
         for row in np.flatnonzero(column.disputed).tolist():
+            item = int(column.rows[row])
             said = zip(annotators.names, labels[row].tolist(), strict=True)
             given = {name: column.criterion.labels[code] for name, code in said if code >= 0}
-            found.append(
-                (int(column.rows[row]), column.index, DisputedCell(votes.ids[column.rows[row]], column.name, given))
-            )
-    return tuple(cell for _, _, cell in sorted(found, key=lambda one: one[:2]))
+            found[item, column.index] = DisputedCell(votes.ids[item], column.name, given)
+    return tuple(found[place] for place in sorted(found))
 
 
 def _shared_items(votes: LabelledVotes, annotators: Annotators) -> int:

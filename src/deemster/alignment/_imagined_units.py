@@ -14,7 +14,7 @@ from typing import Any
 
 import numpy as np
 
-from deemster.alignment._labelled_votes import Floats, LabelledVotes
+from deemster.alignment._labelled_votes import CriterionColumn, Floats, LabelledVotes
 
 # How much agreement and disagreement a replicate adds, in units. Chosen by simulation (`bench/coverage.py`).
 AGREEMENT = 0.5
@@ -52,9 +52,9 @@ def vote_shapes(size: int) -> Floats:
     return np.repeat([AGREEMENT, DISAGREEMENT], size)
 
 
-def unit_sizes(votes: LabelledVotes) -> list[float]:
-    """How many items an average unit of each column holds."""
-    return [len(column.rows) / max(1, len(np.unique(votes.unit_of_item[column.rows]))) for column in votes.columns]
+def unit_size(votes: LabelledVotes, column: CriterionColumn) -> float:
+    """How many items of a column an average unit holds."""
+    return len(column.rows) / max(1, len(np.unique(votes.unit_of_item[column.rows])))
 
 
 class ImaginedUnits:
@@ -65,7 +65,7 @@ class ImaginedUnits:
     """
 
     def __init__(self, votes: LabelledVotes) -> None:
-        self.sizes = unit_sizes(votes)
+        self.sizes = [unit_size(votes, column) for column in votes.columns]
         self._shapes: list[float] = []
         self._cells: list[int] = []
         self._owners: list[int] = []

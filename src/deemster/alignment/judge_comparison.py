@@ -9,7 +9,7 @@ import numpy as np
 
 from deemster.alignment._bootstrap_replicates import BootstrapOptions, check_bootstrap_options, smoothed_results
 from deemster.alignment._contingency_counts import count_by_unit
-from deemster.alignment._imagined_units import AGREEMENT, DISAGREEMENT, unit_sizes
+from deemster.alignment._imagined_units import AGREEMENT, DISAGREEMENT, unit_size
 from deemster.alignment._labelled_votes import (
     Cluster,
     CriterionColumn,
@@ -129,7 +129,7 @@ class _JudgePair:
         from scipy.sparse import csr_array  # noqa: PLC0415 - scipy takes a tenth of a second to load
 
         self._columns = columns
-        self._unit_sizes, self._items = unit_sizes(votes), imagine_items(votes)
+        self._unit_sizes, self._items = [unit_size(votes, column) for column, _ in columns], imagine_items(votes)
         # A sparse product adds unit after unit, so that neither threads nor blocks change the last digit.
         self._errors = csr_array(errors)
         self.n_scores = n_scores

@@ -277,7 +277,7 @@ def _headline(result: MetricsResult) -> TextSection:
 
 
 def _pieces(text: str) -> Iterator[str]:
-    """A long text in pieces that no renderer cuts, up to a length that nobody reads."""
+    """A long text in pieces that no renderer cuts, up to a limit."""
     for place, piece in enumerate(textwrap.wrap(text, LIMIT)[:_LONGEST]):
         yield " " if place else ""
         yield DataText(piece)

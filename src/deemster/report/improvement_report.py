@@ -108,7 +108,7 @@ class Improvement(msgspec.Struct, frozen=True, kw_only=True, eq=False):
 
     @property
     def cost_usd(self) -> Decimal | None:
-        """What the models cost; None where nobody knows."""
+        """What the models cost; None where that is unknown."""
         return Decimal(0) if self.usage is None or not self.usage.calls else self.usage.cost_usd
 
     @property

@@ -152,7 +152,7 @@ def _checks(rule: Rule, gate: Gate, summary: RunSummary, metrics: Mapping[str, s
     criterion = None if rule.metric is None or rule.metric in metrics else _criterion(rule.metric, summary, metrics)
     if criterion is not None:
         failed = f"{criterion.n_failed:,} of {plural(criterion.n, 'verdict')} failed" if criterion.n_failed else ""
-        missing = "nobody judged this criterion"
+        missing = "this criterion was never judged"
         yield _check(rule, rule.name, _Reading(criterion.mean, criterion.mean_interval, missing, failed))
         return
     if rule.metric is not None and rule.metric not in metrics:
