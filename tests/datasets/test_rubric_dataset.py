@@ -104,7 +104,7 @@ def test_dataset_and_its_bytes_round_trip(suffix, tmp_path):
     dataset = essays()
     first, second = tmp_path / f"a.{suffix}", tmp_path / f"b.{suffix}"
     dataset.save(first)
-    assert RubricDataset.load(first) == dataset
+    assert RubricDataset.load(first) == RubricDataset.from_file(first) == dataset
     assert RubricDataset.load(first).fingerprint == dataset.fingerprint
     RubricDataset.load(first).save(second)
     assert second.read_bytes() == first.read_bytes()

@@ -2,7 +2,9 @@ from __future__ import annotations
 
 import pytest
 
+from deemster.alignment import BiasResult, CorrelationResult
 from deemster.stats import (
+    EarthMovers,
     interpret_correlation,
     interpret_effect_size,
     interpret_emd,
@@ -42,3 +44,9 @@ from deemster.stats import (
 )
 def test_words_change_at_their_bounds(call, value, word):
     assert call(value) == word
+
+
+def test_results_carry_the_words_for_their_numbers_where_autorubric_has_them():
+    assert CorrelationResult.interpret_correlation(0.95) == interpret_correlation(0.95) == "very strong positive"
+    assert BiasResult.interpret_effect_size(0.6) == interpret_effect_size(0.6) == "medium"
+    assert EarthMovers.interpret_emd(0.07) == interpret_emd(0.07)

@@ -7,6 +7,7 @@ from typing import Literal, TypeAlias
 import msgspec
 
 from deemster.stats.confidence_interval import ConfidenceInterval
+from deemster.stats.interpretation import interpret_correlation
 from deemster.stats.systematic_bias import BiasResult
 
 AbstentionMode: TypeAlias = Literal["exclude", "as_unmet", "as_category"]
@@ -58,6 +59,9 @@ class CorrelationResult(msgspec.Struct, frozen=True, kw_only=True, forbid_unknow
     interpretation: str
     n_samples: int
     method: Literal["spearman", "kendall", "pearson"]
+
+    # Where users of autorubric look for it.
+    interpret_correlation = staticmethod(interpret_correlation)
 
 
 class ScoreLimits(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):

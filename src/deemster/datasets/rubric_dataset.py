@@ -106,6 +106,9 @@ class RubricDataset:
             self._require_same_criteria(rubric, own, str(path))
         return self
 
+    # The name that users of autorubric look for.
+    from_file = load
+
     def _require_same_criteria(self, rubric: Rubric, own: Any, file: str) -> None:
         """Refuse labels that were given by other criteria than those they would be read by.
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from decimal import Decimal
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import msgspec
 
@@ -21,6 +21,9 @@ from deemster.judges.vote import Vote, known_cost, total_usage, verdict_code
 from deemster.records import Usage
 from deemster.records.shared_call_cost import CallPayments, count_as_cached_part
 from deemster.rubrics.rubric_definition import Rubric
+
+if TYPE_CHECKING:
+    from deemster.alignment.metrics_result import MetricsResult
 
 # The settings of a grader that a votes file keeps.
 _VOTES_SETTINGS = (
@@ -262,6 +265,20 @@ class Grading(msgspec.Struct, frozen=True, kw_only=True, eq=False):
             reasons: Whether the judges' reasons are kept with their votes.
         """
         return Votes.parse({**_header(self), ITEMS: list(_rows(self, reasons=reasons))})
+
+    def compute_metrics(self, dataset: RubricDataset | str | Path | None = None, **options: Any) -> MetricsResult:
+        """Compare the judges with people and with each other, as `deemster.compute_metrics(grading, dataset)` does.
+
+        Args:
+            dataset: Where the truth comes from; None for the dataset that was graded.
+            options: The options of `deemster.compute_metrics`.
+
+        Raises:
+            InputError: An option is not as described there, or no labelled item was graded.
+        """
+        from deemster.alignment.compute_alignment import compute_metrics  # noqa: PLC0415 - few who grade need it
+
+        return compute_metrics(self, dataset, **options)
 
     def to_votes(self, path: str | Path, *, reasons: bool = True) -> Path:
         """Write a votes file, JSON or JSONL by extension. The file appears only when it is complete.

@@ -122,6 +122,9 @@ class Rubric(msgspec.Struct, frozen=True, dict=True):
         document = load_document(source)
         return _require_rubric(*read_rubric(document.value, document))
 
+    # The name that users of autorubric look for.
+    from_file = load
+
     @classmethod
     def parse(cls, text: str, *, format: Literal["json", "yaml"] | None = None) -> Rubric:  # noqa: A002 - the user's word
         """Read a rubric from text.

@@ -30,6 +30,9 @@ class EarthMovers(msgspec.Struct, frozen=True, kw_only=True):
     bias_direction: Literal["higher", "lower", "none"]
     bias_magnitude: float | None
     interpretation: str
+
+    # Where users of autorubric look for it.
+    interpret_emd = staticmethod(interpret_emd)
     n: tuple[int, int]
 
 

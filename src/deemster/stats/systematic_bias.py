@@ -12,6 +12,7 @@ from numpy.typing import ArrayLike, NDArray
 
 from deemster.stats._number_arrays import pairs, vector
 from deemster.stats.confidence_interval import ConfidenceInterval, check_confidence, t_quantile
+from deemster.stats.interpretation import interpret_effect_size
 from deemster.stats.means import clustered_mean
 from deemster.stats.nan_arithmetic import Floats
 
@@ -32,6 +33,9 @@ class BiasResult(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_field
     effect_size: float | None
     ci: ConfidenceInterval | None
     n_samples: int
+
+    # Where users of autorubric look for it.
+    interpret_effect_size = staticmethod(interpret_effect_size)
 
 
 def systematic_bias(
