@@ -7,7 +7,7 @@ import numpy as np
 from deemster.alignment._labelled_votes import CriterionColumn, Floats, LabelledVotes
 from deemster.alignment._verdict_classes import Codes
 from deemster.alignment.result_models import CorrectedMeans, CorrectedMetRate, CorrectedScore
-from deemster.stats.debiased_estimates import ppi_mean, rogan_gladen
+from deemster.stats.debiased_estimates import CorrectedRate, ppi_mean, rogan_gladen
 
 
 def corrected_means(votes: LabelledVotes, *, confidence: float = 0.95) -> CorrectedMeans | None:
@@ -79,7 +79,7 @@ def _met_rate(column: CriterionColumn, others: Codes, confidence: float) -> Corr
     observed = float((seen == 0).mean()) if len(seen) else None
     sensitivity = float(called_met[met].mean()) if n_positive else None
     specificity = float((~called_met[~met]).mean()) if n_negative else None
-    result = None
+    result = CorrectedRate(value=None, n=len(seen), note=_missing_labels(n_positive, n_negative))
     if observed is not None and sensitivity is not None and specificity is not None:
         result = rogan_gladen(
             observed,
@@ -93,14 +93,20 @@ def _met_rate(column: CriterionColumn, others: Codes, confidence: float) -> Corr
     return CorrectedMetRate(
         name=column.name,
         index=column.index,
-        value=None if result is None else result.value,
-        ci=None if result is None else result.interval,
+        value=result.value,
+        ci=result.interval,
         observed_rate=observed,
         sensitivity=sensitivity,
         specificity=specificity,
-        is_clipped=result is not None and result.out_of_range,
-        note=None if result is None else result.note,
+        is_clipped=result.out_of_range,
+        note=result.note,
         n_samples=len(seen),
         n_positive=n_positive,
         n_negative=n_negative,
     )
+
+
+def _missing_labels(n_positive: int, n_negative: int) -> str:
+    known = {"MET": n_positive, "UNMET": n_negative}
+    missing = " or ".join(label for label, count in known.items() if not count)
+    return f"No label of a judged item is {missing}, so nothing measures how often the judge errs there."

@@ -7,10 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 from deemster.alignment.result_models import (
     AnyCriterion,
-    CorrelationResult,
-    CoverageStats,
     CriterionMetrics,
-    Intervals,
     JudgeMetrics,
     NominalCriterionMetrics,
     OrdinalCriterionMetrics,
@@ -66,9 +63,13 @@ COLUMNS = (
 )
 _WORDS = frozenset({"level", "name", "criterion_type", "cannot_assess_mode", "na_mode", "is_degenerate"})
 _COUNTS = frozenset({"n_samples", "n_errored"})
-_COVERAGE = ("coverage", "judge_abstain_rate", "gt_abstain_rate", "union_exclusion_rate", "error_rate")
-# The columns that the aggregate and a judge share, and the fields behind them.
+_COVERAGE = {
+    name: f"coverage_stats.{name}"
+    for name in ("coverage", "judge_abstain_rate", "gt_abstain_rate", "union_exclusion_rate", "n_errored", "error_rate")
+}
+# Which field is behind a column, in the rows of each level. A dotted name is a field of a part.
 _SHARED = {
+    "n_samples": "n_samples",
     "accuracy_micro": "criterion_accuracy",
     "precision_micro": "criterion_precision",
     "recall_micro": "criterion_recall",
@@ -76,22 +77,44 @@ _SHARED = {
     "mean_kappa_macro": "mean_kappa",
     "rmse": "score_rmse",
     "mae": "score_mae",
-    "spearman": "score_spearman",
-    "kendall": "score_kendall",
-    "pearson": "score_pearson",
-    "bias": "bias",
+    "spearman": "score_spearman.coefficient",
+    "kendall": "score_kendall.coefficient",
+    "pearson": "score_pearson.coefficient",
+    "bias": "bias.mean_bias",
     "binary_accuracy": "binary_accuracy",
 }
-_AGGREGATE = _SHARED | {
+AGGREGATE_FIELDS = {
+    **_SHARED,
     "accuracy_macro": "macro_accuracy",
     "kappa_micro": "micro_kappa",
     "phi_micro": "criterion_phi",
     "mean_krippendorff_alpha": "mean_krippendorff_alpha",
+    "cannot_assess_mode": "cannot_assess_mode",
+    "na_mode": "na_mode",
+    **_COVERAGE,
 }
-_JUDGE = _SHARED | {"phi": "phi"}
-_PANEL = ("krippendorff_alpha", "balanced_accuracy", "gwet_ac")
-_CRITERION: dict[type[AnyCriterion], dict[str, str]] = {
+JUDGE_FIELDS = {"name": "judge_id", **_SHARED, "phi": "phi"}
+SLICE_FIELDS = {
+    "name": "tag",
+    "n_samples": "n_samples",
+    "accuracy_micro": "criterion_accuracy",
+    "mean_kappa_macro": "mean_kappa",
+    "rmse": "score_rmse",
+    "bias": "bias",
+}
+_ANY_CRITERION = {
+    "name": "name",
+    "criterion_type": "criterion_type",
+    "n_samples": "n_samples",
+    "is_degenerate": "is_degenerate",
+    "krippendorff_alpha": "krippendorff_alpha",
+    "balanced_accuracy": "balanced_accuracy",
+    "gwet_ac": "gwet_ac",
+    **_COVERAGE,
+}
+CRITERION_FIELDS: dict[type[AnyCriterion], dict[str, str]] = {
     CriterionMetrics: {
+        **_ANY_CRITERION,
         "accuracy_micro": "accuracy",
         "precision_micro": "precision",
         "recall_micro": "recall",
@@ -102,24 +125,19 @@ _CRITERION: dict[type[AnyCriterion], dict[str, str]] = {
         "fnr": "fnr",
     },
     OrdinalCriterionMetrics: {
+        **_ANY_CRITERION,
         "accuracy_micro": "exact_accuracy",
         "kappa_micro": "weighted_kappa",
         "weighted_kappa": "weighted_kappa",
         "rmse": "rmse",
         "mae": "mae",
-        "spearman": "spearman",
-        "kendall": "kendall",
+        "spearman": "spearman.coefficient",
+        "kendall": "kendall.coefficient",
         "adjacent_accuracy": "adjacent_accuracy",
         "fleiss_kappa": "fleiss_kappa",
         "linear_kappa": "linear_kappa",
     },
-    NominalCriterionMetrics: {"accuracy_micro": "exact_accuracy", "kappa_micro": "kappa"},
-}
-_SLICE = {
-    "accuracy_micro": "criterion_accuracy",
-    "mean_kappa_macro": "mean_kappa",
-    "rmse": "score_rmse",
-    "bias": "bias",
+    NominalCriterionMetrics: {**_ANY_CRITERION, "accuracy_micro": "exact_accuracy", "kappa_micro": "kappa"},
 }
 
 
@@ -141,73 +159,39 @@ def build_dataframe(result: MetricsResult) -> pd.DataFrame:
         name for column in COLUMNS for name in (f"{column}_low", f"{column}_high") if any(name in row for row in rows)
     ]
     return pd.DataFrame(
-        {column: pd.Series([row.get(column) for row in rows], dtype=_dtype(column)) for column in (*COLUMNS, *bounds)}
+        {
+            column: pd.Series([row.get(column) for row in rows], dtype=column_type(column))
+            for column in (*COLUMNS, *bounds)
+        }
     )
 
 
-def _dtype(column: str) -> str:
+def column_type(column: str) -> str:
+    """The pandas type of a column."""
     if column in _WORDS:
         return "object"
     return "Int64" if column in _COUNTS else "float64"
 
 
 def _rows(result: MetricsResult) -> Iterator[dict[str, Any]]:
-    yield {
-        "level": "aggregate",
-        "name": "overall",
-        "criterion_type": "all",
-        "cannot_assess_mode": result.cannot_assess_mode,
-        "na_mode": result.na_mode,
-        "n_samples": result.n_samples,
-        **_numbers(result, _AGGREGATE, result.intervals),
-        **_coverage(result.coverage_stats),
-    }
+    whole = {"criterion_type": "all"}
+    yield {"level": "aggregate", "name": "overall"} | whole | _row(result, AGGREGATE_FIELDS)
     for criterion in result.per_criterion:
-        fields = _CRITERION[type(criterion)] | {name: name for name in _PANEL}
-        yield {
-            "level": "criterion",
-            "name": criterion.name,
-            "criterion_type": criterion.criterion_type,
-            "n_samples": criterion.n_samples,
-            "is_degenerate": criterion.is_degenerate,
-            **_numbers(criterion, fields, criterion.intervals),
-            **_coverage(criterion.coverage_stats),
-        }
+        yield {"level": "criterion"} | _row(criterion, CRITERION_FIELDS[type(criterion)])
     for judge in (result.per_judge or {}).values():
-        yield {
-            "level": "judge",
-            "name": judge.judge_id,
-            "n_samples": judge.n_samples,
-            **_numbers(judge, _JUDGE, judge.intervals),
-        }
+        yield {"level": "judge"} | whole | _row(judge, JUDGE_FIELDS)
     for part in result.slices or ():
-        yield {
-            "level": "slice",
-            "name": part.tag,
-            "n_samples": part.n_samples,
-            **_numbers(part, _SLICE, part.intervals),
-        }
+        yield {"level": "slice"} | whole | _row(part, SLICE_FIELDS)
 
 
-def _numbers(
-    part: MetricsResult | AnyCriterion | JudgeMetrics | SliceMetrics, fields: dict[str, str], intervals: Intervals
-) -> dict[str, float | None]:
+def _row(part: MetricsResult | AnyCriterion | JudgeMetrics | SliceMetrics, fields: dict[str, str]) -> dict[str, Any]:
     """The columns of a row from the fields of a part, with the ends of their intervals."""
-    row: dict[str, float | None] = {}
+    row: dict[str, Any] = {}
     for column, field in fields.items():
-        value = getattr(part, field)
-        if isinstance(value, CorrelationResult):
-            value = value.coefficient
-        elif field == "bias" and not isinstance(part, SliceMetrics):
-            value = value.mean_bias
-        row[column] = value
-        found = (intervals or {}).get(field)
+        first, _, inner = field.partition(".")
+        value = getattr(part, first)
+        row[column] = getattr(value, inner) if inner and value is not None else value
+        found = (part.intervals or {}).get(first)
         if found is not None and found.ci is not None:
             row[f"{column}_low"], row[f"{column}_high"] = found.ci.lower, found.ci.upper
     return row
-
-
-def _coverage(stats: CoverageStats | None) -> dict[str, float | int | None]:
-    if stats is None:
-        return {}
-    return {"n_errored": stats.n_errored, **{name: getattr(stats, name) for name in _COVERAGE}}

@@ -51,9 +51,62 @@ class MetricsResult(
 ):
     """A result of alignment: how judges agree with people and with each other.
 
-    Micro numbers pool pairs, macro numbers average criteria. Undefined is None. `intervals` holds the interval of each
-    number by its field name, where a bootstrap was asked for. `verdict` is always computed from the numbers.
+    Micro numbers pool pairs, macro numbers average criteria. Undefined is None.
     One mark as aggregators see it has a similar name: ``dm.results.MetricResult``.
+
+    Attributes:
+        verdict: Whether the judge can be trusted; always computed from the numbers.
+        criterion_accuracy: The share of equal pairs over all criteria (micro). None without a pair.
+        binary_accuracy: The same over binary criteria. None without a binary pair.
+        criterion_precision: The share of MET verdicts that are MET in truth (micro). None without a MET verdict.
+        criterion_recall: The share of true MET that are found (micro). None without a true MET.
+        criterion_f1: 2tp/(2tp + fp + fn) of MET (micro). None where MET is neither true nor predicted.
+        macro_accuracy: The mean accuracy of the criteria. None where no criterion has a pair.
+        mean_kappa: The mean kappa of the criteria: Cohen's, quadratic on ordinal ones (macro). None where no criterion
+            has one.
+        mean_kappa_by_kind: The same for each kind of criterion that occurs. A value is None where no criterion of the
+            kind has one.
+        micro_kappa: Cohen's kappa of all binary pairs. None without a binary pair, and where both sides are one same
+            class.
+        criterion_phi: The correlation of MET against the rest over all binary pairs (Matthews). None where one side is
+            constant.
+        mean_krippendorff_alpha: The mean alpha of the judges over criteria (macro). None where no criterion has one.
+        score_rmse: The root mean squared difference of predicted and true item scores. None without a pair of scores.
+        score_mae: The mean absolute difference of item scores. None without a pair of scores.
+        score_spearman: Spearman's correlation of item scores.
+        score_kendall: Kendall's tau-b of item scores.
+        score_pearson: Pearson's correlation of item scores.
+        bias: How far predicted scores lie above true ones.
+        score_concordance: Lin's concordance of item scores. None below two pairs of scores, and where both sides are
+            one same constant.
+        score_limits: The limits of agreement of item scores. None without a pair of scores.
+        score_icc: The intraclass correlations of the judges' scores. None below two judges.
+        score_alpha: Krippendorff's alpha of the judges' scores, by distance. None below two judges or two items with
+            two scores, and where all scores are equal.
+        per_criterion: Every criterion, in the rubric's order.
+        per_judge: Every judge against the truth. None where it was not asked for.
+        bootstrap: How intervals were drawn. None without a bootstrap.
+        n_items: Items that are labelled and not errored.
+        n_judges: Judges with votes.
+        n_criteria: Criteria of all kinds.
+        n_binary_criteria: Binary criteria.
+        n_ordinal_criteria: Ordinal criteria.
+        n_nominal_criteria: Nominal criteria.
+        n_samples: Pairs that count, over all criteria.
+        cannot_assess_mode: What an abstention counts as on binary criteria.
+        na_mode: What an abstention counts as on multi-choice criteria.
+        na_stats: Agreement about when multi-choice criteria do not apply. None without such a criterion.
+        cannot_assess_stats: Agreement about when binary criteria cannot be assessed. None without a binary criterion.
+        coverage_stats: Which share of the labelled pairs counts. None unless both modes are `exclude`.
+        pooled_by_scale: The pairs of each kind of criterion together. None where all items have one rubric.
+        slices: The items of each tag. None where it was not asked for.
+        human: What people reach among themselves. None below two annotators.
+        consistency: How judges repeat themselves. None where no judge was asked twice.
+        calibration: Whether stated probabilities come true. None where no judge states one on a labelled cell.
+        corrected: Means over all items, corrected for the judge's errors. None where every graded item is labelled.
+        items: The twenty most disputed items. None where no judge cast a usable vote.
+        warnings: What a reader has to know, each led by its code.
+        intervals: The intervals of the numbers above, by field name. None without a bootstrap.
     """
 
     verdict: TrustVerdict = TrustVerdict(answer=None, floor=None, reasons=())

@@ -16,14 +16,15 @@ _MET_TABLE = ("MET", "UNMET")
 
 
 class BootstrapResult(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
-    """One number under resampling; `ci` and `standard_error` are None where too few replicates are defined.
+    """One number under resampling.
 
     Attributes:
-        estimate: The number itself, from the data as they are.
-        ci: Its interval, which names its level and method.
-        standard_error: The standard deviation of the replicates.
+        estimate: The number itself, from the data as they are. None where it is undefined.
+        ci: Its interval, which names its level and method. None where fewer than half of the replicates are defined, or
+            there is one unit only.
+        standard_error: The standard deviation of the replicates. None where `ci` is.
         n_bootstrap: Replicates in which the number is defined.
-        bootstrap_distribution: The replicates, where they were kept.
+        bootstrap_distribution: The replicates. None in every result of `compute_metrics`, as the seed draws them again.
     """
 
     estimate: float | None
@@ -38,7 +39,18 @@ Intervals: TypeAlias = dict[str, BootstrapResult] | None
 
 
 class BootstrapResults(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
-    """How the intervals of a result were drawn, with the three that are asked for most."""
+    """How the intervals of a result were drawn, with the three that are asked for most.
+
+    Attributes:
+        accuracy_ci: The interval of `criterion_accuracy`. None where it has none.
+        kappa_ci: The interval of `mean_kappa`. None where it has none.
+        rmse_ci: The interval of `score_rmse`. None where it has none.
+        n_bootstrap: Replicates that were drawn.
+        confidence_level: The level of all intervals.
+        seed: The seed of the draws.
+        method: How replicates were drawn: "smoothed", "percentile" or "bca".
+        unit: What was resampled: "item", or the name of the clusters.
+    """
 
     accuracy_ci: tuple[float, float] | None
     kappa_ci: tuple[float, float] | None
@@ -51,7 +63,17 @@ class BootstrapResults(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown
 
 
 class CorrelationResult(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
-    """A correlation with what it rests on; the coefficient is None below three pairs or for a constant side."""
+    """A correlation with what it rests on.
+
+    Attributes:
+        coefficient: The correlation, -1 to 1. None below three pairs, or where one side is constant.
+        p_value: The p-value of no correlation. None where the coefficient is, and for Pearson below four pairs.
+        ci: The interval of the coefficient in closed form. None below five pairs, and at ±1.
+        interpretation: The coefficient in words: "insufficient data" below three pairs, "undefined" for a constant
+            side.
+        n_samples: Pairs of numbers.
+        method: Which correlation it is.
+    """
 
     coefficient: float | None
     p_value: float | None
@@ -65,7 +87,16 @@ class CorrelationResult(msgspec.Struct, frozen=True, kw_only=True, forbid_unknow
 
 
 class ScoreLimits(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
-    """The limits of agreement between predicted and true scores: mean difference ± z standard deviations."""
+    """The limits of agreement between predicted and true scores (Bland, Altman).
+
+    Attributes:
+        mean: The mean of predicted minus true. Never None: without a pair of scores there are no limits.
+        lower: The mean minus z standard deviations. None below two pairs.
+        upper: The mean plus z standard deviations. None below two pairs.
+        lower_ci: The interval of `lower`. None where `lower` is, and where all differences are equal.
+        upper_ci: The interval of `upper`. None where `upper` is, and where all differences are equal.
+        n_samples: Pairs of scores.
+    """
 
     mean: float | None
     lower: float | None
@@ -76,7 +107,18 @@ class ScoreLimits(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fiel
 
 
 class ScoreICC(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
-    """The six intraclass correlations of the judges' item scores, over items that every judge scored."""
+    """The six intraclass correlations of the judges' item scores, over items that every judge scored (Shrout, Fleiss).
+
+    Attributes:
+        icc_1_1: One judge, judges drawn anew for each item. None below two items, and where a denominator is 0.
+        icc_2_1: One judge of a random panel: absolute agreement. None as above.
+        icc_3_1: One judge of this panel: consistency. None as above.
+        icc_1_k: The mean of all judges, judges drawn anew for each item. None as above.
+        icc_2_k: The mean of all judges of a random panel: absolute agreement. None as above.
+        icc_3_k: The mean of all judges of this panel: consistency. None as above.
+        n_items: Items that every judge scored.
+        n_judges: Judges of the panel.
+    """
 
     icc_1_1: float | None
     icc_2_1: float | None
@@ -92,6 +134,19 @@ class CoverageStats(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fi
     """Which share of the labelled pairs the numbers rest on, and why the rest is out.
 
     A disputed pair is one on which the annotators are tied: it was labelled, and has no truth to compare with.
+
+    Attributes:
+        n_total: Labelled pairs before anything is left out.
+        n_covered: Pairs that count; the same as `n_samples`.
+        coverage: The share of covered pairs. None without a labelled pair.
+        judge_abstain_rate: The share on which the final verdict abstains. None without a labelled pair.
+        gt_abstain_rate: The share on which the truth abstains. None without a labelled pair.
+        union_exclusion_rate: The share that is out for any reason: 1 - coverage. None without a labelled pair.
+        n_errored: Pairs without a verdict: failed cells, and all cells of errored items.
+        error_rate: The share of errored pairs. None without a labelled pair.
+        n_disputed: Disputed pairs.
+        disputed_rate: The share of disputed pairs. None without a labelled pair.
+        intervals: The intervals of the numbers above, by field name. None without a bootstrap.
     """
 
     n_total: int
@@ -108,7 +163,18 @@ class CoverageStats(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fi
 
 
 class NAStats(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
-    """Agreement about when a multi-choice criterion does not apply, in every mode the same."""
+    """Agreement about when a multi-choice criterion does not apply, pooled over these criteria.
+
+    Attributes:
+        na_count_true: Pairs on which the truth abstains.
+        na_count_pred: Pairs on which the final verdict abstains.
+        na_kappa: Kappa of {abstains, does not}. None without a pair, and where nothing or everything abstains on both
+            sides.
+        na_kappa_interpretation: That kappa in words. None where it is.
+        na_false_positive: Pairs on which only the final verdict abstains.
+        na_false_negative: Pairs on which only the truth abstains.
+        intervals: The intervals of the numbers above, by field name. None without a bootstrap.
+    """
 
     na_count_true: int
     na_count_pred: int
@@ -120,7 +186,18 @@ class NAStats(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=T
 
 
 class CannotAssessStats(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
-    """Agreement about when a binary criterion cannot be assessed, in every mode the same."""
+    """Agreement about when a binary criterion cannot be assessed, pooled over these criteria.
+
+    Attributes:
+        ca_count_true: Pairs on which the truth abstains.
+        ca_count_pred: Pairs on which the final verdict abstains.
+        ca_kappa: Kappa of {abstains, does not}. None without a pair, and where nothing or everything abstains on both
+            sides.
+        ca_kappa_interpretation: That kappa in words. None where it is.
+        ca_false_positive: Pairs on which only the final verdict abstains.
+        ca_false_negative: Pairs on which only the truth abstains.
+        intervals: The intervals of the numbers above, by field name. None without a bootstrap.
+    """
 
     ca_count_true: int
     ca_count_pred: int
@@ -136,6 +213,10 @@ class ConfusionMatrix(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_
 
     The cells `tp`, `fn`, `fp`, `tn` and the rates belong to a table of MET against UNMET; on any other table they raise
     a ValueError.
+
+    Attributes:
+        matrix: The counts.
+        labels: The labels of rows and columns, in one order.
 
     >>> table = ConfusionMatrix(matrix=((8, 2), (1, 9)), labels=("MET", "UNMET"))
     >>> table.total, table.tp, table.fn, table.fnr
@@ -185,22 +266,22 @@ class ConfusionMatrix(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_
 
     @property
     def fpr(self) -> float | None:
-        """The share of true UNMET that the judge calls MET; None without a true UNMET."""
+        """The share of true UNMET that the judge calls MET. None without a true UNMET."""
         return _share(self.fp, self.fp + self.tn)
 
     @property
     def fnr(self) -> float | None:
-        """The share of true MET that the judge calls UNMET; None without a true MET."""
+        """The share of true MET that the judge calls UNMET. None without a true MET."""
         return _share(self.fn, self.fn + self.tp)
 
     @property
     def precision(self) -> float | None:
-        """The share of the judge's MET that are MET in truth; None where the judge says MET to nothing."""
+        """The share of the judge's MET that are MET in truth. None where the judge says MET to nothing."""
         return _share(self.tp, self.tp + self.fp)
 
     @property
     def recall(self) -> float | None:
-        """The share of true MET that the judge calls MET; None without a true MET."""
+        """The share of true MET that the judge calls MET. None without a true MET."""
         return _share(self.tp, self.tp + self.fn)
 
     def _cell(self, name: str, truth: int, judged: int) -> int:
@@ -215,7 +296,18 @@ def _share(part: int, total: int) -> float | None:
 
 
 class OptionMetrics(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
-    """One option against all others."""
+    """One option against all others.
+
+    Attributes:
+        label: The option.
+        index: Its place in the rubric's order, from 0.
+        precision: The share of its predictions that are right. None where it is never predicted.
+        recall: The share of its true pairs that are found. None where it is never true.
+        f1: 2tp/(2tp + fp + fn). None where it is neither true nor predicted.
+        support_true: Pairs with this true label.
+        support_pred: Pairs with this final verdict.
+        intervals: The intervals of the numbers above, by field name. None without a bootstrap.
+    """
 
     label: str
     index: int
@@ -228,7 +320,33 @@ class OptionMetrics(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fi
 
 
 class CriterionModel(msgspec.Struct, frozen=True, forbid_unknown_fields=True, tag_field="criterion_type"):
-    """A criterion of any kind; `criterion_type` is its kind, in Python and in files."""
+    """A criterion of any kind; `criterion_type` is its kind, in Python and in files.
+
+    The meaning of a field that several kinds share stands here.
+
+    Attributes:
+        name: The name; `#2` is appended where items have different criteria of one name.
+        index: Its place among the criteria, from 0.
+        n_samples: Pairs of a true label and a final verdict that count.
+        n_options: Classes of a pair: the scored options, and one more for abstentions under `as_category`.
+        exact_accuracy: The share of equal pairs. None without a pair.
+        kappa: Cohen's kappa. None without a pair, and where both sides are one same class.
+        kappa_interpretation: Kappa in words (Landis, Koch): "undefined" where it is None.
+        krippendorff_alpha: Agreement of the judges among each other, by distance on an ordinal scale. None below two
+            judges or two items with two votes, and where all votes are equal.
+        fleiss_kappa: Agreement of the judges on items where each of them voted, without distances. None below two
+            judges or two such items, and where all votes are equal.
+        per_option: Each option against all others, in the rubric's order.
+        confusion_matrix: Counts of pairs, classes in the rubric's order. None without a pair.
+        is_degenerate: Whether there are pairs and yet no kappa, as all are of one class.
+        coverage_stats: Which share of the labelled pairs counts. None unless both modes are `exclude`.
+        balanced_accuracy: The mean recall of the classes that occur in the truth. None below two such classes.
+        scott_pi: Scott's pi. None without a pair, and where both sides are one same class.
+        pabak: Kappa adjusted for prevalence and bias (Brennan, Prediger). None without a pair.
+        gwet_ac: Gwet's AC1; AC2 on an ordinal scale. None without a pair.
+        panel_gwet_ac: The same coefficient among the judges. None below two judges or two items with two votes.
+        intervals: The intervals of the numbers above, by field name. None without a bootstrap.
+    """
 
     @property
     def criterion_type(self) -> CriterionType:
@@ -238,7 +356,20 @@ class CriterionModel(msgspec.Struct, frozen=True, forbid_unknown_fields=True, ta
 
 
 class CriterionMetrics(CriterionModel, frozen=True, kw_only=True, tag="binary"):
-    """A binary criterion: truth against final verdict, and the judges among each other."""
+    """A binary criterion: truth against final verdict, and the judges among each other.
+
+    Attributes:
+        accuracy: The share of equal pairs. None without a pair.
+        precision: The share of MET verdicts that are MET in truth. None without a MET verdict.
+        recall: The share of true MET that are found. None without a true MET.
+        f1: 2tp/(2tp + fp + fn) of MET. None where MET is neither true nor predicted.
+        phi: The correlation of MET against the rest (Matthews). None where one side is constant.
+        fpr: The share of true UNMET that are judged MET. None without a true UNMET.
+        fnr: The share of true MET that are not judged MET. None without a true MET.
+        support_true: Pairs whose truth is MET.
+        support_pred: Pairs whose final verdict is MET.
+        confusion_matrix: MET against the rest. None without a pair.
+    """
 
     name: str
     index: int
@@ -268,7 +399,17 @@ class CriterionMetrics(CriterionModel, frozen=True, kw_only=True, tag="binary"):
 
 
 class OrdinalCriterionMetrics(CriterionModel, frozen=True, kw_only=True, tag="ordinal"):
-    """A criterion whose options are ordered."""
+    """A criterion whose options are ordered.
+
+    Attributes:
+        adjacent_accuracy: The share of pairs at most one place apart. None without a pair.
+        weighted_kappa: Kappa with quadratic weights. None without a pair, and where both sides are one same class.
+        spearman: Spearman's correlation of places on the scale.
+        kendall: Kendall's tau-b of places on the scale.
+        rmse: The root mean squared difference of option values. None without a pair.
+        mae: The mean absolute difference of option values. None without a pair.
+        linear_kappa: Kappa with linear weights. None as `weighted_kappa`.
+    """
 
     name: str
     index: int
@@ -325,7 +466,31 @@ AnyCriterion: TypeAlias = CriterionMetrics | OrdinalCriterionMetrics | NominalCr
 
 
 class JudgeMetrics(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
-    """One judge against the truth, from its own votes that did not fail."""
+    """One judge against the truth, from its own votes that did not fail.
+
+    Attributes:
+        judge_id: The judge.
+        criterion_accuracy: The share of equal pairs over all criteria. None without a pair.
+        criterion_precision: The share of its MET votes that are MET in truth. None without a MET vote on a binary
+            criterion.
+        criterion_recall: The share of true MET that it finds. None without a true MET.
+        criterion_f1: 2tp/(2tp + fp + fn) of MET. None where MET is neither true nor voted.
+        mean_kappa: The mean kappa of the criteria, quadratic on ordinal ones. None where no criterion has one.
+        phi: The correlation of MET against the rest, binary criteria pooled. None where one side is constant.
+        confusion_matrix: Binary votes against the truth before any mode: MET, UNMET, CANNOT_ASSESS. None without such a
+            vote.
+        score_rmse: The root mean squared difference of item scores. None without a pair of scores.
+        score_mae: The mean absolute difference of item scores. None without a pair of scores.
+        score_spearman: Spearman's correlation of item scores.
+        score_kendall: Kendall's tau-b of item scores.
+        score_pearson: Pearson's correlation of item scores.
+        bias: How far its scores lie above the true ones.
+        binary_accuracy: The accuracy on binary criteria. None without a binary pair.
+        n_samples: Pairs of its vote and the truth that count.
+        n_failed: Its votes on labelled cells that failed.
+        n_abstained: Its votes on labelled cells that abstain.
+        intervals: The intervals of the numbers above, by field name. None without a bootstrap.
+    """
 
     judge_id: str
     criterion_accuracy: float | None
@@ -351,7 +516,24 @@ class JudgeMetrics(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fie
 class PooledScaleMetrics(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
     """All pairs of one kind of criterion, pooled where items have different rubrics.
 
-    Errors and correlations are on option values; kappa, phi and what depends on MET exist for binary criteria only.
+    Errors and correlations are on option values.
+
+    Attributes:
+        scale_type: The kind of criterion.
+        n_points: Pairs that count.
+        exact_accuracy: The share of equal pairs. None without a pair.
+        value_rmse: The root mean squared difference of values. None without a pair that has values.
+        value_mae: The mean absolute difference of values. None without a pair that has values.
+        value_spearman: Spearman's correlation of values. None where one side is constant.
+        value_pearson: Pearson's correlation of values. None where one side is constant.
+        kappa: Cohen's kappa. None except on binary criteria, and where both sides are one same class.
+        phi: The correlation of MET against the rest. None except on binary criteria, and where one side is constant.
+        precision: The share of MET verdicts that are right. None except on binary criteria, and without a MET verdict.
+        recall: The share of true MET that are found. None except on binary criteria, and without a true MET.
+        f1: 2tp/(2tp + fp + fn) of MET. None except on binary criteria, and where MET is neither true nor predicted.
+        confusion_matrix: MET against the rest. None except on binary criteria, and without a pair.
+        n_abstain: Pairs with an abstention on either side.
+        intervals: The intervals of the numbers above, by field name. None without a bootstrap.
     """
 
     scale_type: CriterionType
@@ -372,7 +554,23 @@ class PooledScaleMetrics(msgspec.Struct, frozen=True, kw_only=True, forbid_unkno
 
 
 class SliceMetrics(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
-    """The items of one tag; a difference is this slice minus all other items."""
+    """The items of one tag; a difference is this slice minus all other items.
+
+    Attributes:
+        tag: The tag.
+        n_items: Items with this tag.
+        n_samples: Pairs of these items that count.
+        n_scores: Pairs of a predicted and a true score.
+        criterion_accuracy: The share of equal pairs. None without a pair.
+        mean_kappa: The mean kappa of the criteria. None where no criterion has one.
+        score_rmse: The root mean squared difference of item scores. None without a pair of scores.
+        bias: The mean of predicted minus true score. None without a pair of scores.
+        accuracy_difference: Accuracy here minus elsewhere. None where either is.
+        kappa_difference: Mean kappa here minus elsewhere. None where either is.
+        rmse_difference: Score RMSE here minus elsewhere. None where either is.
+        bias_difference: Bias here minus elsewhere. None where either is.
+        intervals: The intervals of the numbers above, by field name. None without a bootstrap, and below ten items.
+    """
 
     tag: str
     n_items: int
@@ -390,7 +588,14 @@ class SliceMetrics(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fie
 
 
 class ReferenceAgreement(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
-    """How one annotator, judge or panel agrees with the consensus of people it is not part of."""
+    """How one annotator, judge or panel agrees with the consensus of people it is not part of.
+
+    Attributes:
+        name: The annotator or judge, or "panel" for the final verdicts.
+        accuracy: The share of equal pairs. None without a pair.
+        mean_kappa: The mean kappa of the criteria. None where no criterion has one.
+        n_samples: Pairs; for judges and panel summed over the annotators that were left out in turn.
+    """
 
     name: str
     accuracy: float | None
@@ -399,7 +604,16 @@ class ReferenceAgreement(msgspec.Struct, frozen=True, kw_only=True, forbid_unkno
 
 
 class HumanCriterion(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
-    """How annotators agree among each other on one criterion; units have two labels or more."""
+    """How annotators agree among each other on one criterion.
+
+    Attributes:
+        name: The criterion.
+        index: Its place among the criteria, from 0.
+        criterion_type: Its kind.
+        krippendorff_alpha: The annotators' alpha, by distance on an ordinal scale. None below two cells with two
+            labels, and where all labels are equal.
+        n_units: Cells with two labels or more.
+    """
 
     name: str
     index: int
@@ -409,7 +623,13 @@ class HumanCriterion(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_f
 
 
 class DisputedCell(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
-    """A cell on which annotators are tied, and what each of them said."""
+    """A cell on which annotators are tied.
+
+    Attributes:
+        item: The item.
+        criterion: The criterion.
+        labels: What each annotator said.
+    """
 
     item: str
     criterion: str
@@ -422,23 +642,25 @@ class HumanAgreement(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_f
     Attributes:
         n_annotators: People with at least one label.
         n_items: Items with two annotators or more.
-        krippendorff_alpha: The mean of the criteria's alphas, defined ones.
+        krippendorff_alpha: The mean of the criteria's alphas. None where no criterion has one.
         per_criterion: The alphas.
         annotators: Each person against the consensus of the others.
-        ceiling_accuracy: The mean accuracy of `annotators`.
-        ceiling_kappa: The mean kappa of `annotators`.
+        ceiling_accuracy: The mean accuracy of `annotators`. None where none of them has one.
+        ceiling_kappa: The mean kappa of `annotators`. None where none of them has one.
         panel: The final verdicts against the same references.
         judges: Each judge against the same references.
-        accuracy_gap: The panel's accuracy minus the ceiling.
-        kappa_gap: The panel's kappa minus the ceiling.
+        accuracy_gap: The panel's accuracy minus the ceiling. None where either is.
+        kappa_gap: The panel's kappa minus the ceiling. None where either is.
         pairwise_kappa: Kappa over all pairs of two people's labels of one cell, the mean over criteria. It looks at
-            every cell that two people labelled, those they do not agree on included.
-        panel_pairwise_kappa: The same over all pairs of the panel's verdict and a person's label of these cells.
-        pairwise_kappa_gap: The second minus the first: from 0 on, the panel agrees with people as they do.
+            every cell that two people labelled, those they do not agree on included. None where no criterion has one.
+        panel_pairwise_kappa: The same over all pairs of the panel's verdict and a person's label of these cells. None
+            where no criterion has one.
+        pairwise_kappa_gap: The second minus the first: from 0 on, the panel agrees with people as they do. None where
+            either is.
         n_cells: Cells that two people or more labelled, which these numbers rest on.
         n_labelled_cells: All cells with a label.
         disputed: The cells on which people are tied, for someone to decide.
-        intervals: The intervals of the numbers above, by field name.
+        intervals: The intervals of the numbers above, by field name. None without a bootstrap.
     """
 
     n_annotators: int
@@ -470,19 +692,28 @@ class JudgeConsistency(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown
         n_repeats: Usable repeats in them.
         stable_share: The share of cells whose repeats are all equal.
         pairwise_agreement: The mean over cells of the share of equal pairs of repeats.
-        krippendorff_alpha: Alpha with the repeats as raters, the mean over criteria.
+        krippendorff_alpha: Alpha with the repeats as raters, the mean over criteria. None where no criterion has one.
     """
 
     judge_id: str
     n_cells: int
     n_repeats: int
-    stable_share: float | None
-    pairwise_agreement: float | None
+    stable_share: float
+    pairwise_agreement: float
     krippendorff_alpha: float | None
 
 
 class CalibrationBin(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
-    """One point of a reliability curve; the interval is of the observed share."""
+    """One point of a reliability curve.
+
+    Attributes:
+        lower: Its lowest probability.
+        upper: Its highest probability.
+        n_samples: Probabilities in it.
+        mean_probability: Their mean. None in an empty bin.
+        observed_share: The share that came true. None in an empty bin.
+        ci: The interval of the observed share. None in an empty bin.
+    """
 
     lower: float
     upper: float
@@ -496,11 +727,12 @@ class CalibrationMetrics(msgspec.Struct, frozen=True, kw_only=True, forbid_unkno
     """Whether a judge's probabilities mean what they say.
 
     Attributes:
-        judge_id: The judge; None for all judges together.
+        judge_id: The judge. None for all judges together.
         scale: Binary criteria (P(MET)), or multi-choice ones (a probability for each option).
         n_samples: Labelled cells with a probability.
-        brier: The mean squared error; multi-choice: summed over options.
-        calibration_error: The expected calibration error over ten bins of equal width.
+        brier: The mean squared error; multi-choice: summed over options. Never None: without a cell there is no entry.
+        calibration_error: The expected calibration error over ten bins of equal width. Never None: without a cell there
+            is no entry.
         curve: The bins.
     """
 
@@ -516,12 +748,12 @@ class CorrectedScore(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_f
     """The mean true score over all items, labelled or not, corrected by the labelled ones (PPI++).
 
     Attributes:
-        value: The corrected mean.
-        ci: Its interval.
-        standard_error: Its standard error.
-        weight: How much the predictions are trusted, 0 to 1 (the lambda of PPI++).
-        labelled_mean: The mean true score of the labelled items.
-        predicted_mean: The mean predicted score of all items, uncorrected.
+        value: The corrected mean. Never None: without both kinds of items there is no corrected score.
+        ci: Its interval. None below two labelled items whose scores are not normalised.
+        standard_error: Its standard error. None below two labelled items.
+        weight: How much the predictions are trusted, 0 to 1 (the lambda of PPI++). Never None.
+        labelled_mean: The mean true score of the labelled items. Never None.
+        predicted_mean: The mean predicted score of all items, uncorrected. Never None.
         n_labelled: Items with a true and a predicted score.
         n_unlabelled: Items with a predicted score only.
     """
@@ -541,17 +773,17 @@ class CorrectedMetRate(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown
 
     Attributes:
         name: The criterion.
-        index: Its place.
-        value: The corrected rate, clipped to [0, 1].
-        ci: Its interval.
-        observed_rate: The rate of the judge's MET verdicts.
-        sensitivity: The share of true MET that it calls MET.
-        specificity: The share of true UNMET that it calls UNMET.
+        index: Its place among the criteria, from 0.
+        value: The corrected rate, clipped to [0, 1]. None where the labels do not tell the judge from chance.
+        ci: Its interval. None where the value is, and where the judge's rate contradicts its errors.
+        observed_rate: The rate of the judge's MET verdicts on all items. None without a verdict.
+        sensitivity: The share of true MET that it calls MET. None without a true MET.
+        specificity: The share of true UNMET that it calls UNMET. None without a true UNMET.
         is_clipped: Whether the formula left [0, 1].
         n_samples: Verdicts behind the observed rate.
         n_positive: True MET behind the sensitivity.
         n_negative: True UNMET behind the specificity.
-        note: Why there is no value or no interval, or what is doubtful about them.
+        note: Why there is no value or no interval, or what is doubtful about them. None where nothing is.
     """
 
     name: str
@@ -569,7 +801,12 @@ class CorrectedMetRate(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown
 
 
 class CorrectedMeans(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
-    """Means over all items, corrected for the judge's errors; right where labelled items were drawn at random."""
+    """Means over all items, corrected for the judge's errors; right where labelled items were drawn at random.
+
+    Attributes:
+        score: The mean true score. None without an item that has both scores, or one that has a predicted score only.
+        met_rates: The MET rate of each binary criterion.
+    """
 
     score: CorrectedScore | None
     met_rates: tuple[CorrectedMetRate, ...]
@@ -580,9 +817,10 @@ class ItemMetrics(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fiel
 
     Attributes:
         id: The item.
-        difficulty: The share of covered votes that miss the truth.
+        difficulty: The share of covered votes that miss the truth. None without such a vote.
         n_votes: Those votes.
-        dispute: How far the judges differ among themselves: the mean over criteria of the share of unequal pairs.
+        dispute: How far the judges differ among themselves: the mean over criteria of the share of unequal pairs. None
+            without a criterion with two votes.
         n_criteria: Criteria with two votes or more.
     """
 
@@ -594,7 +832,14 @@ class ItemMetrics(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fiel
 
 
 class Difference(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
-    """One number of two judges on the same cells; the difference is a minus b, resampled on shared draws."""
+    """One number of two judges on the same cells.
+
+    Attributes:
+        a: The number of the first judge. None where it is undefined.
+        b: The number of the second judge. None where it is undefined.
+        difference: The first minus the second, resampled on shared draws.
+        n_samples: Cells, or items for a number of scores, that both judges have.
+    """
 
     a: float | None
     b: float | None
@@ -603,7 +848,19 @@ class Difference(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_field
 
 
 class CriterionComparison(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
-    """Two judges on one criterion: McNemar's exact test over the cells where only one of them is right."""
+    """Two judges on one criterion: McNemar's exact test over the cells where only one of them is right.
+
+    Attributes:
+        name: The criterion.
+        index: Its place among the criteria, from 0.
+        n_samples: Labelled cells that both judges decided.
+        accuracy_a: The accuracy of the first judge. None without such a cell.
+        accuracy_b: The accuracy of the second judge. None without such a cell.
+        only_a_right: Cells where only the first judge is right.
+        only_b_right: Cells where only the second judge is right.
+        p_value: The p-value of no difference. None where there is no cell on which only one of them is right.
+        adjusted_p_value: The p-value, corrected for the number of criteria (Holm). None where the p-value is.
+    """
 
     name: str
     index: int
@@ -617,7 +874,23 @@ class CriterionComparison(msgspec.Struct, frozen=True, kw_only=True, forbid_unkn
 
 
 class JudgeComparison(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
-    """Two judges against the same truth, over the cells that are covered for both."""
+    """Two judges against the same truth, over the cells that are covered for both.
+
+    Attributes:
+        judge_a: The first judge.
+        judge_b: The second judge.
+        n_items: Labelled items.
+        n_samples: Cells that are covered for both.
+        accuracy: The share of right cells.
+        mean_kappa: The mean kappa over criteria where both judges have one.
+        score_rmse: The root mean squared error of item scores, over items that both scored.
+        per_criterion: Every criterion.
+        n_bootstrap: Replicates that were drawn.
+        confidence_level: The level of the intervals.
+        seed: The seed of the draws.
+        unit: What was resampled: "item", or the name of the clusters.
+        warnings: What a reader has to know, each led by its code.
+    """
 
     judge_a: str
     judge_b: str

@@ -38,8 +38,8 @@ class TrustVerdict(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fie
     """The answer to "can I trust this judge?", and what it rests on.
 
     Attributes:
-        answer: The answer; None where kappa is undefined.
-        floor: The kappa it rests on: the lower end of the interval of the mean, or the mean where there is no interval.
+        answer: The answer. None where mean kappa or its interval is undefined.
+        floor: The kappa it rests on: the lower end of the interval of the mean. None where the answer is.
         reasons: Why it is not a plain yes, each led by its code.
         notes: How the judge compares with people, and what that says about the question, each led by its code.
     """

@@ -8,7 +8,14 @@ import msgspec
 
 
 class ConfidenceInterval(msgspec.Struct, frozen=True):
-    """The two ends of a confidence interval, its level, and how it was made."""
+    """The two ends of a confidence interval, its level, and how it was made.
+
+    Attributes:
+        lower: The lower end.
+        upper: The upper end.
+        confidence: The level, such as 0.95.
+        method: How it was made.
+    """
 
     lower: float
     upper: float

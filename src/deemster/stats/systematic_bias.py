@@ -23,7 +23,19 @@ SIGNIFICANCE = 0.05
 
 
 class BiasResult(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
-    """How far predicted scores lie above (positive) or below (negative) true ones."""
+    """How far predicted scores lie above (positive) or below (negative) true ones.
+
+    Attributes:
+        mean_bias: The mean of predicted minus true. None without a pair.
+        std_bias: The standard deviation of the differences. None below two pairs.
+        is_significant: Whether the p-value is below 0.05.
+        p_value: The p-value of no bias (t test). None below two pairs or clusters, and where all differences are equal.
+        direction: The sign of a bias beyond ±0.001.
+        effect_size: The mean in standard deviations (Cohen's d). None below two pairs, and where all differences are
+            equal.
+        ci: The interval of the mean bias. None where the p-value is.
+        n_samples: Pairs of scores.
+    """
 
     mean_bias: float | None
     std_bias: float | None
