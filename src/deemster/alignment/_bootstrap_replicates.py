@@ -185,6 +185,9 @@ def jackknife_statistics(layout: ContingencyCounts, scores: ScoreSums, compute: 
 
 def _keep_block(found: Values, values: Values, n: int, block: slice) -> None:
     for key, row in values.items():
+        if len(row) == n:
+            found[key] = row
+            continue
         if key not in found:
             found[key] = np.full(n, np.nan)
         found[key][block] = row
@@ -259,11 +262,9 @@ def _bootstrap_result(row: Sequence[Any], *, method: str, confidence: float) -> 
 def _standard_deviations(values: Floats, defined: NDArray[np.int64]) -> Floats:
     """Standard deviations of what is defined in each row."""
     known = np.isfinite(values)
-    filled = np.where(known, values, 0.0)
-    mean = filled.sum(axis=1) / np.maximum(defined, 1)
-    filled -= mean[:, None]
-    filled[~known] = 0.0
-    found: Floats = np.sqrt(np.einsum("ij,ij->i", filled, filled) / np.maximum(defined - 1, 1))
+    mean = np.sum(values, axis=1, where=known) / np.maximum(defined, 1)
+    deviations = np.where(known, values - mean[:, None], 0.0)
+    found: Floats = np.sqrt(np.einsum("ij,ij->i", deviations, deviations) / np.maximum(defined - 1, 1))
     return found
 
 

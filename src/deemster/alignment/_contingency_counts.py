@@ -25,6 +25,7 @@ from deemster.alignment._imagined_units import (
 from deemster.alignment._labelled_votes import CriterionColumn, Floats, Indices, LabelledVotes
 from deemster.alignment._verdict_classes import Codes, VerdictClasses
 from deemster.alignment.result_models import CriterionType
+from deemster.stats.agreement_from_sums import vote_features
 
 Counts: TypeAlias = NDArray[Any]
 # The code of a truth that annotators are tied on, in patterns only. It has no class.
@@ -90,11 +91,11 @@ class VoteWays(NamedTuple):
     """The distinct ways in which the judges' votes on one criterion fall on its classes.
 
     Attributes:
-        votes: Votes by way and class, those of imagined items last.
+        features: What an item of each way adds to the sums of agreement; the ways of imagined items come last.
         cells: The cells that count the items of each way.
     """
 
-    votes: Floats
+    features: Any
     cells: slice
 
 
@@ -370,10 +371,11 @@ def _count_vote_ways(layout: _CellLayout, classes: VerdictClasses, patterns: Pat
     """Reserve and fill a cell for each way in which the votes on one criterion fall on its classes."""
     votes = classes.count(classes.from_codes(patterns.codes[:, 2:], patterns.worst_codes))
     ways = find_patterns(list(votes.T), np.zeros(patterns.size, dtype=np.int16))
-    every = np.concatenate([ways.codes.astype(np.float64), imagined_votes(patterns.codes.shape[1] - 2, classes.size)])
+    raters = patterns.codes.shape[1] - 2
+    every = np.concatenate([ways.codes.astype(np.float64), imagined_votes(raters, classes.size)])
     first_way = layout.reserve(len(every))
     layout.add(first_way + ways.of_row, np.arange(patterns.size) + first)
-    return VoteWays(every, slice(first_way, first_way + len(every)))
+    return VoteWays(vote_features(every, raters), slice(first_way, first_way + len(every)))
 
 
 def _count_coverage(

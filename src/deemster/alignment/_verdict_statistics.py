@@ -50,8 +50,8 @@ def verdict_statistics(layout: ContingencyCounts, counts: Floats, *, coverage: b
     for group, pairs in zip(layout.groups, final, strict=True):
         found = tables.table_statistics(pairs, group.kind, values=group.values)
         if group.vote_ways:
-            ways = [(one.votes, counts[one.cells]) for one in group.vote_ways]
-            found |= rater_agreement(ways, raters=layout.n_judges, ordinal=group.kind == "ordinal")
+            sums = np.stack([ways.features @ counts[ways.cells] for ways in group.vote_ways], axis=1)
+            found |= rater_agreement(sums, size=group.size, raters=layout.n_judges, ordinal=group.kind == "ordinal")
         by_group.append(found)
     for group, found in zip(layout.groups, by_group, strict=True):
         _add_criteria(values, group, found)

@@ -21,7 +21,7 @@ from deemster.alignment.result_models import (
     OrdinalCriterionMetrics,
 )
 from deemster.errors import plural, visible
-from deemster.stats.systematic_bias import BiasResult
+from deemster.stats.systematic_bias import SIGNIFICANCE, BiasResult
 
 if TYPE_CHECKING:
     from deemster.alignment.metrics_result import MetricsResult
@@ -167,7 +167,8 @@ def _bias(bias: BiasResult) -> str:
     if bias.p_value is None:
         return f"{bias.direction}, not tested"
     test = "significant" if bias.is_significant else "not significant"
-    return f"{bias.direction}, {test}, {format_p_value(bias.p_value)}"
+    doubt = " (too few items differ)" if bias.p_value < SIGNIFICANCE and not bias.is_significant else ""
+    return f"{bias.direction}, {test}, {format_p_value(bias.p_value)}{doubt}"
 
 
 def _abstention(stats: NAStats | CannotAssessStats) -> list[str]:

@@ -46,6 +46,7 @@ from deemster.report._escaping import LIMIT
 from deemster.report.text_sections import DataText, TextLine, TextSection, TextTable
 from deemster.stats.confidence_interval import ConfidenceInterval
 from deemster.stats.interpretation import interpret_effect_size, interpret_kappa
+from deemster.stats.systematic_bias import SIGNIFICANCE
 
 
 def _extras(result: MetricsResult) -> list[TextSection]:
@@ -357,7 +358,10 @@ def _bias(result: MetricsResult) -> str:
         return f"The judge's scores lie where people's do: mean difference {difference}, n {bias.n_samples:,}."
     size = "" if bias.effect_size is None else f", {interpret_effect_size(bias.effect_size)} effect"
     shown = "not tested" if bias.p_value is None else format_p_value(bias.p_value)
-    doubt = "" if bias.is_significant or bias.p_value is None else ", so that it may be chance"
+    doubt = ""
+    if bias.p_value is not None and not bias.is_significant:
+        few = ", but too few items differ to be sure" if bias.p_value < SIGNIFICANCE else ""
+        doubt = f"{few}, so that it may be chance"
     return (
         f"The judge's scores lie {format_number(abs(bias.mean_bias))} {place} people's on average "
         f"({shown}{size}, n {bias.n_samples:,}){doubt}."

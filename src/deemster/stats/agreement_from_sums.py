@@ -7,8 +7,7 @@ Leading axes are stacks; undefined is NaN inside arrays.
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
-from typing import Literal
+from typing import Any, Literal
 
 import numpy as np
 from numpy.typing import ArrayLike
@@ -272,49 +271,17 @@ def gwet_from_sums(
     return quotient(observed - chance, 1 - chance)
 
 
-def rater_agreement(columns: Sequence[tuple[Floats, Floats]], *, raters: int, ordinal: bool) -> dict[str, Floats]:
-    """Krippendorff's alpha, Gwet's coefficient and Fleiss' kappa of several columns, by name, columns × replicates.
+def vote_features(votes: Floats, raters: int) -> Any:
+    """What each way in which votes fall on classes adds to the sums of ``rater_agreement``: sparse, sums × ways.
 
-    What a unit adds to a sum depends only on the way in which its votes fall on the classes, so units are counted by
-    way. What a way adds is multiplied to whole numbers, so that sums are exact in every order.
+    It is multiplied to whole numbers, so that sums are exact in every order.
 
     Args:
-        columns: For each column its distinct ways, as votes by way and class, and how many units have each, ways ×
-            replicates. All columns have equally many classes.
-        raters: How many raters there are; units that miss a vote do not count for Fleiss' kappa.
-        ordinal: Whether the classes are ordered.
-
-    >>> ways, counts = np.array([[3.0, 0.0], [1.0, 2.0]]), np.array([[4.0], [2.0]])
-    >>> rater_agreement([(ways, counts)], raters=3, ordinal=False)["fleiss_kappa"].round(4)
-    array([[0.3571]])
+        votes: Votes by way and class.
+        raters: How many raters there are; a way that misses a vote does not count for Fleiss' kappa.
     """
     from scipy.sparse import csr_array  # noqa: PLC0415 - scipy takes a tenth of a second to load
 
-    size = columns[0][0].shape[1]
-    of_pairs, of_votes = _common_multiple(raters - 1), _common_multiple(raters)
-    shapes = [(size, size), (size, size), (size,), (size,), (), ()]
-    multiples = [of_pairs, of_pairs * of_votes, of_votes, 1, 1, 1]
-    sums = np.stack(
-        [csr_array(_way_features(votes, raters, multiples).T) @ counts for votes, counts in columns], axis=1
-    )
-    rows = np.split(sums, np.cumsum([math.prod(shape) for shape in shapes])[:-1])
-    # Replicates stay side by side in memory, so that sums over classes run along them.
-    coincidences, pairs, shares, complete, agreeing, n_paired = (
-        np.moveaxis(part.reshape(*shape, *sums.shape[1:]) / multiple, range(len(shape)), range(-len(shape), 0))
-        for part, shape, multiple in zip(rows, shapes, multiples, strict=True)
-    )
-    weights = agreement(disagreement(size, "quadratic")) if ordinal else None
-    return {
-        "krippendorff_alpha": alpha_from_coincidences(
-            coincidences, "ordinal" if ordinal else "nominal", units=n_paired
-        ),
-        "panel_gwet_ac": gwet_from_sums(pairs, shares, weights=weights),
-        "fleiss_kappa": fleiss_from_sums(agreeing, complete, raters=raters),
-    }
-
-
-def _way_features(votes: Floats, raters: int, multiples: Sequence[int]) -> Floats:
-    """What each way adds to the sums, ways × sums."""
     cast = votes.sum(axis=1)
     complete = (cast == raters)[:, None] * votes
     features = (
@@ -326,10 +293,51 @@ def _way_features(votes: Floats, raters: int, multiples: Sequence[int]) -> Float
         (cast >= 2).astype(np.float64),
     )
     flat = [feature.reshape(len(votes), math.prod(feature.shape[1:])) for feature in features]
-    return np.concatenate(
-        [np.rint(rows * multiple) if multiple > 1 else rows for rows, multiple in zip(flat, multiples, strict=True)],
-        axis=1,
+    rows = [
+        np.rint(rows * multiple) if multiple > 1 else rows
+        for rows, multiple in zip(flat, _multiples(raters), strict=True)
+    ]
+    return csr_array(np.concatenate(rows, axis=1).T)
+
+
+def rater_agreement(sums: Floats, *, size: int, raters: int, ordinal: bool) -> dict[str, Floats]:
+    """Krippendorff's alpha, Gwet's coefficient and Fleiss' kappa of several columns, by name, columns × replicates.
+
+    What a unit adds to a sum depends only on the way in which its votes fall on the classes, so units are counted by
+    way.
+
+    Args:
+        sums: ``vote_features`` times how many units have each way, ``[sums, columns, replicates]``.
+        size: How many classes every column has.
+        raters: How many raters there are.
+        ordinal: Whether the classes are ordered.
+
+    >>> ways, counts = np.array([[3.0, 0.0], [1.0, 2.0]]), np.array([[4.0], [2.0]])
+    >>> sums = (vote_features(ways, 3) @ counts)[:, None]
+    >>> rater_agreement(sums, size=2, raters=3, ordinal=False)["fleiss_kappa"].round(4)
+    array([[0.3571]])
+    """
+    shapes = [(size, size), (size, size), (size,), (size,), (), ()]
+    rows = np.split(sums, np.cumsum([math.prod(shape) for shape in shapes])[:-1])
+    # Replicates stay side by side in memory, so that sums over classes run along them.
+    coincidences, pairs, shares, complete, agreeing, n_paired = (
+        np.moveaxis(part.reshape(*shape, *sums.shape[1:]) / multiple, range(len(shape)), range(-len(shape), 0))
+        for part, shape, multiple in zip(rows, shapes, _multiples(raters), strict=True)
     )
+    weights = agreement(disagreement(size, "quadratic")) if ordinal else None
+    return {
+        "krippendorff_alpha": alpha_from_coincidences(
+            coincidences, "ordinal" if ordinal else "nominal", units=n_paired
+        ),
+        "panel_gwet_ac": gwet_from_sums(pairs, shares, weights=weights),
+        "fleiss_kappa": fleiss_from_sums(agreeing, complete, raters=raters),
+    }
+
+
+def _multiples(raters: int) -> tuple[int, ...]:
+    """What makes whole numbers of each feature of a way."""
+    of_pairs, of_votes = _common_multiple(raters - 1), _common_multiple(raters)
+    return of_pairs, of_pairs * of_votes, of_votes, 1, 1, 1
 
 
 def _common_multiple(most: int) -> int:

@@ -209,7 +209,8 @@ def _sort_defined(replicates: ArrayLike) -> tuple[Floats, NDArray[np.int64]]:
         raise ValueError("An interval needs at least one replicate.")
     known = np.isfinite(values)
     # NaN is sorted behind every number, so the defined replicates are the first of each row.
-    return np.sort(np.where(known, values, np.nan), axis=-1), np.asarray(known.sum(axis=-1))
+    ordered = np.sort(values if known.all() else np.where(known, values, np.nan), axis=-1)
+    return ordered, np.asarray(np.count_nonzero(known, axis=-1))
 
 
 def _quantiles(ordered: Floats, defined: NDArray[np.int64], share: Floats) -> Floats:

@@ -66,8 +66,7 @@ def bounded_mean(
     if values.min() < low - slack or values.max() > high + slack:
         raise ValueError(f"A value lies outside the bounds, {low} to {high}.")
     mean, error = _mean_and_error(u, s)
-    usual = _most_common(values) if usual is None else usual
-    if error is not None and int((np.abs(values - usual) > slack).sum()) >= ENOUGH_DIFFERENT:
+    if error is not None and count_unusual(values, usual=usual, slack=slack) >= ENOUGH_DIFFERENT:
         half = t_quantile(confidence, len(u) - 1) * error
         interval = ConfidenceInterval(max(low, mean - half), min(high, mean + half), confidence, "student")
     else:
@@ -85,9 +84,16 @@ def _mean_and_error(totals: Floats, sizes: Floats) -> tuple[float, float | None]
     return mean, math.sqrt(count / (count - 1) * math.fsum(np.square(totals - sizes * mean).data)) / size
 
 
-def _most_common(values: Floats) -> float:
-    distinct, frequency = np.unique(values.round(12), return_counts=True)
-    return float(distinct[frequency.argmax()])
+def count_unusual(values: Floats, *, usual: float | None = None, slack: float = 1e-9) -> int:
+    """How many values differ from the usual one: the most common value, where none is given.
+
+    >>> count_unusual(np.array([0.5, 0.5, 1.0]))
+    1
+    """
+    if usual is None:
+        distinct, frequency = np.unique(values.round(12), return_counts=True)
+        usual = float(distinct[frequency.argmax()])
+    return int((np.abs(values - usual) > slack).sum())
 
 
 def _likelihood_end(totals: Floats, sizes: Floats, bound: float, confidence: float) -> float:
