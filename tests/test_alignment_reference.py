@@ -172,6 +172,18 @@ def nothing_counts() -> dict[str, Any]:
     return value | {"rubrics": {"main": main, "other": short}}
 
 
+def swapped_pairs() -> dict[str, Any]:
+    """Pairs in both orders, which three people labelled; the second judge says nothing about any."""
+    items = []
+    for place in range(64):
+        said, other = ("MET", "UNMET") if place % 3 else ("UNMET", "MET")
+        people = {"annotations": {who: [said if place % (5 + at) else other] for at, who in enumerate(PEOPLE)}}
+        cell = [said if place < 60 else "CANNOT_ASSESS"]
+        items.append({"id": f"q{place}", "metadata": {"pair": place // 2}, "votes": {"a": cell}} | people)
+    items.append({"id": "r", "ground_truth": ["MET"], "votes": {"a": ["MET"], "b": ["MET"]}})
+    return votes_value(items, criteria=(FACTS,), judges="ab")
+
+
 def one_judge(criterion: dict[str, Any], *labels: str, labelled: int, bare: int, wrong: int) -> dict[str, Any]:
     """A judge that errs on the first items; the last ones have no label."""
     items = []
@@ -189,6 +201,7 @@ EXAMPLES = (
     (one_class(), ("as_unmet",)),
     (unlabelled_abstentions(), ("as_unmet",)),
     (nothing_counts(), ()),
+    (swapped_pairs(), ("as_unmet", "as_category")),
     (one_judge(FACTS, "MET", "UNMET", labelled=40, bare=40, wrong=2), ()),
     (one_judge(FACTS, "MET", "UNMET", labelled=40, bare=0, wrong=2), ()),
     (one_judge(TONE, "curt", "warm", labelled=1, bare=1, wrong=0), ()),
@@ -197,7 +210,8 @@ EXAMPLES = (
 
 def results(value: dict[str, Any], **modes: str) -> Iterator[MetricsResult | JudgeComparison]:
     votes = Votes.parse(value)
-    yield compute_metrics(votes, per_judge=True, per_slice=True, n_bootstrap=20, **modes)
+    pair = "pair" if votes.metadata[0] else None
+    yield compute_metrics(votes, per_judge=True, per_slice=True, n_bootstrap=20, pair=pair, **modes)
     if len(votes.judges) > 1:
         yield compare_judges(votes, None, "a", "b", n_bootstrap=20, seed=0, **modes)
 

@@ -56,7 +56,8 @@ SPECIFIED = {
         score_spearman score_kendall score_pearson bias score_concordance score_limits score_icc score_alpha
         per_criterion per_judge
         bootstrap n_items n_judges n_criteria n_binary_criteria n_ordinal_criteria n_nominal_criteria n_samples
-        cannot_assess_mode na_mode na_stats cannot_assess_stats coverage_stats pooled_by_scale slices human consistency
+        cannot_assess_mode na_mode na_stats cannot_assess_stats coverage_stats pooled_by_scale slices human
+        consistency position_bias
         calibration corrected items warnings intervals
     """,
     JudgeMetrics: """

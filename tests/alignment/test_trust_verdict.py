@@ -7,7 +7,7 @@ import random
 import msgspec
 import pytest
 
-from deemster.alignment import MetricsResult, TrustVerdict, compute_metrics
+from deemster.alignment import MetricsResult, TrustVerdict, annotator_tests, compute_metrics
 from deemster.alignment.trust_verdict import SUBSTANTIAL
 from deemster.datasets import Votes
 from tests.alignment import make_results as results
@@ -208,8 +208,9 @@ def test_judge_as_good_as_people_says_that_the_question_is_unreliable():
     assert human.pairwise_kappa == pytest.approx(0.36, abs=0.07)
     assert human.panel_pairwise_kappa == pytest.approx(0.36, abs=0.07)
     assert found.answer == "not yet"
-    assert [note.partition(":")[0] for note in found.notes] == ["as-people", "unreliable-question"]
-    assert "the question is what is unreliable" in found.notes[1]
+    assert [note.partition(":")[0] for note in found.notes] == ["as-people", "annotator-test", "unreliable-question"]
+    assert "may replace a person on 1 of 1 criterion (mean winning rate 1.00)" in found.notes[1]
+    assert "the question is what is unreliable" in found.notes[2]
 
 
 def test_judge_worse_than_people_is_told_so_and_the_question_is_not_blamed():
@@ -219,7 +220,22 @@ def test_judge_worse_than_people_is_told_so_and_the_question_is_not_blamed():
     people = [noisy(rng, truth, 0.95) for _ in range(3)]
     found = verdict_of(items_of(judge, *people))
     assert found.answer == "not yet"
-    assert [note.partition(":")[0] for note in found.notes] == ["below-people"]
+    assert [note.partition(":")[0] for note in found.notes] == ["below-people", "annotator-test"]
+    assert "may replace a person on 0 of 1 criterion" in found.notes[1]
+
+
+def test_annotator_test_is_made_where_three_people_labelled_thirty_items():
+    truth = [place % 2 == 0 for place in range(30)]
+    for people, items, tested in ((3, 30, True), (3, 29, False), (2, 30, None)):
+        votes = votes_value(items_of(*[truth[:items]] * (1 + people)), criteria=[FACTS], judges=["j"])
+        result = compute_metrics(Votes.parse(votes), epsilon=0.1)
+        codes_of_notes = [note.partition(":")[0] for note in result.verdict.notes]
+        assert ("annotator-test" in codes_of_notes) is (tested is True)
+        test = (result.human.annotator_tests or {}).get("facts")
+        assert (test is None) == (tested is None)
+        if test is not None:
+            assert test == annotator_tests(Votes.parse(votes), epsilon=0.1)["facts"]
+            assert test.passes is (True if tested else None)
 
 
 def test_labels_of_one_source_give_no_notes_on_people():

@@ -366,3 +366,30 @@ def test_validate_accepts_alignment_result(folder):
     assert (
         called("validate", "result.json").stdout == "result.json: result of alignment, 4 items, 3 criteria, 12 pairs\n"
     )
+
+
+def test_position_bias_of_swapped_pairs_is_shown(folder):
+    (folder / "pairs.json").write_text(json.dumps(votes()))
+    done = called("align", "pairs.json", "--pair", "author")
+    assert done.exit_code == 0
+    assert "Does the place decide?" in done.output
+    assert "Does the place decide?" not in called("align", "pairs.json").output
+    refused = called("align", "pairs.json", "--pair", "autor")
+    assert refused.exit_code == 2
+    assert "Did you mean `author`?" in refused.output
+
+
+def test_alternative_annotator_test_is_in_report_and_json(folder):
+    value = votes()
+    rows = value.pop("items")
+    value["items"] = [
+        row | {"id": f"{row['id']}-{turn}", "annotations": dict.fromkeys(("p", "q", "r"), TRUTH[row["id"]])}
+        for turn in range(10)
+        for row in rows
+    ]
+    (folder / "many.json").write_text(json.dumps(value))
+    done = called("align", "many.json", "--epsilon", "0.1", "--json", "many-result.json")
+    assert done.exit_code == 0
+    assert "May the judge replace a person?" in done.output
+    tests = json.loads((folder / "many-result.json").read_text())["human"]["annotator_tests"]
+    assert (tests["facts"]["epsilon"], tests["facts"]["n"]) == (0.1, 3)

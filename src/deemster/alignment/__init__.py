@@ -35,6 +35,7 @@ _FILES = {
         "OptionMetrics",
         "OrdinalCriterionMetrics",
         "PooledScaleMetrics",
+        "PositionBias",
         "ReferenceAgreement",
         "ScoreICC",
         "ScoreLimits",

@@ -33,6 +33,7 @@ from deemster.alignment.result_models import NominalCriterionMetrics as NominalC
 from deemster.alignment.result_models import OptionMetrics as OptionMetrics
 from deemster.alignment.result_models import OrdinalCriterionMetrics as OrdinalCriterionMetrics
 from deemster.alignment.result_models import PooledScaleMetrics as PooledScaleMetrics
+from deemster.alignment.result_models import PositionBias as PositionBias
 from deemster.alignment.result_models import ReferenceAgreement as ReferenceAgreement
 from deemster.alignment.result_models import ScoreICC as ScoreICC
 from deemster.alignment.result_models import ScoreLimits as ScoreLimits

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
+import msgspec
 import numpy as np
 
 from deemster.alignment._bootstrap_replicates import smoothed_results
@@ -16,6 +17,7 @@ from deemster.datasets.label_codebook import consensus
 from deemster.rubrics import MISSING, Criterion
 from deemster.stats import confusion_tables as tables
 from deemster.stats.agreement_from_sums import Level, alpha_from_coincidences, coincidence_shares
+from deemster.stats.alternative_annotator_test import FEWEST_ANNOTATORS, AlternativeAnnotator, annotator_trials
 from deemster.stats.bootstrap_resampling import imagined_weights
 from deemster.stats.nan_arithmetic import float_or_none, mean_defined, quotient
 
@@ -207,8 +209,45 @@ class _AnnotatorSums:
         return np.stack([quotient(right, total), mean_defined(np.stack(kappas))], axis=1)
 
 
+def annotator_trials_by_criterion(
+    votes: LabelledVotes,
+    annotators: Annotators,
+    *,
+    judge: str | None = None,
+    epsilon: float = 0.2,
+    q: float = 0.05,
+    min_items: int = 30,
+) -> dict[str, AlternativeAnnotator]:
+    """The alternative annotator test of each criterion; ordinal ones are compared by the values of their options.
+
+    Args:
+        votes: The labelled votes.
+        annotators: Three people or more, and their labels.
+        judge: Who is tested; None tests the final verdicts of the panel.
+        epsilon: How much worse than a person the judge may be.
+        q: The false discovery rate over annotators.
+        min_items: The fewest items an annotator is tested on.
+    """
+    tests = {}
+    for column in votes.columns:
+        ordinal = column.classes.kind == "ordinal"
+        of_class = [value if ordinal else float(place) for place, value in enumerate(column.classes.values)]
+        numbers = np.array([*of_class, None], dtype=np.float64)
+        verdicts = column.final if judge is None else column.votes[:, votes.judges.index(judge)]
+        tests[column.name] = annotator_trials(
+            numbers[column.classify(verdicts)],
+            numbers[column.classify(annotators.labels[column.index])].T,
+            annotators.names,
+            ordinal=ordinal,
+            epsilon=epsilon,
+            q=q,
+            min_items=min_items,
+        )
+    return tests
+
+
 def human_agreement(
-    votes: LabelledVotes, *, replicates: int = 0, seed: int = 0, confidence: float = 0.95
+    votes: LabelledVotes, *, replicates: int = 0, seed: int = 0, confidence: float = 0.95, epsilon: float = 0.2
 ) -> HumanAgreement | None:
     """Measure how people agree among each other, and how far the judges are from that.
 
@@ -221,6 +260,7 @@ def human_agreement(
         replicates: How many times units are resampled; 0 gives no intervals.
         seed: The seed of the draws.
         confidence: The level of the intervals.
+        epsilon: How much worse than a person the judge may be in the alternative annotator test.
 
     Returns:
         None with fewer than two annotators.
@@ -240,7 +280,11 @@ def human_agreement(
             values[:, 0], sums.values, units=votes.n_units, replicates=replicates, seed=seed, confidence=confidence
         )
         intervals = dict(zip(_HEADLINES, results, strict=False))
-    return _build_agreement(votes, annotators, sums, values[:, 0], intervals)
+    tests = None
+    if len(annotators.names) >= FEWEST_ANNOTATORS:
+        tests = annotator_trials_by_criterion(votes, annotators, epsilon=epsilon)
+    found = _build_agreement(votes, annotators, sums, values[:, 0], intervals)
+    return msgspec.structs.replace(found, annotator_tests=tests)
 
 
 def _build_agreement(

@@ -173,7 +173,7 @@ def read_labelled_votes(
         known = _read(dataset, RubricDataset, "dataset", "a RubricDataset, the path of one, or None")
         votes, shared_ids = _join_truth(votes, known, warnings)
     labelled = _lay_out(votes, shared_ids, modes, warnings)
-    return labelled if cluster is None else _with_clusters(labelled, cluster)
+    return labelled if cluster is None else with_clusters(labelled, cluster)
 
 
 def _read(source: Any, kind: type[_Readable], argument: str, expected: str) -> _Readable:
@@ -463,7 +463,7 @@ def _warnings(labelled: LabelledVotes, parts: list[_BlockRows], unlabelled: int)
     return found
 
 
-def _with_clusters(labelled: LabelledVotes, cluster: Cluster) -> LabelledVotes:
+def with_clusters(labelled: LabelledVotes, cluster: Cluster) -> LabelledVotes:
     """Number the cluster of each item, in order of first appearance.
 
     Raises:

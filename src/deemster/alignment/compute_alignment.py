@@ -25,7 +25,15 @@ from deemster.alignment._human_agreement import human_agreement
 from deemster.alignment._item_difficulty import disputed_items
 from deemster.alignment._judge_calibration import judge_calibration
 from deemster.alignment._judge_consistency import judge_consistency
-from deemster.alignment._labelled_votes import Cluster, Floats, HasVotes, LabelledVotes, read_labelled_votes
+from deemster.alignment._labelled_votes import (
+    Cluster,
+    Floats,
+    HasVotes,
+    LabelledVotes,
+    read_labelled_votes,
+    with_clusters,
+)
+from deemster.alignment._position_bias import pair_clusters, position_bias
 from deemster.alignment._score_statistics import ScoreSums, sum_scores
 from deemster.alignment._tag_slices import Tags, estimate_slices, read_tags, slice_statistics
 from deemster.alignment._verdict_classes import AbstentionModes
@@ -50,6 +58,8 @@ def compute_metrics(
     cluster: Cluster | None = None,
     per_slice: bool = False,
     judges: Collection[str] | None = None,
+    pair: str | None = None,
+    epsilon: float = 0.2,
 ) -> MetricsResult:
     """Compare final verdicts, votes and scores with the truth, and the judges with each other.
 
@@ -71,6 +81,10 @@ def compute_metrics(
         per_slice: Compute the headline numbers of each tag too.
         judges: The judges that make up the panel, by id; what was recorded of the whole panel is then derived anew.
             None for all.
+        pair: The metadata key that names a pair shown in both orders: its two items. The result then tells whether
+            judges favour a place, and whole pairs are resampled unless `cluster` says otherwise.
+        epsilon: How much worse than a person the judge may be in the alternative annotator test, which is made where
+            three people or more labelled the items.
 
     Raises:
         InputError: An argument is not as described, there is no such judge, no labelled item was graded, or
@@ -84,7 +98,10 @@ def compute_metrics(
         per_slice=per_slice,
     )
     votes = read_labelled_votes(result, dataset, modes=options.modes, cluster=cluster, judges=judges)
-    return build_result(votes, options, _compute_statistics(votes, options), _compute_extras(votes, options))
+    if pair is not None and cluster is None:
+        votes = with_clusters(votes, pair_clusters(votes.votes, pair))
+    extras = _compute_extras(votes, options, epsilon=epsilon, pair=pair)
+    return build_result(votes, options, _compute_statistics(votes, options), extras)
 
 
 align = compute_metrics
@@ -181,8 +198,10 @@ def _compute_statistics(votes: LabelledVotes, options: Options) -> Statistics:
     )
 
 
-def _compute_extras(votes: LabelledVotes, options: Options) -> dict[str, Any]:
+def _compute_extras(votes: LabelledVotes, options: Options, *, epsilon: float, pair: str | None) -> dict[str, Any]:
     """Compute what a result says beyond agreement, by field name; each is None where it does not apply."""
+    if not isinstance(epsilon, (int, float)) or not 0 <= epsilon < 1:
+        raise InputError(f"`epsilon` is a number from 0 to below 1, not {epsilon!r:.60}.")
     confidence = options.bootstrap.confidence
     return {
         "human": human_agreement(
@@ -190,8 +209,10 @@ def _compute_extras(votes: LabelledVotes, options: Options) -> dict[str, Any]:
             replicates=0 if options.method is None else options.bootstrap.replicates,
             seed=options.bootstrap.seed,
             confidence=confidence,
+            epsilon=epsilon,
         ),
         "consistency": judge_consistency(votes),
+        "position_bias": None if pair is None else position_bias(votes, pair, confidence=confidence),
         "calibration": judge_calibration(votes, confidence=confidence),
         "corrected": corrected_means(votes, confidence=confidence),
         "items": disputed_items(votes),

@@ -2,21 +2,17 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Hashable
+from collections.abc import Hashable
 from pathlib import Path
 
-import numpy as np
-
-from deemster.alignment._human_agreement import read_annotators
+from deemster.alignment._human_agreement import annotator_trials_by_criterion, read_annotators
 from deemster.alignment._labelled_votes import HasVotes, read_labelled_votes
-from deemster.alignment._verdict_classes import AbstentionModes, Codes, VerdictClasses
+from deemster.alignment._verdict_classes import AbstentionModes
 from deemster.alignment.result_models import AbstentionMode
 from deemster.datasets import RubricDataset, Votes
 from deemster.errors import InputError, did_you_mean, plural, visible
-from deemster.stats.alternative_annotator_test import AlternativeAnnotator, alternative_annotator_test
+from deemster.stats.alternative_annotator_test import FEWEST_ANNOTATORS, AlternativeAnnotator, check_test_options
 from deemster.stats.dawid_skene import DawidSkene, dawid_skene
-
-_FEWEST = 3
 
 
 def annotator_tests(
@@ -51,28 +47,16 @@ def annotator_tests(
     Reference: N. Calderon, R. Reichart, R. Dror, The alternative annotator test for LLM-as-a-judge, arXiv:2501.10970
     (2025).
     """
+    check_test_options(epsilon=epsilon, q=q, min_items=min_items)
     votes = read_labelled_votes(result, dataset, modes=AbstentionModes(cannot_assess, na_mode))
     if judge is not None and judge not in votes.judges:
         known = did_you_mean(judge, votes.judges)
         raise InputError(f"There is no judge {visible(judge, limit=60)!r} among the votes. {known}")
     annotators = read_annotators(votes)
-    if len(annotators.names) < _FEWEST:
+    if len(annotators.names) < FEWEST_ANNOTATORS:
         found = plural(len(annotators.names), "annotator")
         raise InputError(f"The alternative annotator test needs three annotators; {found} labelled these items.")
-    tests = {}
-    for column in votes.columns:
-        labels = _label_numbers(column.classes)
-        verdicts = column.final if judge is None else column.votes[:, votes.judges.index(judge)]
-        people = column.classify(annotators.labels[column.index])
-        tests[column.name] = alternative_annotator_test(
-            labels(column.classify(verdicts)),
-            {name: labels(people[:, place]) for place, name in enumerate(annotators.names)},
-            ordinal=column.classes.kind == "ordinal",
-            epsilon=epsilon,
-            q=q,
-            min_items=min_items,
-        )
-    return tests
+    return annotator_trials_by_criterion(votes, annotators, judge=judge, epsilon=epsilon, q=q, min_items=min_items)
 
 
 def latent_truth(
@@ -107,11 +91,3 @@ def latent_truth(
         }
         found[column.name] = dawid_skene(by_item, classes=column.classes.labels)
     return found
-
-
-def _label_numbers(classes: VerdictClasses) -> Callable[[Codes], list[float]]:
-    """From classes to what is compared, NaN for none: values on a scale, else the class itself."""
-    ordinal = classes.kind == "ordinal"
-    class_numbers = [value if ordinal else float(place) for place, value in enumerate(classes.values)]
-    table = np.array([*class_numbers, None], dtype=np.float64)
-    return lambda found: table[found].tolist()

@@ -24,6 +24,7 @@ from deemster.alignment.result_models import (
     JudgeMetrics,
     NAStats,
     PooledScaleMetrics,
+    PositionBias,
     ScoreICC,
     ScoreLimits,
     SliceMetrics,
@@ -102,6 +103,7 @@ class MetricsResult(
         slices: The items of each tag. None where it was not asked for.
         human: What people reach among themselves. None below two annotators.
         consistency: How judges repeat themselves. None where no judge was asked twice.
+        position_bias: Verdicts on pairs shown in both orders. None where no key of pairs was named.
         calibration: Whether stated probabilities come true. None where no judge states one on a labelled cell.
         corrected: Means over all items, corrected for the judge's errors. None where every graded item is labelled.
         items: The twenty most disputed items. None where no judge cast a usable vote.
@@ -150,6 +152,7 @@ class MetricsResult(
     slices: tuple[SliceMetrics, ...] | None = None
     human: HumanAgreement | None = None
     consistency: tuple[JudgeConsistency, ...] | None = None
+    position_bias: tuple[PositionBias, ...] | None = None
     calibration: tuple[CalibrationMetrics, ...] | None = None
     corrected: CorrectedMeans | None = None
     items: tuple[ItemMetrics, ...] | None = None

@@ -6,6 +6,7 @@ from typing import Literal, TypeAlias
 
 import msgspec
 
+from deemster.stats.alternative_annotator_test import AlternativeAnnotator
 from deemster.stats.confidence_interval import ConfidenceInterval
 from deemster.stats.interpretation import interpret_correlation
 from deemster.stats.systematic_bias import BiasResult
@@ -660,6 +661,7 @@ class HumanAgreement(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_f
         n_cells: Cells that two people or more labelled, which these numbers rest on.
         n_labelled_cells: All cells with a label.
         disputed: The cells on which people are tied, for someone to decide.
+        annotator_tests: The alternative annotator test of each criterion by name. None below three annotators.
         intervals: The intervals of the numbers above, by field name. None without a bootstrap.
     """
 
@@ -680,7 +682,32 @@ class HumanAgreement(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_f
     n_cells: int = 0
     n_labelled_cells: int = 0
     disputed: tuple[DisputedCell, ...] = ()
+    annotator_tests: dict[str, AlternativeAnnotator] | None = None
     intervals: Intervals = None
+
+
+class PositionBias(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
+    """Verdicts on pairs that were shown in both orders: whether a place is preferred to an answer.
+
+    Attributes:
+        criterion: The criterion.
+        judge_id: The judge. None for the final verdicts.
+        n_pairs: Pairs with a verdict in both orders.
+        consistency: The share of them on which both verdicts prefer the same answer. None without such a pair.
+        consistency_ci: Its interval. None without such a pair.
+        favours_first: Pairs on which the place shown first is favoured.
+        favours_second: Pairs on which the place shown second is favoured.
+        p_value: Of the null hypothesis that both places are favoured equally often. None where neither is.
+    """
+
+    criterion: str
+    judge_id: str | None
+    n_pairs: int
+    consistency: float | None
+    consistency_ci: ConfidenceInterval | None
+    favours_first: int
+    favours_second: int
+    p_value: float | None
 
 
 class JudgeConsistency(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):

@@ -124,10 +124,24 @@ def _notes_on_people(human: HumanAgreement) -> Iterator[str]:
         yield f"as-people: within noise, the judge agrees with people as they do with each other ({both}; {apart})"
     else:
         yield f"below-people: the judge agrees with people less than they do with each other ({both}; {apart})"
+    yield from _notes_on_test(human)
     if among < SUBSTANTIAL:
         yield (
             f"unreliable-question: people themselves reach a kappa of {format_number(among)} only, so the question is "
             "what is unreliable: state the criterion more sharply, give examples, and label again"
+        )
+
+
+def _notes_on_test(human: HumanAgreement) -> Iterator[str]:
+    """Whether the judge could take the place of a person, where three or more labelled enough items."""
+    tests = [test for test in (human.annotator_tests or {}).values() if test.passes is not None]
+    passed = sum(test.passes is True for test in tests)
+    if tests:
+        rates = [test.value for test in tests if test.value is not None]
+        yield (
+            f"annotator-test: by the alternative annotator test (epsilon {format_number(tests[0].epsilon, places=2)}) "
+            f"the judge may replace a person on {passed:,} of {count_criteria(len(tests))} "
+            f"(mean winning rate {format_number(sum(rates) / len(rates), places=2)})"
         )
 
 

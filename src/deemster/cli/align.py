@@ -189,6 +189,19 @@ _CASCADE: Sequence[Decorator] = (
 @click.option("--na-mode", type=_MODES, default="exclude", show_default=True, help="What an NA option counts as.")
 @click.option("--cluster", metavar="KEY", help="Draw whole clusters: items with the same value of this metadata key.")
 @click.option("--per-slice", is_flag=True, help="Add the numbers of each tag.")
+@click.option(
+    "--pair",
+    metavar="KEY",
+    help="Show position bias: two items with the same value of this metadata key are one pair in both orders.",
+)
+@click.option(
+    "--epsilon",
+    type=click.FloatRange(0, 1, max_open=True),
+    default=0.2,
+    show_default=True,
+    metavar="SHARE",
+    help="How much worse than a person the judge may be in the alternative annotator test.",
+)
 @click.option("--require", type=click.Choice(list(_REQUIRED)), help="Exit with 1 where the answer is below this one.")
 @_cascade_options
 @click.option("--verbose", is_flag=True, help="Show the plain summary too, with each judge's confusion matrix.")
@@ -269,6 +282,8 @@ def _flags_without_effect(settings: dict[str, Any], *, verbose: bool, require: s
         "--per-judge": settings["per_judge"],
         "--cluster": settings["cluster"] is not None,
         "--per-slice": settings["per_slice"],
+        "--pair": settings["pair"] is not None,
+        "--epsilon": settings["epsilon"] != 0.2,
         "--require": require is not None,
         "--verbose": verbose,
     }

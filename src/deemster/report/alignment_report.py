@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import textwrap
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 
 from deemster.alignment.metrics_result import MetricsResult
 from deemster.alignment.number_format import count_criteria, format_number, format_p_value, format_percent
@@ -17,6 +17,7 @@ from deemster.alignment.result_models import (
     ItemMetrics,
     JudgeConsistency,
     PooledScaleMetrics,
+    PositionBias,
     SliceMetrics,
 )
 from deemster.alignment.result_summary import (
@@ -44,6 +45,7 @@ from deemster.alignment.trust_verdict import (
 from deemster.errors import plural
 from deemster.report._escaping import LIMIT
 from deemster.report.text_sections import DataText, TextLine, TextSection, TextTable
+from deemster.stats.alternative_annotator_test import AlternativeAnnotator
 from deemster.stats.confidence_interval import ConfidenceInterval
 from deemster.stats.interpretation import interpret_effect_size, interpret_kappa
 from deemster.stats.systematic_bias import SIGNIFICANCE
@@ -58,6 +60,10 @@ def _extras(result: MetricsResult) -> list[TextSection]:
         parts.append(_slices(result.slices))
     if result.human is not None:
         parts.append(_people(result.human, several=result.n_judges > 1))
+        if result.human.annotator_tests:
+            parts.append(_annotator_tests(result.human.annotator_tests))
+    if result.position_bias:
+        parts.append(_position_bias(result.position_bias))
     if result.consistency:
         parts.append(_consistency(result.consistency))
     if result.calibration:
@@ -157,6 +163,52 @@ def _differs(human: HumanAgreement) -> bool:
         (part.accuracy, part.mean_kappa, part.n_samples) != (final.accuracy, final.mean_kappa, final.n_samples)
         for part in human.judges
     )
+
+
+def _annotator_tests(tests: Mapping[str, AlternativeAnnotator]) -> TextSection:
+    first = next(iter(tests.values()))
+    rows = [
+        (
+            DataText(name),
+            {True: "yes", False: "no", None: "too few items"}[test.passes],
+            format_number(test.value, places=2),
+            format_number(test.advantage),
+            f"{test.n:,} of {len(test.trials):,}",
+            _items_tested(test),
+        )
+        for name, test in tests.items()
+    ]
+    lines: list[TextLine] = [
+        ("The alternative annotator test leaves out one person at a time and asks who is nearer to the others.",),
+        (f"The judge may be worse by {format_number(first.epsilon, places=2)}, as it is cheaper (epsilon).",),
+        (f"It passes with half of the people; false discoveries are held at {format_percent(first.q)}.",),
+    ]
+    head = ("criterion", "passes", "winning rate", "judge at least as near", "people tested", "items")
+    return TextSection(("May the judge replace a person?",), lines, TextTable(head, rows, ("items",)))
+
+
+def _items_tested(test: AlternativeAnnotator) -> str:
+    counts = sorted(trial.n for trial in test.trials.values())
+    return f"{counts[0]:,}" if counts[0] == counts[-1] else f"{counts[0]:,} to {counts[-1]:,}"
+
+
+def _position_bias(found: Sequence[PositionBias]) -> TextSection:
+    rows = [
+        (
+            DataText(part.criterion),
+            "final" if part.judge_id is None else DataText(part.judge_id),
+            f"{part.n_pairs:,}",
+            format_percent(part.consistency),
+            _between(part.consistency_ci),
+            f"{part.favours_first:,}",
+            f"{part.favours_second:,}",
+            "n/a" if part.p_value is None else format_p_value(part.p_value),
+        )
+        for part in found
+    ]
+    lines = [("Pairs that were shown in both orders: which keep their answer, and which keep their place.",)]
+    head = ("criterion", "judge", "pairs", "consistent", "interval", "first place", "second place", "p")
+    return TextSection(("Does the place decide?",), lines, TextTable(head, rows, ("p",)))
 
 
 def _consistency(judges: tuple[JudgeConsistency, ...]) -> TextSection:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Hashable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 import msgspec
@@ -13,18 +13,18 @@ from numpy.typing import ArrayLike, NDArray
 from deemster.stats._label_codes import is_missing, unbox
 from deemster.stats.multiple_testing import benjamini_yekutieli
 
-_FEWEST_ANNOTATORS = 3
+FEWEST_ANNOTATORS = 3
 
 
-class AnnotatorTrial(msgspec.Struct, frozen=True, kw_only=True):
+class AnnotatorTrial(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
     """The judge against one annotator, both measured by the other annotators.
 
     Attributes:
         n: Items that the annotator, the judge and another annotator labelled.
-        judge_wins: The share of them on which the judge agrees with the others at least as well.
-        annotator_wins: The share on which the annotator does.
-        p_value: Of the null hypothesis that the annotator is better by epsilon or more; None below the fewest items.
-        adjusted_p: The p-value after correction for several annotators.
+        judge_wins: The share of them on which the judge agrees with the others at least as well. None without an item.
+        annotator_wins: The share on which the annotator does. None without an item.
+        p_value: Of the null hypothesis that the annotator is better by epsilon or more. None below the fewest items.
+        adjusted_p: The p-value after correction for several annotators. None without a p-value.
         rejected: Whether the judge holds its own against this annotator.
     """
 
@@ -36,14 +36,15 @@ class AnnotatorTrial(msgspec.Struct, frozen=True, kw_only=True):
     rejected: bool
 
 
-class AlternativeAnnotator(msgspec.Struct, frozen=True, kw_only=True):
+class AlternativeAnnotator(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
     """The alternative annotator test.
 
     Attributes:
-        value: The winning rate: the share of tested annotators against whom the judge holds its own.
+        value: The winning rate: the share of tested annotators against whom the judge holds its own. None where none
+            was tested.
         n: How many annotators were tested.
-        passes: Whether the winning rate is at least one half.
-        advantage: The mean over tested annotators of the judge's winning share.
+        passes: Whether the winning rate is at least one half. None where no annotator was tested.
+        advantage: The mean over tested annotators of the judge's winning share. None where none was tested.
         trials: For each annotator, tested or not.
         epsilon: The advantage that is given to the judge for being cheaper.
         q: The false discovery rate.
@@ -53,14 +54,14 @@ class AlternativeAnnotator(msgspec.Struct, frozen=True, kw_only=True):
     n: int
     passes: bool | None
     advantage: float | None
-    trials: dict[Hashable, AnnotatorTrial]
+    trials: dict[str | int, AnnotatorTrial]
     epsilon: float
     q: float
 
 
 def alternative_annotator_test(
     judge: Sequence[Any] | NDArray[Any],
-    annotators: Mapping[Hashable, Sequence[Any]] | Sequence[Sequence[Any]] | NDArray[Any],
+    annotators: Mapping[str, Sequence[Any]] | Sequence[Sequence[Any]] | NDArray[Any],
     *,
     ordinal: bool = False,
     epsilon: float = 0.2,
@@ -94,15 +95,49 @@ def alternative_annotator_test(
     >>> result.value, result.advantage, result.passes
     (1.0, 1.0, True)
     """
-    if not 0 <= epsilon < 1 or not 0 < q < 1 or min_items < 2:
-        raise ValueError("epsilon lies in [0, 1), q in (0, 1), and there are at least two items for a test.")
-    named: dict[Hashable, Sequence[Any]] = dict(
+    check_test_options(epsilon=epsilon, q=q, min_items=min_items)
+    named: dict[str | int, Sequence[Any]] = dict(
         annotators.items() if isinstance(annotators, Mapping) else enumerate(annotators)
     )
-    if len(named) < _FEWEST_ANNOTATORS:
+    if len(named) < FEWEST_ANNOTATORS:
         raise ValueError(f"The test needs at least three annotators; there are {len(named)}.")
     codes = _codes([judge, *named.values()], ordinal=ordinal)
-    judged, people = codes[0], codes[1:]
+    return annotator_trials(
+        codes[0], codes[1:], tuple(named), ordinal=ordinal, epsilon=epsilon, q=q, min_items=min_items
+    )
+
+
+def check_test_options(*, epsilon: float, q: float, min_items: int) -> None:
+    """Refuse options of the test that are out of range.
+
+    Raises:
+        ValueError: One is.
+    """
+    if not 0 <= epsilon < 1 or not 0 < q < 1 or min_items < 2:
+        raise ValueError("`epsilon` lies in [0, 1), `q` in (0, 1), and there are at least two items for a test.")
+
+
+def annotator_trials(
+    judged: NDArray[np.float64],
+    people: NDArray[np.float64],
+    names: Sequence[str | int],
+    *,
+    ordinal: bool,
+    epsilon: float = 0.2,
+    q: float = 0.05,
+    min_items: int = 30,
+) -> AlternativeAnnotator:
+    """The alternative annotator test of labels that are numbers already.
+
+    Args:
+        judged: The judge's label of each item; NaN is missing.
+        people: The labels of each annotator, annotators by items; NaN is missing.
+        names: The annotators.
+        ordinal: Whether labels lie on a scale; otherwise they are compared by equality.
+        epsilon: How much worse than an annotator the judge may be.
+        q: The false discovery rate.
+        min_items: The fewest items an annotator is tested on.
+    """
     wins = [
         _wins(judged, people[place], np.delete(people, place, axis=0), ordinal=ordinal) for place in range(len(people))
     ]
@@ -110,11 +145,11 @@ def alternative_annotator_test(
         _p_value(annotator_better.astype(int) - judge_better, epsilon) if judge_better.size >= min_items else None
         for judge_better, annotator_better in wins
     ]
-    return _verdict(tuple(named), wins, raw, epsilon=epsilon, q=q)
+    return _verdict(names, wins, raw, epsilon=epsilon, q=q)
 
 
 def _verdict(
-    names: Sequence[Hashable],
+    names: Sequence[str | int],
     wins: Sequence[tuple[NDArray[np.bool_], NDArray[np.bool_]]],
     raw: Sequence[float | None],
     *,
