@@ -170,7 +170,7 @@ def test_cache_hit_is_free_and_marked_cached(tmp_path):
     assert first.usage.cost_usd > 0
     for usage in (second.usage, spent):
         assert (usage.calls, usage.cached_calls, usage.cost_usd, usage.latency_ms) == (0, 1, 0, None)
-    assert second.usage.prompt_tokens == 10
+    assert (first.usage.prompt_tokens, second.usage.prompt_tokens, second.usage.cached_call_tokens) == (10, None, 15)
 
 
 def test_cache_key_does_not_depend_on_role(tmp_path):

@@ -17,6 +17,7 @@ from deemster.records.shared_call_cost import (
     sum_spending,
     with_calls,
 )
+from deemster.records.usage import cached_usage
 
 USD = Decimal("0.001")
 
@@ -43,14 +44,15 @@ def test_first_is_charged_and_later_ones_count_cached_call():
     first, second = [each.marks[0] for each in PaidExecutions([execution(0, mark(7)), execution(1, mark(7))])]
     assert first.usage == used(7)
     assert (second.usage.calls, second.usage.cached_calls) == (0, 1)
-    assert (second.usage.prompt_tokens, second.usage.cost_usd, second.usage.latency_ms) == (7, 0, None)
+    assert (second.usage.prompt_tokens, second.usage.cached_call_tokens) == (None, 8)
+    assert (second.usage.cost_usd, second.usage.latency_ms) == (0, None)
     assert (first.calls, second.calls) == ((), ())
 
 
 def test_only_shared_calls_are_free():
     _, second = [each.marks[0] for each in PaidExecutions([execution(0, mark(7)), execution(1, mark(7, 5))])]
     assert (second.usage.calls, second.usage.cached_calls) == (1, 1)
-    assert (second.usage.prompt_tokens, second.usage.cost_usd) == (12, USD * 5)
+    assert (second.usage.prompt_tokens, second.usage.cached_call_tokens, second.usage.cost_usd) == (5, 8, USD * 5)
 
 
 def test_metrics_of_one_execution_are_charged_in_order():
@@ -63,12 +65,13 @@ def test_script_asking_twice_is_charged_once():
     assert (only.marks[0].usage.calls, only.marks[0].usage.cached_calls) == (1, 1)
 
 
-def test_share_of_charged_call_is_zero():
+def test_share_of_charged_call_is_cached_tokens_without_a_call():
     part = used(3, calls=0)
     marks = [MetricScore(1.0, usage=part, calls=(Call(1),)) for _ in range(2)]
     assert [CallPayments().usage(marks[0]), *map(CallPayments().usage, marks[1:])] == [part, part]
     payer = CallPayments()
-    assert [payer.usage(each) for each in marks] == [part, None]
+    assert [payer.usage(each) for each in marks] == [part, cached_usage(part, calls=0)]
+    assert cached_usage(part, calls=0).cached_call_tokens == 4
 
 
 def test_unshared_calls_are_charged_to_each():

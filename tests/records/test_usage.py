@@ -4,14 +4,22 @@ from __future__ import annotations
 
 from decimal import Decimal
 
+import msgspec
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
 from deemster.records import Usage
-from deemster.records.usage import divide_usage, sum_usage
+from deemster.records.usage import cached_usage, count_tokens, divide_usage, sum_usage
 
-COUNTS = ("prompt_tokens", "completion_tokens", "cached_tokens", "reasoning_tokens", "total_tokens")
+COUNTS = (
+    "prompt_tokens",
+    "completion_tokens",
+    "cached_tokens",
+    "reasoning_tokens",
+    "total_tokens",
+    "cached_call_tokens",
+)
 counts = st.none() | st.integers(0, 10**12)
 amounts = st.none() | st.decimals(0, 10**6, allow_nan=False, allow_infinity=False, places=9)
 usages = st.builds(
@@ -66,7 +74,33 @@ def test_unreported_count_stays_none(every):
         return
     for name in COUNTS:
         told = [getattr(usage, name) for usage in every if getattr(usage, name) is not None]
-        assert getattr(whole, name) == (sum(told) if told else None)
+        assert (getattr(whole, name) or None) == (sum(told) or None)
+        assert told or name == "cached_call_tokens" or getattr(whole, name) is None
+
+
+@given(st.lists(usages, min_size=1, max_size=6), st.integers(1, 5))
+def test_tokens_of_calls_and_of_cached_calls_stay_apart_in_sums_parts_and_files(every, parts):
+    billed = sum(usage.prompt_tokens or 0 for usage in every)
+    cached = sum(usage.cached_call_tokens or 0 for usage in every)
+    shares = [share for usage in every for share in divide_usage(usage, parts)]
+    for whole in (sum_usage(every), sum_usage(shares)):
+        read = msgspec.json.decode(msgspec.json.encode(whole), type=Usage)
+        assert (read.prompt_tokens or 0, read.cached_call_tokens or 0) == (billed, cached)
+
+
+@given(usages)
+def test_cached_usage_moves_every_token_to_cached_call_tokens(usage):
+    hit = cached_usage(usage)
+    assert (hit.calls, hit.cached_calls, hit.cost_usd, hit.latency_ms) == (0, 1, 0, None)
+    assert [getattr(hit, name) for name in COUNTS[:-1]] == [None] * 5
+    assert (hit.cached_call_tokens or 0) == count_tokens(usage, 0) + (usage.cached_call_tokens or 0)
+    assert cached_usage(hit) == hit
+
+
+def test_usage_of_cached_calls_without_own_count_counts_its_tokens_as_cached():
+    """A target says it so, and so did stored runs before `cached_call_tokens` was counted."""
+    read = msgspec.json.decode(b'{"calls":0,"cached_calls":2,"prompt_tokens":7,"completion_tokens":3}', type=Usage)
+    assert read == Usage(calls=0, cached_calls=2, cached_call_tokens=10)
 
 
 def test_cost_is_unknown_if_one_call_has_no_price():

@@ -13,7 +13,8 @@ FIGURES = (
     "pass_rate_worst pass_rate_best pass_rate_scored pass_rate_interval pass_rate_corrected"
 )
 USAGE = (
-    "calls cached_calls prompt_tokens completion_tokens cached_tokens reasoning_tokens total_tokens reported latency_ms"
+    "calls cached_calls prompt_tokens completion_tokens cached_tokens reasoning_tokens total_tokens cached_call_tokens "
+    "reported latency_ms"
 )
 FIELDS = {
     "": "schema_version tool_version run privacy dataset totals macro_f1 macro_f1_interval pass_rate "

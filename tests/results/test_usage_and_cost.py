@@ -29,7 +29,8 @@ def test_cache_hit_is_counted_separately_without_cost_and_latency():
     hit = Usage(calls=0, cached_calls=1, prompt_tokens=5, latency_ms=900.0, cost_usd=Decimal(7))
     spending = account(hit, Usage(latency_ms=10.0, cost_usd=Decimal("0.5"), model="m"))
     usage, money = sum_accounts([spending]), total_cost([spending])
-    assert (usage.calls, usage.cached_calls, usage.prompt_tokens) == (1, 1, 5)
+    assert (usage.calls, usage.cached_calls, usage.prompt_tokens, usage.cached_call_tokens) == (1, 1, None, 5)
+    assert (usage.reported["prompt_tokens"], usage.reported["cached_call_tokens"]) == (0, 1)
     assert usage.latency_ms is not None
     assert (usage.latency_ms.count, usage.latency_ms.max) == (1, 10.0)
     assert money is not None

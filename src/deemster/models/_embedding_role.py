@@ -137,7 +137,9 @@ class EmbeddingRole:
         for batch in batches:
             if not batch.done.done():
                 await asyncio.shield(batch.done)
-        usage = self._usage(batches, owner)
+        # Vectors of an earlier run took no call of this one; their tokens are those of cached calls.
+        earlier = sum_usage(call.usage for call in calls.values() if not call.id and call.usage is not None)
+        usage = self._usage(batches, owner, earlier)
         for text, batch in awaited.items():
             if (no_answer := batch.no_answers.get(text)) is not None:
                 return msgspec.structs.replace(no_answer, usage=usage)
@@ -147,15 +149,21 @@ class EmbeddingRole:
         model = next((batch.model for batch in batches), None) or self._model
         values = np.stack([vectors[text] for text in embed.texts])
         lost = [Call(0, share) for batch in batches if (share := batch.lost.get(id(owner))) is not None]
-        return Vectors(values=values, usage=usage, model=model, calls=(*calls.values(), *lost))
+        own = [call for call in calls.values() if call.id]
+        if own and earlier is not None:
+            own.append(Call(0, earlier))
+        return Vectors(values=values, usage=usage, model=model, calls=(*own, *lost))
 
-    def _usage(self, batches: dict[_Batch, None], owner: object) -> Usage | None:
-        """What one request used: its share of the batches that hold texts it was the first to ask for."""
+    def _usage(self, batches: dict[_Batch, None], owner: object, earlier: Usage | None) -> Usage | None:
+        """What one request used: its share of the batches that hold texts it was the first to ask for.
+
+        Where it was the first for no text, that is one cached call, with the tokens of vectors of an earlier run.
+        """
         if not self._counts_usage:
             return None
         if any(id(owner) in batch.shares for batch in batches):
             return sum_usage([share for batch in batches if (share := batch.shares.get(id(owner))) is not None])
-        usage = cached_usage(model=self._model)
+        usage = cached_usage(earlier, model=self._model)
         self.caller.usage.add(usage)
         return usage
 
@@ -169,6 +177,8 @@ class EmbeddingRole:
             stored = self._cache.vector(text_key(self._access.prefix, text))
             if stored is not None:
                 call = self._context.own_call(stored.call, stored.usage)
+                if call is None and stored.usage is not None:
+                    call = Call(0, cached_usage(stored.usage, calls=0))
                 if (row := self._remember(text, stored.values(), stored.model, call)) is not None:
                     self._record(text, row, stored.model)
                     return row

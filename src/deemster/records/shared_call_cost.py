@@ -118,14 +118,14 @@ def add_earlier_calls(mark: _C, earlier: _C | None) -> _C:
     return with_calls(mark, [*before, *made]) if before else mark
 
 
-def count_as_cached_call(usage: Usage) -> Usage | None:
-    """What a mark used of a call that another mark paid for: one cached call; None for a part without a call."""
-    return cached_usage(usage) if usage.calls or usage.cached_calls else None
+def count_as_cached_call(usage: Usage) -> Usage:
+    """What a mark used of a call that another mark paid for: one cached call, or none where it is a part of a call."""
+    return cached_usage(usage, calls=min(usage.calls + usage.cached_calls, 1))
 
 
 def count_as_cached_part(usage: Usage) -> Usage:
-    """What a vote used of its part of a call that another vote paid for: the tokens, and no money or time."""
-    return replace(usage, calls=0, cached_calls=usage.calls + usage.cached_calls, cost_usd=0, latency_ms=None)
+    """What a vote used of its part of a call that another vote paid for: as many cached calls as there were calls."""
+    return cached_usage(usage, calls=usage.calls + usage.cached_calls)
 
 
 class CallPayments:
@@ -148,7 +148,7 @@ class CallPayments:
         self,
         *,
         shared: Collection[int] | None = None,
-        reused: Callable[[Usage], Usage | None] = count_as_cached_call,
+        reused: Callable[[Usage], Usage] = count_as_cached_call,
     ) -> None:
         self._shared, self._reused = shared, reused
         self._paid: set[int] = set()
@@ -189,13 +189,9 @@ class CallPayments:
             (call,) = calls
             usage = call.usage or mark.usage
             return usage if pay(call.id) or usage is None else self._reused(usage)
-        # A list, so that every call is noted.
-        pays = [pay(call.id) for call in calls]
-        if all(pays):
-            return mark.usage
-        parts = [(call.usage, first) for call, first in zip(calls, pays, strict=True) if call.usage is not None]
-        used = (usage if first else self._reused(usage) for usage, first in parts)
-        return sum_usage(usage for usage in used if usage is not None)
+        # A list, so that every call is noted, also one without a usage.
+        pays = [(call.usage, pay(call.id)) for call in calls]
+        return sum_usage(usage if first else self._reused(usage) for usage, first in pays if usage is not None)
 
     def settle(self, mark: _C, pay: Callable[[int], bool] | None = None) -> _C:
         """A mark or vote with what it used in the end, and without calls.
@@ -256,14 +252,14 @@ def sum_spending(executions: Iterable[Execution | None]) -> Spending:
 
 
 def paid_amount(usages: Iterable[Usage | None]) -> tuple[int, Decimal]:
-    """The tokens and US dollars of usages that reached a model; what a cache answered costs nothing.
+    """The tokens and US dollars of usages; what a cache answered costs nothing.
 
     Args:
         usages: The usages.
     """
     tokens, usd = 0, Decimal(0)
     for usage in usages:
-        if usage is not None and usage.calls:
+        if usage is not None:
             tokens += count_tokens(usage, 0)
             usd += usage.cost_usd or 0
     return tokens, usd

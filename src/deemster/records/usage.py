@@ -23,7 +23,9 @@ _COUNTS = (
     "cached_tokens",
     "reasoning_tokens",
     "total_tokens",
+    "cached_call_tokens",
 )
+_TOKENS = _COUNTS[2:-1]
 Count: TypeAlias = Annotated[int, Meta(ge=0)]
 Amount: TypeAlias = Annotated[float, Meta(ge=0)]
 _Usd: TypeAlias = Annotated[Decimal, Meta(title="an amount of at least 0", extra_json_schema={"minimum": 0})]
@@ -34,12 +36,15 @@ class Usage(msgspec.Struct, frozen=True, kw_only=True, gc=False, forbid_unknown_
 
     Attributes:
         calls: Calls that reached a model.
-        cached_calls: Calls answered from a cache; they cost nothing and have no latency.
-        prompt_tokens: Tokens sent.
-        completion_tokens: Tokens received.
+        cached_calls: Calls answered from a cache, or by a call that another mark paid for. They cost nothing and have
+            no latency.
+        prompt_tokens: Tokens sent by the calls that reached a model.
+        completion_tokens: Tokens received by the calls that reached a model.
         cached_tokens: Of the prompt tokens, those the provider had cached.
         reasoning_tokens: Of the completion tokens, those spent on reasoning.
         total_tokens: The provider's own total.
+        cached_call_tokens: Tokens of the cached calls, sent and received. No other field counts them. Where a usage
+            with cached calls only leaves it out, all its tokens are counted here.
         latency_ms: Time the calls took.
         cost_usd: Money, where known.
         cost_source: Whether the provider reported the cost or a price table gave it.
@@ -56,6 +61,7 @@ class Usage(msgspec.Struct, frozen=True, kw_only=True, gc=False, forbid_unknown_
     cached_tokens: Count | None = None
     reasoning_tokens: Count | None = None
     total_tokens: Count | None = None
+    cached_call_tokens: Count | None = None
     latency_ms: Amount | None = None
     cost_usd: _Usd | None = None
     cost_source: Literal["reported", "derived"] = "reported"
@@ -70,6 +76,9 @@ class Usage(msgspec.Struct, frozen=True, kw_only=True, gc=False, forbid_unknown_
             raise ValueError(f"latency_ms is {self.latency_ms}, which is not a finite number.")
         if self.cost_usd is not None and not (self.cost_usd.is_finite() and self.cost_usd >= 0):
             raise ValueError(f"cost_usd is an amount of at least 0, not {self.cost_usd}.")
+        if self.cached_calls and not self.calls and self.cached_call_tokens is None:
+            for name, count in _as_cached_tokens(self).items():
+                msgspec.structs.force_setattr(self, name, count)
 
 
 class Call(msgspec.Struct, frozen=True, gc=False, omit_defaults=True):
@@ -86,20 +95,34 @@ class Call(msgspec.Struct, frozen=True, gc=False, omit_defaults=True):
     run: str | None = None
 
 
-def cached_usage(usage: Usage | None = None, *, model: str | None = None) -> Usage:
-    """The usage of what was answered without a call: one cached call, no cost; the tokens are those of the answer.
+def cached_usage(usage: Usage | None = None, *, calls: int = 1, model: str | None = None) -> Usage:
+    """The usage of what was answered without a call: cached calls with their tokens, no cost, no latency.
 
     >>> hit = cached_usage(Usage(prompt_tokens=7, latency_ms=120.0))
-    >>> hit.calls, hit.cached_calls, hit.prompt_tokens, hit.latency_ms
-    (0, 1, 7, None)
+    >>> hit.calls, hit.cached_calls, hit.prompt_tokens, hit.cached_call_tokens, hit.latency_ms
+    (0, 1, None, 7, None)
+
+    Args:
+        usage: What the calls used that gave the answer; None where that is unknown.
+        calls: How many cached calls it counts as; 0 for a part of a call.
+        model: The model, where there is no usage.
     """
     if usage is None:
-        return Usage(calls=0, cached_calls=1, cost_usd=_FREE, model=model)
-    return msgspec.structs.replace(usage, calls=0, cached_calls=1, cost_usd=_FREE, latency_ms=None)
+        return Usage(calls=0, cached_calls=calls, cost_usd=_FREE, model=model)
+    tokens = _as_cached_tokens(usage)
+    return msgspec.structs.replace(usage, calls=0, cached_calls=calls, cost_usd=_FREE, latency_ms=None, **tokens)
+
+
+def _as_cached_tokens(usage: Usage) -> dict[str, int | None]:
+    """The token counts of a usage, all of them counted as tokens of cached calls."""
+    cached = usage.cached_call_tokens
+    if any(getattr(usage, name) is not None for name in _TOKENS):
+        cached = (cached or 0) + count_tokens(usage, 0)
+    return {**dict.fromkeys(_TOKENS), "cached_call_tokens": cached}
 
 
 def count_tokens(usage: Usage, otherwise: int) -> int:
-    """All tokens of a usage; `otherwise` where the provider reported none.
+    """All tokens of the calls that reached a model; `otherwise` where the provider reported none.
 
     >>> count_tokens(Usage(prompt_tokens=7, completion_tokens=2), 0)
     9
@@ -120,6 +143,13 @@ def sum_usage(usages: Iterable[Usage]) -> Usage | None:
     if len(every) <= 1:
         return every[0] if every else None
     counts = {name: _total([getattr(usage, name) for usage in every]) for name in _COUNTS}
+    if (
+        counts["cached_call_tokens"] is None
+        and not counts["calls"]
+        and any(counts[name] is not None for name in _TOKENS)
+    ):
+        # Tokens of a part of a call are not those of a cached call beside it that reported none.
+        counts["cached_call_tokens"] = 0
     paid = [usage for usage in every if usage.calls]
     known = [usage.cost_usd for usage in every if usage.cost_usd is not None]
     priced = bool(known) and all(usage.cost_usd is not None for usage in paid)
@@ -146,6 +176,9 @@ def divide_usage(usage: Usage | None, parts: int) -> list[Usage | None]:
             name: None if (count := getattr(usage, name)) is None else (count + parts - 1 - part) // parts
             for name in _COUNTS
         }
+        if usage.calls:
+            # A part without a call has no cached call: its tokens would be those of the cached call.
+            counts["cached_calls"] = usage.cached_calls if part == 0 else 0
         cost = each
         if usage.cost_usd is not None and each is not None:
             cost = usage.cost_usd - each * (payers - 1) if part == 0 else each if part < payers else Decimal(0)

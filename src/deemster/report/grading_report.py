@@ -50,8 +50,11 @@ def _lines(grading: Grading, figures: GradingSummary) -> list[TextLine]:
     if figures.failed_fatal:
         lines.append((f"{plural(figures.failed_fatal, 'item')} failed a fatal criterion.",))
     cost = "cost unknown" if figures.cost_usd is None else f"{float(figures.cost_usd):.4f} USD"
-    kept = f"{figures.cached_calls:,} answered from a cache or recording"
-    lines.append((f"{plural(figures.calls, 'call')}, {kept}, {cost}.",))
+    known = [count for count in (figures.prompt_tokens, figures.completion_tokens) if count is not None]
+    tokens = f" of {sum(known):,} tokens" if known else ""
+    reused = "" if figures.cached_call_tokens is None else f" ({figures.cached_call_tokens:,} tokens)"
+    kept = f"{figures.cached_calls:,} answered from a cache or recording{reused}"
+    lines.append((f"{plural(figures.calls, 'call')}{tokens}, {kept}, {cost}.",))
     return lines
 
 

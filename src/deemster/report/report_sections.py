@@ -205,7 +205,7 @@ def _usage(report: Report) -> TextSection:
     title = ("Usage and cost",)
     if not usage.total.calls and not usage.total.cached_calls and usage.total.latency_ms is None:
         return TextSection(title, [("No model call was recorded.",), *_halt(report)])
-    head = ("part", "calls", "cache hits", "prompt tokens", "completion tokens", "p50 ms", "p95 ms")
+    head = ("part", "calls", "cache hits", "prompt tokens", "completion tokens", "cache hit tokens", "p50 ms", "p95 ms")
     rows = [_usage_row("target", usage.target), _usage_row("scoring", usage.scoring), _usage_row("total", usage.total)]
     after: list[TextLine] = []
     if cost is not None:
@@ -234,6 +234,7 @@ def _usage_row(part: str, totals: UsageTotals) -> TextLine:
         str(totals.cached_calls),
         _whole(totals.prompt_tokens),
         _whole(totals.completion_tokens),
+        _whole(totals.cached_call_tokens),
         "n/a" if latency is None else f"{latency.p50:.1f}",
         "n/a" if latency is None else f"{latency.p95:.1f}",
     )

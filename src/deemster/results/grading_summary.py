@@ -51,6 +51,9 @@ class GradingSummary(msgspec.Struct, frozen=True, kw_only=True):
         judges: Each judge.
         calls: Requests that were answered by a model.
         cached_calls: Requests that were answered from a cache.
+        prompt_tokens: Tokens sent by the calls; None if no model reported them.
+        completion_tokens: Tokens received by the calls; None if no model reported them.
+        cached_call_tokens: Tokens of the requests that were answered from a cache; None if they are unknown.
         cost_usd: What the grading cost, in US dollars; None if that is unknown.
     """
 
@@ -65,6 +68,9 @@ class GradingSummary(msgspec.Struct, frozen=True, kw_only=True):
     judges: tuple[JudgeSummary, ...]
     calls: int
     cached_calls: int
+    prompt_tokens: int | None
+    completion_tokens: int | None
+    cached_call_tokens: int | None
     cost_usd: str | None
 
 
@@ -112,6 +118,9 @@ def summarize_grading(grading: Grading) -> GradingSummary:
         ),
         calls=0 if usage is None else usage.calls,
         cached_calls=0 if usage is None else usage.cached_calls,
+        prompt_tokens=None if usage is None else usage.prompt_tokens,
+        completion_tokens=None if usage is None else usage.completion_tokens,
+        cached_call_tokens=None if usage is None else usage.cached_call_tokens,
         cost_usd=_money(usage),
     )
 

@@ -15,7 +15,14 @@ import numpy as np
 from deemster.records import Usage
 from deemster.stats import quantile
 
-FIELDS = ("prompt_tokens", "completion_tokens", "cached_tokens", "reasoning_tokens", "total_tokens")
+FIELDS = (
+    "prompt_tokens",
+    "completion_tokens",
+    "cached_tokens",
+    "reasoning_tokens",
+    "total_tokens",
+    "cached_call_tokens",
+)
 UNNAMED = "(unnamed)"
 _NOTHING = (None,) * len(FIELDS)
 _counts = attrgetter(*FIELDS)
@@ -36,7 +43,10 @@ class Latency(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class UsageTotals(msgspec.Struct, frozen=True, kw_only=True):
-    """The sum of usages. `reported` says how many calls reported a field; a field that none reported is None."""
+    """The sum of usages. `reported` says how many calls reported a field; a field that none reported is None.
+
+    Tokens are those of the calls that reached a model. Only `cached_call_tokens` are those of cached calls.
+    """
 
     calls: int
     cached_calls: int
@@ -45,6 +55,7 @@ class UsageTotals(msgspec.Struct, frozen=True, kw_only=True):
     cached_tokens: int | None
     reasoning_tokens: int | None
     total_tokens: int | None
+    cached_call_tokens: int | None = None
     reported: dict[str, int]
     latency_ms: Latency | None
 
@@ -96,7 +107,7 @@ class UsageAccount:
     def __init__(self) -> None:
         self.calls = 0
         self.cached_calls = 0
-        self.tokens = dict.fromkeys(FIELDS, 0)
+        self.tokens: dict[str, int] = {}
         self.reported = dict.fromkeys(FIELDS, 0)
         self.latencies = array("d")
         self.models: dict[str, _Model] = {}
@@ -110,13 +121,13 @@ class UsageAccount:
         if counts != _NOTHING:
             for field, count in zip(FIELDS, counts, strict=True):
                 if count is not None:
-                    self.tokens[field] += count
-                    self.reported[field] += usage.calls + usage.cached_calls
+                    self.tokens[field] = self.tokens.get(field, 0) + count
+                    self.reported[field] += usage.cached_calls if field == "cached_call_tokens" else usage.calls
         is_hit = usage.cached_calls > 0 and usage.calls == 0
         if usage.latency_ms is not None and not is_hit:
             self.latencies.append(usage.latency_ms)
-        # A part of a shared call has tokens and no call. A cache hit costs nothing.
-        if usage.calls or (not usage.cached_calls and (usage.prompt_tokens or usage.completion_tokens)):
+        # A part of a shared call has tokens and no call. A cache hit has neither.
+        if usage.calls or usage.prompt_tokens or usage.completion_tokens:
             account = self._account(usage.model or model or UNNAMED)
             account.calls += usage.calls
             account.prompt_tokens += usage.prompt_tokens or 0
@@ -138,14 +149,14 @@ def sum_accounts(accounts: Iterable[UsageAccount]) -> UsageTotals:
     """The sum of several accounts."""
     every = list(accounts)
     reported = {field: sum(account.reported[field] for account in every) for field in FIELDS}
-    tokens = {field: sum(account.tokens[field] for account in every) if reported[field] else None for field in FIELDS}
+    known = {field: [account.tokens[field] for account in every if field in account.tokens] for field in FIELDS}
     latencies = np.sort(np.concatenate([np.frombuffer(account.latencies) for account in every] or [np.empty(0)]))
     return UsageTotals(
         calls=sum(account.calls for account in every),
         cached_calls=sum(account.cached_calls for account in every),
         reported=reported,
         latency_ms=_latency(latencies.tolist()),
-        **tokens,
+        **{field: sum(counts) if counts else None for field, counts in known.items()},
     )
 
 

@@ -16,7 +16,7 @@ from deemster.judges.judge_script import NoAnswerError
 from deemster.models import Gateway
 from deemster.records import Reply as Said
 from deemster.records import Usage
-from deemster.records.shared_call_cost import CallPayments, reply_calls
+from deemster.records.shared_call_cost import CallPayments, count_as_cached_call, reply_calls
 from deemster.records.usage import count_tokens, sum_usage
 from deemster.rubrics.criterion import FAILED, MISSING, Criterion
 from deemster.rubrics.rubric_definition import Rubric
@@ -178,12 +178,11 @@ class ImprovementJudging:
 
     def _usages(self, replies: Iterable[Said]) -> list[Usage]:
         """What replies used: a call of this work counts once, also where an earlier part of it was killed."""
-        found: list[Usage] = []
-        for reply in replies:
-            for call in reply_calls([reply]):
-                usage = call.usage if self._payments.pay(call.id) else reply.usage
-                found += [] if usage is None else [usage]
-        return found
+        return [
+            call.usage if self._payments.pay(call.id) else count_as_cached_call(call.usage)
+            for call in reply_calls(replies)
+            if call.usage is not None
+        ]
 
     async def _grade_all(self, cases: Sequence[GradingCase]) -> list[tuple[ItemGrading, list[Said]]]:
         found: list[tuple[ItemGrading, list[Said]] | None] = [None] * len(cases)
@@ -289,4 +288,4 @@ def _votes(graded: Iterable[tuple[ItemGrading, list[Said]]]) -> Iterator[Any]:
 
 
 def _tokens(usages: Iterable[Usage]) -> int:
-    return sum(count_tokens(usage, 0) for usage in usages if usage.calls)
+    return sum(count_tokens(usage, 0) for usage in usages)
