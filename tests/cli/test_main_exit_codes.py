@@ -150,7 +150,7 @@ def test_a_disk_that_fails_during_the_run_is_one_line_and_exit_code_3(world, mon
     monkeypatch.setattr("deemster.store.spool.Spool.add", full)
     result = called("run", "suite.yml", "--no-store")
     assert result.exit_code == 3
-    assert result.stderr == "error: The run could not go on: No space left on device.\n"
+    assert result.stderr == "error: The command could not go on: No space left on device.\n"
 
 
 def test_gate_decision_goes_to_stderr_if_report_is_on_stdout(world):

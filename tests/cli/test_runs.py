@@ -155,8 +155,8 @@ def test_killed_run_is_distinguished_from_running_one(tmp_path, monkeypatch):
         with store.pool.write_transaction() as rows:
             rows.write("UPDATE runs SET owner_pid = ?, owner_start = ?", (2**22 + 1, None))
         killed = called("runs", "--store", "runs.db").stdout
-    assert ("running, gone" in living, "running" in living) == (False, True)
-    assert "running, gone" in killed
+    assert ("stopped" in living, "running" in living) == (False, True)
+    assert ("stopped" in killed, "running" in killed) == (True, False)
 
 
 def test_hostile_names_reach_no_terminal(tmp_path, monkeypatch):

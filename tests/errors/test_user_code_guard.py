@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import asyncio
+import signal
+import types
 
 import pytest
 
@@ -43,9 +45,74 @@ def test_exception_with_failing_str_is_described():
 
 
 @pytest.mark.parametrize("error", [KeyboardInterrupt(), asyncio.CancelledError(), GeneratorExit()])
-def test_interrupts_and_cancellation_pass_through(error):
-    with pytest.raises(type(error)), UserCodeGuard():
-        raise error
+def test_interrupt_or_cancellation_that_code_raises_itself_is_held(error):
+    assert caught(error).error is error
+
+
+@pytest.mark.parametrize("everything", [False, True])
+def test_ctrl_c_passes_through_unless_everything_is_held(everything):
+    def interrupted():
+        with UserCodeGuard(everything=everything) as guard:
+            signal.raise_signal(signal.SIGINT)
+        return guard
+
+    if everything:
+        assert isinstance(interrupted().error, KeyboardInterrupt)
+    else:
+        with pytest.raises(KeyboardInterrupt):
+            interrupted()
+
+
+def test_ctrl_c_that_runs_through_a_finally_block_passes_through():
+    def asked():
+        try:
+            signal.raise_signal(signal.SIGINT)
+        finally:
+            asyncio.Event()
+
+    with pytest.raises(KeyboardInterrupt), UserCodeGuard():
+        asked()
+
+
+def test_cancellation_of_the_task_passes_through():
+    async def waits():
+        with UserCodeGuard():
+            await asyncio.Event().wait()
+
+    async def cancels():
+        task = asyncio.create_task(waits())
+        await asyncio.sleep(0)
+        task.cancel()
+        await asyncio.wait([task])
+        return task.cancelled()
+
+    assert asyncio.run(cancels())
+
+
+def test_cancelled_future_that_code_awaits_is_held():
+    async def waits():
+        future = asyncio.get_running_loop().create_future()
+        future.cancel()
+        with UserCodeGuard() as guard:
+            await future
+        return guard.error
+
+    assert isinstance(asyncio.run(waits()), asyncio.CancelledError)
+
+
+def test_closing_a_coroutine_passes_through():
+    @types.coroutine
+    def pauses():
+        yield
+
+    async def waits():
+        with UserCodeGuard():
+            await pauses()
+        raise AssertionError("a closed coroutine goes on")
+
+    coroutine = waits()
+    coroutine.send(None)
+    coroutine.close()
 
 
 def test_without_exception_there_is_no_message():

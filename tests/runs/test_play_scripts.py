@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import signal
 from decimal import Decimal
 
 import pytest
@@ -120,9 +121,18 @@ def test_raising_script_is_metric_failed_with_its_usage(error):
     assert "\x1b" not in mark.message
 
 
-def test_interrupt_inside_script_is_raised():
+def test_interrupt_that_the_script_raises_itself_is_failed_mark():
+    mark = play(raising(KeyboardInterrupt()))
+    assert (mark.cause, mark.message) == ("metric_failed", "KeyboardInterrupt")
+
+
+def test_ctrl_c_inside_script_is_raised():
+    def script(sample, output):
+        signal.raise_signal(signal.SIGINT)
+        yield [question("a")]
+
     with pytest.raises(KeyboardInterrupt):
-        play(raising(KeyboardInterrupt()))
+        play(script)
 
 
 async def coroutine(sample, output):

@@ -122,7 +122,7 @@ def test_run_resumes_many_times(store, whole):
     assert len(bot.calls) == 24
 
 
-def test_run_of_dead_process_is_resumed(store, whole):
+def test_run_that_an_interrupt_ended_is_stopped_and_resumed(store, whole):
     def dies(executions):
         raise KeyboardInterrupt
 
@@ -131,7 +131,7 @@ def test_run_of_dead_process_is_resumed(store, whole):
     with pytest.raises(KeyboardInterrupt):
         run_sync(run_job(what, clock=CLOCK, warn=lambda _: None, storage=RunStorage(store), progress=dies))
     row = store.run("latest")
-    assert row.status == "running"
+    assert (row.status, row.reason, store.owner(row.id)) == ("incomplete", "It was interrupted.", None)
     assert 0 < row.done < 24
     shown = stored_report(store, row.id)
     assert (shown.run.status, shown.totals.not_run) == ("incomplete", 48 - 2 * row.done)

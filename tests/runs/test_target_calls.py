@@ -172,20 +172,47 @@ def test_timeout_error_of_target_keeps_its_message():
     assert performed(PythonTarget(answer), target_timeout_s=60.0)["s0"] == TargetFailure("TimeoutError: the database")
 
 
-@pytest.mark.parametrize("raised", [SystemExit(0), asyncio.CancelledError(), StopIteration(), KeyboardInterrupt()])
-def test_exception_of_sync_function_fails_only_its_sample(raised):
+class Leave(BaseException):
+    """Derived from no Exception."""
+
+
+RAISED = [
+    SystemExit(0),
+    asyncio.CancelledError(),
+    StopIteration(),
+    KeyboardInterrupt(),
+    GeneratorExit(),
+    Leave(),
+    BaseExceptionGroup("several", [KeyboardInterrupt()]),
+]
+
+
+@pytest.mark.parametrize("is_async", [False, True])
+@pytest.mark.parametrize("raised", RAISED, ids=repr)
+def test_anything_that_the_target_raises_fails_only_its_sample(raised, is_async):
     def answer(asked):
         if asked["n"] == 0:
             raise raised
         return "x"
 
-    if isinstance(raised, KeyboardInterrupt):
-        # A keyboard interrupt cannot reach a thread. The function raised it itself, and it ends the run.
-        with pytest.raises(KeyboardInterrupt):
-            performed(PythonTarget(answer))
-        return
-    found = performed(PythonTarget(answer), concurrency=1)
+    async def answer_async(asked):
+        await asyncio.sleep(0)
+        return answer(asked)
+
+    found = performed(PythonTarget(answer_async if is_async else answer), concurrency=1)
     assert isinstance(found.pop("s0"), TargetFailure)
+    assert set(found.values()) == {Output("x")}
+
+
+def test_target_that_cancels_its_task_fails_only_its_sample():
+    async def answer(asked):
+        if asked["n"] == 0:
+            asyncio.current_task().cancel()
+            await asyncio.sleep(0)
+        return "x"
+
+    found = performed(PythonTarget(answer), concurrency=1)
+    assert found.pop("s0") == TargetFailure("CancelledError")
     assert set(found.values()) == {Output("x")}
 
 

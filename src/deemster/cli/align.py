@@ -248,7 +248,7 @@ def command(
 
         answer = result.verdict.answer or "none"
         note(f"required is the answer `{_REQUIRED[require]}`; it is `{answer}`: {visible(verdict_reason(result))}")
-        sys.exit(ExitCode.GATE_FAILED)
+        raise click.exceptions.Exit(ExitCode.GATE_FAILED)
 
 
 def _show(result: MetricsResult, destinations: tuple[Destination, ...], *, verbose: bool) -> None:

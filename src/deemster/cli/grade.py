@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import functools
-import sys
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, NamedTuple
@@ -309,12 +308,12 @@ def command(
     if dry_run:
         _print_planned_calls(items, built, access)
         return
-    with storage.open() as stored:
+    with storage.open(f"deemster grade {dataset} ...") as stored:
         grading = _grade(items, built, access, stored, name=items.name or Path(dataset).stem, quiet=quiet)
         code = _write_and_print(grading, destination, votes, allowance=allowance, quiet=quiet)
         if stored is not None and code is ExitCode.INCOMPLETE:
             note(f"To continue: the same command with --resume {grading.run}")
-    sys.exit(code)
+    raise click.exceptions.Exit(code)
 
 
 def _grade(

@@ -2,20 +2,19 @@
 
 from __future__ import annotations
 
+import contextlib
 import gc
 import importlib
 import io
 import os
 import sys
-from typing import TYPE_CHECKING, Any, NoReturn
+from typing import Any, NoReturn
 
 import click
 
 from deemster import __version__
 from deemster.errors import DeemsterError, ExitCode, visible
-
-if TYPE_CHECKING:
-    pass
+from deemster.errors.user_code_guard import UserCodeGuard, is_raised_by_code
 
 COMMANDS = {
     "align": "Tell how judges agree with people, and with each other.",
@@ -34,6 +33,8 @@ COMMANDS = {
     "store": "Move runs between stores, make room, look for damage.",
     "validate": "Check a file: dataset, suite, outputs, report, rubric, votes.",
 }
+# Where a command keeps the sentence that says how to continue what an error ends.
+TO_CONTINUE = "deemster.to_continue"
 
 
 class LazyGroup(click.Group):
@@ -66,27 +67,50 @@ class LazyGroup(click.Group):
         return super().resolve_command(ctx, args)
 
     def invoke(self, ctx: click.Context) -> Any:
-        """Call the command; an interrupt that it does not answer itself makes it incomplete."""
-        try:
+        """Call the command. What it raises becomes one message and an exit code, never a traceback and exit code 1."""
+        with UserCodeGuard(everything=True) as caught:
             return super().invoke(ctx)
-        except KeyboardInterrupt:
-            complain("Interrupted; nothing was reported.")
-            leave(ExitCode.INCOMPLETE)
+        error = caught.error
+        if isinstance(error, (click.ClickException, click.exceptions.Exit)):
+            raise error
+        code = ExitCode.INCOMPLETE
+        is_interrupt = isinstance(error, KeyboardInterrupt) and not is_raised_by_code(error)
+        if is_interrupt or isinstance(error, click.Abort):
+            complain("Interrupted; nothing was reported.", hint=ctx.meta.get(TO_CONTINUE))
+            leave(code)
+        if isinstance(error, DeemsterError):
+            message, code = str(error), error.exit_code
+        elif isinstance(error, OSError):
+            place = f"{error.filename}: " if error.filename else ""
+            message = visible(f"{place}The command could not go on: {error.strerror or error}.")
+        else:
+            message = _describe_unexpected(caught)
+        complain(message, hint=ctx.meta.get(TO_CONTINUE) if code is ExitCode.INCOMPLETE else None)
+        raise click.exceptions.Exit(code)
 
     def main(self, *args: Any, **kwargs: Any) -> Any:
-        """Run the command; an error of ours is one message and an exit code, not a traceback."""
+        """Run the command. A terminal that cannot show a character gets its escape instead of a traceback."""
         if isinstance(sys.stdout, io.TextIOWrapper):
-            # A terminal that cannot show a character gets its escape instead of a traceback.
             sys.stdout.reconfigure(errors="backslashreplace")
-        try:
-            return super().main(*args, **kwargs)
-        except DeemsterError as error:
-            complain(str(error))
-            sys.exit(error.exit_code)
-        except OSError as error:
-            place = f"{error.filename}: " if error.filename else ""
-            complain(visible(f"{place}The run could not go on: {error.strerror or error}."))
-            sys.exit(ExitCode.INCOMPLETE)
+        return super().main(*args, **kwargs)
+
+
+def _describe_unexpected(caught: UserCodeGuard) -> str:
+    """What to say of an error that nobody expected. Its traceback goes into a file without secrets."""
+    import tempfile
+    import traceback
+
+    from deemster.models.secret_redaction import Secrets, is_secret_name
+
+    secrets = Secrets(value for name, value in os.environ.items() if is_secret_name(name))
+    said = f"An unexpected error ended the command: {secrets.redact(caught.message, shapes=True)}"
+    path = None
+    with UserCodeGuard():
+        text = secrets.redact("".join(traceback.format_exception(caught.error)), shapes=True)
+        handle, path = tempfile.mkstemp(prefix="deemster-error-", suffix=".txt")
+        with os.fdopen(handle, "w", encoding="utf-8", errors="backslashreplace") as file:
+            file.write(text)
+    return said if path is None else f"{said}\nThe traceback is in {visible(path)}"
 
 
 def leave(code: ExitCode) -> NoReturn:
@@ -96,10 +120,19 @@ def leave(code: ExitCode) -> NoReturn:
     os._exit(code)
 
 
-def complain(message: str) -> None:
-    """Print an error; text from data never begins a line."""
+def complain(message: str, *, hint: str | None = None) -> None:
+    """Print an error; text from data never begins a line.
+
+    Args:
+        message: What went wrong.
+        hint: A line after it that says what to do.
+    """
     first, *rest = message.split("\n")
-    click.echo("\n".join([f"error: {first}", *(f"       {line}" for line in rest)]), err=True)
+    # A standard error that is closed must not change the exit code.
+    with contextlib.suppress(OSError, ValueError):
+        click.echo("\n".join([f"error: {first}", *(f"       {line}" for line in rest)]), err=True)
+        if hint is not None:
+            click.echo(hint, err=True)
 
 
 @click.command(cls=LazyGroup, context_settings={"help_option_names": ["-h", "--help"]})

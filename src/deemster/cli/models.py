@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import sys
 from decimal import Decimal
 from typing import TYPE_CHECKING
 
@@ -49,7 +48,7 @@ def check(*, suite: str) -> None:
         note("")
         note("\n".join(_explain(each)))
     if failing:
-        sys.exit(ExitCode.BAD_INPUT)
+        raise click.exceptions.Exit(ExitCode.BAD_INPUT)
 
 
 def _row(check: RoleCheck) -> tuple[str, ...]:

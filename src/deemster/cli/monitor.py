@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import sys
-
 import click
 
 from deemster.cli._console import note, print_sections
@@ -77,4 +75,4 @@ def command(
         print_sections(monitoring_sections(found, name=dataset))
     if fail_on_drift and found.drift is not None and found.drift.direction == "down":
         note(drift_words(found))
-        sys.exit(ExitCode.GATE_FAILED)
+        raise click.exceptions.Exit(ExitCode.GATE_FAILED)

@@ -18,6 +18,7 @@ import click
 from click.core import ParameterSource
 
 from deemster.cli._console import note
+from deemster.cli.main import TO_CONTINUE
 from deemster.errors import ConfigurationError, DeemsterError, Issue, ReportError, visible
 
 if TYPE_CHECKING:
@@ -138,8 +139,11 @@ class StorageOptions(NamedTuple):
         return "" if storage is None or self.store == STORE else f" --store {storage.store.where}"
 
     @contextmanager
-    def open(self) -> Iterator[RunStorage | None]:
+    def open(self, command: str) -> Iterator[RunStorage | None]:
         """Open the store for a run; None where nothing is stored.
+
+        Args:
+            command: The command, as the user repeats it to continue a run that an error ended.
 
         Raises:
             StoreError: The store cannot be opened.
@@ -150,7 +154,10 @@ class StorageOptions(NamedTuple):
         from deemster.runs.run_lifecycle import RunStorage
 
         with open_run_store(self.store, durable=self.durable, create=True) as store:
-            yield RunStorage(store, self.resume, self.allow_changed, tell=note)
+            storage = RunStorage(store, self.resume, self.allow_changed, tell=note)
+            meta = click.get_current_context().meta
+            again = f"{command}{self.store_flag(storage)} --resume"
+            yield storage._replace(begun=lambda run: meta.update({TO_CONTINUE: f"To continue: {again} {run}"}))
 
 
 def storage_options(command: Command) -> Command:

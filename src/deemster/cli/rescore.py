@@ -2,13 +2,12 @@
 
 from __future__ import annotations
 
-import sys
 from typing import TYPE_CHECKING
 
 import click
 
 from deemster.cli._console import note, show_progress, warn
-from deemster.cli.main import leave
+from deemster.cli.main import TO_CONTINUE, leave
 from deemster.cli.options import (
     ReportOptions,
     cache_options,
@@ -66,6 +65,7 @@ def command(
             access = rescoring_models(row, limits, suite=given)
             with interruptible(stop, tell=note), show_progress(quiet=quiet) as progress:
                 work = rescore(opened, row.id, metrics=wanted, access=access, stop=stop, warn=warn, progress=progress)
+                click.get_current_context().meta[TO_CONTINUE] = "To continue: the same command."
                 rescoring = run_sync(work)
             ending = _write_and_print(rescoring, opened, reports if run is not None else None, quiet=quiet)
             code = max(code, ending)
@@ -73,7 +73,7 @@ def command(
                 break
     if stop.requested:
         leave(code)
-    sys.exit(code)
+    raise click.exceptions.Exit(code)
 
 
 def _check(run: str | None, dataset: str | None, reports: ReportOptions) -> None:

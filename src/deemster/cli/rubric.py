@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import sys
 from collections import Counter
 from collections.abc import Sequence
 from pathlib import Path
@@ -81,9 +80,9 @@ def check(
         write_out("\n".join(_check_lines(file, rubric, issues, examination)) + "\n")
     if examination is not None and examination.failed:
         note(f"incomplete: {examination.halted or 'a judge failed.'}")
-        sys.exit(ExitCode.INCOMPLETE)
+        raise click.exceptions.Exit(ExitCode.INCOMPLETE)
     if strict and issues:
-        sys.exit(ExitCode.GATE_FAILED)
+        raise click.exceptions.Exit(ExitCode.GATE_FAILED)
 
 
 def _json_value(
@@ -196,7 +195,7 @@ def improve(
         )
     if not found.complete:
         note(f"incomplete: {visible(found.stopped)}; continue with --resume")
-        sys.exit(ExitCode.INCOMPLETE)
+        raise click.exceptions.Exit(ExitCode.INCOMPLETE)
     path.unlink(missing_ok=True)
 
 

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import functools
-import sys
 from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
@@ -137,7 +136,7 @@ def command(
         print_planned_calls(run_sync(plan_job_calls(job)))
         return
     stop = Stop()
-    with storage.open() as stored:
+    with storage.open(f"deemster run {suite}") as stored:
         with interruptible(stop, tell=note), show_progress(quiet=quiet) as progress:
             report = run_sync(run_job(job, stop=stop, warn=warn, progress=progress, storage=stored))
         again = f"deemster report {report.run.id}{storage.store_flag(stored)}" if stored is not None else None
@@ -147,7 +146,7 @@ def command(
             note(f"To continue: deemster run {suite}{storage.store_flag(stored)} --resume")
     if stop.requested:
         leave(code)
-    sys.exit(code)
+    raise click.exceptions.Exit(code)
 
 
 def _is_worth_resuming(report: Report) -> bool:

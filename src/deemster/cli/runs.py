@@ -17,6 +17,8 @@ if TYPE_CHECKING:
     from deemster.store.run_facts import PassCounts
 
 _HEAD = ("run", "suite", "dataset", "started", "status", "done")
+# The commands that continue a run, by its kind.
+_COMMANDS = {"run": "deemster run SUITE", "grading": "deemster grade DATASET ..."}
 _LONGEST = 40
 _STATUSES = ("running", "complete", "incomplete", "mixed")
 _KINDS = ("run", "grading", "recording")
@@ -45,12 +47,11 @@ def command(context: click.Context, /, *, store: str, json: str | None, **chosen
     with open_run_store(store) as opened:
         runs = opened.runs(**chosen, on_damage=lambda damage: warn(visible(damage)))
         where = opened.where
-        # A process that was killed cannot say so in the store.
-        gone = {run.id for run in runs if run.status == "running" and _is_gone(opened.owner(run.id))}
+        stopped = {run.id for run in runs if run.status == "running" and not _is_written(opened.owner(run.id))}
     if json is not None:
         _write_json([_plain_run(run) for run in runs], json)
     if json != "-":
-        write_out(runs_table(runs, gone=gone) if runs else f"No run in {visible(where)} fits.\n")
+        write_out(runs_table(runs, stopped=stopped) if runs else f"No run in {visible(where)} fits.\n")
 
 
 @command.command("show", short_help="Show what is stored of a run.")
@@ -122,14 +123,15 @@ def confirm_removal(runs: Mapping[str, RunRow | None], *, yes: bool) -> bool:
     return agreed
 
 
-def runs_table(runs: Sequence[RunRow], *, gone: Collection[str] = ()) -> str:
+def runs_table(runs: Sequence[RunRow], *, stopped: Collection[str] = ()) -> str:
     """Runs as lines with a head.
 
     Args:
         runs: The runs.
-        gone: The ids of those whose process ended without a word.
+        stopped: The ids of those that no process writes any more, though their status is `running`: a process that is
+            killed cannot change it, nor one whose store fails.
     """
-    return format_table(_HEAD, [_row(run, is_gone=run.id in gone) for run in runs])
+    return format_table(_HEAD, [_row(run, is_stopped=run.id in stopped) for run in runs])
 
 
 def _refuse_flags(context: click.Context) -> None:
@@ -158,22 +160,23 @@ def _refuse_owned(run_id: str, owner: LeaseOwner | None) -> None:
         raise LeaseError(f"The run `{run_id}` cannot go: process {owner.pid} on {owner.host} writes it.")
 
 
-def _is_gone(owner: LeaseOwner | None) -> bool:
-    return owner is not None and not owner.alive
+def _is_written(owner: LeaseOwner | None) -> bool:
+    return owner is not None and owner.alive
 
 
-def _row(run: RunRow, *, is_gone: bool = False) -> tuple[str, ...]:
+def _row(run: RunRow, *, is_stopped: bool = False) -> tuple[str, ...]:
     named = (visible(text, limit=_LONGEST) if text else "-" for text in (run.suite, run.dataset))
-    status = f"{_status(run)}, gone" if is_gone else _status(run)
-    return (visible(run.id, limit=_LONGEST), *named, _minute(run.started_at), status, _done(run))
+    state = _status(run, is_stopped=is_stopped)
+    return (visible(run.id, limit=_LONGEST), *named, _minute(run.started_at), state, _done(run))
 
 
 def _minute(moment: str | None) -> str:
     return "-" if moment is None else visible(moment[:16]).replace("T", " ")
 
 
-def _status(run: RunRow) -> str:
-    return run.status if run.kind == "run" else f"{run.status} {run.kind}"
+def _status(run: RunRow, *, is_stopped: bool) -> str:
+    status = "stopped" if is_stopped else run.status
+    return status if run.kind == "run" else f"{status} {run.kind}"
 
 
 def _done(run: RunRow) -> str:
@@ -211,7 +214,7 @@ def _describe_run(run: RunRow, owner: LeaseOwner | None, counts: Sequence[PassCo
         ("dataset", f"{run.dataset}, {sized}"),
         ("fingerprint", run.fingerprint),
         ("seed", str(run.seed)),
-        ("status", run.status if run.reason is None else f"{run.status}: {run.reason}"),
+        ("status", _describe_status(run, owner)),
         ("done", _done(run)),
         ("started", run.started_at),
         ("finished", run.finished_at),
@@ -223,6 +226,15 @@ def _describe_run(run: RunRow, owner: LeaseOwner | None, counts: Sequence[PassCo
     identity = [f"  {visible(name)}: {visible(json_text(value), limit=400)}\n" for name, value in run.identity.items()]
     tables = [*_scorings_table(run), *_outcomes_table(counts)]
     return "".join([*lines, *tables, *(["\nidentity\n"] if identity else []), *identity])
+
+
+def _describe_status(run: RunRow, owner: LeaseOwner | None) -> str:
+    """How a run stands, and how an unfinished one is continued."""
+    status = run.status if run.reason is None else f"{run.status}: {run.reason}"
+    if run.status not in ("running", "incomplete") or run.kind not in _COMMANDS or _is_written(owner):
+        return status
+    status = "stopped" if run.status == "running" else status.rstrip(".")
+    return f"{status}. To continue: {_COMMANDS[run.kind]} --resume {run.id}"
 
 
 def _describe_owner(owner: LeaseOwner) -> str:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import sys
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -136,5 +135,5 @@ def verify(*, store: str) -> None:
         runs = len(opened.runs()) if not found else 0
     if found:
         note(f"{plural(found, 'damage')} found in {visible(opened.where)}")
-        sys.exit(ExitCode.GATE_FAILED)
+        raise click.exceptions.Exit(ExitCode.GATE_FAILED)
     write_out(visible(f"{opened.where}: {plural(runs, 'run')}, nothing is damaged.") + "\n")

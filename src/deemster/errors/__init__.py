@@ -13,6 +13,7 @@
     │   │   ├── RunExistsError                a run whose id the store has already
     │   │   └── StorageError                  a full disk, a damaged store, a database that refuses; exit code 3
     │   └── ConfigurationError                a suite, a metric, an option, a gate rule
+    ├── RunCancelledError                     user code cancelled the tasks of a run; exit code 3
     └── MissingExtraError (also ImportError)  an optional dependency is not installed; exit code 2
 
 An ``InputError`` carries every issue that was found, not only the first.
@@ -31,6 +32,7 @@ from deemster.errors.exceptions import (
     ReportError,
     ReportWriteError,
     RubricError,
+    RunCancelledError,
     RunExistsError,
     StorageError,
     StoreError,
@@ -52,6 +54,7 @@ __all__ = [
     "ReportError",
     "ReportWriteError",
     "RubricError",
+    "RunCancelledError",
     "RunExistsError",
     "StorageError",
     "StoreError",

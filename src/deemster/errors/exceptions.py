@@ -127,6 +127,12 @@ class MissingExtraError(DeemsterError, ImportError):
         super().__init__(f"{need} needs the `{extra}` extra: pip install 'deemster[{extra}]'")
 
 
+class RunCancelledError(DeemsterError):
+    """User code cancelled the tasks of a run from within, so that it could not go on."""
+
+    exit_code = ExitCode.INCOMPLETE
+
+
 def is_storage_failure(error: OSError) -> bool:
     """Whether a file could not be written because of the disk, and not because of the path that the user gave."""
     return error.errno in _STORAGE_FAILURES

@@ -2,19 +2,24 @@
 
 from __future__ import annotations
 
+from opcode import opmap
 from types import TracebackType
 from typing import Self
 
 from deemster.errors.message_text import visible
 
+_RAISE = bytes([opmap["RAISE_VARARGS"]])
+
 
 class UserCodeGuard:
-    """Holds what user code raised inside its ``with`` block; cancellation and interrupts pass through.
+    """Holds what user code raised inside its ``with`` block, whatever it is.
 
-    A ``SystemExit`` counts as raised: user code must not end a run with an exit code of its own.
+    What comes from outside passes through: the cancellation of the task, Ctrl-C, the closing of a coroutine. User code
+    may raise ``SystemExit``, ``KeyboardInterrupt`` or ``CancelledError`` itself; these are held, for user code must not
+    end a run.
 
     Args:
-        everything: Whether cancellation and interrupts are held too, as a thread without a caller needs it.
+        everything: Whether what comes from outside is held too, as a thread without a caller needs it.
 
     Attributes:
         error: What was raised, or None.
@@ -32,10 +37,10 @@ class UserCodeGuard:
     def __exit__(
         self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
     ) -> bool:
-        if isinstance(error, (Exception, SystemExit)) or (self._everything and error is not None):
-            self.error = error
-            return True
-        return False
+        if error is None or not (self._everything or is_raised_by_code(error)):
+            return False
+        self.error = error
+        return True
 
     @property
     def message(self) -> str:
@@ -44,6 +49,35 @@ class UserCodeGuard:
             return ""
         text = _text(self.error)
         return visible(f"{type(self.error).__name__}: {text}" if text else type(self.error).__name__, limit=300)
+
+
+def is_raised_by_code(error: BaseException) -> bool:
+    """Whether code raised an exception itself; otherwise a cancellation, Ctrl-C or a closed coroutine brought it."""
+    if isinstance(error, (Exception, SystemExit)):
+        return True
+    if isinstance(error, (KeyboardInterrupt, GeneratorExit)):
+        return _is_from_raise_statement(error)
+    from asyncio import CancelledError, current_task  # noqa: PLC0415 - `import deemster` loads no event loop
+
+    if not isinstance(error, CancelledError):
+        return True
+    try:
+        task = current_task()
+    except RuntimeError:
+        return True
+    return task is None or not task.cancelling()
+
+
+def _is_from_raise_statement(error: BaseException) -> bool:
+    """Whether a ``raise`` raised an exception. A signal and the closing of a coroutine strike at other instructions."""
+    trace = error.__traceback__
+    if trace is None:
+        return False
+    while trace.tb_next is not None:
+        trace = trace.tb_next
+    code, module = trace.tb_frame.f_code.co_code, trace.tb_frame.f_globals.get("__name__")
+    # This module of the standard library raises a KeyboardInterrupt where a signal came.
+    return module != "asyncio.runners" and code[trace.tb_lasti : trace.tb_lasti + 1] == _RAISE
 
 
 def _text(error: BaseException) -> str:

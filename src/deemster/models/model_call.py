@@ -207,12 +207,7 @@ class ModelCaller(Generic[_V]):
         limit = asyncio.timeout(timeout_s)
         with UserCodeGuard() as caught:
             async with limit:
-                try:
-                    return self._read(await self._send(payload), payload)
-                except asyncio.CancelledError:
-                    if _is_asked_to_end():
-                        raise
-                    return ModelFailure("transport", "The client cancelled the request itself.", may_cost=True)
+                return self._read(await self._send(payload), payload)
         if limit.expired():
             return ModelFailure("transport", f"No reply came within {timeout_s:g} s.", may_cost=True)
         return _as_failure(caught.error, self._secrets)
@@ -340,17 +335,13 @@ def _budget_use(usage: Usage, bound: UsageBound) -> UsageBound:
     return UsageBound(count_tokens(usage, bound.tokens), bound.usd if usage.cost_usd is None else usage.cost_usd)
 
 
-def _is_asked_to_end() -> bool:
-    """Whether a cancellation was asked of this task; otherwise it comes from inside the client."""
-    task = asyncio.current_task()
-    return task is None or task.cancelling() > 0
-
-
 def _as_failure(error: BaseException | None, secrets: Secrets) -> ModelFailure:
     """Any error that a client raised, as a failure."""
     if isinstance(error, ModelFailure):
         error.message = secrets.redact(error.message)
         return error
+    if isinstance(error, asyncio.CancelledError):
+        return ModelFailure("transport", "The client cancelled the request itself.", may_cost=True)
     if isinstance(error, TimeoutError):
         return ModelFailure("transport", "No reply came in time.", may_cost=True)
     kind: FailureKind = "transport" if isinstance(error, OSError) else "refused"

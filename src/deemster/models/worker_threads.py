@@ -64,7 +64,8 @@ class WorkerThreads:
             arguments: Its arguments.
 
         Raises:
-            RuntimeError: Too many earlier calls never came back, or a ``StopIteration`` left the function.
+            RuntimeError: Too many earlier calls never came back, or a ``StopIteration`` or ``GeneratorExit`` left the
+                function.
         """
         loop = asyncio.get_running_loop()
         waiter: asyncio.Future[_T] = loop.create_future()
@@ -115,7 +116,8 @@ def _resolve(waiter: asyncio.Future[Any], result: Any, error: BaseException | No
         return
     if error is None:
         waiter.set_result(result)
-    elif isinstance(error, StopIteration):
+    elif isinstance(error, (StopIteration, GeneratorExit)):
+        # A coroutine that waits would take these for its own end.
         waiter.set_exception(RuntimeError(f"{type(error).__name__} left the function."))
     else:
         waiter.set_exception(error)

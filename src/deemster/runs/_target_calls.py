@@ -92,26 +92,26 @@ class TargetCaller:
             await stored.wait()
 
     async def _answer(self, work: WorkItem) -> Answer | None:
-        """Call the target; a cancellation that comes from inside the target is a failure of the target."""
+        """Call the target; whatever it raises is a failure of the target."""
         if not self._is_open:
             await self._open()
         invocation = Invocation(work.sample.id, work.sample.input, work.repetition)
         started = self._clock.elapsed_s()
         with UserCodeGuard() as caught:
             async with asyncio.timeout(self._timeout_s) as limit:
-                try:
-                    if self._target.is_async:
-                        output = await self._target.call_async(invocation)
-                    else:
-                        output = await self._threads.call(self._target.call, invocation)
-                except asyncio.CancelledError:
-                    task = asyncio.current_task()
-                    if task is None or task.cancelling():
-                        raise
-                    raise RuntimeError("The target was cancelled from within.") from None
+                if self._target.is_async:
+                    # A task of its own: a target that cancels its task cancels no worker.
+                    output = await asyncio.ensure_future(self._call_async(invocation))
+                else:
+                    output = await self._threads.call(self._target.call, invocation)
             return _with_latency(output, started, self._clock.elapsed_s()) if isinstance(output, Output) else output
         if limit.expired():
             return TargetFailure(f"The target did not answer within {self._timeout_s:g} s.")
+        return TargetFailure(caught.message)
+
+    async def _call_async(self, invocation: Invocation) -> Answer | None:
+        with UserCodeGuard() as caught:
+            return await self._target.call_async(invocation)
         return TargetFailure(caught.message)
 
     async def _open(self) -> None:

@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 import secrets
+from asyncio import CancelledError
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from contextlib import ExitStack
+from contextlib import ExitStack, suppress
+from functools import partial
 from pathlib import Path
 from types import TracebackType
 from typing import Any, NamedTuple, Self
@@ -33,12 +35,14 @@ class RunStorage(NamedTuple):
             run.
         allow_changed: Whether a run may be resumed although its identity changed.
         tell: Gets a sentence about the run that is resumed.
+        begun: Gets the id of the run once it is begun or resumed.
     """
 
     store: Store
     resume: str | bool | None = None
     allow_changed: bool = False
     tell: Callable[[str], None] = lambda _: None
+    begun: Callable[[str], None] = lambda _: None
 
 
 def build_storage(
@@ -114,8 +118,8 @@ class RunDefinition(NamedTuple):
 class StoredRun:
     """A stored run that this process writes under a lease.
 
-    Used as a context, it gives the run up where an error of the set-up ends the block. It always closes the writer and
-    releases the lease.
+    Used as a context, it gives the run up where an error ends the block. It always closes the writer and releases the
+    lease.
 
     Args:
         store: The store.
@@ -181,6 +185,7 @@ class StoredRun:
         finished_at: str | None = None,
         duration_s: float | None,
         facts: Mapping[str, Any] | None = None,
+        flush: bool = True,
     ) -> None:
         """Commit what was written, note how the run ended, and release the lease.
 
@@ -190,11 +195,13 @@ class StoredRun:
             finished_at: When it ended; now unless given.
             duration_s: How long it took; None where that is not measured.
             facts: Added to the run's facts.
+            flush: Whether what was written is committed first; a writer that failed cannot.
 
         Raises:
             StoreError: The store fails.
         """
-        self.writer.flush()
+        if flush:
+            self.writer.flush()
         self.store.finish(
             self.id,
             scoring=self.scoring,
@@ -206,14 +213,19 @@ class StoredRun:
             release=True,
         )
 
-    def give_up(self, error: DeemsterError) -> None:
-        """Note that the run cannot continue as it is set up.
+    def give_up(self, error: BaseException) -> None:
+        """Note that the run cannot continue, and why. A store that fails may refuse even that.
 
         Raises:
-            StoreError: The store fails.
+            StoreError: The store fails, and it was something else that ended the run.
         """
-        reason = str(error).partition("\n")[0]
-        self.close("incomplete", reason, duration_s=self.duration_s(), facts={"stopped": reason})
+        reason = _end_reason(error)
+        ending = partial(self.close, "incomplete", reason, duration_s=self.duration_s(), facts={"stopped": reason})
+        if isinstance(error, StoreError):
+            with suppress(StoreError):
+                ending(flush=False)
+        else:
+            ending()
 
     def __enter__(self) -> Self:
         return self
@@ -223,13 +235,22 @@ class StoredRun:
     ) -> None:
         try:
             # A rescoring that ends early stays open: the same rescoring continues it.
-            if isinstance(error, DeemsterError) and not isinstance(error, StoreError) and not self.scoring:
+            if error is not None and not self.scoring:
                 self.give_up(error)
         finally:
             try:
                 self.writer.__exit__(kind, error, trace)
             finally:
                 self._lease.release()
+
+
+def _end_reason(error: BaseException) -> str:
+    """Why a run ended, in one line. The text of an error that nobody expected may hold anything, so it is left out."""
+    if isinstance(error, DeemsterError):
+        return str(error).partition("\n")[0]
+    if isinstance(error, (KeyboardInterrupt, CancelledError)):
+        return "It was interrupted."
+    return f"An unexpected {type(error).__name__} ended it."
 
 
 def open_run(definition: RunDefinition, storage: RunStorage, *, timer: RunTimer) -> StoredRun:
@@ -244,13 +265,20 @@ def open_run(definition: RunDefinition, storage: RunStorage, *, timer: RunTimer)
         StoreError: The store fails, or the run that is to be resumed is missing or held by another process.
         ConfigurationError: The run that is to be resumed is another one; every difference is listed.
     """
-    if storage.resume:
-        row = _choose_run(definition.facts, storage.store, storage.resume)
-        if row is not None:
-            return _resume_run(definition, storage, row, timer=timer)
-        kind = definition.facts.kind
-        storage.tell(f"There is no {kind} to resume; this is a new one.")
-    return begin_run(definition, storage.store, timer=timer)
+    run = _resumed_run(definition, storage, timer=timer) or begin_run(definition, storage.store, timer=timer)
+    storage.begun(run.id)
+    return run
+
+
+def _resumed_run(definition: RunDefinition, storage: RunStorage, *, timer: RunTimer) -> StoredRun | None:
+    """The stored run that was asked for, or None where a new one is to begin."""
+    if not storage.resume:
+        return None
+    row = _choose_run(definition.facts, storage.store, storage.resume)
+    if row is not None:
+        return _resume_run(definition, storage, row, timer=timer)
+    storage.tell(f"There is no {definition.facts.kind} to resume; this is a new one.")
+    return None
 
 
 def begin_run(definition: RunDefinition, store: Store, *, timer: RunTimer) -> StoredRun:

@@ -9,6 +9,9 @@ from collections.abc import Callable, Coroutine
 from concurrent.futures import ThreadPoolExecutor, wait
 from typing import Any, ParamSpec, TypeVar
 
+from deemster.errors import RunCancelledError
+from deemster.errors.user_code_guard import is_raised_by_code
+
 _P = ParamSpec("_P")
 _T = TypeVar("_T")
 # ``asyncio.run`` turns an interrupt into a cancellation, of which a loop that is kept waiting hears nothing.
@@ -20,19 +23,66 @@ def run_sync(work: Coroutine[Any, Any, _T]) -> _T:
 
     Inside a running loop (a notebook) it runs in a thread of its own, so that nothing has to be patched. An interrupt
     of the caller's thread ends it there too, and so does one that its loop turned into a cancellation.
+
+    Raises:
+        RunCancelledError: User code cancelled the work from within.
     """
     if not _loop_is_running():
-        return asyncio.run(work)
+        try:
+            return _run(work)
+        except asyncio.CancelledError:
+            raise _cancelled_from_within() from None
     with ThreadPoolExecutor(1, thread_name_prefix="deemster-evaluate") as pool:
         task = _ThreadTask()
-        result = pool.submit(asyncio.run, task.done(work))
+        result = pool.submit(_run, task.done(work))
         try:
             while not wait([result], timeout=_LOOKS_EVERY_S).done:
                 if _is_cancelled():
                     task.cancel()
             return result.result()
+        except asyncio.CancelledError:
+            if task.is_cancelled:
+                raise
+            raise _cancelled_from_within() from None
         finally:
             task.cancel()
+
+
+def _run(work: Coroutine[Any, Any, _T]) -> _T:
+    """The result of a coroutine in an event loop of its own, which goes on where user code stops it.
+
+    User code stops the loop where it calls `loop.stop()`, and where one of its own tasks or callbacks raises
+    ``SystemExit`` or ``KeyboardInterrupt``.
+
+    Raises:
+        CancelledError: The work was cancelled.
+    """
+    with asyncio.Runner() as runner:
+        loop = runner.get_loop()
+        task = loop.create_task(work)
+        while not task.done():
+            try:
+                runner.run(_settle(task))
+            except asyncio.CancelledError:
+                break
+            except (SystemExit, KeyboardInterrupt, RuntimeError) as error:
+                if task.done() or loop.is_closed() or not is_raised_by_code(error):
+                    raise
+        return task.result()
+
+
+def _cancelled_from_within() -> RunCancelledError:
+    return RunCancelledError("The target or a metric cancelled the tasks of the run.")
+
+
+async def _settle(task: asyncio.Task[Any]) -> None:
+    """Wait for a task, whatever comes of it; a cancellation goes on to the task."""
+    try:
+        await asyncio.wait([task])
+    except asyncio.CancelledError:
+        task.cancel()
+        await asyncio.wait([task])
+        raise
 
 
 def with_parameters_of(
@@ -52,19 +102,23 @@ def with_parameters_of(
 
 
 class _ThreadTask:
-    """Work in the event loop of another thread, which this one can end."""
+    """Work in the event loop of another thread, which this one can end.
+
+    Attributes:
+        is_cancelled: Whether this thread ended it.
+    """
 
     def __init__(self) -> None:
         self._lock = threading.Lock()
         self._end: Callable[[], object] | None = None
-        self._is_cancelled = False
+        self.is_cancelled = False
 
     async def done(self, work: Coroutine[Any, Any, _T]) -> _T:
         """The result of the work; raises where it is cancelled first."""
         task, loop = asyncio.ensure_future(work), asyncio.get_running_loop()
         with self._lock:
             self._end = lambda: loop.call_soon_threadsafe(task.cancel)
-            if self._is_cancelled:
+            if self.is_cancelled:
                 task.cancel()
         try:
             return await task
@@ -75,7 +129,7 @@ class _ThreadTask:
     def cancel(self) -> None:
         """End the work, where it has not ended yet."""
         with self._lock:
-            self._is_cancelled = True
+            self.is_cancelled = True
             if self._end is not None:
                 self._end()
 

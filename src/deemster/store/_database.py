@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import contextlib
 import threading
+import time
 import weakref
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
@@ -14,6 +15,15 @@ from deemster.errors import Issue, StorageError, StoreError
 
 Row: TypeAlias = tuple[Any, ...]
 _Result = TypeVar("_Result")
+
+
+# How long a database that is lost may take to come back, such as a server that is started again.
+PATIENCE_S = 30.0
+_LONGEST_PAUSE_S = 1.0
+
+
+class ConnectionLostError(StorageError):
+    """The server of a database closed a connection, or cannot be reached."""
 
 
 class InsertStatement(NamedTuple):
@@ -127,6 +137,10 @@ class Connection(ABC):
         """A block in which much is written all over the store. It may use more memory, and gives it back at its end."""
         yield
 
+    def is_alive(self) -> bool:
+        """Whether the connection was still there a moment ago."""
+        return True
+
     def close(self) -> None:
         """Close the connection."""
         with contextlib.suppress(self._errors):
@@ -213,6 +227,9 @@ class ConnectionPool:
         # Re-entrant, since the garbage collector may give a connection back at any moment.
         self._lock = threading.RLock()
         self._is_open = True
+        # Whether there ever was a connection, and since when none could be made.
+        self._was_connected = False
+        self._lost_since: float | None = None
         # A report may read its run long after `evaluate` returned, and then no call closes its store.
         weakref.finalize(self, _close_all, self._free, self._lent)
 
@@ -227,8 +244,12 @@ class ConnectionPool:
             if not self._is_open:
                 raise store_error(self.database.where, "The store is closed.")
             connection = self._free.pop() if self._free else None
+        while connection is not None and not connection.is_alive():
+            connection.close()
+            with self._lock:
+                connection = self._free.pop() if self._free else None
         if connection is None:
-            connection = self.database.connect()
+            connection = self._connect()
         with self._lock:
             self._lent.add(connection)
         is_sound = False
@@ -241,6 +262,38 @@ class ConnectionPool:
             raise
         finally:
             self._take_back(connection, is_sound=is_sound)
+
+    def _connect(self) -> Connection:
+        """A new connection. A database that was there before and is lost is waited for."""
+        pause_s = 0.05
+        while True:
+            try:
+                connection = self.database.connect()
+            except ConnectionLostError as error:
+                if not self._was_connected:
+                    raise StoreError(error.issues) from None
+                self._lost_since = self._lost_since or time.monotonic()
+                if time.monotonic() - self._lost_since > PATIENCE_S:
+                    raise StorageError(error.issues) from None
+                time.sleep(pause_s)
+                pause_s = min(pause_s * 2, _LONGEST_PAUSE_S)
+            else:
+                self._was_connected, self._lost_since = True, None
+                return connection
+
+    def retry_when_lost(self, act: Callable[[], _Result]) -> _Result:
+        """Do something again where its connection is lost. It must do no harm to do it twice.
+
+        Raises:
+            StoreError: The database refuses, or does not come back.
+        """
+        deadline = time.monotonic() + PATIENCE_S
+        while True:
+            try:
+                return act()
+            except ConnectionLostError:
+                if time.monotonic() > deadline:
+                    raise
 
     @contextlib.contextmanager
     def write_transaction(self) -> Iterator[Connection]:

@@ -9,7 +9,7 @@ import msgspec
 
 from deemster.errors import StoreError, plural
 from deemster.records import Execution, Mark, MetricCard, Unscored
-from deemster.store._database import Connection, ConnectionPool, Row, storage_error
+from deemster.store._database import Connection, ConnectionLostError, ConnectionPool, Row, storage_error
 from deemster.store._row_encoding import (
     content_checksum,
     decode_answer,
@@ -24,6 +24,8 @@ from deemster.store._row_encoding import (
 from deemster.store._run_table import OnDamage
 from deemster.store.run_facts import SampleFacts, ScoringRow
 
+# How often in a row a connection may be lost before a row comes: a damaged database ends every query.
+_MOST_LOSSES = 3
 PAGE = 2000
 _Found = TypeVar("_Found")
 _UNREADABLE = (msgspec.MsgspecError, ArithmeticError, TypeError, ValueError)
@@ -202,7 +204,7 @@ class RunReader:
         `before` reads what belongs to a page from the same snapshot.
         """
         lend = self._pool.connection if before is None else self._pool.read_transaction
-        sound, damaged, first = 0, 0, ""
+        sound, damaged, losses, first = 0, 0, 0, ""
         is_more = True
         while is_more:
             seen = 0
@@ -226,6 +228,12 @@ class RunReader:
                             continue
                         sound += 1
                         yield found
+            except ConnectionLostError:
+                # The next page begins behind the last row that came. The pool waits for the database.
+                losses = 0 if seen else losses + 1
+                if losses > _MOST_LOSSES:
+                    raise
+                continue
             except StoreError as error:
                 if self._on_damage is None:
                     raise

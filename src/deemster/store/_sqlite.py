@@ -11,7 +11,7 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any, TypeVar
 
-from deemster.errors import is_storage_failure, plural
+from deemster.errors import StorageError, is_storage_failure, plural
 from deemster.store._database import Connection, InsertStatement, Row, storage_error, store_error
 
 _Result = TypeVar("_Result")
@@ -20,6 +20,8 @@ _MARK = 0x6465656D
 _MAGIC = b"SQLite format 3\0"
 _SMALLEST = 512
 _NONE = "There is no store here. `deemster run` makes one; `--store` names another."
+# What SQLite takes for a database in memory, or for one without a name.
+_NO_FILES = (":memory:", "file::memory:")
 _PATIENCE_S = 120.0
 _TIMEOUT_MS = 10_000
 _CACHE_KIB = 8 << 10
@@ -49,16 +51,46 @@ class SqliteConnection(Connection):
     # IMMEDIATE locks at the start: SQLite refuses a reader that turns into a writer without any wait.
     _begin_write, _begin_read = "BEGIN IMMEDIATE", "BEGIN"
 
-    def __init__(self, path: str, *, durable: bool) -> None:
+    def __init__(self, path: str, *, durable: bool, read_only: bool = False) -> None:
         self._where = path
+        # SQLite must not make a new file where the store was. `immutable` reads without the files beside the store,
+        # which a folder that may only be read does not let SQLite make.
+        mode = "mode=ro&immutable=1" if read_only else "mode=rw"
         with self._raise_store_errors():
             self._base: sqlite3.Connection = sqlite3.connect(
-                path, timeout=_TIMEOUT_MS / 1000, isolation_level=None, check_same_thread=False, cached_statements=64
+                f"{Path(path).absolute().as_uri()}?{mode}",
+                uri=True,
+                timeout=_TIMEOUT_MS / 1000,
+                isolation_level=None,
+                check_same_thread=False,
+                cached_statements=64,
             )
         with contextlib.ExitStack() as failing:
             failing.callback(self._base.close)
-            self._write_ahead(durable=durable)
+            self._file = self._identify_file()
+            if not read_only:
+                self._write_ahead(durable=durable)
             failing.pop_all()
+
+    @contextlib.contextmanager
+    def transaction(self) -> Iterator[None]:
+        """A writing transaction, committed at the end and rolled back where it raises.
+
+        Raises:
+            StoreError: The database refuses, or its file is not there any more.
+        """
+        with super().transaction():
+            yield
+        # SQLite goes on writing to a file that was removed, and everything would be lost without an error.
+        if self._identify_file() != self._file:
+            raise storage_error(self._where, "The store is gone: its file was removed or replaced while it was in use.")
+
+    def _identify_file(self) -> tuple[int, int] | None:
+        try:
+            found = Path(self._where).stat()
+        except OSError:
+            return None
+        return found.st_dev, found.st_ino
 
     def _write_ahead(self, *, durable: bool) -> None:
         # A page of this size holds several outputs of common length. It has no effect on an existing file.
@@ -163,6 +195,8 @@ class SqliteDatabase:
     def __init__(self, path: Path, *, durable: bool, create: bool) -> None:
         self.where = str(path)
         self._durable = durable
+        if self.where in _NO_FILES:
+            raise store_error(self.where, "A store is a file: SQLite forgets a database in memory when the run ends.")
         try:
             if create:
                 path.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
@@ -190,7 +224,16 @@ class SqliteDatabase:
         Raises:
             StoreError: The file cannot be opened.
         """
-        return SqliteConnection(self.where, durable=self._durable)
+        try:
+            return SqliteConnection(self.where, durable=self._durable)
+        except StorageError:
+            if os.access(Path(self.where).absolute().parent, os.W_OK):
+                raise
+        log = Path(f"{self.where}-wal")
+        if log.is_file() and log.stat().st_size:
+            message = f"The store is in a folder that may only be read, and its last commits are still in {log.name}."
+            raise storage_error(self.where, f"{message} Copy both files to a folder that can be written.")
+        return SqliteConnection(self.where, durable=False, read_only=True)
 
     def version(self, connection: Connection) -> int:
         """How many migrations the file has seen; 0 where it is empty.

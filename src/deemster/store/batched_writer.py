@@ -5,6 +5,7 @@ from __future__ import annotations
 import threading
 import time
 from collections.abc import Sequence
+from functools import partial
 from types import TracebackType
 from typing import Self
 
@@ -196,9 +197,7 @@ class Writer:
         """Commit group after group until the writer is closed and nothing is left."""
         try:
             while (group := self._next()) is not None:
-                with self._pool.write_transaction() as connection:
-                    self._lease.renew(connection)
-                    self._write(connection, group)
+                self._pool.retry_when_lost(partial(self._commit, group))
                 with self._changed:
                     self._committed += group.count
                     self._pending -= group.size
@@ -212,6 +211,11 @@ class Writer:
                         self._pool.database.where, "The thread that writes to the store has ended."
                     )
                 self._changed.notify_all()
+
+    def _commit(self, group: _Group) -> None:
+        with self._pool.write_transaction() as connection:
+            self._lease.renew(connection)
+            self._write(connection, group)
 
     def _next(self) -> _Group | None:
         """The next group to commit, once it is large or old enough, or `flush` waits for it."""

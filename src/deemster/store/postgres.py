@@ -4,12 +4,12 @@ from __future__ import annotations
 
 import contextlib
 import functools
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 from urllib.parse import unquote, urlsplit
 
-from deemster.errors import MissingExtraError, StoreError
-from deemster.store._database import Connection, Row, storage_error, store_error
+from deemster.errors import Issue, MissingExtraError, StorageError
+from deemster.store._database import Connection, ConnectionLostError, Row
 
 if TYPE_CHECKING:
     import psycopg
@@ -33,13 +33,21 @@ class PostgresConnection(Connection):
         import psycopg  # noqa: PLC0415 - an extra
 
         self._where, self._errors, self._secret = where, psycopg.Error, _password(url)
-        with self._raise_store_errors(store_error):
+        with self._raise_store_errors(is_connecting=True):
             self._base: psycopg.Connection[Row] = psycopg.connect(url, autocommit=True, connect_timeout=_WAIT_S)
         with contextlib.ExitStack() as failing:
             failing.callback(self._base.close)
             self.read("SET search_path TO deemster")
             self.read(f"SET synchronous_commit TO {'on' if durable else 'off'}")
             failing.pop_all()
+
+    def is_alive(self) -> bool:
+        """Whether the server still answers."""
+        try:
+            self._base.execute("SELECT 1")
+        except self._errors:
+            return False
+        return True
 
     def _translate(self, sql: str) -> bytes:
         return _in_words(sql)
@@ -52,7 +60,7 @@ class PostgresConnection(Connection):
             yield from cursor.stream(_in_words(sql), values, binary=True)
 
     @contextlib.contextmanager
-    def _raise_store_errors(self, failure: Callable[[str, str], StoreError] = storage_error) -> Iterator[None]:
+    def _raise_store_errors(self, *, is_connecting: bool = False) -> Iterator[None]:
         try:
             yield
         except self._errors as error:
@@ -60,7 +68,8 @@ class PostgresConnection(Connection):
             for secret in self._secret:
                 said = said.replace(secret, "***")
             said = said if said.endswith("?") else f"{said.rstrip('.')}."
-            raise failure(self._where, f"The store cannot be used: {said}") from None
+            failure = ConnectionLostError if is_connecting or self._base.closed else StorageError
+            raise failure(Issue(f"The store cannot be used: {said}", self._where)) from None
 
 
 class PostgresDatabase:

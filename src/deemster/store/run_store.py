@@ -363,14 +363,18 @@ class Store:
         if status == "running":
             changes |= {"reason": None, "finished_at": None, "duration_s": None}
         changed = msgspec.structs.replace(row, **changes)
-        with self.pool.write_transaction() as connection:
-            lease.renew(connection)
-            update_run_row(connection, lease.number, changed)
-            if status == "running":
-                recount_done(connection, lease.number)
-            if status is not None:
-                own = msgspec.structs.replace(row.scorings[0], status=status, finished_at=changed.finished_at)
-                update_scoring_row(connection, lease.number, own)
+
+        def write() -> None:
+            with self.pool.write_transaction() as connection:
+                lease.renew(connection)
+                update_run_row(connection, lease.number, changed)
+                if status == "running":
+                    recount_done(connection, lease.number)
+                if status is not None:
+                    own = msgspec.structs.replace(row.scorings[0], status=status, finished_at=changed.finished_at)
+                    update_scoring_row(connection, lease.number, own)
+
+        self.pool.retry_when_lost(write)
 
     def finish(
         self,
@@ -406,12 +410,16 @@ class Store:
         if scoring == 0:
             changes |= {"status": status, "reason": reason, "finished_at": finished_at, "duration_s": duration_s}
         changed = msgspec.structs.replace(row, **changes)
-        with self.pool.write_transaction() as connection:
-            lease.renew(connection)
-            update_run_row(connection, lease.number, changed)
-            update_scoring_row(connection, lease.number, ended)
-            if release:
-                lease.release_within(connection)
+
+        def write() -> None:
+            with self.pool.write_transaction() as connection:
+                lease.renew(connection)
+                update_run_row(connection, lease.number, changed)
+                update_scoring_row(connection, lease.number, ended)
+                if release:
+                    lease.release_within(connection)
+
+        self.pool.retry_when_lost(write)
         if release:
             lease.stop_heartbeat()
 
