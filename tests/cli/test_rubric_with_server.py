@@ -124,7 +124,7 @@ def test_dry_run_reports_least_and_most_requests():
         assert result.exit_code == 0, result.stderr
         assert server.requests == []
         # Three criteria that judges answer on forty items; then on the others, and twice forty in each of three rounds.
-        assert "judge: 120 requests" in result.stdout
+        assert "judge: 120 to 240 requests" in result.stdout
         assert "at most 400 requests to judges and 3 wordings" in result.stderr
         assert not Path("new.yaml").exists()
         assert not Path("new.yaml.progress.jsonl").exists()

@@ -90,34 +90,34 @@ def test_dry_run_reports_requests_without_sending(folder, server, monkeypatch):
     result = called("run", "suite.yml", "--dry-run")
     assert result.exit_code == 0
     assert server.requests == []
-    assert result.stdout.startswith("judge: 6 requests, about ")
-    assert "at most 6,144 received, about $0.0" in result.stdout
+    assert result.stdout.startswith("judge: 6 to 12 requests, about ")
+    assert "at most 12,288 received, about $0.0" in result.stdout
     assert sorted(path.name for path in folder.iterdir()) == ["answers.json", "golden.json", "suite.yml"]
 
 
 def test_dry_run_estimate_is_not_below_actual_usage(folder, server):
-    said = called("run", "suite.yml", "--dry-run").stdout
-    sent = int(said.split("about ")[1].split(" ")[0].replace(",", ""))
+    planned = json.loads(called("run", "suite.yml", "--dry-run", "--json", "-").stdout)
+    least, most = (planned["roles"]["judge"][end] for end in ("least", "most"))
     report = report_of()
-    assert len(server.requests) == 6
-    assert report["cost"]["total_usd"] <= float(said.split("about $")[1].split("\n")[0])
-    assert sent == pytest.approx(report["usage"]["scoring"]["prompt_tokens"], rel=0.5)
+    assert (least["calls"], len(server.requests), most["calls"], planned["assumes_context"]) == (6, 6, 12, False)
+    assert report["cost"]["total_usd"] <= least["cost_usd"] < most["cost_usd"]
+    assert least["prompt_tokens"] == pytest.approx(report["usage"]["scoring"]["prompt_tokens"], rel=0.5)
 
 
 def test_dry_run_counts_only_uncached_requests(folder, server):
     report_of()
     assert called("run", "suite.yml", "--dry-run").stdout == "No model would be asked.\n"
-    assert called("run", "suite.yml", "--dry-run", "--repetitions", "2").stdout.startswith("judge: 6 requests")
+    assert called("run", "suite.yml", "--dry-run", "--repetitions", "2").stdout.startswith("judge: 6 to 12 requests")
 
 
 def test_a_dry_run_counts_a_question_that_two_metrics_ask_once(folder):
     written(folder, {"suite.yml": SUITE.replace("llm-as-judge]", "llm-as-judge, {llm-as-judge: {name: other}}]")})
-    assert called("run", "suite.yml", "--dry-run").stdout.startswith("judge: 6 requests, ")
+    assert called("run", "suite.yml", "--dry-run").stdout.startswith("judge: 6 to 12 requests, ")
 
 
-def test_dry_run_of_one_request_uses_singular(folder):
+def test_dry_run_of_one_sample_counts_its_repeated_question(folder):
     written(folder, files(plain(1)))
-    assert called("run", "suite.yml", "--dry-run").stdout.startswith("judge: 1 request, ")
+    assert called("run", "suite.yml", "--dry-run").stdout.startswith("judge: 1 to 2 requests, ")
 
 
 def test_dry_run_without_judges_is_reported(folder):

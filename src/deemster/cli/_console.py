@@ -5,19 +5,21 @@ from __future__ import annotations
 import os
 import sys
 import time
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
+from decimal import Decimal
 from typing import TYPE_CHECKING
 
 import click
 
-from deemster.errors import plural, visible
+from deemster.errors import visible
 
 if TYPE_CHECKING:
     from rich.console import Console
 
-    from deemster.models.call_context import PlannedCalls
+    from deemster.report.report_files import Destination
     from deemster.report.text_sections import TextSection
+    from deemster.runs.dry_run import CallRange, DryRun
     from deemster.runs.progress import Progress
 
 WIDTH = 120
@@ -172,23 +174,62 @@ def _model_use(state: Progress) -> list[str]:
     ]
 
 
-def print_planned_calls(planned: Mapping[str, PlannedCalls]) -> None:
-    """Print the requests to each role, and about what they cost."""
-    called = {role: plan for role, plan in planned.items() if plan.calls}
+def print_planned_calls(planned: DryRun, destinations: Sequence[Destination] = ()) -> None:
+    """Print the requests to each role, and about what they cost; write them as JSON where that is asked for.
+
+    Args:
+        planned: What a run would ask.
+        destinations: Where its reports would go; only those of JSON are used.
+
+    Raises:
+        ReportError: A file cannot be written.
+    """
+    from deemster.report.report_files import write_pieces
+
+    for destination in destinations:
+        if destination.format == "json":
+            write_pieces((planned.to_json(),), destination)
+            if destination.is_stdout:
+                return
+    called = {role: plan for role, plan in planned.roles.items() if plan.most.calls}
     if not called:
         click.echo("No model would be asked.")
         return
     for role, plan in called.items():
         click.echo(f"{role}: {_describe_calls(plan)}")
     if len(called) > 1:
-        costs = [plan.cost_usd for plan in called.values() if plan.cost_usd is not None]
-        total = f"about ${sum(costs):.4f}" if len(costs) == len(called) else "price unknown"
-        click.echo(f"all: {plural(sum(plan.calls for plan in called.values()), 'request')}, {total}")
+        counts = [sum(plan[end].calls for plan in called.values()) for end in (0, 1)]
+        costs = [[plan[end].cost_usd for plan in called.values()] for end in (0, 1)]
+        totals = [sum(filter(None, each), Decimal(0)) if None not in each else None for each in costs]
+        click.echo(f"all: {_range(counts)} {'request' if counts[1] == 1 else 'requests'}, {_price(totals)}")
     click.echo("The tokens sent are estimated; each answer is counted as long as it may be.")
-    click.echo("Requests after the first round of a script are not counted.")
+    click.echo("The most counts every later round that replies may lead to, and every reply as asked for again once.")
+    if planned.assumes_context:
+        click.echo("A context of five passages is assumed where a judge reads one that only the target gives.")
+    click.echo("Retries of failed requests are not counted.")
 
 
-def _describe_calls(plan: PlannedCalls) -> str:
-    price = "price unknown" if plan.cost_usd is None else f"about ${plan.cost_usd:.4f}"
-    tokens = f"about {plan.prompt_tokens:,} tokens sent, at most {plan.completion_tokens:,} received"
-    return f"{plural(plan.calls, 'request')}, {tokens}, {price}"
+def _describe_calls(plan: CallRange) -> str:
+    least, most = plan
+    noun = "request" if most.calls == 1 else "requests"
+    sent = _range([least.prompt_tokens, most.prompt_tokens])
+    price = _price([least.cost_usd, most.cost_usd])
+    counts = _range([least.calls, most.calls])
+    return f"{counts} {noun}, about {sent} tokens sent, at most {most.completion_tokens:,} received, {price}"
+
+
+def _range(ends: Sequence[int]) -> str:
+    """Two counts as people say a range.
+
+    >>> _range([40, 115]), _range([7, 7])
+    ('40 to 115', '7')
+    """
+    low, high = ends
+    return f"{high:,}" if low == high else f"{low:,} to {high:,}"
+
+
+def _price(ends: Sequence[Decimal | int | None]) -> str:
+    low, high = ends
+    if low is None or high is None:
+        return "price unknown"
+    return f"about ${high:.4f}" if low == high else f"about ${low:.4f} to ${high:.4f}"

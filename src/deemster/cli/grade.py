@@ -306,7 +306,7 @@ def command(
         inline.access(models, calls=not dry_run), [built, *build_criterion_checks(items.rubrics).values()]
     )
     if dry_run:
-        _print_planned_calls(items, built, access)
+        _print_planned_calls(items, built, access, destination)
         return
     with storage.open(f"deemster grade {dataset} ...") as stored:
         grading = _grade(items, built, access, stored, name=items.name or Path(dataset).stem, quiet=quiet)
@@ -411,11 +411,14 @@ def _align(grading: Grading) -> MetricsResult | None:
         return None
 
 
-def _print_planned_calls(dataset: RubricDataset, grader: CriterionGrader, access: ModelAccess) -> None:
+def _print_planned_calls(
+    dataset: RubricDataset, grader: CriterionGrader, access: ModelAccess, destination: Destination | None
+) -> None:
     from deemster.runs.dry_run import plan_grading_calls
     from deemster.runs.run_sync import run_sync
 
-    print_planned_calls(run_sync(plan_grading_calls(dataset, grader, access)))
+    destinations = [] if destination is None else [destination]
+    print_planned_calls(run_sync(plan_grading_calls(dataset, grader, access)), destinations)
     if grader.cascade is not None:
         most = sum(map(grader.count_requests, dataset.rubrics))
         note(f"With every answer of `{grader.cascade.cheap.id}` escalated it is {most:,} requests in all.")

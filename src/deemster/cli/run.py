@@ -133,7 +133,7 @@ def command(
     if dry_run:
         from deemster.runs.dry_run import plan_job_calls
 
-        print_planned_calls(run_sync(plan_job_calls(job)))
+        print_planned_calls(run_sync(plan_job_calls(job)), reports.destinations)
         return
     stop = Stop()
     with storage.open(f"deemster run {suite}") as stored:

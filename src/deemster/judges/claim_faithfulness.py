@@ -85,6 +85,11 @@ class ClaimFaithfulness(JudgeMetric, frozen=True, kw_only=True):
         """The model roles it asks."""
         return (self.model,)
 
+    @property
+    def most_listed(self) -> int:
+        """How many entries a list of a reply has, at most, so that a dry run can count the requests."""
+        return self.max_claims
+
     def prompt_text(self) -> str:
         """Both prompts, as a person reads them."""
         return f"{load_prompt('claims').text}\n\n{load_prompt('claim-support').text}"

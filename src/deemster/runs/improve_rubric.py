@@ -13,6 +13,7 @@ tests is fixed before the first of them.
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping
+from functools import partial
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -22,7 +23,6 @@ from deemster.alignment.agreement_gain import AgreementGain, compare_agreement, 
 from deemster.datasets.rubric_dataset import RubricDataset
 from deemster.errors import ConfigurationError, plural, show_value
 from deemster.judges.criterion_grader import CriterionGrader
-from deemster.models.call_context import PlannedCalls
 from deemster.models.clock import Clock, clock_from_environment
 from deemster.report.improvement_report import Improvement, TargetCriterion, WordingTrial
 from deemster.rubrics.criterion import MISSING, Criterion
@@ -30,6 +30,7 @@ from deemster.rubrics.rubric_definition import Rubric
 from deemster.runs._improvement_log import ImprovementLog
 from deemster.runs._improvement_split import DatasetPart, split_train_test
 from deemster.runs._run_identity import digest
+from deemster.runs.dry_run import DryRun, open_call_counter, rarely_asked
 from deemster.runs.improvement_judging import (
     ALPHA,
     CRITERIA,
@@ -48,7 +49,6 @@ from deemster.runs.model_access import (
     complete_model_access,
     open_gateway,
 )
-from deemster.runs.play_scripts import script_result
 from deemster.runs.progress import Progress
 from deemster.runs.run_sync import run_sync
 
@@ -335,12 +335,12 @@ class Forecast(NamedTuple):
     """What improving a rubric would ask.
 
     Attributes:
-        planned: The questions that are asked in any case, by role: every criterion on the part that is learnt from.
+        planned: The questions that are asked in any case: every criterion on the part that is learnt from.
         judged: The most questions that judges get in all, where every reply can be read.
         written: The most wordings that the writer is asked for.
     """
 
-    planned: Mapping[str, PlannedCalls]
+    planned: DryRun
     judged: int
     written: int
 
@@ -364,14 +364,14 @@ async def forecast(
     train, held = split_train_test(rubric, dataset, train=settings.train, cluster=settings.cluster, seed=settings.seed)
     access = complete_model_access(access, [settings.grader, WriterRole(settings.writer)])
     places = [place for place, criterion in enumerate(rubric.criteria) if criterion.check is None]
-    async with open_gateway(access, clock=None, seed=settings.seed, dry_run=True) as gateway:
+    async with open_call_counter(access, seed=settings.seed) as counter:
         for place in places:
             alone = Rubric((rubric.criteria[place],), guidelines=rubric.guidelines)
             for case, truths in zip(train.cases, train.truths, strict=True):
                 if truths[place] != MISSING:
-                    script = settings.grader.script(case._replace(rubric=alone))
-                    await script_result(script, gateway.answers, [])
-        planned = gateway.planned
+                    script = partial(settings.grader.script, case._replace(rubric=alone))
+                    await counter.count(script, rare=rarely_asked(settings.grader))
+        planned = DryRun(await counter.ranges())
     learnt, decided = _labelled(train, places), _labelled(held, places)
     # The most is asked where the criteria with the most labels are those that are reworded, each in every round.
     sizes = sorted(
