@@ -82,7 +82,7 @@ def test_failed_target_is_unscored_with_message_and_run_continues():
         return str(asked["n"])
 
     report = answered(answer)
-    assert [(entry.id, entry.metric, entry.cause, entry.message) for entry in report.failures] == [
+    assert [(entry.id, entry.metric, entry.cause, entry.message) for entry in report.failure_list] == [
         ("s1", None, "target_failed", "ConnectionError: refused\\x1b[31m")
     ]
     assert report.totals.target_failures == 1
@@ -98,7 +98,7 @@ def test_exception_of_async_target_fails_only_its_sample(raised):
 
     report = answered(answer, count=4, concurrency=1)
     assert report.totals.not_run == 0
-    assert [entry.id for entry in report.failures] == ["s0"]
+    assert [entry.id for entry in report.failure_list] == ["s0"]
     assert report.metrics["exact-match"].n_passed == 3
 
 
@@ -112,7 +112,7 @@ def test_failed_metric_is_unscored_with_message_and_run_continues():
             return 1.0
 
     report = answered(lambda asked: str(asked["n"]), metrics=[Picky(), "exact-match"])
-    assert [(entry.id, entry.metric, entry.cause, entry.message) for entry in report.failures] == [
+    assert [(entry.id, entry.metric, entry.cause, entry.message) for entry in report.failure_list] == [
         ("s1", "picky", "metric_failed", "KeyError: 'no such thing'")
     ]
     assert report.metrics["picky"].n_scored == 2
@@ -132,7 +132,7 @@ def test_failed_batch_is_scored_pair_by_pair():
             raise RuntimeError("all of them")
 
     report = answered(lambda asked: "", metrics=[Batched()])
-    assert [(entry.id, entry.message) for entry in report.failures] == [("s2", "ValueError: this one")]
+    assert [(entry.id, entry.message) for entry in report.failure_list] == [("s2", "ValueError: this one")]
     assert report.metrics["batched"].n_scored == 2
 
 
@@ -163,7 +163,7 @@ def test_invalid_mark_of_batch_does_not_affect_others():
             return [2.0 if sample.id == "s0" else 1.0 for sample in samples]
 
     report = answered(lambda asked: "", metrics=[Batched()])
-    assert [(entry.id, entry.cause) for entry in report.failures] == [("s0", "metric_failed")]
+    assert [(entry.id, entry.cause) for entry in report.failure_list] == [("s0", "metric_failed")]
     assert report.metrics["batched"].n_passed == 2
 
 
@@ -175,7 +175,7 @@ def test_async_score_is_metric_failed_and_coroutine_is_closed():
             return 1.0
 
     report = answered(lambda asked: "", metrics=[Awaited()])
-    assert {entry.message for entry in report.failures} == {"`score` is async; a metric is a plain function."}
+    assert {entry.message for entry in report.failure_list} == {"`score` is async; a metric is a plain function."}
 
 
 @pytest.mark.parametrize(
@@ -321,7 +321,7 @@ def test_after_stop_open_calls_finish_and_others_are_not_run():
     assert (report.totals.scored, report.totals.not_run) == (3, 47)
     assert report.metrics["exact-match"].n == 50
     assert {mark.unscored.cause for entry in report.executions[3:] for mark in entry.marks.values()} == {"not_run"}
-    assert list(report.failures) == []
+    assert list(report.failure_list) == []
 
 
 def test_a_stop_before_the_first_call_runs_nothing():

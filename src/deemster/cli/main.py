@@ -30,6 +30,7 @@ COMMANDS = {
     "rubric": "Find what makes judges disagree about a rubric, and reword it.",
     "run": "Run a suite, store the run, print the report, apply the gate.",
     "runs": "List the stored runs, show one, remove some.",
+    "show": "Show one sample of a run: question, output, every mark and its reasons.",
     "store": "Move runs between stores, make room, look for damage.",
     "validate": "Check a file: dataset, suite, outputs, report, rubric, votes.",
 }

@@ -267,10 +267,10 @@ def report_options(command: Command) -> Command:
         from deemster.report import Destination
 
         csv = "csv-raw" if flags.pop("csv_raw") else "csv"
+        junit = "junit-samples" if flags.pop("junit_samples") else "junit"
+        formats = {name: name for name in _REPORT_FORMATS} | {"csv": csv, "junit": junit}
         files = {name: flags.pop(name) for name in _REPORT_FORMATS}
-        destinations = tuple(
-            Destination(csv if name == "csv" else name, file) for name, file in files.items() if file is not None
-        )
+        destinations = tuple(Destination(formats[name], file) for name, file in files.items() if file is not None)
         level, publish_safe = flags.pop("redact"), flags.pop("publish_safe")
         reports = ReportOptions(
             destinations, PUBLISH_SAFE if publish_safe else level, include_input="input" in flags.pop("include")
@@ -291,6 +291,9 @@ _REPORT_FORMATS = {
 _REPORTS: Sequence[Decorator] = (
     *(file_option(name, f"the report as {what}") for name, what in _REPORT_FORMATS.items()),
     click.option("--csv-raw", is_flag=True, help="Leave CSV cells that look like formulas as they are."),
+    click.option(
+        "--junit-samples", is_flag=True, help="Samples that do not pass fail in JUnit too, not only the gate's checks."
+    ),
     click.option(
         "--redact",
         type=click.Choice(REDACT_LEVELS),

@@ -5,8 +5,10 @@ from __future__ import annotations
 import re
 
 from deemster.errors import visible
+from deemster.report.text_sections import AddedText, PassageText, RemovedText
 
 LIMIT = 200
+PASSAGE_LIMIT = 2_000
 _ENTITIES = {"&": "&amp;", "<": "&lt;", ">": "&gt;"} | {char: f"&#{ord(char)};" for char in "\"'|`\\*_[]~@#!$"}
 _SPECIAL = re.compile(r"""[&<>"'|`\\*_\[\]~@#!$]|:(?=//)|(?<=www)\.""", re.IGNORECASE)
 _PLAIN_NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9.\-]*(@[0-9]+)?")
@@ -14,18 +16,26 @@ _PLAIN_SENTENCE = re.compile(r"[a-z0-9][a-z0-9 .,;'()=+-]{0,199}")
 _FORMULA = re.compile("[=+\\-@\t\r\n\uff1d\uff0b\uff0d\uff20]")
 
 
-def escape_markup(text: str) -> str:
+def escape_markup(text: str, *, limit: int = LIMIT) -> str:
     r"""Escape text for Markdown or HTML: on one line, cut, with every special character as an entity.
 
     >>> escape_markup("<b>a|b</b>`\x1b[31m")
     '&lt;b&gt;a&#124;b&lt;/b&gt;&#96;&#92;x1b&#91;31m'
     """
-    return _SPECIAL.sub(lambda match: _ENTITIES.get(match[0]) or f"&#{ord(match[0])};", visible(text, limit=LIMIT))
+    return _SPECIAL.sub(lambda match: _ENTITIES.get(match[0]) or f"&#{ord(match[0])};", visible(text, limit=limit))
 
 
-def code_element(text: str) -> str:
+def code_element(text: str, *, limit: int = LIMIT) -> str:
     """Escape text from data for Markdown and HTML, and put it into a code element: nothing in it links or loads."""
-    return f"<code>{escape_markup(text)}</code>"
+    return f"<code>{escape_markup(text, limit=limit)}</code>"
+
+
+def passage_element(text: PassageText) -> str:
+    """Escape a longer text from data for Markdown and HTML; what was removed or added is marked as such."""
+    element = code_element(text, limit=PASSAGE_LIMIT)
+    if isinstance(text, RemovedText):
+        return f"<del>{element}</del>"
+    return f"<ins>{element}</ins>" if isinstance(text, AddedText) else element
 
 
 def escape_metric_name(text: str) -> str:
@@ -38,12 +48,12 @@ def escape_sentence(text: str) -> str:
     return text if _PLAIN_SENTENCE.fullmatch(text) and "www." not in text else code_element(text)
 
 
-def escape_line(text: str) -> str:
+def escape_line(text: str, *, limit: int | None = LIMIT) -> str:
     """Escape text from data for a terminal: on one line, cut, with no control character."""
-    return visible(text, limit=LIMIT)
+    return visible(text, limit=limit)
 
 
-def escape_terminal_line(text: str) -> str:
+def escape_terminal_line(text: str, *, limit: int | None = LIMIT) -> str:
     r"""Escape text from data for a terminal that may be a CI log, where `::` at the start of a line is a command.
 
     A terminal folds long text, so `::` is escaped everywhere.
@@ -51,7 +61,7 @@ def escape_terminal_line(text: str) -> str:
     >>> escape_terminal_line("::error::x")
     ':\\x3aerror:\\x3ax'
     """
-    return escape_line(text).replace("::", ":\\x3a")
+    return escape_line(text, limit=limit).replace("::", ":\\x3a")
 
 
 def escape_csv_cell(text: str, *, raw: bool = False) -> str:

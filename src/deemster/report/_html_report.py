@@ -5,9 +5,9 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import TYPE_CHECKING
 
-from deemster.report._escaping import code_element, escape_markup
+from deemster.report._escaping import code_element, escape_markup, passage_element
 from deemster.report.report_sections import report_sections
-from deemster.report.text_sections import DataText, SentenceText, TextLine, TextSection, TextTable
+from deemster.report.text_sections import DataText, PassageText, SentenceText, TextLine, TextSection, TextTable
 
 if TYPE_CHECKING:
     from deemster.report.report_document import Report
@@ -24,6 +24,10 @@ td.text { white-space: normal; overflow-wrap: anywhere; min-width: 8rem; }
 th { color: var(--dim); font-weight: 500; }
 code { font-size: .92em; }
 .pass { color: #1a7f37; } .fail { color: #cf222e; font-weight: 600; } .inconclusive { color: #9a6700; }
+details { border-bottom: 1px solid var(--line); padding: .3rem 0; } summary { cursor: pointer; }
+dl { display: grid; grid-template-columns: max-content 1fr; gap: .2rem .8rem; margin: .5rem 0 .5rem 1rem; }
+dt { color: var(--dim); } dd { margin: 0; overflow-wrap: anywhere; }
+del code { background: #cf222e33; } ins code { background: #1a7f3733; } ins { text-decoration: none; }
 .skipped { color: var(--dim); } .warning { border-left: 4px solid #9a6700; padding-left: .8rem; font-weight: 600; }
 """
 _STATUSES = frozenset({"pass", "fail", "inconclusive", "skipped"})
@@ -43,6 +47,16 @@ def html_page(report: Report) -> str:
     )
 
 
+_NOTEBOOK = ("Gate", "Per-metric", "Macro-F1", "Aggregate success-rate", "Cohorts", "Failures", "Samples that did not")
+
+
+def notebook_html(report: Report) -> str:
+    """The report as a part of a page, for a notebook: what a reader looks for first."""
+    head, *others = report_sections(report)
+    parts = [head, *(section for section in others if section.title[0].startswith(_NOTEBOOK))]
+    return "\n".join(["<div>", *(block for section in parts for block in _blocks(section, 1)), "</div>"])
+
+
 def _blocks(section: TextSection, level: int) -> Iterator[str]:
     heading = "h1" if level == 0 else "h2"
     yield f"<{heading}>{_joined(section.title)}</{heading}>"
@@ -50,6 +64,9 @@ def _blocks(section: TextSection, level: int) -> Iterator[str]:
         yield f"<p{_kind(line[0])}>{_joined(line)}</p>"
     if section.table is not None:
         yield _table(section.table)
+    for detail in section.details:
+        fields = "\n".join(f"<dt>{_part(field.label)}</dt><dd>{_joined(field.line)}</dd>" for field in detail.fields)
+        yield f"<details><summary>{_joined(detail.title)}</summary>\n<dl>\n{fields}\n</dl>\n</details>"
     for line in section.after:
         yield f"<p>{_joined(line)}</p>"
 
@@ -62,7 +79,13 @@ def _kind(opening: str) -> str:
 
 
 def _joined(line: TextLine) -> str:
-    return "".join(code_element(part) if isinstance(part, DataText) else escape_markup(part) for part in line)
+    return "".join(map(_part, line))
+
+
+def _part(part: str) -> str:
+    if isinstance(part, PassageText):
+        return passage_element(part)
+    return code_element(part) if isinstance(part, DataText) else escape_markup(part)
 
 
 def _table(content: TextTable) -> str:

@@ -1,45 +1,62 @@
-"""Renders a report as JUnit XML: a test case for each mark, and a suite for the gate's checks."""
+"""Renders a report as JUnit XML: a suite for the gate's checks, and a test case for each mark."""
 
 from __future__ import annotations
 
 import re
 from collections.abc import Iterator
+from itertools import islice
 from typing import TYPE_CHECKING
 from xml.sax.saxutils import quoteattr
 
 from deemster.report._escaping import escape_line
+from deemster.report.failing_samples import detail_notes
 from deemster.report.report_entries import MarkEntry, ScoreEntry
 from deemster.results import GateCheck
 
 if TYPE_CHECKING:
     from deemster.report.report_document import Report
 
+_NOTES = 3
+_LONGEST = 600
 _OUTSIDE_XML = re.compile("[\ufffe\uffff]")
 
 
-def junit_pieces(report: Report) -> Iterator[bytes]:
-    """The document in pieces, so that a report of any length can be written."""
+def junit_pieces(report: Report, *, samples_fail: bool = False) -> Iterator[bytes]:
+    """The document in pieces, so that a report of any length can be written.
+
+    The gate decides: its failed checks, and a run that is not complete, are failures. Marks that do not pass are
+    skipped test cases of a second suite.
+
+    Args:
+        report: The report.
+        samples_fail: Whether marks that do not pass are failures too.
+    """
     totals = report.totals
+    checks = report.gate.checks if report.gate is not None else ()
+    statuses = [check.status for check in checks]
+    incomplete = report.run.status == "incomplete"
+    yield b'<?xml version="1.0" encoding="UTF-8"?>\n<testsuites name="deemster">\n'
+    yield (
+        f'  <testsuite name="gate" tests="{len(checks) + 1}" failures="{statuses.count("fail")}" '
+        f'errors="{int(incomplete)}" skipped="{statuses.count("skipped") + statuses.count("inconclusive")}">\n'
+    ).encode()
+    yield _case("run", "complete", "error" if incomplete else "", report.run.reason or "The run is incomplete.")
+    for check in checks:
+        yield _case("gate", check.name, *_check_outcome(check))
+    yield b"  </testsuite>\n"
     failed = totals.scored - sum(figures.n_passed for figures in report.metrics.values())
     errors = totals.unscored + totals.not_run
-    checks = report.gate.checks if report.gate is not None else ()
-    yield b'<?xml version="1.0" encoding="UTF-8"?>\n<testsuites name="deemster">\n'
+    counts = f'failures="{failed}" errors="{errors}"' if samples_fail else f'skipped="{failed + errors}"'
     name = _attribute(report.run.suite or report.dataset.name)
-    yield f'  <testsuite name={name} tests="{totals.marks}" failures="{failed}" errors="{errors}">\n'.encode()
+    yield f'  <testsuite name={name} tests="{totals.marks}" {counts}>\n'.encode()
     for execution in report.executions:
         for metric in report.metric_order:
             repeated = f" #{execution.repetition}" if totals.repetitions > 1 else ""
-            yield _case(metric, execution.id + repeated, *_outcome(execution.marks[metric]))
+            outcome, message = _outcome(execution.marks[metric])
+            if outcome and not samples_fail:
+                outcome = "skipped"
+            yield _case(metric, execution.id + repeated, outcome, message)
     yield b"  </testsuite>\n"
-    if checks:
-        statuses = [check.status for check in checks]
-        yield (
-            f'  <testsuite name="gate" tests="{len(checks)}" failures="{statuses.count("fail")}" '
-            f'skipped="{statuses.count("skipped") + statuses.count("inconclusive")}">\n'
-        ).encode()
-        for check in checks:
-            yield _case("gate", check.name, *_check_outcome(check))
-        yield b"  </testsuite>\n"
     yield b"</testsuites>\n"
 
 
@@ -48,7 +65,8 @@ def _outcome(mark: MarkEntry) -> tuple[str, str]:
         return "error", f"{mark.unscored.cause}: {mark.unscored.message or ''}"
     if mark.success:
         return "", ""
-    return "failure", f"score {mark.score:.4f} against the threshold {mark.threshold:.4g}"
+    notes = "; ".join(f"{label}: {text}" for label, text in islice(detail_notes(mark.details), _NOTES))
+    return "failure", f"score {mark.score:.4f} against the threshold {mark.threshold:.4g}{'. ' if notes else ''}{notes}"
 
 
 def _check_outcome(check: GateCheck) -> tuple[str, str]:
@@ -63,4 +81,4 @@ def _case(group: str, name: str, outcome: str, message: str) -> bytes:
 
 
 def _attribute(text: str) -> str:
-    return quoteattr(_OUTSIDE_XML.sub("\ufffd", escape_line(text)))
+    return quoteattr(_OUTSIDE_XML.sub("\ufffd", escape_line(text, limit=_LONGEST)))

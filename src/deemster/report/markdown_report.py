@@ -6,16 +6,17 @@ from collections.abc import Iterator, Sequence
 from itertools import islice
 from typing import TYPE_CHECKING
 
-from deemster.report._escaping import code_element, escape_metric_name, escape_sentence
+from deemster.report._escaping import code_element, escape_metric_name, escape_sentence, passage_element
 from deemster.report.report_sections import report_sections
 from deemster.report.text_sections import (
     DataText,
     MetricName,
+    PassageText,
     SentenceText,
+    TextField,
     TextLine,
     TextSection,
     TextTable,
-    format_number,
 )
 
 if TYPE_CHECKING:
@@ -39,8 +40,16 @@ def _blocks(section: TextSection, level: int) -> Iterator[str]:
         yield f"**{text}**" if text.startswith("Warning:") else text
     if section.table is not None:
         yield markdown_table(section.table)
+    for detail in section.details:
+        yield f"<details><summary>{join_line(detail.title)}</summary>"
+        yield "\n".join(_field(field) for field in detail.fields)
+        yield "</details>"
     if section.after:
         yield "\n".join(join_line(line) for line in section.after)
+
+
+def _field(field: TextField) -> str:
+    return f"- **{_part(field.label)}**: {join_line(field.line)}" if field.label else f"  - {join_line(field.line)}"
 
 
 def join_line(line: TextLine) -> str:
@@ -53,12 +62,14 @@ def _part(part: str) -> str:
         return escape_metric_name(part)
     if isinstance(part, SentenceText):
         return escape_sentence(part)
+    if isinstance(part, PassageText):
+        return passage_element(part)
     return code_element(part) if isinstance(part, DataText) else part
 
 
 def markdown_table(content: TextTable) -> str:
     """A table with its columns padded to one width."""
-    rows = [list(content.head), *([_part(part) for part in row] for row in content.rows)]
+    rows = [[_part(name) for name in content.head], *([_part(part) for part in row] for row in content.rows)]
     widths = [max(3, *(len(row[place]) for row in rows)) for place in range(len(content.head))]
     lines = [
         "| " + " | ".join(text.ljust(width) for text, width in zip(row, widths, strict=True)) + " |" for row in rows
@@ -82,19 +93,8 @@ def github_job_summary(report: Report) -> str:
             blocks += [f"### {join_line(section.title)}", markdown_table(section.table)]
         elif title.startswith(("Macro-F1", "Aggregate success-rate")):
             blocks.append(f"**{join_line(section.title)}** {' '.join(join_line(line) for line in section.lines)}")
-    failing = (entry for entry in report.samples if entry.passed < entry.repetitions)
-    rows = [
-        (
-            DataText(entry.id),
-            f"{entry.passed} of {entry.repetitions}",
-            format_number(entry.score_mean),
-            DataText(", ".join(entry.tags)),
-        )
-        for entry in islice(failing, SHOWN)
-    ]
-    if rows:
-        count = len(rows) + sum(1 for _ in failing)
-        summary = f"<details><summary>{count} of {report.totals.samples} samples do not pass every metric</summary>"
-        head = ("sample", "passed", "mean score", "tags")
-        blocks += [summary, markdown_table(TextTable(head, rows)), "</details>"]
+    failing = parts["Samples that did not pass"]
+    if failing.details:
+        shown = failing._replace(details=failing.details[:SHOWN], after=())
+        blocks += [f"### {join_line(failing.title)}", *islice(_blocks(shown, 1), 1, None)]
     return "\n\n".join(blocks) + "\n"

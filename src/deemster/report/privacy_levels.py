@@ -54,7 +54,7 @@ def redact_report(report: Report, *, level: str = DEFAULT, include_input: bool =
     level = next(name for name in LEVELS if set(removed) <= set(_REMOVED[name]))
     keep_input = include_input and level != PUBLISH_SAFE
     view = _View(frozenset(removed), quotes, keep_input=keep_input)
-    samples, executions, failures = report.samples, report.executions, report.failures
+    samples, executions, failures = report.samples, report.executions, report.failure_list
     return msgspec.structs.replace(
         report,
         privacy=PrivacyEntry(level, removed),
@@ -63,7 +63,7 @@ def redact_report(report: Report, *, level: str = DEFAULT, include_input: bool =
         else report.dataset,
         samples=Stream(lambda: map(view.sample, samples)),
         executions=Stream(lambda: map(view.execution, executions)) if removed else executions,
-        failures=Stream(lambda: map(view.failure, failures)) if removed else failures,
+        failure_list=Stream(lambda: map(view.failure, failures)) if removed else failures,
     )
 
 

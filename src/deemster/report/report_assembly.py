@@ -172,7 +172,7 @@ def assemble_report(
         precision=summary.precision,
         samples=Stream(lambda: _samples(dataset, tally)),
         executions=entries,
-        failures=Stream(lambda: _failures(entries)) if summary.totals.unscored else (),
+        failure_list=Stream(lambda: _failures(entries)) if summary.totals.unscored else (),
         usage=summary.usage,
         cost=summary.cost,
         gate=gate,

@@ -5,14 +5,16 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator, Sequence
 from itertools import islice
 from pathlib import Path
-from typing import Any, TypeVar, overload
+from typing import TYPE_CHECKING, Any, Literal, TypeVar, overload
 
 import msgspec
 
 from deemster.errors import ReportError, list_names, plural
 from deemster.report._csv_report import csv_rows
-from deemster.report._html_report import html_page
+from deemster.report._html_report import html_page, notebook_html
+from deemster.report._report_dataframe import report_dataframe
 from deemster.report._report_json import json_pieces
+from deemster.report.failing_samples import FailingSample, failing_samples
 from deemster.report.markdown_report import report_markdown
 from deemster.report.report_entries import (
     BudgetEntry,
@@ -37,6 +39,9 @@ from deemster.results import (
     Totals,
     cohort_label,
 )
+
+if TYPE_CHECKING:
+    import pandas as pd
 
 SCHEMA = "deemster.report.v1"
 EXTENSIONS = {".json": "json", ".md": "markdown", ".csv": "csv", ".html": "html", ".xml": "junit"}
@@ -75,8 +80,8 @@ class Stream(Sequence[_T]):
 class Report(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
     """The report of a run: the numbers, and the facts they rest on.
 
-    The fields are those of `deemster.report.v1`, in its order. `samples`, `executions` and `failures` may be read any
-    number of times.
+    The fields are those of `deemster.report.v1`, in its order; `failure_list` is its `failures`, every mark without a
+    score. `samples`, `executions` and `failure_list` may be read any number of times.
     """
 
     schema_version: str
@@ -97,7 +102,7 @@ class Report(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=Tr
     precision: Precision | None = None
     samples: Sequence[SampleEntry]
     executions: Sequence[ExecutionEntry]
-    failures: Sequence[FailureEntry]
+    failure_list: Sequence[FailureEntry] = msgspec.field(name="failures")
     usage: RunUsage
     cost: Cost | None = None
     budget: BudgetEntry | None = None
@@ -110,6 +115,25 @@ class Report(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=Tr
         # Not the label of the document: one of an older version gives it to the tag `(untagged)` too.
         return {cohort_label(cohort.name): cohort for cohort in self.cohort_list}
 
+    def failures(self) -> list[FailingSample]:
+        """The samples that did not pass in every repetition, each with what was said and why it failed."""
+        return list(failing_samples(self))
+
+    def to_dataframe(self, form: Literal["marks", "samples"] = "marks") -> pd.DataFrame:
+        """The report as a pandas table.
+
+        Args:
+            form: `marks` for a row for each mark; `samples` for a row for each sample, with a column for each metric.
+
+        Raises:
+            ReportError: There is no such form.
+            MissingExtraError: pandas is not installed.
+        """
+        return report_dataframe(self, form)
+
+    def _repr_html_(self) -> str:
+        return notebook_html(self)
+
     def pieces(self) -> Iterator[bytes]:
         """The canonical JSON of the report, in pieces, for a report of any length."""
         names = zip(self.__struct_encode_fields__, self.__struct_fields__, strict=True)
@@ -117,7 +141,7 @@ class Report(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=Tr
 
     def _part(self, field: str) -> Any:
         value = getattr(self, field)
-        return iter(value) if field in ("samples", "executions", "failures") else value
+        return iter(value) if field in ("samples", "executions", "failure_list") else value
 
     def to_json(self) -> str:
         """The report as canonical JSON: the same run is the same bytes."""

@@ -23,10 +23,10 @@ STDOUT = "-"
 _SEPARATORS = tuple({"/", os.sep})
 
 
-def _junit(report: Report) -> Iterable[bytes]:
+def _junit(report: Report, *, samples_fail: bool = False) -> Iterable[bytes]:
     from deemster.report._junit_xml import junit_pieces  # noqa: PLC0415 - its XML library loads an HTTP client
 
-    return junit_pieces(report)
+    return junit_pieces(report, samples_fail=samples_fail)
 
 
 def _csv(report: Report, *, raw: bool = False) -> Iterable[bytes]:
@@ -40,6 +40,7 @@ FORMATS: dict[str, Callable[[Report], Iterable[bytes]]] = {
     "csv-raw": lambda report: _csv(report, raw=True),
     "html": lambda report: (html_page(report).encode(),),
     "junit": _junit,
+    "junit-samples": lambda report: _junit(report, samples_fail=True),
     "github": lambda report: (github_job_summary(report).encode(),),
 }
 

@@ -39,12 +39,13 @@ def load_report(path: str | Path) -> Report:
     if missing := [name for name in Report.__struct_encode_fields__ if name not in value]:
         raise ReportError(Issue(f"The report is not whole; missing: {list_names(missing)}.", where))
     try:
-        lists = {
+        lists: dict[str, Any] = {
             "samples": msgspec.convert(value["samples"], list[SampleEntry]),
             "executions": [_execution(entry) for entry in value["executions"]],
             "failures": msgspec.convert(value["failures"], list[FailureEntry]),
         }
         report = msgspec.convert({**value, **{name: [] for name in lists}}, Report)
+        lists["failure_list"] = lists.pop("failures")
     except KeyError as error:
         raise ReportError(Issue(f"The report does not have the shape of `{SCHEMA}`: no {error}.", where)) from None
     except (msgspec.ValidationError, TypeError, AttributeError, ValueError) as error:

@@ -2,14 +2,14 @@
 
 from __future__ import annotations
 
-import json
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from decimal import Decimal
 from itertools import islice
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, NamedTuple
 
 from deemster.errors import plural
-from deemster.report.report_entries import ExecutionEntry, FailureEntry, ScoreEntry
+from deemster.report.failing_samples import failing_section
+from deemster.report.report_entries import FailureEntry
 from deemster.report.text_sections import (
     DataText,
     MetricName,
@@ -26,7 +26,6 @@ from deemster.results import (
     GateDecision,
     Interval,
     RunMetricSummary,
-    SampleEntry,
     UsageTotals,
 )
 
@@ -34,13 +33,15 @@ if TYPE_CHECKING:
     from deemster.report.report_document import Report
 
 SHOWN = 50
-FEW = 20
+_MOST_GROUPS = 1_000
+_EXAMPLES = 3
 
 
 def report_sections(report: Report) -> list[TextSection]:
     """The parts of a report, in order."""
-    parts = [
+    return [
         _headline(report),
+        *(() if report.gate is None else (_gate(report.gate),)),
         _metrics(report),
         *criteria_sections(report),
         _macro_f1(report),
@@ -50,11 +51,8 @@ def report_sections(report: Report) -> list[TextSection]:
         _usage(report),
         _unstable(report),
         _failures(report),
+        failing_section(report),
     ]
-    if report.gate is not None:
-        parts.append(_gate(report.gate))
-    parts.append(_not_passed(report))
-    return parts
 
 
 def _headline(report: Report) -> TextSection:
@@ -174,19 +172,17 @@ def _cohorts(report: Report) -> TextSection:
         (
             DataText(cohort.label),
             str(cohort.samples),
-            MetricName(name),
-            format_number(cohort.metrics[name].mean),
-            format_number(cohort.metrics[name].pass_rate),
-            format_interval(cohort.metrics[name].pass_rate_interval),
+            format_number(cohort.macro_f1),
+            format_interval(cohort.macro_f1_interval),
+            *(format_number(cohort.metrics[name].pass_rate) for name in report.metric_order),
         )
         for cohort in report.cohort_list
-        for name in report.metric_order
     ]
+    head = ("cohort", "samples", "macro-F1", "95% interval", *map(MetricName, report.metric_order))
     return TextSection(
         ("Cohorts by metadata.tags",),
-        table=TextTable(
-            ("cohort", "samples", "metric", "mean", "pass-rate", "95% interval"), rows, ("samples", "mean")
-        ),
+        [("The pass-rate of each metric, and their mean.",)],
+        TextTable(head, rows, (*reversed(report.metric_order), "95% interval")),
     )
 
 
@@ -255,12 +251,13 @@ def _unstable(report: Report) -> TextSection:
         return TextSection(title, [("Each sample ran once, so instability cannot be seen; use repetitions.",)])
     run = precision.run
     seen = (
-        f"With {plural(report.totals.repetitions, 'repetition')}, a difference between two runs is more than noise "
-        f"from {precision.resolution:.4f} in one sample's pass-rate, from {run.resolution:.4f} in the run's. "
+        f"The target does not always answer alike. With {plural(report.totals.repetitions, 'repetition')}, chance "
+        f"alone can move one sample's pass-rate by {precision.resolution:.4f} from one run to the next, "
+        f"and the run's by {run.resolution:.4f}. "
     )
     needed = (
-        f"To see a difference of {precision.target_delta:.4g}, one sample needs "
-        f"{plural(precision.required_repetitions, 'repetition')}, the run {run.required_repetitions:,}."
+        f"To see a difference of {precision.target_delta:.4g} in one sample takes "
+        f"{plural(precision.required_repetitions, 'repetition')}, in the run {run.required_repetitions:,}."
     )
     lines: list[TextLine] = [(seen, needed)]
     if not precision.unstable:
@@ -276,77 +273,56 @@ def _unstable(report: Report) -> TextSection:
 
 
 def _failures(report: Report) -> TextSection:
-    failures: Iterable[FailureEntry] = iter(report.failures)
-    rows: list[TextLine] = [
-        (
-            DataText(failure.id),
-            str(failure.repetition),
-            "(target)" if failure.metric is None else MetricName(failure.metric),
-            failure.cause,
-            "" if failure.message is None else DataText(failure.message),
-        )
-        for failure in islice(failures, SHOWN)
-    ]
-    if not rows:
+    """What could not be scored, equal failures together, the most frequent first."""
+    groups = group_failures(report.failure_list)
+    if not groups:
         which = "every mark that was made" if report.totals.not_run else "every mark"
         return TextSection(("Failures",), [(f"None: {which} has a score.",)])
-    count = len(rows) + sum(1 for _ in failures)
-    table = TextTable(("sample", "repetition", "metric", "cause", "message"), rows)
-    return TextSection(("Failures",), table=table, after=_rest(count, rows))
-
-
-def _not_passed(report: Report) -> TextSection:
-    """The first executions in which a metric did not pass, with what was asked, expected and said where shown."""
-    title = ("Samples that did not pass",)
-    passed = round(report.pass_rate * report.totals.executions)
-    count = report.totals.executions - passed
-    if not count:
-        return TextSection(title, [("None: every metric passed everywhere.",)])
-    found = list(islice(_failing(report), FEW))
-    columns: list[tuple[str, list[str]]] = [
-        ("sample", [DataText(sample.id) for sample, _ in found]),
-        ("repetition", [str(execution.repetition) for _, execution in found]),
-        ("below the threshold", [_shortfalls(report, execution) for _, execution in found]),
-        ("input", [_quoted(sample.input) for sample, _ in found]),
-        ("expected", [_quoted(sample.expected_output) for sample, _ in found]),
-        ("output", [_quoted(execution.output) for _, execution in found]),
+    rows: list[TextLine] = [
+        (
+            f"{group.times:,}",
+            "(target)" if group.metric is None else MetricName(group.metric),
+            group.cause,
+            "" if group.message is None else DataText(group.message),
+            DataText(", ".join(group.samples)),
+        )
+        for group in groups[:SHOWN]
     ]
-    shown = [
-        (name, cells)
-        for name, cells in columns
-        if any(cells) and not (name == "repetition" and report.totals.repetitions == 1)
-    ]
-    rows = list(zip(*(cells for _, cells in shown), strict=True))
-    return TextSection(title, table=TextTable(tuple(name for name, _ in shown), rows), after=_rest(count, rows))
+    table = TextTable(("times", "metric", "cause", "message", "samples"), rows, ("samples",))
+    return TextSection(("Failures",), table=table, after=_rest(len(groups), rows))
 
 
-def _failing(report: Report) -> Iterator[tuple[SampleEntry, ExecutionEntry]]:
-    executions = iter(report.executions)
-    for sample in report.samples:
-        for execution in islice(executions, sample.repetitions):
-            if any(not isinstance(mark, ScoreEntry) or not mark.success for mark in execution.marks.values()):
-                yield sample, execution
+class FailureGroup(NamedTuple):
+    """Failures of one metric with one cause and one message.
+
+    Attributes:
+        metric: The metric; None for the target.
+        cause: Why there is no score.
+        message: What is said about it; None where it is left out, or where the messages are too many to tell apart.
+        times: How many there are.
+        samples: The first samples that have it, then an ellipsis where there are more.
+    """
+
+    metric: str | None
+    cause: str
+    message: str | None
+    times: int
+    samples: tuple[str, ...]
 
 
-def _shortfalls(report: Report, execution: ExecutionEntry) -> str:
-    causes = {mark.unscored.cause for mark in execution.marks.values() if not isinstance(mark, ScoreEntry)}
-    if causes & {"target_failed", "not_run"}:
-        return " and ".join(sorted(causes))
-    parts = []
-    for name in report.metric_order:
-        mark = execution.marks[name]
-        if not isinstance(mark, ScoreEntry):
-            parts.append(f"{name} ({mark.unscored.cause})")
-        elif not mark.success:
-            parts.append(f"{name} {mark.score:.4f}")
-    return DataText(", ".join(parts))
-
-
-def _quoted(value: Any) -> str:
-    """What a sample or output says, as one cell; nothing where it is not shown."""
-    if value is None:
-        return ""
-    return DataText(value if isinstance(value, str) else json.dumps(value, ensure_ascii=False, default=dict))
+def group_failures(failures: Iterable[FailureEntry]) -> list[FailureGroup]:
+    """Equal failures together, the most frequent first; where messages are too many, by metric and cause alone."""
+    found: dict[tuple[str | None, str, str | None], tuple[int, tuple[str, ...]]] = {}
+    for failure in failures:
+        key = (failure.metric, failure.cause, failure.message)
+        if key not in found and len(found) >= _MOST_GROUPS:
+            key = (failure.metric, failure.cause, None)
+        times, samples = found.get(key, (0, ()))
+        if failure.id not in samples and len(samples) <= _EXAMPLES:
+            samples = (*samples, failure.id if len(samples) < _EXAMPLES else "...")
+        found[key] = (times + 1, samples)
+    groups = [FailureGroup(*key, times, samples) for key, (times, samples) in found.items()]
+    return sorted(groups, key=lambda group: -group.times)
 
 
 def _rest(count: int, rows: Sequence[TextLine]) -> list[TextLine]:
@@ -367,7 +343,9 @@ def _gate(gate: GateDecision) -> TextSection:
     ]
     head = ("status", "check", "observed", "95% interval", "required", "because")
     spare = ("because", "95% interval")
-    return TextSection(("Gate",), [(gate_verdict(gate),)], TextTable(head, rows, spare) if rows else None)
+    # The headline tells the decision.
+    lines: list[TextLine] = [] if rows else [(gate_verdict(gate),)]
+    return TextSection(("Gate",), lines, TextTable(head, rows, spare) if rows else None)
 
 
 _HEAD = ("metric", "criterion", "mean value", "95% interval", "judged", "abstained", "failed", "agreement")

@@ -8,16 +8,29 @@ from typing import Literal, NamedTuple
 from rich import box
 from rich.cells import cell_len
 from rich.console import Console
+from rich.padding import Padding
 from rich.table import Table as RichTable
 from rich.text import Text
 
 from deemster.report._escaping import escape_terminal_line
-from deemster.report.text_sections import DataText, TextLine, TextSection, TextTable
+from deemster.report.text_sections import (
+    AddedText,
+    DataText,
+    PassageText,
+    RemovedText,
+    TextDetail,
+    TextLine,
+    TextSection,
+    TextTable,
+    WholeText,
+)
 
 _NUMERIC = frozenset("0123456789.,-% ")
 # The least width of a column that may be folded, and what stands between two columns.
 _FOLDED = 24
 _GAP = 3
+# The longest text of a sample, output or judge that is printed.
+_PASSAGE = 600
 _STYLES = {"pass": "green", "fail": "bold red", "inconclusive": "yellow", "skipped": "dim"}
 
 
@@ -36,17 +49,43 @@ def print_sections(parts: Sequence[TextSection], console: Console) -> None:
             console.print(_text(line, style="bold yellow" if line[0].startswith("Warning:") else ""))
         if section.table is not None:
             _print_table(section.table, console)
+        for detail in section.details:
+            _print_detail(detail, console)
         for line in section.after:
             console.print(_text(line))
 
 
+def _print_detail(detail: TextDetail, console: Console) -> None:
+    if detail.title:
+        console.print(_text(detail.title, style="bold"))
+    for field in detail.fields:
+        # Two colons at the start of a line are a command in a CI log.
+        label = f"{_shown(field.label).rstrip(':')}: " if field.label else "  "
+        line = Text.assemble((label, "dim"), *(_cell(part) for part in field.line))
+        console.print(Padding(line, (0, 0, 0, 2), expand=False))
+
+
 def _print_table(content: TextTable, console: Console) -> None:
-    width = console.width
-    columns = _fitting(content, width)
-    # Rather a line that the terminal wraps than a number that is cut.
-    console.width = max(width, _least_width(columns))
-    console.print(_table(columns), crop=False)
-    console.width = width
+    """Print a table; without room for all columns, without spare ones; without room for these, row by row."""
+    every = _columns(content)
+    columns = _fitting(every, content.spare, console.width)
+    if _least_width(columns) > console.width:
+        _print_rows(every, console)
+        return
+    console.print(_table(columns))
+    missing = [column.name for column in every if column not in columns]
+    if missing:
+        console.print(_text((f"No room for: {', '.join(map(_shown, missing))}.",), style="dim"))
+
+
+def _print_rows(columns: list[_Column], console: Console) -> None:
+    """Print each row as its first cell, then the name and the value of every other cell."""
+    for place in range(len(columns[0].cells)):
+        console.print(_cell(columns[0].cells[place]))
+        values = [f"{_shown(column.name)} {_shown(column.cells[place])}" for column in columns[1:]]
+        # A number stays with its name.
+        line = ", ".join(value.replace(" ", "\u00a0") if len(value) <= _FOLDED else value for value in values)
+        console.print(Padding(Text(line), (0, 0, 0, 2), expand=False))
 
 
 class _Column(NamedTuple):
@@ -62,15 +101,19 @@ class _Column(NamedTuple):
         return min(widest, _FOLDED) if self.folds else widest
 
 
-def _fitting(content: TextTable, width: int) -> list[_Column]:
-    """The columns of a table, without the spare ones that have no room."""
+def _columns(content: TextTable) -> list[_Column]:
     columns = []
     for place, name in enumerate(content.head):
         cells = [row[place] for row in content.rows]
         numbers = all(not isinstance(cell, DataText) and (cell == "n/a" or not set(cell) - _NUMERIC) for cell in cells)
         longest = max((len(cell) for cell in cells), default=0)
         columns.append(_Column(name, cells, numbers, folds=not numbers and longest > _FOLDED))
-    for name in content.spare:
+    return columns
+
+
+def _fitting(columns: list[_Column], spare: TextLine, width: int) -> list[_Column]:
+    """The columns of a table, without the spare ones that have no room."""
+    for name in spare:
         # A table that fits to the last cell is drawn one cell too wide when its columns are folded.
         if _least_width(columns) >= width:
             columns = [column for column in columns if column.name != name]
@@ -90,15 +133,27 @@ def _table(columns: list[_Column]) -> RichTable:
     for column in columns:
         justify: Literal["left", "right"] = "right" if column.numbers else "left"
         least = column.least_width()
-        table.add_column(column.name, justify=justify, no_wrap=not column.folds, min_width=least, overflow="fold")
+        table.add_column(
+            Text(_shown(column.name)), justify=justify, no_wrap=not column.folds, min_width=least, overflow="fold"
+        )
     for row in zip(*(column.cells for column in columns), strict=True):
         table.add_row(*(_cell(part) for part in row))
     return table
 
 
 def _shown(part: str) -> str:
+    if isinstance(part, RemovedText):
+        return f"[-{escape_terminal_line(part, limit=_PASSAGE)}-]"
+    if isinstance(part, AddedText):
+        return f"{{+{escape_terminal_line(part, limit=_PASSAGE)}+}}"
+    if isinstance(part, WholeText):
+        return "\n".join(escape_terminal_line(line, limit=None) for line in part.splitlines())
+    if isinstance(part, PassageText):
+        return escape_terminal_line(part, limit=_PASSAGE)
     return escape_terminal_line(part) if isinstance(part, DataText) else part
 
 
 def _cell(part: str) -> Text:
+    if isinstance(part, (RemovedText, AddedText)):
+        return Text(_shown(part), style="red" if isinstance(part, RemovedText) else "green")
     return Text(_shown(part), style="" if isinstance(part, DataText) else _STYLES.get(part, ""))

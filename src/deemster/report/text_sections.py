@@ -26,6 +26,30 @@ class SentenceText(DataText):
     __slots__ = ()
 
 
+class PassageText(DataText):
+    """Longer text from data: it is cut later than other text."""
+
+    __slots__ = ()
+
+
+class WholeText(PassageText):
+    """Text from data that is shown whole, with its lines."""
+
+    __slots__ = ()
+
+
+class RemovedText(PassageText):
+    """What was expected and is missing."""
+
+    __slots__ = ()
+
+
+class AddedText(PassageText):
+    """What is there and was not expected."""
+
+    __slots__ = ()
+
+
 TextLine: TypeAlias = tuple[str, ...]
 
 
@@ -43,6 +67,20 @@ class TextTable(NamedTuple):
     spare: TextLine = ()
 
 
+class TextField(NamedTuple):
+    """A line with a label in front; an empty label goes on with the line before."""
+
+    label: str
+    line: TextLine
+
+
+class TextDetail(NamedTuple):
+    """One thing described at length: a title, and labelled lines that a page folds away."""
+
+    title: TextLine
+    fields: Sequence[TextField]
+
+
 class TextSection(NamedTuple):
     """One part of a report.
 
@@ -50,13 +88,15 @@ class TextSection(NamedTuple):
         title: The heading.
         lines: Paragraphs under the heading.
         table: The table after them.
-        after: Lines after the table.
+        details: What is described at length, after the table.
+        after: Lines at the end.
     """
 
     title: TextLine
     lines: Sequence[TextLine] = ()
     table: TextTable | None = None
     after: Sequence[TextLine] = ()
+    details: Sequence[TextDetail] = ()
 
 
 def format_number(value: float | None) -> str:

@@ -1,0 +1,73 @@
+"""A report as a pandas data frame: marks, or samples."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import TYPE_CHECKING, Any
+
+from deemster.errors import MissingExtraError, ReportError, did_you_mean
+from deemster.report.failing_samples import detail_notes
+from deemster.report.report_entries import ScoreEntry
+
+if TYPE_CHECKING:
+    import pandas as pd
+
+    from deemster.report.report_document import Report
+
+FORMS = ("marks", "samples")
+
+
+def report_dataframe(report: Report, form: str) -> pd.DataFrame:
+    """The report as a table: a row for each mark, or a row for each sample.
+
+    Raises:
+        ReportError: There is no such form.
+        MissingExtraError: pandas is not installed.
+    """
+    if form not in FORMS:
+        raise ReportError(f"A report has no table {form!r}. {did_you_mean(form, FORMS)}")
+    try:
+        import pandas as pd  # noqa: PLC0415 - an optional extra, loaded where it is used
+    except ImportError:
+        raise MissingExtraError("A report as a table of pandas", extra="dataframe") from None
+    return pd.DataFrame(list(_mark_rows(report) if form == "marks" else _sample_rows(report)))
+
+
+def _mark_rows(report: Report) -> Iterator[dict[str, Any]]:
+    executions = iter(report.executions)
+    for sample in report.samples:
+        for _ in range(sample.repetitions):
+            execution = next(executions)
+            for name in report.metric_order:
+                mark = execution.marks[name]
+                scored = isinstance(mark, ScoreEntry)
+                yield {
+                    "sample_id": sample.id,
+                    "repetition": execution.repetition,
+                    "tags": list(sample.tags),
+                    "metric": name,
+                    "score": mark.score if scored else None,
+                    "threshold": mark.threshold if scored else None,
+                    "success": mark.success if scored else None,
+                    "cause": None if scored else mark.unscored.cause,
+                    "message": None if scored else mark.unscored.message,
+                    "reason": next((text for label, text in detail_notes(mark.details) if label == "reason"), None)
+                    if scored
+                    else None,
+                }
+
+
+def _sample_rows(report: Report) -> Iterator[dict[str, Any]]:
+    executions = iter(report.executions)
+    for sample in report.samples:
+        own = [next(executions) for _ in range(sample.repetitions)]
+        yield {
+            "sample_id": sample.id,
+            "tags": list(sample.tags),
+            "repetitions": sample.repetitions,
+            "passed": sample.passed,
+            "pass_rate": sample.pass_rate,
+            "expected_output": sample.expected_output,
+            "output": own[0].output if own else None,
+            **{name: sample.metrics[name].mean for name in report.metric_order},
+        }

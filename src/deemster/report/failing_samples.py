@@ -1,0 +1,196 @@
+"""Why samples did not pass: what was asked, expected and said, and what each failed metric or judge says about it."""
+
+from __future__ import annotations
+
+import difflib
+import json
+import re
+from collections.abc import Iterator, Mapping, Sequence
+from itertools import islice
+from typing import TYPE_CHECKING, Any, NamedTuple
+
+from deemster.errors import plural
+from deemster.report.report_entries import ExecutionEntry, MarkEntry, ScoreEntry, UnscoredReason
+from deemster.report.text_sections import (
+    AddedText,
+    DataText,
+    MetricName,
+    PassageText,
+    RemovedText,
+    TextDetail,
+    TextField,
+    TextLine,
+    TextSection,
+)
+from deemster.results import SampleEntry
+
+if TYPE_CHECKING:
+    from deemster.report.report_document import Report
+
+SHOWN = 20
+# Longer texts are shown without their difference.
+_MOST_WORDS = 1_000
+# Texts that have less in common than this are shown without their difference too.
+_LEAST_ALIKE = 0.3
+_MOST_NOTES = 5
+# Details that are shown in words of their own, and details that are settings of a metric.
+_TOLD = frozenset({"judge_reason", "votes", "findings"})
+_SETTINGS = frozenset({"mode", "model", "prompt_hash", "rubric_range", "scoring", "unit", "weights"})
+_WORDS = re.compile(r"(?:\w+|[^\w\s])\s*")
+
+
+class FailingSample(NamedTuple):
+    """A sample that did not pass in every repetition.
+
+    Attributes:
+        sample: The sample with its figures.
+        executions: The repetitions in which a metric did not pass.
+    """
+
+    sample: SampleEntry
+    executions: Sequence[ExecutionEntry]
+
+
+def failing_samples(report: Report) -> Iterator[FailingSample]:
+    """The samples that did not pass in every repetition, in the order of the dataset."""
+    executions = iter(report.executions)
+    for sample in report.samples:
+        failed = [one for one in islice(executions, sample.repetitions) if any(map(is_failed, one.marks.values()))]
+        if failed:
+            yield FailingSample(sample, failed)
+
+
+def is_failed(mark: MarkEntry) -> bool:
+    """Whether a mark has no score, or one that does not pass."""
+    return not isinstance(mark, ScoreEntry) or not mark.success
+
+
+def failing_section(report: Report) -> TextSection:
+    """The first samples that did not pass, each with the reasons."""
+    title = ("Samples that did not pass",)
+    found = failing_samples(report)
+    details = [describe_sample(report, *failing) for failing in islice(found, SHOWN)]
+    if not details:
+        return TextSection(title, [("None: every metric passed everywhere.",)])
+    rest = sum(1 for _ in found)
+    lines: list[TextLine] = [(f"{plural(len(details) + rest, 'sample')} of {report.totals.samples:,}.",)]
+    after: list[TextLine] = [(f"... and {rest:,} more.",)] if rest else []
+    return TextSection(title, lines, details=details, after=after)
+
+
+def describe_sample(report: Report, sample: SampleEntry, executions: Sequence[ExecutionEntry]) -> TextDetail:
+    """What one sample asked and expected, and why its first failed repetition did not pass."""
+    execution = executions[0]
+    title: list[str] = [DataText(sample.id)]
+    if sample.repetitions > 1:
+        title.append(f", {sample.passed} of {plural(sample.repetitions, 'repetition')} passed")
+    if sample.tags:
+        title += [" (", DataText(", ".join(sample.tags)), ")"]
+    fields = [
+        *_quoted("input", sample.input),
+        *_quoted("expected", sample.expected_output),
+        *_quoted("output", execution.output),
+        *text_difference(sample.expected_output, execution.output),
+        *_failed_marks(report, execution.marks),
+        *_retrieved(execution.retrieved),
+        *_steps(execution),
+    ]
+    return TextDetail(tuple(title), fields)
+
+
+def _quoted(label: str, value: Any) -> Iterator[TextField]:
+    """A text of a sample or output; nothing where it is not shown."""
+    if value is None:
+        return
+    if isinstance(value, Mapping) and len(value) == 1:
+        value = next(iter(value.values()))
+    yield TextField(label, (PassageText(_one_text(value)),))
+
+
+def _one_text(value: Any) -> str:
+    return value if isinstance(value, str) else json.dumps(value, ensure_ascii=False, default=dict)
+
+
+def text_difference(expected: Any, output: str | None) -> Iterator[TextField]:
+    """What was expected and is not there, and what is there and was not expected, word by word."""
+    if not isinstance(expected, str) or output is None or expected == output:
+        return
+    wanted, found = _WORDS.findall(expected), _WORDS.findall(output)
+    if not wanted or not found or max(len(wanted), len(found)) > _MOST_WORDS:
+        return
+    words, others = ([word.rstrip() for word in side] for side in (wanted, found))
+    matcher = difflib.SequenceMatcher(None, words, others, autojunk=False)
+    if matcher.ratio() < _LEAST_ALIKE:
+        return
+    parts: list[str] = []
+    for kind, start, stop, first, last in matcher.get_opcodes():
+        if kind == "equal":
+            parts.append(PassageText("".join(wanted[start:stop])))
+            continue
+        if stop > start:
+            parts.append(RemovedText("".join(wanted[start:stop])))
+        if last > first:
+            parts.append(AddedText("".join(found[first:last])))
+    yield TextField("difference", tuple(parts))
+
+
+def _failed_marks(report: Report, marks: Mapping[str, MarkEntry]) -> Iterator[TextField]:
+    """Every metric that did not pass: its score and threshold, or why there is no score; then what its details say."""
+    unscored = {mark.unscored for mark in marks.values() if not isinstance(mark, ScoreEntry)}
+    if len(unscored) == 1 and (reason := next(iter(unscored))).cause in ("target_failed", "not_run"):
+        yield TextField("target", _no_score(reason))
+        return
+    for name in report.metric_order:
+        mark = marks[name]
+        if not isinstance(mark, ScoreEntry):
+            yield TextField(MetricName(name), _no_score(mark.unscored))
+        elif not mark.success:
+            sign = ">=" if report.metrics[name].higher_is_better else "<="
+            yield TextField(MetricName(name), (f"{mark.score:.4f}, passes with {sign} {mark.threshold:.4g}",))
+            for label, text in islice(detail_notes(mark.details), _MOST_NOTES):
+                yield TextField("", (DataText(label.rstrip(":")), ": ", PassageText(text)))
+
+
+def _no_score(reason: UnscoredReason) -> TextLine:
+    return (reason.cause,) if reason.message is None else (reason.cause, ": ", PassageText(reason.message))
+
+
+def detail_notes(details: Mapping[str, Any]) -> Iterator[tuple[str, str]]:
+    """What a mark's details tell a reader: judges' reasons, unsupported claims, what is missing; as label and text."""
+    if isinstance(reason := details.get("judge_reason"), str):
+        yield "reason", reason
+    for vote in _maps(details.get("votes")):
+        if isinstance(reason := vote.get("reason"), str):
+            yield f"{vote.get('role') or vote.get('judge') or 'judge'} says", reason
+    for finding in _maps(details.get("findings")):
+        if finding.get("verdict") != "supported":
+            yield f"claim {finding.get('verdict')}", f"{finding.get('claim')}: {finding.get('reason')}"
+    for key, value in details.items():
+        if key in _TOLD or key in _SETTINGS:
+            continue
+        if isinstance(value, str) or (isinstance(value, (list, tuple)) and value):
+            yield key, value if isinstance(value, str) else ", ".join(map(_one_text, value))
+        elif key.startswith("missing") and not isinstance(value, bool) and isinstance(value, int) and value:
+            yield key, str(value)
+
+
+def _maps(value: Any) -> Iterator[Mapping[str, Any]]:
+    for entry in value if isinstance(value, (list, tuple)) else ():
+        if isinstance(entry, Mapping):
+            yield entry
+
+
+def _retrieved(retrieved: Any) -> Iterator[TextField]:
+    if isinstance(retrieved, (list, tuple)) and retrieved:
+        ids = (entry.get("id") if isinstance(entry, Mapping) else entry for entry in retrieved)
+        yield TextField("retrieved", (PassageText(", ".join(map(_one_text, ids))),))
+
+
+def _steps(execution: ExecutionEntry) -> Iterator[TextField]:
+    calls = () if execution.trajectory is None else execution.trajectory.tool_calls
+    for number, call in enumerate(calls, 1):
+        arguments = ", ".join(f"{name}={_one_text(value)}" for name, value in call.arguments.items())
+        outcome = f" failed: {call.error}" if call.error is not None else ""
+        if call.error is None and call.result is not None:
+            outcome = f" gave {_one_text(call.result)}"
+        yield TextField(f"step {number}", (PassageText(f"{call.name}({arguments}){outcome}"),))

@@ -1,0 +1,102 @@
+"""One sample of a run, whole: what was asked, expected, retrieved and said, and every mark with its details."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator, Mapping, Sequence
+from itertools import islice
+from typing import TYPE_CHECKING, Any
+
+from deemster.errors import InputError, did_you_mean, plural
+from deemster.report.failing_samples import text_difference
+from deemster.report.report_entries import ExecutionEntry, ScoreEntry
+from deemster.report.text_sections import DataText, MetricName, TextDetail, TextField, TextSection, WholeText
+from deemster.results import SampleEntry
+
+if TYPE_CHECKING:
+    from deemster.report.report_document import Report
+
+
+def find_sample(report: Report, sample_id: str) -> tuple[SampleEntry, Sequence[ExecutionEntry]]:
+    """A sample of a report, with its repetitions.
+
+    Raises:
+        InputError: The report has no such sample.
+    """
+    executions = iter(report.executions)
+    known = []
+    for sample in report.samples:
+        own = list(islice(executions, sample.repetitions))
+        if sample.id == sample_id:
+            return sample, own
+        known.append(sample.id)
+    raise InputError(f"The run has no sample {sample_id!r:.200}. {did_you_mean(sample_id, known)}")
+
+
+def sample_sections(report: Report, sample: SampleEntry, executions: Sequence[ExecutionEntry]) -> Iterator[TextSection]:
+    """The parts of what is known about a sample, in order; texts are not cut."""
+    passed = f"{sample.passed} of {plural(sample.repetitions, 'repetition')} passed"
+    tags: tuple[str, ...] = ("; tags ", DataText(", ".join(sample.tags))) if sample.tags else ()
+    yield TextSection(("Sample ", DataText(sample.id)), [("Run ", DataText(report.run.id), f": {passed}", *tags, ".")])
+    asked = [*_fields(sample.input, "input"), *_field("expected", sample.expected_output)]
+    if asked:
+        yield TextSection(("Question",), details=[TextDetail((), asked)])
+    for execution in executions:
+        number = f", repetition {execution.repetition}" if sample.repetitions > 1 else ""
+        yield TextSection((f"Output{number}",), details=[TextDetail((), list(_said(sample, execution)))])
+        marks = [_mark(report, name, execution.marks[name]) for name in report.metric_order]
+        yield TextSection((f"Marks{number}",), details=marks)
+
+
+def _said(sample: SampleEntry, execution: ExecutionEntry) -> Iterator[TextField]:
+    yield from _field("output", execution.output)
+    yield from text_difference(sample.expected_output, execution.output)
+    retrieved = execution.retrieved
+    for number, entry in enumerate(retrieved if isinstance(retrieved, (list, tuple)) else (), 1):
+        yield from _field(f"retrieved {number}", entry)
+    if execution.trajectory is not None:
+        for number, call in enumerate(execution.trajectory.tool_calls, 1):
+            yield TextField(f"step {number}", (WholeText(f"{call.name} {_text(call.arguments)}"),))
+            yield from _field("", call.result)
+            yield from _field("", call.error)
+
+
+def _mark(report: Report, name: str, mark: Any) -> TextDetail:
+    fields: list[TextField] = []
+    if isinstance(mark, ScoreEntry):
+        sign = ">=" if report.metrics[name].higher_is_better else "<="
+        outcome = "pass" if mark.success else "fail"
+        title = (MetricName(name), f": {outcome}, {mark.score:.4f}, passes with {sign} {mark.threshold:.4g}")
+        fields += (field for key, value in mark.details.items() for field in _field(key, value))
+    else:
+        title = (MetricName(name), f": unscored, {mark.unscored.cause}")
+        fields += _field("message", mark.unscored.message)
+    if mark.usage is not None:
+        used = {key: value for key, value in _plain(mark.usage).items() if value is not None}
+        fields += _field("usage", used)
+    return TextDetail(title, fields)
+
+
+def _plain(value: Any) -> dict[str, Any]:
+    import msgspec  # noqa: PLC0415 - only for marks that asked a model
+
+    found: dict[str, Any] = msgspec.to_builtins(value)
+    return found
+
+
+def _fields(value: Any, label: str) -> Iterator[TextField]:
+    """A map as a line for each of its keys, anything else as one line."""
+    if isinstance(value, Mapping):
+        for key, part in value.items():
+            yield from _field(f"{label}.{key}", part)
+    else:
+        yield from _field(label, value)
+
+
+def _field(label: str, value: Any) -> Iterator[TextField]:
+    if value is not None:
+        yield TextField(DataText(label), (WholeText(_text(value)),))
+
+
+def _text(value: Any) -> str:
+    return value if isinstance(value, str) else json.dumps(value, ensure_ascii=False, default=dict)

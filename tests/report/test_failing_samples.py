@@ -1,0 +1,93 @@
+import pytest
+
+import deemster as dm
+from deemster.report.failing_samples import describe_sample, detail_notes, failing_section
+from deemster.report.text_sections import AddedText, RemovedText
+
+
+def evaluated(expected, output, *, metrics=("exact-match",), **more):
+    dataset = dm.Dataset([dm.Sample("a", {"question": "Why?"}, expected)], name="d")
+    return dm.evaluate(dataset, outputs=[{"id": "a", "output": output, **more}], metrics=list(metrics))
+
+
+def fields(report):
+    found = report.failures()[0]
+    return {field.label: "".join(field.line) for field in describe_sample(report, *found).fields if field.label}
+
+
+def test_only_samples_that_did_not_pass_are_failures():
+    dataset = dm.Dataset([dm.Sample("a", {}, "x"), dm.Sample("b", {}, "x")], name="d")
+    report = dm.evaluate(dataset, outputs={"a": ["x", "x"], "b": ["x", "y"]}, metrics=["exact-match"], repetitions=2)
+    (failing,) = report.failures()
+    assert failing.sample.id == "b"
+    assert [execution.output for execution in failing.executions] == ["y"]
+    section = failing_section(report)
+    assert section.details[0].title == ("b", ", 1 of 2 repetitions passed")
+
+
+def test_run_without_failure_says_so():
+    assert failing_section(evaluated("x", "x")).lines == [("None: every metric passed everywhere.",)]
+
+
+def test_difference_marks_what_is_missing_and_what_was_added():
+    report = evaluated("free above 50 euros", "free above 40 euros today")
+    line = next(field.line for field in failing_section(report).details[0].fields if field.label == "difference")
+    assert [part for part in line if isinstance(part, RemovedText)] == ["50 "]
+    assert [part for part in line if isinstance(part, AddedText)] == ["40 ", "today"]
+
+
+def test_difference_of_texts_with_little_in_common_is_left_out():
+    assert "difference" not in fields(evaluated("free above 50 euros", "I do not know."))
+
+
+def test_retrieved_ids_and_steps_are_shown():
+    trajectory = {"tool_calls": [{"name": "search", "arguments": {"q": "x"}, "result": "two hits"}]}
+    shown = fields(evaluated("x", "y", retrieved=[{"id": "d1", "text": "..."}, "d2"], trajectory=trajectory))
+    assert shown["retrieved"] == "d1, d2"
+    assert shown["step 1"] == "search(q=x) gave two hits"
+
+
+def test_failed_target_is_one_line_and_not_one_for_each_metric():
+    dataset = dm.Dataset([dm.Sample("a", {}, "x")], name="d")
+    outputs = [{"id": "a", "error": "connection refused"}]
+    report = dm.evaluate(dataset, outputs=outputs, metrics=["exact-match", "contains"])
+    assert fields(report) == {"expected": "x", "target": "target_failed: connection refused"}
+
+
+@pytest.mark.parametrize(
+    ("details", "notes"),
+    [
+        ({"judge_reason": "It is rude."}, [("reason", "It is rude.")]),
+        ({"votes": [{"role": "gpt", "reason": "No source."}, {"role": "b"}]}, [("gpt says", "No source.")]),
+        (
+            {
+                "findings": [
+                    {"claim": "Free.", "verdict": "supported", "reason": "yes"},
+                    {"claim": "Fast.", "verdict": "unsupported", "reason": "not said"},
+                ]
+            },
+            [("claim unsupported", "Fast.: not said")],
+        ),
+        ({"missing": ["d3", "d4"], "required": 4}, [("missing", "d3, d4")]),
+        ({"missing_citations": 2, "matched": 1}, [("missing_citations", "2")]),
+        ({"heard": "a custom word", "score": 0.25}, [("heard", "a custom word")]),
+    ],
+)
+def test_details_tell_reasons_claims_and_what_is_missing(details, notes):
+    assert list(detail_notes(details)) == notes
+
+
+def test_privacy_level_removes_what_a_sample_says():
+    from deemster.report.privacy_levels import redact_report
+
+    report = evaluated("secret answer", "secret output", retrieved=["secret"])
+    shown = redact_report(report, level="all", quotes=lambda _: frozenset())
+    assert "secret" not in str(failing_section(shown))
+
+
+def test_notebook_shows_the_numbers_and_the_failing_samples():
+    page = evaluated("x", "<b>y</b>")._repr_html_()
+    assert "<table>" in page
+    assert "exact-match" in page
+    assert "&lt;b&gt;y&lt;/b&gt;" in page
+    assert "<html" not in page

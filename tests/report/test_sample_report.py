@@ -1,0 +1,41 @@
+import pytest
+
+import deemster as dm
+from deemster.errors import InputError
+from deemster.report.sample_report import find_sample, sample_sections
+
+
+def shown(report, sample_id):
+    sections = sample_sections(report, *find_sample(report, sample_id))
+    return {
+        "".join(section.title): {
+            "".join(detail.title): {field.label: "".join(field.line) for field in detail.fields}
+            for detail in section.details
+        }
+        for section in sections
+    }
+
+
+def test_sample_is_shown_whole_with_every_mark():
+    long = "word " * 2_000
+    dataset = dm.Dataset([dm.Sample("a", {"question": "Why?"}, "x"), dm.Sample("b", {}, "y")], name="d")
+    outputs = [{"id": "a", "output": long, "retrieved": [{"id": "d1", "text": "passage"}]}, {"id": "b", "output": "y"}]
+    found = shown(dm.evaluate(dataset, outputs=outputs, metrics=["exact-match", "contains"]), "a")
+    assert found["Question"][""]["expected"] == "x"
+    assert found["Output"][""]["output"] == long
+    assert found["Output"][""]["retrieved 1"] == '{"id": "d1", "text": "passage"}'
+    assert next(title.split(",")[0] for title in found["Marks"]) == "exact-match: fail"
+
+
+def test_every_repetition_is_shown():
+    dataset = dm.Dataset([dm.Sample("a", {}, "x")], name="d")
+    found = shown(dm.evaluate(dataset, outputs={"a": ["x", "y"]}, metrics=["exact-match"], repetitions=2), "a")
+    assert found["Output, repetition 1"][""]["output"] == "y"
+
+
+def test_unknown_sample_is_answered_with_the_nearest_id():
+    report = dm.evaluate(
+        dm.Dataset([dm.Sample("window", {}, "x")], name="d"), outputs={"window": "x"}, metrics=["exact-match"]
+    )
+    with pytest.raises(InputError, match="Did you mean `window`"):
+        find_sample(report, "windw")
