@@ -116,6 +116,9 @@ def example(seed: int, *criteria: dict[str, Any], mixed: bool = False) -> dict[s
         if number % 4 == 3:
             votes["a"][0] = {"failure": "parse"}
         votes["b"][0] = [rows["b"][0], rows["c"][0]]
+        votes["b"][-1] = [rows["b"][-1], rows["c"][-1]]
+        if votes["c"][-1] != "CANNOT_ASSESS":
+            votes["c"][-1] = {"verdict": votes["c"][-1], "p": rng.choice([[0.5, 0.25, 0.25], [0.55, 0.25, 0.2]])}
         labels = {"annotations": {who: rows[who] for who in PEOPLE[: 2 + number % 2]}} if number % 5 else {}
         items.append(item | {"votes": votes} | ({} if number % 7 == 6 else labels or {"ground_truth": truth}))
     if not mixed:

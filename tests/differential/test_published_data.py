@@ -8,6 +8,7 @@ from __future__ import annotations
 import csv
 import math
 from collections import Counter
+from collections.abc import Sequence
 from functools import cache
 from itertools import combinations
 from pathlib import Path
@@ -34,12 +35,12 @@ def rows(name: str) -> tuple[dict[str, str], ...]:
         return tuple(csv.DictReader(file))
 
 
-def criterion(labels: str, kind: str) -> dict[str, object]:
+def criterion(labels: Sequence[str], kind: str) -> dict[str, object]:
     options = [{"label": label, "value": place / (len(labels) - 1)} for place, label in enumerate(labels)]
     return {"name": "answer", "requirement": "Which answer?", "weight": 1, "scale_type": kind, "options": options}
 
 
-def votes(items: list[dict[str, object]], judges: list[str], labels: str, kind: str = "nominal") -> dm.Votes:
+def votes(items: list[dict[str, object]], judges: list[str], labels: Sequence[str], kind: str = "nominal") -> dm.Votes:
     """Votes on one criterion."""
     return dm.Votes.parse(
         {
@@ -93,6 +94,31 @@ def test_agreement_of_both_orders_is_that_of_the_published_table(folder, table):
     if "" not in {*first, *second}:
         assert kappa.observed * kappa.n == pytest.approx(int(table["equal"]))
         assert kappa.value == pytest.approx(float(table["kappa_agreement"]), abs=1e-12)
+
+
+@pytest.mark.parametrize(("folder", "table"), PUBLISHED, ids=TITLES)
+def test_consistency_over_both_orders_is_that_of_the_published_table(folder, table):
+    # A winner is named by its place in the data set; in the second order the first answer is shown second.
+    place = ({"1": "first", "2": "second"}, {"1": "second", "2": "first"})
+    judge, chosen = table["judge"], swapped_rows(folder, table["set"])
+    items = [
+        {
+            "id": f"{row['id']} {order}",
+            "metadata": {"pair": row["id"]},
+            "ground_truth": [place[order][row["label"]]],
+            "votes": {judge: [place[order].get(row[column], {"failure": "parse"})]},
+        }
+        for row in chosen
+        for order, column in enumerate((judge, f"{judge} swapped"))
+    ]
+    found = votes(items, [judge], ("first", "second"))
+    (bias,) = dm.compute_metrics(found, pair="pair", n_bootstrap=50).position_bias
+    answers = [(row[judge], row[f"{judge} swapped"]) for row in chosen if row[judge] and row[f"{judge} swapped"]]
+    assert bias.n_pairs == len(answers)
+    assert bias.consistency * bias.n_pairs == pytest.approx(sum(a == b for a, b in answers))
+    assert (bias.favours_first, bias.favours_second) == (answers.count(("1", "2")), answers.count(("2", "1")))
+    if len(answers) == len(chosen):
+        assert bias.consistency * bias.n_pairs == pytest.approx(int(table["equal"]))
 
 
 # PandaLM: three annotators and two judges say which of two answers is better, or 0 for neither.
