@@ -7,11 +7,12 @@ from typing import Annotated, Any, Final, Literal, NamedTuple
 import msgspec
 from msgspec import Meta
 
-from deemster.formats.schema_validation import Id, NonBlank
+from deemster.formats.schema_validation import MOST_TAGS, Id, NonBlank
 
 SCHEMA: Final = "deemster.dataset.v1"
 LEGACY = "eval-harness.dataset.v1"
-Tags = Annotated[str, Meta(extra_json_schema={"pattern": r"\S"})] | list[NonBlank]
+_TagList = Annotated[list[NonBlank], Meta(max_length=MOST_TAGS)]
+Tags = Annotated[str, Meta(extra_json_schema={"pattern": r"\S"})] | _TagList
 Metadata = Annotated[dict[str, Any], Meta(extra_json_schema={"properties": {"tags": msgspec.json.schema(Tags)}})]
 
 
@@ -79,5 +80,5 @@ def has_good_tags(row: SampleRow) -> bool:
         return True
     tags = row.metadata["tags"]
     if type(tags) is list:
-        return all(type(tag) is str and tag.strip() for tag in tags)
+        return len(tags) <= MOST_TAGS and all(type(tag) is str and tag.strip() for tag in tags)
     return type(tags) is str and bool(tags.strip())

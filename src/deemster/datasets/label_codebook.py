@@ -144,8 +144,9 @@ def check_id_and_tags(row: dict[str, Any], path: Path, found: IssueList) -> None
     found.is_malformed |= not isinstance(name, str) or not is_id(name)
     tags = row.get("tags")
     if isinstance(tags, list) and len(tags) > 1:
+        first = {tag: position for position, tag in reversed(list(enumerate(tags))) if isinstance(tag, str)}
         for position, tag in enumerate(tags):
-            if isinstance(tag, str) and tag in tags[:position]:
+            if isinstance(tag, str) and first[tag] != position:
                 found.add((*path, "tags", position), f"tags[{position}]: `{tag}` is given twice.")
 
 

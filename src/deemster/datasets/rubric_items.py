@@ -11,7 +11,7 @@ from msgspec import Meta
 from deemster.datasets.label_codebook import Codebook, annotation_codes, check_id_and_tags
 from deemster.formats.item_files import IssueList
 from deemster.formats.json_values import Path, to_json_value
-from deemster.formats.schema_validation import Id, NonBlank
+from deemster.formats.schema_validation import MOST_TAGS, Id, NonBlank
 from deemster.records import FrozenDict
 from deemster.rubrics.rubric_definition import Rubric
 
@@ -32,7 +32,7 @@ _LABEL = Annotated[str | None, Meta(title="a label or null")]
 Labels = Annotated[tuple[_LABEL, ...], Meta(title="a list with an entry for each criterion")]
 Reasons = Annotated[tuple[str | None, ...], Meta(title="a list with a text or null for each criterion")]
 Annotations = Annotated[Mapping[NonBlank, Labels], Meta(title="a map from annotators to lists")]
-Tags = Annotated[tuple[NonBlank, ...], Meta(title="a list of texts")]
+Tags = Annotated[tuple[NonBlank, ...], Meta(title="a list of texts", max_length=MOST_TAGS)]
 _FLAT = "text, a number, a boolean or null (metadata is flat)"
 FlatMetadata = Mapping[str, Annotated[str | float | int | bool | None, Meta(title=_FLAT)]]
 

@@ -37,6 +37,7 @@ from deemster.errors.exceptions import (
     StorageError,
     StoreError,
     VotesError,
+    is_out_of_descriptors,
     is_storage_failure,
 )
 from deemster.errors.message_text import did_you_mean, list_names, nearest, plural, show_value, visible
@@ -60,6 +61,7 @@ __all__ = [
     "StoreError",
     "VotesError",
     "did_you_mean",
+    "is_out_of_descriptors",
     "is_storage_failure",
     "list_names",
     "nearest",

@@ -133,6 +133,11 @@ class RunCancelledError(DeemsterError):
     exit_code = ExitCode.INCOMPLETE
 
 
+def is_out_of_descriptors(error: BaseException | None) -> bool:
+    """Whether something could not be opened because this process, or this machine, has no file descriptor left."""
+    return isinstance(error, OSError) and error.errno in (errno.EMFILE, errno.ENFILE)
+
+
 def is_storage_failure(error: OSError) -> bool:
     """Whether a file could not be written because of the disk, and not because of the path that the user gave."""
     return error.errno in _STORAGE_FAILURES

@@ -3,14 +3,20 @@
 from __future__ import annotations
 
 import bisect
+import os
 import re
+import stat
 from collections.abc import Iterable, Sequence
 from pathlib import Path
-from typing import Any, NoReturn
+from typing import Any, BinaryIO, NoReturn
 
 from deemster.errors import InputError, Issue
 
 DEPTH = 100
+# The longest file that is read as a whole, and the longest line of a file that is read line by line.
+MOST_BYTES = 4 << 30
+LONGEST_LINE = 64 << 20
+_KINDS = {stat.S_IFCHR: "a device", stat.S_IFBLK: "a device", stat.S_IFIFO: "a named pipe", stat.S_IFSOCK: "a socket"}
 _BREAK = re.compile("\n")
 _LINE = re.compile(r":([0-9]+)(?::[0-9]+)?\Z")
 
@@ -89,18 +95,39 @@ class Reading:
         )
         raise self.error(Issue(message, where))
 
-    def content(self, path: str | Path) -> bytes:
-        """The bytes of a file.
+    def open(self, path: str | Path) -> BinaryIO:
+        """Open a file to read its bytes. Only a regular file has an end: a device or a pipe may never come to one.
 
         Raises:
-            InputError: There is no such file, it cannot be read, or it is empty.
+            InputError: There is no such file, it is no regular file, or it cannot be read.
         """
         try:
-            data = Path(path).read_bytes()
+            endless = _KINDS.get(stat.S_IFMT(Path(path).stat().st_mode))
+            file = Path(path).open("rb") if endless is None else None  # noqa: SIM115 - the caller closes it
         except FileNotFoundError:
             self.refuse("There is no such file.")
         except (OSError, ValueError) as error:
             self.refuse(f"The file cannot be read: {getattr(error, 'strerror', None) or error}.")
+        if file is None:
+            self.refuse(f"This is {endless}, not a file. Write what it gives to a file first.")
+        return file
+
+    def content(self, path: str | Path) -> bytes:
+        """The bytes of a file.
+
+        Raises:
+            InputError: There is no such file, it cannot be read, it is too large, or it is empty.
+        """
+        with self.open(path) as file:
+            try:
+                data = _read_bounded(file)
+            except OSError as error:
+                self.refuse(f"The file cannot be read: {error.strerror or error}.")
+            except MemoryError:
+                self.refuse("The file cannot be read: there is not enough memory for it.")
+        if data is None:
+            advice = "A file of JSON lines may be longer, for it is read line by line."
+            self.refuse(f"The file is longer than {MOST_BYTES >> 30} GiB. {advice}")
         if not data.strip(b" \t\r\n\xef\xbb\xbf"):
             self.refuse("The file is empty.")
         return data
@@ -117,6 +144,16 @@ class Reading:
             start = error.start + (3 if data.startswith(b"\xef\xbb\xbf") else 0)
             line = data.count(b"\n", 0, start) + 1
             self.refuse(f"The file is not UTF-8: byte 0x{data[start]:02x} cannot be read.", line=line)
+
+
+def _read_bounded(file: BinaryIO) -> bytes | None:
+    """All of a file; None where it is longer than `MOST_BYTES`. Some files of the system are longer than they say."""
+    size = os.fstat(file.fileno()).st_size
+    data = file.read(size + 1) if size <= MOST_BYTES else b""
+    while size < len(data) <= MOST_BYTES:
+        size = min(2 * len(data), MOST_BYTES)
+        data += file.read(size + 1 - len(data))
+    return data if max(size, len(data)) <= MOST_BYTES else None
 
 
 def sort_issues(issues: Iterable[Issue]) -> list[Issue]:

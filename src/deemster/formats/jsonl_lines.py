@@ -6,10 +6,10 @@ import os
 from array import array
 from collections.abc import Iterable, Iterator, Sequence
 from pathlib import Path
-from typing import Any
+from typing import Any, BinaryIO
 
 from deemster.errors import Issue
-from deemster.formats.document import DEPTH, Document, Reading
+from deemster.formats.document import DEPTH, LONGEST_LINE, Document, Reading
 from deemster.formats.strict_json import json_document
 
 MOST_ISSUES = 10_000
@@ -43,7 +43,7 @@ class Lines:
         with self._open() as file:
             offset = 3 if file.read(3) == BOM else 0
             file.seek(offset)
-            for block in _whole_lines(file):
+            for block in self._whole_lines(file):
                 yield offset, block.split(b"\n")
                 offset += len(block) + 1
 
@@ -58,7 +58,7 @@ class Lines:
         with self._open() as file:
             self._confirm(file)
             file.seek(self.offsets[0])
-            yield from _whole_lines(file)
+            yield from self._whole_lines(file)
 
     def rows(self, positions: Sequence[int]) -> Iterator[bytes]:
         """Single rows in any order.
@@ -103,11 +103,22 @@ class Lines:
         if self._stat(file.fileno()) != self._state:
             self.lost()
 
-    def _open(self) -> Any:
-        try:
-            return self._path.open("rb")
-        except OSError as error:
-            self.reading.refuse(f"The file cannot be read: {error.strerror}.")
+    def _open(self) -> BinaryIO:
+        return self.reading.open(self._path)
+
+    def _whole_lines(self, file: BinaryIO) -> Iterator[bytes]:
+        """The rest of a file in blocks that end where a line ends, without the last line break."""
+        rest = bytearray()
+        while data := file.read(BLOCK):
+            head, newline, tail = data.rpartition(b"\n")
+            if newline:
+                yield bytes(rest + head)
+                rest = bytearray()
+            rest += tail
+            if len(rest) > LONGEST_LINE:
+                self.reading.refuse(f"A line is longer than {LONGEST_LINE >> 20} MiB.")
+        if rest:
+            yield bytes(rest)
 
     def _stat(self, handle: int | None = None) -> tuple[int, int]:
         try:
@@ -117,20 +128,6 @@ class Lines:
         except (OSError, ValueError) as error:
             self.reading.refuse(f"The file cannot be read: {getattr(error, 'strerror', None) or error}.")
         return found.st_size, found.st_mtime_ns
-
-
-def _whole_lines(file: Any) -> Iterator[bytes]:
-    """The rest of a file in blocks that end where a line ends, without the last line break."""
-    rest = b""
-    while data := file.read(BLOCK):
-        head, newline, tail = data.rpartition(b"\n")
-        if newline:
-            yield rest + head
-            rest = tail
-        else:
-            rest += tail
-    if rest:
-        yield rest
 
 
 def parse_line(line: bytes, number: int, reading: Reading, *, depth: int = DEPTH) -> Document:

@@ -7,6 +7,7 @@ import base64
 import hashlib
 import http
 import io
+import os
 import re
 import urllib.parse
 import urllib.request
@@ -18,7 +19,7 @@ import aiohttp
 import msgspec
 import yarl
 
-from deemster.errors import ConfigurationError
+from deemster.errors import ConfigurationError, is_out_of_descriptors
 from deemster.models._retry_after import retry_after_s
 from deemster.models.model_client import FailureKind, ModelFailure
 from deemster.models.secret_redaction import NO_SECRETS, Secrets
@@ -44,6 +45,15 @@ _UNSENT = (
     aiohttp.InvalidURL,
     UnicodeError,
 )
+
+
+def _has_no_descriptor() -> bool:
+    """Whether no file can be opened; the resolver of host names does not say that this is why it fails."""
+    try:
+        os.close(os.open(os.devnull, os.O_RDONLY))
+    except OSError as error:
+        return is_out_of_descriptors(error)
+    return False
 
 
 class HttpResponse(NamedTuple):
@@ -222,6 +232,8 @@ class Endpoint:
         if isinstance(error, ValueError):
             via = "" if self._proxy is None else ", or the proxy that the environment names,"
             return self.failure("refused", f"The address{via} cannot be used.")
+        if is_out_of_descriptors(getattr(error, "os_error", error)) or _has_no_descriptor():
+            return self.failure("local", "No connection: this machine has no file descriptor left.")
         what = "No connection"
         if isinstance(error, aiohttp.ClientProxyConnectionError):
             what = f"No connection to the proxy {_host_and_port(self._proxy)}, which the environment names"

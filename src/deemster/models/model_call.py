@@ -226,9 +226,11 @@ class ModelCaller(Generic[_V]):
         step = call.attempts.next_step(failure, elapsed_s=0.0 if call.started is None else now - call.started)
         if failure.kind == "limited":
             self.limiter.record_limit(entered, wait_s=step.wait_s if isinstance(step, Retry) else 0.0)
+        elif failure.kind == "local":
+            self.limiter.record_exhaustion(entered)
         if isinstance(step, Retry) and not is_probe:
             return step
-        if failure.kind == "limited" or failure.status in REQUEST_FAULTS:
+        if failure.kind in ("limited", "local") or failure.status in REQUEST_FAULTS:
             if is_probe:
                 self._circuit.end_probe(now)
         else:

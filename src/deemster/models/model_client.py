@@ -9,7 +9,7 @@ from deemster.errors import visible
 from deemster.models.secret_redaction import NO_SECRETS, Secrets
 from deemster.records import Answer, Ask, Usage
 
-FailureKind: TypeAlias = Literal["transport", "limited", "shape", "refused"]
+FailureKind: TypeAlias = Literal["transport", "limited", "shape", "refused", "local"]
 FAILURE_KINDS: tuple[FailureKind, ...] = get_args(FailureKind)
 LONGEST_MESSAGE = 300
 
@@ -20,7 +20,9 @@ class ModelFailure(Exception):  # noqa: N818 - a failure is a value in reports; 
     Args:
         kind: What the gateway does about it. `transport` (connection, timeout, 408, 409, 425, 5xx, a body that is cut
             off or no JSON) is retried. `limited` (429) is retried, and the role slows down. `shape` (a reply of
-            the wrong shape) is retried once. `refused` (any other 4xx, a hard quota) is not retried.
+            the wrong shape) is retried once. `refused` (any other 4xx, a hard quota) is not retried. `local` (this
+            machine has no file descriptor left) is retried for as long as a call may take and is no fault of the
+            endpoint; the role slows down.
         message: What happened. Secrets are removed, control characters are escaped, and a long text is cut.
         status: The HTTP status, where there is one.
         retry_after_s: How long the provider asks to wait.

@@ -72,7 +72,8 @@ class RateLimiter:
     """Limits the requests of one role: adaptive concurrency, requests and tokens a minute.
 
     Concurrency starts at its low bound. Until the first 429 it grows by one with every answer, which doubles it each
-    round. A 429 halves it, and from then on it grows by one a round. One burst of 429 halves it once.
+    round. A 429 halves it, and from then on it grows by one a round. One burst of 429 halves it once. A
+    machine that runs out of file descriptors halves it too, and then below its low bound.
 
     Args:
         low: The least concurrency, and the first.
@@ -199,6 +200,15 @@ class RateLimiter:
             self._reductions += 1
             self._is_slow_start = False
             self._limit = max(float(self._low), self._limit / 2)
+
+    def record_exhaustion(self, entered: int) -> None:
+        """Allow fewer, down to one, because this machine has no room for the connections.
+
+        Args:
+            entered: What `enter` returned for the request.
+        """
+        self._low = 1
+        self.record_limit(entered, wait_s=0.0)
 
     def let_all_pass(self) -> None:
         """Let all requests pass. The caller has halted, and each request finds that nothing is sent any more."""

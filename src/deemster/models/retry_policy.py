@@ -12,11 +12,14 @@ from deemster.records import Cause
 
 FIRST_BACKOFF_S = 0.5
 LONGEST_BACKOFF_S = 30.0
+# How long a request waits for other requests to give back what this machine lacks.
+LOCAL_WAIT_S = 0.1
 CAUSES: Mapping[FailureKind, Cause] = {
     "transport": "model_failed",
     "limited": "rate_limited",
     "shape": "unreadable",
     "refused": "model_failed",
+    "local": "model_failed",
 }
 
 
@@ -68,14 +71,19 @@ class Attempts:
     def next_step(self, failure: ModelFailure, *, elapsed_s: float) -> Retry | GiveUp:
         """What follows a failed attempt.
 
-        A reply of the wrong shape is asked for again once, whatever `retries` above 0 says. Of the other attempts there
-        are at most `retries` + 1.
+        A machine without a file descriptor is waited for, and that counts as no attempt. A reply of the wrong shape is
+        asked for again once, whatever `retries` above 0 says. Of the other attempts there are at most `retries` + 1.
 
         Args:
             failure: How the attempt failed.
             elapsed_s: Time since the first attempt began.
         """
         policy = self._policy
+        if failure.kind == "local":
+            # Nothing was sent, so this was no attempt.
+            if elapsed_s + LOCAL_WAIT_S < policy.total_timeout_s:
+                return Retry(LOCAL_WAIT_S)
+            return self.give_up(failure)
         self.count += 1
         if failure.kind == "shape":
             self._wrong_shapes += 1

@@ -64,9 +64,9 @@ def _kind_by_schema_version(facts: dict[str, Any]) -> str | None:
 
 def _find_kind_of_lines(file: str) -> str:
     try:
-        with Path(file).open("rb") as lines:
+        with Reading(file, error=InputError).open(file) as lines:
             first, second = lines.readline(_LONGEST), lines.readline(_LONGEST)
-    except OSError:
+    except InputError:
         return "dataset"
     head = first + second
     try:

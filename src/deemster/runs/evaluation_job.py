@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import Any, NamedTuple
 
 from deemster.datasets import Dataset
-from deemster.errors import ConfigurationError, Issue, did_you_mean
+from deemster.errors import ConfigurationError, Issue, did_you_mean, plural
 from deemster.models.secret_redaction import NO_SECRETS
 from deemster.records import Metric
 from deemster.results import NONE_UNSCORED, Aggregator, Allowance, Gate, build_aggregator, read_allowance, read_gate
@@ -23,6 +23,8 @@ from deemster.runs.suite import CONCURRENCY, SEED
 from deemster.targets.python_target import as_target
 from deemster.targets.saved_outputs import SavedOutputs
 
+# A run keeps a few bytes of each in memory.
+MOST_EXECUTIONS = 100_000_000
 DELTA = 0.05
 
 
@@ -158,6 +160,9 @@ def build_plan(
         if repetitions is None and target.repetitions > 1:
             times = dataset.repetitions or target.repetitions
         target.check(dataset, times)
+    if len(dataset) * times > MOST_EXECUTIONS:
+        sized = f"{plural(len(dataset), 'sample')} x {plural(times, 'repetition')}"
+        raise ConfigurationError(f"A run has at most {MOST_EXECUTIONS:,} executions, not {sized}.")
     return Plan(dataset, target, metrics, times, _resolve_thresholds(thresholds, metrics), concurrency)
 
 

@@ -62,17 +62,24 @@ def _best(places: tuple[tuple[int, int], ...], found: Sequence[tuple[Mark, ...] 
 
 
 def select_marks(scorings: Sequence[ScoringRow]) -> MarkSelection:
-    """Select what a report shows: for each metric the marks of its latest complete scoring."""
-    shown = [scoring for place, scoring in enumerate(scorings) if place == 0 or scoring.status == "complete"]
-    if len(shown) == 1:
-        return MarkSelection(shown[0].cards, tuple(shown))
+    """Select what a report shows: for each metric the marks of its latest complete scoring.
+
+    A scoring without marks is not read, so that the cost of a run grows with its rows.
+    """
+    complete = [scoring for place, scoring in enumerate(scorings) if place == 0 or scoring.status == "complete"]
+    if len(complete) == 1:
+        return MarkSelection(complete[0].cards, tuple(complete))
+    shown = [scoring for place, scoring in enumerate(complete) if place == 0 or scoring.done]
     cards: dict[str, MetricCard] = {}
     places: dict[str, list[tuple[int, int]]] = {}
-    for at, scoring in enumerate(shown):
+    numbers = {scoring.number: at for at, scoring in enumerate(shown)}
+    for scoring in complete:
         for place, card in enumerate(scoring.cards):
             cards[card.name] = card
-            places.setdefault(card.name, []).insert(0, (at, place))
-    return MarkSelection(tuple(cards.values()), tuple(shown), tuple(tuple(places[name]) for name in cards))
+            known = places.setdefault(card.name, [])
+            if scoring.number in numbers:
+                known.append((numbers[scoring.number], place))
+    return MarkSelection(tuple(cards.values()), tuple(shown), tuple(tuple(reversed(places[name])) for name in cards))
 
 
 class RunReader:

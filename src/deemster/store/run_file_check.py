@@ -12,6 +12,7 @@ from typing import NamedTuple
 from deemster.datasets.fingerprint import row_hash
 from deemster.errors import Issue, StoreError, plural
 from deemster.formats.document import Reading
+from deemster.formats.schema_validation import MOST_TAGS
 from deemster.store.run_file_format import (
     IMPORTED_FACT,
     LONGEST,
@@ -28,8 +29,12 @@ from deemster.store.run_file_format import (
 )
 
 _FAULTS = 100
-# A report walks through all executions that a run should have, also where the file holds only a few.
+# A report walks through all executions that a run should have, also where the file holds only a few. So a run may have
+# so many in all, and so many for each sample and output of the file.
 _EXECUTIONS = 100_000_000
+_EXECUTIONS_A_ROW = 1_000
+# A report looks at all scorings for each execution.
+_SCORINGS = 1_000
 _ORDER = (RunLine, ScoringLine, SampleLine, OutputLine, MarksLine, EntryLine, EndLine)
 _PLACES = {kind: place for place, kind in enumerate(_ORDER)}
 
@@ -58,15 +63,13 @@ def raw_lines(path: Path) -> Iterator[tuple[int, bytes]]:
     """
     reading = Reading(str(path), error=StoreError)
     try:
-        with path.open("rb") as file:
+        with reading.open(path) as file:
             number = 0
             while data := file.readline(LONGEST + 1):
                 number += 1
                 if len(data) > LONGEST:
                     reading.refuse(f"The line is longer than {LONGEST // 2**20} MiB.", line=number)
                 yield number, data.removesuffix(b"\n")
-    except FileNotFoundError:
-        reading.refuse("There is no such file.")
     except OSError as error:
         reading.refuse(f"The file cannot be read: {error.strerror}.")
 
@@ -192,6 +195,8 @@ class _Check:
         self._cards.append(len(line.cards))
         if line.number != len(self._cards) - 1:
             raise ValueError(f"Scorings are numbered from 0; this should be {len(self._cards) - 1}, not {line.number}.")
+        if line.number >= _SCORINGS:
+            raise _OutOfPlaceError(f"A run of a file has at most {_SCORINGS:,} scorings.")
         if len({card.name for card in line.cards}) < len(line.cards):
             raise ValueError("Two metrics of this scoring have the same name.")
 
@@ -203,6 +208,8 @@ class _Check:
         tags = (line.labels.metadata or {}).get("tags") or []
         if not isinstance(tags, str) and not (isinstance(tags, list) and all(isinstance(tag, str) for tag in tags)):
             raise ValueError("The `tags` of a sample's metadata are text, or a list of text.")
+        if isinstance(tags, list) and max(len(tags), len(line.labels.tags)) > MOST_TAGS:
+            raise ValueError(f"A sample has at most {MOST_TAGS:,} tags.")
         if line.content is None:
             return
         if not isinstance(line.content.input, dict):
@@ -262,6 +269,10 @@ class _Check:
             raise ValueError(
                 f"The run has {plural(self._run.samples, 'sample')} by its first line, {self.samples} by count."
             )
+        rows = self.samples + len(self.outputs)
+        if self.samples * self._run.repetitions > _EXECUTIONS_A_ROW * rows:
+            said = f"{plural(self._run.repetitions, 'repetition')} in a file of {rows:,} samples and outputs"
+            raise ValueError(f"{said}: a run has at most {_EXECUTIONS_A_ROW:,} executions for each of those.")
         if line.sha256 != self._digest.hexdigest():
             raise ValueError("The check sum does not fit: the lines of this run are not those that were written.")
         if any(one == other for one, other in itertools.pairwise(sorted(self._ids))):

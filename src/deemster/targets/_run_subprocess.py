@@ -9,10 +9,15 @@ import signal
 from collections.abc import Mapping, Sequence
 from typing import NamedTuple
 
+from deemster.errors import is_out_of_descriptors
+from deemster.models.retry_policy import LOCAL_WAIT_S
+
 LONGEST = 64 * 2**20
 STDERR_TAIL = 4096
 # How long processes that a command left behind may hold its output open.
 DRAIN_TIMEOUT_S = 1.0
+# How long a command without a timeout waits for file descriptors.
+_PATIENCE_S = 60.0
 
 
 class CommandResult(NamedTuple):
@@ -57,9 +62,18 @@ async def run_command(
         OSError: It cannot be started.
     """
     loop = asyncio.get_running_loop()
-    transport, protocol = await loop.subprocess_exec(
-        lambda: _CommandProtocol(loop, longest), *argv, env=dict(environ), cwd=folder, start_new_session=True
-    )
+    patience = loop.time() + (_PATIENCE_S if timeout_s is None else timeout_s)
+    while True:
+        try:
+            transport, protocol = await loop.subprocess_exec(
+                lambda: _CommandProtocol(loop, longest), *argv, env=dict(environ), cwd=folder, start_new_session=True
+            )
+            break
+        except OSError as error:
+            # Commands that end give their file descriptors back, so fewer run at once.
+            if not is_out_of_descriptors(error) or loop.time() > patience:
+                raise
+            await asyncio.sleep(LOCAL_WAIT_S)
     issue = None
     try:
         protocol.feed(data)
