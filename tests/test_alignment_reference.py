@@ -16,6 +16,7 @@ from pathlib import Path
 from typing import Any
 
 import msgspec
+import pytest
 
 from deemster.alignment import JudgeComparison, MetricsResult, _result_dataframe, compare_judges, compute_metrics
 from deemster.datasets import Votes
@@ -318,6 +319,31 @@ def test_page_tells_every_field_and_column(refresh_golden):
     assert refresh_golden or text == fresh, (
         "Refresh the page with `pytest tests/test_alignment_reference.py --refresh-golden`."
     )
+
+
+class Undocumented(msgspec.Struct):
+    """A model whose author forgot what its readers ask.
+
+    Attributes:
+        told: What it is.
+        vague: It may be missing, and nothing says when.
+        stale: What it is. None where it was undefined once.
+    """
+
+    told: int
+    vague: float | None
+    stale: float
+    new: int
+
+
+def test_field_with_a_whole_meaning_is_accepted():
+    assert split_meaning(Undocumented, "told") == ("What it is.", "")
+
+
+@pytest.mark.parametrize(("name", "complaint"), [("new", "no meaning"), ("vague", "differ"), ("stale", "differ")])
+def test_field_without_a_whole_meaning_is_refused(name, complaint):
+    with pytest.raises(AssertionError, match=complaint):
+        split_meaning(Undocumented, name)
 
 
 def test_fields_that_may_be_undefined_are_seen_both_ways():
