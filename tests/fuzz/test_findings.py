@@ -56,7 +56,7 @@ def test_undecodable_cached_answer_is_requested_again(tmp_path, body):
 def test_undecodable_recorded_line_is_error_with_line(tmp_path, line):
     path = tmp_path / "recording.jsonl"
     path.write_bytes(line + b"\n")
-    with pytest.raises(ConfigurationError, match=r"recording\.jsonl:1: This is not a recorded answer"):
+    with pytest.raises(ConfigurationError, match=r"recording\.jsonl:1: this is not a recorded answer"):
         Recording(path, secrets=Secrets())
 
 

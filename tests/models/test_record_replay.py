@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import os
 
 import numpy as np
 import pytest
@@ -150,13 +151,64 @@ def test_torn_last_line_is_skipped_with_warning(tmp_path):
     assert len(Recording(path, secrets=NO_SECRETS)) == 2
 
 
-def test_damaged_line_is_error_with_line(tmp_path):
+def test_damaged_line_is_passed_over_and_asked_for_again(tmp_path):
     path = tmp_path / "r"
     asked(Remote(), [question("one"), question("two")], path)
+    whole = path.read_bytes()
     lines = path.read_text().splitlines()
     path.write_text(f"{lines[0][:-9]}\n{lines[1]}\n")
-    with pytest.raises(ConfigurationError, match=r"r:1: This is not a recorded answer"):
-        Recording(path, secrets=NO_SECRETS)
+    recording = Recording(path, secrets=NO_SECRETS)
+    assert len(recording) == 1
+    assert [note.startswith(f"{path}:1: this is not a recorded answer (") for note in recording.notes] == [True]
+    client = Remote()
+    asked(client, [question("one"), question("two")], path)
+    assert (len(client.sent), path.read_bytes()) == (1, whole)
+
+
+def test_changed_answer_does_not_fit_its_check_sum(tmp_path):
+    path = tmp_path / "r"
+    asked(Remote(), [question("one"), question("two")], path)
+    path.write_bytes(path.read_bytes().replace(b"re: one", b"re: 0ne"))
+    recording = Recording(path, secrets=NO_SECRETS)
+    assert (recording.answer(question("one")), recording.answer(question("two")).text) == (None, "re: two")
+    assert len(recording.notes) == 1
+    assert recording.notes[0].endswith(": this line does not fit its check sum and is passed over.")
+
+
+def test_recording_without_check_sums_is_read(tmp_path):
+    path = tmp_path / "r"
+    asked(Remote(), [question("one")], path)
+    (line,) = (json.loads(each) for each in path.read_text().splitlines())
+    assert len(line.pop("check")) == 8
+    path.write_text(json.dumps(line) + "\n")
+    recording = Recording(path, secrets=NO_SECRETS)
+    assert (recording.answer(question("one")).text, recording.notes) == ("re: one", [])
+
+
+def test_file_without_any_recorded_answer_is_error(tmp_path):
+    (tmp_path / "r").write_text("name: another file\n")
+    with pytest.raises(ConfigurationError, match="No line of this file is a recorded answer"):
+        Recording(tmp_path / "r", secrets=NO_SECRETS)
+
+
+def test_no_flipped_bit_changes_an_answer_in_silence(tmp_path):
+    path = tmp_path / "r"
+    texts = ["one", "two", "three"]
+    asked(Remote(), [question(text) for text in texts], path)
+    whole = path.read_bytes()
+    right = {text: Recording(path, secrets=NO_SECRETS).answer(question(text)) for text in texts}
+    for place in range(0, len(whole), 3):
+        path.write_bytes(whole[:place] + bytes([whole[place] ^ (1 << place % 8)]) + whole[place + 1 :])
+        recording = Recording(path, secrets=NO_SECRETS)
+        found = {text: recording.answer(question(text)) for text in texts}
+        assert all(found[text] in (None, right[text]) for text in texts)
+        assert recording.notes or found == right
+
+
+def test_recording_that_is_a_pipe_is_error(tmp_path):
+    os.mkfifo(tmp_path / "r")
+    with pytest.raises(ConfigurationError, match="This is a named pipe, not a file"):
+        Recording(tmp_path / "r", secrets=NO_SECRETS)
 
 
 def test_unwritable_recording_is_error(tmp_path):

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import gc
+import math
 import os
 import signal
 import subprocess
@@ -15,7 +16,7 @@ import pytest
 from deemster.errors import LeaseError, StoreError
 from deemster.store import lease as leasing
 from deemster.store import open_store
-from tests.store.make_runs import begun, execution
+from tests.store.make_runs import begun, execution, facts, samples
 
 HOLDING = """
 import sys, time
@@ -119,6 +120,29 @@ def test_lease_of_other_host_expires_after_thirty_seconds(store, heartbeat_age_s
             store.lease("run-0")
     else:
         assert store.lease("run-0").is_held
+
+
+@pytest.mark.parametrize(("ahead_s", "is_refused"), [(10, True), (40, False), (10**9, False), (math.inf, False)])
+def test_heartbeat_in_the_future_locks_nobody_out(store, ahead_s, is_refused):
+    begun(store)
+    sql = f"UPDATE runs SET owner_host = 'elsewhere', token = 'x', heartbeat = {store.pool.database.now} + ?"
+    with store.pool.write_transaction() as rows:
+        rows.write(sql, (float(ahead_s),))
+    assert store.owner("run-0").alive is is_refused
+    if is_refused:
+        with pytest.raises(LeaseError):
+            store.lease("run-0")
+    else:
+        with store.lease("run-0") as lease:
+            assert lease.is_held
+
+
+def test_owner_that_lives_renews_a_heartbeat_in_the_future(store):
+    lease = store.begin(facts(), samples(), cards=())
+    with store.pool.write_transaction() as rows:
+        rows.write("UPDATE runs SET heartbeat = heartbeat + 100000.0")
+    lease.beat()
+    assert store.owner(lease.run_id).alive
 
 
 def test_lease_is_acquired_by_one_of_many(place):

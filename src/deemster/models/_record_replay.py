@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import binascii
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any, BinaryIO
@@ -11,6 +12,7 @@ import numpy as np
 import numpy.typing as npt
 
 from deemster.errors import ConfigurationError, Issue, visible
+from deemster.formats import Reading
 from deemster.formats.atomic_write import write_aside
 from deemster.formats.json_values import SURROGATE
 from deemster.models.answer_cache import ask_key, text_key
@@ -18,6 +20,7 @@ from deemster.models.secret_redaction import Secrets
 from deemster.records import Answer, Ask, Token, Usage
 
 _END = 80
+_MOST_NOTES = 5
 _encode = msgspec.json.Encoder().encode
 
 
@@ -51,6 +54,8 @@ class RecordedLine(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True
 
     Attributes:
         key: The hash of the request.
+        check: The CRC-32 of the line without this field; None in a recording of an older version, or where a person
+            removed it to edit the line.
         request: The request, for people; only its hash is looked at.
         answer: What a chat model said.
         vector: What an embedding model gave for one text.
@@ -58,10 +63,23 @@ class RecordedLine(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True
     """
 
     key: str
+    check: str | None = None
     request: dict[str, Any]
     answer: RecordedAnswer | None = None
     vector: list[float] | None = None
     model: str | None = None
+
+    def seal(self) -> RecordedLine:
+        """The line with its check sum."""
+        return msgspec.structs.replace(self, check=self._check_sum())
+
+    @property
+    def is_sound(self) -> bool:
+        """Whether the line is the one that was written, as far as its check sum tells."""
+        return self.check is None or self.check == self._check_sum()
+
+    def _check_sum(self) -> str:
+        return f"{binascii.crc32(_encode(msgspec.structs.replace(self, check=None))):08x}"
 
 
 _decode = msgspec.json.Decoder(RecordedLine).decode
@@ -69,6 +87,9 @@ _decode = msgspec.json.Decoder(RecordedLine).decode
 
 class Recording:
     """A file of recorded answers: JSON lines, sorted by the hash of the request when it is closed, secrets removed.
+
+    Each line carries a check sum. A line that is damaged, or that a killed process left half-written, is passed over,
+    and `notes` says so.
 
     Args:
         path: The file; one that is not there yet holds nothing.
@@ -78,7 +99,7 @@ class Recording:
         notes: What a person should know about the file.
 
     Raises:
-        ConfigurationError: The file cannot be read, or a line of it is no recording.
+        ConfigurationError: The file cannot be read, or no line of it is a recorded answer.
     """
 
     def __init__(self, path: str | Path, *, secrets: Secrets) -> None:
@@ -163,14 +184,14 @@ class Recording:
 
     def _append(self, line: RecordedLine) -> None:
         # Value by value: in the encoded line, a secret could be removed together with an escape sign before it.
-        data = _encode(_redact_values(msgspec.to_builtins(line), self._secrets))
+        line = _decode(_encode(_redact_values(msgspec.to_builtins(line), self._secrets))).seal()
         try:
             if self._file is None:
                 self._file = self._open_file()
-            self._file.write(data + b"\n")
+            self._file.write(_encode(line) + b"\n")
         except OSError as error:
             raise self._write_error(error) from None
-        self._lines[line.key] = _decode(data)
+        self._lines[line.key] = line
 
     def _open_file(self) -> BinaryIO:
         self.path.parent.mkdir(parents=True, exist_ok=True)
@@ -187,29 +208,38 @@ class Recording:
         return ConfigurationError(Issue(f"The recording cannot be written: {error.strerror or error}.", str(self.path)))
 
     def _read(self) -> dict[str, RecordedLine]:
-        try:
-            data = self.path.read_bytes() if self.path.exists() else b""
-        except OSError as error:
-            message = f"The recording cannot be read: {error.strerror or error}."
-            raise ConfigurationError(Issue(message, str(self.path))) from None
+        data = b""
+        if self.path.exists():
+            with Reading(str(self.path), error=ConfigurationError).open(self.path) as file:
+                try:
+                    data = file.read()
+                except OSError as error:
+                    message = f"The recording cannot be read: {error.strerror or error}."
+                    raise ConfigurationError(Issue(message, str(self.path))) from None
         lines: dict[str, RecordedLine] = {}
         pieces = data.split(b"\n")
         self._is_torn = bool(pieces[-1].strip())
-        issues = []
+        issues: list[Issue] = []
         for number, piece in enumerate(pieces, 1):
             if not piece.strip():
                 continue
+            fault: str | None
             try:
                 line = _decode(piece)
             except (msgspec.MsgspecError, UnicodeDecodeError, RecursionError) as error:
-                if number == len(pieces):
-                    self.notes.append(f"{self.path}:{number}: the last line is incomplete and is passed over.")
-                else:
-                    issues.append(Issue(f"This is not a recorded answer: {error}.", f"{self.path}:{number}"))
-                continue
-            lines[line.key] = line
-        if issues:
-            raise ConfigurationError(issues)
+                is_last = number == len(pieces)
+                fault = "the last line is incomplete" if is_last else f"this is not a recorded answer ({error})"
+            else:
+                fault = None if line.is_sound else "this line does not fit its check sum"
+            if fault is None:
+                lines[line.key] = line
+            else:
+                issues.append(Issue(f"{fault} and is passed over.", f"{self.path}:{number}"))
+        if not lines and not self._is_torn and issues:
+            raise ConfigurationError([Issue("No line of this file is a recorded answer.", str(self.path)), *issues])
+        self.notes = [str(issue) for issue in issues[:_MOST_NOTES]]
+        if len(issues) > _MOST_NOTES:
+            self.notes.append(f"{self.path}: {len(issues) - _MOST_NOTES:,} further lines are passed over.")
         return lines
 
 

@@ -177,9 +177,9 @@ def _owner(found: Row) -> LeaseOwner | None:
     _, host, pid, start, token, heartbeat, now = found
     if token is None or not isinstance(heartbeat, float) or type(pid) is not int:
         return None
-    heartbeat_age_s = max(0.0, now - heartbeat)
-    alive = heartbeat_age_s <= LEASE_TIMEOUT_S and not is_dead(str(host), pid, start)
-    return LeaseOwner(host=str(host), pid=pid, start=start, heartbeat_age_s=heartbeat_age_s, alive=alive)
+    # A clock that was set back leaves heartbeats in the future. An owner that lives renews its own within seconds.
+    alive = abs(now - heartbeat) <= LEASE_TIMEOUT_S and not is_dead(str(host), pid, start)
+    return LeaseOwner(host=str(host), pid=pid, start=start, heartbeat_age_s=max(0.0, now - heartbeat), alive=alive)
 
 
 def this_process() -> tuple[str, int, str | None]:
