@@ -82,6 +82,13 @@ def test_a_quorum_is_more_than_half_by_default(size, needed):
             assert f"{speaking} of {size} members" in mark.message
 
 
+def test_panel_with_a_member_that_was_not_asked_has_no_mark_though_a_quorum_voted():
+    unasked = NoAnswer(cause="not_run", message="The budget is exhausted.")
+    mark = play(panel(3, quorum=1).script(SAMPLE, OUTPUT), [scored(0.6), scored(0.6), unasked])[0]
+    assert mark.cause == "not_run"
+    assert mark.message == "2 of 3 members of the panel spoke; the others were not asked: The budget is exhausted."
+
+
 def test_a_given_quorum_replaces_the_majority():
     assert play(panel(5, quorum=1).script(SAMPLE, OUTPUT), [scored(0.6), DOWN, DOWN, DOWN, DOWN])[0].score == 0.6
     assert play(panel(3, quorum=3).script(SAMPLE, OUTPUT), [scored(0.6), scored(0.6), DOWN])[0].cause == "no_quorum"

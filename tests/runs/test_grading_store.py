@@ -292,7 +292,8 @@ def test_failing_store_ends_grading_and_keeps_commits(place, monkeypatch):
     assert 4 <= done < 2000
     fake = FakeChat(truthful)
     grading = kept(items(2000), place, roles=roles_of({"a": fake}), resume=True)
-    assert len(fake.asked) == 4 * (2000 - done)
+    # What judges said of items that were not stored is kept too.
+    assert len(fake.asked) <= 4 * (2000 - done) - 4
     assert grading.n_failed_items == 0
 
 

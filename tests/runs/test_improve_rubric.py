@@ -151,10 +151,12 @@ def test_improvement_killed_at_any_point_resumes_to_same_result(trail, share):
     data = trail.read_bytes()
     kept = data[: max(data.index(b"\n") + 1, int(len(data) * share))]
     trail.write_bytes(kept)
-    before = judge.asked
+    before = judge.asked + writer.asked
     again = improved(judge, writer, progress_file=trail, resume=True)
     assert again.to_json() == whole.to_json()
-    assert 0 < judge.asked - before < before
+    answered = sum(line.startswith(b'{"type":"call"') for line in kept.split(b"\n")[:-1])
+    assert 0 < answered < before
+    assert judge.asked + writer.asked - before == before - answered
 
 
 def test_existing_progress_file_is_not_overwritten(trail):
@@ -206,6 +208,9 @@ def test_improvement_stopped_by_budget_resumes_with_larger_budget(trail):
     assert not first.complete
     assert "budget" in first.stopped
     assert first.after == RUBRIC
+    asked = judge.asked
+    assert "12,000 tokens are spent" in told(budget_tokens=12_000, resume=True).stopped
+    assert judge.asked == asked > 0
     last = told(resume=True)
     assert last.complete
     assert last.accepted == ("facts",)

@@ -11,7 +11,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 import deemster as dm
-from deemster.records import Answer, Embed, MetricScore, Usage
+from deemster.records import Answer, Embed, MetricScore, NoAnswer, Usage
 from deemster.runs import play_scripts as playing
 from deemster.runs.play_scripts import SAMPLES, ask_in_repetition, play_batch_script, play_script
 from tests.runs.make_scorers import (
@@ -61,6 +61,30 @@ def test_mark_has_usage_of_all_replies_and_failures():
     model = Model(lambda request: DOWN if request.messages[0].content == "b" else answer(tokens=10))
     usage = play(script, model).usage
     assert (usage.calls, usage.prompt_tokens, usage.completion_tokens) == (3, 21, 2)
+
+
+UNASKED = NoAnswer(cause="not_run", message="The budget is exhausted.")
+
+
+@pytest.mark.parametrize("says", [MetricScore(1.0), 0.5, dm.Unscored("no_quorum", "Too few."), "no mark at all"])
+def test_mark_of_script_that_went_on_without_asking_a_model_is_not_run(says):
+    def script(sample, output):
+        yield [question("a"), question("b")]
+        return says
+
+    model = Model(lambda request: UNASKED if request.messages[0].content == "b" else answer(tokens=10))
+    mark = play(script, model)
+    assert (mark.cause, mark.message) == ("not_run", UNASKED.message)
+    assert mark.usage.prompt_tokens == 10
+
+
+def test_all_marks_of_batch_that_was_cut_short_are_not_run():
+    def script(samples, outputs):
+        yield [question("a"), question("b")]
+        return [1.0] * len(samples)
+
+    model = Model(lambda request: UNASKED if request.messages[0].content == "b" else answer(tokens=10))
+    assert [mark.cause for mark in play_together(script, model=model)] == ["not_run"] * 3
 
 
 def test_mark_with_own_usage_is_unchanged():

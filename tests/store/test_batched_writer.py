@@ -50,6 +50,44 @@ def test_a_large_group_is_committed_at_once(store, monkeypatch, limit):
     assert seen == [10]
 
 
+def test_model_calls_are_committed_with_what_is_written_and_removed_where_nothing_is_left_to_do(store, monkeypatch):
+    monkeypatch.setattr(batched_writer, "_COMMIT_DELAY_S", 60.0)
+    name = begun(store, count=2)
+    with store.writer(name) as writer:
+        writer.add_calls([(5, b"{}"), (3, b"[]")])
+        writer.add([execution(0)])
+        assert list(store.calls(name)) == []
+        writer.flush()
+        assert list(store.calls(name)) == [(3, b"[]"), (5, b"{}")]
+        writer.add_calls([(5, b'{"a":1}')])
+        writer.flush()
+    assert list(store.calls(name)) == [(3, b"[]"), (5, b'{"a":1}')]
+    assert list(store.calls(name, scoring=1)) == []
+    ended = {"reason": None, "finished_at": None, "duration_s": None}
+    store.finish(name, status="incomplete", **ended)
+    assert len(list(store.calls(name))) == 2
+    store.finish(name, status="complete", forget_calls=True, **ended)
+    assert list(store.calls(name)) == []
+
+
+def test_model_calls_never_wait_for_room(store, monkeypatch):
+    monkeypatch.setattr(batched_writer, "_PENDING_BYTES", 0)
+    name = begun(store)
+    with store.writer(name) as writer:
+        writer.add_calls([(1, b"{}")])
+        writer.flush()
+    assert list(store.calls(name)) == [(1, b"{}")]
+
+
+def test_removed_run_leaves_no_model_call(store):
+    name = begun(store)
+    with store.writer(name) as writer:
+        writer.add_calls([(1, b"{}")])
+    store.remove(name)
+    with store.pool.read_transaction() as rows:
+        assert rows.read("SELECT count(*) FROM calls") == [(0,)]
+
+
 def test_rows_are_committed_within_a_quarter_second():
     assert batched_writer._COMMIT_DELAY_S <= 0.2
 

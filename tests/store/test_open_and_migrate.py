@@ -69,6 +69,8 @@ def test_store_of_earlier_schema_opens_with_all_runs(earlier, version):
         assert list(store.output_times("run-1")) == [(0, None), (1, "2026-01-01T00:00:05.000Z")]
         assert list(store.entries("run-2")) == [(0, b'{"votes":[]}')]
         assert list(store.samples("run-3")) == [sample(0)]
+        calls = [(7, b'{"id":7,"key":"AAEC","counted":[12,"0.5",0,"0"]}')]
+        assert list(store.calls("run-1")) == ([] if version == 1 else calls)
 
 
 @pytest.mark.parametrize("version", range(1, len(SCHEMAS) + 1))

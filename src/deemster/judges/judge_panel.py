@@ -375,19 +375,22 @@ def require_quorum(votes: Sequence[Vote], *, needed: int) -> list[Vote]:
         needed: How many must not have failed.
 
     Raises:
-        NoAnswerError: They are fewer. The cause is that of the only seat; of a panel it is `not_run` if the budget or
-            an interruption kept a seat from being asked, else `no_quorum`.
+        NoAnswerError: They are fewer, or a budget or an interruption kept a seat from being asked: its vote could
+            change the result. The cause is that of the only seat; of a panel it is `not_run` or `no_quorum`.
     """
     failures = [vote.failure for vote in votes if vote.failure is not None]
     answered = [vote for vote in votes if vote.failure is None]
-    if len(answered) >= needed:
+    unasked = next((failure for failure in failures if failure.cause == "not_run"), None)
+    if len(answered) >= needed and unasked is None:
         return answered
     if len(votes) == 1:
         raise NoAnswerError(NoAnswer(cause=failures[0].cause, message=failures[0].message))
-    unasked = any(failure.cause == "not_run" for failure in failures)
+    spoke = f"{len(answered)} of {len(votes)} members of the panel spoke"
+    if unasked is not None:
+        message = f"{spoke}; the others were not asked: {visible(unasked.message, limit=160)}"
+        raise NoAnswerError(NoAnswer(cause="not_run", message=message))
     first = f"{failures[0].cause}, {visible(failures[0].message, limit=160)}"
-    message = f"{len(answered)} of {len(votes)} members of the panel spoke; {needed} are needed. First: {first}"
-    raise NoAnswerError(NoAnswer(cause="not_run" if unasked else "no_quorum", message=message))
+    raise NoAnswerError(NoAnswer(cause="no_quorum", message=f"{spoke}; {needed} are needed. First: {first}"))
 
 
 def combine_values(

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Callable, Mapping
+from functools import partial
 from typing import Any
 
 import msgspec
@@ -62,6 +63,7 @@ class ChatRole:
         # What many scripts ask alike, such as the steps of a metric, is asked once a run even without a cache file.
         kept = self._context.cache if access.is_cached else None
         self._cache = self._context.run_cache if kept is None else kept
+        self._is_filed = kept is not None
         self._secrets = NO_SECRETS if _is_clean(caller.role.client) else caller.role.secrets
         self._most_tokens: Callable[[Ask], int | None] = getattr(caller.role.client, "most_tokens", _asked_for)
         self._needs_size = caller.needs_size
@@ -92,8 +94,8 @@ class ChatRole:
         reply: Answer | NoAnswer | None = None
         try:
             size = self._size_of(ask) if self._needs_size else NO_SIZE
-            done = await self.caller.call(ask, key=key, size=size)
-            reply = self._keep(ask, key, done) if isinstance(done, CallAnswer) else done.no_answer
+            done = await self.caller.call(ask, key=key, size=size, keep=partial(self._keep, ask, key))
+            reply = done.value if isinstance(done, CallAnswer) else done.no_answer
             return reply
         finally:
             del self._under_way[key]
@@ -105,8 +107,12 @@ class ChatRole:
         """The reply where the model need not or may not be asked; None where it must be asked."""
         recording = self._access.recording
         recorded = None if recording is None else recording.answer(ask)
-        if (kept := self._cache.answer(key)) is not None:
-            call = self._context.own_call(kept.call, kept.usage)
+        kept = self._cache.answer(key)
+        if kept is None and self._is_filed:
+            # What the run was answered before it had this file is in its log.
+            kept = self._context.run_cache.answer(key)
+        if kept is not None:
+            call = self._context.own_call(key, kept.call, kept.usage)
             # An answer that this run paid for goes before its recording: all marks that use it share the call.
             if call is not None or recorded is None:
                 return self._hit(kept if recorded is not None else self._record(ask, kept), call)
@@ -121,15 +127,21 @@ class ChatRole:
             return None
         return self._access.refuse(describe_request(ask), has_client=self.caller.role.client is not None)
 
-    def _keep(self, ask: Ask, key: bytes, done: CallAnswer[Answer]) -> Answer:
-        """Keep an answer in cache and recording, with its usage and without any secret that the server echoed."""
-        usage = done.usage
+    async def _keep(self, ask: Ask, key: bytes, done: CallAnswer[Answer]) -> CallAnswer[Answer]:
+        """Keep an answer in cache, recording and log, with its usage and without any secret that the server echoed."""
+        usage, context = done.usage, self._context
         clean = redact_answer(done.value, self._secrets) if self._secrets else done.value
-        answer = msgspec.structs.replace(clean, usage=usage, call=self._context.new_call(usage))
+        answer = msgspec.structs.replace(clean, usage=usage, call=Call(done.call_id, usage))
         if self._access.recording is not None:
             answer = self._record(ask, answer)
-        self._cache.keep(key, _with_run(answer, self._context.run))
-        return answer
+        self._cache.keep(key, _with_run(answer, context.run))
+        if context.log is not None:
+            # The log needs no answer that the cache file has.
+            kept: dict[str, Any] = {} if self._is_filed else {"usage": usage, "answer": _plain(answer)}
+            committed = context.keep_call(done.call_id, key, done.counted, **kept)
+            if committed is not None:
+                await committed
+        return CallAnswer(answer, usage, done.counted, done.call_id)
 
     def _size_of(self, ask: Ask) -> RequestSize:
         return request_size(ask, self._most_tokens(ask))
@@ -146,7 +158,7 @@ class ChatRole:
         """The reply for one more script that asked the same. Its usage is counted once."""
         if isinstance(reply, Answer):
             return self._hit(reply, reply.call)
-        return reply if reply.usage is None else msgspec.structs.replace(reply, usage=None)
+        return reply if reply.usage is None else msgspec.structs.replace(reply, usage=None, call_id=0)
 
 
 def _asked_for(ask: Ask) -> int | None:
@@ -175,6 +187,11 @@ def _with_run(answer: Answer, run: str) -> Answer:
     if answer.call is None:
         return answer
     return msgspec.structs.replace(answer, usage=answer.call.usage, call=Call(answer.call.id, run=run))
+
+
+def _plain(answer: Answer) -> Answer:
+    """An answer without the call that it comes from."""
+    return msgspec.structs.replace(answer, usage=None, call=None)
 
 
 def _cache_hit(answer: Answer, call: Call | None = None) -> Answer:

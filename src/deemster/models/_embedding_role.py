@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import asyncio
 import hashlib
-from collections.abc import Sequence
+from collections.abc import Awaitable, Sequence
+from functools import partial
 from typing import Any
 
 import msgspec
@@ -14,9 +15,11 @@ import numpy.typing as npt
 from deemster.formats.json_values import SURROGATE
 from deemster.models._record_replay import describe_text
 from deemster.models.answer_cache import store_vector, text_key
+from deemster.models.budget import UsageBound
 from deemster.models.call_context import RoleAccess
 from deemster.models.model_call import (
     DRY_RUN,
+    NOTHING,
     REQUEST_FAULTS,
     CallAnswer,
     CallFailure,
@@ -173,10 +176,12 @@ class EmbeddingRole:
         recording = self._access.recording
         if recording is not None and (found := recording.vector(self._access.name, text)) is not None:
             return self._remember(text, found[0], found[1])
-        if self._cache is not None:
-            stored = self._cache.vector(text_key(self._access.prefix, text))
+        if self._cache is not None or self.caller.logs_calls:
+            key = text_key(self._access.prefix, text)
+            stored = None if self._cache is None else self._cache.vector(key)
+            stored = stored or self._context.run_cache.vector(key)
             if stored is not None:
-                call = self._context.own_call(stored.call, stored.usage)
+                call = self._context.own_call(key, stored.call, stored.usage)
                 if call is None and stored.usage is not None:
                     call = Call(0, cached_usage(stored.usage, calls=0))
                 if (row := self._remember(text, stored.values(), stored.model, call)) is not None:
@@ -248,10 +253,9 @@ class EmbeddingRole:
             batch.no_answers.update(dict.fromkeys(texts, DRY_RUN))
             return
         key = hashlib.sha256("\x00".join(texts).encode()).digest()
-        done = await self.caller.call(texts, key=key, size=size)
+        done = await self.caller.call(texts, key=key, size=size, keep=partial(self._keep, batch, texts))
         if isinstance(done, CallAnswer):
             spent.append(done.usage)
-            self._keep(batch, texts, done)
             return
         if done.no_answer.usage is not None:
             lost.append(done.no_answer.usage)
@@ -260,15 +264,21 @@ class EmbeddingRole:
             await self._fill(batch, texts[:middle], spent, lost)
             await self._fill(batch, texts[middle:], spent, lost)
         else:
-            batch.no_answers.update(dict.fromkeys(texts, msgspec.structs.replace(done.no_answer, usage=None)))
+            failed = msgspec.structs.replace(done.no_answer, usage=None, call_id=0)
+            batch.no_answers.update(dict.fromkeys(texts, failed))
 
-    def _keep(self, batch: _Batch, texts: list[str], done: CallAnswer[Rows]) -> None:
+    async def _keep(self, batch: _Batch, texts: list[str], done: CallAnswer[Rows]) -> CallAnswer[Rows]:
+        """Keep the vectors of a batch in memory, cache, recording and log."""
         rows, model = done.value, done.usage.model
         batch.model = model
         shares = divide_usage(done.usage, len(texts)) if self._counts_usage else [None] * len(texts)
+        counted, committed = done.counted, None
         for text, row, share in zip(texts, rows, shares, strict=True):
-            call = None if share is None else self._context.new_call(share)
+            call = None if share is None else Call(self._context.new_call_id(), share)
             kept = self._remember(text, row.copy(), model, call)
+            if call is not None and self.caller.logs_calls:
+                # The budget counts a batch as a whole, so the first text carries it.
+                committed, counted = self._log(call, text, kept, model, counted), NOTHING
             if call is not None:
                 batch.calls[text] = call
             if kept is None:
@@ -280,6 +290,19 @@ class EmbeddingRole:
             if self._cache is not None:
                 stored = store_vector(kept, model, call=call, run=self._context.run)
                 self._cache.keep(text_key(self._access.prefix, text), stored)
+
+        if committed is not None:
+            await committed
+        return done
+
+    def _log(
+        self, call: Call, text: str, row: Rows | None, model: str | None, counted: UsageBound
+    ) -> Awaitable[None] | None:
+        """Log the part of a call that one text took, with its vector where no file has it."""
+        kept: dict[str, Any] = {}
+        if row is not None and self._cache is None:
+            kept = {"usage": call.usage, "vector": store_vector(row, model)}
+        return self._context.keep_call(call.id, text_key(self._access.prefix, text), counted, **kept)
 
     async def close(self) -> None:
         """Cancel the requests under way."""

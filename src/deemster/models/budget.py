@@ -11,10 +11,28 @@ _NOTHING = Decimal(0)
 
 
 class UsageBound(NamedTuple):
-    """An amount of tokens and money: the most a call may use, or what it did use."""
+    """An amount of tokens and money: the most a call may use, or what it did use.
+
+    Attributes:
+        tokens: Tokens sent and received.
+        usd: US dollars.
+        estimated_tokens: Of the tokens, those that no provider reported: they count at the most.
+        estimated_usd: Of the US dollars, those that no provider reported.
+    """
 
     tokens: int = 0
     usd: Decimal = _NOTHING
+    estimated_tokens: int = 0
+    estimated_usd: Decimal = _NOTHING
+
+    def plus(self, other: UsageBound) -> UsageBound:
+        """Both amounts together."""
+        return UsageBound(
+            self.tokens + other.tokens,
+            self.usd + other.usd,
+            self.estimated_tokens + other.estimated_tokens,
+            self.estimated_usd + other.estimated_usd,
+        )
 
 
 class Budget:
@@ -69,7 +87,7 @@ class Budget:
         Args:
             used: What was used.
         """
-        self.spent = UsageBound(self.spent.tokens + used.tokens, self.spent.usd + used.usd)
+        self.spent = self.spent.plus(used)
 
     def settle(self, bound: UsageBound, used: UsageBound) -> None:
         """Replace what a call reserved by what it used.
@@ -109,6 +127,10 @@ class Budget:
     def _reason(self, bound: UsageBound) -> str:
         if self.tokens is not None and self.spent.tokens + bound.tokens > self.tokens:
             spent = f"{self.spent.tokens:,} of {self.tokens:,} tokens are spent"
+            if self.spent.estimated_tokens:
+                spent += f" ({self.spent.estimated_tokens:,} by estimate, where no usage was reported)"
             return f"The budget is exhausted: {spent}, and the next call may take {bound.tokens:,}."
         spent = f"{self.spent.usd:.6f} of {self.usd:f} USD are spent"
+        if self.spent.estimated_usd:
+            spent += f" ({self.spent.estimated_usd:.6f} by estimate, where no usage was reported)"
         return f"The budget is exhausted: {spent}, and the next call may cost {bound.usd:.6f}."

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import secrets
-from collections.abc import Awaitable, Callable, Iterable
+from collections.abc import Awaitable, Callable, Iterable, Mapping
 from decimal import Decimal
 from typing import Any, NamedTuple, TypeVar
 
@@ -12,11 +12,12 @@ import msgspec
 
 from deemster.errors import ConfigurationError, Issue
 from deemster.models._record_replay import Recording
-from deemster.models.answer_cache import Cache
+from deemster.models.answer_cache import Cache, StoredVector
 from deemster.models.budget import Budget, UsageBound
+from deemster.models.call_log import CallLog, LoggedCall
 from deemster.models.clock import Clock
 from deemster.models.price import Price
-from deemster.records import Call, NoAnswer, Usage
+from deemster.records import Answer, Call, NoAnswer, Usage
 from deemster.records.usage import count_tokens, sum_usage
 
 _T = TypeVar("_T")
@@ -85,13 +86,16 @@ class CallContext:
         dry_run: Whether requests are counted and not sent.
         on_stop: Called once with the reason when no further request makes sense.
         run: The run that its calls belong to; None for one that is never resumed.
-        paid: The calls of that run that its budget counts already.
+        paid: The calls of that run that its budget and its log have already.
+        log: Keeps every call when it ends; None where they are not kept.
+        run_cache: Answers of the run's earlier processes; empty unless given. It is closed with the gateway.
+        lost_calls: Calls of earlier processes that were paid for and brought no answer, by the hash of the request.
 
     Attributes:
         elapsed_s: Measures spans.
         measures_time: Whether those spans are real, so that latencies can be reported.
         sleep: Waits.
-        run_cache: Answers kept while the gateway is open, for roles whose answers no file keeps.
+        run_cache: Answers of this run, for roles whose answers no file keeps.
         issues: Requests that could not be made because of how the run is set up.
         halted: Why nothing further is sent, or None.
     """
@@ -108,12 +112,16 @@ class CallContext:
         on_stop: Callable[[str], None] | None = None,
         run: str | None = None,
         paid: Iterable[int] = (),
+        log: CallLog | None = None,
+        run_cache: Cache | None = None,
+        lost_calls: Mapping[bytes, LoggedCall] | None = None,
     ) -> None:
         # The processes of one run must not number their calls alike. No report shows the numbers.
         self._first = self._last = secrets.randbits(62) + 1
         self.run = run or f"{self._first:016x}"
         self._paid = set(paid)
-        self.run_cache = Cache(None)
+        self.log, self.lost_calls = log, dict(lost_calls or {})
+        self.run_cache = Cache(None) if run_cache is None else run_cache
         self.cache, self.budget = cache, budget
         elapsed_s: Callable[[], Any] = clock.elapsed_s
         self.measures_time = elapsed_s() is not None
@@ -124,25 +132,58 @@ class CallContext:
         self.halted: str | None = None
         self._on_stop = on_stop
 
-    def new_call(self, usage: Usage) -> Call:
-        """A call that was just made."""
+    def new_call_id(self) -> int:
+        """The id of a call that is about to be made."""
         self._last += 1
-        return Call(self._last, usage)
+        return self._last
 
-    def own_call(self, stored: Call | None, usage: Usage | None) -> Call | None:
+    def own_call(self, key: bytes, stored: Call | None, usage: Usage | None) -> Call | None:
         """The call behind a stored answer, where this run made it; None where another run did.
 
         Args:
+            key: The hash of the request.
             stored: The call as the file keeps it.
             usage: What it used.
         """
         if stored is None or stored.run != self.run or usage is None:
             return None
-        if self.budget is not None and not self._first < stored.id <= self._last and stored.id not in self._paid:
-            # An earlier process of this run was killed before the budget counted what it had paid for.
+        if not self._first < stored.id <= self._last and stored.id not in self._paid:
+            # An earlier process of this run was killed before it had counted what it paid for.
             self._paid.add(stored.id)
-            self.budget.charge(UsageBound(count_tokens(usage, 0), usage.cost_usd or _NOTHING))
+            counted = UsageBound(count_tokens(usage, 0), usage.cost_usd or _NOTHING)
+            self.keep_call(stored.id, key, counted)
+            if self.budget is not None:
+                self.budget.charge(counted)
         return Call(stored.id, usage)
+
+    def keep_call(
+        self,
+        call_id: int,
+        key: bytes,
+        counted: UsageBound,
+        *,
+        usage: Usage | None = None,
+        answer: Answer | None = None,
+        vector: StoredVector | None = None,
+    ) -> Awaitable[None] | None:
+        """Keep a call that has ended, where calls are logged.
+
+        Args:
+            call_id: The call.
+            key: The hash of the request.
+            counted: What a budget counts for it.
+            usage: What it used.
+            answer: What a chat model answered, where no file has it.
+            vector: The vector of a text, likewise.
+
+        Returns:
+            What to await before the answer is used; None where nothing is.
+        """
+        if self.log is None:
+            return None
+        return self.log.keep(
+            LoggedCall(id=call_id, key=key, counted=counted, usage=usage, answer=answer, vector=vector)
+        )
 
     def report_issue(self, message: str) -> None:
         """Note a request that cannot be made, and ask the run to stop.

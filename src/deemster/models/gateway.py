@@ -17,6 +17,7 @@ from deemster.models._record_replay import Recording
 from deemster.models.answer_cache import Cache, identity_prefix
 from deemster.models.budget import Budget
 from deemster.models.call_context import CallContext, PlannedCalls, RoleAccess
+from deemster.models.call_log import CallLog, LoggedCall
 from deemster.models.circuit_breaker import CircuitBreaker
 from deemster.models.clock import Clock, SystemClock
 from deemster.models.model_call import ModelCaller
@@ -42,7 +43,10 @@ class Gateway:
         on_stop: Called once, with the reason, when the budget is exhausted or a request cannot be made at all.
         run: The run that its calls belong to: what an earlier process of the same run left in the cache was paid for by
             this run. None for one that is never resumed.
-        paid: The calls of that run that the budget counts already.
+        paid: The calls of that run that its budget and its log have already.
+        log: Keeps every call of the run when it ends, for a resumed run; None where they are not kept.
+        run_cache: Answers of the run's earlier processes; the gateway closes it.
+        lost_calls: Calls of earlier processes that were paid for and brought no answer, by the hash of the request.
 
     Raises:
         ConfigurationError: A budget in money, and a role without a price. On opening: a recording cannot be read.
@@ -61,12 +65,16 @@ class Gateway:
         on_stop: Callable[[str], None] | None = None,
         run: str | None = None,
         paid: Iterable[int] = (),
+        log: CallLog | None = None,
+        run_cache: Cache | None = None,
+        lost_calls: Mapping[bytes, LoggedCall] | None = None,
     ) -> None:
         self._roles = dict(roles)
         self._cache, self._budget = cache, budget
         self._clock: Clock = clock or SystemClock()
         self._seed, self._offline, self._dry_run, self._on_stop = seed, offline, dry_run, on_stop
         self._run, self._paid = run, paid
+        self._log, self._run_cache, self._lost_calls = log, run_cache, lost_calls
         self._open_roles: dict[str, ChatRole | EmbeddingRole] = {}
         self._recordings: dict[str, Recording] = {}
         self._circuits: dict[str, CircuitBreaker] = {}
@@ -85,6 +93,9 @@ class Gateway:
             on_stop=self._on_stop,
             run=self._run,
             paid=self._paid,
+            log=self._log,
+            run_cache=self._run_cache,
+            lost_calls=self._lost_calls,
         )
         for role in self._roles.values():
             if role.recording is not None and role.recording not in self._recordings:

@@ -8,13 +8,14 @@ from collections.abc import Awaitable, Callable
 from copy import copy
 from decimal import Decimal
 from operator import attrgetter
-from typing import Any, Generic, NamedTuple, TypeVar
+from typing import Any, Generic, NamedTuple, TypeAlias, TypeVar
 
 import msgspec
 
 from deemster.errors.user_code_guard import UserCodeGuard
 from deemster.models.budget import UsageBound
 from deemster.models.call_context import CallContext, PlannedCalls, UsageTotal
+from deemster.models.call_log import LoggedCall
 from deemster.models.circuit_breaker import CircuitBreaker
 from deemster.models.model_client import FailureKind, ModelFailure
 from deemster.models.model_roles import Role
@@ -26,6 +27,8 @@ from deemster.records import NoAnswer, Usage
 from deemster.records.usage import count_tokens, sum_usage
 
 _V = TypeVar("_V")
+# Keeps an answer and gives it as it is kept.
+Keep: TypeAlias = "Callable[[CallAnswer[_V]], Awaitable[CallAnswer[_V]]]"
 # These statuses complain about what the request holds; they say nothing about the endpoint.
 REQUEST_FAULTS = frozenset({400, 413, 422})
 # Far above what any one call uses. Sums of smaller amounts can be written and divided exactly.
@@ -50,10 +53,12 @@ class ClientResult(msgspec.Struct, Generic[_V], frozen=True, gc=False):
 
 
 class CallAnswer(msgspec.Struct, Generic[_V], frozen=True, gc=False):
-    """A call that was answered, and what it used."""
+    """A call that was answered, what it used, and what that takes from a budget."""
 
     value: _V
     usage: Usage
+    counted: UsageBound
+    call_id: int
 
 
 class CallFailure(NamedTuple):
@@ -97,7 +102,8 @@ class ModelCaller(Generic[_V]):
         usage: What its calls have used.
         planned: What a dry run would have sent.
         limiter: Its rate limiter.
-        needs_size: Whether limits or a budget count the tokens of requests.
+        needs_size: Whether limits, a budget or the log of the run count the tokens of requests.
+        logs_calls: Whether its calls are kept in the log of the run.
     """
 
     def __init__(
@@ -122,29 +128,46 @@ class ModelCaller(Generic[_V]):
         self._prices = role.price_table
         self._highest_price = self._prices.highest()
         self._embeds = role.kind == "embedding"
-        self.needs_size = self.limiter.counts_tokens or context.budget is not None
+        # Vectors of a model of this process are made again faster than they are read.
+        self.logs_calls = context.log is not None and not (self._embeds and role.is_local)
+        self.needs_size = self.limiter.counts_tokens or context.budget is not None or self.logs_calls
         self._threads: WorkerThreads | None = None
         self._send = method if inspect.iscoroutinefunction(method) else self._in_thread(method, high)
 
-    async def call(self, payload: Any, *, key: bytes, size: RequestSize = NO_SIZE) -> CallAnswer[_V] | CallFailure:
+    async def call(
+        self, payload: Any, *, key: bytes, keep: Keep[_V] | None = None, size: RequestSize = NO_SIZE
+    ) -> CallAnswer[_V] | CallFailure:
         """Make one call, with as many attempts as the role's settings allow.
 
         Args:
             payload: What the client's method is given.
             key: The hash of the request.
+            keep: Keeps the answer; until it returns, the request counts as under way.
             size: How many tokens it may take.
         """
+        call = _Call(Attempts(self._policy, seed=self._context.seed, key=key), size, self._context.new_call_id())
+        if (lost := self._context.lost_calls.pop(key, None)) is not None:
+            call.continue_from(lost)
+        try:
+            return await self._attempts(payload, call, keep)
+        finally:
+            # What was paid for no answer is kept too, also where the run stops before the reply comes.
+            if not call.is_answered and call.has_used and self.logs_calls:
+                usage = None if self._embeds else sum_usage(call.failed_usage)
+                self._context.keep_call(call.id, key, call.counted, usage=usage)
+
+    async def _attempts(self, payload: Any, call: _Call, keep: Keep[_V] | None) -> CallAnswer[_V] | CallFailure:
         budget = self._context.budget
-        bound = NOTHING if budget is None else self._usage_bound(size)
-        call = _Call(Attempts(self._policy, seed=self._context.seed, key=key), size)
+        bound = self._usage_bound(call.size) if self.needs_size else NOTHING
         while True:
             if budget is not None and not await budget.reserve(bound):
                 self._context.stop(budget.exhausted or "")
                 return self._end(call, "not_run", budget.exhausted or "")
             call.used = NOTHING
             try:
-                step = await self._attempt(payload, call, bound)
+                step = await self._attempt(payload, call, bound, keep)
             finally:
+                call.count()
                 if budget is not None:
                     budget.settle(bound, call.used)
             if not isinstance(step, Retry):
@@ -163,7 +186,9 @@ class ModelCaller(Generic[_V]):
         if self._threads is not None:
             self._threads.close()
 
-    async def _attempt(self, payload: Any, call: _Call, bound: UsageBound) -> CallAnswer[_V] | CallFailure | Retry:
+    async def _attempt(
+        self, payload: Any, call: _Call, bound: UsageBound, keep: Keep[_V] | None
+    ) -> CallAnswer[_V] | CallFailure | Retry:
         context, limiter = self._context, self.limiter
         tokens = call.size.prompt + call.size.completion
         # Mostly the limiter has room, and `try_enter` takes a fraction of the time of `enter`.
@@ -199,7 +224,10 @@ class ModelCaller(Generic[_V]):
                 unused = tokens - count_tokens(usage, tokens)
             total = (sum_usage([*call.failed_usage, usage]) or usage) if call.failed_usage else usage
             self.usage.add(total)
-            return CallAnswer(result.value, total)
+            call.is_answered = True
+            counted = NOTHING if call.used is NOTHING else call.counted.plus(call.used)
+            answer = CallAnswer(result.value, total, counted, call.id)
+            return answer if keep is None else await keep(answer)
         finally:
             limiter.leave(unused)
 
@@ -248,14 +276,14 @@ class ModelCaller(Generic[_V]):
     def _end(self, call: _Call, cause: Any, message: str) -> CallFailure:
         usage = sum_usage(call.failed_usage)
         self.usage.add(usage)
-        return CallFailure(NoAnswer(cause=cause, message=message, usage=usage), call.failure)
+        call_id = 0 if usage is None else call.id
+        return CallFailure(NoAnswer(cause=cause, message=message, usage=usage, call_id=call_id), call.failure)
 
     def _usage_bound(self, size: RequestSize) -> UsageBound:
-        """The most a request may use."""
-        price = self._highest_price
-        return UsageBound(
-            size.most + size.completion, NOTHING.usd if price is None else price.cost(size.most, size.completion)
-        )
+        """The most a request may use, which is an estimate until the reply comes."""
+        price, tokens = self._highest_price, size.most + size.completion
+        usd = NOTHING.usd if price is None else price.cost(size.most, size.completion)
+        return UsageBound(tokens, usd, tokens, usd)
 
     def _complete_usage(self, reported: Usage | None, model: str | None, latency_ms: float | None) -> Usage:
         """What one attempt used: what the client reports, and what it leaves open filled in."""
@@ -292,15 +320,39 @@ class ModelCaller(Generic[_V]):
 class _Call:
     """The state of one call between its attempts."""
 
-    __slots__ = ("attempts", "failed_usage", "failure", "size", "started", "used")
+    __slots__ = (
+        "attempts",
+        "counted",
+        "failed_usage",
+        "failure",
+        "has_used",
+        "id",
+        "is_answered",
+        "size",
+        "started",
+        "used",
+    )
 
-    def __init__(self, attempts: Attempts, size: RequestSize) -> None:
+    def __init__(self, attempts: Attempts, size: RequestSize, call_id: int) -> None:
         self.attempts = attempts
         self.size = size
+        self.id = call_id
         self.started: float | None = None
         self.failure: ModelFailure | None = None
         self.failed_usage: list[Usage] = []
-        self.used = NOTHING
+        self.used = self.counted = NOTHING
+        self.has_used = self.is_answered = False
+
+    def continue_from(self, lost: LoggedCall) -> None:
+        """Continue a call that an earlier process of the run paid for without an answer."""
+        self.id, self.counted = lost.id, lost.counted
+        self.failed_usage += [] if lost.usage is None else [lost.usage]
+
+    def count(self) -> None:
+        """Count what the last attempt used."""
+        if self.used is not NOTHING:
+            self.has_used = True
+            self.counted = self.counted.plus(self.used)
 
 
 def check_usage(result: Any) -> None:
@@ -333,8 +385,11 @@ def plausible_usage(usage: Usage) -> Usage:
 
 
 def _budget_use(usage: Usage, bound: UsageBound) -> UsageBound:
-    """What a usage takes from a budget. What it does not report counts at the most."""
-    return UsageBound(count_tokens(usage, bound.tokens), bound.usd if usage.cost_usd is None else usage.cost_usd)
+    """What a usage takes from a budget. What it does not report counts at the most, as an estimate."""
+    tokens, usd = count_tokens(usage, -1), usage.cost_usd
+    known = (bound.tokens, bound.tokens) if tokens < 0 else (tokens, 0)
+    priced = (bound.usd, bound.usd) if usd is None else (usd, NOTHING.usd)
+    return UsageBound(known[0], priced[0], known[1], priced[1])
 
 
 def _as_failure(error: BaseException | None, secrets: Secrets) -> ModelFailure:

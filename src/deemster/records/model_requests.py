@@ -127,11 +127,13 @@ class NoAnswer(msgspec.Struct, frozen=True, kw_only=True):
         cause: `model_failed`, `rate_limited`, `unreadable` or `not_run`.
         message: What happened, for a person.
         usage: What was spent all the same.
+        call_id: The call that was paid for; 0 where nothing was. The gateway sets it.
     """
 
     cause: Cause
     message: str
     usage: Usage | None = None
+    call_id: int = 0
 
 
 Request: TypeAlias = Ask | Embed

@@ -11,7 +11,7 @@ from typing import NamedTuple, Protocol, TypeVar
 from msgspec.structs import replace
 
 from deemster.records.execution import Execution
-from deemster.records.model_requests import Answer, Reply, Vectors
+from deemster.records.model_requests import Answer, NoAnswer, Reply, Vectors
 from deemster.records.usage import Call, Usage, cached_usage, count_tokens, divide_usage, sum_usage
 
 _calls = attrgetter("calls")
@@ -44,7 +44,7 @@ def reply_calls(replies: Iterable[Reply]) -> Iterator[Call]:
         elif isinstance(reply, Vectors) and reply.calls:
             yield from reply.calls
         elif reply.usage is not None:
-            yield Call(0, reply.usage)
+            yield Call(reply.call_id if isinstance(reply, NoAnswer) else 0, reply.usage)
 
 
 def with_calls(mark: _C, calls: Sequence[Call]) -> _C:

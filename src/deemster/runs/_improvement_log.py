@@ -3,18 +3,20 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from decimal import Decimal
 from pathlib import Path
-from typing import Any, BinaryIO, Self
+from typing import Any, BinaryIO, Self, TypeAlias
 
 import msgspec
 
 from deemster.errors import ConfigurationError, Issue
 from deemster.formats.atomic_write import write_aside
+from deemster.models.call_log import LoggedCall
 from deemster.records import Usage
 from deemster.records.shared_call_cost import Spending
 from deemster.runs._run_identity import identity_differences, plain_json
+from deemster.runs.kept_calls import KeptCalls
 from deemster.runs.run_lifecycle import new_token, refuse_changes
 
 SCHEMA = "deemster.improvement-progress.v1"
@@ -64,6 +66,16 @@ class LoggedProposal(msgspec.Struct, frozen=True, kw_only=True, tag="reply", for
     tokens: int = 0
 
 
+class LoggedReply(msgspec.Struct, frozen=True, kw_only=True, tag="call", forbid_unknown_fields=True):
+    """One model call, logged when it ends: a killed improvement reuses its answer.
+
+    Attributes:
+        call: The call.
+    """
+
+    call: LoggedCall
+
+
 class LogHeader(msgspec.Struct, frozen=True, kw_only=True, tag="head", forbid_unknown_fields=True):
     """The first line: the identity of the improvement.
 
@@ -78,11 +90,12 @@ class LogHeader(msgspec.Struct, frozen=True, kw_only=True, tag="head", forbid_un
     token: str | None = None
 
 
-_DECODE = msgspec.json.Decoder(LogHeader | LoggedVerdicts | LoggedProposal).decode
+_Line: TypeAlias = LogHeader | LoggedVerdicts | LoggedProposal | LoggedReply
+_DECODE = msgspec.json.Decoder(_Line).decode
 
 
 class ImprovementLog:
-    """The progress file: each answer is on the disk before the next question. Without a path it writes nothing.
+    """The progress file: what the models said, logged as it comes. Without a path it writes nothing.
 
     Args:
         path: The file; None writes nothing.
@@ -90,7 +103,7 @@ class ImprovementLog:
         resume: Whether to continue from the file; otherwise the file must not exist.
 
     Attributes:
-        token: Identifies the model calls of this improvement; None where there is no file.
+        calls: Keeps the model calls as they end; None where there is no file.
 
     Raises:
         ConfigurationError: The file exists and `resume` is false, it is no progress file, it is about something else,
@@ -102,20 +115,22 @@ class ImprovementLog:
         self._file: BinaryIO | None = None
         self._verdicts: dict[tuple[str, str, str], LoggedVerdicts] = {}
         self._replies: dict[tuple[str, int], LoggedProposal] = {}
-        self.token: str | None = None
+        self._replies_before: list[LoggedCall] = []
+        self.calls: KeptCalls | None = None
         if path is None:
             return
-        self.token = new_token()
+        token = new_token()
         plain = plain_json(identity)
-        head = LogHeader(schema_version=SCHEMA, identity=plain, token=self.token)
+        head = LogHeader(schema_version=SCHEMA, identity=plain, token=token)
         try:
             if path.exists():
-                self._take(path, head, resume=resume)
+                token = self._take(path, head, resume=resume) or token
             else:
                 write_aside(path, [_line(head)])
             self._file = path.open("ab")
         except OSError as error:
             raise ConfigurationError(Issue(f"The progress cannot be written: {error.strerror}.", str(path))) from None
+        self.calls = KeptCalls(token, self._keep_call, self._stored_calls)
 
     def __enter__(self) -> Self:
         return self
@@ -132,7 +147,7 @@ class ImprovementLog:
 
     @property
     def spent(self) -> Spending:
-        """The part of a budget that the logged answers used; no call is listed, since none is made again."""
+        """The part of a budget that the logged verdicts and proposals used. Files of earlier versions log no calls."""
         facts: list[LoggedVerdicts | LoggedProposal] = [*self._verdicts.values(), *self._replies.values()]
         usd = sum((usage.cost_usd or Decimal(0) for usage in self.usages), Decimal(0))
         return Spending(frozenset(), sum(fact.tokens for fact in facts), usd)
@@ -152,15 +167,27 @@ class ImprovementLog:
             ConfigurationError: The file cannot be written.
         """
         self._add(fact)
-        if self._file is None:
-            return
+        if self._file is not None:
+            self._write(self._file, fact, sync=True)
+
+    def _write(self, file: BinaryIO, fact: _Line, *, sync: bool = False) -> None:
         try:
-            self._file.write(_line(fact))
-            self._file.flush()
-            os.fsync(self._file.fileno())
+            file.write(_line(fact))
+            file.flush()
+            if sync:
+                os.fsync(file.fileno())
         except OSError as error:
             message = f"The progress cannot be written: {error.strerror}."
             raise ConfigurationError(Issue(message, str(self._path))) from None
+
+    def _keep_call(self, call: LoggedCall) -> None:
+        if self._file is not None:
+            self._write(self._file, LoggedReply(call=call))
+
+    def _stored_calls(self) -> Iterator[LoggedCall]:
+        """The calls of earlier processes; they are read once."""
+        calls, self._replies_before = self._replies_before, []
+        yield from calls
 
     def _add(self, fact: LoggedVerdicts | LoggedProposal) -> None:
         if isinstance(fact, LoggedVerdicts):
@@ -168,7 +195,8 @@ class ImprovementLog:
         else:
             self._replies[fact.criterion, fact.number] = fact
 
-    def _take(self, path: Path, head: LogHeader, *, resume: bool) -> None:
+    def _take(self, path: Path, head: LogHeader, *, resume: bool) -> str | None:
+        """Read what is logged already; the token of the improvement, or None where an earlier version wrote none."""
         if not resume:
             message = (
                 "The file is there from work that stopped. Go on from it with `--resume` (`resume=True`), or remove it."
@@ -185,22 +213,24 @@ class ImprovementLog:
         if changes := identity_differences(first.identity, head.identity):
             way_out = "Remove the file to start anew, or continue with the same rubric, dataset and settings."
             raise refuse_changes("The improvement", changes, where=str(path), way_out=way_out)
-        self.token = first.token
         for fact in rest:
-            if not isinstance(fact, LogHeader):
+            if isinstance(fact, LoggedReply):
+                self._replies_before.append(fact.call)
+            elif not isinstance(fact, LogHeader):
                 self._add(fact)
         if torn:
             # The last line was being written when the work stopped.
             os.truncate(path, len(lines) + 1)
+        return first.token
 
-    def _read(self, line: bytes, where: str) -> LogHeader | LoggedVerdicts | LoggedProposal:
+    def _read(self, line: bytes, where: str) -> _Line:
         try:
-            fact: LogHeader | LoggedVerdicts | LoggedProposal = _DECODE(line)
+            fact: _Line = _DECODE(line)
         except (msgspec.DecodeError, UnicodeDecodeError) as error:
             message = f"This is no line of a progress file of `rubric improve`: {error}."
             raise ConfigurationError(Issue(message, where)) from None
         return fact
 
 
-def _line(fact: LogHeader | LoggedVerdicts | LoggedProposal) -> bytes:
+def _line(fact: _Line) -> bytes:
     return msgspec.json.encode(fact) + b"\n"

@@ -228,9 +228,14 @@ async def execute_job(
     if not job.plan.scorers:
         await execute()
         return
-    run, spent = remaining.token, remaining.spent
     async with open_gateway(
-        job.access, clock=clock, seed=job.seed, stop=stop, warn=warn, run=run, spent=spent
+        job.access,
+        clock=clock,
+        seed=job.seed,
+        stop=stop,
+        warn=warn,
+        spent=remaining.spent,
+        calls=remaining.calls,
     ) as gateway:
         counter.gateway = gateway
         telling = asyncio.create_task(counter.tell_regularly())

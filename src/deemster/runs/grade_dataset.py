@@ -26,7 +26,7 @@ from deemster.runs.model_access import (
 )
 from deemster.runs.progress import Progress
 from deemster.runs.rubric_metric import build_criterion_checks
-from deemster.runs.run_lifecycle import RunStorage, RunTimer, build_storage
+from deemster.runs.run_lifecycle import RunStorage, RunTimer, StoredRun, build_storage
 from deemster.runs.run_sync import run_sync, with_parameters_of
 from deemster.runs.stop_request import Stop
 from deemster.store import Store
@@ -156,18 +156,18 @@ async def run_grading(
         if work.before or work.again:
             again = f", {plural(work.again, 'item')} of the others graded again" if work.again else ""
             storage.tell(f"Resuming the grading {writer.run.id}: {work.before:,} of {len(known):,} are done{again}.")
-        grading = await _graded(work, access, clock=timer.clock, warn=warn, token=writer.run.token)
+        grading = await _graded(work, access, clock=timer.clock, warn=warn, run=writer.run)
         writer.close(grading)
         return grading
 
 
 async def _graded(
-    work: GradingWork, access: ModelAccess, *, clock: Clock, warn: Callable[[str], None], token: str | None = None
+    work: GradingWork, access: ModelAccess, *, clock: Clock, warn: Callable[[str], None], run: StoredRun | None = None
 ) -> Grading:
     """Grade what is left, and warn of what is missing."""
-    stop, spent = work.stop, work.spent
+    calls = None if run is None else run.calls
     async with open_gateway(
-        access, clock=clock, seed=work.seed, stop=stop, warn=warn, run=token, spent=spent
+        access, clock=clock, seed=work.seed, stop=work.stop, warn=warn, spent=work.spent, calls=calls
     ) as gateway:
         await work.grade_all(gateway)
     grading = work.build_grading()

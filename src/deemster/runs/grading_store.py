@@ -110,7 +110,10 @@ class GradingWriter:
             StoreError: The store fails.
         """
         status, reason = grading_status(grading)
-        self.run.close(status, reason, duration_s=self.run.duration_s(), facts={"stopped": grading.halted})
+        # A vote that failed is asked for again when the grading is resumed.
+        failed = grading.n_failed_items or any(judge.failures for judge in grading.judges)
+        facts = {"stopped": grading.halted}
+        self.run.close(status, reason, duration_s=self.run.duration_s(), facts=facts, is_final=not failed)
 
 
 def grading_status(grading: Grading) -> tuple[Literal["complete", "incomplete", "mixed"], str | None]:

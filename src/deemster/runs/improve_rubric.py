@@ -143,8 +143,8 @@ async def run_improvement(
     access = complete_model_access(access, [settings.grader, WriterRole(settings.writer)])
     identity = _identity(rubric, dataset, settings, access)
     with ImprovementLog(path, identity=identity, resume=resume) as log:
-        clock, spent = clock or clock_from_environment(), log.spent
-        async with open_gateway(access, clock=clock, seed=settings.seed, run=log.token, spent=spent) as gateway:
+        clock = clock or clock_from_environment()
+        async with open_gateway(access, clock=clock, seed=settings.seed, spent=log.spent, calls=log.calls) as gateway:
             parts = {TRAIN: train, HELD_OUT: held_out}
             judging = ImprovementJudging(rubric, parts, settings, gateway=gateway, log=log, progress=progress)
             return await RubricImprovement(judging).improve()

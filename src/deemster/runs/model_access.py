@@ -20,6 +20,7 @@ from deemster.models.clock import Clock
 from deemster.records.model_requests import EMBEDDING
 from deemster.records.shared_call_cost import NOTHING_SPENT, Spending
 from deemster.runs.import_user_code import import_object
+from deemster.runs.kept_calls import NO_CALLS, KeptCalls
 from deemster.runs.stop_request import Stop
 
 
@@ -183,6 +184,12 @@ def complete_model_access(access: ModelAccess, metrics: Sequence[Any]) -> ModelA
     return access._replace(roles=roles)
 
 
+def _budget(access: ModelAccess, *, spent: UsageBound) -> Budget | None:
+    if access.budget_usd is None and access.budget_tokens is None:
+        return None
+    return Budget(usd=access.budget_usd, tokens=access.budget_tokens, spent=spent)
+
+
 @asynccontextmanager
 async def open_gateway(
     access: ModelAccess,
@@ -192,8 +199,8 @@ async def open_gateway(
     stop: Stop | None = None,
     warn: Callable[[str], None] | None = None,
     dry_run: bool = False,
-    run: str | None = None,
     spent: Spending = NOTHING_SPENT,
+    calls: KeptCalls | None = None,
 ) -> AsyncIterator[Gateway]:
     """A gateway to the models, open while the block runs.
 
@@ -204,15 +211,14 @@ async def open_gateway(
         stop: Asks the run to stop: the gateway then asks nothing more, and says so itself where its budget is spent.
         warn: Gets warnings about the models at the end.
         dry_run: Whether requests are only counted.
-        run: The run that asks, where it can be resumed.
-        spent: What that run has used already.
+        spent: What the run has used already, as its stored marks or votes say.
+        calls: Keeps the calls of the run as they end, where it can be resumed.
 
     Raises:
         ConfigurationError: A request could not be made because of how the run is set up.
+        StoreError: The calls that were kept cannot be read.
     """
-    budget = None
-    if access.budget_usd is not None or access.budget_tokens is not None:
-        budget = Budget(usd=access.budget_usd, tokens=access.budget_tokens, spent=UsageBound(spent.tokens, spent.usd))
+    restored = NO_CALLS if calls is None else calls.restore(spent)
     # A dry run leaves no file behind.
     keeps = access.cache is not None and (not dry_run or access.cache.exists())
     cache = Cache(access.cache) if keeps and access.cache is not None else None
@@ -220,14 +226,17 @@ async def open_gateway(
         gateway = Gateway(
             access.roles,
             cache=cache,
-            budget=budget,
+            budget=_budget(access, spent=restored.spent),
             clock=clock,
             seed=seed,
             offline=access.offline,
             dry_run=dry_run,
             on_stop=None if stop is None else stop.request,
-            run=run,
-            paid=spent.call_ids,
+            run=None if calls is None else calls.token,
+            paid=restored.ids,
+            log=calls,
+            run_cache=restored.answers,
+            lost_calls=restored.lost,
         )
         async with gateway:
             if stop is not None:

@@ -2,14 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Awaitable, Callable, Generator, Sequence
+from collections.abc import Awaitable, Callable, Generator, Iterable, Sequence
 from typing import Any, TypeAlias
 
 import msgspec
 
 from deemster.errors.user_code_guard import UserCodeGuard
 from deemster.records import Ask as Question
-from deemster.records import Embed, Mark, Output, Reply, Request, Sample, Unscored, Usage
+from deemster.records import Embed, Mark, NoAnswer, Output, Reply, Request, Sample, Unscored, Usage
 from deemster.records.shared_call_cost import reply_calls, with_calls
 from deemster.records.usage import divide_usage, sum_usage
 from deemster.runs._score_batch import user_mark
@@ -79,8 +79,8 @@ async def play_script(metric: Any, sample: Sample, output: Output, *, ask: Ask) 
     replies: list[Reply] = []
     with UserCodeGuard() as caught:
         mark = user_mark(metric, await script_result(metric.script(sample, output), ask, replies))
-        return _with_calls(mark, replies)
-    return _with_calls(Unscored("metric_failed", caught.message), replies)
+        return _with_calls(_unless_cut_short(mark, replies), replies)
+    return _with_calls(_unless_cut_short(Unscored("metric_failed", caught.message), replies), replies)
 
 
 async def play_batch_script(
@@ -101,8 +101,10 @@ async def play_batch_script(
         ]
         if len(marks) != len(samples):
             raise ValueError(f"`script_many` gave {len(marks)} marks for {len(samples)} outputs.")
-        return [_with_usage(mark, share) for mark, share in zip(marks, _divide_usage(replies, len(marks)), strict=True)]
-    return [Unscored("metric_failed", caught.message, share) for share in _divide_usage(replies, len(samples))]
+        shares = zip(marks, _divide_usage(replies, len(marks)), strict=True)
+        return [_with_usage(_unless_cut_short(mark, replies), share) for mark, share in shares]
+    failed = _unless_cut_short(Unscored("metric_failed", caught.message), replies)
+    return [_with_usage(failed, share) for share in _divide_usage(replies, len(samples))]
 
 
 async def script_result(script: Any, ask: Ask, replies: list[Reply]) -> Any:
@@ -148,6 +150,18 @@ def _check_requests(requests: Any) -> Sequence[Request]:
         if not isinstance(request, (Question, Embed)):
             raise TypeError(f"A request is an `Ask` or an `Embed`, not a {type(request).__name__}.")
     return requests
+
+
+def _unless_cut_short(mark: Mark, replies: Iterable[Reply]) -> Mark:
+    """The mark of a script, or `not_run` where a budget, a stop or an open circuit kept a model from being asked.
+
+    A script that goes on without a reply would otherwise leave a mark that looks final. A resumed run takes the mark
+    up again: the replies that came are kept, and only the others are asked for.
+    """
+    if isinstance(mark, Unscored) and mark.cause == "not_run":
+        return mark
+    unasked = next((each for each in replies if isinstance(each, NoAnswer) and each.cause == "not_run"), None)
+    return mark if unasked is None else Unscored("not_run", unasked.message)
 
 
 def _close(script: Any) -> None:

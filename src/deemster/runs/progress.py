@@ -86,6 +86,8 @@ class ProgressCounter:
             limit_tokens=limits.tokens,
             spent_usd=limits.spent.usd,
             spent_tokens=limits.spent.tokens,
+            estimated_usd=limits.spent.estimated_usd,
+            estimated_tokens=limits.spent.estimated_tokens,
             halted=limits.exhausted is not None,
             completed=completed,
             remaining=self.total - completed,

@@ -89,7 +89,7 @@ async def rescore(
             missing = work.missing(stop)
             if missing is None:
                 # Otherwise the scoring stays open, and the same rescoring continues it.
-                scoring.close("complete", None, duration_s=None)
+                scoring.close("complete", None, duration_s=None, is_final=True)
     return Rescoring(stored_report(store, row.id, warn=warn), missing)
 
 
@@ -103,8 +103,8 @@ class _ScoringWork:
     async def execute(self, *, stop: Stop, warn: Callable[[str], None]) -> None:
         """Make the marks, and store them."""
         run = self._run
-        token = f"{run.token}/{run.scoring}"
-        remaining = RemainingWork(self._works(), spent=sum_spending(self._marked()), token=token)
+        spent = sum_spending(self._marked())
+        remaining = RemainingWork(self._works(), spent=spent, calls=run.calls)
         await execute_job(
             self._job, run.writer.add, remaining, counter=self._counter, clock=run.timer.clock, stop=stop, warn=warn
         )

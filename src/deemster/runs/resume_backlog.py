@@ -10,6 +10,7 @@ import msgspec
 from deemster.records import Execution, Mark, Output, Sample, TargetFailure, Unscored
 from deemster.records.shared_call_cost import NOTHING_SPENT, Spending, sum_spending
 from deemster.runs._score_batch import WorkItem
+from deemster.runs.kept_calls import KeptCalls
 
 # Causes that a second attempt may remove.
 RETRIED_CAUSES = frozenset({"model_failed", "rate_limited", "not_run", "unreadable", "no_quorum", "metric_failed"})
@@ -29,14 +30,14 @@ class RemainingWork(NamedTuple):
         done: Executions that are finished.
         unscored: Their marks that are unscored.
         spent: What the models used.
-        token: Identifies the run's own model calls; None where it cannot be resumed.
+        calls: Keeps the model calls of the run as they end; None where it cannot be resumed.
     """
 
     works: Iterable[WorkItem] | None = None
     done: int = 0
     unscored: int = 0
     spent: Spending = NOTHING_SPENT
-    token: str | None = None
+    calls: KeptCalls | None = None
 
 
 class ResumeBacklog:
@@ -77,14 +78,14 @@ class ResumeBacklog:
         """How much is left to do."""
         return self._samples * self._repetitions - self.done
 
-    def remaining(self, samples: Iterable[Sample], *, token: str) -> RemainingWork:
+    def remaining(self, samples: Iterable[Sample], *, calls: KeptCalls) -> RemainingWork:
         """What is left to do of the run.
 
         Args:
             samples: All samples of the run, in order.
-            token: Identifies the run's own model calls.
+            calls: Keeps its model calls as they end.
         """
-        return RemainingWork(self.works(samples), self.done, self.unscored, self.spent, token)
+        return RemainingWork(self.works(samples), self.done, self.unscored, self.spent, calls)
 
     def describe(self, run_id: str) -> str:
         """A sentence about a resumed run, for a person.

@@ -45,8 +45,8 @@ class RubricMetric(JudgeMetric, frozen=True, kw_only=True, dict=True):
     Everything else is as a grader has it: `calls`, `aggregation`, `ordinal_aggregation`, `nominal_aggregation`,
     `abstention`, `partial_credit`, `length_penalty`, `shuffle_options`, `auto_na`, `few_shot` (`train` is a path),
     `repeats`, `seed`, `system_prompt`, `temperature`, `max_tokens`, `probabilities`.
-    A criterion on which every call failed counts as an abstention; where that is so of all of them, or the run stopped
-    before all were asked, there is no score.
+    A criterion on which every call failed counts as an abstention; where that is so of all of them, or a judge was not
+    asked, because the run stopped, there is no score.
     Details: criteria (verdict, value, agreement, abstained, failed by criterion), votes, raw_score, penalty,
     judge_scores, mean_agreement, failed_fatal, unresolved_fatal.
     Example: +10 facts MET, -4 fluff UNMET, +6 depth fair (0.5) scores 13 / 16 = 0.8125.
@@ -196,9 +196,9 @@ class RubricMetric(JudgeMetric, frozen=True, kw_only=True, dict=True):
 
 
 def _unasked(item: ItemGrading) -> str | None:
-    """Why a criterion was not asked about, which leaves the output without a score; None where all were."""
+    """Why a judge was not asked about a criterion, which leaves the output without a score; None where all were."""
     for criterion in item.criteria:
-        for vote in criterion.votes if criterion.failed else ():
+        for vote in criterion.votes:
             if vote.failure is not None and vote.failure.cause == "not_run":
                 return f"{criterion.criterion}: {vote.failure.message}"
     return None

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import secrets
 from asyncio import CancelledError
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import ExitStack, suppress
 from functools import partial
 from pathlib import Path
@@ -14,9 +14,11 @@ from typing import Any, NamedTuple, Self
 import msgspec
 
 from deemster.errors import ConfigurationError, DeemsterError, Issue, RunExistsError, StoreError
+from deemster.models.call_log import LoggedCall
 from deemster.models.clock import Clock, clock_from_environment
 from deemster.records import MetricCard
 from deemster.runs._run_identity import format_time, identity_differences
+from deemster.runs.kept_calls import KeptCalls
 from deemster.store import Lease, RunFacts, RunRow, SampleFacts, Store, open_store
 from deemster.store.run_facts import RunStatus
 
@@ -24,6 +26,7 @@ _MOST_RUNS_OF_ONE_ID = 10_000
 _UNFINISHED = ("running", "incomplete")
 # The command that resumes a run of each kind.
 _COMMANDS = {"run": "run", "grading": "grade"}
+_ENCODER, _DECODER = msgspec.json.Encoder(), msgspec.json.Decoder(LoggedCall)
 
 
 class RunStorage(NamedTuple):
@@ -132,7 +135,7 @@ class StoredRun:
 
     Attributes:
         writer: Writes its executions or graded items.
-        token: Identifies the run's own model calls.
+        calls: Keeps its model calls as they end.
     """
 
     def __init__(
@@ -150,7 +153,13 @@ class StoredRun:
         self.is_new, self.changes = is_new, changes
         self._lease = lease
         self.writer = store.writer(row.id, scoring=scoring, outputs=scoring == 0)
-        self.token = str(row.facts.get("token", row.id))
+        token = str(row.facts.get("token", row.id))
+        self.calls = KeptCalls(
+            f"{token}/{scoring}" if scoring else token,
+            lambda call: self.writer.add_calls([(call.id, _ENCODER.encode(call))]),
+            self._stored_calls,
+            commit=self.writer.flush if store.durable else None,
+        )
 
     @property
     def id(self) -> str:
@@ -173,6 +182,13 @@ class StoredRun:
         self.store.amend(self.id, status="running", facts=mixed, identity=identity)
         self.row = msgspec.structs.replace(self.row, facts={**self.row.facts, **mixed})
 
+    def _stored_calls(self) -> Iterator[LoggedCall]:
+        """The calls of earlier processes. One that cannot be read is made again."""
+        if not self.is_new:
+            for _, body in self.store.calls(self.id, scoring=self.scoring, on_damage=lambda _: None):
+                with suppress(msgspec.MsgspecError, UnicodeDecodeError):
+                    yield _DECODER.decode(body)
+
     def duration_s(self) -> float:
         """How long the run took so far, without the time between its parts."""
         return round((self.row.duration_s or 0.0) + self.timer.seconds(), 3)
@@ -185,6 +201,7 @@ class StoredRun:
         finished_at: str | None = None,
         duration_s: float | None,
         facts: Mapping[str, Any] | None = None,
+        is_final: bool = False,
         flush: bool = True,
     ) -> None:
         """Commit what was written, note how the run ended, and release the lease.
@@ -195,6 +212,7 @@ class StoredRun:
             finished_at: When it ended; now unless given.
             duration_s: How long it took; None where that is not measured.
             facts: Added to the run's facts.
+            is_final: Whether a resume has nothing left to do, so that no model call needs to be kept.
             flush: Whether what was written is committed first; a writer that failed cannot.
 
         Raises:
@@ -210,6 +228,7 @@ class StoredRun:
             finished_at=finished_at or self.timer.now(),
             duration_s=duration_s,
             facts=facts,
+            forget_calls=is_final,
             release=True,
         )
 

@@ -12,13 +12,14 @@ import msgspec
 from deemster import __version__
 from deemster.records import Execution
 from deemster.report import BudgetEntry, Report, RunSamples
+from deemster.results import MetricSummary
 from deemster.runs._engine import PendingStorage
 from deemster.runs._report_settings import settings_facts, stop_reason, stored_changes
 from deemster.runs._run_identity import evaluation_id, evaluation_identity
 from deemster.runs._score_batch import needs_settling, settle_marks
 from deemster.runs.build_report import ExecutionSlots, LiveMarks, RunRecord, StoredSamples, batches, stored_report
 from deemster.runs.evaluation_job import Job
-from deemster.runs.resume_backlog import RemainingWork, ResumeBacklog
+from deemster.runs.resume_backlog import RETRIED_CAUSES, RemainingWork, ResumeBacklog
 from deemster.runs.run_lifecycle import RunDefinition, RunStorage, RunTimer, StoredRun, new_token, open_run
 from deemster.store import RunFacts, RunRow, SampleFacts, Spool, Store
 from deemster.targets.saved_outputs import SavedOutputs
@@ -124,8 +125,9 @@ class StoredWriter:
 
     def __init__(self, job: Job, run: StoredRun, backlog: ResumeBacklog | None) -> None:
         self.job, self._run, self._store, self._backlog = job, run, run.store, backlog
-        everything = RemainingWork(token=run.token)
-        self.remaining = everything if backlog is None else backlog.remaining(job.plan.dataset, token=run.token)
+        self.remaining = RemainingWork(calls=run.calls)
+        if backlog is not None:
+            self.remaining = backlog.remaining(job.plan.dataset, calls=run.calls)
         self.pending: PendingStorage | None = PendingStorage(self.add, 0.0 if run.store.durable else _PENDING_S)
 
     @property
@@ -180,8 +182,22 @@ class StoredWriter:
         facts = {**settings_facts(self.job), "budget": msgspec.to_builtins(report.budget)}
         if not self.is_idle:
             facts["stopped"] = stopped
-        self._run.close(run.status, run.reason, finished_at=run.finished_at, duration_s=run.duration_s, facts=facts)
+        self._run.close(
+            run.status,
+            run.reason,
+            finished_at=run.finished_at,
+            duration_s=run.duration_s,
+            facts=facts,
+            is_final=not any(map(self._is_retried, report.metrics.values())),
+        )
         return report if len(self._run.row.scorings) == 1 else stored_report(self._store, run.id)
+
+    def _is_retried(self, metric: MetricSummary) -> bool:
+        """Whether a resume would make marks of a metric again."""
+        causes = (
+            RETRIED_CAUSES if isinstance(self.job.plan.target, SavedOutputs) else RETRIED_CAUSES | {"target_failed"}
+        )
+        return metric.n_not_run > 0 or not causes.isdisjoint(metric.unscored_by_cause)
 
     def _samples(self) -> RunSamples:
         """The samples of the report: the dataset itself where it is the stored one, since that is read faster."""

@@ -86,6 +86,11 @@ def entry_checksum(position: int, body: bytes) -> int:
     return crc32(body, crc32(b"%d/" % position))
 
 
+def call_checksum(scoring: int, call: int, body: bytes) -> int:
+    """The check sum of a row of `calls`."""
+    return crc32(body, crc32(b"%d/%d/" % (scoring, call)))
+
+
 def encode_execution(execution: Execution) -> bytes:
     """A whole execution as JSON, nothing of it cut."""
     try:

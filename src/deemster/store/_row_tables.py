@@ -1,4 +1,4 @@
-"""Writes the tables of samples, outputs, marks and entries."""
+"""Writes the tables of samples, outputs, marks, entries and calls."""
 
 from __future__ import annotations
 
@@ -56,6 +56,7 @@ MARKS = RowTable(
     forget=("final", "final_checksum"),
 )
 ENTRIES = RowTable("entries", ("run", "position"), ("body", "checksum"))
+CALLS = RowTable("calls", ("run", "scoring", "call"), ("body", "checksum"))
 _CONTENTS = InsertStatement("contents (row_hash, body, checksum)", "(?, ?, ?)")
 _SAMPLES = InsertStatement(
     "samples (run, position, id, row_hash, body, checksum, content)",

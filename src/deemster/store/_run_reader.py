@@ -11,6 +11,7 @@ from deemster.errors import StoreError, plural
 from deemster.records import Execution, Mark, MetricCard, Unscored
 from deemster.store._database import Connection, ConnectionLostError, ConnectionPool, Row, storage_error
 from deemster.store._row_encoding import (
+    call_checksum,
     content_checksum,
     decode_answer,
     decode_content,
@@ -183,6 +184,18 @@ class RunReader:
         )
         yield from self._paged(sql, (-1, -1), _entry, what="graded item", expected=expected)
 
+    def calls(self, scoring: int) -> Iterator[tuple[int, bytes]]:
+        """Model calls of one scoring: id and JSON.
+
+        Raises:
+            StoreError: Something is damaged and there is no `on_damage`, or the database refuses.
+        """
+        sql = (
+            "SELECT scoring, call, body, checksum FROM calls WHERE run = ? AND scoring = ? AND call > ?"
+            " ORDER BY call LIMIT ?"
+        )
+        yield from self._paged(sql, (scoring, -1), _call, what="model call", expected=0, place="scoring {}, call {}")
+
     def output_times(self) -> Iterator[tuple[int, str | None]]:
         """When each output came: position and time, in order.
 
@@ -203,6 +216,7 @@ class RunReader:
         *,
         what: str,
         expected: int,
+        place: str = "position {}, repetition {}",
         page: int = PAGE,
         before: Callable[[Connection, tuple[int, int]], None] | None = None,
     ) -> Generator[_Found, None, int]:
@@ -229,7 +243,7 @@ class RunReader:
                             found = read(row)
                         except _UNREADABLE:
                             damaged += 1
-                            first = first or f"position {key[0]}, repetition {key[1]}"
+                            first = first or place.format(*key)
                             if self._on_damage is None:
                                 raise self._damage(f"the {what} at {first} does not fit its check sum") from None
                             continue
@@ -323,6 +337,13 @@ def _sample(row: Row) -> SampleFacts:
         input=None if held is None else held.input,
         content=held is not None,
     )
+
+
+def _call(row: Row) -> tuple[int, bytes]:
+    scoring, call, body, total = row
+    if call_checksum(scoring, call, body) != total:
+        raise ValueError("a call does not fit its check sum")
+    return call, bytes(body)
 
 
 def _entry(row: Row) -> tuple[int, bytes]:

@@ -13,6 +13,7 @@ from deemster.errors import StoreError
 from deemster.records import Execution
 from deemster.store._database import Connection, ConnectionPool, Row, storage_error
 from deemster.store._row_encoding import (
+    call_checksum,
     encode_answer,
     encode_id,
     encode_marks,
@@ -20,7 +21,7 @@ from deemster.store._row_encoding import (
     marks_checksum,
     output_checksum,
 )
-from deemster.store._row_tables import ENTRIES, MARKS, OUTPUTS, encode_samples, insert_samples
+from deemster.store._row_tables import CALLS, ENTRIES, MARKS, OUTPUTS, encode_samples, insert_samples
 from deemster.store._run_table import add_done
 from deemster.store.lease import Lease
 from deemster.store.run_facts import SampleFacts
@@ -40,6 +41,7 @@ class _Group:
         self.outputs: dict[tuple[int, int], Row] = {}
         self.marks: dict[tuple[int, int], Row] = {}
         self.entries: dict[int, Row] = {}
+        self.calls: dict[int, Row] = {}
         self.size, self.count, self.since = 0, count, 0.0
 
     def join(self, other: _Group) -> None:
@@ -48,6 +50,7 @@ class _Group:
         self.outputs.update(other.outputs)
         self.marks.update(other.marks)
         self.entries.update(other.entries)
+        self.calls.update(other.calls)
         self.size += other.size
         self.count += other.count
 
@@ -126,6 +129,24 @@ class Writer:
             group.size += len(body) + 100
         self._enqueue(group)
 
+    def add_calls(self, calls: Sequence[tuple[int, bytes]]) -> None:
+        """Write model calls, each an id and JSON; one that is there already is replaced.
+
+        It never waits, so that an event loop can call it: `add` slows the run down where too much is uncommitted. Who
+        needs the calls committed calls `flush`.
+
+        Raises:
+            StoreError: A commit failed, or the lease was lost.
+        """
+        group = _Group(count=len(calls))
+        run, scoring = self._lease.number, self._scoring
+        for call, body in calls:
+            group.calls[call] = (run, scoring, call, body, call_checksum(scoring, call, body))
+            group.size += len(body) + 100
+        with self._changed:
+            self._raise_failure()
+            self._join(group)
+
     def flush(self) -> None:
         """Return when all that was added is committed.
 
@@ -179,12 +200,15 @@ class Writer:
             self._changed.wait_for(lambda: self._pending < _PENDING_BYTES or self._error is not None)
             self._raise_failure()
             self._release_samples()
-            self._group.join(added)
-            self._added += added.count
-            self._pending += added.size
-            self._changed.notify_all()
+            self._join(added)
         if self._durable:
             self.flush()
+
+    def _join(self, added: _Group) -> None:
+        self._group.join(added)
+        self._added += added.count
+        self._pending += added.size
+        self._changed.notify_all()
 
     def _release_samples(self) -> None:
         """Add the samples that were held back to the next group."""
@@ -235,6 +259,8 @@ class Writer:
         if group.samples:
             count = insert_samples(connection, encode_samples(run, group.samples))
             connection.write("UPDATE runs SET samples = samples + ? WHERE number = ?", (count, run))
+        if group.calls:
+            CALLS.put(connection, list(group.calls.values()))
         done = OUTPUTS.put(connection, list(group.outputs.values()))
         done += ENTRIES.put(connection, list(group.entries.values()))
         if done:

@@ -303,6 +303,19 @@ class Store:
         row = self.run(run_id)
         return self._reader(row, on_damage).entries(expected=row.done if row.kind == "grading" else 0)
 
+    def calls(self, run_id: str, *, scoring: int = 0, on_damage: OnDamage = None) -> Iterator[tuple[int, bytes]]:
+        """The model calls that are kept of a run that may be resumed: id and JSON.
+
+        Args:
+            run_id: The run.
+            scoring: The scoring that made them.
+            on_damage: Called with a message for each damage, which is then left out; without it, damage raises.
+
+        Raises:
+            StoreError: There is no such run, something is damaged, or the database refuses.
+        """
+        return self._reader(self.run(run_id), on_damage).calls(scoring)
+
     def output_times(self, run_id: str) -> Iterator[tuple[int, str | None]]:
         """When each output of a run came: position and time, in order.
 
@@ -386,6 +399,7 @@ class Store:
         duration_s: float | None,
         scoring: int = 0,
         facts: Mapping[str, Any] | None = None,
+        forget_calls: bool = False,
         release: bool = False,
     ) -> None:
         """End a run, or a further scoring of it.
@@ -398,6 +412,7 @@ class Store:
             duration_s: How long it took.
             scoring: Which scoring ended; 0 ends the run itself.
             facts: Added to its facts; one of the same name is replaced.
+            forget_calls: Whether nothing is left to do, so that its model calls are no longer kept.
             release: Whether the lease is given back with it, in the same transaction.
 
         Raises:
@@ -416,6 +431,8 @@ class Store:
                 lease.renew(connection)
                 update_run_row(connection, lease.number, changed)
                 update_scoring_row(connection, lease.number, ended)
+                if forget_calls:
+                    connection.write("DELETE FROM calls WHERE run = ? AND scoring = ?", (lease.number, scoring))
                 if release:
                     lease.release_within(connection)
 

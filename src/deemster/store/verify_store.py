@@ -14,7 +14,7 @@ from deemster.store.run_store import Store
 
 _ADVICE = " `deemster store verify` says what is lost."
 _MOST_ISSUES = 20
-_TABLES = ("scorings", "samples", "outputs", "marks", "entries")
+_TABLES = ("scorings", "samples", "outputs", "marks", "entries", "calls")
 _STRAY_MARKS = (
     "SELECT COUNT(*) FROM marks m LEFT JOIN outputs o ON o.run = m.run AND o.position = m.position"
     " AND o.repetition = m.repetition WHERE m.run = ? AND o.run IS NULL"
@@ -113,6 +113,9 @@ def _run(store: Store, run: RunRow) -> Iterator[str]:
             for settled in (False, True):
                 for _ in store.executions(run.id, scoring=scoring.number, settled=settled, on_damage=found.append):
                     pass
+    for scoring in run.scorings:
+        for _ in store.calls(run.id, scoring=scoring.number, on_damage=found.append):
+            pass
     yield from found
     yield from _counts(store, run)
 
