@@ -2,17 +2,18 @@
 
 from __future__ import annotations
 
+import io
 import os
 import sys
 import time
 from collections.abc import Callable, Iterator, Sequence
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from decimal import Decimal
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any, BinaryIO, cast
 
 import click
 
-from deemster.errors import visible
+from deemster.errors import break_ci_commands, visible
 
 if TYPE_CHECKING:
     from rich.console import Console
@@ -24,6 +25,79 @@ if TYPE_CHECKING:
 
 WIDTH = 120
 _SECONDS_BETWEEN_LINES = 5.0
+
+
+class _SafeOutput(io.BufferedIOBase):
+    """Passes on what is printed, line by line, without commands for the agent of a CI service.
+
+    Args:
+        below: Where it goes.
+    """
+
+    def __init__(self, below: BinaryIO) -> None:
+        self._below, self._line = below, b""
+
+    def writable(self) -> bool:
+        """It can be written to."""
+        return True
+
+    def isatty(self) -> bool:
+        """Whether a person reads it on a terminal."""
+        return self._below.isatty()
+
+    def fileno(self) -> int:
+        """The file descriptor below."""
+        return self._below.fileno()
+
+    def write(self, data: Any) -> int:
+        """Pass on whole lines; the last one waits for its end."""
+        lines, newline, self._line = (self._line + bytes(data)).rpartition(b"\n")
+        if newline:
+            self._below.write(_break_commands(lines + newline))
+        return len(data)
+
+    def flush(self) -> None:
+        """Pass on everything."""
+        if self._line:
+            begun, self._line = self._line, b""
+            self._below.write(_break_commands(begun))
+        self._below.flush()
+
+
+def _break_commands(lines: bytes) -> bytes:
+    return break_ci_commands(lines.decode("utf-8", "surrogateescape")).encode("utf-8", "surrogateescape")
+
+
+@contextmanager
+def safe_streams() -> Iterator[None]:
+    """Let nothing that is printed while the block runs be a command for the agent of a CI service.
+
+    A terminal that cannot show a character gets its escape.
+    """
+    before = {
+        name: stream for name in ("stdout", "stderr") if isinstance(stream := getattr(sys, name), io.TextIOWrapper)
+    }
+    safe = [
+        io.TextIOWrapper(
+            cast(BinaryIO, _SafeOutput(stream.buffer)),
+            stream.encoding,
+            "backslashreplace",
+            line_buffering=stream.line_buffering,
+        )
+        for stream in before.values()
+    ]
+    for name, stream in zip(before, safe, strict=True):
+        setattr(sys, name, stream)
+    try:
+        yield
+    finally:
+        for (name, old), stream in zip(before.items(), safe, strict=True):
+            setattr(sys, name, old)
+            with suppress(OSError, ValueError):
+                stream.flush()
+            with suppress(OSError, ValueError):
+                # Otherwise the stream below would be closed with this one.
+                stream.detach()
 
 
 def print_sections(sections: Sequence[TextSection]) -> None:

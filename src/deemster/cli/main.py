@@ -5,7 +5,6 @@ from __future__ import annotations
 import contextlib
 import gc
 import importlib
-import io
 import os
 import sys
 from typing import Any, NoReturn
@@ -13,6 +12,7 @@ from typing import Any, NoReturn
 import click
 
 from deemster import __version__
+from deemster.cli._console import safe_streams
 from deemster.errors import DeemsterError, ExitCode, visible
 from deemster.errors.user_code_guard import UserCodeGuard, is_raised_by_code
 
@@ -90,10 +90,9 @@ class LazyGroup(click.Group):
         raise click.exceptions.Exit(code)
 
     def main(self, *args: Any, **kwargs: Any) -> Any:
-        """Run the command. A terminal that cannot show a character gets its escape instead of a traceback."""
-        if isinstance(sys.stdout, io.TextIOWrapper):
-            sys.stdout.reconfigure(errors="backslashreplace")
-        return super().main(*args, **kwargs)
+        """Run the command. Nothing that it prints is a command for the agent of a CI service."""
+        with safe_streams():
+            return super().main(*args, **kwargs)
 
 
 def _describe_unexpected(caught: UserCodeGuard) -> str:

@@ -32,14 +32,15 @@ def path(*, store: str) -> None:
 
     Nothing is opened, so it need not be there.
     """
-    if "://" not in store:
-        write_out(f"{visible(str(Path(store).absolute()))}\n")
-    elif store.startswith(_URLS):
+    from deemster.store.open_and_migrate import check_store_place
+
+    check_store_place(store)
+    if store.startswith(_URLS):
         from deemster.store.postgres import PostgresDatabase
 
         write_out(f"{visible(PostgresDatabase(store, durable=False).where)}\n")
     else:
-        open_run_store(store)
+        write_out(f"{visible(str(Path(store).absolute()))}\n")
 
 
 @command.command("export", short_help="Write runs to a file that another store can import.")

@@ -40,7 +40,15 @@ from deemster.errors.exceptions import (
     is_out_of_descriptors,
     is_storage_failure,
 )
-from deemster.errors.message_text import did_you_mean, list_names, nearest, plural, show_value, visible
+from deemster.errors.message_text import (
+    break_ci_commands,
+    did_you_mean,
+    list_names,
+    nearest,
+    plural,
+    show_value,
+    visible,
+)
 
 __all__ = [
     "ConfigurationError",
@@ -60,6 +68,7 @@ __all__ = [
     "StorageError",
     "StoreError",
     "VotesError",
+    "break_ci_commands",
     "did_you_mean",
     "is_out_of_descriptors",
     "is_storage_failure",

@@ -41,6 +41,30 @@ def visible(text: str, *, limit: int | None = None) -> str:
     return text
 
 
+# An agent obeys `##vso[` and `##[` anywhere in a line, and `::` at the start of one.
+_CI_COMMAND = re.compile(r"##(?=[A-Za-z]*\[)|(?:\A|(?<=[\r\n]))[^\S\r\n]*::")
+_CI_ESCAPES = {"json": "\\u{:04x}", **dict.fromkeys(("html", "junit", "markdown", "github"), "&#{};")}
+
+
+def break_ci_commands(text: str, *, format: str = "text") -> str:  # noqa: A002 - what formats are called
+    r"""Make text that is printed harmless for the agents of CI services, which obey commands in what they read.
+
+    One character of a command becomes an escape of the format. JSON, XML and HTML say the same as before.
+
+    Args:
+        text: Whole lines of what is printed.
+        format: What they are: `json`, `html`, `junit`, `markdown`, `github`; anything else is plain text.
+
+    >>> break_ci_commands("a ##vso[task.complete]\n::error::b ::c")
+    'a #\\x23vso[task.complete]\n:\\x3aerror::b ::c'
+    >>> break_ci_commands('{"id": "##[error]"}', format="json")
+    '{"id": "#\\u0023[error]"}'
+    """
+    escape = _CI_ESCAPES.get(format, "\\x{:02x}")
+    # The character to escape is the last one of a match.
+    return _CI_COMMAND.sub(lambda match: match[0][:-1] + escape.format(ord(match[0][-1])), text)
+
+
 def show_value(value: Any) -> str:
     """Write a value for a message, as Python writes it; a value that Python refuses to write is only named.
 

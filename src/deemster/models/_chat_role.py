@@ -15,7 +15,7 @@ from deemster.models.answer_cache import ask_key
 from deemster.models.call_context import RoleAccess
 from deemster.models.model_call import DRY_RUN, NO_SIZE, CallAnswer, ClientResult, ModelCaller, RequestSize, check_usage
 from deemster.models.model_client import ModelFailure
-from deemster.models.secret_redaction import NO_SECRETS, redact_answer
+from deemster.models.secret_redaction import redact_answer
 from deemster.records import Answer, Ask, Call, NoAnswer
 from deemster.records.usage import cached_usage
 
@@ -64,7 +64,7 @@ class ChatRole:
         kept = self._context.cache if access.is_cached else None
         self._cache = self._context.run_cache if kept is None else kept
         self._is_filed = kept is not None
-        self._secrets = NO_SECRETS if _is_clean(caller.role.client) else caller.role.secrets
+        self._secrets = caller.role.hidden if _is_clean(caller.role.client) else caller.role.secrets
         self._most_tokens: Callable[[Ask], int | None] = getattr(caller.role.client, "most_tokens", _asked_for)
         self._needs_size = caller.needs_size
         self._under_way: dict[bytes, list[asyncio.Future[Answer | NoAnswer | None]]] = {}

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import asyncio
-import base64
 import hashlib
 import http
 import io
@@ -22,7 +21,7 @@ import yarl
 from deemster.errors import ConfigurationError, is_out_of_descriptors
 from deemster.models._retry_after import retry_after_s
 from deemster.models.model_client import FailureKind, ModelFailure
-from deemster.models.secret_redaction import NO_SECRETS, Secrets
+from deemster.models.secret_redaction import NO_SECRETS, Secrets, basic_credentials, redact_address
 
 LONGEST_REPLY = 4 * 2**20
 _LONGEST_REFUSAL = 2**16
@@ -113,10 +112,11 @@ class Endpoint:
         key = (key or "").strip()
         if not (key.isascii() and key.isprintable()):
             raise ConfigurationError(f"The API key for {self.host} holds a character that no HTTP header can carry.")
+        self._proxy = _proxy(self._url)
         secret = [
             key,
-            address.user or "",
-            address.password or "",
+            *basic_credentials(address.user, address.password),
+            *_proxy_credentials(self._proxy),
             *(value for name, value in self._url.query.items() if _hides(name)),
             *hidden,
         ]
@@ -128,12 +128,10 @@ class Endpoint:
             azure = self.host.endswith(_AZURE)
             known |= {"api-key": key} if azure else {"Authorization": f"Bearer {key}"}
         elif address.user is not None:
-            pair = f"{address.user}:{address.password or ''}".encode()
-            known["Authorization"] = f"Basic {base64.b64encode(pair).decode()}"
+            known["Authorization"] = f"Basic {basic_credentials(address.user, address.password)[-1]}"
         # Of names that differ by case alone, the last one counts.
         self._headers = dict({each[0].lower(): each for each in [*known.items(), *(headers or {}).items()]}.values())
         self._timeout_s = timeout_s
-        self._proxy = _proxy(self._url)
         # A session of aiohttp belongs to the event loop it was made in.
         self._sessions: dict[asyncio.AbstractEventLoop, aiohttp.ClientSession] = {}
 
@@ -368,7 +366,7 @@ def _address(base_url: str, path: str | None) -> yarl.URL:
         usable = False
     if not usable:
         called, example = ("url", "http://localhost:8000/ask") if path is None else ("base_url", _EXAMPLE)
-        raise ConfigurationError(f"{called} is an address such as `{example}`, not `{redact_url(base_url)}`.")
+        raise ConfigurationError(f"{called} is an address such as `{example}`, not `{redact_address(base_url)}`.")
     if path is None:
         return base
     root = base.path.rstrip("/")
@@ -382,6 +380,12 @@ def _proxy(url: yarl.URL) -> str | None:
         return None
     proxy = urllib.request.getproxies().get(url.scheme)
     return proxy if proxy and proxy.startswith(("http://", "https://")) else None
+
+
+def _proxy_credentials(proxy: str | None) -> list[str]:
+    """What must be shown nowhere of a proxy's address, which may be no URL."""
+    user, colon, password = (proxy or "").partition("://")[2].rpartition("@")[0].partition(":")
+    return basic_credentials(urllib.parse.unquote(user), urllib.parse.unquote(password)) if user or colon else []
 
 
 def _is_loopback(host: str) -> bool:

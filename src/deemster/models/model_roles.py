@@ -101,7 +101,7 @@ class Role(msgspec.Struct, frozen=True, kw_only=True):
     def identity(self) -> Mapping[str, Any] | None:
         """Everything that can change an answer beside the request; None where the client does not say."""
         identity: Mapping[str, Any] | None = getattr(self.client, "identity", None)
-        return identity
+        return self.hidden.hash_in(identity) if self.hidden else identity
 
     @property
     def secrets(self) -> Secrets:

@@ -144,7 +144,12 @@ class _Reader:
         self._check_sources(name, given)
         if len(self.issues) > before:
             return None
-        settings = self._settings(name, given)
+        # What comes from the environment into `extra` is a secret, whatever it is called.
+        variables = [value for at, _, value in section.variables if at[2:3] == ("extra",)]
+        settings = {
+            **self._settings(name, given),
+            "hidden": Secrets([*named_secrets(given.get("extra", {})), *variables]),
+        }
         try:
             client = self._client(name, given, settings)
         except ConfigurationError as error:
@@ -155,8 +160,6 @@ class _Reader:
         recording = given.get("replay") or given.get("record")
         if recording is not None:
             settings["recording"] = str(self._folder / recording)
-        if "client" in given:
-            settings["hidden"] = Secrets(named_secrets(given.get("extra", {})))
         return Role(client=client, **settings)
 
     def _check_settings(self, name: str, given: Mapping[str, Any]) -> None:
@@ -213,7 +216,7 @@ class _Reader:
         if "client" in given:
             path = given["client"]
             found = self._load(path) if ":" in path else _plugged(path)
-            return self._made(name, found, extra)
+            return self._made(name, found, extra, settings["hidden"])
         key = self._key(name, given)
         from deemster.models.openai_client import OpenAIChat, OpenAIEmbedding  # noqa: PLC0415 - loads the HTTP client
 
@@ -222,7 +225,7 @@ class _Reader:
         made = OpenAIChat if kind == "chat" else OpenAIEmbedding
         return made(address, given["model"], api_key=key, extra=extra)
 
-    def _made(self, name: str, found: Any, extra: Mapping[str, Any]) -> Any:
+    def _made(self, name: str, found: Any, extra: Mapping[str, Any], hidden: Secrets) -> Any:
         """A client of the user's own; a class is made one with `extra`."""
         with UserCodeGuard() as caught:
             client = found(**extra) if isinstance(found, type) else found
@@ -230,7 +233,7 @@ class _Reader:
             return client
         # Outside the handler, so that no traceback shows what the class was given.
         told = caught.message.removeprefix("TypeError: ").removeprefix("ValueError: ")
-        clean = Secrets(named_secrets(extra)).redact(told, shapes=True)
+        clean = hidden.redact(told, shapes=True)
         raise ConfigurationError(Issue(clean, self._place(("models", name, "client"))))
 
     def _is_variable(self, name: str) -> bool:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import base64
 import json
 import re
 from collections.abc import Iterable, Iterator, Mapping
@@ -25,6 +26,13 @@ _SHAPES = (
     (re.compile(r"(?i)([?&](?:api[-_]?key|key|token|access_token|sig|signature)=)[^\s&#\"']+"), rf"\1{REMOVED}"),
     (re.compile(r"(?i)((?:api[-_]?key|x-api-key|authorization)[\"']?\s*[:=]\s*[\"']?)(?!bearer\b|basic\b)[^\s\"',}&]{6,}"),
      rf"\1{REMOVED}"),
+)  # fmt: skip
+# Everything up to the last `@` may be credentials; a scheme in front of them is none.
+_ADDRESS_SECRETS = (
+    (re.compile(r"(?s)^(\s*(?:https?|postgres(?:ql)?|wss?|s3|file):/{0,2})?.*@"), rf"\1{REMOVED}@"),
+    (re.compile(r"(?i)([?&;]\s*[^=&;?\s]*(?:key|token|secret|passw(?:or)?d|pwd|sig|signature|auth|code)=)[^&;\s]*"),
+     rf"\1{REMOVED}"),
+    (re.compile(r"(?i)(\b(?:ssl)?(?:password|passwd|pwd)\s*=\s*)(?:'(?:[^'\\]|\\.)*'?|\S+)"), rf"\1{REMOVED}"),
 )  # fmt: skip
 _NAMES = re.compile(
     r"(?i)(?:^|[^a-z])(?:(?:api|access|secret|private)?key|token|secret|passw(?:or)?d|passphrase|credentials?|auth"
@@ -94,9 +102,36 @@ def hash_named_secrets(value: Any, *, inside: bool = False) -> Any:
         }
     if isinstance(value, (list, tuple)):
         return [hash_named_secrets(entry, inside=inside) for entry in value]
-    if inside and isinstance(value, str):
-        return f"{REMOVED} {sha256(value.encode('utf-8', 'surrogatepass')).hexdigest()[:16]}"
-    return value
+    return _hash_text(value) if inside and isinstance(value, str) else value
+
+
+def _hash_text(value: str) -> str:
+    return f"{REMOVED} {sha256(value.encode('utf-8', 'surrogatepass')).hexdigest()[:16]}"
+
+
+def basic_credentials(user: str | None, password: str | None) -> list[str]:
+    """What must appear nowhere of the credentials of an address: both parts, and the token that is sent for them.
+
+    >>> basic_credentials("me", "hush")
+    ['me', 'hush', 'me:hush', 'bWU6aHVzaA==']
+    """
+    if user is None and password is None:
+        return []
+    pair = f"{user or ''}:{password or ''}"
+    return [user or "", password or "", pair, base64.b64encode(pair.encode("utf-8", "replace")).decode()]
+
+
+def redact_address(text: str) -> str:
+    """What was meant as an address, right or wrong, without credentials and without values of secret parameters.
+
+    >>> redact_address("me:pw@host/v1?token=abc"), redact_address("host=h user=u password='p w'")
+    ('[removed]@host/v1?token=[removed]', 'host=h user=u password=[removed]')
+    >>> redact_address("postgresql:/u:p@w@h/db"), redact_address("https://host/v1")
+    ('postgresql:/[removed]@h/db', 'https://host/v1')
+    """
+    for pattern, instead in _ADDRESS_SECRETS:
+        text = pattern.sub(instead, text)
+    return text
 
 
 class Secrets:
@@ -114,7 +149,8 @@ class Secrets:
         forms: set[str] = set()
         for value in values:
             if len(value.strip()) >= SHORTEST:
-                forms |= {value, value.strip(), quote(value, safe=""), json.dumps(value)[1:-1]}
+                escaped = json.dumps(value)[1:-1]
+                forms |= {value, value.strip(), quote(value, safe=""), escaped, escaped.replace("/", "\\/")}
         # The longest first, so that no tail of one is left where another is part of it.
         self._forms = tuple(sorted(forms, key=lambda form: (-len(form), form)))
 
@@ -133,6 +169,18 @@ class Secrets:
             if form in text:
                 return True
         return False
+
+    def hash_in(self, value: Any) -> Any:
+        """Plain data with a hash in place of each text that holds one of them, so that two of them still differ.
+
+        >>> Secrets(["hush-hush"]).hash_in({"tag": "a hush-hush", "top_k": 3})
+        {'tag': '[removed] 60633965185b1d5e', 'top_k': 3}
+        """
+        if isinstance(value, Mapping):
+            return {name: self.hash_in(entry) for name, entry in value.items()}
+        if isinstance(value, (list, tuple)):
+            return [self.hash_in(entry) for entry in value]
+        return _hash_text(value) if isinstance(value, str) and self.found_in(value) else value
 
     def redact(self, text: str, *, shapes: bool = False) -> str:
         """A text without them.

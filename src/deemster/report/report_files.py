@@ -10,7 +10,7 @@ from collections.abc import Callable, Iterable, Iterator
 from pathlib import Path
 from typing import TYPE_CHECKING, NamedTuple
 
-from deemster.errors import Issue, ReportError, ReportWriteError, is_storage_failure
+from deemster.errors import Issue, ReportError, ReportWriteError, break_ci_commands, is_storage_failure
 from deemster.formats.atomic_write import write_aside
 from deemster.report._csv_report import csv_rows
 from deemster.report._html_report import html_page
@@ -85,23 +85,34 @@ def write_report(report: Report, destination: Destination) -> None:
 
 
 def write_pieces(pieces: Iterable[bytes], destination: Destination) -> None:
-    """Write the bytes of a report to its destination.
+    """Write the bytes of a report to its destination. What is printed holds no command for the agent of a CI service.
 
     Raises:
         ReportError: It cannot be written.
     """
     if destination.is_stdout:
         with _name_place("standard output"):
-            sys.stdout.buffer.writelines(pieces)
+            sys.stdout.buffer.writelines(_printable_lines(pieces, destination.format))
             sys.stdout.buffer.flush()
         return
     path = Path(destination.path)
     if _is_device(path):
         with _name_place(destination.path), path.open("wb") as file:
-            file.writelines(pieces)
+            file.writelines(_printable_lines(pieces, destination.format))
         return
     with _name_place(destination.path):
         write_aside(path, pieces)
+
+
+def _printable_lines(pieces: Iterable[bytes], format: str) -> Iterator[bytes]:  # noqa: A002 - what formats are called
+    """The same bytes, line by line, without commands for the agent of a CI service."""
+    begun = b""
+    for piece in pieces:
+        lines, newline, rest = (begun + piece).rpartition(b"\n")
+        begun = rest
+        if newline:
+            yield break_ci_commands(lines.decode(), format=format).encode() + newline
+    yield break_ci_commands(begun.decode(), format=format).encode()
 
 
 def _is_device(path: Path) -> bool:

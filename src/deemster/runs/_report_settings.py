@@ -34,6 +34,7 @@ _PLAIN: dict[str, type[MetricsAggregator]] = {
 _SECRET = re.compile(r"auth|cookie|credential|key|passw|secret|token", re.IGNORECASE)
 _NAMES = re.compile(r".*_env|max_.*|.*_tokens", re.IGNORECASE)
 _USER = re.compile(r"(?<=://)[^/@\s]+@")
+_QUERY = re.compile(r"(?i)([?&][^=&#\s]*(?:auth|code|credential|key|passw|pwd|secret|sig|token)[^=&#\s]*=)([^&#\s]*)")
 _HIDDEN = "(not kept)"
 
 
@@ -129,6 +130,8 @@ def without_secrets(value: Any, *, name: str = "") -> Any:
 
     >>> without_secrets({"headers": {"Authorization": "Bearer abc"}, "api_key_env": "KEY", "url": "http://u:p@h/"})
     {'headers': {'Authorization': '(not kept)'}, 'api_key_env': 'KEY', 'url': 'http://h/'}
+    >>> without_secrets({"url": "http://h/ask?q={{input}}&token=abc&key=${KEY}"})
+    {'url': 'http://h/ask?q={{input}}&token=(not kept)&key=${KEY}'}
     """
     if isinstance(value, Mapping):
         return {str(key): without_secrets(entry, name=str(key)) for key, entry in value.items()}
@@ -138,7 +141,7 @@ def without_secrets(value: Any, *, name: str = "") -> Any:
         return value
     if _SECRET.search(name) and not _NAMES.fullmatch(name) and "${" not in value:
         return _HIDDEN
-    return _USER.sub("", value)
+    return _QUERY.sub(lambda match: match[0] if "${" in match[2] else f"{match[1]}{_HIDDEN}", _USER.sub("", value))
 
 
 def _suite_facts(origin: Mapping[str, Any]) -> dict[str, Any]:

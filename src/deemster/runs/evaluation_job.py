@@ -60,7 +60,8 @@ class Job(NamedTuple):
 
 def with_secrets(job: Job) -> Job:
     """A job whose run writes none of the keys of its models."""
-    secrets = reduce(add, (role.secrets for role in job.access.roles.values()), NO_SECRETS)
+    own = getattr(job.plan.target, "secrets", NO_SECRETS)
+    secrets = reduce(add, (role.secrets for role in job.access.roles.values()), own)
     return job._replace(plan=job.plan._replace(secrets=secrets))
 
 

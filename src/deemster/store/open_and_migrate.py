@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import re
 from contextlib import ExitStack
 from pathlib import Path
+from urllib.parse import urlsplit
 
 from deemster.errors import StoreError
 from deemster.store._database import Connection, ConnectionPool, Database, storage_error, store_error
@@ -54,6 +56,12 @@ def _missing(database: Database, connection: Connection, known: int) -> int:
     return known - version
 
 
+_POSTGRES = ("postgresql://", "postgres://")
+# The address of a database that was mistyped: a scheme without its slashes, credentials, or words such as `host=`.
+_ADDRESS = re.compile(
+    r"(?i)^\s*(?:postgres|postgresql|pg|psql)\s*:|[^/\s]:[^/]*@"
+    r"|\b(?:host|hostaddr|user|password|dbname|port)\s*=|[?&]\w*(?:key|token|secret)="
+)
 DEFAULT = Path(".deemster") / "runs.db"
 
 
@@ -78,16 +86,44 @@ def open_store(where: str | Path | None = None, *, durable: bool = False, create
     return Store(pool, durable=durable)
 
 
+def check_store_place(place: str) -> None:
+    """Refuse what is neither the path of a file nor the URL of a database. It is not shown: it may hold a password.
+
+    Raises:
+        StoreError: It looks like the address of a database, and is none that can be opened.
+    """
+    if place.startswith(_POSTGRES):
+        if not _is_whole_url(place):
+            raise StoreError(
+                "This is no URL of a store. In `postgresql://user:password@host:port/database` the port is a number, "
+                "and special characters of the password are written as `%40` for `@`, `%2F` for `/`."
+            )
+        return
+    scheme, mark, _ = place.partition("://")
+    if mark:
+        named = f"`{scheme}://`" if scheme.isalnum() else "This"
+        raise StoreError(f"{named} is no kind of store. Known: a file, `postgresql://host/database`.")
+    if _ADDRESS.search(place) and not Path(place).exists():
+        raise StoreError("This is no address of a store. Known: a file, `postgresql://user:password@host/database`.")
+
+
+def _is_whole_url(url: str) -> bool:
+    """Whether the parts of a URL can be told apart; a part of a password might be taken for another one otherwise."""
+    try:
+        parts = urlsplit(url)
+        _ = parts.port
+    except ValueError:
+        return False
+    return "@" not in f"{parts.path}{parts.fragment}"
+
+
 def _find_database(where: str | Path | None, *, durable: bool, create: bool) -> Database:
     place = str(DEFAULT if where is None else where)
-    scheme, mark, _ = place.partition("://")
-    if mark and scheme in ("postgresql", "postgres"):
+    check_store_place(place)
+    if place.startswith(_POSTGRES):
         from deemster.store.postgres import PostgresDatabase  # noqa: PLC0415 - an extra
 
         return PostgresDatabase(place, durable=durable)
-    if mark:
-        message = f"`{scheme}://` is no kind of store. Known: a file, `postgresql://host/database`."
-        raise StoreError(message)
     from deemster.store._sqlite import SqliteDatabase  # noqa: PLC0415 - a run without a store needs no database
 
     return SqliteDatabase(Path(place), durable=durable, create=create)

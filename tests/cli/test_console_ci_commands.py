@@ -1,0 +1,189 @@
+"""Nothing that is printed is a command for the agent of a CI service, whatever the data holds.
+
+Azure's and GitHub's agents obey `##vso[` and `##[` anywhere in a line, GitHub's also `::` at the start of one.
+"""
+
+from __future__ import annotations
+
+import csv
+import io
+import json
+import os
+import re
+import subprocess
+import sys
+import xml.etree.ElementTree as ET
+
+import click
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from deemster.cli import app
+from deemster.errors import break_ci_commands
+from deemster.report import load_report
+from deemster.report.report_files import FORMATS
+from deemster.testing import ModelServer
+from tests.cli.workspace import called, written
+
+OBEYED = re.compile(rb"##[A-Za-z]*\[|(?:^|[\r\n])\s*::")
+EVIL = "::error::x ##vso[task.complete] ##[error]y"
+EVILS = (EVIL, "##[command]", "::add-mask::a", "##vso[task.setvariable variable=a]b")
+
+
+def harmless(*results):
+    for result in results:
+        for shown in (result.stdout_bytes, result.stderr_bytes):
+            assert OBEYED.search(shown) is None, shown[max(0, OBEYED.search(shown).start() - 40) :][:200]
+
+
+def leaves(command, path=()):
+    """Every command, by its words."""
+    if not isinstance(command, click.Group):
+        yield path, command
+        return
+    for name in command.list_commands(None):
+        yield from leaves(command.get_command(None, name), (*path, name))
+
+
+COMMANDS = {" ".join(path): command for path, command in leaves(app)}
+
+
+@pytest.mark.parametrize("name", COMMANDS)
+def test_hostile_arguments_of_every_command_are_printed_harmless(name, tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    words, command = name.split(), COMMANDS[name]
+    arguments = [param for param in command.params if isinstance(param, click.Argument)]
+    options = [param.opts[0] for param in command.params if isinstance(param, click.Option) and not param.is_flag]
+    results = [called(*words, f"--{evil}") for evil in EVILS]
+    for evil in EVILS:
+        files = (f"{evil}{end}" for end in ("", ".yml", ".json"))
+        results += [called(*words, *[file] * max(len(arguments), 1)) for file in files]
+        results += [called(*words, *["x.yml"] * len(arguments), option, evil) for option in options]
+    harmless(*results)
+    assert any("##" in result.output or "#\\x23" in result.output or ":\\x3a" in result.output for result in results)
+
+
+SUITE = f"""\
+name: {json.dumps(EVIL)}
+dataset: golden.json
+target: {{ python: "app:answer" }}
+metrics: [exact-match, {{ exact-match: {{ name: {json.dumps(EVIL)} }} }}, llm-as-judge]
+models: {{ judge: {{ base_url: "${{URL}}", model: {json.dumps(EVIL)}, retries: 0 }} }}
+gate: {{ "min_pass_rate": 0.99 }}
+"""
+TARGET = f"""\
+def answer(asked):
+    print({EVIL!r})
+    if asked["n"] == 0:
+        raise ValueError({EVIL!r})
+    return {EVIL!r} + " {{}}\\n" + {EVIL!r}
+"""
+RUBRIC = {"criteria": [{"name": EVIL, "requirement": EVIL}, {"name": "b", "requirement": "B."}]}
+
+
+@pytest.fixture
+def folder(tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    samples = [
+        {
+            "id": evil,
+            "input": {"n": number, "question": evil},
+            "expected_output": evil,
+            "metadata": {"tags": [evil], evil: evil},
+        }
+        for number, evil in enumerate(EVILS)
+    ]
+    items = [
+        {"id": evil, "submission": evil, "ground_truth": ["MET", "UNMET"], "metadata": {evil: evil}} for evil in EVILS
+    ]
+    files = {
+        "suite.yml": SUITE,
+        "app.py": TARGET,
+        "golden.json": json.dumps({"name": EVIL, "samples": samples}),
+        "rubric.json": json.dumps(RUBRIC),
+        "items.json": json.dumps({"name": EVIL, "rubric": RUBRIC, "items": items}),
+        "broken.json": json.dumps({"name": EVIL, "samples": [{"id": EVIL, EVIL: EVIL}]}),
+    }
+    written(tmp_path, files)
+    return tmp_path
+
+
+def test_hostile_data_in_every_report_and_stream_is_printed_harmless(folder):
+    with ModelServer(answer=lambda _: json.dumps({"reason": EVIL, "score": 0.5})) as server:
+        run = called("run", "suite.yml", "--json", "report.json", "--csv", "report.csv", URL=server.url)
+        judge = ("--base-url", server.url, "--model", EVIL)
+        results = [
+            run,
+            called("run", "suite.yml", "--dry-run", URL=server.url),
+            called("models", "suite.yml", URL=server.url),
+            called("grade", "items.json", *judge, "--votes", "votes.json"),
+            called("grade", "items.json", *judge, "--no-store", "--json", "-"),
+            called("rubric", "check", "rubric.json"),
+            called("rubric", "check", "rubric.json", "--json", "-"),
+            called("align", "votes.json", "--json", "-"),
+            called("align", "votes.json"),
+            called("runs"),
+            called("runs", "--json", "-"),
+            called("runs", "show", "latest"),
+            called("rescore", "latest", "--metric", "contains"),
+            called("validate", "broken.json"),
+            called("validate", "golden.json"),
+            called("monitor", "latest"),
+            called("promote", "latest", "--to", "promoted.json"),
+            called("store", "verify"),
+            called("report", "report.json"),
+            *(called("report", "report.json", f"--{kind}", "-") for kind in FORMATS if kind != "csv-raw"),
+            called("report", "report.json", "--csv", "-", "--csv-raw"),
+        ]
+    harmless(*results)
+    assert run.exit_code == 3, run.stderr
+    assert sum(b"x23" in result.stdout_bytes + result.stderr_bytes for result in results) > 5
+
+
+def test_printed_reports_say_the_same_as_files(folder):
+    with ModelServer(answer=lambda _: json.dumps({"reason": EVIL, "score": 0.5})) as server:
+        names = {"json": "r.json", "csv": "r.csv", "junit": "r.xml", "html": "r.html", "markdown": "r.md"}
+        flags = [part for kind, name in names.items() for part in (f"--{kind}", name)]
+        called("run", "suite.yml", *flags, URL=server.url)
+    printed = {kind: called("report", "r.json", f"--{kind}", "-").stdout for kind in names}
+    # A file is as it was: a program reads the ids back. What is printed has the same JSON and XML.
+    assert load_report("r.json").executions[0].id == EVIL
+    assert json.loads(printed["json"]) == json.loads((folder / "r.json").read_text())
+    rows = list(csv.DictReader(io.StringIO((folder / "r.csv").read_text())))
+    assert {row["sample_id"] for row in rows} == set(EVILS)
+    assert printed["csv"].splitlines() == break_ci_commands((folder / "r.csv").read_text()).splitlines()
+    both = [ET.fromstring(text) for text in (printed["junit"], (folder / "r.xml").read_text())]
+    assert [[*each.attrib.items(), each.text] for each in both[0].iter()] == [
+        [*each.attrib.items(), each.text] for each in both[1].iter()
+    ]
+
+
+@pytest.mark.parametrize(
+    "way", [{}, {"PYTHONUTF8": "0", "LC_ALL": "C", "PYTHONCOERCECLOCALE": "0"}, {"PYTHONIOENCODING": "latin-1"}]
+)
+def test_process_prints_no_command_in_any_locale(folder, way):
+    done = subprocess.run(
+        [sys.executable, "-m", "deemster", "validate", "broken.json"],
+        env={**os.environ, **way},
+        capture_output=True,
+        check=False,
+    )
+    assert done.returncode == 2
+    assert b"x23" in done.stderr
+    assert OBEYED.search(done.stdout + done.stderr) is None
+
+
+@given(st.text(alphabet="#:[ vso\n\r\t\u3000ax") | st.text())
+def test_no_command_is_left_in_any_text(text):
+    for kind in ("text", "json", "junit", "markdown"):
+        found = break_ci_commands(text, format=kind)
+        assert re.search(r"##[A-Za-z]*\[|(?:\A|[\r\n])[^\S\r\n]*::", found) is None
+        if kind == "text" and re.search("##|::", text) is None:
+            assert found == text
+
+
+@given(st.text())
+def test_json_says_the_same(text):
+    written_ = json.dumps({text: [text]}, ensure_ascii=False, indent=1)
+    assert json.loads(break_ci_commands(written_, format="json")) == {text: [text]}
