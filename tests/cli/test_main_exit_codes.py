@@ -132,7 +132,9 @@ def test_sys_exit_in_target_is_target_failure(world):
     result = called("run", "suite.yml", "--json", "run.json")
     assert result.exit_code == 3
     failures = json.loads((folder / "run.json").read_text())["failures"]
-    assert [(entry["cause"], entry["message"]) for entry in failures] == [("target_failed", "SystemExit: 0")] * 2
+    assert [(entry["cause"], entry["message"]) for entry in failures] == [
+        ("target_failed", "SystemExit: 0 (exits_leaver.py:3)")
+    ] * 2
 
 
 def test_sys_exit_at_import_is_bad_input(world):

@@ -218,3 +218,14 @@ def test_unset_variable_of_unused_target_is_allowed(world):
     world(suite_yml=SUITE.replace("answers.yml", '"${NOBODY_SET_THIS}/answers.yml"'))
     assert "NOBODY_SET_THIS" in called("run", "suite.yml").stderr
     assert called("run", "suite.yml", "--outputs", "answers.yml", "--quiet").exit_code == 0
+
+
+def test_quiet_tells_the_most_frequent_failure_with_its_number_and_line(world):
+    folder = world(
+        suite_yml="name: s\ndataset: golden.yml\ntarget: {python: 'quiet_app:answer'}\nmetrics: [contains]\n"
+    )
+    (folder / "quiet_app.py").write_text("def answer(input):\n    raise ConnectionError('connection refused')\n")
+    result = called("run", "suite.yml", "--quiet")
+    assert result.exit_code == 3
+    said = "the target: target_failed: ConnectionError: connection refused (quiet_app.py:2)"
+    assert f"times: {said}" in result.stderr

@@ -216,7 +216,7 @@ def test_interrupt_of_the_user_is_told_apart_from_one_that_the_target_raises(tmp
     assert err.startswith("SIGINT: finishing what is under way")
     assert "interrupted by SIGINT" in report["run"]["reason"]
     failed = [(entry["id"], entry["message"]) for entry in report["failures"] if entry["cause"] == "target_failed"]
-    assert failed == [("s3", "KeyboardInterrupt")]
+    assert failed == [("s3", "KeyboardInterrupt (twice.py:10)")]
 
 
 def test_an_error_that_nobody_expected_is_exit_code_3_with_its_traceback_in_a_file(wild, tmp_path, monkeypatch):

@@ -82,8 +82,9 @@ def test_failed_target_is_unscored_with_message_and_run_continues():
         return str(asked["n"])
 
     report = answered(answer)
+    line = answer.__code__.co_firstlineno + 2
     assert [(entry.id, entry.metric, entry.cause, entry.message) for entry in report.failure_list] == [
-        ("s1", None, "target_failed", "ConnectionError: refused\\x1b[31m")
+        ("s1", None, "target_failed", f"ConnectionError: refused\\x1b[31m (test_engine.py:{line})")
     ]
     assert report.totals.target_failures == 1
     assert report.metrics["exact-match"].n_passed == 2
@@ -112,8 +113,9 @@ def test_failed_metric_is_unscored_with_message_and_run_continues():
             return 1.0
 
     report = answered(lambda asked: str(asked["n"]), metrics=[Picky(), "exact-match"])
+    line = Picky.score.__code__.co_firstlineno + 2
     assert [(entry.id, entry.metric, entry.cause, entry.message) for entry in report.failure_list] == [
-        ("s1", "picky", "metric_failed", "KeyError: 'no such thing'")
+        ("s1", "picky", "metric_failed", f"KeyError: 'no such thing' (test_engine.py:{line})")
     ]
     assert report.metrics["picky"].n_scored == 2
     assert report.metrics["exact-match"].n_scored == 3
@@ -132,7 +134,8 @@ def test_failed_batch_is_scored_pair_by_pair():
             raise RuntimeError("all of them")
 
     report = answered(lambda asked: "", metrics=[Batched()])
-    assert [(entry.id, entry.message) for entry in report.failure_list] == [("s2", "ValueError: this one")]
+    (entry,) = report.failure_list
+    assert (entry.id, entry.message.partition(" (")[0]) == ("s2", "ValueError: this one")
     assert report.metrics["batched"].n_scored == 2
 
 

@@ -203,7 +203,8 @@ def test_function_is_called_once_by_default():
     with pytest.raises(OSError, match="no"):
         tried(PythonTarget(answer))
     assert len(seen) == 1
-    assert tried(PythonTarget(answer, retries=1)).message == "OSError: no (2 attempts)"
+    line = answer.__code__.co_firstlineno + 2
+    assert tried(PythonTarget(answer, retries=1)).message == f"OSError: no (test_python_target.py:{line}) (2 attempts)"
     assert len(seen) == 3
 
 
@@ -225,7 +226,8 @@ def test_timeout_error_of_function_keeps_its_message():
     def answer(asked):
         raise TimeoutError("upstream")
 
-    assert tried(PythonTarget(answer, timeout_s=60)).message == "TimeoutError: upstream"
+    line = answer.__code__.co_firstlineno + 1
+    assert tried(PythonTarget(answer, timeout_s=60)).message == f"TimeoutError: upstream (test_python_target.py:{line})"
 
 
 def test_latency_is_that_of_last_attempt():

@@ -25,7 +25,7 @@ from deemster.cli.options import (
     report_options,
     storage_options,
 )
-from deemster.errors import ConfigurationError, ExitCode, ReportError, visible
+from deemster.errors import ConfigurationError, ExitCode, ReportError, plural, visible
 
 if TYPE_CHECKING:
     from deemster.report import Report
@@ -188,8 +188,10 @@ def write_and_print(
         code = ExitCode.INCOMPLETE
     if not reports.takes_stdout and not quiet:
         print_sections(report_sections(shown))
-    elif report.gate is not None:
-        _print_verdict(report.gate)
+    else:
+        _print_failures(shown)
+        if report.gate is not None:
+            _print_verdict(report.gate)
     _warn_of_inconclusive(report.gate)
     if report.run.status != "complete":
         note(visible(f"{report.run.status}: {report.run.reason}."))
@@ -201,6 +203,19 @@ def exit_code(report: Report) -> ExitCode:
     if report.run.status == "incomplete":
         return ExitCode.INCOMPLETE
     return report.gate.exit_code if report.gate is not None else ExitCode.PASSED
+
+
+def _print_failures(report: Report) -> None:
+    """Print what could not be scored where no report was printed: the most frequent cause."""
+    from deemster.report.report_sections import group_failures
+
+    groups = group_failures(report.failure_list)
+    if groups:
+        group, others = groups[0], len(groups) - 1
+        more = f", and {plural(others, 'other cause')}" if others else ""
+        what = "the target" if group.metric is None else group.metric
+        said = f"{group.cause}: {group.message}" if group.message else group.cause
+        note(visible(f"{plural(group.times, 'time')}: {what}: {said}{more}"))
 
 
 def _print_verdict(gate: GateDecision) -> None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from opcode import opmap
 from types import TracebackType
 from typing import Self
@@ -9,6 +10,8 @@ from typing import Self
 from deemster.errors.message_text import visible
 
 _RAISE = bytes([opmap["RAISE_VARARGS"]])
+_PACKAGE = __file__.removesuffix(f"errors{os.sep}user_code_guard.py")
+_STANDARD_LIBRARY = os.__file__.removesuffix("os.py")
 
 
 class UserCodeGuard:
@@ -49,6 +52,24 @@ class UserCodeGuard:
             return ""
         text = _text(self.error)
         return visible(f"{type(self.error).__name__}: {text}" if text else type(self.error).__name__, limit=300)
+
+    @property
+    def message_with_place(self) -> str:
+        """What was raised, with the file and line of the user's code that it came from last."""
+        place = None if self.error is None else _user_place(self.error)
+        return self.message if place is None else f"{self.message} ({place})"
+
+
+def _user_place(error: BaseException) -> str | None:
+    """The name of the file and the line of the last frame that is neither this package's nor a library's."""
+    place, trace = None, error.__traceback__
+    while trace is not None:
+        path = trace.tb_frame.f_code.co_filename
+        is_library = path.startswith((_PACKAGE, _STANDARD_LIBRARY, "<")) or "site-packages" in path
+        if not is_library:
+            place = f"{os.path.basename(path)}:{trace.tb_lineno}"  # noqa: PTH119 - a path is not made for each failure
+        trace = trace.tb_next
+    return None if place is None else visible(place, limit=120)
 
 
 def is_raised_by_code(error: BaseException) -> bool:

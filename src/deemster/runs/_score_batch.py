@@ -81,7 +81,7 @@ def _column(metric: Metric, samples: Sequence[Sample], outputs: Sequence[Output]
 def _user_score(metric: Metric, sample: Sample, output: Output) -> Mark:
     with UserCodeGuard() as caught:
         return user_mark(metric, metric.score(sample, output))
-    return Unscored("metric_failed", caught.message)
+    return Unscored("metric_failed", caught.message_with_place)
 
 
 def user_mark(metric: Any, value: Any) -> Mark:

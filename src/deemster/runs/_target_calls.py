@@ -107,12 +107,12 @@ class TargetCaller:
             return _with_latency(output, started, self._clock.elapsed_s()) if isinstance(output, Output) else output
         if limit.expired():
             return TargetFailure(f"The target did not answer within {self._timeout_s:g} s.")
-        return TargetFailure(caught.message)
+        return TargetFailure(caught.message_with_place)
 
     async def _call_async(self, invocation: Invocation) -> Answer | None:
         with UserCodeGuard() as caught:
             return await self._target.call_async(invocation)
-        return TargetFailure(caught.message)
+        return TargetFailure(caught.message_with_place)
 
     async def _open(self) -> None:
         target: Any = self._target

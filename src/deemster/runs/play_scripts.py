@@ -80,7 +80,7 @@ async def play_script(metric: Any, sample: Sample, output: Output, *, ask: Ask) 
     with UserCodeGuard() as caught:
         mark = user_mark(metric, await script_result(metric.script(sample, output), ask, replies))
         return _with_calls(_unless_cut_short(mark, replies), replies)
-    return _with_calls(_unless_cut_short(Unscored("metric_failed", caught.message), replies), replies)
+    return _with_calls(_unless_cut_short(Unscored("metric_failed", caught.message_with_place), replies), replies)
 
 
 async def play_batch_script(
@@ -103,7 +103,7 @@ async def play_batch_script(
             raise ValueError(f"`script_many` gave {len(marks)} marks for {len(samples)} outputs.")
         shares = zip(marks, _divide_usage(replies, len(marks)), strict=True)
         return [_with_usage(_unless_cut_short(mark, replies), share) for mark, share in shares]
-    failed = _unless_cut_short(Unscored("metric_failed", caught.message), replies)
+    failed = _unless_cut_short(Unscored("metric_failed", caught.message_with_place), replies)
     return [_with_usage(failed, share) for share in _divide_usage(replies, len(samples))]
 
 

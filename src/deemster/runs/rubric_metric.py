@@ -287,4 +287,4 @@ class CriterionCheck:
             return mark
         with UserCodeGuard() as caught:
             return user_mark(self.metric, (yield from self.metric.script(sample, output)))
-        return Unscored("metric_failed", caught.message)
+        return Unscored("metric_failed", caught.message_with_place)
