@@ -24,7 +24,7 @@ from deemster.cli.main import COMMANDS
 
 ROOT = Path(__file__).parent.parent
 SOURCE = ROOT / "src" / "deemster"
-FILES = sorted(path for path in SOURCE.rglob("*.py") if "starter" not in path.parts)
+FILES = sorted(path for path in SOURCE.rglob("*.py") if "templates" not in path.parts)
 NAMES = [str(path.relative_to(SOURCE)) for path in FILES]
 GUARD = "errors/user_code_guard.py"
 TREES = {name: ast.parse((SOURCE / name).read_text(encoding="utf-8")) for name in NAMES}

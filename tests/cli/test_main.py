@@ -1,4 +1,4 @@
-"""The other commands: init, metrics, validate, report, completion, help."""
+"""The other commands: metrics, report, completion, help."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ import re
 import pytest
 
 from deemster.cli.main import COMMANDS
-from tests.cli.workspace import FILES, SUITE, called, written
+from tests.cli.workspace import FILES, called, written
 
 
 @pytest.mark.parametrize("command", ["", *COMMANDS])
@@ -28,23 +28,6 @@ def test_version_is_that_of_the_package():
     import deemster
 
     assert called("--version").stdout == f"deemster {deemster.__version__}\n"
-
-
-def test_the_starter_suite_runs(tmp_path, monkeypatch):
-    monkeypatch.chdir(tmp_path)
-    made = called("init", "fresh")
-    assert made.exit_code == 0
-    assert made.stdout.endswith("Next: deemster run fresh/suite.yml\n")
-    assert called("run", "fresh/suite.yml").exit_code == 0
-    assert called("validate", "fresh/suite.yml").exit_code == 0
-
-
-def test_init_overwrites_no_file(tmp_path, monkeypatch):
-    monkeypatch.chdir(tmp_path)
-    written(tmp_path, {"app.py": "mine\n"})
-    assert called("init").exit_code == 2
-    assert sorted(path.name for path in tmp_path.iterdir()) == ["app.py"]
-    assert (tmp_path / "app.py").read_text() == "mine\n"
 
 
 def test_metrics_command_lists_every_metric():
@@ -87,53 +70,6 @@ def test_a_metric_is_described_by_alias_short_name_or_spec(name):
     assert shown.exit_code == 0
     assert "Options:" in shown.stdout
     assert "Reads: " in shown.stdout
-
-
-@pytest.mark.parametrize(
-    ("file", "start"),
-    [
-        ("golden.yml", "golden.yml: dataset `support`, 2 samples, 1 tag; fingerprint "),
-        ("suite.yml", "suite.yml: suite `refunds`, 2 samples x 1, 1 metric, 0 gate rules"),
-        ("answers.yml", "answers.yml: saved outputs of 2 samples, 1 repetition"),
-        ("answers.jsonl", "answers.jsonl: saved outputs of 1 sample, 1 repetition"),
-        ("golden.jsonl", "golden.jsonl: dataset `golden`, 1 sample, 0 tags; fingerprint "),
-        ("golden.ndjson", "golden.ndjson: dataset `golden`, 1 sample, 0 tags; fingerprint "),
-        ("golden.csv", "golden.csv: dataset `golden`, 1 sample, 0 tags; fingerprint "),
-        ("answers.csv", "answers.csv: saved outputs of 1 sample, 1 repetition"),
-        ("run.json", "run.json: report of run 20250615T150640Z-"),
-    ],
-)
-def test_validate_reports_kind_of_file(tmp_path, monkeypatch, file, start):
-    monkeypatch.chdir(tmp_path)
-    more = {
-        "answers.jsonl": '{"id": "a", "output": "x"}\n',
-        "golden.jsonl": '{"id": "a", "input": {}, "expected_output": "x"}\n',
-        "golden.ndjson": '{"id": "a", "input": {}, "expected_output": "x"}\n',
-        "golden.csv": "id,input.q,expected_output\na,b,c\n",
-        "answers.csv": "id,output\na,b\n",
-    }
-    written(tmp_path, {**FILES, **more})
-    called("run", "suite.yml", "--json", "run.json")
-    result = called("validate", file)
-    assert (result.exit_code, result.stderr) == (0, "")
-    assert result.stdout.startswith(start)
-
-
-def test_validate_checks_everything_a_suite_names(tmp_path, monkeypatch):
-    monkeypatch.chdir(tmp_path)
-    written(tmp_path, {**FILES, "suite.yml": SUITE.replace("[exact-match]", "[exact-match, rogue-l]")})
-    result = called("validate", "suite.yml")
-    assert (result.exit_code, result.stdout) == (2, "")
-    assert result.stderr == "error: suite.yml:4: No metric is called `rogue-l`. Did you mean `rouge-l`?\n"
-
-
-@pytest.mark.parametrize("gate", ["metrics: { exact: { min_mean: 1 } }", "cohorts: { polcy: { min_pass_rate: 1 } }"])
-def test_validate_finds_unknown_names_in_gate(tmp_path, monkeypatch, gate):
-    monkeypatch.chdir(tmp_path)
-    written(tmp_path, {**FILES, "suite.yml": f"{SUITE}gate: {{ {gate} }}\n"})
-    result = called("validate", "suite.yml")
-    assert (result.exit_code, result.stdout) == (2, "")
-    assert "suite.yml:5: The gate names the " in result.stderr
 
 
 def test_report_shows_a_file_on_the_terminal(tmp_path, monkeypatch):

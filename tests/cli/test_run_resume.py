@@ -209,6 +209,28 @@ def test_rescoring_takes_metrics_and_models_from_a_suite(world):
 
 
 @pytest.mark.parametrize(
+    ("suite", "argv", "metrics"),
+    [
+        ("metrics: [token-f1]\n", (), ["exact-match", "token-f1"]),
+        ("metrics: [token-f1]\ndataset: gone.yml\ntarget: {outputs: gone.yml}\n", (), ["exact-match", "token-f1"]),
+        ("models: {judge: {client: 'judge:judge'}}\n", ("--metric", "llm-as-judge"), ["exact-match", "llm-as-judge"]),
+        ("models: {judge: {client: 'judge:judge'}}\nmetrics: [llm-as-judge]\n", (), ["exact-match", "llm-as-judge"]),
+    ],
+)
+def test_suite_for_rescore_needs_no_dataset(world, suite, argv, metrics):
+    fake = "import deemster as dm\njudge = dm.models.FakeChat(lambda ask: {'reason': 'r', 'score': 1})\n"
+    folder = world(judge_py=fake)
+    called("run", "suite.yml", "--quiet")
+    (folder / "golden.yml").unlink()
+    world(other_yml=suite)
+    result = called("rescore", "latest", "--suite", "other.yml", *argv, "--json", "-")
+    assert result.exit_code == 0, result.stderr
+    report = json.loads(result.stdout)
+    assert report["metric_order"] == metrics
+    assert report["totals"]["unscored"] == 0
+
+
+@pytest.mark.parametrize(
     ("argv", "told"),
     [
         (("latest",), "Name at least one metric"),

@@ -61,7 +61,7 @@ def test_undecodable_recorded_line_is_error_with_line(tmp_path, line):
 
 
 def test_replay_with_invalid_file_name_is_missing_file_error():
-    with pytest.raises(ConfigurationError, match="There is no recording"):
+    with pytest.raises(ConfigurationError, match="There is no file"):
         read_models({"judge": {"replay": "r.jsonl" * 500}}, place=lambda _: None, environ={})
 
 

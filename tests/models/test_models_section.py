@@ -122,7 +122,7 @@ def test_role_named_embedding_is_embedding_by_default():
         ({"client": "fakes:vectors", "api_key_env": "X"}, "judge/api_key_env", "for models with a `base_url`"),
         ({"embedded": 7}, "judge/embedded", "must be `true`, or the path of a GGUF file, not a number"),
         ({"embedded": "large", "kind": "embedding"}, "judge/embedded", "is `true`, not 'large'"),
-        ({"replay": "none.jsonl"}, "judge/replay", "no recording 'none.jsonl'"),
+        ({"replay": "none.jsonl"}, "judge/replay", "no file `none.jsonl`"),
         ({"replay": "a", "record": "b"}, "judge/record", "`replay` or `record`"),
         ("gpt", "judge", "models.judge must be a map, not text"),
     ],

@@ -1,7 +1,9 @@
-"""`deemster init`: writes a small starter suite."""
+"""`deemster init`: writes a small suite to begin with, and a GitHub workflow that runs it."""
 
 from __future__ import annotations
 
+import json
+import sys
 from importlib.resources import files
 from pathlib import Path
 
@@ -9,27 +11,90 @@ import click
 
 from deemster.errors import ConfigurationError, Issue, is_storage_failure
 
-FILES = ("suite.yml", "golden.yml", "app.py")
+TEMPLATES = {
+    "qa": "questions with expected answers",
+    "rag": "answers from retrieved passages: retrieval, citations, similarity",
+    "agent": "tasks for an agent: which tools it calls, in which order, with which approvals",
+    "judge": "answers that a model judges; a stand-in for the model is included",
+    "grading": "replies graded by a rubric, and labels of a person to check the judge with",
+}
+WORKFLOW = Path(".github", "workflows", "deemster.yml")
 
 
-@click.command("init", short_help="Write a small starter suite that runs offline.")
+@click.command("init", short_help="Write a small suite that runs offline, and a GitHub workflow.")
 @click.argument("directory", default=".", type=click.Path())
-def command(*, directory: str) -> None:
-    """Write a small starter suite that runs offline.
+@click.option("--template", type=click.Choice(list(TEMPLATES)), help="What kind of suite; asked for on a terminal.")
+def command(*, directory: str, template: str | None) -> None:
+    """Write a small suite that runs offline, and a GitHub workflow.
 
-    DIRECTORY (default: here) gets a golden dataset, a target to replace by your application, and a suite.
+    DIRECTORY (default: here) gets a suite, a golden dataset, and what stands for your application and your models.
+    Without `--template`, and where nobody can be asked, the template is `qa`. No existing file is changed.
+
+    The workflow `.github/workflows/deemster.yml` is written at the root of the git repository, else in DIRECTORY.
     """
     folder = Path(directory)
-    taken = [name for name in FILES if (folder / name).exists()]
+    content = _template_files(template or _ask_for_template())
+    taken = [name for name in content if (folder / name).exists()]
     if taken:
         raise ConfigurationError(Issue("There is such a file already; nothing was written.", str(folder / taken[0])))
+    root = _repository_root(folder)
     try:
-        folder.mkdir(parents=True, exist_ok=True)
-        for name in FILES:
-            (folder / name).write_bytes((files("deemster.cli") / "starter" / name).read_bytes())
+        for name, data in content.items():
+            _write(folder / name, data)
+        kept = (root / WORKFLOW).exists()
+        if not kept:
+            _write(root / WORKFLOW, _workflow(folder, root))
     except OSError as error:
         if is_storage_failure(error):
             raise
         raise ConfigurationError(Issue(f"The suite cannot be written: {error.strerror}.", str(folder))) from None
-    click.echo(f"Wrote {', '.join(str(folder / name) for name in FILES)}.")
+    written = [folder / name for name in content] + ([] if kept else [root / WORKFLOW])
+    click.echo(f"Wrote {', '.join(map(str, written))}.")
+    if kept:
+        click.echo(f"Kept {root / WORKFLOW}: add a step that runs {folder / 'suite.yml'}.")
     click.echo(f"Next: deemster run {folder / 'suite.yml'}")
+
+
+def _ask_for_template() -> str:
+    """The template that the user chooses on the terminal; the first one where there is no terminal."""
+    if not (sys.stdin.isatty() and sys.stdout.isatty()):
+        return next(iter(TEMPLATES))
+    click.echo("What do you want to evaluate?")
+    for name, about in TEMPLATES.items():
+        click.echo(f"  {name:8} {about}")
+    chosen: str = click.prompt("Template", type=click.Choice(list(TEMPLATES)), default=next(iter(TEMPLATES)))
+    return chosen
+
+
+def _template_files(template: str) -> dict[str, bytes]:
+    """The files of a template by name."""
+    folder = files("deemster.cli") / "templates" / template
+    found = sorted((entry for entry in folder.iterdir() if entry.is_file()), key=lambda entry: entry.name)
+    return {entry.name: entry.read_bytes() for entry in found}
+
+
+def _repository_root(folder: Path) -> Path:
+    """The root of the git repository that a folder is in, relative to the current folder where it can be."""
+    place = folder.resolve()
+    root = next((above for above in (place, *place.parents) if (above / ".git").exists()), None)
+    if root is None or root == place:
+        return folder
+    here = Path.cwd().resolve()
+    return root.relative_to(here) if root.is_relative_to(here) else root
+
+
+def _workflow(folder: Path, root: Path) -> bytes:
+    """The workflow that runs the suite from the root of the repository."""
+    text = (files("deemster.cli") / "templates" / "workflow.yml").read_text(encoding="utf-8")
+    suite = folder.resolve().relative_to(root.resolve()) / "suite.yml"
+    return text.replace("SUITE: suite.yml", f"SUITE: {_as_yaml(suite.as_posix())}").encode()
+
+
+def _as_yaml(path: str) -> str:
+    """A path as a YAML scalar: quoted where a plain one could mean something else."""
+    return path if all(letter.isalnum() or letter in "-_./" for letter in path) else json.dumps(path)
+
+
+def _write(path: Path, data: bytes) -> None:
+    path.parent.mkdir(parents=True, exist_ok=True)
+    path.write_bytes(data)

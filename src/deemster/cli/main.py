@@ -20,7 +20,7 @@ COMMANDS = {
     "align": "Tell how judges agree with people, and with each other.",
     "completion": "Print the shell completion script.",
     "grade": "Grade submissions by a rubric, and tell how judges agree with people.",
-    "init": "Write a small starter suite that runs offline.",
+    "init": "Write a small suite that runs offline, and a GitHub workflow.",
     "metrics": "Show the catalog: what each metric reads, returns and can be told.",
     "models": "Check the models that a suite names.",
     "monitor": "Show the pass-rate of recorded traffic over time, and whether it drifts.",
@@ -32,7 +32,7 @@ COMMANDS = {
     "runs": "List the stored runs, show one, remove some.",
     "show": "Show one sample of a run: question, output, every mark and its reasons.",
     "store": "Move runs between stores, make room, look for damage.",
-    "validate": "Check a file: dataset, suite, outputs, report, rubric, votes.",
+    "validate": "Check files: dataset, suite, outputs, report, rubric, votes.",
 }
 # Where a command keeps the sentence that says how to continue what an error ends.
 TO_CONTINUE = "deemster.to_continue"

@@ -47,8 +47,9 @@ def command(
     """Mark the stored outputs of a run by other metrics.
 
     The target is never called, and the run's report is printed. RUN is the id of a stored run, the beginning of one, or
-    `latest`. A metric of a name that the run has replaces that one; others are added. After an interruption the same
-    command goes on where it stopped.
+    `latest`. A metric of a name that the run has replaces that one; others are added. The file of `--suite` needs only
+    `metrics` or `models`: the samples come from the run. After an interruption the same command goes on where it
+    stopped.
     """
     from deemster.runs.rescore_run import find_runs, rescore, rescoring_metrics, rescoring_models
     from deemster.runs.run_sync import run_sync
@@ -57,7 +58,7 @@ def command(
 
     _check(run, dataset, reports)
     stop = Stop()
-    given = None if suite is None else load_suite(suite, calls_target=False)
+    given = None if suite is None else load_suite(suite, calls_target=False, must_run=False)
     code = ExitCode.PASSED
     with open_run_store(store) as opened:
         for row in find_runs(opened, run, dataset):

@@ -1,24 +1,40 @@
-"""`deemster validate`: checks a file and lists every issue in it."""
+"""`deemster validate`: checks files and lists every issue in them."""
 
 from __future__ import annotations
 
 import click
 
-from deemster.cli._console import warn
-from deemster.errors import visible
+from deemster.cli._console import note, warn
+from deemster.cli.main import complain
+from deemster.errors import DeemsterError, ExitCode, plural, visible
 
 KINDS = ("dataset", "suite", "outputs", "report", "rubric", "rubric-dataset", "votes", "alignment")
 
 
-@click.command("validate", short_help="Check a file: dataset, suite, outputs, report, rubric, votes.")
-@click.argument("file", type=click.Path())
-@click.option("--as", "kind", type=click.Choice(KINDS), help="What the file is, where it does not say so itself.")
-def command(*, file: str, kind: str | None) -> None:
-    """Check a file: dataset, suite, outputs, report, rubric, votes.
+@click.command("validate", short_help="Check files: dataset, suite, outputs, report, rubric, votes.")
+@click.argument("files", nargs=-1, required=True, type=click.Path(), metavar="FILE_OR_DIRECTORY...")
+@click.option("--as", "kind", type=click.Choice(KINDS), help="What the files are, where they do not say so themselves.")
+def command(*, files: tuple[str, ...], kind: str | None) -> None:
+    """Check files: dataset, suite, outputs, report, rubric, votes.
 
     Rubric datasets and results of `deemster align --json` are known too. A suite is checked with everything it names:
     its dataset, target, metrics and gate. All issues are listed.
-    """
-    from deemster.runs.check_file import check_file
 
-    click.echo(visible(f"{file}: {check_file(file, kind, warn=warn)}"))
+    Of a directory, and of the directories in it, every suite is checked, and every file whose `schema_version` is one
+    of deemster's.
+    """
+    from deemster.runs.check_file import check_file, find_files
+
+    found = find_files(files, kind)
+    failing, code = 0, ExitCode.PASSED
+    for file in found.files:
+        try:
+            click.echo(visible(f"{file}: {check_file(file, kind, warn=warn)}"))
+        except DeemsterError as error:
+            failing, code = failing + 1, max(code, error.exit_code)
+            complain(str(error))
+    if len(found.files) > 1:
+        passed_over = f", {plural(found.unknown, 'file')} of other kinds passed over" if found.unknown else ""
+        note(f"{plural(len(found.files), 'file')} checked, {failing} with issues{passed_over}")
+    if failing:
+        raise click.exceptions.Exit(code)

@@ -1,7 +1,16 @@
 """Reads and writes files: strict YAML, JSON, JSONL and CSV with lines; declared shapes."""
 
 from deemster.formats.canonical_json import canonical
-from deemster.formats.document import Document, Reading, sort_issues
+from deemster.formats.document import Document, Reading, missing_file, sort_issues
 from deemster.formats.read_file import file_format, read_document, read_value
 
-__all__ = ["Document", "Reading", "canonical", "file_format", "read_document", "read_value", "sort_issues"]
+__all__ = [
+    "Document",
+    "Reading",
+    "canonical",
+    "file_format",
+    "missing_file",
+    "read_document",
+    "read_value",
+    "sort_issues",
+]

@@ -124,7 +124,7 @@ class Lines:
         try:
             found = self._path.stat() if handle is None else os.fstat(handle)
         except FileNotFoundError:
-            self.reading.refuse("There is no such file.")
+            self.reading.refuse_missing(self._path)
         except (OSError, ValueError) as error:
             self.reading.refuse(f"The file cannot be read: {getattr(error, 'strerror', None) or error}.")
         return found.st_size, found.st_mtime_ns

@@ -14,7 +14,7 @@ from deemster.formats.document import Document, Reading
 from deemster.formats.strict_json import json_document, json_value
 
 FORMATS = ("yaml", "json", "jsonl", "csv", "tsv", "parquet")
-_EXTENSIONS = {".yml": "yaml", ".ndjson": "jsonl", ".pq": "parquet"} | {f".{name}": name for name in FORMATS}
+EXTENSIONS = {".yml": "yaml", ".ndjson": "jsonl", ".pq": "parquet"} | {f".{name}": name for name in FORMATS}
 
 
 def file_format(path: str | Path, reading: Reading, *, known: Sequence[str], format: str | None = None) -> str:  # noqa: A002
@@ -28,7 +28,7 @@ def file_format(path: str | Path, reading: Reading, *, known: Sequence[str], for
             reading.refuse(f"`{format}` is no format. {did_you_mean(format, known)}")
         return format
     extension = Path(path).suffix.lower()
-    found = _EXTENSIONS.get(extension)
+    found = EXTENSIONS.get(extension)
     if found not in known:
         shown = f"The extension `{extension}`" if extension else "A file without an extension"
         reading.refuse(f"{shown} does not say how to read it. Known formats: {list_names(known)}.")

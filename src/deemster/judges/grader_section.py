@@ -11,6 +11,7 @@ from msgspec import Meta
 
 from deemster.datasets.rubric_dataset import RubricDataset
 from deemster.errors import ConfigurationError, InputError, Issue
+from deemster.formats import missing_file
 from deemster.formats.schema_validation import Id, NonBlank, decode_shape, plain_value
 from deemster.judges.criterion_grader import CriterionGrader, GraderSettings
 from deemster.judges.few_shot import FewShot, FewShotEntry
@@ -71,15 +72,19 @@ def build_grader(given: Mapping[str, Any], *, folder: Path | None = None) -> Cri
     if (penalty := plain.get("length_penalty")) is not None:
         settings["length_penalty"] = collect(lambda: LengthPenalty(**penalty))
     if (few := plain.get("few_shot")) is not None:
-        settings["few_shot"] = collect(
-            lambda: FewShot(**{**few, "train": RubricDataset.load((folder or Path()) / few["train"])})
-        )
+        settings["few_shot"] = collect(lambda: _few_shot(few, folder or Path()))
     judges = collect(lambda: _judges(plain.get("judges", ())))
     if judges is not None and (cascade := plain.get("cascade")) is not None:
         settings["cascade"] = collect(lambda: _cascade(judges, cascade))
     if issues:
         raise ConfigurationError(issues)
     return CriterionGrader(judges or (), **settings)
+
+
+def _few_shot(given: Mapping[str, Any], folder: Path) -> FewShot:
+    if message := missing_file(given["train"], folder=folder):
+        raise ConfigurationError(message)
+    return FewShot(**{**given, "train": RubricDataset.load(folder / given["train"])})
 
 
 def _judges(given: Any) -> tuple[Judge, ...]:

@@ -12,8 +12,9 @@ from typing import Annotated, Any, TypeAlias
 import msgspec
 from msgspec import UNSET, Meta, UnsetType
 
-from deemster.errors import ConfigurationError, Issue, did_you_mean, show_value
+from deemster.errors import ConfigurationError, Issue, did_you_mean, show_value, visible
 from deemster.errors.user_code_guard import UserCodeGuard
+from deemster.formats import missing_file
 from deemster.formats.environment_variables import Keys, read_section
 from deemster.formats.json_values import name_kind
 from deemster.formats.schema_validation import NonBlank
@@ -206,10 +207,7 @@ class _Reader:
         kind: RoleKind = settings["kind"]
         extra = given.get("extra", {})
         if "replay" in given:
-            if not _is_file(self._folder / given["replay"]):
-                raise ConfigurationError(
-                    Issue(f"There is no recording {given['replay']!r}.", self._place(("models", name, "replay")))
-                )
+            self._require_file(name, "replay", given["replay"])
             return None
         if given.get("embedded", False) is not False:
             return _embedded(kind, self._weights(name, kind, given["embedded"]))
@@ -224,6 +222,12 @@ class _Reader:
         address = given["base_url"] if self._calls or "://" in given["base_url"] else "http://unset.invalid"
         made = OpenAIChat if kind == "chat" else OpenAIEmbedding
         return made(address, given["model"], api_key=key, extra=extra)
+
+    def _require_file(self, name: str, key: str, written: str) -> None:
+        path = self._folder / written
+        if not _is_file(path):
+            message = missing_file(written, folder=self._folder) or f"There is no file `{visible(written, limit=300)}`."
+            raise ConfigurationError(Issue(message, self._place(("models", name, key))))
 
     def _made(self, name: str, found: Any, extra: Mapping[str, Any], hidden: Secrets) -> Any:
         """A client of the user's own; a class is made one with `extra`."""
@@ -245,6 +249,7 @@ class _Reader:
         if which is True:
             return None
         if kind == "chat" and isinstance(which, str) and which.strip():
+            self._require_file(name, "embedded", which)
             return self._folder / which
         allowed = "`true`, or the path of a GGUF file" if kind == "chat" else "`true`"
         message = f"`models.{name}.embedded` is {allowed}, not {show_value(which)[:80]}."

@@ -1,25 +1,28 @@
-"""Finds out what a file is, and checks it: the work of `deemster validate`."""
+"""Finds the files to check, finds out what each of them is, and checks it: the work of `deemster validate`."""
 
 from __future__ import annotations
 
 import codecs
-from collections.abc import Callable
+import os
+import re
+from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
 import msgspec
 
 from deemster.alignment.metrics_result import MetricsResult
 from deemster.alignment.number_format import count_criteria
 from deemster.datasets import Dataset, RubricDataset, Votes
-from deemster.errors import InputError, plural
+from deemster.errors import ConfigurationError, InputError, Issue, plural
 from deemster.formats import Reading, file_format, read_document
-from deemster.formats.read_file import FORMATS
+from deemster.formats.read_file import EXTENSIONS, FORMATS
 from deemster.report import load_report
 from deemster.rubrics import Rubric
+from deemster.runs.model_access import ModelLimits, complete_model_access, read_model_access
 from deemster.runs.preflight_check import survey
-from deemster.runs.suite import load_suite
-from deemster.runs.suite_job import SuiteOverrides, build_suite_job
+from deemster.runs.suite import Suite, load_suite
+from deemster.runs.suite_job import SuiteOverrides, build_suite_job, suite_metrics
 from deemster.store.run_file_check import check_run_file
 from deemster.targets.saved_outputs import SavedOutputs
 
@@ -36,6 +39,83 @@ def check_file(file: str, kind: str | None, *, warn: Callable[[str], None]) -> s
         InputError: Something in the file cannot be used; all issues are listed.
     """
     return _CHECKS[kind or _find_kind(file)](file, warn)
+
+
+class FoundFiles(NamedTuple):
+    """The files to check.
+
+    Attributes:
+        files: Each file once, in the order of the paths; the files of a directory by name.
+        unknown: How many files of directories are passed over, because they do not say that they are for this package.
+    """
+
+    files: list[str]
+    unknown: int
+
+
+def find_files(paths: Sequence[str], kind: str | None) -> FoundFiles:
+    """The files that are named, and those of every directory that is named.
+
+    A directory may hold files of other tools. Those that name a schema of this package are taken, and suites, which
+    have a `dataset` and `metrics`. Hidden directories and virtual environments are passed over.
+
+    Args:
+        paths: Files and directories.
+        kind: What they are. With it, every file in a known format is taken.
+
+    Raises:
+        ConfigurationError: A directory holds no file to check.
+    """
+    found: dict[str, None] = {}
+    unknown = 0
+    for path in paths:
+        if not os.path.isdir(path):  # noqa: PTH112 - a path that no file can have is refused by its reader
+            found[path] = None
+            continue
+        candidates = list(_candidates(path))
+        known = [file for file in candidates if kind is not None or _names_its_kind(file)]
+        if not known:
+            message = "No file in this directory says that it is a dataset, a suite or another file to check."
+            raise ConfigurationError(Issue(message, path))
+        found |= dict.fromkeys(known)
+        unknown += len(candidates) - len(known)
+    return FoundFiles(list(found), unknown)
+
+
+def _candidates(folder: str) -> Iterator[str]:
+    for place, folders, names in os.walk(folder):
+        is_other = "pyvenv.cfg" in names
+        folders[:] = [] if is_other else sorted(name for name in folders if name[0] != "." and name != "node_modules")
+        for name in () if is_other else sorted(names):
+            path = Path(place, name)
+            if path.suffix.lower() in EXTENSIONS and path.is_file():
+                yield str(path)
+
+
+def _names_its_kind(file: str) -> bool:
+    """Whether a file of a directory says that it is for this package; one that cannot be parsed says so in its text."""
+    try:
+        if file_format(file, Reading(file, error=InputError), known=FORMATS) in ("yaml", "json"):
+            value = read_document(file, error=InputError).value
+        else:
+            with Path(file).open("rb") as lines:
+                value = msgspec.json.decode(lines.readline(_LONGEST).removeprefix(codecs.BOM_UTF8))
+    except (InputError, msgspec.DecodeError, UnicodeDecodeError, OSError):
+        return _is_marked(file)
+    if not isinstance(value, dict):
+        return False
+    if "dataset" in value and ("metrics" in value or "group" in value):
+        return True
+    is_ours = str(value.get("schema_version", "")).startswith(("deemster.", "eval-harness."))
+    return is_ours and _kind_by_schema_version(value) is not None
+
+
+def _is_marked(file: str) -> bool:
+    try:
+        with Path(file).open("rb") as content:
+            return _MARK.search(content.read(_LONGEST)) is not None
+    except OSError:
+        return False
 
 
 def _find_kind(file: str) -> str:
@@ -99,6 +179,9 @@ def _outputs(file: str, _: Callable[[str], None]) -> str:
 
 
 def _suite(file: str, warn: Callable[[str], None]) -> str:
+    suite = load_suite(file, calls_target=False, must_run=False)
+    if _FOR_A_RUN.isdisjoint(suite.document.value):
+        return _suite_for_rescoring(suite)
     job = build_suite_job(load_suite(file, calls_target=False), SuiteOverrides(calls=False))
     plan = job.plan
     for warning in survey(plan, aggregator=job.aggregator, gate=job.gate).warnings:
@@ -109,6 +192,16 @@ def _suite(file: str, warn: Callable[[str], None]) -> str:
         f"{plural(len(plan.metrics), 'metric')}, "
         f"{plural(rules, 'gate rule')}"
     )
+
+
+def _suite_for_rescoring(suite: Suite) -> str:
+    """Check a suite that has only metrics and models, as `rescore --suite` takes it."""
+    metrics = suite_metrics(suite)
+    access = read_model_access(
+        suite.models, ModelLimits(), place=suite.document.where, folder=suite.folder, calls=False
+    )
+    complete_model_access(access, [metric for metric in metrics if hasattr(metric, "script")])
+    return f"suite `{suite.name}` for `rescore`, {plural(len(metrics), 'metric')}, no dataset"
 
 
 def _report(file: str, _: Callable[[str], None]) -> str:
@@ -154,6 +247,7 @@ def _run(file: str, _: Callable[[str], None]) -> str:
 
 # How much of a line is read to find out what a file is: the header of a long rubric fits.
 _LONGEST = 4 * 2**20
+_MARK = re.compile(rb"schema_version\W+(?:deemster|eval-harness)\.")
 _SAMPLE = frozenset({"id", "input", "output"})
 _KEYS = (
     ("votes", "judges"),
@@ -165,6 +259,8 @@ _KEYS = (
     ("suite", "metrics"),
     ("suite", "target"),
 )
+# What a suite has that is run.
+_FOR_A_RUN = frozenset({"dataset", "target", "gate"})
 _CHECKS: dict[str, Callable[[str, Callable[[str], None]], str]] = {
     "dataset": _dataset,
     "outputs": _outputs,

@@ -12,6 +12,7 @@ from typing import Any
 
 from deemster.errors import ConfigurationError, did_you_mean
 from deemster.errors.user_code_guard import UserCodeGuard
+from deemster.formats.document import nearest_file
 
 
 def import_object(path: str, *, called: str, search: str | PathLike[str] | None = None) -> Any:
@@ -31,13 +32,25 @@ def import_object(path: str, *, called: str, search: str | PathLike[str] | None 
     with _search_first(search, module), UserCodeGuard() as caught:
         found = importlib.import_module(module)
     if caught.error is not None:
-        raise ConfigurationError(f"{called} `{path}` cannot be imported: {caught.message}") from caught.error
+        near = _nearest_module(module, caught.error, search)
+        hint = "" if near is None else f". Did you mean `{near}:{names}`?"
+        raise ConfigurationError(f"{called} `{path}` cannot be imported: {caught.message}{hint}") from caught.error
     for step in names.split("."):
         if not hasattr(found, step):
             near = did_you_mean(step, [name for name in dir(found) if not name.startswith("_")])
             raise ConfigurationError(f"{called} `{path}` cannot be imported: `{module}` has no `{step}`. {near}")
         found = getattr(found, step)
     return found
+
+
+def _nearest_module(module: str, error: BaseException, search: str | PathLike[str] | None) -> str | None:
+    """The file in the searched directory that a missing module most likely meant, as the name of a module."""
+    if not isinstance(error, ModuleNotFoundError) or error.name != module or search is None:
+        return None
+    *above, last = module.split(".")
+    wanted = Path(search, *above, f"{last}.py")
+    found = Path(nearest_file(wanted) or "")
+    return ".".join([*above, found.stem]) if found.suffix == ".py" and found.parent == wanted.parent else None
 
 
 @contextmanager

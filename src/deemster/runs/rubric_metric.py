@@ -13,6 +13,7 @@ import msgspec
 
 from deemster.errors import ConfigurationError, InputError, visible
 from deemster.errors.user_code_guard import UserCodeGuard
+from deemster.formats import missing_file
 from deemster.formats.canonical_json import canonical
 from deemster.judges.criterion_grader import CriterionGrader
 from deemster.judges.grader_section import KEYS, build_grader
@@ -123,6 +124,8 @@ class RubricMetric(JudgeMetric, frozen=True, kw_only=True, dict=True):
         given: Any = self.rubric if self.file is None else self.file
         if self.file is not None and not isinstance(self.file, str):
             raise ConfigurationError("`file` of rubric is the path of a rubric.")
+        if self.file is not None and (message := missing_file(self.file)):
+            raise ConfigurationError(message)
         try:
             return Rubric.load(given)
         except InputError as error:

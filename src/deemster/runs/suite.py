@@ -37,7 +37,7 @@ class LimitsSection(msgspec.Struct, forbid_unknown_fields=True):
 class SuiteFile(msgspec.Struct, forbid_unknown_fields=True, kw_only=True):
     """A suite."""
 
-    dataset: NonBlank
+    dataset: NonBlank | UnsetType = UNSET
     metrics: list[str | dict[str, Any]] = []
     schema_version: Literal["deemster.suite.v1"] = "deemster.suite.v1"
     name: NonBlank | UnsetType = UNSET
@@ -50,12 +50,6 @@ class SuiteFile(msgspec.Struct, forbid_unknown_fields=True, kw_only=True):
     aggregator: Annotated[Any, any_shape(*AGGREGATOR_SHAPES)] = None
     group: NonBlank | UnsetType = UNSET
     models: dict[str, ModelEntry] | UnsetType = UNSET
-
-
-class _ModelsFile(SuiteFile, forbid_unknown_fields=True, kw_only=True):
-    """A suite: one that need not say what is run."""
-
-    dataset: NonBlank | UnsetType = UNSET  # type: ignore[assignment] # a file of models has no dataset
 
 
 # Sections that are checked by their readers, some after variables of the environment are put in.
@@ -106,7 +100,7 @@ def load_suite(path: str | Path, *, calls_target: bool = True, must_run: bool = 
     Args:
         path: The file.
         calls_target: Whether its target is going to be used; otherwise the variables it names need not be set.
-        must_run: Whether it must say what is run; otherwise one that only names models will do.
+        must_run: Whether it must say what is run; otherwise one that names metrics or models will do.
 
     Raises:
         ConfigurationError: It cannot be read, or something in it cannot be used; all issues are listed.
@@ -116,14 +110,15 @@ def load_suite(path: str | Path, *, calls_target: bool = True, must_run: bool = 
     if not isinstance(root, dict):
         message = f"A suite is a map with `dataset`, `target` and `metrics`, not {name_kind(root)}."
         raise ConfigurationError(Issue(message, document.where()))
-    is_run = must_run or not root.get("models")
     own = dict(root)
     for key in _SECTIONS:
         own.pop(key, None)
-    issues = shape_issues(own, SuiteFile if is_run else _ModelsFile, document=document)
+    issues = shape_issues(own, SuiteFile, document=document)
     folder = Path(path).parent
     metrics, aggregator = root.get("metrics", []), root.get("aggregator")
-    if is_run and not metrics and "group" not in root:
+    if must_run and "dataset" not in root:
+        issues.append(Issue("`dataset` is missing.", document.where()))
+    if not metrics and "group" not in root and (must_run or not root.get("models")):
         issues.append(Issue("`metrics` is a list of at least one metric.", document.where(("metrics",))))
     if "aggregator" in root and aggregator is None:
         issues.append(Issue("`aggregator` is empty.", document.where(("aggregator",))))

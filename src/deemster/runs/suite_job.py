@@ -10,6 +10,7 @@ from typing import NamedTuple
 
 from deemster.datasets import Dataset
 from deemster.errors import ConfigurationError, InputError, Issue, MissingExtraError, OutputsError
+from deemster.formats import missing_file
 from deemster.records import Metric
 from deemster.results import NONE_UNSCORED, Aggregator, Allowance, read_aggregator, read_gate, with_allowance
 from deemster.runs import metric_catalog as catalog
@@ -58,7 +59,7 @@ def build_suite_job(suite: Suite, overrides: SuiteOverrides) -> Job:
     with _collect(errors):
         gate = read_gate(suite.gate, document=suite.document)
     with _collect(errors):
-        dataset = Dataset.load(suite.dataset)
+        dataset = _dataset(suite)
     with _collect(errors):
         access = _model_access(suite, overrides, metrics)
     if errors:
@@ -97,6 +98,12 @@ def build_suite_job(suite: Suite, overrides: SuiteOverrides) -> Job:
         aggregator=aggregator,
         origin={"file": str(Path(suite.document.file).resolve()), "document": suite.document.value},
     )
+
+
+def _dataset(suite: Suite) -> Dataset:
+    if message := missing_file(suite.document.value["dataset"], folder=suite.folder):
+        raise ConfigurationError(Issue(message, suite.document.where(("dataset",))))
+    return Dataset.load(suite.dataset)
 
 
 def _check_numbers(overrides: SuiteOverrides) -> None:

@@ -11,6 +11,7 @@ import msgspec
 from msgspec import UNSET, Meta, UnsetType
 
 from deemster.errors import ConfigurationError, Issue
+from deemster.formats import missing_file
 from deemster.formats.environment_variables import Keys, read_section
 from deemster.formats.json_values import to_json_value
 from deemster.formats.schema_validation import NonBlank, Places, check_shape
@@ -109,6 +110,7 @@ class DeclaredTarget(NamedTuple):
         hidden: Values that must be shown nowhere.
         locate: Finds its place in the file.
         unset: The variables it names that are not set, where it is not going to be called.
+        missing: What to say of its file of saved outputs, where there is no such file.
     """
 
     kind: Kind
@@ -117,6 +119,7 @@ class DeclaredTarget(NamedTuple):
     hidden: frozenset[str] = frozenset()
     locate: Callable[[], str | None] = lambda: None
     unset: tuple[Issue, ...] = ()
+    missing: str | None = None
 
     def __repr__(self) -> str:
         return f"DeclaredTarget({self.kind!r})"
@@ -156,6 +159,8 @@ def build_target(declared: DeclaredTarget, *, load: Callable[[str], Any]) -> Any
     """
     if declared.unset and declared.kind != "http":
         raise ConfigurationError(declared.unset)
+    if declared.missing is not None:
+        raise ConfigurationError(Issue(declared.missing, declared.locate()))
     if declared.kind == "outputs":
         return SavedOutputs.load(declared.main)
     try:
@@ -220,15 +225,16 @@ class _Reader:
             settings["cwd"] = self._cwd(given)
             if not self._calls and isinstance(given.get("env"), list):
                 settings["env"] = [name for name in given["env"] if name in self._environ]
-        target = given[main]
+        target, missing = given[main], None
         if kind == "http" and read.unset and "://" not in target:
             target = f"http://{target}"
         elif kind == "outputs":
             target = str(self._folder / target)
+            missing = missing_file(given[main], folder=self._folder)
         # What comes from the environment into a header is a secret, whatever it is called.
         hidden = {value for at, name, value in read.variables if is_secret_name(name) or "headers" in at[2:3]}
         unset = () if self._calls else tuple(read.unset)
-        return DeclaredTarget(kind, target, settings, frozenset(hidden), lambda: self._place(main_path), unset)
+        return DeclaredTarget(kind, target, settings, frozenset(hidden), lambda: self._place(main_path), unset, missing)
 
     def _setting_issues(self, kind: Kind, given: Mapping[str, Any]) -> Iterator[tuple[str | Keys, str]]:
         if kind == "http" and "concurrency" in given:

@@ -1,0 +1,178 @@
+"""`deemster init`: every template runs offline at once, and its workflow runs the suite."""
+
+from __future__ import annotations
+
+import json
+import os
+import pty
+import subprocess
+import sys
+from importlib.resources import files
+from pathlib import Path
+
+import pytest
+import yaml
+
+from deemster.cli.init import TEMPLATES, WORKFLOW
+from tests.cli.workspace import EPOCH, called, written
+
+FILES = {
+    "qa": ["app.py", "golden.yml", "suite.yml"],
+    "rag": ["app.py", "golden.yml", "suite.yml"],
+    "agent": ["app.py", "golden.yml", "suite.yml"],
+    "judge": ["app.py", "golden.yml", "stand_in_judge.py", "suite.yml"],
+    "grading": ["golden.yml", "labelled.yml", "replies.yml", "rubric.yaml", "stand_in_judge.py", "suite.yml"],
+}
+
+
+@pytest.fixture
+def folder(tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    return tmp_path
+
+
+def files_of(folder: Path) -> list[str]:
+    return sorted(str(path.relative_to(folder)) for path in folder.rglob("*") if path.is_file())
+
+
+def steps(workflow: Path) -> dict[str, str]:
+    """The commands of a workflow by the name of their step, and the variable `SUITE` of its job."""
+    job = yaml.safe_load(workflow.read_text(encoding="utf-8"))["jobs"]["evaluate"]
+    return {step["name"]: step["run"] for step in job["steps"] if "run" in step} | {"SUITE": job["env"]["SUITE"]}
+
+
+def test_every_template_has_its_files():
+    found = files("deemster.cli") / "templates"
+    assert list(TEMPLATES) == list(FILES)
+    assert sorted(entry.name for entry in found.iterdir() if entry.is_dir() and entry.name[0] != "_") == sorted(FILES)
+
+
+@pytest.mark.parametrize("template", FILES)
+def test_template_runs_offline_at_once(template, folder):
+    made = called("init", "fresh", "--template", template)
+    assert made.exit_code == 0
+    assert made.stdout.endswith("Next: deemster run fresh/suite.yml\n")
+    assert files_of(folder / "fresh") == [str(WORKFLOW), *FILES[template]]
+    for named in files_of(folder / "fresh"):
+        assert f"fresh/{named}" in made.stdout
+    done = called("run", "fresh/suite.yml", "--offline", "--json", "-")
+    assert done.exit_code == 0, done.stderr
+    assert "warning" not in done.stderr
+    report = json.loads(done.stdout)
+    assert (report["gate"]["decision"], report["totals"]["unscored"]) == ("pass", 0)
+    # One sample that does not pass shows a newcomer what that looks like.
+    assert sum(sample["passed"] == 0 for sample in report["samples"]) == 1
+
+
+@pytest.mark.parametrize("template", FILES)
+def test_every_file_of_a_template_is_valid_without_a_warning(template, folder):
+    called("init", "--template", template)
+    done = called("validate", ".")
+    assert (done.exit_code, "with issues" in done.stderr) == (0, True), done.stderr
+    assert "warning" not in done.stderr
+    assert "suite.yml: suite" in done.stdout
+
+
+@pytest.mark.parametrize("template", FILES)
+def test_gate_of_a_template_stops_a_worse_application(template, folder):
+    called("init", "--template", template)
+    if (folder / "app.py").exists():
+        worse = "\n\ndef mute(input):\n    return ''\n"
+        (folder / "app.py").write_text((folder / "app.py").read_text() + worse)
+        suite = (folder / "suite.yml").read_text()
+        (folder / "suite.yml").write_text(suite.replace("app:answer", "app:mute").replace("app:run_agent", "app:mute"))
+    else:
+        written(folder, {"replies.yml": "outputs: {too-small: No., changed-mind: No., broken: No.}\n"})
+    done = called("run", "suite.yml", "--offline", "--quiet", "--max-unscored", "100%")
+    assert done.exit_code == 1, done.output
+
+
+def test_judge_of_the_grading_template_can_be_compared_with_a_person(folder):
+    called("init", "--template", "grading")
+    advised = [line[2:].strip() for line in (folder / "labelled.yml").read_text().splitlines() if "  deemster " in line]
+    assert len(advised) == 2
+    graded, aligned = (called(*command.split()[1:]) for command in advised)
+    assert (graded.exit_code, aligned.exit_code) == (0, 0), graded.output
+    assert "The numbers rest on 18 pairs of truth and verdict: 6 items, 3 criteria, 1 judge." in aligned.stdout
+
+
+def test_without_terminal_and_template_the_template_is_qa(folder):
+    assert called("init").exit_code == 0
+    assert (folder / "suite.yml").read_text().splitlines()[2] == "name: qa"
+
+
+def test_unknown_template_is_bad_input(folder):
+    done = called("init", "--template", "rga")
+    assert done.exit_code == 2
+    assert "'rag'" in done.stderr
+    assert files_of(folder) == []
+
+
+def test_on_a_terminal_the_template_is_asked_for(folder):
+    parent, child = pty.openpty()
+    process = subprocess.Popen(
+        [sys.executable, "-m", "deemster", "init", "fresh"], cwd=folder, stdin=child, stdout=child, stderr=child
+    )
+    os.close(child)
+    os.write(parent, b"no such\nagent\n")
+    shown = b""
+    try:
+        while piece := os.read(parent, 4096):
+            shown += piece
+    except OSError:
+        # The terminal of a process that has ended cannot be read.
+        pass
+    finally:
+        os.close(parent)
+    assert process.wait() == 0
+    for template, about in TEMPLATES.items():
+        assert f"{template:8} {about}".encode() in shown
+    assert b"Template (qa, rag, agent, judge, grading) [qa]: " in shown
+    assert shown.count(b"Template (") == 2
+    assert (folder / "fresh" / "suite.yml").read_text().splitlines()[2] == "name: agent"
+
+
+@pytest.mark.parametrize("taken", ["app.py", "suite.yml"])
+def test_init_overwrites_no_file(taken, folder):
+    written(folder, {taken: "mine\n"})
+    done = called("init")
+    assert done.exit_code == 2
+    assert f"{taken}: There is such a file already; nothing was written." in done.stderr
+    assert files_of(folder) == [taken]
+    assert (folder / taken).read_text() == "mine\n"
+
+
+def test_in_a_repository_the_workflow_is_written_at_its_root(folder):
+    (folder / ".git").mkdir()
+    done = called("init", "evals/shop 1")
+    assert f"{WORKFLOW}." in done.stdout
+    assert steps(folder / WORKFLOW)["SUITE"] == "evals/shop 1/suite.yml"
+    assert files_of(folder / "evals") == [f"shop 1/{name}" for name in FILES["qa"]]
+
+
+def test_existing_workflow_is_kept(folder):
+    written(folder, {str(WORKFLOW): "mine\n"})
+    done = called("init")
+    assert done.exit_code == 0
+    assert f"Kept {WORKFLOW}: add a step that runs suite.yml.\n" in done.stdout
+    assert (folder / WORKFLOW).read_text() == "mine\n"
+    assert "suite.yml" in files_of(folder)
+
+
+@pytest.mark.parametrize(("answer", "code"), [("30 days", 0), ("14 days", 1)])
+def test_steps_of_the_workflow_pass_or_fail_with_the_gate(answer, code, folder):
+    called("init")
+    app = (folder / "app.py").read_text()
+    (folder / "app.py").write_text(app.replace("30 days", answer))
+    commands = steps(folder / WORKFLOW)
+    assert commands["Install"].startswith("pip install deemster")
+    path = f"{Path(sys.executable).parent}{os.pathsep}{os.environ['PATH']}"
+    summary = folder / "summary.md"
+    env = {"PATH": path, "SUITE": commands["SUITE"], "GITHUB_STEP_SUMMARY": str(summary), "SOURCE_DATE_EPOCH": EPOCH}
+    codes = [
+        subprocess.run(["bash", "-e", "-c", commands[step]], cwd=folder, env=env, check=False).returncode
+        for step in ("Validate", "Evaluate")
+    ]
+    assert codes == [0, code]
+    assert ("fail" in summary.read_text().lower()) is bool(code)
+    assert {"report.html", "report.xml"} <= set(files_of(folder))
