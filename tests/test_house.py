@@ -487,6 +487,17 @@ def test_only_the_guard_stops_every_exception():
     assert broad == []
 
 
+def test_commands_end_through_click_so_that_a_stray_exit_of_user_code_is_seen():
+    exits = [
+        f"{name}:{node.lineno}"
+        for name in NAMES
+        if name.startswith("cli/")
+        for node in ast.walk(TREES[name])
+        if isinstance(node, ast.Call) and ast.unparse(node.func) in ("sys.exit", "exit", "quit")
+    ]
+    assert exits == []
+
+
 def test_an_extra_is_imported_only_inside_functions():
     early = []
     for name in NAMES:

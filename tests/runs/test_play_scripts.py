@@ -136,7 +136,17 @@ def raising(error):
 
 
 @pytest.mark.parametrize(
-    "error", [RuntimeError("no\x1b[31m"), WordlessError(), SystemExit(3), StopIteration(1), MemoryError()]
+    "error",
+    [
+        RuntimeError("no\x1b[31m"),
+        WordlessError(),
+        SystemExit(3),
+        StopIteration(1),
+        MemoryError(),
+        KeyboardInterrupt(),
+        GeneratorExit(),
+        asyncio.CancelledError(),
+    ],
 )
 def test_raising_script_is_metric_failed_with_its_usage(error):
     mark = play(raising(error))

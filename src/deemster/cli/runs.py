@@ -49,7 +49,7 @@ def command(context: click.Context, /, *, store: str, json: str | None, **chosen
         where = opened.where
         stopped = {run.id for run in runs if run.status == "running" and not _is_written(opened.owner(run.id))}
     if json is not None:
-        _write_json([_plain_run(run) for run in runs], json)
+        _write_json([_plain_run(run, is_stopped=run.id in stopped) for run in runs], json)
     if json != "-":
         write_out(runs_table(runs, stopped=stopped) if runs else f"No run in {visible(where)} fits.\n")
 
@@ -71,7 +71,8 @@ def show(*, run: str, json: str | None, store: str) -> None:
         owner = opened.owner(row.id)
     if json is not None:
         further = msgspec.to_builtins({"owner": owner, "outcomes": counts})
-        _write_json({**_plain_run(row), **further}, json)
+        is_stopped = row.status == "running" and not _is_written(owner)
+        _write_json({**_plain_run(row, is_stopped=is_stopped), **further}, json)
     if json != "-":
         write_out(_describe_run(row, owner, counts))
 
@@ -184,13 +185,15 @@ def _done(run: RunRow) -> str:
     return f"{run.done:,}" if run.done == total else f"{run.done:,} of {total:,}"
 
 
-def _plain_run(run: RunRow) -> dict[str, Any]:
+def _plain_run(run: RunRow, *, is_stopped: bool) -> dict[str, Any]:
     """A run as JSON."""
     import msgspec
 
     from deemster.store.run_file_format import card_to_line
 
     plain: dict[str, Any] = msgspec.to_builtins(run)
+    if is_stopped:
+        plain["status"] = "stopped"
     for scoring, shown in zip(run.scorings, plain["scorings"], strict=True):
         shown["metrics"] = [msgspec.to_builtins(card_to_line(card)) for card in scoring.cards]
         del shown["cards"]
