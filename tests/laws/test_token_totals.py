@@ -142,6 +142,26 @@ def test_ten_identical_samples_share_one_call(bill):
     assert f"{9 * tokens:,}" in text
 
 
+@pytest.mark.parametrize("cached", [False, True])
+def test_stopped_and_resumed_run_counts_the_tokens_of_both_parts(bill, tmp_path, cached):
+    samples = [{"id": f"s{n}", "input": {"question": f"Q{n % 5}?"}, "expected_output": "x"} for n in range(12)]
+    options = {
+        "target": lambda asked: f"{asked['question']} x",
+        "metrics": ["llm-as-judge", "bertscore-like"],
+        "models": {name: {**entry, "concurrency": 1} for name, entry in bill.models.items()},
+        "store": tmp_path / "runs.db",
+        "cache": tmp_path / "answers.jsonl" if cached else None,
+    }
+    bill.clear()
+    first = dm.evaluate(samples, budget_tokens=5_000, **options)
+    assert first.run.status == "incomplete"
+    assert billed(first) == bill.total
+    whole = dm.evaluate(samples, resume=True, **options)
+    assert whole.run.status == "complete"
+    assert billed(whole) == bill.total
+    assert billed(whole)[1] > billed(first)[1]
+
+
 @settings(max_examples=8, deadline=None)
 @given(
     st.lists(st.integers(0, 2), min_size=1, max_size=6), st.sampled_from(["per_criterion", "per_item"]), st.booleans()

@@ -143,11 +143,8 @@ def sum_usage(usages: Iterable[Usage]) -> Usage | None:
     if len(every) <= 1:
         return every[0] if every else None
     counts = {name: _total([getattr(usage, name) for usage in every]) for name in _COUNTS}
-    if (
-        counts["cached_call_tokens"] is None
-        and not counts["calls"]
-        and any(counts[name] is not None for name in _TOKENS)
-    ):
+    is_part = counts["cached_calls"] and not counts["calls"] and any(counts[name] is not None for name in _TOKENS)
+    if is_part and counts["cached_call_tokens"] is None:
         # Tokens of a part of a call are not those of a cached call beside it that reported none.
         counts["cached_call_tokens"] = 0
     paid = [usage for usage in every if usage.calls]
