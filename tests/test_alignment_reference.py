@@ -188,7 +188,26 @@ def swapped_pairs() -> dict[str, Any]:
     return votes_value(items, criteria=(FACTS,), judges="ab")
 
 
-def one_judge(criterion: dict[str, Any], *labels: str, labelled: int, bare: int, wrong: int) -> dict[str, Any]:
+def numbers() -> dict[str, Any]:
+    """Numeric criteria: grades with a gap, a range that nobody answers, and one that everyone answers alike."""
+    criteria = [
+        {"name": name, "requirement": f"How {name} is it?", "minimum": 1, "maximum": 5}
+        for name in ("good", "long", "even")
+    ]
+    rng, items = random.Random(5), []
+    for place in range(40):
+        truth = rng.uniform(1.5, 4.5)
+        grades = [[max(1.0, min(5.0, truth + rng.gauss(0, 0.4))), "CANNOT_ASSESS", 3] for _ in range(4)]
+        if place % 5 == 4:
+            grades[0][0] = grades[2][0] = "CANNOT_ASSESS"
+        row = {"id": f"q{place:02d}", "tags": ["t"], "metadata": {"text": place % 8, "by": place // 8}}
+        people = dict(zip(PEOPLE, grades[1:], strict=True)) if place % 3 else {}
+        labels = {"annotations": people} if people else {"ground_truth": grades[1]}
+        items.append(row | labels | {"votes": {"a": grades[0], "b": grades[3]}})
+    return votes_value(items, criteria=criteria, judges="ab")
+
+
+def one_judge(criterion: dict[str, Any], *labels: str | float, labelled: int, bare: int, wrong: int) -> dict[str, Any]:
     """A judge that errs on the first items; the last ones have no label."""
     items = []
     for place in range(labelled + bare):
@@ -198,6 +217,7 @@ def one_judge(criterion: dict[str, Any], *labels: str, labelled: int, bare: int,
     return votes_value(items, criteria=(criterion,), judges="a", grading={"normalize": labelled > 1})
 
 
+GRADE = {"name": "grade", "requirement": "How good is it?", "minimum": 1, "maximum": 5}
 # A scale has no place for an abstention: where it is a category, the votes have no scale.
 EXAMPLES = (
     *((example(seed, *CRITERIA), ("as_unmet",)) for seed in range(4)),
@@ -206,6 +226,8 @@ EXAMPLES = (
     (unlabelled_abstentions(), ("as_unmet",)),
     (nothing_counts(), ()),
     (swapped_pairs(), ("as_unmet", "as_category")),
+    (numbers(), ("as_unmet",)),
+    (one_judge(GRADE, 2.5, 4, labelled=30, bare=0, wrong=3), ()),
     (one_judge(FACTS, "MET", "UNMET", labelled=40, bare=40, wrong=2), ()),
     (one_judge(FACTS, "MET", "UNMET", labelled=40, bare=0, wrong=2), ()),
     (one_judge(TONE, "curt", "warm", labelled=1, bare=1, wrong=0), ()),
@@ -214,8 +236,9 @@ EXAMPLES = (
 
 def results(value: dict[str, Any], **modes: str) -> Iterator[MetricsResult | JudgeComparison]:
     votes = Votes.parse(value)
-    pair = "pair" if votes.metadata[0] else None
-    yield compute_metrics(votes, per_judge=True, per_slice=True, n_bootstrap=20, pair=pair, **modes)
+    known = {"pair": "pair", "text": "group", "by": "system"}
+    keys = {argument: key for key, argument in known.items() if key in votes.metadata[0]}
+    yield compute_metrics(votes, per_judge=True, per_slice=True, n_bootstrap=20, **keys, **modes)
     if len(votes.judges) > 1:
         yield compare_judges(votes, None, "a", "b", n_bootstrap=20, seed=0, **modes)
 

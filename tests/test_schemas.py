@@ -98,7 +98,7 @@ BEYOND = {
         "p as a number on an ordinal criterion", "p of the wrong length", "p that does not sum to 1",
         "a bad label among repeats", "a check of another criterion", "a check by another metric",
         "a check that repeats", "ground truth of the wrong length", "the same id twice", "a rubric key without rubrics",
-        "a score above 1",
+        "a score above 1", "a cell that is a number", "bad final",
     },
     "rubric_dataset": {
         "no rubric anywhere", "the same id twice", "a default id that is taken", "unknown labels",

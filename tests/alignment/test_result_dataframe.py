@@ -48,6 +48,16 @@ COLUMNS = [
     "balanced_accuracy",
     "gwet_ac",
     "linear_kappa",
+    "concordance",
+    "icc_2_1",
+    "lower_limit",
+    "upper_limit",
+    "sample_pearson",
+    "sample_spearman",
+    "sample_kendall",
+    "system_pearson",
+    "system_spearman",
+    "system_kendall",
 ]
 
 

@@ -82,7 +82,7 @@ def test_dataset_of_items_equals_dataset_of_maps():
 
 
 def test_all_invalid_labels_are_listed_at_construction():
-    items = [RubricItem("a", ground_truth=("YES", "fiar")), RubricItem("b", annotations={"ann": ("MET", "bad")})]
+    items = [RubricItem("a", ground_truth=("MAYBE", "fiar")), RubricItem("b", annotations={"ann": ("MET", "bad")})]
     with pytest.raises(DatasetError) as caught:
         essays(items)
     assert [fault.sample for fault in caught.value.issues] == ["item-0001", "item-0001", "item-0002"]

@@ -2,6 +2,7 @@ from __future__ import annotations
 
 import json
 import math
+import re
 
 import numpy as np
 import pytest
@@ -9,6 +10,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from deemster.datasets import Probability, Repeat, RubricDataset, Votes, derive, with_ground_truth
+from deemster.datasets.join_ground_truth import changed_labels
+from deemster.datasets.judge_selection import select_judges
 from deemster.errors import VotesError
 from deemster.rubrics.criterion import FAILED, FAILED_WORST, MISSING
 from tests.datasets import bad_votes as mistakes
@@ -474,3 +477,107 @@ def test_votes_and_blocks_have_length():
     assert (len(votes), len(votes.blocks[0])) == (6, 6)
     assert repr(votes) == "<Votes 'pilot': 6 items, 3 judges>"
     assert votes.blocks[0] != "a block"
+
+
+GRADE = {"name": "grade", "requirement": "How good is it?", "minimum": -5, "maximum": 5}
+ASKED = {"name": "asked", "requirement": "Does it ask back?"}
+
+
+def graded(*items, criteria=(GRADE, ASKED), **more):
+    return {
+        "schema_version": "deemster.votes.v1",
+        "rubric": {"criteria": list(criteria)},
+        "judges": [{"id": "a"}, {"id": "b", "weight": 3}],
+        "items": list(items),
+        **more,
+    }
+
+
+NUMBERS = graded(
+    {"id": "q1", "ground_truth": [3.5, "yes"], "votes": {"a": [2, True], "b": ["4.0", {"verdict": 1, "p": 0.9}]}},
+    {
+        "id": "q2",
+        "annotations": {"x": [-1, 0], "y": [2, "no"], "z": ["CANNOT_ASSESS", None]},
+        "votes": {"a": [[-1.0, {"failure": "parse"}, -3], False], "b": [None, "UNMET"]},
+    },
+    {
+        "id": "q3",
+        "annotations": {"x": [1, None], "y": ["CANNOT_ASSESS", None]},
+        "votes": {"a": [{"verdict": -2}, None]},
+    },
+    {"id": "q4", "votes": {"a": [1, 1], "b": [3, 0]}, "final": [2.5, "MET"], "score": 0.9},
+)
+
+
+def test_numbers_are_read_beside_codes():
+    votes = Votes.parse(NUMBERS)
+    (block,) = votes.blocks
+    column = block.numbers[0]
+    assert block.truth.tolist() == [[0, 0], [0, 1], [-1, -1], [-1, -1]]
+    assert column.truth.tolist()[:2] == [3.5, 0.5]
+    assert block.no_consensus[:, 0].tolist() == [False, False, True, False]
+    assert np.array_equal(column.votes, [[2, 4], [-2, np.nan], [-2, np.nan], [1, 3]], equal_nan=True)
+    assert block.votes[:, 0].tolist() == [[0, 0], [0, -1], [0, -1], [0, 0]]
+    assert block.votes[0, 1].tolist() == [0, 0]
+
+
+@pytest.mark.parametrize("suffix", ["json", "jsonl"])
+def test_votes_with_numbers_round_trip(tmp_path, suffix):
+    votes = Votes.parse(NUMBERS)
+    votes.save(tmp_path / f"v.{suffix}")
+    assert Votes.load(tmp_path / f"v.{suffix}") == votes
+    assert Votes.parse(votes.to_dict()) == votes
+
+
+@pytest.mark.parametrize(
+    ("rule", "finals"), [(None, [3.0, -2.0]), ("weighted_mean", [3.5, -2.0]), ("max", [4.0, -1.0])]
+)
+def test_final_numbers_and_scores_are_derived(rule, finals):
+    value = NUMBERS if rule is None else NUMBERS | {"grading": {"numeric_aggregation": rule}}
+    votes = Votes.parse(value)
+    (found,) = derive(votes)
+    assert found.final_numbers[0].tolist() == [*finals, -2.0, 2.5]
+    assert found.score[0] == pytest.approx(((finals[0] + 5) / 10 + 1) / 2)
+    assert found.true_score[0] == pytest.approx((0.85 + 1) / 2)
+    assert found.judge_scores[0].tolist() == pytest.approx([(0.7 + 1) / 2, (0.9 + 1) / 2])
+    assert found.score[3] == 0.9
+    assert Votes.parse(votes.to_dict()).rules == votes.rules
+
+
+def test_labels_of_a_dataset_take_the_place_of_numbers_in_the_votes():
+    votes = Votes.parse(NUMBERS)
+    items = [
+        {"id": "q1", "submission": "s", "ground_truth": [-1, "MET"]},
+        {"id": "q3", "submission": "s", "annotations": {"x": [1, "MET"], "w": [2, "MET"]}},
+        {"id": "q4", "submission": "s"},
+    ]
+    joined = with_ground_truth(votes, RubricDataset(items, rubric={"criteria": [GRADE, ASKED]}))
+    (block,) = joined.blocks
+    assert np.array_equal(block.numbers[0].truth, [-1, 0.5, 1.5, np.nan], equal_nan=True)
+    assert block.truth[:, 0].tolist() == [0, 0, 0, -1]
+    assert sorted(block.annotations) == sorted(block.numbers[0].annotations) == ["w", "x", "y", "z"]
+    assert changed_labels(votes, joined) == (1, ("q1",))
+
+
+def test_a_part_of_the_judges_keeps_its_numbers():
+    fewer, dropped = select_judges(Votes.parse(NUMBERS), ["b"])
+    (block,) = fewer.blocks
+    assert np.array_equal(block.numbers[0].votes[:, 0], [4, np.nan, np.nan, 3], equal_nan=True)
+    assert (dropped, np.isnan(block.numbers[0].recorded_final).all()) == (1, True)
+
+
+@pytest.mark.parametrize(
+    ("cell", "message"),
+    [
+        (7, "7 is no verdict of `grade`. It takes a number from -5 to 5, or `CANNOT_ASSESS`."),
+        ("good", "`good` is no verdict of `grade`. It takes a number from -5 to 5, or `CANNOT_ASSESS`."),
+        ({"verdict": 1, "p": 0.5}, "p belongs to verdicts that are chosen; a number has none."),
+    ],
+)
+def test_a_cell_that_is_no_number_of_the_range_is_an_issue_with_its_line(tmp_path, cell, message):
+    path = tmp_path / "v.json"
+    path.write_text(json.dumps(graded({"id": "q", "votes": {"a": [cell, None]}}), indent=1))
+    with pytest.raises(VotesError) as caught:
+        Votes.load(path)
+    assert message in str(caught.value)
+    assert re.search(r"v\.json:\d+", str(caught.value))

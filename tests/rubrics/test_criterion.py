@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import math
+
 import msgspec
 import pytest
 
@@ -149,7 +151,7 @@ def test_rules_across_fields_hold_for_a_criterion_made_in_python():
     assert [issue.message for issue in error.value.issues] == [
         "order: Only an ordinal criterion has one; this one is binary.",
         (
-            "aggregation: `mean` is a rule of ordinal criteria, not of binary ones. "
+            "aggregation: `mean` is a rule of ordinal and numeric criteria, not of binary ones. "
             "Known: `majority`, `weighted`, `unanimous`, `any`."
         ),
     ]
@@ -166,7 +168,6 @@ def test_a_copy_with_changes_is_checked_too():
     ("fields", "message"),
     [
         ({"label": " ", "value": 1}, "label is blank."),
-        ({"label": "a"}, "value: An option that is not `na` has a value from 0 to 1; this one has none."),
         ({"label": "a", "value": 1.01}, "value must be a number from 0 to 1, not 1.01."),
         ({"label": "a", "value": True}, "value must be a number from 0 to 1, not a boolean."),
         ({"label": "a\ud800", "value": 1}, "label holds a lone surrogate, which is no character."),
@@ -233,3 +234,105 @@ def test_a_rubric_or_section_without_criteria_is_refused():
 def test_blank_guidelines_are_none_and_others_are_verbatim():
     assert Rubric([FACTS], guidelines=" \n").guidelines is None
     assert Rubric([FACTS], guidelines=" Be strict.\n").guidelines == " Be strict.\n"
+
+
+GRADE = Criterion("How good is it?", name="grade", minimum=1, maximum=5)
+
+
+def choice(*values, kind="ordinal", labels="abc"):
+    return Criterion(
+        "Which?", scale_type=kind, options=tuple(Option(*pair) for pair in zip(labels, values, strict=False))
+    )
+
+
+@pytest.mark.parametrize("label", ["MET", "met ", "yes", "Yes", "true", "1", True, 1, 1.0])
+def test_a_yes_in_any_spelling_is_met(label):
+    assert Criterion("Is it right?").code(label) == 0
+
+
+@pytest.mark.parametrize("label", ["UNMET", "no", "No ", "FALSE", "0", False, 0, 0.0])
+def test_a_no_in_any_spelling_is_unmet(label):
+    assert Criterion("Is it right?").code(label) == 1
+
+
+@pytest.mark.parametrize("label", [2, 0.5, "y", "maybe", None, [1]])
+def test_other_words_and_numbers_are_no_verdict_of_a_binary_criterion(label):
+    with pytest.raises(RubricError, match="is no verdict"):
+        Criterion("Is it right?").code(label)
+
+
+def test_a_number_is_the_value_of_an_option():
+    assert [choice(0, 0.5, 1).code(label) for label in (0, 0.5, "0.5", 1, "1.0")] == [0, 1, 1, 2, 2]
+
+
+def test_a_number_is_a_label_where_labels_are_numbers():
+    grades = choice(0, 0.5, 1, labels="135")
+    assert [grades.code(label) for label in (1, "1", 3.0, 5)] == [0, 0, 1, 2]
+    with pytest.raises(RubricError, match=r"0\.5 is no verdict"):
+        grades.code(0.5)
+
+
+def test_a_number_is_never_the_place_of_an_option():
+    with pytest.raises(RubricError, match="2 is no verdict"):
+        choice(0, 0.5, 1).code(2)
+
+
+def test_a_value_of_two_options_is_ambiguous():
+    with pytest.raises(RubricError, match="0 is the value of several options: `a`, `b`"):
+        choice(0, 0, 1, kind="nominal").code(0)
+
+
+def test_a_boolean_is_an_option_called_yes_or_no():
+    answers = choice(1, 0, 0.5, kind="nominal", labels=("yes", "no", "partly"))
+    assert [answers.code(label) for label in (True, False)] == [0, 1]
+    with pytest.raises(RubricError):
+        choice(0, 0.5, 1).code(True)
+
+
+def test_options_of_a_nominal_criterion_need_no_values_but_all_or_none():
+    bare = Criterion("Which?", scale_type="nominal", options=(Option("a"), Option("b")))
+    assert (bare.is_scored, bare.values, bare.code("b")) == (False, (None, None, None), 1)
+    for options in ((Option("a", 1), Option("b")), (Option("a"), Option("b", 1), Option("c"))):
+        with pytest.raises(RubricError, match="value from 0 to 1; this one has none"):
+            Criterion("Which?", scale_type="nominal", options=options)
+    with pytest.raises(RubricError, match="value from 0 to 1; this one has none"):
+        Criterion("Which?", options=(Option("a"), Option("b")))
+    with pytest.raises(RubricError, match="fatal"):
+        Criterion("Which?", scale_type="nominal", options=(Option("a"), Option("b")), fatal=True)
+
+
+def test_a_criterion_with_a_range_is_numeric():
+    assert (GRADE.kind, GRADE.scale_type, GRADE.labels) == ("numeric", "numeric", ("a number", "CANNOT_ASSESS"))
+    assert [GRADE.cell(label) for label in (1, 3.5, "4.25", " 5 ", "cannot_assess")] == [1.0, 3.5, 4.25, 5.0, 1]
+    assert type(GRADE.cell("cannot_assess")) is int
+    assert [GRADE.share(number) for number in (1, 2, 5)] == [0.0, 0.25, 1.0]
+    assert (GRADE.worst_number, Criterion("Bad?", minimum=0, maximum=9, weight=-1).worst_number) == (1.0, 9.0)
+
+
+@pytest.mark.parametrize("label", [0.99, 6, "six", True, None, math.nan, "nan", "a number"])
+def test_what_is_no_number_of_the_range_is_refused(label):
+    with pytest.raises(RubricError, match="It takes a number from 1 to 5, or `CANNOT_ASSESS`"):
+        GRADE.cell(label)
+
+
+@pytest.mark.parametrize(
+    ("fields", "message"),
+    [
+        ({"minimum": 1}, "maximum: A numeric criterion has a `minimum` and a `maximum`; this one is missing."),
+        ({"minimum": 5, "maximum": 5}, "maximum: The maximum lies above the minimum, 5; this one is 5."),
+        ({"minimum": 0, "maximum": math.inf}, "maximum is inf, which is not a finite number."),
+        ({"minimum": 0, "maximum": 1, "step": 0.3}, "step: Steps of 0.3 from 0 do not lead to 1."),
+        ({"step": 1}, "step: Only a criterion with `minimum` and `maximum` has one."),
+        (
+            {"scale_type": "numeric"},
+            "minimum: A numeric criterion has a `minimum` and a `maximum`; this one is missing.",
+        ),
+        ({"minimum": 0, "maximum": 1, "scale_type": "ordinal"}, "scale_type: A criterion with a range is numeric"),
+        ({"minimum": 0, "maximum": 1, "aggregation": "mode"}, "aggregation: `mode` is a rule of ordinal and nominal"),
+        ({"minimum": 0, "maximum": 1, "options": (Option("a", 0), Option("b", 1))}, "options: A numeric criterion has"),
+    ],
+)
+def test_an_impossible_range_is_refused(fields, message):
+    with pytest.raises(RubricError) as error:
+        Criterion("How good?", **fields)
+    assert message in str(error.value)

@@ -252,3 +252,36 @@ def test_the_vectorised_scores_equal_the_loop(data):
         single = rubric_score(rubric, codes, scoring=scoring, penalty=penalties[index])
         assert single.score == pytest.approx(value, abs=1e-12)
         assert msgspec.structs.asdict(single)["failed_fatal"] == tuple(failed)
+
+
+GRADE = Criterion("How good is it?", name="grade", minimum=1, maximum=5, weight=6)
+FLAWS = Criterion("How many flaws?", name="flaws", minimum=0, maximum=10, weight=-2, fatal=True)
+
+
+@pytest.mark.parametrize(
+    ("verdicts", "score", "failed"),
+    [
+        ([4, 0], (6 * 0.75) / 6, ()),
+        (["4.0", 5], (6 * 0.75 - 1) / 6, ()),
+        ([1, "CANNOT_ASSESS"], 0.0, ()),
+        ([None, 5], 0.5, ()),
+        ([5, 10], 0.0, ("flaws",)),
+    ],
+)
+def test_a_number_is_worth_its_share_of_the_range(verdicts, score, failed):
+    found = rubric_score(Rubric((GRADE, FLAWS)), verdicts)
+    assert (found.score, found.failed_fatal) == (pytest.approx(score), failed)
+
+
+def test_abstention_on_a_number_fails_with_the_worst_end():
+    scored = [
+        rubric_score(Rubric((GRADE, FACTS)), ["CANNOT_ASSESS", "MET"], scoring=Scoring(abstention=strategy)).score
+        for strategy in ("skip", "zero", "partial", "fail")
+    ]
+    assert scored == pytest.approx([1.0, 10 / 16, 13 / 16, 10 / 16])
+
+
+def test_a_nominal_criterion_without_values_counts_in_no_score():
+    tone = Criterion("Which tone?", name="tone", scale_type="nominal", options=(Option("warm"), Option("cold")))
+    assert rubric_score(Rubric((tone, FACTS)), ["warm", "MET"]).score == 1.0
+    assert rubric_score(Rubric((tone,)), ["warm"]).score is None

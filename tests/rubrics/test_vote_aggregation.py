@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+import random
 
 import msgspec
 import numpy as np
@@ -12,7 +13,7 @@ from hypothesis import strategies as st
 
 from deemster.errors import ConfigurationError, RubricError
 from deemster.rubrics import FAILED, FAILED_WORST, MISSING, Criterion, Option, Rules, aggregate
-from deemster.rubrics.vote_aggregation import merge_repeats
+from deemster.rubrics.vote_aggregation import aggregate_cells, merge_repeated_cells, merge_repeats
 from tests.rubrics.loop_reference import plain_aggregate
 from tests.rubrics.make_rubrics import DEPTH, FACTS, FLUFF, TONE, criteria, rules_of
 
@@ -158,7 +159,7 @@ def test_impossible_votes_are_refused(codes, rule, weights, message):
 
 
 def test_rule_of_other_kind_is_error():
-    with pytest.raises(RubricError, match="`mean` is a rule of ordinal criteria, not of binary ones"):
+    with pytest.raises(RubricError, match="`mean` is a rule of ordinal and numeric criteria, not of binary ones"):
         aggregate(FACTS, [[0]], rule="mean")
     with pytest.raises(ConfigurationError) as error:
         Rules("majorty", "unanimous", 3)
@@ -208,3 +209,60 @@ def test_repeats_become_one_vote_of_successful_answers(codes, pads):
         assert found == aggregate(criterion, [kept], rule="majority").codes[0]
     else:
         assert found == (FAILED_WORST if FAILED_WORST in codes else FAILED)
+
+
+GRADE = Criterion("How good is it?", minimum=-5, maximum=5)
+
+
+@pytest.mark.parametrize(
+    ("rule", "weights", "expected"),
+    [
+        ("mean", None, 1.0),
+        ("median", None, 0.5),
+        ("weighted_mean", [2, 1, 1], 0.25),
+        ("min", None, -2.0),
+        ("max", None, 4.5),
+    ],
+)
+def test_numbers_are_aggregated_by_rule(rule, weights, expected):
+    assert aggregate_cells(GRADE, [-2.0, 4.5, 0.5], rule=rule, weights=weights) == (expected, GRADE.share(expected))
+
+
+@pytest.mark.parametrize(
+    ("cells", "expected"),
+    [
+        ([3.0, 1, MISSING], 3.0),
+        ([1, 1, MISSING], 1),
+        ([MISSING, MISSING], MISSING),
+        ([FAILED, FAILED], FAILED),
+        ([FAILED, FAILED_WORST], FAILED_WORST),
+        ([FAILED, 2.0], 2.0),
+        ([FAILED_WORST, 3.0], -1.0),
+        ([-1.0, -3.0], -2.0),
+    ],
+)
+def test_abstentions_and_failures_among_numbers_follow_the_rules_of_other_kinds(cells, expected):
+    found, _ = aggregate_cells(GRADE, cells, rule="mean")
+    assert (found, type(found)) == (expected, type(expected))
+
+
+@given(
+    cells=st.lists(st.floats(-5, 5) | st.sampled_from([1, MISSING, FAILED]), min_size=1, max_size=6),
+    seed=st.integers(0, 99),
+)
+def test_the_order_of_voters_changes_no_number_and_equal_votes_stand(cells, seed):
+    mixed = random.Random(seed).sample(cells, len(cells))
+    for rule in ("mean", "median", "min", "max"):
+        assert aggregate_cells(GRADE, cells, rule=rule) == aggregate_cells(GRADE, mixed, rule=rule)
+    numbers = [cell for cell in cells if isinstance(cell, float)]
+    if numbers:
+        found, _ = aggregate_cells(GRADE, [numbers[0]] * 3, rule="mean")
+        assert found == numbers[0]
+
+
+@pytest.mark.parametrize(
+    ("cells", "expected"),
+    [([2.0, 4.0], 3.0), ([FAILED, 4.0], 4.0), ([FAILED, FAILED_WORST], FAILED_WORST), ([-2.0, MISSING], -2.0)],
+)
+def test_repeated_numbers_become_one_vote(cells, expected):
+    assert merge_repeated_cells(GRADE, cells, rule="mean") == expected

@@ -28,8 +28,10 @@ from deemster.alignment.result_models import ItemMetrics as ItemMetrics
 from deemster.alignment.result_models import JudgeComparison as JudgeComparison
 from deemster.alignment.result_models import JudgeConsistency as JudgeConsistency
 from deemster.alignment.result_models import JudgeMetrics as JudgeMetrics
+from deemster.alignment.result_models import LevelCorrelations as LevelCorrelations
 from deemster.alignment.result_models import NAStats as NAStats
 from deemster.alignment.result_models import NominalCriterionMetrics as NominalCriterionMetrics
+from deemster.alignment.result_models import NumericCriterionMetrics as NumericCriterionMetrics
 from deemster.alignment.result_models import OptionMetrics as OptionMetrics
 from deemster.alignment.result_models import OrdinalCriterionMetrics as OrdinalCriterionMetrics
 from deemster.alignment.result_models import PooledScaleMetrics as PooledScaleMetrics

@@ -13,6 +13,7 @@ import numpy as np
 from deemster.alignment._bootstrap_replicates import BootstrapOptions, Method
 from deemster.alignment._contingency_counts import ContingencyCounts, CriterionGroup
 from deemster.alignment._labelled_votes import FAILED_BELOW, CriterionColumn, Floats, LabelledVotes
+from deemster.alignment._numeric_agreement import Levels, numeric_metrics
 from deemster.alignment._score_statistics import CORRELATIONS, ICC_FORMS, ScoreComparison, ScoreSums
 from deemster.alignment._tag_slices import FEWEST_ITEMS, SLICE_NAMES, SliceEstimates
 from deemster.alignment._verdict_classes import AbstentionModes
@@ -38,6 +39,7 @@ from deemster.alignment.result_models import (
     JudgeMetrics,
     NAStats,
     NominalCriterionMetrics,
+    NumericCriterionMetrics,
     OptionMetrics,
     OrdinalCriterionMetrics,
     PooledScaleMetrics,
@@ -125,6 +127,7 @@ class Statistics:
         estimates: The statistics of the data by key; None where undefined.
         intervals: Their intervals by key; None without a bootstrap.
         slices: The slices; None where they are not asked for.
+        levels: How items are grouped for correlations of numbers.
     """
 
     layout: ContingencyCounts
@@ -133,6 +136,7 @@ class Statistics:
     estimates: Mapping[Key, float | None]
     intervals: Mapping[Key, BootstrapResult] | None
     slices: SliceEstimates | None
+    levels: Levels
 
     def value(self, *key: Any) -> float | None:
         """A statistic by its key; None where it is undefined or does not exist."""
@@ -163,14 +167,19 @@ def build_result(
     """
     panel = statistics.scores.comparisons[0]
     confidence = options.bootstrap.confidence
-    criteria = _criteria(votes, options, statistics)
+    numeric, concordance = _numeric(votes, options, statistics)
+    criteria = _criteria(votes, options, statistics, numeric)
     n_samples = sum(criterion.n_samples for criterion in criteria)
     intervals = _overall_intervals(votes, options, statistics)
+    if intervals is not None and concordance is not None:
+        intervals = intervals | {"mean_concordance": concordance}
     kinds = [column.criterion.kind for column in votes.columns]
     numbers: dict[str, Any] = {name: statistics.value("all", name) for name in _ALL_NAMES}
     numbers |= {f"score_{name}": _correlation(panel.correlations[name]) for name in CORRELATIONS}
     by_kind: dict[str, float | None] = {
-        kind: statistics.value("all", f"mean_kappa_by_kind.{kind}") for kind in dict.fromkeys(kinds)
+        kind: statistics.value("all", f"mean_kappa_by_kind.{kind}")
+        for kind in dict.fromkeys(kinds)
+        if kind != "numeric"
     }
     return MetricsResult(
         mean_kappa_by_kind=by_kind,
@@ -186,6 +195,8 @@ def build_result(
         n_binary_criteria=kinds.count("binary"),
         n_ordinal_criteria=kinds.count("ordinal"),
         n_nominal_criteria=kinds.count("nominal"),
+        n_numeric_criteria=kinds.count("numeric"),
+        mean_concordance=None if concordance is None else concordance.estimate,
         n_samples=n_samples,
         cannot_assess_mode=options.modes.cannot_assess,
         na_mode=options.modes.na_mode,
@@ -249,7 +260,7 @@ def _overall_intervals(
     bias = _bias(options, statistics, judge)
     if intervals is not None and options.method == "smoothed" and bias.ci is not None:
         intervals = intervals | {"bias": msgspec.structs.replace(intervals["bias"], ci=bias.ci)}
-    if len(votes.columns) > 1:
+    if len(votes.columns) > 1 or votes.columns[0].numbers is not None:
         return intervals
     group = statistics.layout.groups[0]
     counts = statistics.counts
@@ -380,10 +391,37 @@ def _abstentions(model: Any, prefix: str, statistics: Statistics) -> Any:
     return model(**{f"{prefix}_{name}": value for name, value in fields.items()}, intervals=intervals)
 
 
-def _criteria(votes: LabelledVotes, options: Options, statistics: Statistics) -> tuple[AnyCriterion, ...]:
+def _numeric(
+    votes: LabelledVotes, options: Options, statistics: Statistics
+) -> tuple[dict[int, NumericCriterionMetrics], BootstrapResult | None]:
+    """The numeric criteria by place, and the mean of their concordances."""
+    pairs = {
+        place: int(table.sum())
+        for group in statistics.layout.groups
+        for place, table in zip(group.columns, group.final_tables(statistics.counts)[:, 0], strict=True)
+        if group.kind == "numeric"
+    }
+    return numeric_metrics(
+        votes,
+        statistics.levels,
+        {place: _coverage(votes, options, statistics, place, n) for place, n in pairs.items()},
+        replicates=0 if options.method is None else options.bootstrap.replicates,
+        seed=options.bootstrap.seed,
+        confidence=options.bootstrap.confidence,
+    )
+
+
+def _criteria(
+    votes: LabelledVotes,
+    options: Options,
+    statistics: Statistics,
+    numeric: Mapping[int, NumericCriterionMetrics],
+) -> tuple[AnyCriterion, ...]:
     """Every criterion, in order."""
-    found: dict[int, AnyCriterion] = {}
+    found: dict[int, AnyCriterion] = dict(numeric)
     for group in statistics.layout.groups:
+        if group.kind == "numeric":
+            continue
         for place, table in zip(group.columns, group.final_tables(statistics.counts)[:, 0], strict=True):
             found[place] = _criterion(votes, votes.columns[place], options, statistics, table)
     return tuple(found[place] for place in sorted(found))
@@ -425,7 +463,11 @@ def _criterion(
         fields["spearman"] = _correlation(spearman(truth, final, confidence=options.bootstrap.confidence))
         fields["kendall"] = _correlation(kendall(truth, final, confidence=options.bootstrap.confidence))
     fields |= {name: statistics.value("criterion", column.index, name) for name in names}
-    models = {"binary": CriterionMetrics, "ordinal": OrdinalCriterionMetrics, "nominal": NominalCriterionMetrics}
+    models: dict[str, Any] = {
+        "binary": CriterionMetrics,
+        "ordinal": OrdinalCriterionMetrics,
+        "nominal": NominalCriterionMetrics,
+    }
     found: AnyCriterion = models[kind](**fields)
     return found
 
@@ -565,9 +607,9 @@ def _undefined_warnings(statistics: Statistics, replicates: int) -> list[str]:
 
 def _data_warnings(votes: LabelledVotes, panel: ScoreComparison, degenerate: list[str]) -> list[str]:
     found, bias = [], panel.bias
-    if not len(panel.predicted):
+    if not len(panel.predicted) and any(column.criterion.is_scored for column in votes.columns):
         found.append("no-scores: no item has both a predicted and a true score; score-level numbers are undefined.")
-    elif len(np.unique(panel.true)) <= 2:
+    elif len(panel.predicted) and len(np.unique(panel.true)) <= 2:
         found.append("score-collapse: true scores take at most 2 values; correlations of scores say nothing.")
     if degenerate:
         names = list_names((visible(name, limit=60) for name in degenerate), limit=10)

@@ -101,7 +101,8 @@ def cascade_outcomes(votes: Votes, *, cheap: str, strong: Sequence[str], costs: 
         costs: What one answer costs, by judge.
 
     Raises:
-        InputError: No labelled cell has a vote of both, or the cheap judge states no confidence anywhere.
+        InputError: No labelled cell has a vote of both, the cheap judge states no confidence anywhere, or all criteria
+            are numeric.
     """
     place = {judge.id: number for number, judge in enumerate(votes.judges)}
     weights = [votes.judges[place[judge]].weight for judge in strong]
@@ -110,6 +111,9 @@ def cascade_outcomes(votes: Votes, *, cheap: str, strong: Sequence[str], costs: 
         confidence, n_answers = _confidences(block, place[cheap])
         costs_of_cells = _strong_costs(block, {place[judge]: float(costs[judge]) for judge in strong})
         for number, criterion in enumerate(block.rubric.criteria):
+            if criterion.kind == "numeric":
+                # A number is neither right nor wrong.
+                continue
             truth, first = block.truth[:, number], block.votes[:, number, place[cheap]]
             panel = block.votes[:, number][:, [place[judge] for judge in strong]]
             labelled = np.isin(truth, criterion.scored) & (block.checks[:, number] == MISSING)
@@ -128,6 +132,8 @@ def cascade_outcomes(votes: Votes, *, cheap: str, strong: Sequence[str], costs: 
                     strong_cost=costs_of_cells[used, number],
                 )
             )
+    if not parts:
+        raise InputError("A cascade is calibrated by verdicts that are right or wrong; all criteria here are numeric.")
     cells = _Cells(*(np.concatenate(column) for column in zip(*parts, strict=True)))
     _require_cells(cells, cheap, n_left_out)
     # By id, so that the order of the file cannot change the draws.

@@ -19,7 +19,9 @@ from deemster.stats import confusion_tables as tables
 from deemster.stats.agreement_from_sums import Level, alpha_from_coincidences, coincidence_shares
 from deemster.stats.alternative_annotator_test import FEWEST_ANNOTATORS, AlternativeAnnotator, annotator_trials
 from deemster.stats.bootstrap_resampling import imagined_weights
+from deemster.stats.krippendorff_alpha import interval_alpha, spread_features
 from deemster.stats.nan_arithmetic import float_or_none, mean_defined, quotient
+from deemster.stats.paired_score_sums import known_mean
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -29,19 +31,23 @@ class Annotators:
     Attributes:
         names: Their names, in alphabetical order.
         labels: For each column: codes ``[rows, annotators]``.
+        numbers: For each column the numbers ``[rows, annotators]``, NaN where there is none; None unless it is numeric.
     """
 
     names: tuple[str, ...]
     labels: tuple[Codes, ...]
+    numbers: tuple[Floats | None, ...]
 
 
 def read_annotators(votes: LabelledVotes) -> Annotators:
     """Read who labelled the items, and how."""
     blocks = votes.votes.blocks
     known = sorted({name for block in blocks for name in block.annotations})
-    labels = []
+    labels: list[Codes] = []
+    every: list[Floats | None] = []
     for column in votes.columns:
         codes = np.full((len(column.rows), len(known)), MISSING, dtype=np.int16)
+        numbers = np.full(codes.shape, np.nan)
         for index, place in column.sources:
             block = blocks[index]
             items = votes.item_index[block.items]
@@ -50,12 +56,19 @@ def read_annotators(votes: LabelledVotes) -> Annotators:
             for person, name in enumerate(known):
                 if name in block.annotations:
                     codes[rows, person] = block.annotations[name][used, place]
+                    if place in block.numbers:
+                        numbers[rows, person] = block.numbers[place].annotations[name][used]
         labels.append(codes)
+        every.append(None if column.numbers is None else numbers)
     active = np.zeros(len(known), dtype=bool)
     for codes in labels:
         active |= (codes != MISSING).any(axis=0)
     names = tuple(name for name, labelled in zip(known, active.tolist(), strict=True) if labelled)
-    return Annotators(names, tuple(codes[:, active] for codes in labels))
+    return Annotators(
+        names,
+        tuple(codes[:, active] for codes in labels),
+        tuple(None if numbers is None else numbers[:, active] for numbers in every),
+    )
 
 
 def _consensus_codes(criterion: Criterion, codes: Codes) -> Codes:
@@ -83,10 +96,15 @@ _HEADLINES = (
 class _CriterionSums:
     """One criterion: the distinct rows of labels and votes, and what each adds to the tables and coincidences."""
 
-    def __init__(self, votes: LabelledVotes, column: CriterionColumn, labels: Codes) -> None:
+    def __init__(
+        self, votes: LabelledVotes, column: CriterionColumn, labels: Codes, numbers: Floats | None = None
+    ) -> None:
         from scipy.sparse import csr_array  # noqa: PLC0415 - scipy takes a tenth of a second to load
 
         self.classes = classes = column.classes
+        # Alpha of numbers: what each row adds, and the unit it belongs to.
+        self._spreads = None if numbers is None else csr_array(spread_features(numbers - known_mean(numbers)).T)
+        self._unit_of_row = votes.unit_of_item[column.rows]
         self._n_people = n_people = labels.shape[1]
         self._unit_size = unit_size(votes, column)
         self._table_shapes = table_shapes(classes.size)
@@ -130,8 +148,10 @@ class _CriterionSums:
         """How often each distinct row is drawn."""
         return np.asarray(self._patterns_by_unit @ draws)
 
-    def alpha(self, patterns: Floats, rng: np.random.Generator | None) -> Floats:
-        """Krippendorff's alpha of the annotators."""
+    def alpha(self, patterns: Floats, draws: Floats, rng: np.random.Generator | None) -> Floats:
+        """Krippendorff's alpha of the annotators; of numbers the interval alpha."""
+        if self._spreads is not None:
+            return interval_alpha(np.moveaxis(self._spreads @ draws[self._unit_of_row], 0, -1))
         summed = self._coincidences @ patterns
         if rng is not None:
             weights = self._unit_size * imagined_weights(self._vote_shapes, patterns.shape[1], rng)
@@ -180,7 +200,10 @@ class _AnnotatorSums:
 
     def __init__(self, votes: LabelledVotes, annotators: Annotators) -> None:
         self._people = len(annotators.names)
-        self.criteria = [_CriterionSums(votes, column, annotators.labels[column.index]) for column in votes.columns]
+        self.criteria = [
+            _CriterionSums(votes, column, annotators.labels[column.index], annotators.numbers[column.index])
+            for column in votes.columns
+        ]
         self.n_pairs: Indices = np.sum([each.n_pairs for each in self.criteria], axis=0)
 
     def values(self, draws: Floats, rng: np.random.Generator | None = None) -> Floats:
@@ -191,7 +214,7 @@ class _AnnotatorSums:
             rng: Draws the weights of imagined units; None for real units alone.
         """
         patterns = [each.count_patterns(draws) for each in self.criteria]
-        alphas = np.stack([each.alpha(rows, rng) for each, rows in zip(self.criteria, patterns, strict=True)])
+        alphas = np.stack([each.alpha(rows, draws, rng) for each, rows in zip(self.criteria, patterns, strict=True)])
         per_person = np.stack([self._agreement(person, patterns, rng) for person in range(self._people)])
         ceiling, *judged = mean_defined(per_person)
         panel = judged[0]
@@ -203,8 +226,10 @@ class _AnnotatorSums:
     def _agreement(self, person: int, patterns: list[Floats], rng: np.random.Generator | None) -> Floats:
         """Accuracy and mean kappa ``[sides, 2, b]`` against the references of one person."""
         found = [each.tables(rows, person, rng) for each, rows in zip(self.criteria, patterns, strict=True)]
-        right = np.sum([np.einsum("...ii->...", table) for table in found], axis=0)
-        total = np.sum([table.sum(axis=(-1, -2)) for table in found], axis=0)
+        # Numbers are neither right nor wrong.
+        counts = [each.classes.kind != "numeric" for each in self.criteria]
+        right = np.sum([np.einsum("...ii->...", table) * on for table, on in zip(found, counts, strict=True)], axis=0)
+        total = np.sum([table.sum(axis=(-1, -2)) * on for table, on in zip(found, counts, strict=True)], axis=0)
         kappas = [tables.kappa(table, each.classes.kind) for each, table in zip(self.criteria, found, strict=True)]
         return np.stack([quotient(right, total), mean_defined(np.stack(kappas))], axis=1)
 
@@ -218,7 +243,7 @@ def annotator_trials_by_criterion(
     q: float = 0.05,
     min_items: int = 30,
 ) -> dict[str, AlternativeAnnotator]:
-    """The alternative annotator test of each criterion; ordinal ones are compared by the values of their options.
+    """The alternative annotator test of each criterion; ordinal ones are compared by value, numeric ones by number.
 
     Args:
         votes: The labelled votes.
@@ -230,10 +255,18 @@ def annotator_trials_by_criterion(
     """
     tests = {}
     for column in votes.columns:
+        place = None if judge is None else votes.judges.index(judge)
+        people = annotators.numbers[column.index]
+        if column.numbers is not None and people is not None:
+            judged = column.numbers.final if place is None else column.numbers.votes[:, place]
+            tests[column.name] = annotator_trials(
+                judged, people.T, annotators.names, ordinal=True, epsilon=epsilon, q=q, min_items=min_items
+            )
+            continue
         ordinal = column.classes.kind == "ordinal"
         of_class = [value if ordinal else float(place) for place, value in enumerate(column.classes.values)]
         numbers = np.array([*of_class, None], dtype=np.float64)
-        verdicts = column.final if judge is None else column.votes[:, votes.judges.index(judge)]
+        verdicts = column.final if place is None else column.votes[:, place]
         tests[column.name] = annotator_trials(
             numbers[column.classify(verdicts)],
             numbers[column.classify(annotators.labels[column.index])].T,
@@ -338,6 +371,9 @@ def _disputed_cells(votes: LabelledVotes, annotators: Annotators) -> tuple[Dispu
             item = int(column.rows[row])
             said = zip(annotators.names, labels[row].tolist(), strict=True)
             given = {name: column.criterion.labels[code] for name, code in said if code >= 0}
+            if (numbers := annotators.numbers[column.index]) is not None:
+                told = zip(annotators.names, numbers[row].tolist(), strict=True)
+                given |= {name: f"{number:g}" for name, number in told if not np.isnan(number)}
             found[item, column.index] = DisputedCell(votes.ids[item], column.name, given)
     return tuple(found[place] for place in sorted(found))
 

@@ -15,7 +15,7 @@ def disputed_items(votes: LabelledVotes, *, limit: int = _SHOWN) -> tuple[ItemMe
     """Find the most disputed items; among equally disputed ones the hardest first, then by id.
 
     Difficulty is the share of covered votes that miss the truth. Dispute is the mean, over criteria with m ≥ 2 votes,
-    of 1 - Σn_k(n_k - 1)/(m(m - 1)): the chance that two judges drawn at random differ.
+    of 1 - Σn_k(n_k - 1)/(m(m - 1)): the chance that two judges drawn at random differ. Numeric criteria do not count.
 
     Returns:
         None where no judge cast a usable vote.
@@ -26,6 +26,8 @@ def disputed_items(votes: LabelledVotes, *, limit: int = _SHOWN) -> tuple[ItemMe
     missed, covered, unequal, criteria = (np.zeros(len(votes.ids)) for _ in range(4))
     n_cast = 0
     for column in votes.columns:
+        if column.numbers is not None:
+            continue
         rows = slice(None) if len(column.rows) == len(votes.ids) else column.rows
         # Judge by judge, since sums over a short last axis are slow.
         cast = np.ascontiguousarray(column.vote_classes.T)

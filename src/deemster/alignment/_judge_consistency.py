@@ -17,7 +17,7 @@ def judge_consistency(votes: LabelledVotes) -> tuple[JudgeConsistency, ...] | No
     """How consistently each judge repeats its verdicts, over the cells with two usable repeats or more.
 
     Failed repeats are left out; the mode decides about abstentions. Alpha takes the repeats of a cell as raters,
-    criterion by criterion, and is the mean over criteria.
+    criterion by criterion, and is the mean over criteria. Numeric criteria do not count.
 
     Returns:
         None where no judge was asked twice.
@@ -33,7 +33,7 @@ def judge_consistency(votes: LabelledVotes) -> tuple[JudgeConsistency, ...] | No
         own = [
             (column.classes, tables[place])
             for column, tables in zip(votes.columns, counts, strict=True)
-            if len(tables[place])
+            if len(tables[place]) and column.numbers is None
         ]
         if not own:
             continue
@@ -70,9 +70,9 @@ def _repeat_counts(votes: LabelledVotes) -> list[list[Floats]]:
     for part, block in enumerate(votes.votes.blocks):
         used = (votes.item_index[block.items] >= 0).tolist()
         for item, criterion, judge, repeats in block.repeats:
-            if used[item]:
+            if used[item] and criterion not in block.numbers:
                 at = columns[part, criterion]
-                codes[at][judge].append(repeats)
+                codes[at][judge].append(tuple(map(int, repeats)))
                 worst[at][judge].append(block.rubric.criteria[criterion].worst)
     return [
         [_count_classes(codes[at][judge], worst[at][judge], column.classes) for judge in range(len(votes.judges))]

@@ -33,6 +33,21 @@ FAILED_BELOW = -1
 LARGEST_SCORE = 1e90
 
 
+@dataclass(frozen=True, slots=True, eq=False)
+class Numbers:
+    """The numbers on a numeric criterion, by row; NaN where there is none that counts.
+
+    Attributes:
+        truth: Of the truth.
+        final: Of the final verdicts.
+        votes: Of the judges, ``[rows, judges]``.
+    """
+
+    truth: Floats
+    final: Floats
+    votes: Floats
+
+
 @dataclass(frozen=True, eq=False)
 class CriterionColumn:
     """One criterion over the items that have it.
@@ -50,6 +65,7 @@ class CriterionColumn:
         worst_codes: The code of the worst verdict, by row: the sign of a weight may differ between rubrics.
         n_errored: Labelled cells on errored items, which are not among the rows.
         sources: Where it comes from: pairs of a block's number and the number of the criterion in it.
+        numbers: The numbers on a numeric criterion; None for any other.
     """
 
     name: str
@@ -64,6 +80,7 @@ class CriterionColumn:
     worst_codes: Codes
     n_errored: int
     sources: tuple[tuple[int, int], ...]
+    numbers: Numbers | None = None
 
     def classify(self, codes: Codes) -> Codes:
         """The class of each code, by row; -1 where there is none."""
@@ -285,7 +302,7 @@ def _lay_out(
         ids=tuple([ids[place] for place in order]),
         item_index=item_index,
         judges=tuple(judge.id for judge in votes.judges),
-        columns=_columns(votes, [facts.final for facts in derived], parts, modes),
+        columns=_columns(votes, derived, parts, modes),
         predicted=np.ascontiguousarray(scores[:, 0]),
         true=np.ascontiguousarray(scores[:, 1]),
         judge_scores=np.ascontiguousarray(scores[:, 2:]),
@@ -339,11 +356,13 @@ def _identity(criterion: Criterion) -> tuple[Any, ...]:
         criterion.values,
         criterion.positions,
         criterion.abstentions,
+        criterion.minimum,
+        criterion.maximum,
     )
 
 
 def _columns(
-    votes: Votes, finals: Sequence[Codes], parts: list[_BlockRows], modes: AbstentionModes
+    votes: Votes, derived: Sequence[Derived], parts: list[_BlockRows], modes: AbstentionModes
 ) -> tuple[CriterionColumn, ...]:
     found: dict[tuple[Any, ...], list[tuple[_BlockRows, int]]] = {}
     cells: dict[int, tuple[NDArray[Any], ...]] = {}
@@ -353,7 +372,7 @@ def _columns(
             # Transposed once, so that each criterion is contiguous in memory.
             cells[part.block] = (
                 np.ascontiguousarray(block.truth[part.rows].T),
-                np.ascontiguousarray(finals[part.block][part.rows].T),
+                np.ascontiguousarray(derived[part.block].final[part.rows].T),
                 np.ascontiguousarray(block.votes[part.rows].transpose(1, 0, 2)),
                 np.ascontiguousarray(block.no_consensus[part.rows].T),
             )
@@ -371,11 +390,14 @@ def _columns(
             name = f"{criterion.name} #{count}"
         taken.add(name)
         column = _column(votes, cells, sources, name=name, index=len(columns), modes=modes)
-        if criterion.kind == "ordinal" and modes.na_mode == "as_category" and _has_abstention(column):
+        if criterion.kind == "numeric":
+            column = replace(column, numbers=_numbers(votes, derived, sources, column, modes))
+        if criterion.kind in {"ordinal", "numeric"} and modes.na_mode == "as_category" and _has_abstention(column):
             issues.append(
                 Issue(
-                    f"`na_mode='as_category'` does not fit the ordinal criterion `{visible(name, limit=60)}`: an "
-                    "abstention has no place on its scale. Use `exclude` or `as_unmet`."
+                    f"`na_mode='as_category'` does not fit the {criterion.kind} criterion "
+                    f"`{visible(name, limit=60)}`: an abstention has no place on its scale. Use `exclude` or "
+                    "`as_unmet`."
                 )
             )
         columns.append(column)
@@ -407,7 +429,7 @@ def _column(
     items = np.concatenate([part.items for part, _ in sources])
     order: Any = np.argsort(items, kind="stable") if len(sources) > 1 else slice(None)
     mode = modes.for_kind(criteria[0].kind)
-    if criteria[0].kind == "ordinal" and mode == "as_category":
+    if criteria[0].kind in {"ordinal", "numeric"} and mode == "as_category":
         # Without any abstention there is nothing to count as a category; with one, the caller refuses.
         mode = "exclude"
     return CriterionColumn(
@@ -424,6 +446,29 @@ def _column(
         n_errored=sum(int((votes.blocks[part.block].truth[part.errored, place] >= 0).sum()) for part, place in sources),
         sources=tuple((part.block, place) for part, place in sources),
     )
+
+
+def _numbers(
+    votes: Votes,
+    derived: Sequence[Derived],
+    sources: list[tuple[_BlockRows, int]],
+    column: CriterionColumn,
+    modes: AbstentionModes,
+) -> Numbers:
+    """Join the numbers of all blocks that have a numeric criterion, in the order of the column's rows."""
+    parts = []
+    for part, place in sources:
+        held = votes.blocks[part.block].numbers[place]
+        final = derived[part.block].final_numbers[place][part.rows]
+        worst = votes.blocks[part.block].rubric.criteria[place].worst_number
+        every = np.column_stack([held.truth[part.rows], final, held.votes[part.rows]])
+        parts.append(np.column_stack([np.full(len(part.rows), worst, dtype=np.float64), every]))
+    order = np.argsort(np.concatenate([part.items for part, _ in sources]), kind="stable")
+    worst_numbers, joined = np.split(np.concatenate(parts)[order], [1], axis=1)
+    if modes.na_mode == "as_unmet":
+        codes = np.column_stack([column.truth, column.final, column.votes])
+        joined = np.where(codes == column.criterion.abstention, worst_numbers, joined)
+    return Numbers(truth=joined[:, 0], final=joined[:, 1], votes=joined[:, 2:])
 
 
 def _has_abstention(column: CriterionColumn) -> bool:
@@ -449,6 +494,9 @@ def _warnings(labelled: LabelledVotes, parts: list[_BlockRows], unlabelled: int)
         ties += int(block.no_consensus[part.rows].sum())
         recorded, score = block.recorded_final[part.rows], block.recorded_score[part.rows]
         other_verdict = ((recorded != -1) & (recorded != facts.derived_final[part.rows])).any(axis=1)
+        for place, column in block.numbers.items():
+            apart = np.abs(column.recorded_final[part.rows] - facts.derived_numbers[place][part.rows])
+            other_verdict |= apart > 1e-9
         other_score = ~np.isnan(score) & ~(np.abs(score - facts.derived_score[part.rows]) <= 1e-9)
         differing += int((other_verdict | other_score).sum())
     if ties:
@@ -475,7 +523,7 @@ def with_clusters(labelled: LabelledVotes, cluster: Cluster) -> LabelledVotes:
     sources = np.argsort(labelled.item_index, kind="stable")[-len(labelled.ids) :].tolist()
     metadata = [labelled.votes.metadata[source] for source in sources]
     if isinstance(cluster, str):
-        _require_key(cluster, metadata)
+        require_key(cluster, metadata, "to cluster by")
     keys: list[Any] = []
     issues = []
     for name, own in zip(labelled.ids, metadata, strict=True):
@@ -501,11 +549,16 @@ def with_clusters(labelled: LabelledVotes, cluster: Cluster) -> LabelledVotes:
     return replace(labelled, clusters=clusters, warnings=warnings)
 
 
-def _require_key(key: str, metadata: Sequence[Mapping[str, Any]]) -> None:
+def require_key(key: str, metadata: Sequence[Mapping[str, Any]], purpose: str) -> None:
+    """Refuse a metadata key that no item has.
+
+    Raises:
+        InputError: There is none.
+    """
     known = {name: None for own in metadata for name in own}
     if key not in known:
         hint = did_you_mean(key, known) if known else "The items have no metadata."
-        raise InputError(f"No item's metadata has `{visible(key, limit=60)}` to cluster by. {hint}")
+        raise InputError(f"No item's metadata has `{visible(key, limit=60)}` {purpose}. {hint}")
 
 
 def _missing_cluster(cluster: Cluster, own: Mapping[str, Any]) -> str:

@@ -84,6 +84,9 @@ def position_bias(votes: LabelledVotes, key: str, *, confidence: float) -> tuple
     several = len(votes.judges) > 1
     found = []
     for column in votes.columns:
+        if column.numbers is not None:
+            # Which end of a range prefers the first answer, nobody has said.
+            continue
         leans = _leans(votes, column)
         sums = leans[pairs[:, 0]] + leans[pairs[:, 1]]
         for side, name in enumerate((None, *votes.judges)):

@@ -10,6 +10,7 @@ from deemster.alignment.result_models import (
     CriterionMetrics,
     JudgeMetrics,
     NominalCriterionMetrics,
+    NumericCriterionMetrics,
     OrdinalCriterionMetrics,
     SliceMetrics,
 )
@@ -60,6 +61,16 @@ COLUMNS = (
     "balanced_accuracy",
     "gwet_ac",
     "linear_kappa",
+    "concordance",
+    "icc_2_1",
+    "lower_limit",
+    "upper_limit",
+    "sample_pearson",
+    "sample_spearman",
+    "sample_kendall",
+    "system_pearson",
+    "system_spearman",
+    "system_kendall",
 )
 _WORDS = frozenset({"level", "name", "criterion_type", "cannot_assess_mode", "na_mode", "is_degenerate"})
 _COUNTS = frozenset({"n_samples", "n_errored"})
@@ -89,6 +100,7 @@ AGGREGATE_FIELDS = {
     "kappa_micro": "micro_kappa",
     "phi_micro": "criterion_phi",
     "mean_krippendorff_alpha": "mean_krippendorff_alpha",
+    "concordance": "mean_concordance",
     "cannot_assess_mode": "cannot_assess_mode",
     "na_mode": "na_mode",
     **_COVERAGE,
@@ -112,6 +124,8 @@ _ANY_CRITERION = {
     "gwet_ac": "gwet_ac",
     **_COVERAGE,
 }
+# What numbers do not have.
+_OF_CLASSES = ("balanced_accuracy", "gwet_ac")
 CRITERION_FIELDS: dict[type[AnyCriterion], dict[str, str]] = {
     CriterionMetrics: {
         **_ANY_CRITERION,
@@ -138,6 +152,24 @@ CRITERION_FIELDS: dict[type[AnyCriterion], dict[str, str]] = {
         "linear_kappa": "linear_kappa",
     },
     NominalCriterionMetrics: {**_ANY_CRITERION, "accuracy_micro": "exact_accuracy", "kappa_micro": "kappa"},
+    NumericCriterionMetrics: {
+        **{column: field for column, field in _ANY_CRITERION.items() if column not in _OF_CLASSES},
+        "rmse": "rmse",
+        "mae": "mae",
+        "spearman": "spearman.coefficient",
+        "kendall": "kendall.coefficient",
+        "pearson": "pearson.coefficient",
+        "bias": "bias.mean_bias",
+        "concordance": "concordance",
+        "icc_2_1": "icc.icc_2_1",
+        "lower_limit": "limits.lower",
+        "upper_limit": "limits.upper",
+        **{
+            f"{level}_{name}": f"{level}_level.{name}"
+            for level in ("sample", "system")
+            for name in ("pearson", "spearman", "kendall")
+        },
+    },
 }
 
 
@@ -191,7 +223,8 @@ def _row(part: MetricsResult | AnyCriterion | JudgeMetrics | SliceMetrics, field
         first, _, inner = field.partition(".")
         value = getattr(part, first)
         row[column] = getattr(value, inner) if inner and value is not None else value
-        found = (part.intervals or {}).get(first)
+        known = part.intervals or {}
+        found = known.get(field, known.get(first))
         if found is not None and found.ci is not None:
             row[f"{column}_low"], row[f"{column}_high"] = found.ci.lower, found.ci.upper
     return row

@@ -51,6 +51,8 @@ _PANEL_NAMES = {
     "score_limits.lower": "lower",
     "score_limits.upper": "upper",
 }
+# A range counts as a scale of so many steps where disagreement is imagined.
+NUMERIC_CLASSES = 5
 # How many replicates, units and features one matrix product takes.
 STRIP, _DEEP, _TALL = 32, 128, 64
 
@@ -227,10 +229,12 @@ def imagine_items(votes: LabelledVotes) -> ImaginedItems:
     steps, shapes = [], []
     for column in votes.columns:
         block, place = column.sources[0]
-        codes = np.array([[_best(criterion) for criterion in votes.votes.blocks[block].rubric.criteria]] * 2)
+        rubric = votes.votes.blocks[block].rubric
+        codes = np.array([[_best(criterion) for criterion in rubric.criteria]] * 2)
         codes[1, place] = column.criterion.worst
-        best, other = rubric_scores(votes.votes.blocks[block].rubric, codes, scoring=votes.votes.scoring).score
-        size = column.classes.size
+        numbers = {at: _ends(criterion, at == place) for at, criterion in enumerate(rubric.criteria)}
+        best, other = rubric_scores(rubric, codes, scoring=votes.votes.scoring, numbers=numbers).score
+        size = NUMERIC_CLASSES if column.numbers is not None else column.classes.size
         # The mean distance of two different classes, as a share of the way from the first to the last.
         share = (size + 1) / (3 * (size - 1)) if size > 1 else 1.0
         steps.append(abs(float(best - other)) * share)
@@ -247,6 +251,15 @@ def imagine_items(votes: LabelledVotes) -> ImaginedItems:
         shapes=np.array(shapes * 2),
         size=len(votes.ids) / votes.n_units,
     )
+
+
+def _ends(criterion: Criterion, is_missed: bool) -> tuple[float, float]:  # noqa: FBT001 - it is the only choice
+    """The best number of a numeric criterion, then the worst where that is missed; NaN for any other criterion."""
+    worst, both = criterion.worst_number, (criterion.minimum, criterion.maximum)
+    if worst is None:
+        return math.nan, math.nan
+    best = next(end for end in both if end is not None and end != worst)
+    return best, worst if is_missed else best
 
 
 def _best(criterion: Criterion) -> int:

@@ -52,6 +52,8 @@ class AbstentionModes:
 class VerdictClasses:
     """The classes of one criterion: MET first on binary ones, lowest first on ordinal ones, else in author order.
 
+    All numbers of a numeric criterion are one class: it only tells where there is a number.
+
     Attributes:
         kind: The kind of criterion.
         labels: The label of each class.
@@ -102,7 +104,7 @@ def build_classes(criterion: Criterion, mode: AbstentionMode) -> VerdictClasses:
     codes = list(criterion.scored)
     if criterion.kind == "ordinal":
         codes.sort(key=lambda code: criterion.positions[code] or 0)
-    elif mode == "as_category":
+    elif mode == "as_category" and criterion.kind != "numeric":
         codes = list(range(len(criterion.labels)))
     class_of_code = np.full(len(criterion.labels) + 1, _EXCLUDED, dtype=np.int16)
     class_of_code[np.array(codes) + 1] = np.arange(len(codes))

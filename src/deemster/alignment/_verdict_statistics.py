@@ -30,6 +30,8 @@ COVERAGE_RATES = (
     "error_rate",
     "disputed_rate",
 )
+# What only classes have.
+_OF_CLASSES = ("accuracy", "kappa", "krippendorff_alpha")
 MET_NAMES = ("precision", "recall", "f1", "phi", "fpr", "fnr")
 POOLED_NAMES = ("exact_accuracy", "value_rmse", "value_mae", "value_spearman", "value_pearson")
 POOLED_BINARY_NAMES = ("kappa", "phi", "precision", "recall", "f1")
@@ -48,15 +50,20 @@ def verdict_statistics(layout: ContingencyCounts, counts: Floats, *, coverage: b
     final = [group.final_tables(counts) for group in layout.groups]
     by_group = []
     for group, pairs in zip(layout.groups, final, strict=True):
+        if group.kind == "numeric":
+            by_group.append(_numeric_counts(pairs))
+            continue
         found = tables.table_statistics(pairs, group.kind, values=group.values)
+        found["compared"] = found["pairs"]
         if group.vote_ways:
             sums = np.stack([ways.features @ counts[ways.cells] for ways in group.vote_ways], axis=1)
             found |= rater_agreement(sums, size=group.size, raters=layout.n_judges, ordinal=group.kind == "ordinal")
         by_group.append(found)
     for group, found in zip(layout.groups, by_group, strict=True):
-        _add_criteria(values, group, found)
-    names = ("hits", "pairs", "accuracy", "kappa", "krippendorff_alpha")
-    by_column = {name: _by_column(layout, by_group, name) for name in names if name in by_group[0]}
+        if group.kind != "numeric":
+            _add_criteria(values, group, found)
+    names = ("hits", "pairs", "compared", "accuracy", "kappa", "krippendorff_alpha")
+    by_column = {name: _by_column(layout, by_group, name) for name in names if all(name in found for found in by_group)}
     _add_overall(values, layout, final, by_column)
     _add_judges(values, layout, counts)
     if coverage:
@@ -69,6 +76,14 @@ def verdict_statistics(layout: ContingencyCounts, counts: Floats, *, coverage: b
     return values
 
 
+def _numeric_counts(pairs: Floats) -> dict[str, Floats]:
+    """How many pairs of numbers there are; none of them is right or wrong."""
+    total = pairs.sum(axis=(-1, -2))
+    nothing = np.full_like(total, np.nan)
+    zero = np.zeros_like(total)
+    return {"hits": zero, "compared": zero, "pairs": total, **dict.fromkeys(_OF_CLASSES, nothing)}
+
+
 def accuracy_and_mean_kappa(groups: Sequence[CriterionGroup], by_group: Sequence[Floats]) -> tuple[Floats, Floats]:
     """The accuracy of all pairs together, and the mean over criteria of the kappas that are defined.
 
@@ -76,9 +91,13 @@ def accuracy_and_mean_kappa(groups: Sequence[CriterionGroup], by_group: Sequence
         groups: The groups of criteria.
         by_group: Tables of each group, ``[columns, ..., K, K]``.
     """
-    hits = sum(np.einsum("...ii->...", pairs).sum(axis=0) for pairs in by_group)
-    total = sum(pairs.sum(axis=(0, -1, -2)) for pairs in by_group)
-    kappas = [tables.kappa(pairs, group.kind) for group, pairs in zip(groups, by_group, strict=True)]
+    chosen = [(group, pairs) for group, pairs in zip(groups, by_group, strict=True) if group.kind != "numeric"]
+    if not chosen:
+        undefined = np.full(by_group[0].shape[1:-2], np.nan)
+        return undefined, undefined
+    hits = sum(np.einsum("...ii->...", pairs).sum(axis=0) for _, pairs in chosen)
+    total = sum(pairs.sum(axis=(0, -1, -2)) for _, pairs in chosen)
+    kappas = [tables.kappa(pairs, group.kind) for group, pairs in chosen]
     return quotient(hits, total), mean_defined(np.concatenate(kappas))
 
 
@@ -99,7 +118,9 @@ def _add_criteria(values: Values, group: CriterionGroup, found: Mapping[str, Flo
     if group.kind == "ordinal":
         other_names["kappa"] = "weighted_kappa"
     own = {
-        name: rows for name, rows in found.items() if name not in ("hits", "pairs") and not name.startswith("class_")
+        name: rows
+        for name, rows in found.items()
+        if name not in ("hits", "pairs", "compared") and not name.startswith("class_")
     }
     _add_columns(values, group.columns, {other_names.get(name, name): rows for name, rows in own.items()})
     if group.kind != "binary":
@@ -112,7 +133,7 @@ def _add_criteria(values: Values, group: CriterionGroup, found: Mapping[str, Flo
 def _add_overall(
     values: Values, layout: ContingencyCounts, final: Sequence[Floats], by_column: Mapping[str, Floats]
 ) -> None:
-    values["all", "criterion_accuracy"] = quotient(by_column["hits"].sum(axis=0), by_column["pairs"].sum(axis=0))
+    values["all", "criterion_accuracy"] = quotient(by_column["hits"].sum(axis=0), by_column["compared"].sum(axis=0))
     values["all", "macro_accuracy"] = mean_defined(by_column["accuracy"])
     values["all", "mean_kappa"] = mean_defined(by_column["kappa"])
     for kind in KINDS:

@@ -6,7 +6,8 @@ from collections.abc import Hashable, Sequence
 
 import msgspec
 
-from deemster.rubrics.criterion import MISSING, Criterion
+from deemster.rubrics.criterion import Criterion
+from deemster.rubrics.vote_aggregation import is_missing
 from deemster.stats.means import exact_mean
 from deemster.stats.paired_tests import sign_flip
 
@@ -40,20 +41,24 @@ class AgreementGain(msgspec.Struct, frozen=True, kw_only=True):
         return None if self.before is None or self.after is None else self.after - self.before
 
 
-def verdict_agreement(criterion: Criterion, verdict: int, truth: int) -> float:
+def verdict_agreement(criterion: Criterion, verdict: float, truth: float) -> float:
     """How far a verdict agrees with the truth, from 0 to 1.
 
-    On an ordinal scale every step away costs the same. An abstention agrees with an abstention alone, and a reply that
-    could not be read with nothing.
+    On an ordinal scale every step away costs the same; a number costs its distance as a share of the range. An
+    abstention agrees with an abstention alone, and a reply that could not be read with nothing.
 
     Args:
         criterion: What was judged.
-        verdict: The code of the verdict; a negative one is a reply that could not be read.
-        truth: The code that people gave.
+        verdict: The code of the verdict; a negative one is a reply that could not be read. A float is a number.
+        truth: The code or number that people gave.
 
     >>> verdict_agreement(Criterion("Is it right?"), 0, 0), verdict_agreement(Criterion("Is it right?"), 2, 0)
     (1.0, 0.0)
     """
+    if isinstance(verdict, float) and isinstance(truth, float):
+        return 1.0 - abs(criterion.share(verdict) - criterion.share(truth))
+    if isinstance(verdict, float) or isinstance(truth, float):
+        return 0.0
     if verdict < 0 or truth in criterion.abstentions or verdict in criterion.abstentions:
         return float(verdict in criterion.abstentions and truth in criterion.abstentions)
     position, true_position = criterion.positions[verdict], criterion.positions[truth]
@@ -63,7 +68,7 @@ def verdict_agreement(criterion: Criterion, verdict: int, truth: int) -> float:
 
 
 def verdict_agreements(
-    criterion: Criterion, verdicts: Sequence[int | None], truths: Sequence[int]
+    criterion: Criterion, verdicts: Sequence[float | None], truths: Sequence[float]
 ) -> list[float | None]:
     """How far each verdict agrees with its truth; None where either is missing.
 
@@ -73,7 +78,7 @@ def verdict_agreements(
         truths: The code that people gave; `MISSING` where they gave none.
     """
     return [
-        None if code is None or truth == MISSING else verdict_agreement(criterion, code, truth)
+        None if code is None or is_missing(truth) else verdict_agreement(criterion, code, truth)
         for code, truth in zip(verdicts, truths, strict=True)
     ]
 

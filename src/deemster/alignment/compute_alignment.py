@@ -33,6 +33,7 @@ from deemster.alignment._labelled_votes import (
     read_labelled_votes,
     with_clusters,
 )
+from deemster.alignment._numeric_agreement import Levels
 from deemster.alignment._position_bias import pair_clusters, position_bias
 from deemster.alignment._score_statistics import ScoreSums, sum_scores
 from deemster.alignment._tag_slices import Tags, estimate_slices, read_tags, slice_statistics
@@ -60,6 +61,8 @@ def compute_metrics(
     judges: Collection[str] | None = None,
     pair: str | None = None,
     epsilon: float = 0.2,
+    group: str | None = None,
+    system: str | None = None,
 ) -> MetricsResult:
     """Compare final verdicts, votes and scores with the truth, and the judges with each other.
 
@@ -67,8 +70,7 @@ def compute_metrics(
 
     Args:
         result: Votes, a grading, or the path of a votes file.
-        dataset: Where the truth comes from; None where the votes carry it. Items it does not label keep the labels of
-            the votes.
+        dataset: Where the truth comes from; items it does not label keep that of the votes. None for that of the votes.
         bootstrap: How every number gets its interval: "smoothed" (or True), "percentile" or "bca". False gives no
             intervals, and then no answer to whether the judge can be trusted.
         n_bootstrap: How many replicates are drawn.
@@ -79,12 +81,11 @@ def compute_metrics(
         seed: The seed of the draws; None draws one, and the result names it.
         cluster: A metadata key, or the cluster of each item by id; whole clusters are resampled.
         per_slice: Compute the headline numbers of each tag too.
-        judges: The judges that make up the panel, by id; what was recorded of the whole panel is then derived anew.
-            None for all.
-        pair: The metadata key that names a pair shown in both orders: its two items. The result then tells whether
-            judges favour a place, and whole pairs are resampled unless `cluster` says otherwise.
-        epsilon: How much worse than a person the judge may be in the alternative annotator test, which is made where
-            three people or more labelled the items.
+        judges: The judges of the panel, by id; what was recorded of all of them is then derived anew. None for all.
+        pair: A metadata key: two items with one value are a pair in both orders, for position bias. Pairs are clusters.
+        epsilon: How much worse than one of three people the judge may be in the alternative annotator test.
+        group: A metadata key: numbers are correlated inside each group too, the level of samples.
+        system: A metadata key: the mean numbers of each system are correlated too.
 
     Raises:
         InputError: An argument is not as described, there is no such judge, no labelled item was graded, or
@@ -100,8 +101,8 @@ def compute_metrics(
     votes = read_labelled_votes(result, dataset, modes=options.modes, cluster=cluster, judges=judges)
     if pair is not None and cluster is None:
         votes = with_clusters(votes, pair_clusters(votes.votes, pair))
-    extras = _compute_extras(votes, options, epsilon=epsilon, pair=pair)
-    return build_result(votes, options, _compute_statistics(votes, options), extras)
+    statistics = _compute_statistics(votes, options, Levels(group, system))
+    return build_result(votes, options, statistics, _compute_extras(votes, options, epsilon=epsilon, pair=pair))
 
 
 align = compute_metrics
@@ -148,7 +149,7 @@ class _Compute:
         return self.scores.statistics(sums, draws, imagined)
 
 
-def _compute_statistics(votes: LabelledVotes, options: Options) -> Statistics:
+def _compute_statistics(votes: LabelledVotes, options: Options, levels: Levels) -> Statistics:
     """Compute every statistic of the data and, for a bootstrap, of the replicates."""
     replicates = options.method is not None
     confidence = options.bootstrap.confidence
@@ -195,6 +196,7 @@ def _compute_statistics(votes: LabelledVotes, options: Options) -> Statistics:
         estimates={key: None if math.isnan(value) else value for key, value in estimates.items()},
         intervals=intervals,
         slices=slices,
+        levels=levels,
     )
 
 

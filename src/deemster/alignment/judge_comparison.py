@@ -155,10 +155,14 @@ class _JudgePair:
             rng: Draws the weights of imagined units; None for real units alone.
         """
         by_column = self._tables(draws, rng)
-        total = np.sum([pair[0].sum(axis=(-1, -2)) for _, pair in by_column], axis=0)
-        hits = [np.sum([np.einsum("bii->b", pair[side]) for _, pair in by_column], axis=0) for side in (0, 1)]
+        by_column = [(kind, pair) for kind, pair in by_column if kind != "numeric"]
+        nothing = np.zeros(draws.shape[1])
+        total = sum((pair[0].sum(axis=(-1, -2)) for _, pair in by_column), start=nothing)
+        hits = [sum((np.einsum("bii->b", pair[side]) for _, pair in by_column), start=nothing) for side in (0, 1)]
         accuracies = [quotient(right, total) for right in hits]
-        kappas = np.array([[tables.kappa(pair[side], kind) for kind, pair in by_column] for side in (0, 1)])
+        kappas = np.array(
+            [[nothing * np.nan, *(tables.kappa(pair[side], kind) for kind, pair in by_column)] for side in (0, 1)]
+        )
         known = ~np.isnan(kappas).any(axis=0)
         means = quotient(np.where(known, kappas, 0.0).sum(axis=1), known.sum(axis=0))
         sums = self._errors @ draws
@@ -177,6 +181,8 @@ class _JudgePair:
         """McNemar's test of every column."""
         found = []
         for column, matrix in self._columns:
+            if column.numbers is not None:
+                continue
             cube = matrix.sum(axis=1).reshape((column.classes.size,) * 3)
             right = np.arange(column.classes.size)
             by_a, by_b = cube[right, right].sum(), cube[right, :, right].sum()

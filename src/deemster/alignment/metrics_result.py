@@ -72,6 +72,7 @@ class MetricsResult(
         criterion_phi: The correlation of MET against the rest over all binary pairs (Matthews). None where one side is
             constant.
         mean_krippendorff_alpha: The mean alpha of the judges over criteria (macro). None where no criterion has one.
+        mean_concordance: The mean concordance of the numeric criteria. None where no criterion has one.
         score_rmse: The root mean squared difference of predicted and true item scores. None without a pair of scores.
         score_mae: The mean absolute difference of item scores. None without a pair of scores.
         score_spearman: Spearman's correlation of item scores.
@@ -93,6 +94,7 @@ class MetricsResult(
         n_binary_criteria: Binary criteria.
         n_ordinal_criteria: Ordinal criteria.
         n_nominal_criteria: Nominal criteria.
+        n_numeric_criteria: Numeric criteria.
         n_samples: Pairs that count, over all criteria.
         cannot_assess_mode: What an abstention counts as on binary criteria.
         na_mode: What an abstention counts as on multi-choice criteria.
@@ -123,6 +125,7 @@ class MetricsResult(
     micro_kappa: float | None
     criterion_phi: float | None
     mean_krippendorff_alpha: float | None
+    mean_concordance: float | None = None
     score_rmse: float | None
     score_mae: float | None
     score_spearman: CorrelationResult
@@ -142,6 +145,7 @@ class MetricsResult(
     n_binary_criteria: int
     n_ordinal_criteria: int
     n_nominal_criteria: int
+    n_numeric_criteria: int = 0
     n_samples: int
     cannot_assess_mode: AbstentionMode
     na_mode: AbstentionMode

@@ -12,7 +12,7 @@ from deemster.stats.interpretation import interpret_correlation
 from deemster.stats.systematic_bias import BiasResult
 
 AbstentionMode: TypeAlias = Literal["exclude", "as_unmet", "as_category"]
-CriterionType: TypeAlias = Literal["binary", "ordinal", "nominal"]
+CriterionType: TypeAlias = Literal["binary", "ordinal", "nominal", "numeric"]
 _MET_TABLE = ("MET", "UNMET")
 
 
@@ -463,7 +463,74 @@ class NominalCriterionMetrics(CriterionModel, frozen=True, kw_only=True, tag="no
     intervals: Intervals = None
 
 
-AnyCriterion: TypeAlias = CriterionMetrics | OrdinalCriterionMetrics | NominalCriterionMetrics
+class LevelCorrelations(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
+    """Correlations of numbers that are grouped first, as meta-evaluations of metrics report them.
+
+    Attributes:
+        key: The metadata key that names the group of an item.
+        n_groups: Groups with a correlation at the level of samples; systems with a mean at the level of systems.
+        pearson: Pearson's correlation. None below three pairs, and where a side is constant.
+        spearman: Spearman's correlation. None as above.
+        kendall: Kendall's tau-b. None as above.
+    """
+
+    key: str
+    n_groups: int
+    pearson: float | None
+    spearman: float | None
+    kendall: float | None
+
+
+class NumericCriterionMetrics(CriterionModel, frozen=True, kw_only=True, tag="numeric"):
+    """A criterion that is answered by a number: truth against final verdict, and the judges among each other.
+
+    All numbers are in the unit of the criterion.
+
+    Attributes:
+        minimum: The lower end of the range.
+        maximum: The upper end of the range.
+        concordance: Lin's concordance of verdict and truth, the counterpart of quadratic kappa. None without a pair,
+            and where both sides hold one same number.
+        icc: The intraclass correlations of truth and verdict as two judges.
+        limits: The limits of agreement. None without a pair.
+        pearson: Pearson's correlation over all pairs, the level of the dataset.
+        spearman: Spearman's correlation over all pairs.
+        kendall: Kendall's tau-b over all pairs.
+        sample_level: The mean of the correlations inside the groups of `group`. None where it was not asked for.
+        system_level: The correlations of the means of the systems of `system`. None where it was not asked for.
+        rmse: The root mean squared difference of verdict and truth. None without a pair.
+        mae: The mean absolute difference. None without a pair.
+        bias: How far verdicts lie above the truth.
+        krippendorff_alpha: Krippendorff's interval alpha of the judges. None below two judges or two items with two
+            numbers, and where all numbers are equal.
+        judge_icc: The intraclass correlations of the judges. None below two judges.
+        is_degenerate: Whether there are pairs, but no concordance.
+    """
+
+    name: str
+    index: int
+    n_samples: int
+    minimum: float
+    maximum: float
+    concordance: float | None
+    icc: ScoreICC
+    limits: ScoreLimits | None
+    pearson: CorrelationResult
+    spearman: CorrelationResult
+    kendall: CorrelationResult
+    sample_level: LevelCorrelations | None
+    system_level: LevelCorrelations | None
+    rmse: float | None
+    mae: float | None
+    bias: BiasResult
+    krippendorff_alpha: float | None
+    judge_icc: ScoreICC | None
+    is_degenerate: bool
+    coverage_stats: CoverageStats | None
+    intervals: Intervals = None
+
+
+AnyCriterion: TypeAlias = CriterionMetrics | OrdinalCriterionMetrics | NominalCriterionMetrics | NumericCriterionMetrics
 
 
 class JudgeMetrics(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):

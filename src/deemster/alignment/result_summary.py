@@ -10,6 +10,7 @@ from rich.cells import cell_len
 
 from deemster.alignment.number_format import count_criteria, format_number, format_p_value, format_percent
 from deemster.alignment.result_models import (
+    AnyCriterion,
     BootstrapResults,
     CannotAssessStats,
     ConfusionMatrix,
@@ -18,6 +19,7 @@ from deemster.alignment.result_models import (
     JudgeMetrics,
     NAStats,
     NominalCriterionMetrics,
+    NumericCriterionMetrics,
     OrdinalCriterionMetrics,
 )
 from deemster.errors import plural, visible
@@ -42,10 +44,12 @@ ALPHA_NOTE = (
     "alpha = K + (1 - K) / (N R) for N items and R judges. It is one statistic, so Fleiss' kappa is left out."
 )
 DEGENERATE = "degenerate: truth and verdicts hold one and the same class, so kappa is undefined"
+NO_SPREAD = "degenerate: neither truth nor verdicts vary, so concordance is undefined"
 NO_PAIRS = "no pair of truth and verdict"
 _INTERVALS = (
     ("Accuracy (micro)", "criterion_accuracy"),
     ("Mean kappa (macro)", "mean_kappa"),
+    ("Mean concordance", "mean_concordance"),
     ("Score RMSE", "score_rmse"),
     ("F1 (micro)", "criterion_f1"),
     ("Phi (micro)", "criterion_phi"),
@@ -66,8 +70,9 @@ def summary_text(result: MetricsResult, *, verbose: bool = False) -> str:
     lines = [
         *_head(result),
         *_block("CRITERION LEVEL", _criterion_level(result)),
-        *_block("SCORE LEVEL", _score_level(result)),
     ]
+    if has_scores(result):
+        lines += _block("SCORE LEVEL", _score_level(result))
     for title, stats in (("NOT APPLICABLE", result.na_stats), ("CANNOT ASSESS", result.cannot_assess_stats)):
         if stats is not None:
             lines += _block(title, _abstention(stats))
@@ -80,12 +85,20 @@ def summary_text(result: MetricsResult, *, verbose: bool = False) -> str:
     return "\n".join(lines) + "\n"
 
 
+def has_scores(result: MetricsResult) -> bool:
+    """Whether items could have a score: not where all criteria are nominal and none of their options has a value."""
+    only_choices = result.n_samples > 0 and result.n_nominal_criteria == result.n_criteria
+    told = result.bias.n_samples > 0 or any(warning.startswith("no-scores:") for warning in result.warnings)
+    return told or not only_choices
+
+
 def count_kinds(result: MetricsResult) -> list[str]:
     """The kinds of criteria with their counts, such as `2 binary`."""
     counts = {
         "binary": result.n_binary_criteria,
         "ordinal": result.n_ordinal_criteria,
         "nominal": result.n_nominal_criteria,
+        "numeric": result.n_numeric_criteria,
     }
     return [f"{count:,} {kind}" for kind, count in counts.items() if count]
 
@@ -119,6 +132,8 @@ def _criterion_level(result: MetricsResult) -> Iterator[str]:
             ("F1 (micro)", format_number(result.criterion_f1), ""),
         ]
     entries += [("Mean kappa (macro)", format_number(result.mean_kappa), "")]
+    if result.n_numeric_criteria:
+        entries.append(("Mean concordance", format_number(result.mean_concordance), "numeric criteria"))
     entries += [("Kappa (micro)", format_number(result.micro_kappa), "")]
     if result.n_binary_criteria:
         entries.append(("Phi (micro)", format_number(result.criterion_phi), "note 1"))
@@ -199,7 +214,7 @@ def _intervals(result: MetricsResult, drawn: BootstrapResults) -> Iterator[str]:
     rows = []
     for name, field in _INTERVALS:
         found = (result.intervals or {}).get(field)
-        if found is not None:
+        if found is not None and (has_scores(result) or not field.startswith("score_")):
             ends = (None, None) if found.ci is None else (found.ci.lower, found.ci.upper)
             cells = [
                 format_number(found.estimate),
@@ -256,6 +271,9 @@ def _criteria(result: MetricsResult) -> list[str]:
         lines += _block("ORDINAL CRITERIA", _ordinal_table(ordinal))
     if nominal:
         lines += _block("NOMINAL CRITERIA", _nominal_table(nominal, explain=not _has_alpha(binary)))
+    numeric = [part for part in result.per_criterion if isinstance(part, NumericCriterionMetrics)]
+    if numeric:
+        lines += _block("NUMERIC CRITERIA", _numeric_tables(numeric))
     return lines
 
 
@@ -310,7 +328,30 @@ def _nominal_table(criteria: Sequence[NominalCriterionMetrics], *, explain: bool
         yield from _wrap(ALPHA_NOTE)
 
 
-def _remark(part: CriterionMetrics | OrdinalCriterionMetrics | NominalCriterionMetrics) -> str:
+def _numeric_tables(criteria: Sequence[NumericCriterionMetrics]) -> Iterator[str]:
+    panel = any(part.krippendorff_alpha is not None for part in criteria)
+    head = ["Criterion", "n", "Conc", "ICC(2,1)", "RMSE", "MAE", "Bias", "Lower", "Upper"]
+    rows = []
+    for part in criteria:
+        limits = (None, None) if part.limits is None else (part.limits.lower, part.limits.upper)
+        values = (part.concordance, part.icc.icc_2_1, part.rmse, part.mae, part.bias.mean_bias, *limits)
+        cells = [str(part.n_samples), *map(_short, values), *[_short(part.krippendorff_alpha)] * panel]
+        rows.append(_Row(part.name, cells, _remark(part)))
+    yield from _table(head + ["Kripp-α"] * panel, rows)
+    rows = []
+    for part in criteria:
+        every = (part.pearson.coefficient, part.spearman.coefficient, part.kendall.coefficient)
+        rows.append(_Row(f"{part.name}, dataset", [str(part.n_samples), *map(_short, every)]))
+        for name, level in (("sample", part.sample_level), ("system", part.system_level)):
+            if level is not None:
+                found = (level.pearson, level.spearman, level.kendall)
+                rows.append(_Row(f"{part.name}, {name}", [str(level.n_groups), *map(_short, found)]))
+    yield from _table(["Correlation, level", "n", "Pearson", "Spearman", "Kendall"], rows)
+
+
+def _remark(part: AnyCriterion) -> str:
+    if part.is_degenerate and isinstance(part, NumericCriterionMetrics):
+        return NO_SPREAD
     if part.is_degenerate:
         return DEGENERATE
     return "" if part.n_samples else NO_PAIRS

@@ -12,6 +12,7 @@ from deemster.alignment.result_models import (
     AnyCriterion,
     CriterionMetrics,
     HumanAgreement,
+    NumericCriterionMetrics,
     OrdinalCriterionMetrics,
 )
 from deemster.errors import plural, visible
@@ -39,7 +40,8 @@ class TrustVerdict(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fie
 
     Attributes:
         answer: The answer. None where mean kappa or its interval is undefined.
-        floor: The kappa it rests on: the lower end of the interval of the mean. None where the answer is.
+        floor: What it rests on: the lower end of the interval of mean kappa, or of the mean concordance of numeric
+            criteria where that is lower. None where one of them has no interval.
         reasons: Why it is not a plain yes, each led by its code.
         notes: How the judge compares with people, and what that says about the question, each led by its code.
     """
@@ -63,23 +65,39 @@ def judge_trust(result: MetricsResult) -> TrustVerdict:
     """The answer to "can I trust this judge?".
 
     It is `yes` where the lower end of the interval of mean kappa is substantial and nothing speaks against it, `with
-    care` where it is moderate or something does, and `not yet` below. It is None where kappa or its interval is
-    undefined: an answer that rests on less must not be a milder one.
+    care` where it is moderate or something does, and `not yet` below. Numeric criteria have their mean concordance in
+    its place, by the same bounds: quadratic kappa is the concordance of options that stand for numbers. Where there are
+    both, the lower of the two decides. It is None where one of them or its interval is undefined: an answer that rests
+    on less must not be a milder one.
     """
-    ends = kappa_interval(result)
-    if result.mean_kappa is None:
-        unknown = "no-kappa: no criterion has a kappa, so nothing tells agreement from chance"
-        return TrustVerdict(answer=None, floor=None, reasons=(unknown,))
-    if ends is None:
-        return TrustVerdict(answer=None, floor=None, reasons=("no-interval: mean kappa has no interval",))
-    floor = ends[0]
-    measured = f"the interval of mean kappa begins at {format_number(floor)}"
+    floors = []
+    for what, value, ends in _agreements(result):
+        if value is None:
+            unknown = (
+                f"no-kappa: no criterion has a {what.removeprefix('mean ')}, so nothing tells agreement from chance"
+            )
+            return TrustVerdict(answer=None, floor=None, reasons=(unknown,))
+        if ends is None:
+            return TrustVerdict(answer=None, floor=None, reasons=(f"no-interval: {what} has no interval",))
+        floors.append((ends[0], what))
+    floor, what = min(floors)
+    measured = f"the interval of {what} begins at {format_number(floor)}"
     notes = tuple(_notes_on_people(result.human)) if result.human is not None else ()
     if floor < MODERATE:
         low = f"low-kappa: {measured}, below {MODERATE}"
         return TrustVerdict(answer="not yet", floor=floor, reasons=(low,), notes=notes)
     reasons = tuple(_reservations(result, measured, floor))
     return TrustVerdict(answer="with care" if reasons else "yes", floor=floor, reasons=reasons, notes=notes)
+
+
+def _agreements(result: MetricsResult) -> Iterator[tuple[str, float | None, tuple[float, float] | None]]:
+    """What is measured of verdicts and of numbers, with its interval; the lower of the two ends decides."""
+    if result.n_numeric_criteria < result.n_criteria or not result.n_criteria:
+        yield "mean kappa", result.mean_kappa, kappa_interval(result)
+    if result.n_numeric_criteria:
+        found = (result.intervals or {}).get("mean_concordance")
+        ci = None if found is None else found.ci
+        yield "mean concordance", result.mean_concordance, None if ci is None else (ci.lower, ci.upper)
 
 
 def _reservations(result: MetricsResult, measured: str, floor: float) -> Iterator[str]:
@@ -117,6 +135,7 @@ def _notes_on_people(human: HumanAgreement) -> Iterator[str]:
     among, own = human.pairwise_kappa, human.panel_pairwise_kappa
     gap = (human.intervals or {}).get("pairwise_kappa_gap")
     if among is None or own is None or gap is None or gap.ci is None:
+        yield from _notes_on_test(human)
         return
     both = f"kappa with a person {format_number(own)}, of two people {format_number(among)}"
     apart = f"difference {format_number(gap.ci.lower)} to {format_number(gap.ci.upper)}"
@@ -149,6 +168,8 @@ def rare_classes(result: MetricsResult) -> tuple[str, ...]:
     """The class with the fewest labels, in words; the second and the fourth piece are data. Nothing from ten on."""
     found = []
     for criterion in result.per_criterion:
+        if isinstance(criterion, NumericCriterionMetrics):
+            continue
         if isinstance(criterion, CriterionMetrics):
             counts = {"MET": criterion.support_true, "UNMET": criterion.n_samples - criterion.support_true}
         else:
@@ -184,5 +205,10 @@ def kappa_interval(result: MetricsResult) -> tuple[float, float] | None:
 
 
 def criterion_kappa(criterion: AnyCriterion) -> float | None:
-    """The kappa of a criterion: quadratically weighted where its options are ordered, else Cohen's."""
+    """The kappa of a criterion: quadratically weighted where its options are ordered, else Cohen's.
+
+    Of a numeric criterion it is the concordance, which quadratic kappa is for options that stand for numbers.
+    """
+    if isinstance(criterion, NumericCriterionMetrics):
+        return criterion.concordance
     return criterion.weighted_kappa if isinstance(criterion, OrdinalCriterionMetrics) else criterion.kappa

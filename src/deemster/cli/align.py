@@ -202,6 +202,8 @@ _CASCADE: Sequence[Decorator] = (
     metavar="SHARE",
     help="How much worse than a person the judge may be in the alternative annotator test.",
 )
+@click.option("--group", metavar="KEY", help="Correlate numbers inside each value of this metadata key: sample level.")
+@click.option("--system", metavar="KEY", help="Correlate the mean numbers of each value of this metadata key.")
 @click.option("--require", type=click.Choice(list(_REQUIRED)), help="Exit with 1 where the answer is below this one.")
 @_cascade_options
 @click.option("--verbose", is_flag=True, help="Show the plain summary too, with each judge's confusion matrix.")
@@ -283,6 +285,8 @@ def _flags_without_effect(settings: dict[str, Any], *, verbose: bool, require: s
         "--cluster": settings["cluster"] is not None,
         "--per-slice": settings["per_slice"],
         "--pair": settings["pair"] is not None,
+        "--group": settings["group"] is not None,
+        "--system": settings["system"] is not None,
         "--epsilon": settings["epsilon"] != 0.2,
         "--require": require is not None,
         "--verbose": verbose,

@@ -13,6 +13,7 @@ from deemster.errors import DatasetError, Issue
 
 if TYPE_CHECKING:
     from deemster.datasets.rubric_dataset import RubricDataset
+    from deemster.rubrics.criterion import Criterion
 
 Pair = tuple[str, str]
 TRAIN, TEST = 0, 1
@@ -112,13 +113,20 @@ def _units(dataset: RubricDataset, cluster: str | Mapping[str, Any] | None) -> l
     return list(units.values())
 
 
+def _stratum(criterion: Criterion, label: str | float) -> str:
+    """The label; a number stands for its third of the range."""
+    if not isinstance(label, float):
+        return str(label)
+    return ("low", "middle", "high")[min(int(3 * criterion.share(label)), 2)]
+
+
 def _pairs(dataset: RubricDataset) -> list[Counter[Pair]]:
     """Pairs of criterion and label of every item."""
     found = []
     issues = []
     for item, rubric, truth in zip(dataset.items, dataset.rubrics, dataset.truths, strict=True):
-        labels = zip(rubric.names, truth or (), strict=False)
-        pairs = Counter({(name, label): 1 for name, label in labels if label is not None})
+        labels = zip(rubric.criteria, truth or (), strict=False)
+        pairs = Counter({(each.name, _stratum(each, label)): 1 for each, label in labels if label is not None})
         if not pairs:
             issues.append(Issue("The item has no label to stratify by; use stratify=False.", None, item.id))
         found.append(pairs)

@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from pathlib import Path as FilePath
 from typing import Any
 
 import msgspec
 
-from deemster.datasets.label_codebook import Codebook, annotation_codes, check_id_and_tags, read_codebook
+from deemster.datasets.label_codebook import Cell, Codebook, annotation_codes, check_id_and_tags, read_codebook
 from deemster.datasets.vote_block import Juror
 from deemster.datasets.vote_columns import Columns, cell_code
 from deemster.datasets.votes_format import GradingSection, VotesFile
@@ -236,7 +236,7 @@ class _Reader:
             self._found.add(path, message)
 
 
-def _final_codes(book: Codebook, entries: list[Any], path: Path, found: IssueList) -> list[int]:
+def _final_codes(book: Codebook, entries: list[Any], path: Path, found: IssueList) -> Sequence[Cell]:
     """The codes of the verdicts that a grader recorded: labels, null, or a failure where it came to none."""
     quick = book.quick(entries)
     if quick is not None:

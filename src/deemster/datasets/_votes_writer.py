@@ -3,20 +3,21 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from operator import getitem
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from deemster.datasets._votes_reader import RULE_KEYS, SCORING_KEYS
 from deemster.datasets.label_codebook import Codebook
-from deemster.datasets.vote_block import Block
+from deemster.datasets.vote_block import Block, Codes, put_numbers_back
 from deemster.datasets.votes_format import SCHEMA
 from deemster.errors import VotesError
 from deemster.formats.item_files import ITEMS
 from deemster.formats.write_rows import write_rows
 from deemster.rubrics.criterion import FAILED, FAILED_WORST, MISSING
 from deemster.rubrics.verdicts import CHECK
+from deemster.rubrics.vote_aggregation import NUMERIC_RULE, Rules
 
 if TYPE_CHECKING:
     from deemster.datasets.votes import Votes
@@ -53,6 +54,9 @@ def _header(votes: Votes) -> dict[str, Any]:
         for judge in votes.judges
     ]
     rules = {key: getattr(votes.rules, key) for key in RULE_KEYS}
+    if rules[NUMERIC_RULE] == Rules().numeric_aggregation:
+        # Most rubrics have no numeric criterion, and a default says nothing.
+        del rules[NUMERIC_RULE]
     header["grading"] = rules | {key: getattr(votes.scoring, key) for key in SCORING_KEYS}
     return header
 
@@ -80,6 +84,7 @@ class _Writer:
         self._judges = [judge.id for judge in votes.judges]
         self._block = block
         self._book = book = Codebook(block.rubric)
+        self._numbers = tuple(block.numbers.items())
         self._votes = block.votes.transpose(0, 2, 1).tolist()
         self._cells_of: list[dict[int, Any]] = [
             {code: book.label(position, code) for code in range(MISSING, len(criterion.labels))} | _FAILURES
@@ -89,12 +94,12 @@ class _Writer:
 
     def item(self, row: int) -> dict[str, Any]:
         """What the file has for an item, beside what it is called."""
-        block, book = self._block, self._book
+        block = self._block
         item: dict[str, Any] = {}
         if block.stated[row]:
-            item["ground_truth"] = book.labels(block.truth[row].tolist())
+            item["ground_truth"] = self._labels(block.truth[row], {at: each.truth[row] for at, each in self._numbers})
         annotations = {
-            name: book.labels(codes[row].tolist())
+            name: self._labels(codes[row], {at: each.annotations[name][row] for at, each in self._numbers})
             for name, codes in block.annotations.items()
             if (codes[row] != MISSING).any()
         }
@@ -107,15 +112,21 @@ class _Writer:
         if block.penalties[row]:
             item["penalty"] = float(block.penalties[row])
         if (block.recorded_final[row] != MISSING).any():
-            item["final"] = list(map(getitem, self._cells_of, block.recorded_final[row].tolist()))
+            final = list(map(getitem, self._cells_of, block.recorded_final[row].tolist()))
+            item["final"] = put_numbers_back(final, {at: each.recorded_final[row] for at, each in self._numbers})
         if not math.isnan(block.recorded_score[row]):
             item["score"] = float(block.recorded_score[row])
         return item
+
+    def _labels(self, codes: Codes, numbers: Mapping[int, float]) -> list[str | float | None]:
+        return self._book.labels(put_numbers_back(codes.tolist(), numbers))
 
     def _cells(self, row: int) -> dict[str, Any]:
         found: dict[str, Any] = {}
         for judge, name in enumerate(self._judges):
             cells = list(map(getitem, self._cells_of, self._votes[row][judge]))
+            if self._numbers:
+                cells = put_numbers_back(cells, {at: each.votes[row, judge] for at, each in self._numbers})
             if row in self._detailed:
                 cells = [self._detail(row, position, judge, cell) for position, cell in enumerate(cells)]
             if any(cell is not None for cell in cells):
@@ -124,7 +135,10 @@ class _Writer:
             check = self._block.rubric.criteria[position].check
             if code != MISSING and check is not None:
                 cells = found.setdefault(CHECK + check.metric, [None] * len(self._book))
-                cells[position] = self._detail(row, position, len(self._judges), self._cells_of[position][code])
+                said = [self._cells_of[position][code]]
+                if position in self._block.numbers:
+                    said = put_numbers_back(said, {0: self._block.numbers[position].checks[row]})
+                cells[position] = self._detail(row, position, len(self._judges), said[0])
         return found
 
     def _detail(self, row: int, position: int, judge: int, cell: Any) -> Any:

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import dataclasses
+import functools
+from collections.abc import Mapping
 
 import numpy as np
 
@@ -11,7 +13,7 @@ from deemster.datasets.votes import Votes
 from deemster.rubrics.criterion import MISSING
 from deemster.rubrics.rubric_definition import Rubric
 from deemster.rubrics.rubric_scoring import Scoring, rubric_scores
-from deemster.rubrics.vote_aggregation import aggregate
+from deemster.rubrics.vote_aggregation import aggregate, aggregate_numbers
 
 
 @dataclasses.dataclass(frozen=True, eq=False)
@@ -26,6 +28,8 @@ class Derived:
         judge_scores: The score of each judge's own votes; NaN where it has none that did not fail.
         derived_final: The verdicts that the votes come to, whatever was recorded.
         derived_score: The score of these.
+        final_numbers: The numbers of the final verdicts on numeric criteria, by the place of the criterion.
+        derived_numbers: The numbers that the votes come to.
     """
 
     final: Codes
@@ -35,6 +39,8 @@ class Derived:
     judge_scores: Floats
     derived_final: Codes
     derived_score: Floats
+    final_numbers: Mapping[int, Floats]
+    derived_numbers: Mapping[int, Floats]
 
 
 def derive(votes: Votes) -> tuple[Derived, ...]:
@@ -51,20 +57,34 @@ def _derived(votes: Votes, block: Block) -> Derived:
     size, width, judges = block.votes.shape
     weights = np.array([judge.weight for judge in votes.judges])
     derived = block.checks.copy()
+    derived_numbers: dict[int, Floats] = {}
     for position, criterion in enumerate(block.rubric.criteria):
-        rule = votes.rules.rule_for(criterion)
-        panel = aggregate(criterion, block.votes[:, position], rule=rule, weights=weights).codes
-        derived[:, position] = np.where(derived[:, position] == MISSING, panel, derived[:, position])
+        rule, open_cells = votes.rules.rule_for(criterion), derived[:, position] == MISSING
+        if column := block.numbers.get(position):
+            found = aggregate_numbers(criterion, block.votes[:, position], column.votes, rule=rule, weights=weights)
+            derived_numbers[position] = np.where(open_cells, found.values, column.checks)
+        else:
+            found = aggregate(criterion, block.votes[:, position], rule=rule, weights=weights)
+        derived[:, position] = np.where(open_cells, found.codes, derived[:, position])
     final = np.where(block.recorded_final == MISSING, derived, block.recorded_final)
     final[block.errored] = MISSING
-    derived_score, derived_raw = _scores(block.rubric, derived, votes.scoring, block.penalties)
+    final_numbers = {
+        position: np.where(
+            block.recorded_final[:, position] == MISSING, numbers, block.numbers[position].recorded_final
+        )
+        for position, numbers in derived_numbers.items()
+    }
+    score_of = functools.partial(_scores, block.rubric, votes.scoring)
+    derived_score, derived_raw = score_of(derived, block.penalties, derived_numbers)
     score, raw_score = derived_score.copy(), derived_raw
-    if (final != derived).any():
-        score, raw_score = _scores(block.rubric, final, votes.scoring, block.penalties)
+    if (final != derived).any() or (block.numbers and (block.recorded_final != MISSING).any()):
+        score, raw_score = score_of(final, block.penalties, final_numbers)
     score = np.where(np.isnan(block.recorded_score), score, block.recorded_score)
     own = np.ascontiguousarray(block.votes.transpose(0, 2, 1)).reshape(size * judges, width)
-    judge_scores, _ = _scores(block.rubric, own, votes.scoring, np.repeat(block.penalties, judges))
-    true_score, _ = _scores(block.rubric, block.truth, votes.scoring, block.penalties)
+    own_numbers = {position: column.votes.reshape(-1) for position, column in block.numbers.items()}
+    judge_scores, _ = score_of(own, np.repeat(block.penalties, judges), own_numbers)
+    true_numbers = {position: column.truth for position, column in block.numbers.items()}
+    true_score, _ = score_of(block.truth, block.penalties, true_numbers)
     true_score[(block.truth == MISSING).any(axis=1)] = np.nan
     return Derived(
         final=final,
@@ -74,9 +94,13 @@ def _derived(votes: Votes, block: Block) -> Derived:
         judge_scores=judge_scores.reshape(size, judges),
         derived_final=derived,
         derived_score=derived_score,
+        final_numbers=final_numbers,
+        derived_numbers=derived_numbers,
     )
 
 
-def _scores(rubric: Rubric, codes: Codes, scoring: Scoring, penalties: Floats) -> tuple[Floats, Floats]:
-    found = rubric_scores(rubric, codes, scoring=scoring, penalties=penalties)
+def _scores(
+    rubric: Rubric, scoring: Scoring, codes: Codes, penalties: Floats, numbers: Mapping[int, Floats]
+) -> tuple[Floats, Floats]:
+    found = rubric_scores(rubric, codes, scoring=scoring, penalties=penalties, numbers=numbers)
     return found.score, found.raw_score

@@ -3,19 +3,21 @@
 from __future__ import annotations
 
 import dataclasses
-from collections.abc import Mapping
+import math
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 import numpy as np
 
-from deemster.datasets.label_codebook import Codebook
+from deemster.datasets.label_codebook import Cell, Codebook
 from deemster.datasets.rubric_dataset import RubricDataset
-from deemster.datasets.vote_block import Block
+from deemster.datasets.vote_block import Block, NumberColumn
 from deemster.datasets.vote_columns import agreement
 from deemster.datasets.votes import Votes
 from deemster.errors import Issue, VotesError
-from deemster.rubrics.criterion import MISSING
+from deemster.rubrics.criterion import MISSING, NUMBER
 from deemster.rubrics.rubric_definition import Rubric
+from deemster.rubrics.vote_aggregation import is_missing
 
 
 def with_ground_truth(votes: Votes, dataset: RubricDataset) -> Votes:
@@ -70,6 +72,9 @@ def changed_labels(votes: Votes, joined: Votes) -> tuple[int, tuple[str, ...]]:
     positions: list[int] = []
     for before, after in zip(votes.blocks, joined.blocks, strict=True):
         other = (before.truth != MISSING) & (before.truth != after.truth)
+        for place, column in before.numbers.items():
+            held, given = column.truth, after.numbers[place].truth
+            other[:, place] |= ~np.isnan(held) & ~np.isnan(given) & (held != given)
         labels += int(other.sum())
         positions += before.items[other.any(axis=1)].tolist()
     return labels, tuple(votes.ids[position] for position in sorted(positions))
@@ -96,24 +101,32 @@ def _labelled(block: Block, matched: list[Any]) -> Block:
     book = Codebook(block.rubric)
     truth, stated = block.truth.copy(), block.stated.copy()
     annotations = {name: codes.copy() for name, codes in block.annotations.items()}
+    numbers = {
+        place: column._replace(
+            truth=column.truth.copy(), annotations={name: held.copy() for name, held in column.annotations.items()}
+        )
+        for place, column in block.numbers.items()
+    }
     # Items whose truth is what the annotators of the dataset agree on.
     agreeing, touched = np.zeros((2, len(block)), dtype=np.bool_)
     for row, position in enumerate(block.items.tolist()):
         item = matched[position]
         if item is None:
             continue
-        codes = [] if item.ground_truth is None else _codes(book, item.ground_truth)
-        people = {name: _codes(book, entries) for name, entries in (item.annotations or {}).items()}
+        cells = [] if item.ground_truth is None else book.cells(item.ground_truth)
+        people = {name: book.cells(entries) for name, entries in (item.annotations or {}).items()}
         people = {name: said for name, said in people.items() if _says(said)}
         if people:
-            _annotate(annotations, row, people, shape=truth.shape)
-        if _says(codes):
-            truth[row], stated[row] = codes, True
+            _annotate(annotations, numbers, row, people, shape=truth.shape)
+        if _says(cells):
+            truth[row], stated[row] = _codes(cells), True
+            for place, column in numbers.items():
+                column.truth[row] = _number(cells[place])
         elif people:
             stated[row], agreeing[row] = False, True
-        touched[row] = _says(codes) or bool(people)
+        touched[row] = _says(cells) or bool(people)
     annotations = {name: codes for name, codes in annotations.items() if (codes != MISSING).any()}
-    agreed, tied = agreement(book, annotations, rows=agreeing)
+    agreed, tied = agreement(book, annotations, rows=agreeing, numbers=numbers)
     truth[agreeing] = agreed[agreeing]
     return dataclasses.replace(
         block,
@@ -122,23 +135,46 @@ def _labelled(block: Block, matched: list[Any]) -> Block:
         labelled=block.labelled | touched,
         annotations=annotations,
         no_consensus=np.where(touched[:, None], tied, block.no_consensus),
+        numbers={
+            place: column._replace(annotations={name: column.annotations[name] for name in annotations})
+            for place, column in numbers.items()
+        },
     )
 
 
-def _says(codes: list[int]) -> bool:
-    """Whether there is a label among the codes; a truth of nulls alone labels nothing."""
-    return any(code != MISSING for code in codes)
+def _says(cells: Sequence[Cell]) -> bool:
+    """Whether there is a label among the cells; a truth of nulls alone labels nothing."""
+    return not all(map(is_missing, cells))
 
 
-def _annotate(annotations: dict[str, Any], row: int, people: Mapping[str, list[int]], *, shape: Any) -> None:
+def _annotate(
+    annotations: dict[str, Any],
+    numbers: Mapping[int, NumberColumn],
+    row: int,
+    people: Mapping[str, Sequence[Cell]],
+    *,
+    shape: Any,
+) -> None:
     """Let only these people have annotated an item."""
+    held_numbers: list[tuple[int, Any]] = [(place, column.annotations) for place, column in numbers.items()]
     for codes in annotations.values():
         codes[row] = MISSING
+    for _, held in held_numbers:
+        for column in held.values():
+            column[row] = np.nan
     for name, said in people.items():
         if name not in annotations:
             annotations[name] = np.full(shape, MISSING, dtype=np.int16)
-        annotations[name][row] = said
+            for _, held in held_numbers:
+                held[name] = np.full(shape[0], np.nan)
+        annotations[name][row] = _codes(said)
+        for place, held in held_numbers:
+            held[name][row] = _number(said[place])
 
 
-def _codes(book: Codebook, entries: Any) -> list[int]:
-    return [MISSING if entry is None else book.code(position, entry) for position, entry in enumerate(entries)]
+def _codes(cells: Sequence[Cell]) -> list[int]:
+    return [NUMBER if isinstance(cell, float) else cell for cell in cells]
+
+
+def _number(cell: Cell) -> float:
+    return cell if isinstance(cell, float) else math.nan

@@ -52,4 +52,11 @@ def _reduced(block: Block, places: list[int]) -> Block:
         recorded_final=np.full_like(block.recorded_final, MISSING),
         recorded_score=np.full_like(block.recorded_score, np.nan),
         details=details,
+        numbers={
+            place: column._replace(
+                votes=np.ascontiguousarray(column.votes[:, places]),
+                recorded_final=np.full_like(column.recorded_final, np.nan),
+            )
+            for place, column in block.numbers.items()
+        },
     )

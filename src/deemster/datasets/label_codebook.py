@@ -5,15 +5,23 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Iterable, Sequence
 from operator import getitem
-from typing import Any
+from typing import Any, TypeAlias
+
+import numpy as np
+from numpy.typing import NDArray
 
 from deemster.errors import Issue, RubricError
 from deemster.formats.item_files import IssueList, ItemFile, name_in_item
 from deemster.formats.json_values import Path
 from deemster.formats.schema_validation import is_id
-from deemster.rubrics.criterion import MISSING, Criterion
+from deemster.rubrics.criterion import MISSING, NUMBER, Criterion
 from deemster.rubrics.rubric_definition import Rubric, read_rubric
 from deemster.rubrics.verdicts import CANNOT_ASSESS
+from deemster.rubrics.vote_aggregation import split_cells
+
+Floats: TypeAlias = NDArray[np.float64]
+# A code, or a number on a numeric criterion.
+Cell: TypeAlias = int | float
 
 
 class Codebook:
@@ -28,7 +36,9 @@ class Codebook:
         self.rubric = rubric
         self.tables: list[dict[Any, int]] = []
         for criterion in rubric.criteria:
-            table: dict[Any, int] = {label: code for code, label in enumerate(criterion.labels)}
+            # Every number on a numeric criterion needs a closer look.
+            labels = () if criterion.kind == "numeric" else criterion.labels
+            table: dict[Any, int] = {label: code for code, label in enumerate(labels)}
             self.tables.append(table | {CANNOT_ASSESS: criterion.abstention, None: MISSING})
 
     def __len__(self) -> int:
@@ -43,34 +53,44 @@ class Codebook:
         except (KeyError, TypeError):
             return None
 
-    def code(self, position: int, label: str) -> int:
-        """The code of a label of one criterion.
+    def code(self, position: int, label: str | float) -> Cell:
+        """The code of a label of one criterion; the number itself on a numeric one.
 
         Raises:
             RubricError: It is no label of it.
         """
+        criterion = self.rubric.criteria[position]
+        # A dict takes 1 and True for one key, and a number recurs less often than a label.
+        if criterion.kind == "numeric" or not isinstance(label, str):
+            return criterion.cell(label)
         table = self.tables[position]
         if label not in table:
-            table[label] = self.rubric.criteria[position].code(label)
+            table[label] = criterion.code(label)
         return table[label]
 
-    def label(self, position: int, code: int) -> str | None:
-        """How a code is written, None for a missing one.
+    def cells(self, entries: Sequence[str | float | None]) -> list[Cell]:
+        """The codes of known labels, in which a float is a number; None is a missing one."""
+        return [MISSING if entry is None else self.code(position, entry) for position, entry in enumerate(entries)]
+
+    def label(self, position: int, cell: Cell) -> str | float | None:
+        """How a code is written, None for a missing one; a number is itself.
 
         An abstention that the author gave no option for is written as the verdict that means it for any criterion.
         """
-        if code < 0:
+        if isinstance(cell, float):
+            return cell
+        if cell < 0:
             return None
         criterion = self.rubric.criteria[position]
-        is_injected = bool(criterion.options) and code >= len(criterion.options)
-        return CANNOT_ASSESS if is_injected else criterion.labels[code]
+        is_injected = bool(criterion.options) and cell >= len(criterion.options)
+        return CANNOT_ASSESS if is_injected else criterion.labels[cell]
 
-    def labels(self, codes: Iterable[int]) -> list[str | None]:
-        """How the codes of one item are written."""
-        return [self.label(position, code) for position, code in enumerate(codes)]
+    def labels(self, cells: Iterable[Cell]) -> list[str | float | None]:
+        """How the codes and numbers of one item are written."""
+        return [self.label(position, cell) for position, cell in enumerate(cells)]
 
-    def codes(self, entries: Any, path: Path, found: IssueList) -> list[int] | None:
-        """The codes of a list of labels, or None where something is wrong.
+    def codes(self, entries: Any, path: Path, found: IssueList) -> Sequence[Cell] | None:
+        """The codes of a list of labels, or None where something is wrong; a float is a number.
 
         Args:
             entries: A label or null for every criterion.
@@ -84,12 +104,13 @@ class Codebook:
         self.check_length(entries, path, found)
         pairs = enumerate(entries[: len(self)])
         codes = [
-            self.resolve(at, entry, (*path, at), found) if isinstance(entry, str) else MISSING for at, entry in pairs
+            self.resolve(at, entry, (*path, at), found) if isinstance(entry, (str, int, float)) else MISSING
+            for at, entry in pairs
         ]
         return codes if len(found.issues) == before else None
 
-    def resolve(self, position: int, label: str, path: Path, found: IssueList) -> int:
-        """The code of a label, or MISSING with the reason added to what was found."""
+    def resolve(self, position: int, label: str | float, path: Path, found: IssueList) -> Cell:
+        """The code of a label or the number itself, or MISSING with the reason added to what was found."""
         try:
             return self.code(position, label)
         except RubricError as error:
@@ -104,18 +125,21 @@ class Codebook:
             found.add(path, f"{name_in_item(path)} has {given}; the rubric has {wanted}.")
 
 
-def consensus(criterion: Criterion, codes: Iterable[int]) -> int:
+def consensus(criterion: Criterion, codes: Iterable[Cell]) -> Cell:
     """What annotators agree on, or MISSING.
 
     Binary and nominal: the most frequent entry. Ordinal: the median place on the scale; as an abstention has no place,
     it is the consensus where more than half abstain, and there is none where exactly half do. A tie, or a median
-    between two places, is no consensus.
+    between two places, is no consensus. Numeric: the mean, as `agreed_numbers` has it.
 
     Args:
         criterion: What was annotated.
         codes: One for each annotator; missing ones do not count.
     """
-    given = [code for code in codes if code != MISSING]
+    if criterion.kind == "numeric":
+        settled, means = agreed_numbers(*split_cells([list(codes)]), criterion.abstention)
+        return float(means[0]) if settled[0] == NUMBER else int(settled[0])
+    given = [int(code) for code in codes if code != MISSING]
     if not given:
         return MISSING
     if criterion.kind == "ordinal":
@@ -131,7 +155,29 @@ def consensus(criterion: Criterion, codes: Iterable[int]) -> int:
     return MISSING if others and others[0][1] == count else code
 
 
-def annotation_codes(book: Codebook, annotations: Any, path: Path, found: IssueList) -> dict[str, list[int]]:
+def agreed_numbers(codes: NDArray[Any], numbers: Floats, abstention: int) -> tuple[NDArray[np.int16], Floats]:
+    """What annotators agree on, row by row, on a numeric criterion: the mean of their numbers.
+
+    An abstention is no number: it is the consensus where more than half abstain, and there is none where exactly half
+    do.
+
+    Args:
+        codes: Codes, rows by annotators.
+        numbers: Their numbers; NaN where there is none.
+        abstention: The code that abstains.
+    """
+    given, away = (~np.isnan(numbers)).sum(axis=1), (codes == abstention).sum(axis=1)
+    means = np.full(len(codes), np.nan)
+    some = given > away
+    # Sorted, so that the order of annotators cannot change the last bit.
+    means[some] = np.sort(np.nan_to_num(numbers[some]), axis=1).sum(axis=1) / given[some]
+    low, high = (np.where(np.isnan(numbers), end, numbers) for end in (np.inf, -np.inf))
+    means[some] = np.clip(means[some], low[some].min(axis=1), high[some].max(axis=1))
+    settled = np.where(some, NUMBER, np.where(away > given, abstention, MISSING)).astype(np.int16)
+    return settled, means
+
+
+def annotation_codes(book: Codebook, annotations: Any, path: Path, found: IssueList) -> dict[str, Sequence[Cell]]:
     """The codes of every annotator whose entries are good; what is wrong is added to what was found."""
     people = annotations if isinstance(annotations, dict) else {}
     codes = {name: book.codes(entries, (*path, name), found) for name, entries in people.items()}

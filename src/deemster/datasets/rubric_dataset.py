@@ -175,8 +175,8 @@ class RubricDataset:
             if id(rubric) not in books:
                 books[id(rubric)] = Codebook(rubric)
             book = books[id(rubric)]
-            codes = [book.quick(list(entries)) or [] for entries in item.annotations.values()]
-            columns = zip(rubric.criteria, zip(*codes, strict=True), strict=True)
+            rows = [book.quick(list(entries)) or book.cells(entries) for entries in item.annotations.values()]
+            columns = zip(rubric.criteria, zip(*rows, strict=True), strict=True)
             found.append(tuple(book.labels(consensus(criterion, given) for criterion, given in columns)))
         return tuple(found)
 

@@ -28,7 +28,7 @@ _KEYS_IN_FILE_ORDER = (
     "tags",
     "metadata",
 )
-_LABEL = Annotated[str | None, Meta(title="a label or null")]
+_LABEL = Annotated[str | float | bool | None, Meta(title="a label, a number, a boolean or null")]
 Labels = Annotated[tuple[_LABEL, ...], Meta(title="a list with an entry for each criterion")]
 Reasons = Annotated[tuple[str | None, ...], Meta(title="a list with a text or null for each criterion")]
 Annotations = Annotated[Mapping[NonBlank, Labels], Meta(title="a map from annotators to lists")]
@@ -61,7 +61,7 @@ class RubricItem(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
         prompt: What was asked for, in place of the dataset's.
         rubric: What it is judged by, in place of the dataset's.
         reference_submission: A good answer, in place of the dataset's.
-        ground_truth: A label or None for every criterion.
+        ground_truth: A label or None for every criterion; a number for a numeric one.
         ground_truth_reasons: Why, for every criterion.
         annotations: Labels by annotator.
         tags: The slices it belongs to.

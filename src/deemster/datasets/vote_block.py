@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import dataclasses
-from collections.abc import Mapping
+import math
+from collections.abc import Mapping, Sequence
 from typing import Annotated, Any, NamedTuple
 
 import msgspec
@@ -40,13 +41,13 @@ class Repeat(NamedTuple):
         item: The row in its block.
         criterion: The position of the criterion.
         judge: The position of the judge.
-        codes: What it said, in order.
+        codes: What it said, in order; a float is a number on a numeric criterion.
     """
 
     item: int
     criterion: int
     judge: int
-    codes: tuple[int, ...]
+    codes: tuple[int | float, ...]
 
 
 class Probability(NamedTuple):
@@ -63,6 +64,33 @@ class Probability(NamedTuple):
     criterion: int
     judge: int
     p: tuple[float, ...]
+
+
+class NumberColumn(NamedTuple):
+    """The numbers on one numeric criterion; every array has a row for each item, and NaN where there is no number.
+
+    Attributes:
+        votes: By item and judge; repeats are one vote.
+        truth: Ground truth, or the mean of the annotators.
+        recorded_final: What the grader recorded.
+        checks: What a metric answered.
+        annotations: By annotator.
+    """
+
+    votes: Floats
+    truth: Floats
+    recorded_final: Floats
+    checks: Floats
+    annotations: Mapping[str, Floats]
+
+
+def put_numbers_back(codes: Sequence[Any], numbers: Mapping[int, float]) -> list[Any]:
+    """The cells of one item: codes or labels, and in their place the numbers that there are, by criterion."""
+    cells = list(codes)
+    for place, number in numbers.items():
+        if not math.isnan(number):
+            cells[place] = float(number)
+    return cells
 
 
 @dataclasses.dataclass(frozen=True, eq=False)
@@ -88,6 +116,7 @@ class Block:
         stated: Whether the truth of an item is stated, not the consensus of annotators.
         details: Cells that are more than a label, as the file has them, by `cell_index`.
         errors: What failed, by row.
+        numbers: The numbers on numeric criteria, by the place of the criterion; the codes say `NUMBER` there.
     """
 
     rubric: Rubric
@@ -108,6 +137,7 @@ class Block:
     stated: Flags
     details: Mapping[int, Any]
     errors: Mapping[int, str]
+    numbers: Mapping[int, NumberColumn] = dataclasses.field(default_factory=dict)
 
     def __post_init__(self) -> None:
         for value in (*vars(self).values(), *self.annotations.values()):
@@ -133,6 +163,8 @@ class Block:
 def _same(one: Any, other: Any) -> bool:
     if isinstance(one, np.ndarray):
         return one.shape == other.shape and np.array_equal(one, other, equal_nan=one.dtype.kind == "f")
+    if isinstance(one, NumberColumn):
+        return all(_same(*sides) for sides in zip(one, other, strict=True))
     if isinstance(one, Mapping):
         return one.keys() == other.keys() and all(_same(value, other[key]) for key, value in one.items())
     return bool(one == other)

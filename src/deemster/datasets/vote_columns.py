@@ -5,38 +5,38 @@ from __future__ import annotations
 import itertools
 import math
 from array import array
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
 import msgspec
 import numpy as np
 
-from deemster.datasets.label_codebook import Codebook, consensus
-from deemster.datasets.vote_block import Block, Codes, Probability, Repeat
+from deemster.datasets.label_codebook import Cell, Codebook, Floats, agreed_numbers, consensus
+from deemster.datasets.vote_block import Block, Codes, NumberColumn, Probability, Repeat
 from deemster.datasets.votes_format import FailureCell, VoteCell
 from deemster.errors import list_names
 from deemster.formats.item_files import IssueList, name_in_item
 from deemster.formats.json_values import Path
-from deemster.rubrics.criterion import MISSING
+from deemster.rubrics.criterion import MISSING, NUMBER
 from deemster.rubrics.verdicts import FAILURES
-from deemster.rubrics.vote_aggregation import Rules, merge_repeats
+from deemster.rubrics.vote_aggregation import Rules, is_missing, merge_repeated_cells, merge_repeats, split_cells
 
 SLACK = 1e-6
 
 
-def cell_code(book: Codebook, position: int, cell: Any, path: Path, found: IssueList) -> int:
-    """The code of a cell that is not a list; MISSING where it is wrong.
+def cell_code(book: Codebook, position: int, cell: Any, path: Path, found: IssueList) -> Cell:
+    """The code of a cell that is not a list, or its number on a numeric criterion; MISSING where it is wrong.
 
     Args:
         book: The codes of the rubric.
         position: The criterion.
-        cell: A label, null, or a map.
+        cell: A label, a number, null, or a map.
         path: Where the cell stands.
         found: Takes what does not fit the rubric, and whether the shape is wrong.
     """
     if cell is None:
         return MISSING
-    if isinstance(cell, str):
+    if isinstance(cell, (str, int, float)):
         return book.resolve(position, cell, path, found)
     try:
         if isinstance(cell, dict) and "failure" in cell:
@@ -47,13 +47,15 @@ def cell_code(book: Codebook, position: int, cell: Any, path: Path, found: Issue
         return MISSING
     if vote.p is not msgspec.UNSET and (wrong := _p_issue(book, position, vote.p)):
         found.add((*path, "p"), f"{name_in_item(path)}.p {wrong}")
-    known = book.tables[position].get(vote.verdict)
+    known = book.tables[position].get(vote.verdict) if isinstance(vote.verdict, str) else None
     return known if known is not None else book.resolve(position, vote.verdict, (*path, "verdict"), found)
 
 
 def _p_issue(book: Codebook, position: int, p: float | list[float]) -> str | None:
     """What in the probabilities of a vote does not fit their criterion."""
     criterion = book.rubric.criteria[position]
+    if criterion.kind == "numeric":
+        return "belongs to verdicts that are chosen; a number has none."
     if criterion.kind == "binary":
         return "is P(MET), a number from 0 to 1, not a list." if isinstance(p, list) else None
     labels = [criterion.labels[code] for code in criterion.scored]
@@ -95,14 +97,17 @@ class Columns:
         self._judges = judges
         self._blank = [MISSING] * (len(book) * judges)
         self._votes = array("h")
-        self._checks: dict[int, list[int]] = {}
-        self._truth: dict[int, list[int]] = {}
-        self._annotations: dict[str, dict[int, list[int]]] = {}
-        self._final: dict[int, list[int]] = {}
+        self._checks: dict[int, list[Cell]] = {}
+        self._truth: dict[int, Sequence[Cell]] = {}
+        self._annotations: dict[str, dict[int, Sequence[Cell]]] = {}
+        self._final: dict[int, Sequence[Cell]] = {}
         self._numbers: dict[str, dict[int, float]] = {"penalty": {}, "score": {}}
         self._errors: dict[int, str] = {}
         self._details: dict[int, Any] = {}
         self._repeats: list[Repeat] = []
+        # Numbers on numeric criteria, by row, criterion and judge.
+        self._numeric = [at for at, criterion in enumerate(book.rubric.criteria) if criterion.kind == "numeric"]
+        self._vote_numbers: dict[tuple[int, int, int], float] = {}
 
     def start(self, at: int) -> None:
         """Begin the item that stands at a position of the file."""
@@ -113,16 +118,24 @@ class Columns:
         """Add the votes of one judge on the item; what is wrong is added to what was found."""
         codes = self.book.quick(cells)
         if codes is None:
-            codes = self._codes(judge, cells, path, found)
+            codes = self._vote_codes(judge, self._codes(judge, cells, path, found))
         start = len(self._votes) + (judge - self._judges) * len(codes)
         self._votes[start : start + len(codes)] = array("h", codes)
+
+    def _vote_codes(self, judge: int, cells: list[Cell]) -> list[int]:
+        """The codes of a judge's cells; numbers among them are kept aside."""
+        for position in self._numeric:
+            if isinstance(number := cells[position], float):
+                self._vote_numbers[len(self.rows) - 1, position, judge] = number
+                cells[position] = NUMBER
+        return cells  # type: ignore[return-value]
 
     def check(self, metric: str, cells: Any, path: Path, found: IssueList) -> None:
         """Add the verdicts of a deterministic check; what is wrong is added to what was found."""
         codes = self._codes(self._judges, cells, path, found)
         held = self._checks.setdefault(len(self.rows) - 1, [MISSING] * len(self.book))
         for position, code in enumerate(codes):
-            if code == MISSING:
+            if is_missing(code):
                 continue
             criterion = self.book.rubric.criteria[position]
             if criterion.check is None or criterion.check.metric != metric:
@@ -130,14 +143,14 @@ class Columns:
                 found.add((*path, position), message)
             held[position] = code
 
-    def _codes(self, judge: int, cells: Any, path: Path, found: IssueList) -> list[int]:
-        """The codes of cells that are more than labels."""
+    def _codes(self, judge: int, cells: Any, path: Path, found: IssueList) -> list[Cell]:
+        """The codes and numbers of cells that are more than labels."""
         width = len(self.book)
         if not isinstance(cells, list):
             return [MISSING] * width
         self.book.check_length(cells, path, found)
         row = len(self.rows) - 1
-        codes = []
+        codes: list[Cell] = []
         for position, cell in enumerate(cells[:width]):
             if isinstance(cell, list):
                 codes.append(self._repeated(judge, position, cell, (*path, position), found))
@@ -161,18 +174,18 @@ class Columns:
         """Note that grading the item failed."""
         self._errors[len(self.rows) - 1] = error
 
-    def state(self, codes: list[int]) -> None:
+    def state(self, codes: Sequence[Cell]) -> None:
         """Add the ground truth of the item."""
         self._truth[len(self.rows) - 1] = codes
 
-    def annotate(self, annotations: dict[str, list[int]]) -> None:
+    def annotate(self, annotations: dict[str, Sequence[Cell]]) -> None:
         """Add the annotations of the item; who said nothing about any criterion has not annotated it."""
         for name, codes in annotations.items():
-            if all(code == MISSING for code in codes):
+            if all(map(is_missing, codes)):
                 continue
             self._annotations.setdefault(name, {})[len(self.rows) - 1] = codes
 
-    def record(self, codes: list[int]) -> None:
+    def record(self, codes: Sequence[Cell]) -> None:
         """Add the final verdicts that the grader recorded for the item."""
         self._final[len(self.rows) - 1] = codes
 
@@ -189,7 +202,8 @@ class Columns:
         annotations = {name: self._spread(rows) for name, rows in self._annotations.items()}
         stated = self._flags(self._truth)
         truth = self._spread(self._truth)
-        agreed, no_consensus = agreement(self.book, annotations, rows=~stated)
+        numbers = {position: self._number_column(position) for position in self._numeric}
+        agreed, no_consensus = agreement(self.book, annotations, rows=~stated, numbers=numbers)
         truth[~stated] = agreed[~stated]
         return Block(
             rubric=self.book.rubric,
@@ -212,7 +226,24 @@ class Columns:
             stated=stated,
             details=self._details,
             errors=self._errors,
+            numbers=numbers,
         )
+
+    def _number_column(self, position: int) -> NumberColumn:
+        votes = np.full((len(self.rows), self._judges), np.nan)
+        for (row, place, judge), number in self._vote_numbers.items():
+            if place == position:
+                votes[row, judge] = number
+
+        def spread(rows: Mapping[int, Sequence[Cell]]) -> Floats:
+            column = np.full(len(self.rows), np.nan)
+            for row, cells in rows.items():
+                if isinstance(number := cells[position], float):
+                    column[row] = number
+            return column
+
+        people = {name: spread(rows) for name, rows in self._annotations.items()}
+        return NumberColumn(votes, spread(self._truth), spread(self._final), spread(self._checks), people)
 
     def _merge(self, votes: Codes, rules: Rules) -> None:
         """Make the repeats of each judge one vote."""
@@ -220,11 +251,18 @@ class Columns:
         for repeat in self._repeats:
             by_criterion.setdefault(repeat.criterion, []).append(repeat)
         for position, repeats in by_criterion.items():
+            criterion = self.book.rubric.criteria[position]
+            if criterion.kind == "numeric":
+                for repeat in repeats:
+                    cell = merge_repeated_cells(criterion, repeat.codes, rule=rules.rule_for(criterion))
+                    if isinstance(cell, float):
+                        self._vote_numbers[repeat.item, position, repeat.judge] = cell
+                    votes[repeat.item, position, repeat.judge] = NUMBER if isinstance(cell, float) else cell
+                continue
             longest = max(len(repeat.codes) for repeat in repeats)
             codes = np.full((len(repeats), longest), MISSING, dtype=np.int16)
             for at, repeat in enumerate(repeats):
                 codes[at, : len(repeat.codes)] = repeat.codes
-            criterion = self.book.rubric.criteria[position]
             merged = merge_repeats(criterion, codes, rule=rules.rule_for(criterion))
             items, judges = [repeat.item for repeat in repeats], [repeat.judge for repeat in repeats]
             votes[items, position, judges] = merged
@@ -237,10 +275,11 @@ class Columns:
             if p is not None:
                 yield Probability(*divmod(cell_at, width), judge, p)
 
-    def _spread(self, rows: dict[int, list[int]]) -> Codes:
+    def _spread(self, rows: Mapping[int, Sequence[Cell]]) -> Codes:
         codes = np.full((len(self.rows), len(self.book)), MISSING, dtype=np.int16)
         if rows:
-            codes[list(rows)] = np.array(list(rows.values()), dtype=np.int16)
+            cells = list(rows.values())
+            codes[list(rows)] = split_cells(cells)[0] if self._numeric else np.array(cells, dtype=np.int16)
         return codes
 
     def _flags(self, rows: Iterable[int]) -> Any:
@@ -255,18 +294,27 @@ class Columns:
         return values
 
 
-def agreement(book: Codebook, annotations: dict[str, Codes], *, rows: Any) -> tuple[Codes, Any]:
+def agreement(
+    book: Codebook, annotations: dict[str, Codes], *, rows: Any, numbers: Mapping[int, NumberColumn]
+) -> tuple[Codes, Any]:
     """The consensus of annotators, and where they said something and have none.
 
     Args:
         book: The codes of the rubric.
         annotations: Codes by annotator.
         rows: The rows to look at.
+        numbers: The numbers on numeric criteria; the truth of these rows is filled in.
     """
     codes = np.full((len(rows), len(book)), MISSING, dtype=np.int16)
     if annotations:
         stack = np.stack(list(annotations.values()), axis=2)
         for position, criterion in enumerate(book.rubric.criteria):
+            if position in numbers:
+                people = np.stack([numbers[position].annotations[name] for name in annotations], axis=1)
+                settled, means = agreed_numbers(stack[:, position], people, criterion.abstention)
+                codes[rows, position] = settled[rows]
+                numbers[position].truth[rows] = means[rows]
+                continue
             # Few distinct rows of annotations recur often: each is settled once.
             distinct, which = np.unique(stack[rows, position], axis=0, return_inverse=True)
             settled = np.array([consensus(criterion, row) for row in distinct.tolist()], dtype=np.int16)

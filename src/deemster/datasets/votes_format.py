@@ -14,7 +14,8 @@ from deemster.rubrics.rubric_scoring import Scoring
 from deemster.rubrics.vote_aggregation import Rules
 
 SCHEMA: Final = "deemster.votes.v1"
-Label = Annotated[str, Meta(title="a label")]
+_LABELS = (str, float, bool)
+Label = Annotated[str | float | bool, Meta(title="a label or a number")]
 
 
 # The settings are those of the rubrics' own structs, so that they are declared once.
@@ -42,13 +43,18 @@ class FailureCell(msgspec.Struct, forbid_unknown_fields=True):
 
 
 _MAPS = "a map with `verdict` or `failure`"
-Cell = Annotated[Any, any_shape(Label, None, VoteCell, FailureCell, title=f"a label, null, or {_MAPS}")]
+Cell = Annotated[Any, any_shape(*_LABELS, None, VoteCell, FailureCell, title=f"a label, a number, null, or {_MAPS}")]
 Repeats = Annotated[list[Cell], Meta(min_length=1)]
 CellOrRepeats = Annotated[
-    Any, any_shape(Label, None, VoteCell, FailureCell, Repeats, title=f"a label, null, {_MAPS}, or a list of repeats")
+    Any,
+    any_shape(
+        *_LABELS, None, VoteCell, FailureCell, Repeats, title=f"a label, a number, null, {_MAPS}, or a list of repeats"
+    ),
 ]
 Cells = Annotated[list[CellOrRepeats], Meta(title="a list with a cell for each criterion")]
-FinalCell = Annotated[Any, any_shape(Label, None, FailureCell, title="a label, null, or a map with `failure`")]
+FinalCell = Annotated[
+    Any, any_shape(*_LABELS, None, FailureCell, title="a label, a number, null, or a map with `failure`")
+]
 
 
 class VotesItem(msgspec.Struct, forbid_unknown_fields=True):

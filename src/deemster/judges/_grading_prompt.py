@@ -14,11 +14,41 @@ from deemster.judges.judge_panel import Seat
 from deemster.judges.prompt_templates import DIVIDER, Prompt, fill_template, prompt_file_text, template_places
 from deemster.judges.reply_parser import TEXT, reply_schema
 from deemster.records import FrozenDict, Message
-from deemster.rubrics.criterion import MISSING, Criterion
+from deemster.rubrics.criterion import Criterion
 from deemster.rubrics.verdicts import VERDICTS
+from deemster.rubrics.vote_aggregation import is_missing
 
 RUBRIC = "rubric"
-KINDS = ("binary", "ordinal", "nominal", RUBRIC)
+KINDS = ("binary", "ordinal", "nominal", "numeric", RUBRIC)
+
+
+class AnswerShape(NamedTuple):
+    """What a reply may say about a criterion: a verdict, the number of an option, or a number of a range.
+
+    Attributes:
+        options: How many options are shown; 0 for a binary or numeric criterion.
+        low: The lowest number; None where no number is asked for.
+        high: The highest number.
+        is_whole: Whether only whole numbers may be given.
+        may_abstain: Whether null may be given in place of a number.
+    """
+
+    options: int = 0
+    low: float | None = None
+    high: float | None = None
+    is_whole: bool = False
+    may_abstain: bool = False
+
+    def schema(self) -> dict[str, Any]:
+        """The JSON schema of the key that holds it."""
+        if self.low is None or self.high is None:
+            if not self.options:
+                return {"verdict": {"type": "string", "enum": list(VERDICTS)}}
+            return {"option": {"type": "integer", "minimum": 1, "maximum": self.options}}
+        number: dict[str, Any] = {"type": "number", "minimum": self.low, "maximum": self.high}
+        if self.is_whole:
+            number = {"type": "integer", "minimum": int(self.low), "maximum": int(self.high)}
+        return {"number": {"anyOf": [number, {"type": "null"}]} if self.may_abstain else number}
 
 
 class CriterionView(NamedTuple):
@@ -27,12 +57,29 @@ class CriterionView(NamedTuple):
     Attributes:
         place: Its place in the rubric.
         criterion: The criterion.
-        order: The codes of its options in the order they are shown; empty for a binary criterion.
+        order: The codes of its options in the order they are shown; empty for a binary or numeric criterion.
+        may_abstain: Whether a numeric criterion may be answered with null.
     """
 
     place: int
     criterion: Criterion
     order: tuple[int, ...]
+    may_abstain: bool = False
+
+    @property
+    def key(self) -> str:
+        """The key of a reply that holds the verdict."""
+        return "option" if self.order else "number" if self.criterion.kind == "numeric" else "verdict"
+
+    @property
+    def answer(self) -> AnswerShape:
+        """What stands at that key."""
+        criterion = self.criterion
+        if self.key != "number":
+            return AnswerShape(options=len(self.order))
+        low, high, step = criterion.minimum or 0.0, criterion.maximum or 0.0, criterion.step
+        is_whole = step is not None and step.is_integer() and low.is_integer()
+        return AnswerShape(low=low, high=high, is_whole=is_whole, may_abstain=self.may_abstain)
 
 
 class QuestionStyle(NamedTuple):
@@ -58,7 +105,7 @@ class QuestionStyle(NamedTuple):
         """A criterion of a case, with the order in which this judge sees its options this time."""
         criterion = case.rubric.criteria[place]
         if not criterion.options:
-            return CriterionView(place, criterion, ())
+            return CriterionView(place, criterion, (), may_abstain=self.auto_na)
         scored = list(criterion.scored)
         if self.shuffle:
             about = (self.seed, case.hash, criterion.name, seat.judge, seat.repeat)
@@ -147,7 +194,7 @@ def _untrusted(case: GradingCase, examples: Sequence[FewShotExample]) -> dict[st
     for number, example in enumerate(examples, 1):
         texts[f"example_{number}"] = example.output
         for place, reason in enumerate(example.reasons):
-            if reason is not None and example.codes[place] != MISSING:
+            if reason is not None and not is_missing(example.codes[place]):
                 texts[f"reason_{number}_{place + 1}"] = reason
     if case.prompt is not None:
         texts["prompt"] = case.prompt
@@ -163,6 +210,10 @@ def _described(view: CriterionView) -> dict[str, str]:
     values = {"requirement": criterion.requirement}
     if criterion.weight:
         values["fault" if criterion.weight < 0 else "gain"] = ""
+    if view.key == "number":
+        values["range"] = _range_text(criterion)
+        if view.may_abstain:
+            values["na"] = ""
     if view.order:
         lines = [f"{number}. {criterion.labels[code]}" for number, code in enumerate(view.order, 1)]
         values["options"] = "\n".join(lines)
@@ -171,9 +222,18 @@ def _described(view: CriterionView) -> dict[str, str]:
     return values
 
 
+def _range_text(criterion: Criterion) -> str:
+    """The numbers that may be given, in words."""
+    ends = f"{criterion.minimum:g} to {criterion.maximum:g}"
+    if criterion.step is None:
+        return f"{ends}; decimals are allowed"
+    return f"{ends}, a whole number" if criterion.step == 1 else f"{ends}, in steps of {criterion.step:g}"
+
+
 def _entry(view: CriterionView) -> str:
     values = {**_described(view), "name": _quoted(view.criterion.name)}
-    return fill_template(_fillable_paragraphs(prompt_file_text("grade-entry"), frozenset(values)), values)
+    file = "grade-entry-number" if view.key == "number" else "grade-entry"
+    return fill_template(_fillable_paragraphs(prompt_file_text(file), frozenset(values)), values)
 
 
 def _example(
@@ -181,7 +241,7 @@ def _example(
 ) -> str:
     said, why = [], []
     for place, (view, code) in enumerate(zip(views, example.codes, strict=True)):
-        if code == MISSING:
+        if is_missing(code):
             continue
         name = f"{_quoted(view.criterion.name)} " if names else ""
         said.append(f"{name}{_answer(view, code)}")
@@ -193,8 +253,11 @@ def _example(
     return fill_template(_fillable_paragraphs(prompt_file_text("grade-example"), frozenset(values)), values)
 
 
-def _answer(view: CriterionView, code: int) -> str:
+def _answer(view: CriterionView, code: float) -> str:
     """A label as a reply would give it."""
+    if view.key == "number":
+        return f"number {code:g}" if isinstance(code, float) else "number null"
+    code = int(code)
     if not view.order:
         return VERDICTS[code]
     return f"option {view.order.index(code) + 1}"
@@ -205,30 +268,20 @@ def _quoted(name: str) -> str:
 
 
 @lru_cache(maxsize=256)
-def criterion_schema(options: int) -> FrozenDict:
-    """The JSON schema of a reply about one criterion.
-
-    Args:
-        options: How many options are shown; 0 for a binary criterion.
-    """
-    return reply_schema({"reason": TEXT, **_choice(options)})
+def criterion_schema(answer: AnswerShape) -> FrozenDict:
+    """The JSON schema of a reply about one criterion."""
+    return reply_schema({"reason": TEXT, **answer.schema()})
 
 
 @lru_cache(maxsize=64)
-def rubric_schema(entries: tuple[tuple[str, int], ...]) -> FrozenDict:
+def rubric_schema(entries: tuple[tuple[str, AnswerShape], ...]) -> FrozenDict:
     """The JSON schema of a reply about a whole rubric.
 
     Args:
-        entries: The name of each criterion and how many options it shows.
+        entries: The name of each criterion, and what a reply may say about it.
     """
     kinds = [
-        reply_schema({"criterion": {"type": "string", "enum": [name]}, "reason": TEXT, **_choice(options)})
-        for name, options in entries
+        reply_schema({"criterion": {"type": "string", "enum": [name]}, "reason": TEXT, **answer.schema()})
+        for name, answer in entries
     ]
     return reply_schema({"verdicts": {"type": "array", "items": {"anyOf": kinds}}})
-
-
-def _choice(options: int) -> dict[str, Any]:
-    if not options:
-        return {"verdict": {"type": "string", "enum": list(VERDICTS)}}
-    return {"option": {"type": "integer", "minimum": 1, "maximum": options}}

@@ -14,6 +14,7 @@ from deemster.judges.reply_parser import (
     UnreadableReplyError,
     choice_entry,
     integer_entry,
+    number_entry,
     reply_entries,
     text_entry,
     truncate_text,
@@ -47,13 +48,13 @@ class CriterionReply(NamedTuple):
     """What a reply says about one criterion.
 
     Attributes:
-        code: The verdict.
+        code: The verdict; a float is a number on a numeric criterion.
         reason: Why.
         thinking: The model's reasoning, if the provider reports it apart from the answer.
         probabilities: P(MET), or one for every scored option, if the reply tells.
     """
 
-    code: int
+    code: int | float
     reason: str
     thinking: str | None
     probabilities: tuple[float, ...] | None = None
@@ -93,11 +94,10 @@ def _read(question: Question, answer: Answer) -> list[CriterionReply | NoAnswer]
     if question.per_item:
         return _verdicts(answer, question.views)
     (view,) = question.views
-    key = "option" if view.order else "verdict"
-    reply = _verdict(reply_entries(answer, ("reason", key)), view, answer)
-    if not answer.tokens:
+    reply = _verdict(reply_entries(answer, ("reason", view.key)), view, answer)
+    if not answer.tokens or view.key == "number":
         return [reply]
-    return [reply._replace(probabilities=VerdictProbabilities(answer).probabilities(view, reply.code))]
+    return [reply._replace(probabilities=VerdictProbabilities(answer).probabilities(view, int(reply.code)))]
 
 
 def _verdicts(answer: Answer, views: Sequence[CriterionView]) -> list[CriterionReply | NoAnswer]:
@@ -132,7 +132,7 @@ def _with_probabilities(
     weighed: list[CriterionReply | NoAnswer] = []
     for view, reply in zip(views, found, strict=True):
         entry = likely.entry_of(view.criterion.name, names)
-        if isinstance(reply, CriterionReply) and entry is not None:
+        if isinstance(reply, CriterionReply) and isinstance(reply.code, int) and entry is not None:
             p = likely.probabilities(view, reply.code, entry=entry, entries=len(names))
             weighed.append(reply._replace(probabilities=p))
         else:
@@ -148,7 +148,7 @@ def _entry(
         count = f"{len(entries)} entries" if entries else "no entry"
         hint = f" It names what is no criterion: {list_names(strange, limit=3)}." if strange and not entries else ""
         return unreadable_reply(f"The reply has {count} for `{name}`; one was expected.{hint}")
-    keys = ("criterion", "reason", "option" if view.order else "verdict")
+    keys = ("criterion", "reason", view.key)
     (entry,) = entries
     if entry.keys() != set(keys):
         unknown = [visible(key, limit=40) for key in entry if key not in keys]
@@ -167,7 +167,15 @@ def _verdict(entries: dict[str, Any], view: CriterionView, answer: Answer) -> Cr
         UnreadableReplyError: The reason is blank, or the verdict is none that was offered.
     """
     reason = text_entry(entries, "reason")
-    if view.order:
+    code: int | float
+    if view.key == "number":
+        criterion = view.criterion
+        low, high = criterion.minimum or 0.0, criterion.maximum or 0.0
+        if entries["number"] is None and view.may_abstain:
+            code = criterion.abstention
+        else:
+            code = number_entry(entries, "number", low=low, high=high, step=criterion.step)
+    elif view.order:
         code = view.order[integer_entry(entries, "option", low=1, high=len(view.order)) - 1]
     else:
         code = VERDICTS.index(choice_entry(entries, "verdict", VERDICTS))

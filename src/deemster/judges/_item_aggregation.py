@@ -15,15 +15,21 @@ from deemster.judges.vote import Vote, verdict_fields
 from deemster.rubrics.criterion import FAILED, FAILED_WORST, MISSING, Criterion
 from deemster.rubrics.rubric_definition import Rubric
 from deemster.rubrics.rubric_scoring import Scoring, rubric_scores
-from deemster.rubrics.vote_aggregation import Rules, aggregate, merge_repeats
+from deemster.rubrics.vote_aggregation import (
+    Rules,
+    aggregate_cells,
+    is_missing,
+    merge_repeated_cells,
+    split_cells,
+)
 
 _FAILED = frozenset({FAILED, FAILED_WORST})
 
 
 class _Result(NamedTuple):
-    """The verdict of some votes, and the value before it was snapped to an option."""
+    """The verdict of some votes, a code or a number, and the value before it was snapped to an option."""
 
-    code: int
+    code: int | float
     value: float | None
 
 
@@ -51,8 +57,8 @@ class ItemAggregator:
         self._rules = [rules.rule_for(criterion) for criterion in rubric.criteria]
         self._weights = [judge.weight for judge in judges]
         # Few verdicts and few judges make few combinations of votes, so results are cached.
-        self._results: list[dict[tuple[int, ...], _Result]] = [{} for _ in rubric.criteria]
-        self._merged: list[dict[tuple[int, ...], int]] = [{} for _ in rubric.criteria]
+        self._results: list[dict[tuple[int | float, ...], _Result]] = [{} for _ in rubric.criteria]
+        self._merged: list[dict[tuple[int | float, ...], int | float]] = [{} for _ in rubric.criteria]
 
     def grade_item(self, name: str, votes: Sequence[Sequence[Vote]], *, penalty: float) -> ItemGrading:
         """The grading of one item.
@@ -62,22 +68,23 @@ class ItemAggregator:
             votes: The votes on each criterion.
             penalty: What is subtracted for its length.
         """
-        rows = [[MISSING] * len(votes) for _ in self._judges]
+        rows: list[list[int | float]] = [[MISSING] * len(votes) for _ in self._judges]
         finals: list[_Result] = []
         for place, (criterion, cast) in enumerate(zip(self._rubric.criteria, votes, strict=True)):
             if criterion.check is not None:
                 code = cast[0].code
-                finals.append(_Result(code, criterion.values[code] if code >= 0 else None))
+                finals.append(_Result(code, verdict_fields(criterion, code).get("value")))
                 continue
-            codes = [
+            cells = [
                 self._merge_repeats(place, [vote.code for vote in cast if vote.judge == judge.id])
                 for judge in self._judges
             ]
-            for row, code in zip(rows, codes, strict=True):
-                row[place] = code
-            finals.append(self._decide(place, cast, codes))
-        every = [[final.code for final in finals], *rows]
-        scores = rubric_scores(self._rubric, every, scoring=self._scoring, penalties=penalty)
+            for row, cell in zip(rows, cells, strict=True):
+                row[place] = cell
+            finals.append(self._decide(place, cast, cells))
+        codes, numbers = split_cells([[final.code for final in finals], *rows])
+        by_place = dict(enumerate(numbers.T))
+        scores = rubric_scores(self._rubric, codes, scoring=self._scoring, penalties=penalty, numbers=by_place)
         criteria = tuple(
             _criterion_grading(criterion, cast, final)
             for criterion, cast, final in zip(self._rubric.criteria, votes, finals, strict=True)
@@ -114,31 +121,33 @@ class ItemAggregator:
         code = self._merge_repeats(place, [vote.code for vote in own])
         return self._cascade.is_confident(self._rubric.criteria[place], own, code)
 
-    def _decide(self, place: int, votes: Sequence[Vote], codes: Sequence[int]) -> _Result:
+    def _decide(self, place: int, votes: Sequence[Vote], codes: Sequence[int | float]) -> _Result:
         """The verdict of a panel; of a cascade that of the cheap judge, or of the others if it does not stand."""
         if self._cascade is None:
             return self._result(place, tuple(codes))
-        if self.cheap_verdict_stands(place, votes) or all(code == MISSING for code in codes[1:]):
+        if self.cheap_verdict_stands(place, votes) or all(map(is_missing, codes[1:])):
             return self._result(place, (codes[0], *(MISSING for _ in codes[1:])))
         return self._result(place, (MISSING, *codes[1:]))
 
-    def _merge_repeats(self, place: int, codes: Sequence[int]) -> int:
+    def _merge_repeats(self, place: int, codes: Sequence[int | float]) -> int | float:
         """One judge's vote, from all its answers."""
         if len(codes) < 2:
             return codes[0] if codes else MISSING
-        found, given = self._merged[place], tuple(codes)
+        criterion, rule, given = self._rubric.criteria[place], self._rules[place], tuple(codes)
+        if criterion.kind == "numeric":
+            return merge_repeated_cells(criterion, given, rule=rule)
+        found = self._merged[place]
         if given not in found:
-            merged = merge_repeats(self._rubric.criteria[place], [given], rule=self._rules[place])
-            found[given] = int(merged[0])
+            found[given] = merge_repeated_cells(criterion, given, rule=rule)
         return found[given]
 
-    def _result(self, place: int, codes: tuple[int, ...]) -> _Result:
-        found = self._results[place]
+    def _result(self, place: int, codes: tuple[int | float, ...]) -> _Result:
+        criterion, rule, found = self._rubric.criteria[place], self._rules[place], self._results[place]
+        # A dict takes the code 1 and the number 1.0 for one key.
+        if criterion.kind == "numeric":
+            return _Result(*aggregate_cells(criterion, codes, rule=rule, weights=self._weights))
         if codes not in found:
-            rule, weights = self._rules[place], self._weights
-            result = aggregate(self._rubric.criteria[place], [codes], rule=rule, weights=weights)
-            value = float(result.values[0])
-            found[codes] = _Result(int(result.codes[0]), None if math.isnan(value) else value)
+            found[codes] = _Result(*aggregate_cells(criterion, codes, rule=rule, weights=self._weights))
         return found[codes]
 
     def _names(self, flags: Any) -> tuple[str, ...]:
@@ -146,16 +155,24 @@ class ItemAggregator:
 
 
 def _criterion_grading(criterion: Criterion, votes: Sequence[Vote], final: _Result) -> CriterionGrading:
-    failed = final.code in _FAILED
-    codes = [vote.code for vote in votes if vote.failure is None]
+    failed = not isinstance(final.code, float) and final.code in _FAILED
+    cells = [vote.code for vote in votes if vote.failure is None]
     return CriterionGrading(
         criterion=criterion.name,
         **verdict_fields(criterion, final.code),
         aggregated_value=final.value,
         failed=failed,
-        agreement=codes.count(final.code) / len(codes) if codes and not failed else None,
+        agreement=_agreement(criterion, cells, final.code) if cells and not failed else None,
         votes=tuple(votes),
     )
+
+
+def _agreement(criterion: Criterion, cells: Sequence[int | float], final: float) -> float:
+    """The share of votes that equal the verdict; of numbers how near they are to it."""
+    if not isinstance(final, float):
+        return sum(cell == final and not isinstance(cell, float) for cell in cells) / len(cells)
+    near = (1 - abs(criterion.share(cell) - criterion.share(final)) for cell in cells if isinstance(cell, float))
+    return math.fsum(near) / len(cells)
 
 
 def _error(criteria: Sequence[CriterionGrading]) -> str | None:

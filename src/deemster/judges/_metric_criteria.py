@@ -46,14 +46,17 @@ def metric_vote(criterion: Criterion, case: GradingCase, checks: Mapping[Criteri
         failure = vote_failure(mark.cause, f"{check.metric} has no score: {mark.message}")
         return split_calls([Vote(judge=judge, failure=failure)], calls)[0]
     if isinstance(mark, MetricScore):
-        code, reason = _code(criterion, mark.score, check.threshold), f"{check.metric} is {mark.score:.4g}."
+        code: int | float = _code(criterion, mark.score, check.threshold)
+        reason = f"{check.metric} is {mark.score:.4g}."
     else:
         code, reason = criterion.abstention, f"{check.metric} has no score: {mark.message}"
     return split_calls([Vote(judge=judge, reason=reason, **verdict_fields(criterion, code))], calls)[0]
 
 
-def _code(criterion: Criterion, score: float, threshold: float) -> int:
-    """The verdict that a score stands for: met from the threshold on, or the option of the nearest value."""
+def _code(criterion: Criterion, score: float, threshold: float) -> int | float:
+    """The verdict that a score stands for: met from the threshold on, the option of the nearest value, or a number."""
+    if criterion.minimum is not None and criterion.maximum is not None:
+        return criterion.minimum + score * (criterion.maximum - criterion.minimum)
     if not criterion.options:
         return 0 if reaches(score, threshold) else 1
     distance = {code: abs((criterion.values[code] or 0.0) - score) for code in criterion.scored}

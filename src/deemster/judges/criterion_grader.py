@@ -39,10 +39,10 @@ from deemster.records.shared_call_cost import split_calls
 from deemster.rubrics.criterion import Criterion
 from deemster.rubrics.length_penalty import LengthPenalty
 from deemster.rubrics.rubric_definition import Rubric
-from deemster.rubrics.rubric_format import BinaryRule, NominalRule, OrdinalRule
+from deemster.rubrics.rubric_format import BinaryRule, NominalRule, NumericRule, OrdinalRule
 from deemster.rubrics.rubric_scoring import Scoring, Strategy
 from deemster.rubrics.verdicts import CHECK
-from deemster.rubrics.vote_aggregation import Rules
+from deemster.rubrics.vote_aggregation import NUMERIC_RULE, Rules
 
 Calls = Literal["per_criterion", "per_item"]
 CALLS: tuple[str, ...] = get_args(Calls)
@@ -112,6 +112,7 @@ class GraderSettings(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_f
     aggregation: BinaryRule = "majority"
     ordinal_aggregation: OrdinalRule = "mean"
     nominal_aggregation: NominalRule = "mode"
+    numeric_aggregation: NumericRule = "mean"
     abstention: Strategy = "skip"
     partial_credit: Share = 0.5
     normalize: bool = True
@@ -134,6 +135,7 @@ class CriterionGrader(GraderSettings, frozen=True, eq=False, dict=True):
         aggregation: How the votes on a binary criterion become one verdict.
         ordinal_aggregation: The same for ordinal criteria.
         nominal_aggregation: The same for nominal criteria.
+        numeric_aggregation: The same for numeric criteria.
         abstention: What an abstention does to the score: `skip`, `zero`, `partial` or `fail`.
         partial_credit: The share of a positive weight that `partial` grants.
         normalize: Whether the score is brought to [0, 1].
@@ -214,7 +216,7 @@ class CriterionGrader(GraderSettings, frozen=True, eq=False, dict=True):
     @cached_property
     def rules(self) -> Rules:
         """How votes become one verdict."""
-        return Rules(self.aggregation, self.ordinal_aggregation, self.nominal_aggregation)
+        return Rules(self.aggregation, self.ordinal_aggregation, self.nominal_aggregation, self.numeric_aggregation)
 
     @cached_property
     def scoring(self) -> Scoring:
@@ -242,6 +244,8 @@ class CriterionGrader(GraderSettings, frozen=True, eq=False, dict=True):
             "aggregation": self.aggregation,
             "ordinal_aggregation": self.ordinal_aggregation,
             "nominal_aggregation": self.nominal_aggregation,
+            # Left out as it is usual, so that gradings from before there were numeric criteria can be resumed.
+            **({} if self.numeric_aggregation == "mean" else {NUMERIC_RULE: self.numeric_aggregation}),
             "abstention": self.abstention,
             "partial_credit": self.partial_credit,
             "normalize": self.normalize,
@@ -260,7 +264,11 @@ class CriterionGrader(GraderSettings, frozen=True, eq=False, dict=True):
 
     @property
     def _kinds(self) -> tuple[str, ...]:
-        return (RUBRIC,) if self.calls == "per_item" else tuple(kind for kind in KINDS if kind != RUBRIC)
+        if self.calls == "per_item":
+            return (RUBRIC,)
+        # The built-in prompt for numbers is not named, so that older gradings can be resumed.
+        own = isinstance(self.system_prompt, Mapping) and "numeric" in self.system_prompt
+        return tuple(kind for kind in KINDS if kind != RUBRIC and (kind != "numeric" or own))
 
     @cached_property
     def _selector(self) -> ExampleSelector | None:
@@ -392,9 +400,9 @@ class CriterionGrader(GraderSettings, frozen=True, eq=False, dict=True):
     ) -> Question:
         per_item = self.calls == "per_item"
         if per_item:
-            kind, schema = RUBRIC, rubric_schema(tuple((each.criterion.name, len(each.order)) for each in views))
+            kind, schema = RUBRIC, rubric_schema(tuple((each.criterion.name, each.answer) for each in views))
         else:
-            kind, schema = views[0].criterion.kind, criterion_schema(len(views[0].order))
+            kind, schema = views[0].criterion.kind, criterion_schema(views[0].answer)
         ask = seat.ask(
             self.style.messages(case, views, examples, kind=kind, seat=seat),
             schema=schema,

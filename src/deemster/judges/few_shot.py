@@ -15,6 +15,7 @@ from deemster.formats.schema_validation import decode_struct
 from deemster.judges.grading_case import GradingCase, parts_digest, submission_output, text_digest
 from deemster.rubrics.criterion import MISSING, Criterion
 from deemster.rubrics.rubric_definition import Rubric
+from deemster.rubrics.vote_aggregation import is_missing
 
 
 class FewShotSettings(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
@@ -83,7 +84,7 @@ class LabelledSubmission(NamedTuple):
     hash: str
     cluster: Any
     rubric: Rubric
-    codes: tuple[int, ...]
+    codes: tuple[int | float, ...]
     reasons: tuple[str | None, ...]
 
 
@@ -97,7 +98,7 @@ class FewShotExample(NamedTuple):
     """
 
     output: str
-    codes: tuple[int, ...]
+    codes: tuple[int | float, ...]
     reasons: tuple[str | None, ...]
 
     def restrict_to(self, places: Iterable[int]) -> FewShotExample:
@@ -165,7 +166,7 @@ class ExampleSelector:
 
     def _queued(self, criterion: Criterion, judge: str) -> list[list[_Ranked]]:
         """Examples of each label in their hashed order, labels by their first example; one queue without balance."""
-        queues: dict[int, list[_Ranked]] = {}
+        queues: dict[str, list[_Ranked]] = {}
         ranked = []
         for example in self._examples:
             place = _place_of(criterion, example.rubric)
@@ -173,7 +174,8 @@ class ExampleSelector:
                 rank = parts_digest(self._settings.seed, criterion.name, judge, example.id)
                 ranked.append(_Ranked(rank, example, _shown(example, [place], reasons=self._settings.reasons)))
         for each in sorted(ranked, key=_by_rank):
-            queues.setdefault(each.shown.codes[0] if self._settings.balance else 0, []).append(each)
+            # As text, since a dict takes the code 1 and the number 1.0 for one key.
+            queues.setdefault(repr(each.shown.codes[0]) if self._settings.balance else "", []).append(each)
         return list(queues.values())
 
     def _ranked_by_rubric(self, rubric: Rubric, judge: str) -> list[_Ranked]:
@@ -188,14 +190,16 @@ class ExampleSelector:
                 code if self._is_offered(criterion, code) else MISSING
                 for criterion, code in zip(criteria, found.codes, strict=True)
             )
-            if any(code != MISSING for code in offered):
+            if not all(map(is_missing, offered)):
                 rank = parts_digest(self._settings.seed, "", judge, example.id)
                 ranked.append(_Ranked(rank, example, found._replace(codes=offered)))
         return sorted(ranked, key=_by_rank)
 
-    def _is_offered(self, criterion: Criterion, code: int) -> bool:
-        if code == MISSING or criterion.check is not None:
+    def _is_offered(self, criterion: Criterion, code: float) -> bool:
+        if is_missing(code) or criterion.check is not None:
             return False
+        if criterion.kind == "numeric":
+            return self._auto_na or isinstance(code, float)
         return self._auto_na or not criterion.options or code < len(criterion.options)
 
     def _is_of(self, case: GradingCase, example: LabelledSubmission) -> bool:
@@ -224,7 +228,7 @@ def _examples(settings: FewShot) -> Iterator[LabelledSubmission]:
         if truth is None or all(label is None for label in truth):
             continue
         book = books.setdefault(id(rubric), Codebook(rubric))
-        codes = tuple(MISSING if label is None else book.code(at, label) for at, label in enumerate(truth))
+        codes = tuple(book.cells(truth))
         output = submission_output(item)
         reasons = item.ground_truth_reasons or (None,) * len(codes)
         cluster = settings.cluster_of(str(item.id), item.metadata)
@@ -253,7 +257,7 @@ def _covering(ranked: Iterable[_Ranked], settings: FewShot) -> list[_Ranked]:
     if not settings.balance:
         return left[: settings.n]
     chosen: list[_Ranked] = []
-    seen: set[tuple[int, int]] = set()
+    seen: set[tuple[int, int | float]] = set()
     while left and len(chosen) < settings.n:
         best = max(left, key=lambda each: len(_pairs(each) - seen))
         left.remove(best)
@@ -262,5 +266,5 @@ def _covering(ranked: Iterable[_Ranked], settings: FewShot) -> list[_Ranked]:
     return chosen
 
 
-def _pairs(ranked: _Ranked) -> set[tuple[int, int]]:
+def _pairs(ranked: _Ranked) -> set[tuple[int, int | float]]:
     return {(place, code) for place, code in enumerate(ranked.shown.codes) if code != MISSING}

@@ -21,6 +21,7 @@ from deemster.judges.vote import Vote, known_cost, total_usage, verdict_code
 from deemster.records import Usage
 from deemster.records.shared_call_cost import CallPayments, count_as_cached_part
 from deemster.rubrics.rubric_definition import Rubric
+from deemster.rubrics.vote_aggregation import NUMERIC_RULE
 
 if TYPE_CHECKING:
     from deemster.alignment.metrics_result import MetricsResult
@@ -30,6 +31,7 @@ _VOTES_SETTINGS = (
     "aggregation",
     "ordinal_aggregation",
     "nominal_aggregation",
+    NUMERIC_RULE,
     "abstention",
     "partial_credit",
     "normalize",
@@ -42,12 +44,13 @@ class CriterionGrading(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=
     Attributes:
         criterion: Its name.
         verdict: The final verdict; None if every vote failed.
-        option_index: The index of the option; None for a binary criterion.
+        option_index: The index of the option; None for a binary criterion and for a number.
         value: What the verdict is worth; None for an abstention.
         aggregated_value: The value before it was snapped to an option.
         abstained: Whether the verdict is an abstention.
         failed: Whether every vote failed.
-        agreement: The share of the votes that did not fail and equal the verdict; None without any.
+        agreement: The share of the votes that did not fail and equal the verdict; None without any. On a numeric
+            criterion 1 minus the mean distance of the votes from the verdict, as a share of the range.
         votes: Every vote, by judge and repeat.
     """
 
@@ -62,8 +65,8 @@ class CriterionGrading(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=
     votes: tuple[Vote, ...] = ()
 
     @property
-    def code(self) -> int:
-        """The final verdict as a code of the criterion.
+    def code(self) -> int | float:
+        """The final verdict as a code of the criterion; a float is a number.
 
         Raises:
             ValueError: There is none: every vote failed.
@@ -315,7 +318,7 @@ def _header(grading: Grading) -> dict[str, Any]:
     else:
         header["rubrics"] = {key: rubric.to_dict() for rubric, key in keys.items()}
     header["judges"] = [{"id": judge.id, "weight": judge.weight, "model": judge.model} for judge in grading.judges]
-    header["grading"] = {key: grading.settings[key] for key in _VOTES_SETTINGS}
+    header["grading"] = {key: grading.settings[key] for key in _VOTES_SETTINGS if key in grading.settings}
     return header
 
 
@@ -394,7 +397,7 @@ def _cell(vote: Vote, book: Codebook, position: int, *, reasons: bool) -> Any:
     label = book.label(position, vote.code)
     cell: dict[str, Any] = {"verdict": label}
     if vote.probabilities is not None:
-        is_binary = not book.rubric.criteria[position].options
+        is_binary = book.rubric.criteria[position].kind == "binary"
         cell["p"] = vote.probabilities[0] if is_binary else list(vote.probabilities)
     if reasons and vote.reason is not None:
         cell["reason"] = vote.reason

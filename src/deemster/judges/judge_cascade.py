@@ -89,7 +89,7 @@ class Cascade(CascadeEntry, frozen=True):
             "repeats": self.cheap_repeats,
         }
 
-    def is_confident(self, criterion: Criterion, votes: Sequence[Vote], code: int) -> bool:
+    def is_confident(self, criterion: Criterion, votes: Sequence[Vote], code: float) -> bool:
         """Whether the cheap judge's verdict on a criterion stands.
 
         Args:
@@ -97,15 +97,17 @@ class Cascade(CascadeEntry, frozen=True):
             votes: Its answers.
             code: The verdict that they were merged into.
         """
-        if code not in criterion.scored:
+        if not isinstance(code, float) and code not in criterion.scored:
             return False
-        confidence = (
-            vote_consistency(votes, code) if self.by == "consistency" else verdict_probability(criterion, votes, code)
-        )
+        if self.by == "consistency":
+            confidence = vote_consistency(votes, code)
+        else:
+            # A number has no probability, so that a cascade by probability asks the others about it.
+            confidence = None if isinstance(code, float) else verdict_probability(criterion, votes, code)
         return confidence is not None and round(confidence, _DIGITS) >= self.unsure_below
 
 
-def vote_consistency(votes: Sequence[Vote], code: int) -> float | None:
+def vote_consistency(votes: Sequence[Vote], code: float) -> float | None:
     """The share of a judge's answers that equal its verdict; a failed answer agrees with none."""
     return sum(vote.code == code for vote in votes) / len(votes) if votes else None
 

@@ -11,6 +11,7 @@ from deemster.formats.canonical_json import json_text
 from deemster.formats.document import Reading
 from deemster.formats.strict_json import json_document, json_value
 from deemster.records import Answer, FrozenDict, freeze
+from deemster.rubrics.rubric_format import is_on_grid
 
 DEPTH = 8
 LONGEST = 100_000
@@ -96,8 +97,8 @@ def reply_entries(answer: Answer, keys: Sequence[str]) -> dict[str, Any]:
     return entries
 
 
-def number_entry(entries: Mapping[str, Any], key: str, *, low: float, high: float) -> float:
-    """A number within limits.
+def number_entry(entries: Mapping[str, Any], key: str, *, low: float, high: float, step: float | None = None) -> float:
+    """A number within limits; where there is a step, a whole number of steps above the lower one.
 
     Raises:
         UnreadableReplyError: It is something else: text, a boolean, a number outside.
@@ -105,6 +106,8 @@ def number_entry(entries: Mapping[str, Any], key: str, *, low: float, high: floa
     value = entries[key]
     if type(value) not in (int, float) or not low <= value <= high:
         raise UnreadableReplyError(f"`{key}` is a number from {low:g} to {high:g}, not {_json_text(value)}.")
+    if step is not None and not is_on_grid(value, low, step):
+        raise UnreadableReplyError(f"`{key}` is {low:g} to {high:g} in steps of {step:g}, not {_json_text(value)}.")
     return float(value)
 
 

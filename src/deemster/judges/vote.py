@@ -62,9 +62,9 @@ class Vote(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True, gc=Fal
     Attributes:
         judge: Its id; of a metric the model role; `check:` and a metric's name if a metric answered a criterion.
         repeat: Which of its answers this is, from 0.
-        verdict: `MET`, `UNMET`, `CANNOT_ASSESS` or the label of an option; of a metric the label, if it has labels.
-            None if the judge failed.
-        option_index: The index of the option; None for a binary criterion.
+        verdict: `MET`, `UNMET`, `CANNOT_ASSESS`, the label of an option or the text of a number; of a metric the label,
+            if it has labels. None if the judge failed.
+        option_index: The index of the option; None for a binary criterion and for a number.
         value: What the verdict is worth, or the score of a metric; None for an abstention.
         abstained: Whether the verdict is an abstention.
         failure: Why there is no verdict.
@@ -101,20 +101,25 @@ class Vote(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True, gc=Fal
         return known_cost(self.usage)
 
     @property
-    def code(self) -> int:
-        """The verdict as a code of its criterion, or the code of its failure."""
+    def code(self) -> int | float:
+        """The verdict as a code of its criterion, or the code of its failure; a float is a number."""
         if self.failure is not None:
             return FAILURES[self.failure.category]
         return verdict_code(self.verdict, self.option_index)
 
 
-def verdict_code(verdict: str | None, option_index: int | None) -> int:
-    """The code of a verdict: the index of its option, or its place among the binary verdicts.
+def verdict_code(verdict: str | None, option_index: int | None) -> int | float:
+    """The code of a verdict: the index of its option, its place among the binary verdicts, or the number it is.
 
     Raises:
         ValueError: There is no verdict.
+
+    >>> verdict_code("UNMET", None), verdict_code("good", 2), verdict_code("3.5", None)
+    (1, 2, 3.5)
     """
-    return VERDICTS.index(str(verdict)) if option_index is None else option_index
+    if option_index is not None:
+        return option_index
+    return VERDICTS.index(verdict) if verdict in VERDICTS else float(str(verdict))
 
 
 def known_cost(usage: Usage | None) -> Decimal | None:
@@ -122,17 +127,20 @@ def known_cost(usage: Usage | None) -> Decimal | None:
     return _FREE if usage is None or not usage.calls else usage.cost_usd
 
 
-def verdict_fields(criterion: Criterion, code: int) -> dict[str, Any]:
-    """The fields of a vote or a grading that hold a verdict; none for a code that is no verdict.
+def verdict_fields(criterion: Criterion, code: float) -> dict[str, Any]:
+    """The fields of a vote or a grading that hold a verdict; none for a code that is no verdict. A float is a number.
 
     >>> verdict_fields(Criterion("Is it right?"), 0)
     {'verdict': 'MET', 'option_index': None, 'value': 1.0, 'abstained': False}
     """
+    if isinstance(code, float):
+        value = criterion.share(code)
+        return {"verdict": repr(code), "option_index": None, "value": value, "abstained": False}
     if code < 0:
         return {}
     return {
         "verdict": criterion.labels[code],
-        "option_index": code if criterion.options else None,
+        "option_index": None if criterion.kind == "binary" else code,
         "value": criterion.values[code],
         "abstained": code in criterion.abstentions,
     }

@@ -16,6 +16,7 @@ from deemster.alignment.result_models import (
     HumanAgreement,
     ItemMetrics,
     JudgeConsistency,
+    NumericCriterionMetrics,
     PooledScaleMetrics,
     PositionBias,
     SliceMetrics,
@@ -27,6 +28,7 @@ from deemster.alignment.result_summary import (
     NO_PAIRS,
     PHI_NOTE,
     count_kinds,
+    has_scores,
 )
 from deemster.alignment.trust_verdict import (
     ENOUGH_CLUSTERS,
@@ -307,7 +309,10 @@ _RULE = (
 
 def alignment_sections(result: MetricsResult) -> list[TextSection]:
     """What a result says to people, in order."""
-    parts = [_headline(result), _agreement(result), _scores(result), _criteria(result)]
+    scores = [_scores(result)] if has_scores(result) else []
+    parts = [_headline(result), _agreement(result), *scores, _criteria(result)]
+    if numeric := [part for part in result.per_criterion if isinstance(part, NumericCriterionMetrics)]:
+        parts += [_numeric(numeric), _correlations(numeric)]
     if result.per_judge is not None:
         parts.append(_judges(result))
     if result.na_stats is not None or result.cannot_assess_stats is not None:
@@ -345,7 +350,8 @@ def verdict_reason(result: MetricsResult) -> str:
     """What the answer rests on, as half a sentence."""
     found = result.verdict
     if found.answer == "yes":
-        return f"the interval of mean kappa begins at {format_number(found.floor)}, and nothing speaks against it"
+        what = "mean kappa" if found.floor == (kappa_interval(result) or (None,))[0] else "mean concordance"
+        return f"the interval of {what} begins at {format_number(found.floor)}, and nothing speaks against it"
     return "; ".join(reason.partition(": ")[2] for reason in found.reasons)
 
 
@@ -368,7 +374,12 @@ def _findings(result: MetricsResult) -> Iterator[str]:
     basis = f"{plural(result.n_items, 'item')}, {count_criteria(result.n_criteria)}{by_kind}, {judges}"
     yield f"The numbers rest on {plural(result.n_samples, 'pair')} of truth and verdict: {basis}."
     ends, kappa = kappa_interval(result), result.mean_kappa
-    if kappa is None:
+    if result.n_numeric_criteria and result.mean_concordance is not None:
+        between = _interval((result.intervals or {}).get("mean_concordance"))
+        yield f"Numbers agree with a mean concordance of {format_number(result.mean_concordance)}, interval {between}."
+    if result.n_numeric_criteria and result.n_numeric_criteria == result.n_criteria:
+        pass
+    elif kappa is None:
         yield "Agreement beyond chance is undefined: no criterion has a kappa."
     elif ends is None:
         yield f"Agreement beyond chance is {_word(kappa)}: mean kappa {format_number(kappa)}, without an interval."
@@ -386,7 +397,8 @@ def _findings(result: MetricsResult) -> Iterator[str]:
             f"Each person against the consensus of the others reaches a kappa of {format_number(human.ceiling_kappa)}, "
             f"the {subject} {format_number(human.panel.mean_kappa)}; two people labelled {share} of the cells."
         )
-    yield _bias(result)
+    if has_scores(result):
+        yield _bias(result)
     cover = result.coverage_stats
     if cover is not None and cover.n_total:
         causes = [
@@ -458,6 +470,9 @@ def _agreement(result: MetricsResult) -> TextSection:
         ("accuracy (micro)", format_percent(result.criterion_accuracy), "criterion_accuracy"),
         ("accuracy (macro)", format_percent(result.macro_accuracy), "macro_accuracy"),
     ]
+    if result.n_numeric_criteria and result.n_numeric_criteria == result.n_criteria:
+        entries = [("mean concordance", format_number(result.mean_concordance), "mean_concordance")]
+        return TextSection(("Agreement",), (), _with_intervals(entries, result))
     if result.n_binary_criteria:
         if len(count_kinds(result)) > 1:
             entries.append(("accuracy (binary)", format_percent(result.binary_accuracy), "binary_accuracy"))
@@ -469,6 +484,8 @@ def _agreement(result: MetricsResult) -> TextSection:
             ("phi (micro, binary)", format_number(result.criterion_phi), "criterion_phi"),
         ]
     entries.append(("mean kappa (macro)", format_number(result.mean_kappa), "mean_kappa"))
+    if result.n_numeric_criteria:
+        entries.append(("mean concordance (numeric)", format_number(result.mean_concordance), "mean_concordance"))
     for kind in sorted(result.mean_kappa_by_kind):
         if len(result.mean_kappa_by_kind) > 1 and kind in ("binary", "ordinal", "nominal"):
             value = result.mean_kappa_by_kind[kind]
@@ -514,8 +531,10 @@ def _criteria(result: MetricsResult) -> TextSection:
     resampled = any(part.intervals for part in ranked)
     rows = []
     for part in ranked:
-        accuracy = part.accuracy if isinstance(part, CriterionMetrics) else part.exact_accuracy
-        field = "weighted_kappa" if part.criterion_type == "ordinal" else "kappa"
+        accuracy: float | None = None
+        if not isinstance(part, NumericCriterionMetrics):
+            accuracy = part.accuracy if isinstance(part, CriterionMetrics) else part.exact_accuracy
+        field = {"ordinal": "weighted_kappa", "numeric": "concordance"}.get(part.criterion_type, "kappa")
         between = [_interval((part.intervals or {}).get(field))] * resampled
         shown = [f"{part.n_samples:,}", format_percent(accuracy), format_number(criterion_kappa(part)), *between]
         rows.append(
@@ -523,6 +542,54 @@ def _criteria(result: MetricsResult) -> TextSection:
         )
     head = ("criterion", "kind", "n", "accuracy", "kappa", *["interval"] * resampled, "alpha", "remark")
     return TextSection(("Criteria, the weakest first",), (), TextTable(head, rows, ("alpha", "kind")) if rows else None)
+
+
+def _numeric(criteria: Sequence[NumericCriterionMetrics]) -> TextSection:
+    rows = []
+    for part in criteria:
+        known = part.intervals or {}
+        limits = None
+        if part.limits is not None and part.limits.lower is not None and part.limits.upper is not None:
+            limits = (part.limits.lower, part.limits.upper)
+        rows.append(
+            (
+                DataText(part.name),
+                f"{part.n_samples:,}",
+                format_number(part.icc.icc_2_1),
+                _interval(known.get("icc.icc_2_1")),
+                format_number(part.bias.mean_bias),
+                _interval(known.get("bias")),
+                format_number(part.rmse),
+                _span(limits),
+            )
+        )
+    head = ("criterion", "n", "ICC(2,1)", "interval", "bias", "interval", "RMSE", "limits of agreement")
+    lines: list[TextLine] = [
+        ("In the unit of each criterion. Their kappa above is the concordance, which quadratic kappa is for numbers.",)
+    ]
+    return TextSection(("Numeric criteria",), lines, TextTable(head, rows))
+
+
+def _correlations(criteria: Sequence[NumericCriterionMetrics]) -> TextSection:
+    rows: list[TextLine] = []
+    for part in criteria:
+        every = {
+            "dataset": (part.n_samples, part.pearson.coefficient, part.spearman.coefficient, part.kendall.coefficient)
+        }
+        for name, level in (("sample", part.sample_level), ("system", part.system_level)):
+            if level is not None:
+                every[name] = (level.n_groups, level.pearson, level.spearman, level.kendall)
+        for name, (n, *found) in every.items():
+            prefix = "" if name == "dataset" else f"{name}_level."
+            known = part.intervals or {}
+            ends = _interval(known.get(f"{prefix}spearman"))
+            shown = [format_number(value) for value in found]
+            rows.append((DataText(part.name), name, f"{n:,}", *shown, ends))
+    head = ("criterion", "level", "n", "Pearson", "Spearman", "Kendall", "interval of Spearman")
+    lines: list[TextLine] = [
+        ("Dataset: all pairs. Sample: the mean inside the groups of `--group`. System: the means of `--system`.",)
+    ]
+    return TextSection(("Correlations of numbers",), lines, TextTable(head, rows))
 
 
 def _weakness(part: AnyCriterion) -> tuple[bool, float, int]:
@@ -559,6 +626,9 @@ def _judges(result: MetricsResult) -> TextSection:
     ]
     between = ["interval"] * resampled
     head = ("judge", "n", "accuracy", "mean kappa", *between, "phi", "RMSE", "bias", "failed", "abstained")
+    if not has_scores(result):
+        kept = [place for place, name in enumerate(head) if name not in ("RMSE", "bias")]
+        head, rows = tuple(head[place] for place in kept), [tuple(row[place] for place in kept) for row in rows]
     return TextSection(("Judges",), (), TextTable(head, rows, ("phi", "abstained", "failed")) if rows else None)
 
 
@@ -576,7 +646,8 @@ def _abstentions(result: MetricsResult) -> TextSection:
 
 
 def _reading(result: MetricsResult) -> TextSection:
-    lines: list[TextLine] = [(_RULE,)]
+    in_place = " Numeric criteria have their concordance in place of kappa." if result.n_numeric_criteria else ""
+    lines: list[TextLine] = [(_RULE + in_place,)]
     how = f"CANNOT_ASSESS is handled by {result.cannot_assess_mode}, NA by {result.na_mode}."
     drawn = result.bootstrap
     if drawn is not None:
@@ -592,7 +663,7 @@ def _reading(result: MetricsResult) -> TextSection:
         )
     else:
         lines.append((how,))
-    alphas = {part.criterion_type for part in result.per_criterion if part.krippendorff_alpha is not None}
+    alphas = {part.criterion_type for part in result.per_criterion if part.krippendorff_alpha is not None} - {"numeric"}
     if result.n_binary_criteria:
         lines.append((PHI_NOTE,))
     if "ordinal" in alphas:

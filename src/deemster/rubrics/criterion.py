@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import math
+import re
 from collections.abc import Iterable, Mapping
 from functools import cached_property
 from typing import Any, NoReturn
@@ -20,7 +22,7 @@ from deemster.rubrics.rubric_format import (
     Kind,
     OptionEntry,
     criterion_issues,
-    option_issues,
+    criterion_kind,
     suggest_label,
 )
 from deemster.rubrics.verdicts import (
@@ -29,11 +31,12 @@ from deemster.rubrics.verdicts import (
     FAILED_WORST,
     MISSING,
     NOT_APPLICABLE,
+    NUMBER,
     VERDICTS,
     fold_label,
 )
 
-__all__ = ["FAILED", "FAILED_WORST", "MISSING", "Check", "Criterion", "Option"]
+__all__ = ["FAILED", "FAILED_WORST", "MISSING", "NUMBER", "Check", "Criterion", "Option"]
 
 
 def refuse_issues(issues: Issues) -> None:
@@ -52,15 +55,15 @@ class Option(OptionEntry, frozen=True):
 
     Attributes:
         label: What it is called.
-        value: What it is worth, from 0 to 1; an abstention may have none.
+        value: What it is worth, from 0 to 1; an abstention and the options of a nominal criterion may have none.
         na: Whether choosing it is an abstention.
 
     Raises:
-        RubricError: The label is blank, or the value is missing or outside [0, 1].
+        RubricError: The label is blank, or the value is outside [0, 1].
     """
 
     def __post_init__(self) -> None:
-        refuse_issues(option_issues(decode_struct(self, OptionEntry, error=RubricError)))
+        decode_struct(self, OptionEntry, error=RubricError)
         if self.value is not None:
             force_setattr(self, "value", float(self.value) + 0.0)
 
@@ -89,25 +92,44 @@ class Check(CheckEntry, frozen=True):
         return hash((self.metric, frozenset(self.args), self.threshold))
 
 
+_NUMBER = re.compile(r"[+-]?(?:[0-9]+(?:\.[0-9]*)?|\.[0-9]+)(?:[eE][+-]?[0-9]+)?")
+_NUMBER_OPTIONS = (Option("a number"), Option("CANNOT_ASSESS", na=True))
+# What people write for a verdict, in lower case.
+_BINARY_WORDS = {"yes": 0, "true": 0, "1": 0, "no": 1, "false": 1, "0": 1}
+_BOOLEAN_WORDS = {True: ("true", "yes"), False: ("false", "no")}
 _BINARY_OPTIONS = (Option("MET", 1.0), Option("UNMET", 0.0), Option("CANNOT_ASSESS", None, na=True))
+
+
+def _read_number(label: Any) -> float | None:
+    """A number, or a text that is one; None for everything else."""
+    if isinstance(label, bool):
+        return None
+    if isinstance(label, (int, float)) or (isinstance(label, str) and _NUMBER.fullmatch(label.strip())):
+        found = float(label)
+        return found + 0.0 if math.isfinite(found) else None
+    return None
 
 
 class Criterion(CriterionEntry, frozen=True, dict=True):
     """One requirement of a rubric.
 
     A verdict on it is a code: an index into `labels`. `MISSING`, `FAILED` and `FAILED_WORST` are codes that are no
-    verdict.
+    verdict. A number on a numeric criterion has the code `NUMBER` and is kept beside it.
 
     Attributes:
         requirement: What is asked of the submission.
         weight: What meeting it is worth; negative for a fault, 0 for what is reported and not scored.
         name: Its key everywhere; a rubric names the nameless `Criterion 1`, `Criterion 2` and so on.
-        options: The answers there are; none makes the criterion binary.
-        scale_type: `ordinal` or `nominal` where there are options.
+        options: The answers there are; none makes the criterion binary, unless it has a range.
+        scale_type: `ordinal` or `nominal` where there are options, `numeric` where there is a range.
         order: The labels of an ordinal criterion, lowest first, where values do not give the order.
         aggregation: The rule that makes several votes one, where it is not the panel's.
         fatal: Whether failing it makes the score 0.
         check: The metric that answers it in place of a judge.
+        minimum: The lowest number of a numeric criterion; worth 0.
+        maximum: Its highest number; worth 1.
+        step: The distance between the numbers that a judge may answer; None for any number of the range. Labels of
+            people may lie between, as means of several do.
 
     Raises:
         RubricError: Something is not as spec/rubrics.md section 1.1 wants it; all issues are listed.
@@ -125,23 +147,29 @@ class Criterion(CriterionEntry, frozen=True, dict=True):
         force_setattr(self, "options", tuple(options))
         if isinstance(self.check, Mapping):
             force_setattr(self, "check", Check(**self.check))
-        if self.options and self.scale_type is None:
-            force_setattr(self, "scale_type", "ordinal")
+        if self.scale_type is None and self.kind != "binary":
+            force_setattr(self, "scale_type", self.kind)
+        for key in ("minimum", "maximum", "step"):
+            if (number := getattr(self, key)) is not None:
+                force_setattr(self, key, float(number) + 0.0)
         if self.order is not None:
             known = {fold_label(option.label): option.label for option in self.options}
             force_setattr(self, "order", tuple(known[fold_label(label)] for label in self.order))
 
     @property
     def kind(self) -> Kind:
-        """`binary`, `ordinal` or `nominal`."""
-        if not self.options:
-            return "binary"
-        return "nominal" if self.scale_type == "nominal" else "ordinal"
+        """`binary`, `ordinal`, `nominal` or `numeric`."""
+        return criterion_kind(self)
+
+    @property
+    def is_scored(self) -> bool:
+        """Whether its verdicts have a value, so that it can count in a score."""
+        return self.kind == "numeric" or any(value is not None for value in self.values)
 
     @cached_property
     def _answers(self) -> tuple[Option, ...]:
         if not self.options:
-            return _BINARY_OPTIONS
+            return _NUMBER_OPTIONS if self.kind == "numeric" else _BINARY_OPTIONS
         return self.with_guaranteed_na_option().options
 
     @cached_property
@@ -191,22 +219,101 @@ class Criterion(CriterionEntry, frozen=True, dict=True):
             label: code for code, label in enumerate(self.labels)
         }
 
-    def code(self, label: str) -> int:
+    def code(self, label: Any) -> int:
         """The code of a verdict or option; `CANNOT_ASSESS` is known to every kind.
+
+        Case and white space around a label do not count. On a binary criterion yes, true and 1 are MET, and no, false
+        and 0 are UNMET. On a choice a number is a label where some label is a number, else the value of an option.
+
+        Raises:
+            RubricError: There is no such verdict, or several could be meant.
+
+        >>> Criterion("Is it right?").code(" unmet "), Criterion("Is it right?").code(True)
+        (1, 0)
+        """
+        if self.kind == "numeric":
+            return self.abstention if self._abstains(label) else NUMBER if self.number(label) is not None else MISSING
+        found = self._codes.get(label) if isinstance(label, str) else None
+        if found is None and isinstance(label, str):
+            found = self._codes.get(fold_label(label))
+            if found is None and self._abstains(label):
+                found = self.abstention
+        if found is None:
+            found = self._code_of_other_spelling(label)
+        if found is None:
+            self._unknown(label, self.labels)
+        return found
+
+    def cell(self, label: Any) -> int | float:
+        """The code of a verdict, or the number itself on a numeric criterion.
 
         Raises:
             RubricError: There is no such verdict.
 
-        >>> Criterion("Is it right?").code(" unmet ")
-        1
+        >>> Criterion("How good is it?", minimum=1, maximum=5).cell("3.5")
+        3.5
         """
-        found = self._codes.get(label) if isinstance(label, str) else None
-        if found is None and isinstance(label, str):
-            found = self._codes.get(fold_label(label))
-            if found is None and fold_label(label) == fold_label(CANNOT_ASSESS):
-                found = self.abstention
-        if found is None:
-            self._unknown(label, self.labels)
+        return self.number(label) if self.kind == "numeric" and not self._abstains(label) else self.code(label)
+
+    def number(self, label: Any) -> float:
+        """A number within the range of a numeric criterion.
+
+        Raises:
+            RubricError: It is no number, or lies outside the range.
+        """
+        found = _read_number(label)
+        if found is None or self.minimum is None or self.maximum is None or not self.minimum <= found <= self.maximum:
+            self._unknown(label, ())
+        return found
+
+    def share(self, number: float) -> float:
+        """What a number on a numeric criterion is worth: 0 at the minimum, 1 at the maximum.
+
+        >>> Criterion("How good is it?", minimum=1, maximum=5).share(4)
+        0.75
+        """
+        low, high = self.minimum or 0.0, self.maximum or 0.0
+        return (number - low) / (high - low)
+
+    @property
+    def worst_number(self) -> float | None:
+        """The worst end of the range of a numeric criterion; None for any other."""
+        return self.maximum if self.weight < 0 else self.minimum
+
+    @staticmethod
+    def _abstains(label: Any) -> bool:
+        return isinstance(label, str) and fold_label(label) == fold_label(CANNOT_ASSESS)
+
+    def _code_of_other_spelling(self, label: Any) -> int | None:
+        """The code that a yes, a no or a number stands for; None where it stands for nothing.
+
+        Raises:
+            RubricError: Two options have that value.
+        """
+        if isinstance(label, bool) and self.options:
+            return next((self._codes[word] for word in _BOOLEAN_WORDS[label] if word in self._codes), None)
+        number = _read_number(label)
+        if not self.options:
+            words = (str(label).lower() if isinstance(label, bool) else f"{number:g}" if number is not None else label,)
+            return next((_BINARY_WORDS.get(fold_label(word)) for word in words if isinstance(word, str)), None)
+        if number is None:
+            return None
+        found = self._codes_by_number.get(number, ())
+        if len(found) > 1:
+            names = list_names([self.labels[code] for code in found])
+            name = f" of `{self.name}`" if self.name else ""
+            raise RubricError(f"{number:g} is the value of several options{name}: {names}. Write the label.")
+        return found[0] if found else None
+
+    @cached_property
+    def _codes_by_number(self) -> dict[float, tuple[int, ...]]:
+        """The options that a number may mean, by number."""
+        labels = {code: _read_number(self.labels[code]) for code in self.scored}
+        known = labels if any(number is not None for number in labels.values()) else dict(enumerate(self.values))
+        found: dict[float, tuple[int, ...]] = {}
+        for code, number in known.items():
+            if number is not None:
+                found[number] = (*found.get(number, ()), code)
         return found
 
     def find(self, label: str) -> int:
@@ -225,8 +332,10 @@ class Criterion(CriterionEntry, frozen=True, dict=True):
         names = list(known)
         name = f" of `{self.name}`" if self.name else ""
         given = f"`{label[:80]}`" if isinstance(label, str) else show_value(label)[:80]
-        message = f"{given} is no verdict{name}. It has {list_names(names)}.{suggest_label(label, names)}"
-        raise RubricError(message)
+        expected = f"It has {list_names(names)}."
+        if self.kind == "numeric":
+            expected = f"It takes a number from {self.minimum:g} to {self.maximum:g}, or `{CANNOT_ASSESS}`."
+        raise RubricError(f"{given} is no verdict{name}. {expected}{suggest_label(label, names)}")
 
     @property
     def na_option_index(self) -> int | None:

@@ -199,7 +199,7 @@ def _scale_issues(criterion: Criterion) -> Iterator[_Found]:
         yield from _levels(criterion)
         yield from _labels(criterion)
         yield from _steps(criterion)
-    best = max(value for value in criterion.values if value is not None)
+    best = max((value for value in criterion.values if value is not None), default=1.0)
     if criterion.weight > 0 and best < 1:
         message = f"The best option is worth {best:g}: no submission can earn the whole weight."
         yield ("options",), "open-scale", message

@@ -270,6 +270,10 @@ def _criterion_dict(criterion: Criterion, index: int) -> dict[str, Any]:
             "aggregation": criterion.aggregation,
             "fatal": criterion.fatal or None,
             "check": None if criterion.check is None else _check_dict(criterion.check),
+            **{
+                key: None if (value := getattr(criterion, key)) is None else _number(value)
+                for key in ("minimum", "maximum", "step")
+            },
         }
     )
 

@@ -16,15 +16,17 @@ from deemster.formats.schema_validation import NonBlank, Share
 from deemster.rubrics.verdicts import NOT_APPLICABLE, VERDICTS, fold_label
 
 SCHEMA: Final = "deemster.rubric.v1"
-Kind = Literal["binary", "ordinal", "nominal"]
+Kind = Literal["binary", "ordinal", "nominal", "numeric"]
 BinaryRule = Literal["majority", "weighted", "unanimous", "any"]
 OrdinalRule = Literal["mean", "median", "weighted_mean", "mode", "min", "max"]
 NominalRule = Literal["mode", "weighted_mode", "unanimous"]
-AnyRule = Literal[BinaryRule, OrdinalRule, NominalRule]
+NumericRule = Literal["mean", "median", "weighted_mean", "min", "max"]
+AnyRule = Literal[BinaryRule, OrdinalRule, NominalRule, NumericRule]
 RULES: Final[dict[Kind, tuple[str, ...]]] = {
     "binary": get_args(BinaryRule),
     "ordinal": get_args(OrdinalRule),
     "nominal": get_args(NominalRule),
+    "numeric": get_args(NumericRule),
 }
 
 Issues = Iterator[tuple[Path, str]]
@@ -53,11 +55,14 @@ class CriterionEntry(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     weight: float = 10.0
     name: NonBlank | None = None
     options: Annotated[tuple[OptionEntry, ...], Meta(min_length=2)] | None = None
-    scale_type: Literal["ordinal", "nominal"] | None = None
+    scale_type: Literal["ordinal", "nominal", "numeric"] | None = None
     order: tuple[str, ...] | None = None
     aggregation: AnyRule | None = None
     fatal: bool = False
     check: CheckEntry | None = None
+    minimum: float | None = None
+    maximum: float | None = None
+    step: Annotated[float, Meta(gt=0)] | None = None
 
 
 class SectionHead(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
@@ -115,27 +120,62 @@ def suggest_label(word: Any, labels: Iterable[str]) -> str:
     return f" Did you mean `{known[guess]}`?" if guess else ""
 
 
-def option_issues(option: OptionEntry) -> Issues:
-    """Check an option across its fields."""
-    if option.value is None and not option.na:
-        yield ("value",), "An option that is not `na` has a value from 0 to 1; this one has none."
+def criterion_kind(criterion: CriterionEntry) -> Kind:
+    """The kind of a criterion: numeric with a range, binary without options, else what its scale says."""
+    if criterion.minimum is not None or criterion.maximum is not None or criterion.scale_type == "numeric":
+        return "numeric"
+    return "binary" if not criterion.options else criterion.scale_type or "ordinal"
 
 
 def criterion_issues(criterion: CriterionEntry) -> Issues:
     """Check a criterion across its fields."""
-    kind: Kind = "binary" if not criterion.options else criterion.scale_type or "ordinal"
+    kind = criterion_kind(criterion)
     if not math.isfinite(criterion.weight):
         yield ("weight",), "A weight is a finite number."
+    if kind == "numeric":
+        yield from _range_issues(criterion)
+    elif criterion.step is not None:
+        yield ("step",), "Only a criterion with `minimum` and `maximum` has one."
     if kind == "binary" and criterion.scale_type is not None:
         yield ("scale_type",), "Only a criterion with `options` has one."
     if kind != "ordinal" and criterion.order is not None:
         yield ("order",), f"Only an ordinal criterion has one; this one is {kind}."
-    if criterion.options:
-        yield from _options_issues(criterion.options, criterion.order, kind)
+    if criterion.options and kind != "numeric":
+        yield from _options_issues(criterion, kind)
     if criterion.aggregation is not None:
         yield from ((("aggregation",), message) for message in rule_issues(criterion.aggregation, kind))
     if criterion.check is not None and kind == "nominal":
         yield ("check",), "A nominal criterion has none: a score from 0 to 1 has no place among its options."
+
+
+def _range_issues(criterion: CriterionEntry) -> Issues:
+    """Check the range of a numeric criterion."""
+    if criterion.options:
+        yield ("options",), "A numeric criterion has a range in their place: leave out `minimum`, `maximum` or these."
+    if criterion.scale_type not in (None, "numeric"):
+        yield ("scale_type",), f"A criterion with a range is numeric, not {criterion.scale_type}."
+    low, high = criterion.minimum, criterion.maximum
+    for key, end in (("minimum", low), ("maximum", high)):
+        if end is None:
+            yield (key,), "A numeric criterion has a `minimum` and a `maximum`; this one is missing."
+    if low is None or high is None:
+        return
+    if not math.isfinite(high - low):
+        yield ("maximum",), "The range is wider than a number can hold."
+    elif low >= high:
+        yield ("maximum",), f"The maximum lies above the minimum, {low:g}; this one is {high:g}."
+    elif criterion.step is not None and not is_on_grid(high, low, criterion.step):
+        yield ("step",), f"Steps of {criterion.step:g} from {low:g} do not lead to {high:g}."
+
+
+def is_on_grid(number: float, low: float, step: float) -> bool:
+    """Whether whole steps lead from the low end to a number.
+
+    >>> is_on_grid(3.5, 1.0, 0.5), is_on_grid(0.3, 0.0, 0.1), is_on_grid(3.25, 1.0, 0.5)
+    (True, True, False)
+    """
+    steps = (number - low) / step
+    return abs(steps - round(steps)) <= 1e-9 * max(1.0, abs(steps))
 
 
 def rule_issues(rule: Any, kind: Kind) -> Iterator[str]:
@@ -150,16 +190,22 @@ def rule_issues(rule: Any, kind: Kind) -> Iterator[str]:
         yield f"No rule of {kind} criteria is called `{rule}`. {did_you_mean(str(rule), RULES[kind])}"
 
 
-def _options_issues(options: Sequence[OptionEntry], order: Sequence[str] | None, kind: Kind) -> Issues:
-    wrong = [(("options", at, *path), text) for at, one in enumerate(options) for path, text in option_issues(one)]
-    yield from wrong
-    yield from _label_issues(options)
+def _options_issues(criterion: CriterionEntry, kind: Kind) -> Issues:
+    options, order = criterion.options or (), criterion.order
     scored = [option for option in options if not option.na]
+    bare = [at for at, option in enumerate(options) if option.value is None and not option.na]
+    # Options without an order need no values; but values of some only would say what nobody meant.
+    if kind != "nominal" or len(bare) < len(scored):
+        for at in bare:
+            yield ("options", at, "value"), "An option that is not `na` has a value from 0 to 1; this one has none."
+    elif criterion.fatal:
+        yield ("fatal",), "A fatal criterion has options with values, which say what failing it is."
+    yield from _label_issues(options)
     if len(scored) < 2:
         yield ("options",), f"A choice has at least two options that are not `na`, not {len(scored)}."
     if kind == "ordinal" and order is not None:
         yield from _order_issues(order, [option.label for option in scored])
-    elif kind == "ordinal" and not wrong and not _is_monotone([option.value or 0.0 for option in scored]):
+    elif kind == "ordinal" and not bare and not _is_monotone([option.value or 0.0 for option in scored]):
         message = "The values of an ordinal criterion rise or fall from option to option; "
         yield ("options",), message + "otherwise `order` lists the labels, lowest first, or `scale_type` is `nominal`."
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from typing import Any, Final, Literal, NamedTuple, get_args
 
 import msgspec
@@ -11,9 +11,9 @@ from numpy.typing import ArrayLike, NDArray
 
 from deemster.errors import ConfigurationError, Issue, RubricError
 from deemster.formats.schema_validation import Share, decode_struct
-from deemster.rubrics.criterion import FAILED, FAILED_WORST, MISSING, Criterion
+from deemster.rubrics.criterion import FAILED, FAILED_WORST, MISSING, NUMBER, Criterion
 from deemster.rubrics.rubric_definition import Rubric
-from deemster.rubrics.vote_aggregation import confirm_codes, whole_numbers
+from deemster.rubrics.vote_aggregation import confirm_codes, split_cells, whole_numbers
 
 Floats = NDArray[np.float64]
 Flags = NDArray[np.bool_]
@@ -100,7 +100,11 @@ def _tables(rubric: Rubric, scoring: Scoring) -> _Tables:
 def _fill(tables: _Tables, row: int, criterion: Criterion, code: int, scoring: Scoring) -> None:
     at = (row, code + _SHIFT)
     weight = criterion.weight
+    if not criterion.is_scored:
+        return
     worst = criterion.worst_scored_option()[1].value
+    if criterion.worst_number is not None:
+        worst = criterion.share(criterion.worst_number)
     abstains = code == FAILED or code in criterion.abstentions
     if code == MISSING or (abstains and scoring.abstention == "skip"):
         tables.open[at] = criterion.fatal
@@ -127,18 +131,21 @@ def rubric_scores(
     *,
     scoring: Scoring,
     penalties: ArrayLike | None = None,
+    numbers: Mapping[int, ArrayLike] | None = None,
 ) -> Scores:
     """Score many lists of verdicts at once.
 
     With S the sum of weight times value, P that of the positive weights and N that of the negative ones without their
     sign, the score is S / P, or 1 + S / N where only faults are left, brought to [0, 1]; it is S where it is not to be
-    normalised, and undefined where no weight is left or every call failed. A failed fatal criterion makes it 0.
+    normalised, and undefined where no weight is left or every call failed. A failed fatal criterion makes it 0. A
+    number is worth its share of the range. A nominal criterion whose options have no values is left out.
 
     Args:
         rubric: What the verdicts are about.
         codes: Verdicts, submissions by criteria; more dimensions may stand before these.
         scoring: The settings.
         penalties: What is subtracted from each score, by submission.
+        numbers: The numbers of each numeric criterion, by its place and submission; NaN where there is none.
 
     Raises:
         RubricError: There is not one code for each criterion, a criterion does not have it, or a penalty is impossible.
@@ -147,11 +154,9 @@ def rubric_scores(
     count = len(rubric.criteria)
     if verdicts.ndim < 2 or verdicts.shape[-1] != count:
         raise RubricError(f"Verdicts are submissions by {count} criteria, not of the shape {verdicts.shape}.")
-    tables = _tables(rubric, scoring)
-    shape = verdicts.shape[:-1]
+    tables, shape = _tables(rubric, scoring), verdicts.shape[:-1]
     positive, negative = np.zeros((2, *shape))
-    gains = np.empty((*shape, count))
-    known = np.zeros(shape, dtype=np.bool_)
+    gains, known = np.empty(verdicts.shape), np.zeros(shape, dtype=np.bool_)
     failed, unresolved = np.zeros((2, *verdicts.shape), dtype=np.bool_)
     # By weight, so that weights add up in the same order wherever their criteria stand.
     for index in sorted(range(count), key=lambda place: rubric.criteria[place].weight):
@@ -165,18 +170,27 @@ def rubric_scores(
         if criterion.fatal:
             failed[..., index] = tables.fails[index].take(place)
             unresolved[..., index] = tables.open[index].take(place)
+        if criterion.worst_number is not None:
+            shares = _shares(criterion, column, (numbers or {})[index])
+            gains[..., index] = np.where(np.isnan(shares), gains[..., index], criterion.weight * shares)
+            failed[..., index] |= criterion.fatal & (shares == criterion.share(criterion.worst_number))
     total = _sum(gains)
     undefined = ~known | ((positive == 0) & (negative == 0))
     score = _normalize(total, positive, negative) if scoring.normalize else total.copy()
     if penalties is not None:
-        score -= _penalties(penalties, shape)
-        score = np.maximum(score, 0.0) if scoring.normalize else score
+        score = np.maximum(score - _penalties(penalties, shape), 0.0 if scoring.normalize else -np.inf)
     score[undefined] = total[undefined] = np.nan
     # Where nothing was judged no gate has failed, and none is passed.
     unresolved |= ~known[..., None] & np.asarray([criterion.fatal for criterion in rubric.criteria])
     failed &= known[..., None]
     score[failed.any(axis=-1)] = 0.0
     return Scores(score, total, failed, unresolved)
+
+
+def _shares(criterion: Criterion, codes: NDArray[Any], numbers: ArrayLike) -> Floats:
+    """What the numbers on a numeric criterion are worth; NaN where there is none."""
+    found: Floats = np.where(codes == NUMBER, criterion.share(np.asarray(numbers, dtype=np.float64)), np.nan)  # type: ignore[arg-type]
+    return found
 
 
 def _sum(terms: Floats) -> Floats:
@@ -209,7 +223,7 @@ def _penalties(penalties: ArrayLike, shape: tuple[int, ...]) -> Floats:
 
 def rubric_score(
     rubric: Rubric,
-    verdicts: Sequence[str | int | None],
+    verdicts: Sequence[str | float | None],
     *,
     scoring: Scoring = Scoring(),  # noqa: B008 - it cannot be changed
     penalty: float = 0.0,
@@ -218,7 +232,7 @@ def rubric_score(
 
     Args:
         rubric: What the verdicts are about.
-        verdicts: A label, a code, or None for what was not judged, for each criterion.
+        verdicts: A label, a code, or None for what was not judged, for each criterion; a number on a numeric one.
         scoring: The settings.
         penalty: What is subtracted from the score.
 
@@ -233,16 +247,18 @@ def rubric_score(
     if isinstance(verdicts, str) or len(verdicts) != len(rubric.criteria):
         count = "text" if isinstance(verdicts, str) else str(len(verdicts))
         raise RubricError(f"The rubric has {len(rubric.criteria)} criteria and needs a verdict for each, not {count}.")
-    codes: list[int] = []
+    cells: list[int | float] = []
     issues: list[Issue] = []
     for criterion, verdict in zip(rubric.criteria, verdicts, strict=True):
         try:
-            codes.append(_code(criterion, verdict))
+            cells.append(_cell(criterion, verdict))
         except RubricError as error:
             issues.extend(error.issues)
     if issues:
         raise RubricError(issues)
-    found = rubric_scores(rubric, [codes], scoring=scoring, penalties=[penalty])
+    codes, numbers = split_cells(cells)
+    by_place = {place: [number] for place, number in enumerate(numbers.tolist())}
+    found = rubric_scores(rubric, [codes], scoring=scoring, penalties=[penalty], numbers=by_place)
     score, raw = float(found.score[0]), float(found.raw_score[0])
     return RubricScore(
         score=None if np.isnan(score) else score,
@@ -252,9 +268,11 @@ def rubric_score(
     )
 
 
-def _code(criterion: Criterion, verdict: Any) -> int:
+def _cell(criterion: Criterion, verdict: Any) -> int | float:
     if verdict is None:
         return MISSING
+    if criterion.kind == "numeric":
+        return criterion.cell(verdict)
     if isinstance(verdict, (int, np.integer)) and not isinstance(verdict, bool):
         confirm_codes(criterion, np.asarray([verdict]))
         return int(verdict)

@@ -10,6 +10,8 @@ NOT_APPLICABLE: Final = "Cannot assess / not applicable"
 
 # A verdict is an index into the labels of its criterion; these codes are no verdict.
 MISSING: Final = -1
+# On a numeric criterion: the code of every number. The number itself is kept beside it.
+NUMBER: Final = 0
 FAILED: Final = -2
 FAILED_WORST: Final = -3
 # The code that stands for a vote that failed, by category of failure.

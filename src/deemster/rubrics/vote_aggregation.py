@@ -11,17 +11,19 @@ from numpy.typing import ArrayLike, NDArray
 
 from deemster.errors import ConfigurationError, Issue, RubricError
 from deemster.formats.schema_validation import decode_struct
-from deemster.rubrics.criterion import FAILED, FAILED_WORST, MISSING, Criterion
-from deemster.rubrics.rubric_format import BinaryRule, Kind, NominalRule, OrdinalRule, rule_issues
+from deemster.rubrics.criterion import FAILED, FAILED_WORST, MISSING, NUMBER, Criterion
+from deemster.rubrics.rubric_format import BinaryRule, Kind, NominalRule, NumericRule, OrdinalRule, rule_issues
 
 Codes = NDArray[np.int16]
 Floats = NDArray[np.float64]
 
 TIE: Final = 1e-9
+NUMERIC_RULE: Final = "numeric_aggregation"
 _KEYS: Final[dict[Kind, str]] = {
     "binary": "aggregation",
     "ordinal": "ordinal_aggregation",
     "nominal": "nominal_aggregation",
+    "numeric": NUMERIC_RULE,
 }
 _WEIGHTED: Final = frozenset({"weighted", "weighted_mean", "weighted_mode"})
 _LOWEST: Final = FAILED_WORST
@@ -34,6 +36,7 @@ class Rules(msgspec.Struct, frozen=True):
         aggregation: The rule of binary criteria.
         ordinal_aggregation: The rule of ordinal criteria.
         nominal_aggregation: The rule of nominal criteria.
+        numeric_aggregation: The rule of numeric criteria.
 
     Raises:
         ConfigurationError: A rule is none of its kind.
@@ -42,6 +45,7 @@ class Rules(msgspec.Struct, frozen=True):
     aggregation: BinaryRule = "majority"
     ordinal_aggregation: OrdinalRule = "mean"
     nominal_aggregation: NominalRule = "mode"
+    numeric_aggregation: NumericRule = "mean"
 
     def __post_init__(self) -> None:
         decode_struct(self, error=ConfigurationError)
@@ -107,6 +111,129 @@ def aggregate(
         row += column
         row -= _LOWEST
     return Aggregated(table.codes.take(row), table.values.take(row))
+
+
+def split_cells(cells: ArrayLike | Sequence[Any]) -> tuple[Codes, Floats]:
+    """The codes and the numbers of cells, in which a float is a number on a numeric criterion; NaN is no number.
+
+    >>> split_cells([3.5, -1, 1])[0].tolist(), split_cells([3.5, -1, 1])[1].tolist()
+    ([0, -1, 1], [3.5, nan, nan])
+    """
+    given = np.asarray(cells, dtype=object)
+    is_number = np.frompyfunc(lambda cell: isinstance(cell, float), 1, 1)(given).astype(np.bool_)
+    codes = np.where(is_number, NUMBER, given).astype(np.int16)
+    return codes, np.where(is_number, given, np.nan).astype(np.float64)
+
+
+def is_missing(cell: float) -> bool:
+    """Whether a cell holds nothing: the number -1 is not the code of a missing cell.
+
+    >>> is_missing(-1), is_missing(-1.0)
+    (True, False)
+    """
+    return not isinstance(cell, float) and cell == MISSING
+
+
+def aggregate_numbers(
+    criterion: Criterion,
+    codes: ArrayLike,
+    numbers: ArrayLike,
+    *,
+    rule: str,
+    weights: Sequence[float] | Floats | None = None,
+) -> Aggregated:
+    """Make the votes of each row on a numeric criterion one verdict.
+
+    It is the mean of the numbers, or their median, weighted mean, lowest or highest. Abstentions and failures follow
+    the rules of `aggregate`; the stand-in of a vote that failed for its own fault is the worst end of the range.
+
+    Args:
+        criterion: What was voted on.
+        codes: Votes, rows by voters; `NUMBER` where a number was given.
+        numbers: The numbers, rows by voters; NaN where there is none.
+        rule: A rule of numeric criteria.
+        weights: The weight of each voter, for the weighted mean; equal where absent.
+
+    Returns:
+        Codes, and the numbers in the unit of the criterion.
+
+    Raises:
+        RubricError: The rule is none of this kind, or a weight is not positive.
+    """
+    issues = [Issue(message) for message in rule_issues(rule, criterion.kind)]
+    if issues:
+        raise RubricError(issues)
+    votes, given = whole_numbers(codes), np.asarray(numbers, dtype=np.float64)
+    given = np.where(votes == FAILED_WORST, criterion.worst_number or 0.0, given)
+    there, failed = votes != MISSING, (votes == FAILED) | (votes == FAILED_WORST)
+    known = ~np.isnan(given)
+    heads = _voter_weights(weights if rule in _WEIGHTED else None, votes.shape[1])
+    shares = known * (np.ones(votes.shape[1]) if heads is None else heads)
+    some = known.any(axis=1)
+    found = np.full(len(votes), np.nan)
+    if rule in {"mean", "weighted_mean"}:
+        # Sorted, so that the order of voters cannot change the last bit.
+        total = np.sort(np.where(known, given * shares, 0.0), axis=1).sum(axis=1)
+        np.divide(total, np.sort(shares, axis=1).sum(axis=1), out=found, where=some)
+    elif some.any():
+        functions: dict[str, Any] = {"median": np.nanmedian, "min": np.nanmin, "max": np.nanmax}
+        found[some] = functions[rule](given[some], axis=1)
+    # A mean of equal numbers is that number, whatever the last bit of a sum says.
+    low = np.where(known, given, np.inf).min(axis=1, initial=np.inf)
+    high = np.where(known, given, -np.inf).max(axis=1, initial=-np.inf)
+    found = np.where(some, np.clip(found, low, high), found)
+    verdicts = np.where(some, NUMBER, criterion.abstention).astype(np.int16)
+    lost = there.any(axis=1) & ~(there & ~failed).any(axis=1)
+    verdicts[lost] = np.where((votes[lost] == FAILED_WORST).any(axis=1), FAILED_WORST, FAILED)
+    absent = ~there.any(axis=1)
+    verdicts[absent] = MISSING
+    found[lost | absent] = np.nan
+    return Aggregated(verdicts, found)
+
+
+def aggregate_cells(
+    criterion: Criterion, cells: Sequence[float], *, rule: str, weights: Sequence[float] | None = None
+) -> tuple[int | float, float | None]:
+    """Make the votes of one row one cell, a code or a number, and the value before it was snapped to an option.
+
+    Args:
+        criterion: What was voted on.
+        cells: Codes, and numbers on a numeric criterion.
+        rule: A rule of the criterion's kind.
+        weights: The weight of each voter, for the weighted rules; equal where absent.
+
+    Raises:
+        RubricError: The rule is none of this kind, or a code is none of this criterion.
+    """
+    if criterion.kind != "numeric":
+        found = aggregate(criterion, [cells], rule=rule, weights=weights)
+        value = float(found.values[0])
+        return int(found.codes[0]), None if np.isnan(value) else value
+    codes, numbers = split_cells([cells])
+    merged = aggregate_numbers(criterion, codes, numbers, rule=rule, weights=weights)
+    code, number = int(merged.codes[0]), float(merged.values[0])
+    return (number, criterion.share(number)) if code == NUMBER else (code, None)
+
+
+def merge_repeated_cells(criterion: Criterion, cells: Sequence[float], *, rule: str) -> int | float:
+    """Make the answers that one judge gave to one question one cell: a code, or a number on a numeric criterion.
+
+    Args:
+        criterion: What was voted on.
+        cells: Its answers.
+        rule: A rule of the criterion's kind.
+
+    Raises:
+        RubricError: The rule is none of this kind, or a code is none of this criterion.
+    """
+    if criterion.kind != "numeric":
+        return int(merge_repeats(criterion, [cells], rule=rule)[0])
+    codes: list[int] = split_cells(cells)[0].tolist()
+    failed = {code for code in codes if code in {FAILED, FAILED_WORST}}
+    usable = [cell for cell, code in zip(cells, codes, strict=True) if code not in failed | {MISSING}]
+    if failed and not usable:
+        return min(failed)
+    return aggregate_cells(criterion, usable, rule=rule)[0]
 
 
 def merge_repeats(criterion: Criterion, codes: ArrayLike, *, rule: str) -> Codes:
@@ -182,7 +309,7 @@ def _aggregate_rows(criterion: Criterion, votes: Codes, rule: str, heads: Floats
     mass = _mass(criterion, stood_in, heads)
     place, raw = _by_rule(criterion, mass, rule)
     scored = np.asarray(criterion.scored, dtype=np.int16)
-    values = np.asarray([criterion.values[code] for code in criterion.scored])
+    values = np.asarray([criterion.values[code] for code in criterion.scored], dtype=np.float64)
     abstains = (place < 0) | ~mass.any(axis=1)
     codes = np.where(abstains, criterion.abstention, scored[place]).astype(np.int16)
     numbers = np.where(abstains, np.nan, raw)
@@ -214,9 +341,10 @@ def _mass(criterion: Criterion, votes: NDArray[Any], heads: Floats | None) -> Fl
 
 def _by_rule(criterion: Criterion, mass: Floats, rule: str) -> tuple[NDArray[np.intp], Floats]:
     """The place of the verdict among the scored options, -1 for an abstention, and the value before snapping."""
-    values = np.asarray([criterion.values[code] for code in criterion.scored])
+    values = np.asarray([criterion.values[code] for code in criterion.scored], dtype=np.float64)
     # Worst case first, as `Criterion.worst_among` has it.
-    worst = np.argsort(-values if criterion.weight < 0 else values, kind="stable")
+    worth = np.nan_to_num(values)
+    worst = np.argsort(-worth if criterion.weight < 0 else worth, kind="stable")
     voted = mass > 0
     if rule in {"mean", "weighted_mean"}:
         total = mass.sum(axis=1)

@@ -38,7 +38,7 @@ class LoggedVerdicts(msgspec.Struct, frozen=True, kw_only=True, tag="verdicts", 
     criterion: str
     requirement: str
     part: str
-    codes: tuple[int | None, ...]
+    codes: tuple[int | float | None, ...]
     reasons: tuple[str | None, ...]
     usage: Usage | None = None
     tokens: int = 0

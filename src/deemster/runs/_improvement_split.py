@@ -9,7 +9,6 @@ from deemster.datasets.label_codebook import Codebook
 from deemster.datasets.rubric_dataset import RubricDataset
 from deemster.errors import DatasetError, Issue, list_names
 from deemster.judges.grading_case import GradingCase, make_case
-from deemster.rubrics.criterion import MISSING
 from deemster.rubrics.rubric_definition import Rubric
 
 
@@ -18,14 +17,14 @@ class DatasetPart(NamedTuple):
 
     Attributes:
         cases: Its items as judges see them.
-        truths: The code of every label of every item; `MISSING` where there is none.
+        truths: The code of every label of every item, or its number; `MISSING` where there is none.
         reasons: Why, for every criterion, where people say so.
         clusters: The cluster of every item; None where every item stands for itself.
         task: What the submissions' authors were asked to do, where all were asked the same.
     """
 
     cases: tuple[GradingCase, ...]
-    truths: tuple[tuple[int, ...], ...]
+    truths: tuple[tuple[int | float, ...], ...]
     reasons: tuple[tuple[str | None, ...], ...]
     clusters: tuple[Hashable, ...] | None
     task: str | None
@@ -92,7 +91,7 @@ def _dataset_part(part: RubricDataset, cluster: str | None) -> DatasetPart:
     tasks = {case.prompt for case in cases}
     return DatasetPart(
         cases=cases,
-        truths=tuple(tuple(book.quick(list(truth or none)) or [MISSING] * len(book)) for truth in part.truths),
+        truths=tuple(tuple(book.cells(truth or none)) for truth in part.truths),
         reasons=tuple(tuple(item.ground_truth_reasons or ()) for item in part.items),
         clusters=None if cluster is None else tuple(_cluster(item.metadata[cluster]) for item in part.items),
         task=tasks.pop() if len(tasks) == 1 else None,

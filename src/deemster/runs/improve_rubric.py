@@ -25,8 +25,9 @@ from deemster.errors import ConfigurationError, plural, show_value
 from deemster.judges.criterion_grader import CriterionGrader
 from deemster.models.clock import Clock, clock_from_environment
 from deemster.report.improvement_report import Improvement, TargetCriterion, WordingTrial
-from deemster.rubrics.criterion import MISSING, Criterion
+from deemster.rubrics.criterion import Criterion
 from deemster.rubrics.rubric_definition import Rubric
+from deemster.rubrics.vote_aggregation import is_missing
 from deemster.runs._improvement_log import ImprovementLog
 from deemster.runs._improvement_split import DatasetPart, split_train_test
 from deemster.runs._run_identity import digest
@@ -248,7 +249,7 @@ class RubricImprovement:
         """The criteria that judges and people agree least about on the training part, worst first."""
         ranked = []
         for place, criterion in enumerate(self._rubric.criteria):
-            if criterion.check is None and any(truth != MISSING for truth in self._judging.truths(place, TRAIN)):
+            if criterion.check is None and not all(map(is_missing, self._judging.truths(place, TRAIN))):
                 scores = [each for each in await self._judging.agreements(criterion, TRAIN) if each is not None]
                 if scores and min(scores) < 1:
                     ranked.append((sum(scores) / len(scores), place))
@@ -301,7 +302,9 @@ class RubricImprovement:
         self._tries.append(WordingTrial(decision="accepted" if accepted else "rejected", held_out=held, **facts))
 
     async def _gain(self, old: Criterion, new: Criterion, part: str) -> AgreementGain:
-        labelled = sum(truth != MISSING for truth in self._judging.truths(self._rubric.names.index(old.name), part))
+        labelled = sum(
+            not is_missing(truth) for truth in self._judging.truths(self._rubric.names.index(old.name), part)
+        )
         return compare_agreement(
             await self._judging.agreements(old, part),
             await self._judging.agreements(new, part),
@@ -368,7 +371,7 @@ async def forecast(
         for place in places:
             alone = Rubric((rubric.criteria[place],), guidelines=rubric.guidelines)
             for case, truths in zip(train.cases, train.truths, strict=True):
-                if truths[place] != MISSING:
+                if not is_missing(truths[place]):
                     script = partial(settings.grader.script, case._replace(rubric=alone))
                     await counter.count(script, rare=rarely_asked(settings.grader))
         planned = DryRun(await counter.ranges())
@@ -384,4 +387,4 @@ async def forecast(
 
 def _labelled(part: DatasetPart, places: list[int]) -> list[int]:
     """How many items of a part have a label, for each criterion."""
-    return [sum(truths[place] != MISSING for truths in part.truths) for place in places]
+    return [sum(not is_missing(truths[place]) for truths in part.truths) for place in places]

@@ -18,9 +18,9 @@ from deemster.records import Reply as Said
 from deemster.records import Usage
 from deemster.records.shared_call_cost import CallPayments, count_as_cached_call, reply_calls
 from deemster.records.usage import count_tokens, sum_usage
-from deemster.rubrics.criterion import FAILED, MISSING, Criterion
+from deemster.rubrics.criterion import FAILED, Criterion
 from deemster.rubrics.rubric_definition import Rubric
-from deemster.rubrics.verdicts import VERDICTS
+from deemster.rubrics.vote_aggregation import is_missing
 from deemster.runs._improvement_log import ImprovementLog, LoggedProposal, LoggedVerdicts
 from deemster.runs._improvement_split import DatasetPart
 from deemster.runs._worker_pool import worker_pool
@@ -115,7 +115,7 @@ class ImprovementJudging:
         """What everything took, earlier parts of the work included."""
         return sum_usage(self._log.usages)
 
-    def truths(self, place: int, part: str) -> list[int]:
+    def truths(self, place: int, part: str) -> list[int | float]:
         """The labels of one criterion on a part.
 
         Args:
@@ -153,9 +153,9 @@ class ImprovementJudging:
         items, truths = self.parts[part], self.truths(self.rubric.names.index(criterion.name), part)
         alone = Rubric((criterion,), guidelines=self.rubric.guidelines)
         # Items without a label for this criterion decide nothing, and are not asked about.
-        places = [place for place, truth in enumerate(truths) if truth != MISSING]
+        places = [place for place, truth in enumerate(truths) if not is_missing(truth)]
         graded = await self._grade_all([items.cases[place]._replace(rubric=alone) for place in places])
-        codes: list[int | None] = [None] * len(truths)
+        codes: list[int | float | None] = [None] * len(truths)
         reasons: list[str | None] = [None] * len(truths)
         for place, (item, _) in zip(places, graded, strict=True):
             codes[place], reasons[place] = verdict_code(item.criteria[0]), item.criteria[0].reason
@@ -258,7 +258,7 @@ class ImprovementJudging:
         return [
             Disagreement(
                 items.cases[at].output,
-                criterion.labels[truths[at]],
+                _label(criterion, truths[at]),
                 _label(criterion, verdicts.codes[at]),
                 verdicts.reasons[at],
                 items.reasons[at][place] if items.reasons[at] else None,
@@ -267,8 +267,8 @@ class ImprovementJudging:
         ]
 
 
-def verdict_code(graded: CriterionGrading) -> int | None:
-    """The code of a verdict; a negative one where no reply could be read, None where the calls failed.
+def verdict_code(graded: CriterionGrading) -> int | float | None:
+    """The code of a verdict, or its number; a negative code where no reply could be read, None where the calls failed.
 
     Args:
         graded: What the votes on a criterion come to.
@@ -276,10 +276,12 @@ def verdict_code(graded: CriterionGrading) -> int | None:
     if graded.failed:
         readable = all(vote.failure is not None and vote.failure.category == "parse" for vote in graded.votes)
         return FAILED if readable else None
-    return VERDICTS.index(str(graded.verdict)) if graded.option_index is None else graded.option_index
+    return graded.code
 
 
-def _label(criterion: Criterion, code: int | None) -> str:
+def _label(criterion: Criterion, code: float | None) -> str:
+    if isinstance(code, float):
+        return f"{code:g}"
     return "nothing that could be read" if code is None or code < 0 else criterion.labels[code]
 
 

@@ -44,8 +44,8 @@ class RubricMetric(JudgeMetric, frozen=True, kw_only=True, dict=True):
     path, relative to the suite; `rubric` is the rubric itself. `judges` are model roles, or maps of `id`, `model` and
     `weight`; `cascade` (`unsure_below`, `by`, `repeats`) asks the first of them first, the others where it is unsure.
     Everything else is as a grader has it: `calls`, `aggregation`, `ordinal_aggregation`, `nominal_aggregation`,
-    `abstention`, `partial_credit`, `length_penalty`, `shuffle_options`, `auto_na`, `few_shot` (`train` is a path),
-    `repeats`, `seed`, `system_prompt`, `temperature`, `max_tokens`, `probabilities`.
+    `numeric_aggregation`, `abstention`, `partial_credit`, `length_penalty`, `shuffle_options`, `auto_na`, `few_shot`
+    (`train` is a path), `repeats`, `seed`, `system_prompt`, `temperature`, `max_tokens`, `probabilities`.
     A criterion on which every call failed counts as an abstention; where that is so of all of them, or a judge was not
     asked, because the run stopped, there is no score.
     Details: criteria (verdict, value, agreement, abstained, failed by criterion), votes, raw_score, penalty,
@@ -63,6 +63,7 @@ class RubricMetric(JudgeMetric, frozen=True, kw_only=True, dict=True):
     aggregation: str = "majority"
     ordinal_aggregation: str = "mean"
     nominal_aggregation: str = "mode"
+    numeric_aggregation: str = "mean"
     abstention: str = "skip"
     partial_credit: float = 0.5
     normalize: bool = True

@@ -24,7 +24,8 @@ from deemster.stats.agreement_from_sums import (
 )
 from deemster.stats.nan_arithmetic import Floats, quotient
 
-Scale = Literal["binary", "ordinal", "nominal"]
+# Numbers are no classes: a table of them has one, and says only how many pairs there are.
+Scale = Literal["binary", "ordinal", "nominal", "numeric"]
 
 
 def stack(tables: ArrayLike) -> Floats:
