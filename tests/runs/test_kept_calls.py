@@ -417,3 +417,25 @@ def test_vectors_of_a_stopped_run_are_not_asked_for_again(tmp_path):
         assert report.usage.scoring.prompt_tokens == 7 * 2 * COUNT
     assert 0 < len(first.texts) < 2 * COUNT
     assert sorted(first.texts + last.texts) == sorted({*first.texts, *last.texts})
+
+
+def test_panel_that_an_earlier_version_scored_without_a_member_is_completed(tmp_path):
+    whole = evaluated(Judges())
+    with open_store(tmp_path / "runs.db") as store:
+        evaluated(Judges(), RunStorage(store))
+        run = store.run("latest").id
+        (first,) = (execution for execution in store.executions(run) if not execution.position)
+        mark = first.marks[0]
+        votes = [*mark.details["votes"][:2], {"role": ROLES[2], "sample": 0, "cause": "not_run", "message": "enough"}]
+        cut = msgspec.structs.replace(mark, details={**mark.details, "votes": votes})
+        with store.lease(run), store.writer(run) as writer:
+            writer.add([msgspec.structs.replace(first, marks=(cut,))])
+        told = []
+        judges = Judges()
+        report = evaluated(judges, RunStorage(store, resume=run, tell=told.append))
+        assert len(judges.asked) == 3
+        assert told == [f"Resuming the run {run}: {COUNT - 1} of {COUNT} done, 1 answered and not yet marked."]
+        again, before = (found.executions[0].marks["llm-as-judge"] for found in (report, whole))
+        assert (again.score, again.details) == (before.score, before.details)
+        # What was asked anew is in the bill beside what it replaces.
+        assert report.usage.scoring.calls == 3 * COUNT + 3

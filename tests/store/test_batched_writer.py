@@ -88,6 +88,15 @@ def test_removed_run_leaves_no_model_call(store):
         assert rows.read("SELECT count(*) FROM calls") == [(0,)]
 
 
+def test_samples_that_were_held_back_are_committed_without_flush(store):
+    name = begun(store, count=0, kind="recording", cards=[])
+    with store.writer(name) as writer:
+        writer.add_samples([sample(0)])
+        writer.add([execution(0, marks=[])])
+        with writer._changed:
+            assert writer._changed.wait_for(lambda: writer._committed == 2, timeout=30)
+
+
 def test_rows_are_committed_within_a_quarter_second():
     assert batched_writer._COMMIT_DELAY_S <= 0.2
 

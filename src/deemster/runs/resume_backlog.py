@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from typing import NamedTuple, TypeAlias
 
 import msgspec
@@ -169,8 +169,18 @@ class _StoredExecutions:
 
 
 def is_retried(mark: Mark) -> bool:
-    """Whether a mark is made again when its run is resumed."""
-    return isinstance(mark, Unscored) and mark.cause in RETRIED_CAUSES
+    """Whether a mark is made again when its run is resumed.
+
+    Earlier versions stored the score of a panel that was cut short: a member of it was not asked.
+    """
+    if isinstance(mark, Unscored):
+        return mark.cause in RETRIED_CAUSES
+    votes = mark.details.get("votes")
+    return isinstance(votes, (list, tuple)) and any(map(_is_unasked, votes))
+
+
+def _is_unasked(vote: object) -> bool:
+    return isinstance(vote, Mapping) and vote.get("cause") == "not_run"
 
 
 def _has_failed(mark: Mark) -> bool:

@@ -205,17 +205,22 @@ class Writer:
             self.flush()
 
     def _join(self, added: _Group) -> None:
+        is_first = not self._group.count
         self._group.join(added)
         self._added += added.count
         self._pending += added.size
-        self._changed.notify_all()
+        # The thread looks at a group when it begins and when it is large; waking it in between costs more than a row.
+        if is_first or self._group.is_large:
+            self._changed.notify_all()
 
     def _release_samples(self) -> None:
         """Add the samples that were held back to the next group."""
-        self._group.samples.extend(self._held_samples)
-        self._group.count += len(self._held_samples)
-        self._added += len(self._held_samples)
-        self._held_samples = []
+        if self._held_samples:
+            self._group.samples.extend(self._held_samples)
+            self._group.count += len(self._held_samples)
+            self._added += len(self._held_samples)
+            self._held_samples = []
+            self._changed.notify_all()
 
     def _work(self) -> None:
         """Commit group after group until the writer is closed and nothing is left."""
