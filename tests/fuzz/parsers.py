@@ -154,6 +154,9 @@ def _recording(path: Path) -> None:
     recording = Recording(path, secrets=Secrets())
     recording.answer(_ASK)
     recording.vector("embedding", "text")
+    if recording.notes:
+        # A damaged line is passed over with a note; here that counts as refused.
+        raise ConfigurationError(recording.notes[0])
 
 
 def check_sum(name: bytes, body: bytes) -> bytes:

@@ -292,7 +292,7 @@ def test_client_raising_cancelled_fails_only_its_call():
 
 
 def test_unknown_failure_kind_is_error():
-    with pytest.raises(ValueError, match=r"one of transport, limited, shape, refused, not 'limitted'"):
+    with pytest.raises(ValueError, match=r"one of transport, limited, shape, refused, local, not 'limitted'"):
         ModelFailure("limitted", "Slow down.")
 
 
