@@ -21,7 +21,7 @@ FIELDS = {
     "pass_rate_interval metric_order metrics histograms cohorts aggregate precision samples executions failures "
     "usage cost budget gate "
     "adversarial",
-    "run": "id suite status reason started_at finished_at duration_s seed varied",
+    "run": "id suite status reason started_at finished_at duration_s seed varied part",
     "privacy": "level removed",
     "dataset": "name schema_version fingerprint duplicates",
     "totals": "samples repetitions executions metrics marks scored unscored not_run target_failures",

@@ -36,7 +36,7 @@ ANSWER_CACHE = ".deemster/answers.jsonl"
 # Levels of privacy that `--redact` knows; `--publish-safe` is the last one.
 REDACT_LEVELS = ("default", "outputs", "expected", "all")
 PUBLISH_SAFE = "publish-safe"
-_LAST_RUN = ""
+LAST_RUN = ""
 _AGE = re.compile(r"([0-9]{1,6})([mhdw])", re.ASCII)
 _DAY = re.compile(r"[0-9]{4}-[0-9]{2}-[0-9]{2}", re.ASCII)
 _UNITS = {"m": "minutes", "h": "hours", "d": "days", "w": "weeks"}
@@ -165,17 +165,21 @@ def storage_options(command: Command) -> Command:
 
     @functools.wraps(command)
     def collect(**flags: Any) -> Any:
-        flags["resume"] = True if flags["resume"] == _LAST_RUN else flags["resume"]
+        flags["resume"] = True if flags["resume"] == LAST_RUN else flags["resume"]
         storage = StorageOptions(**{name: flags.pop(name) for name in StorageOptions._fields})
         return command(storage=storage, **flags)
 
     return add_options(collect, _STORAGE)  # type: ignore[return-value]
 
 
-def _refuse_file(_context: click.Context, _parameter: click.Parameter, value: str | None) -> str | None:
-    """The run to resume; `--resume` takes the word that follows it, which the user may have meant as the suite."""
+def refuse_file(_context: click.Context, parameter: click.Parameter, value: str | None) -> str | None:
+    """The run that a flag names; the flag takes the word that follows it, which the user may have meant as the suite.
+
+    Raises:
+        BadParameter: It is a file.
+    """
     if value and Path(value).is_file():
-        raise click.BadParameter(f"`{value}` is a file, not a run: write `--resume` after it.")
+        raise click.BadParameter(f"`{value}` is a file, not a run: write `{parameter.opts[0]}` after it.")
     return value
 
 
@@ -187,8 +191,8 @@ _STORAGE: Sequence[Decorator] = (
         "--resume",
         metavar="[RUN]",
         is_flag=False,
-        flag_value=_LAST_RUN,
-        callback=_refuse_file,
+        flag_value=LAST_RUN,
+        callback=refuse_file,
         help="Go on with a stored run, by default the last unfinished one; write it after the file.",
     ),
     click.option(

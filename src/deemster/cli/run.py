@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import functools
 from collections.abc import Mapping, Sequence
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 import click
 
@@ -13,6 +13,7 @@ from deemster.cli.main import complain, leave
 from deemster.cli.options import (
     BUDGET_OPTIONS,
     CACHE_OPTIONS,
+    LAST_RUN,
     REDACT_LEVELS,
     Command,
     Decorator,
@@ -21,15 +22,20 @@ from deemster.cli.options import (
     add_options,
     collect_limits,
     dry_run_option,
+    open_run_store,
     quiet_option,
+    refuse_file,
     report_options,
     storage_options,
 )
 from deemster.errors import ConfigurationError, ExitCode, ReportError, plural, visible
 
 if TYPE_CHECKING:
+    from deemster.datasets import SelectedPart
     from deemster.report import Report
     from deemster.results import GateDecision
+    from deemster.runs.run_part import RunPart
+    from deemster.runs.suite import Suite
     from deemster.runs.suite_job import SuiteOverrides
 
 
@@ -37,7 +43,7 @@ DELTA = 0.05
 
 
 def _override_options(command: Command) -> Command:
-    """Add the flags; the command receives them as one ``overrides``."""
+    """Add the flags; the command receives them as one ``overrides``, and those that select samples as ``part``."""
 
     @functools.wraps(command)
     def collect(**flags: Any) -> Any:
@@ -45,15 +51,16 @@ def _override_options(command: Command) -> Command:
         from deemster.runs.suite_job import SuiteOverrides
 
         limits, allowance = collect_limits(flags), flags.pop("max_unscored")
+        part = PartOptions(**{name: flags.pop(name) for name in PartOptions._fields})
         given = {name: flags.pop(name) for name in SuiteOverrides._fields if name in flags}
         overrides = SuiteOverrides(
             **{**given, "thresholds": _parse_thresholds(given["thresholds"])},
             allowance=read_allowance(allowance) if allowance is not None else None,
             limits=limits,
         )
-        return command(overrides=overrides, **flags)
+        return command(overrides=overrides, part=part, **flags)
 
-    return add_options(collect, _OVERRIDES)  # type: ignore[return-value]
+    return add_options(collect, (*_PART, *_OVERRIDES))  # type: ignore[return-value]
 
 
 def _parse_thresholds(given: tuple[str, ...]) -> dict[str, float]:
@@ -69,6 +76,78 @@ def _parse_thresholds(given: tuple[str, ...]) -> dict[str, float]:
     return parsed
 
 
+class PartOptions(NamedTuple):
+    """Which samples are run.
+
+    Attributes:
+        tags: Those with one of these tags.
+        ids: Those with one of these ids, or whose ids match.
+        where: Those that meet these conditions.
+        failed: Those that failed in this run; in the latest of the suite where it is empty.
+        sample: So many at random.
+        seed: The seed of these; None unless given.
+        limit: The first so many.
+    """
+
+    tags: tuple[str, ...]
+    ids: tuple[str, ...]
+    where: tuple[str, ...]
+    failed: str | None
+    sample: int | None
+    seed: int | None
+    limit: int | None
+
+    def find(self, storage: StorageOptions, suite: Suite) -> RunPart:
+        """The part that the flags select, or that of the run which is resumed without any of them.
+
+        Raises:
+            InputError: The flags contradict each other, or a run that they name cannot be read.
+        """
+        from deemster.datasets.sample_selection import parse_where
+        from deemster.runs.run_part import RunPart, failed_samples, resumed_samples
+
+        if self.seed is not None and self.sample is None:
+            raise ConfigurationError("`--seed` is for `--sample`, which draws samples at random.")
+        if self.failed == LAST_RUN and storage.resume:
+            raise ConfigurationError("Beside `--resume`, name the run of `--failed RUN`: the last one is resumed.")
+        given: dict[str, Any] = {"tags": self.tags, "ids": self.ids, "where": parse_where(self.where)}
+        if self.sample is not None:
+            # With another seed only the draw changes; the suite's seed stays that of the models.
+            given |= {"sample": self.sample, "seed": suite.seed if self.seed is None else self.seed}
+        chosen = {name: value for name, value in {**given, "limit": self.limit}.items() if value not in ((), {}, None)}
+        if self.failed is not None:
+            with open_run_store(storage.store) as store:
+                return RunPart(failed_samples(store, self.failed or None, suite=suite.name), chosen)
+        if chosen or not storage.resume:
+            return RunPart(chosen=chosen)
+        with open_run_store(storage.store, create=True) as store:
+            return RunPart(resumed_samples(store, storage.resume, suite=suite.name))
+
+
+_PART: Sequence[Decorator] = (
+    click.option("--tag", "tags", multiple=True, metavar="TAG", help="Run only samples with this tag; repeatable."),
+    click.option(
+        "--id", "ids", multiple=True, metavar="ID", help="Run only this sample, or those that match `q*`; repeatable."
+    ),
+    click.option(
+        "--where",
+        multiple=True,
+        metavar="KEY=VALUE",
+        help="Run only samples such as metadata.lang=de; repeatable, and all must hold.",
+    ),
+    click.option(
+        "--failed",
+        metavar="[RUN]",
+        is_flag=False,
+        flag_value=LAST_RUN,
+        callback=refuse_file,
+        help="Run only what did not pass, or was unscored, in a run; by default in the suite's latest.",
+    ),
+    click.option("--sample", type=int, metavar="N", help="Run only N samples, drawn at random."),
+    click.option("--seed", type=int, metavar="S", help="The seed of --sample; default the suite's."),
+    click.option("--limit", type=int, metavar="N", help="Run only the first N samples."),
+    click.option("--partial", is_flag=True, help="Leave out samples without a saved output."),
+)
 _OVERRIDES: Sequence[Decorator] = (
     click.option("--outputs", metavar="FILE", help="Grade saved outputs; call no target."),
     click.option("--repetitions", type=int, metavar="R", help="Run each sample R times."),
@@ -111,6 +190,7 @@ def command(
     *,
     suite: str,
     overrides: SuiteOverrides,
+    part: PartOptions,
     reports: ReportOptions,
     storage: StorageOptions,
     dry_run: bool,
@@ -129,7 +209,8 @@ def command(
     overrides = overrides._replace(redact_warnings=reports.level != REDACT_LEVELS[0], calls=not dry_run)
     storage.check()
     reports.check()
-    job = build_suite_job(load_suite(suite, calls_target=overrides.outputs is None and not dry_run), overrides)
+    loaded = load_suite(suite, calls_target=overrides.outputs is None and not dry_run)
+    job = build_suite_job(loaded, overrides._replace(select=part.find(storage, loaded).select))
     if dry_run:
         from deemster.runs.dry_run import plan_job_calls
 
@@ -191,7 +272,7 @@ def write_and_print(
     else:
         _print_failures(shown)
         if report.gate is not None:
-            _print_verdict(report.gate)
+            _print_verdict(report.gate, report.run.part)
     _warn_of_inconclusive(report.gate)
     if report.run.status != "complete":
         note(visible(f"{report.run.status}: {report.run.reason}."))
@@ -218,12 +299,12 @@ def _print_failures(report: Report) -> None:
         note(visible(f"{plural(group.times, 'time')}: {what}: {said}{more}"))
 
 
-def _print_verdict(gate: GateDecision) -> None:
+def _print_verdict(gate: GateDecision, part: SelectedPart | None) -> None:
     """Print the verdict of the gate where no report was printed."""
     from deemster.report.report_sections import gate_verdict
     from deemster.report.text_sections import format_number
 
-    note(gate_verdict(gate))
+    note(gate_verdict(gate, part))
     for check in gate.checks:
         if check.status in ("fail", "inconclusive"):
             numbers = f"{format_number(check.observed)}, required {check.required:.4g}"

@@ -171,13 +171,22 @@ def _row(run: RunRow, *, is_stopped: bool = False) -> tuple[str, ...]:
     return (visible(run.id, limit=_LONGEST), *named, _minute(run.started_at), state, _done(run))
 
 
+def _part(run: RunRow) -> str | None:
+    """The part of its dataset that a run took."""
+    from deemster.runs.run_part import stored_part
+
+    part = stored_part(run)
+    return None if part is None else part.describe()
+
+
 def _minute(moment: str | None) -> str:
     return "-" if moment is None else visible(moment[:16]).replace("T", " ")
 
 
 def _status(run: RunRow, *, is_stopped: bool) -> str:
     status = "stopped" if is_stopped else run.status
-    return status if run.kind == "run" else f"{status} {run.kind}"
+    kind = "part" if "part" in run.facts else run.kind
+    return status if kind == "run" else f"{status} {kind}"
 
 
 def _done(run: RunRow) -> str:
@@ -215,6 +224,7 @@ def _describe_run(run: RunRow, owner: LeaseOwner | None, counts: Sequence[PassCo
         ("kind", run.kind),
         ("suite", run.suite),
         ("dataset", f"{run.dataset}, {sized}"),
+        ("part", _part(run)),
         ("fingerprint", run.fingerprint),
         ("seed", str(run.seed)),
         ("status", _describe_status(run, owner)),

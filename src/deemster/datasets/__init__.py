@@ -9,6 +9,7 @@ _FILES = {
     "deemster.datasets.join_ground_truth": ("with_ground_truth",),
     "deemster.datasets.rubric_dataset": ("RubricDataset",),
     "deemster.datasets.rubric_items": ("RubricItem", "Submission"),
+    "deemster.datasets.sample_selection": ("SelectedPart",),
     "deemster.datasets.vote_block": ("Block", "Juror", "Probability", "Repeat"),
     "deemster.datasets.votes": ("Votes",),
 }

@@ -2,15 +2,16 @@
 
 from __future__ import annotations
 
+import copy
 import functools
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from pathlib import Path as FilePath
 from typing import Any, overload
 
 import msgspec
 import numpy as np
 
-from deemster.datasets._jsonl_dataset import IndexedRows, load_jsonl
+from deemster.datasets._jsonl_dataset import load_jsonl
 from deemster.datasets.dataset_format import (
     SCHEMA,
     DatasetFacts,
@@ -21,6 +22,13 @@ from deemster.datasets.dataset_format import (
     split_legacy_keys,
 )
 from deemster.datasets.fingerprint import RowHashes, list_hash, row_digest
+from deemster.datasets.sample_selection import (
+    Rows,
+    SelectedPart,
+    SelectedRows,
+    build_selection,
+    select_positions,
+)
 from deemster.errors import DatasetError, Issue
 from deemster.formats.canonical_json import has_exponent, is_plain
 from deemster.formats.document import Reading, sort_issues
@@ -70,10 +78,14 @@ class Dataset:
         schema_version: The format it was written in.
         warnings: What was ignored while reading.
         path: The file it was loaded from.
+        part: Which part of another dataset it is; None for a whole dataset.
+        whole: The dataset that it is a part of; itself for a whole dataset.
 
     Raises:
         DatasetError: A sample or the header is wrong; every issue is given.
     """
+
+    part: SelectedPart | None = None
 
     def __init__(
         self,
@@ -102,7 +114,7 @@ class Dataset:
         reading = Reading(str(path), error=DatasetError)
         kind = file_format(path, reading, format=format, known=FORMATS)
         self = cls.__new__(cls)
-        rows: ListedRows | IndexedRows
+        rows: Rows
         with pause_garbage_collection():
             if kind == "jsonl":
                 header, rows = load_jsonl(path, reading)
@@ -119,10 +131,11 @@ class Dataset:
         self._take(header, rows, str(path))
         return self
 
-    def _take(self, header: DatasetFacts, rows: ListedRows | IndexedRows, path: str | None) -> None:
+    def _take(self, header: DatasetFacts, rows: Rows, path: str | None) -> None:
         self.name, self.description, self.repetitions, self.schema_version, self.warnings = header
         self.path = path
         self._rows = rows
+        self.whole = self
 
     def __len__(self) -> int:
         return len(self._rows)
@@ -142,7 +155,8 @@ class Dataset:
         return next(iter(self._rows.pick([range(len(self))[index]])))
 
     def __repr__(self) -> str:
-        return f"<Dataset {self.name!r}: {len(self)} samples>"
+        part = "" if self.part is None else f" of {self.part.of}"
+        return f"<Dataset {self.name!r}: {len(self)}{part} samples>"
 
     @property
     def row_hashes(self) -> Sequence[str]:
@@ -174,6 +188,62 @@ class Dataset:
         for position, sample in zip(positions, self._rows.pick(positions), strict=True):
             groups.setdefault(bytes(digests[position * 32 : position * 32 + 32]), []).append(sample.id)
         return [ids for ids in groups.values() if len(ids) > 1]
+
+    def select(
+        self,
+        *,
+        tags: str | Iterable[str] = (),
+        ids: str | Iterable[str] = (),
+        where: Mapping[str, Any] | None = None,
+        sample: int | None = None,
+        seed: int = 0,
+        limit: int | None = None,
+    ) -> Dataset:
+        """The samples that fit, as a dataset that knows that it is a part of this one.
+
+        A sample must fit everything that is given. A selection that every sample fits is the dataset itself.
+
+        Args:
+            tags: Samples with at least one of these tags.
+            ids: Samples with one of these ids; `*`, `?` and `[...]` stand for characters, as in file names.
+            where: Values by key, such as `{"metadata.lang": "de"}` or `{"input.lang": ["de", "fr"]}`. In a list, any
+                entry will do.
+            sample: So many of them at random. The same seed draws the same ones.
+            seed: The seed of `sample`.
+            limit: The first so many of them.
+
+        Raises:
+            DatasetError: No sample fits, no sample has one of the tags, ids or values, or something cannot be used.
+        """
+        selection = build_selection(tags=tags, ids=ids, where=where, sample=sample, seed=seed, limit=limit)
+        return self._part(select_positions(self, selection, file=self.path), selection.flags())
+
+    def keep(self, ids: Collection[str], *, selection: str) -> Dataset:
+        """The samples with these very ids, as a dataset that knows that it is a part of this one.
+
+        Args:
+            ids: The ids; those of no sample are ignored.
+            selection: How they were selected, written as flags of `deemster run`.
+
+        Raises:
+            DatasetError: No sample has one of the ids.
+        """
+        found = [position for position, sample in enumerate(self) if sample.id in ids]
+        if not found:
+            raise DatasetError(Issue(f"No sample of the dataset is left by `{selection}`.", self.path))
+        return self._part(found, selection)
+
+    def _part(self, positions: list[int], selection: str) -> Dataset:
+        if len(positions) == len(self):
+            return self
+        part = copy.copy(self)
+        for name in ("fingerprint", "duplicates"):
+            part.__dict__.pop(name, None)
+        part._rows = SelectedRows(self._rows, positions)  # noqa: SLF001 - of this class
+        earlier = None if self.part is None else self.part.selection
+        how = selection if earlier is None else f"{earlier} {selection}"
+        part.part = SelectedPart(samples=len(positions), of=len(self.whole), selection=how)
+        return part
 
     def save(self, path: str | FilePath) -> None:
         """Write the dataset as YAML, JSON or JSONL, by extension; a reader never sees half a file.

@@ -36,8 +36,9 @@ def junit_pieces(report: Report, *, samples_fail: bool = False) -> Iterator[byte
     statuses = [check.status for check in checks]
     incomplete = report.run.status == "incomplete"
     yield b'<?xml version="1.0" encoding="UTF-8"?>\n<testsuites name="deemster">\n'
+    part = "" if report.run.part is None else f" of a part: {report.run.part.describe()}"
     yield (
-        f'  <testsuite name="gate" tests="{len(checks) + 1}" failures="{statuses.count("fail")}" '
+        f'  <testsuite name={_attribute(f"gate{part}")} tests="{len(checks) + 1}" failures="{statuses.count("fail")}" '
         f'errors="{int(incomplete)}" skipped="{statuses.count("skipped") + statuses.count("inconclusive")}">\n'
     ).encode()
     yield _case("run", "complete", "error" if incomplete else "", report.run.reason or "The run is incomplete.")

@@ -13,6 +13,7 @@ from deemster.report.report_entries import (
     FailureEntry,
     MarkEntry,
     PrivacyEntry,
+    RunEntry,
     ScoreEntry,
     UnscoredEntry,
     UnscoredReason,
@@ -57,6 +58,7 @@ def redact_report(report: Report, *, level: str = DEFAULT, include_input: bool =
     samples, executions, failures = report.samples, report.executions, report.failure_list
     return msgspec.structs.replace(
         report,
+        run=_run_without_words(report.run) if _WORDS[0] in removed else report.run,
         privacy=PrivacyEntry(level, removed),
         dataset=msgspec.structs.replace(report.dataset, fingerprint=None)
         if "dataset.fingerprint" in removed
@@ -65,6 +67,13 @@ def redact_report(report: Report, *, level: str = DEFAULT, include_input: bool =
         executions=Stream(lambda: map(view.execution, executions)) if removed else executions,
         failure_list=Stream(lambda: map(view.failure, failures)) if removed else failures,
     )
+
+
+def _run_without_words(run: RunEntry) -> RunEntry:
+    """A run without the words that selected its part, which may be values of metadata."""
+    if run.part is None:
+        return run
+    return msgspec.structs.replace(run, part=msgspec.structs.replace(run.part, selection=None))
 
 
 class _View:

@@ -8,6 +8,7 @@ from typing import Any, Protocol, TypeVar
 import msgspec
 
 from deemster import __version__
+from deemster.datasets import SelectedPart
 from deemster.records import Execution, Mark, MetricCard, MetricScore, Output, Sample, Unscored
 from deemster.report.report_document import SCHEMA, Report, Stream
 from deemster.report.report_entries import (
@@ -105,6 +106,7 @@ class RunSamples(Protocol):
 
     name: str
     schema_version: str
+    part: SelectedPart | None
 
     def __len__(self) -> int: ...
 

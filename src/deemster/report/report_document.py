@@ -176,7 +176,8 @@ class Report(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=Tr
 
     def __repr__(self) -> str:
         totals = self.totals
+        part = "" if self.run.part is None else f" (a part of {self.run.part.of:,})"
         return (
-            f"<Report {self.run.id}: {plural(totals.samples, 'sample')}, {plural(totals.metrics, 'metric')}, "
+            f"<Report {self.run.id}: {plural(totals.samples, 'sample')}{part}, {plural(totals.metrics, 'metric')}, "
             f"macro-F1 {self.macro_f1:.4f}, {totals.unscored} unscored>"
         )

@@ -8,6 +8,7 @@ from typing import Any, Literal, TypeAlias
 
 import msgspec
 
+from deemster.datasets import SelectedPart
 from deemster.records import Cause, Trajectory, Usage
 
 
@@ -23,6 +24,7 @@ class RunEntry(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=
     duration_s: float
     seed: int
     varied: Literal["target", "scoring"] | None
+    part: SelectedPart | None = None
 
 
 class PrivacyEntry(msgspec.Struct, frozen=True, forbid_unknown_fields=True):

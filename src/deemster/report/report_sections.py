@@ -7,6 +7,7 @@ from decimal import Decimal
 from itertools import islice
 from typing import TYPE_CHECKING, NamedTuple
 
+from deemster.datasets import SelectedPart
 from deemster.errors import plural
 from deemster.report.failing_samples import failing_section
 from deemster.report.report_entries import FailureEntry
@@ -41,7 +42,7 @@ def report_sections(report: Report) -> list[TextSection]:
     """The parts of a report, in order."""
     return [
         _headline(report),
-        *(() if report.gate is None else (_gate(report.gate),)),
+        *(() if report.gate is None else (_gate(report, report.gate),)),
         _metrics(report),
         *criteria_sections(report),
         _macro_f1(report),
@@ -72,15 +73,22 @@ def _headline(report: Report) -> TextSection:
     if totals.target_failures:
         parts.append(plural(totals.target_failures, "target failure"))
     lines.append(("Dataset ", DataText(report.dataset.name), ": " + ", ".join(parts) + "; run ", DataText(run.id), "."))
+    if run.part is not None:
+        lines.append(("Part: ", DataText(run.part.describe()), "."))
     if report.gate is not None:
-        lines.append((gate_verdict(report.gate),))
+        lines.append((gate_verdict(report.gate, run.part),))
     if report.privacy.removed:
         lines.append((f"Left out at privacy level {report.privacy.level}: {', '.join(report.privacy.removed)}.",))
     return TextSection(("deemster report", *((": ", DataText(run.suite)) if run.suite else ())), lines)
 
 
-def gate_verdict(gate: GateDecision) -> str:
-    """The gate's decision in one sentence."""
+def gate_verdict(gate: GateDecision, part: SelectedPart | None) -> str:
+    """The gate's decision in one sentence.
+
+    Args:
+        gate: The decision.
+        part: The part of the dataset that it judged; None for the whole.
+    """
     if not gate.checks:
         return "Gate: no rule is declared, so nothing was gated."
     counts = [
@@ -92,7 +100,8 @@ def gate_verdict(gate: GateDecision) -> str:
             ("skipped", "skipped"),
         )
     ]
-    return f"Gate: {gate.decision} ({', '.join(f'{count} {word}' for count, word in counts if count)})."
+    judged = "" if part is None else f", for a part of the dataset: {part.samples:,} of {part.of:,} samples"
+    return f"Gate: {gate.decision} ({', '.join(f'{count} {word}' for count, word in counts if count)}){judged}."
 
 
 def _metrics(report: Report) -> TextSection:
@@ -329,7 +338,7 @@ def _rest(count: int, rows: Sequence[TextLine]) -> list[TextLine]:
     return [(f"... and {count - len(rows):,} more.",)] if count > len(rows) else []
 
 
-def _gate(gate: GateDecision) -> TextSection:
+def _gate(report: Report, gate: GateDecision) -> TextSection:
     rows = [
         (
             check.status,
@@ -344,7 +353,7 @@ def _gate(gate: GateDecision) -> TextSection:
     head = ("status", "check", "observed", "95% interval", "required", "because")
     spare = ("because", "95% interval")
     # The headline tells the decision.
-    lines: list[TextLine] = [] if rows else [(gate_verdict(gate),)]
+    lines: list[TextLine] = [] if rows else [(gate_verdict(gate, report.run.part),)]
     return TextSection(("Gate",), lines, TextTable(head, rows, spare) if rows else None)
 
 

@@ -161,6 +161,8 @@ def _checks(rule: Rule, gate: Gate, summary: RunSummary, metrics: Mapping[str, s
     if rule.cohort is None:
         yield _check(rule, rule.name, _run_reading(rule, summary) or _reading(rule, summary, metrics))
         return
+    if rule.cohort not in (EVERY, *(cohort.label for cohort in summary.cohorts)):
+        yield _result(rule, rule.name, _Reading(None), "skipped", "this run has no sample of the cohort")
     for cohort in summary.cohorts:
         if rule.cohort not in (EVERY, cohort.label):
             continue

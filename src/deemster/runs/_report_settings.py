@@ -9,6 +9,7 @@ from typing import Any, Literal, NamedTuple
 
 import msgspec
 
+from deemster.datasets import SelectedPart
 from deemster.errors import ConfigurationError, StoreError
 from deemster.report import BudgetEntry
 from deemster.results import (
@@ -77,6 +78,7 @@ def settings_facts(job: Job) -> dict[str, Any]:
         "delta": job.delta,
         "aggregator": None if job.aggregator is None else _aggregator_facts(job.aggregator),
         "varied": job.plan.varied,
+        **({} if job.plan.dataset.part is None else {"part": msgspec.to_builtins(job.plan.dataset.part)}),
     }
 
 
@@ -111,6 +113,18 @@ def parse_budget(facts: Mapping[str, Any], *, where: str) -> BudgetEntry | None:
         return None if stored is None else msgspec.convert(stored, BudgetEntry, strict=False, dec_hook=_decimal)
     except msgspec.ValidationError as error:
         raise StoreError(f"{where}: The stored budget cannot be read: {error}") from None
+
+
+def parse_part(facts: Mapping[str, Any], *, where: str) -> SelectedPart | None:
+    """The part of its dataset that a stored run took; None for the whole.
+
+    Raises:
+        StoreError: It is no part.
+    """
+    try:
+        return msgspec.convert(facts.get("part"), SelectedPart | None)
+    except msgspec.ValidationError as error:
+        raise StoreError(f"{where}: The stored part of the dataset cannot be read: {error}") from None
 
 
 def stop_reason(facts: Mapping[str, Any]) -> str | None:

@@ -31,7 +31,7 @@ _DIGEST = re.compile(r"\b([0-9a-f]{12})[0-9a-f]{52}\b")
 
 
 def evaluation_identity(job: Job, *, order: str) -> dict[str, Any]:
-    """The identity of a run: dataset, target, metrics with their pass marks, models, seed, repetitions, aggregator.
+    """The identity of a run: dataset, target, metrics with pass marks, models, seed, repetitions, aggregator, part.
 
     Args:
         job: What is to be run.
@@ -47,6 +47,8 @@ def evaluation_identity(job: Job, *, order: str) -> dict[str, Any]:
         "repetitions": plan.repetitions,
         "aggregator": None if job.aggregator is None else aggregator_name(job.aggregator),
     }
+    if plan.dataset.part is not None:
+        identity["part"] = plan.dataset.part.selection
     return plain_json(identity)
 
 

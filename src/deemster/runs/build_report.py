@@ -20,6 +20,7 @@ from deemster.runs._report_settings import (
     RECORDING_SETTINGS,
     ReportSettings,
     parse_budget,
+    parse_part,
     parse_settings,
     stop_reason,
     stored_changes,
@@ -101,6 +102,7 @@ def build_report(
         duration_s=record.duration_s,
         seed=record.facts.seed,
         varied=settings.varied,
+        part=record.samples.part,
     )
     report = assemble_report(
         run=note,
@@ -337,6 +339,7 @@ class StoredSamples:
         self.name = row.dataset
         self.repetitions = row.repetitions
         self.schema_version = str(row.facts.get("schema_version", ""))
+        self.part = parse_part(row.facts, where=_place(store, row))
 
     def __len__(self) -> int:
         return self._row.samples

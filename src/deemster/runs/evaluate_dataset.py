@@ -58,6 +58,7 @@ def evaluate(
     aggregator: Aggregator | str | Mapping[str, Any] | None = None,
     store: Store | str | Path | None = None,
     resume: str | bool | None = None,
+    partial: bool = False,
     clock: Clock | None = None,
 ) -> Report:
     """Run a target over a golden dataset, score what it says, and report.
@@ -65,7 +66,8 @@ def evaluate(
     Works in a script, inside a running event loop (a notebook) and in any thread.
 
     Args:
-        dataset: The samples, as a dataset, the path of its file, or a list of samples or maps.
+        dataset: The samples, as a dataset, the path of its file, or a list of samples or maps. `Dataset.select` gives
+            a part of a dataset.
         target: A function, sync or async, from a sample's input to text, an ``Output`` or JSON data.
         outputs: Saved outputs in place of a target: a map of id to text, or a file.
         metrics: Metrics, specs such as `ndcg@10`, or one-key maps of alias to options.
@@ -88,6 +90,7 @@ def evaluate(
         store: Where the run is stored: a file, or `postgresql://...`; not stored unless given.
         resume: The stored run to resume: its id, or True for the last unfinished one without a suite of this
             dataset.
+        partial: Whether samples without a saved output are left out; the run is then marked as a part.
         clock: The time; the machine's own unless given.
 
     Raises:

@@ -82,6 +82,7 @@ def build_job(
     max_unscored: int | str = 0,
     models: Mapping[str, Any] | None = None,
     aggregator: Aggregator | str | Mapping[str, Any] | None = None,
+    partial: bool = False,
     **limits: Any,
 ) -> Job:
     """Resolve and check the settings of a run; see ``evaluate``. The limits are those of `ModelLimits`.
@@ -104,6 +105,7 @@ def build_job(
         repetitions=repetitions,
         thresholds=thresholds or {},
         concurrency=concurrency,
+        partial=partial,
     )
     rules = None if gate is None else read_gate(gate)
     allowance = (rules.allowance if rules is not None else None) or read_allowance(max_unscored)
@@ -138,6 +140,7 @@ def build_plan(
     repetitions: int | None,
     thresholds: Mapping[str, float],
     concurrency: int,
+    partial: bool = False,
 ) -> Plan:
     """A plan whose parts fit each other.
 
@@ -148,6 +151,7 @@ def build_plan(
         repetitions: How often each sample is run; otherwise what the saved outputs or the dataset say, or once.
         thresholds: Pass marks by metric name or spec.
         concurrency: How many calls of the target may be under way at once.
+        partial: Whether samples without a saved output are left out.
 
     Raises:
         InputError: Repetitions, thresholds or saved outputs do not fit.
@@ -157,14 +161,26 @@ def build_plan(
     if type(concurrency) is not int or concurrency < 1:
         raise ConfigurationError(f"`concurrency` is a whole number of at least 1, not {concurrency!r}.")
     times = repetitions or dataset.repetitions or 1
+    if partial:
+        dataset = _with_outputs(dataset, target)
     if isinstance(target, SavedOutputs):
         if repetitions is None and target.repetitions > 1:
             times = dataset.repetitions or target.repetitions
-        target.check(dataset, times)
+        target.check(dataset, times, whole=dataset.whole)
     if len(dataset) * times > MOST_EXECUTIONS:
         sized = f"{plural(len(dataset), 'sample')} x {plural(times, 'repetition')}"
         raise ConfigurationError(f"A run has at most {MOST_EXECUTIONS:,} executions, not {sized}.")
     return Plan(dataset, target, metrics, times, _resolve_thresholds(thresholds, metrics), concurrency)
+
+
+def _with_outputs(dataset: Dataset, target: Target) -> Dataset:
+    """The samples that have a saved output."""
+    if not isinstance(target, SavedOutputs):
+        raise ConfigurationError("`partial` leaves out samples without a saved output, and this run has a live target.")
+    missing = frozenset(target.missing(dataset))
+    if not missing:
+        return dataset
+    return dataset.keep({sample.id for sample in dataset} - missing, selection="--partial")
 
 
 def group_aggregator(

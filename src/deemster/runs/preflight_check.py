@@ -6,6 +6,7 @@ import hashlib
 from collections.abc import Callable, Sequence
 from typing import Any, NamedTuple
 
+from deemster.datasets import Dataset
 from deemster.errors import ConfigurationError, Issue, list_names, nearest, visible
 from deemster.errors.user_code_guard import UserCodeGuard
 from deemster.metrics.builtin_metric import BuiltinScorer
@@ -76,14 +77,18 @@ def survey(
     warnings = [_absence_warning(name, *found, size, redact=redact) for name, found in absences.items()]
     warnings += _misspelt_keys(plan.metrics, keys)
     if gate is not None:
-        _check_gate(gate, table)
+        _check_gate(gate, table, plan.dataset)
     return Survey(table, order.hexdigest(), (*plan.dataset.warnings, *warnings))
 
 
-def _check_gate(gate: Gate, table: MarkTable) -> None:
+def _check_gate(gate: Gate, table: MarkTable, dataset: Dataset) -> None:
+    cohorts = dict.fromkeys(name for name, _ in table.cohorts)
+    if dataset.part is not None:
+        # Rules about cohorts that the part lacks are skipped.
+        cohorts.update((tag, None) for sample in dataset.whole for tag in sample.tags or (None,))
     parts = [f"{card.name}/{part}" for card in table.cards for part in card.parts]
     metrics, aggregates = catalog.card_spellings(table.cards), table.aggregates is not None
-    check_gate_names(gate, metrics=metrics, cohorts=list(dict(table.cohorts)), aggregates=aggregates, parts=parts)
+    check_gate_names(gate, metrics=metrics, cohorts=list(cohorts), aggregates=aggregates, parts=parts)
 
 
 def _check(metric: Any) -> Callable[[Sample], Sequence[Issue]]:

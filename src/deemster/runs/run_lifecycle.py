@@ -20,7 +20,7 @@ from deemster.records import MetricCard
 from deemster.runs._run_identity import format_time, identity_differences
 from deemster.runs.kept_calls import KeptCalls
 from deemster.store import Lease, RunFacts, RunRow, SampleFacts, Store, open_store
-from deemster.store.run_facts import RunStatus
+from deemster.store.run_facts import RunKind, RunStatus
 
 _MOST_RUNS_OF_ONE_ID = 10_000
 _UNFINISHED = ("running", "incomplete")
@@ -293,10 +293,14 @@ def _resumed_run(definition: RunDefinition, storage: RunStorage, *, timer: RunTi
     """The stored run that was asked for, or None where a new one is to begin."""
     if not storage.resume:
         return None
-    row = _choose_run(definition.facts, storage.store, storage.resume)
+    facts = definition.facts
+    same = partial(_is_same_part, facts)
+    row = choose_run(
+        storage.store, storage.resume, kind=facts.kind, suite=facts.suite, dataset=facts.dataset, accept=same
+    )
     if row is not None:
         return _resume_run(definition, storage, row, timer=timer)
-    storage.tell(f"There is no {definition.facts.kind} to resume; this is a new one.")
+    storage.tell(f"There is no {facts.kind} to resume; this is a new one.")
     return None
 
 
@@ -363,17 +367,42 @@ def refuse_changes(
     return ConfigurationError([refusal, *map(Issue, [*changes, *shape, way_out])])
 
 
-def _choose_run(facts: RunFacts, store: Store, wanted: str | bool) -> RunRow | None:  # noqa: FBT001 - what `resume` says
-    """The run to resume: by its id, else the last unfinished one of the suite or dataset, else its last; or None."""
+def choose_run(
+    store: Store,
+    wanted: str | bool,  # noqa: FBT001 - what `resume` says
+    *,
+    kind: RunKind,
+    suite: str | None,
+    dataset: str | None = None,
+    accept: Callable[[RunRow], bool] = lambda _: True,
+) -> RunRow | None:
+    """The run to resume: by its id, else the last unfinished one of the suite or dataset, else its last; or None.
+
+    Args:
+        store: Where it is stored.
+        wanted: Its id, or True for the last one.
+        kind: Its kind.
+        suite: The name of its suite; None where it has none.
+        dataset: The name of its dataset, where it has no suite.
+        accept: Whether a run that is not named by its id may be the one.
+
+    Raises:
+        StoreError: There is no run of that id, or it is of another kind.
+    """
     if isinstance(wanted, str):
-        row = store.run(wanted, kind=facts.kind)
-        if row.kind != facts.kind:
-            message = f"`{row.id}` is a {row.kind}, which `{_COMMANDS[facts.kind]}` cannot resume."
+        row = store.run(wanted, kind=kind)
+        if row.kind != kind:
+            message = f"`{row.id}` is a {row.kind}, which `{_COMMANDS[kind]}` cannot resume."
             raise StoreError(Issue(message, store.where))
         return row
-    alike = store.runs(suite=facts.suite, dataset=None if facts.suite else facts.dataset, kind=facts.kind)
-    own = [row for row in alike if row.suite == facts.suite]
+    alike = store.runs(suite=suite, dataset=None if suite else dataset, kind=kind)
+    own = [row for row in alike if row.suite == suite and accept(row)]
     return next((row for row in own if row.status in _UNFINISHED), own[0] if own else None)
+
+
+def _is_same_part(facts: RunFacts, row: RunRow) -> bool:
+    """Whether a stored run takes the same part of its dataset, or both take the whole."""
+    return bool(facts.identity.get("part") == row.identity.get("part"))
 
 
 def _resume_run(definition: RunDefinition, storage: RunStorage, row: RunRow, *, timer: RunTimer) -> StoredRun:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 from functools import partial
 from pathlib import Path
@@ -38,6 +38,8 @@ class SuiteOverrides(NamedTuple):
     redact_warnings: bool = False
     limits: ModelLimits = ModelLimits()
     calls: bool = True
+    partial: bool = False
+    select: Callable[[Dataset], Dataset] | None = None
 
 
 def build_suite_job(suite: Suite, overrides: SuiteOverrides) -> Job:
@@ -60,6 +62,7 @@ def build_suite_job(suite: Suite, overrides: SuiteOverrides) -> Job:
         gate = read_gate(suite.gate, document=suite.document)
     with _collect(errors):
         dataset = _dataset(suite)
+        dataset = dataset if overrides.select is None else overrides.select(dataset)
     with _collect(errors):
         access = _model_access(suite, overrides, metrics)
     if errors:
@@ -77,6 +80,7 @@ def build_suite_job(suite: Suite, overrides: SuiteOverrides) -> Job:
             repetitions=overrides.repetitions if overrides.repetitions is not None else suite.repetitions,
             thresholds=overrides.thresholds,
             concurrency=overrides.concurrency if overrides.concurrency is not None else suite.concurrency,
+            partial=overrides.partial,
         )
     except OutputsError as error:
         # Saved outputs that do not fit the dataset know their ids, but not their file.

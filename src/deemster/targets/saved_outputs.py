@@ -79,21 +79,31 @@ class SavedOutputs:
         """
         return {"outputs": self._digest()}
 
-    def check(self, samples: Iterable[str | Sample], repetitions: int | None = None) -> None:
+    def check(
+        self,
+        samples: Iterable[str | Sample],
+        repetitions: int | None = None,
+        *,
+        whole: Iterable[str | Sample] | None = None,
+    ) -> None:
         """Make sure that every sample has its answers and no other id is recorded.
 
         Args:
             samples: A dataset, or the ids of one.
             repetitions: How often each sample is graded; one recorded answer may be graded any number of times.
+            whole: The dataset that the samples are a part of: answers to its other samples may be recorded too.
 
         Raises:
             OutputsError: Ids are missing or unknown, or the recorded repetitions do not fit.
         """
         ids = _Ids(samples)
         missing, unknown = self._recorded.compare(ids)
+        if unknown and whole is not None:
+            unknown = self._recorded.compare(_Ids(whole))[1]
         issues = []
         if missing:
-            issues.append(Issue(f"{plural(len(missing), 'sample')} without a saved output: {_ids(missing)}."))
+            hint = " With `partial` they are left out." if len(missing) < len(ids) else ""
+            issues.append(Issue(f"{plural(len(missing), 'sample')} without a saved output: {_ids(missing)}.{hint}"))
         if unknown:
             close = nearest(unknown[0], missing[:1000])
             hint = f" Is `{unknown[0]}` meant to be `{close}`?" if close else ""
@@ -108,6 +118,14 @@ class SavedOutputs:
             )
         if issues:
             raise OutputsError(issues)
+
+    def missing(self, samples: Iterable[str | Sample]) -> list[str]:
+        """The ids of the samples that have no answer.
+
+        Args:
+            samples: A dataset, or the ids of one.
+        """
+        return self._recorded.compare(_Ids(samples))[0]
 
     def answers(self, ids: Sequence[str], repetition: int = 0) -> list[Output | TargetFailure]:
         """The recorded answers of some samples, in the order asked for.

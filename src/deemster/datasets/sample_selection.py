@@ -1,0 +1,283 @@
+"""Selects samples of a dataset: by tag, id or metadata, at random, or the first ones."""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import shlex
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from fnmatch import fnmatchcase
+from typing import Any, NamedTuple, Protocol
+
+import msgspec
+
+from deemster.datasets.fingerprint import RowHashes, list_hash
+from deemster.errors import DatasetError, Issue, did_you_mean, list_names, show_value, visible
+from deemster.records import Sample
+
+_SECTIONS = ("metadata", "input")
+_GLOB = frozenset("*?[")
+_MOST_KNOWN = 1000
+_LONGEST = 200
+
+
+class SelectedPart(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
+    """A part of a dataset.
+
+    Attributes:
+        samples: How many samples it has.
+        of: How many the whole dataset has.
+        selection: How they were selected, written as flags of `deemster run`; None where that is left out.
+    """
+
+    samples: int
+    of: int
+    selection: str | None
+
+    def describe(self) -> str:
+        """The part in words.
+
+        >>> SelectedPart(samples=12, of=40, selection="--tag policy").describe()
+        '12 of 40 samples, --tag policy'
+        """
+        how = "" if self.selection is None else f", {visible(self.selection, limit=_LONGEST)}"
+        return f"{self.samples:,} of {self.of:,} samples{how}"
+
+
+class Rows(Protocol):
+    """The samples of a dataset, wherever they are kept."""
+
+    @property
+    def digests(self) -> bytes | bytearray:
+        """32 bytes of row hash for each."""
+        ...
+
+    def __len__(self) -> int: ...
+
+    def __iter__(self) -> Iterator[Sample]: ...
+
+    def pick(self, positions: list[int]) -> Iterator[Sample]:
+        """Samples by position, in the order asked for."""
+        ...
+
+    def fingerprint(self) -> str:
+        """The hash over `[id, row_hash, metadata]` of every sample, by id."""
+        ...
+
+
+class SelectedRows:
+    """Some samples of a dataset, found by their positions in it.
+
+    Args:
+        rows: All samples.
+        positions: The positions of those that are selected, in increasing order.
+
+    Attributes:
+        digests: 32 bytes of row hash for each.
+    """
+
+    def __init__(self, rows: Rows, positions: list[int]) -> None:
+        self._rows, self._positions = rows, positions
+        self.digests = b"".join(bytes(rows.digests[at * 32 : at * 32 + 32]) for at in positions)
+
+    def __len__(self) -> int:
+        return len(self._positions)
+
+    def __iter__(self) -> Iterator[Sample]:
+        return self._rows.pick(self._positions)
+
+    def pick(self, positions: list[int]) -> Iterator[Sample]:
+        """Samples by position, in the order asked for."""
+        return self._rows.pick([self._positions[position] for position in positions])
+
+    def fingerprint(self) -> str:
+        """The hash over `[id, row_hash, metadata]` of every sample, by id."""
+        ids, hashes = [sample.id for sample in self], RowHashes(self.digests)
+        order = sorted(range(len(self)), key=ids.__getitem__)
+        samples = zip(order, self.pick(order), strict=True)
+        return list_hash([sample.id, hashes[at], sample.metadata] for at, sample in samples)
+
+
+class Selection(NamedTuple):
+    """Which samples of a dataset are wanted; see `Dataset.select`."""
+
+    tags: tuple[str, ...] = ()
+    ids: tuple[str, ...] = ()
+    where: Mapping[str, Sequence[Any]] = {}
+    sample: int | None = None
+    seed: int = 0
+    limit: int | None = None
+
+    def flags(self) -> str:
+        """The selection as flags of `deemster run`."""
+        words = [word for tag in self.tags for word in ("--tag", tag)]
+        words += [word for name in self.ids for word in ("--id", name)]
+        conditions = [f"{path}={_text(value)}" for path, values in self.where.items() for value in values]
+        words += [word for condition in conditions for word in ("--where", condition)]
+        if self.sample is not None:
+            words += ["--sample", str(self.sample), "--seed", str(self.seed)]
+        if self.limit is not None:
+            words += ["--limit", str(self.limit)]
+        return shlex.join(words)
+
+
+def build_selection(
+    *,
+    tags: str | Iterable[str] = (),
+    ids: str | Iterable[str] = (),
+    where: Mapping[str, Any] | None = None,
+    sample: int | None = None,
+    seed: int = 0,
+    limit: int | None = None,
+) -> Selection:
+    """A selection whose parts are checked; see `Dataset.select`.
+
+    Raises:
+        DatasetError: Something given cannot be used; every issue is given.
+    """
+    selection = Selection(
+        _texts(tags),
+        _texts(ids),
+        {path: tuple(value) if isinstance(value, (list, tuple)) else (value,) for path, value in (where or {}).items()},
+        sample,
+        seed,
+        limit,
+    )
+    issues = [
+        Issue(f"`{name}` is a whole number of at least {least}, not {show_value(value)}.")
+        for name, value, least in (("sample", sample, 1), ("limit", limit, 1), ("seed", seed, 0))
+        if value is not None and (type(value) is not int or value < least)
+    ]
+    if sample is not None and limit is not None:
+        issues.append(Issue("`sample` draws samples at random and `limit` takes the first: give one of the two."))
+    for path in selection.where:
+        section, dot, key = path.partition(".")
+        if section not in _SECTIONS or not dot or not key:
+            issues.append(Issue(f"`where` names a key such as `metadata.lang` or `input.lang`, not `{path}`."))
+    if issues:
+        raise DatasetError(issues)
+    return selection
+
+
+def parse_where(given: Iterable[str]) -> dict[str, list[str]]:
+    """Conditions such as `metadata.lang=de`, by key; those of one key are alternatives.
+
+    Raises:
+        DatasetError: One of them is no condition.
+
+    >>> parse_where(["metadata.lang=de", "metadata.lang=fr"])
+    {'metadata.lang': ['de', 'fr']}
+    """
+    found: dict[str, list[str]] = {}
+    for text in given:
+        path, sign, value = text.partition("=")
+        if not sign:
+            raise DatasetError(f"`where` is a condition such as `metadata.lang=de`, not `{text}`.")
+        found.setdefault(path, []).append(value)
+    return found
+
+
+def select_positions(samples: Iterable[Sample], selection: Selection, *, file: str | None) -> list[int]:
+    """The positions of the samples that are wanted, in increasing order.
+
+    Args:
+        samples: All samples.
+        selection: What is wanted.
+        file: How messages name the dataset.
+
+    Raises:
+        DatasetError: No sample has a tag, an id or a key that is asked for, or none has all that is; the nearest is
+            named.
+    """
+    search = _Search(selection)
+    found = [(position, sample.id) for position, sample in enumerate(samples) if search.takes(sample)]
+    if issues := list(search.issues(file)):
+        raise DatasetError(issues)
+    if not found:
+        raise DatasetError(Issue(f"No sample fits all of `{selection.flags()}`.", file))
+    if selection.sample is not None:
+        # The rank of a sample depends on its id alone: samples that are added change little, and 20 include the 10.
+        found = sorted(found, key=lambda entry: hashlib.sha256(f"{selection.seed}/{entry[1]}".encode()).digest())
+        found = sorted(found[: selection.sample])
+    return [position for position, _ in found[: selection.limit]]
+
+
+class _Search:
+    """Tests samples, and remembers which of the wanted things no sample has."""
+
+    def __init__(self, selection: Selection) -> None:
+        self._wanted = selection
+        self._tags: set[str] = set()
+        self._known: set[str] = set()
+        self._missing = set(selection.ids)
+        self._exact = frozenset(selection.ids)
+        self._globs = [name for name in selection.ids if _GLOB.intersection(name)]
+        self._paths: dict[str, set[str]] = {path: set() for path in selection.where}
+        self._keys: set[str] = set()
+
+    def takes(self, sample: Sample) -> bool:
+        """Whether a sample is wanted. Every condition is tried on every sample, so that all misspelt ones are found."""
+        wanted = self._wanted
+        self._tags.update(sample.tags if wanted.tags else ())
+        if len(self._known) < _MOST_KNOWN and wanted.ids:
+            self._known.add(sample.id)
+        by_id = {name for name in self._globs if fnmatchcase(sample.id, name)} | self._exact.intersection((sample.id,))
+        self._missing -= by_id
+        holds = [self._holds(sample, path, values) for path, values in wanted.where.items()]
+        has_tag = not wanted.tags or not set(wanted.tags).isdisjoint(sample.tags)
+        return has_tag and bool(by_id or not wanted.ids) and all(holds)
+
+    def _holds(self, sample: Sample, path: str, values: Sequence[Any]) -> bool:
+        section, _, key = path.partition(".")
+        content = getattr(sample, section)
+        held = list(_values(content, key))
+        if not held and isinstance(content, Mapping):
+            self._keys.update(f"{section}.{name}" for name in content)
+        fitting = [wanted for wanted in values if any(_equals(value, wanted) for value in held)]
+        if len(self._paths[path]) < _MOST_KNOWN or fitting:
+            self._paths[path].update(map(_text, held))
+        return bool(fitting)
+
+    def issues(self, file: str | None) -> Iterator[Issue]:
+        """What no sample has."""
+        for tag in self._wanted.tags:
+            if tag not in self._tags:
+                near = did_you_mean(tag, sorted(self._tags)) if self._tags else "No sample has a tag."
+                yield Issue(f"No sample has the tag `{tag}`. {near}", file)
+        for name in self._wanted.ids:
+            if name in self._missing:
+                kind = "matches" if _GLOB.intersection(name) else "has the id"
+                yield Issue(f"No sample {kind} `{name}`. {did_you_mean(name, sorted(self._known))}", file)
+        for path, values in self._wanted.where.items():
+            held = self._paths[path]
+            if not held:
+                yield Issue(f"No sample has `{path}`. {did_you_mean(path, sorted(self._keys))}", file)
+            elif missing := [_text(value) for value in values if _text(value) not in held]:
+                near = did_you_mean(missing[0], sorted(held))
+                yield Issue(f"No sample has {list_names(missing)} as its `{path}`. {near}", file)
+
+
+def _texts(given: str | Iterable[str]) -> tuple[str, ...]:
+    return (given,) if isinstance(given, str) else tuple(given)
+
+
+def _values(content: Any, key: str) -> Iterator[Any]:
+    """What stands at a key such as `lang` or `author.lang`; the entries of a list one by one."""
+    if not isinstance(content, Mapping):
+        return
+    if key in content:
+        value = content[key]
+        yield from value if isinstance(value, (list, tuple)) else (value,)
+        return
+    first, dot, rest = key.partition(".")
+    if dot and first in content:
+        yield from _values(content[first], rest)
+
+
+def _equals(value: Any, wanted: Any) -> bool:
+    """Whether a value is the one that is wanted; a text also means the number or the truth value that is written so."""
+    return bool(value == wanted and isinstance(value, bool) == isinstance(wanted, bool)) or _text(value) == wanted
+
+
+def _text(value: Any) -> str:
+    return value if isinstance(value, str) else json.dumps(value, ensure_ascii=False, default=str)

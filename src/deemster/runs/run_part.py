@@ -1,0 +1,102 @@
+"""The part of a dataset that a run takes: what is selected, what failed before, or the part of the run it resumes."""
+
+from __future__ import annotations
+
+import shlex
+from collections.abc import Collection, Mapping
+from typing import Any, NamedTuple
+
+from deemster.datasets import Dataset, SelectedPart
+from deemster.errors import Issue, StoreError
+from deemster.report.failing_samples import failing_samples
+from deemster.runs._report_settings import parse_part
+from deemster.runs.build_report import stored_report
+from deemster.runs.run_lifecycle import choose_run
+from deemster.store import RunRow, Store
+
+
+class KeptSamples(NamedTuple):
+    """Samples that a stored run names.
+
+    Attributes:
+        ids: Their ids.
+        selection: How they were selected, written as flags of `deemster run`.
+    """
+
+    ids: Collection[str]
+    selection: str
+
+
+class RunPart(NamedTuple):
+    """The part of its dataset that a run takes.
+
+    Attributes:
+        kept: The samples that a stored run names, from which the rest selects; None for all.
+        chosen: What else selects, as `Dataset.select` takes it.
+    """
+
+    kept: KeptSamples | None = None
+    chosen: Mapping[str, Any] = {}
+
+    def select(self, dataset: Dataset) -> Dataset:
+        """The part of a dataset.
+
+        Raises:
+            DatasetError: No sample is in it, or what selects cannot be used.
+        """
+        if self.kept is not None:
+            dataset = dataset.keep(self.kept.ids, selection=self.kept.selection)
+        return dataset.select(**self.chosen) if self.chosen else dataset
+
+
+def failed_samples(store: Store, run: str | None, *, suite: str) -> KeptSamples:
+    """The samples of a stored run that did not pass, or were not scored.
+
+    Args:
+        store: Where it is stored.
+        run: Its id, a unique beginning of it, or `latest`; None for the latest run of the suite.
+        suite: The suite's name.
+
+    Raises:
+        StoreError: There is no such run, every sample of it passed, or it cannot be read.
+        ReportError: The run has no marks.
+    """
+    if run is not None:
+        row = store.run(run, kind="run")
+    else:
+        runs = store.runs(suite=suite, kind="run", limit=1)
+        if not runs:
+            raise StoreError(Issue(f"There is no run of the suite `{suite}`, so nothing has failed yet.", store.where))
+        row = runs[0]
+    ids = [failing.sample.id for failing in failing_samples(stored_report(store, row.id))]
+    if not ids:
+        raise StoreError(Issue(f"Every sample of the run `{row.id}` passed: there is nothing to run.", store.where))
+    return KeptSamples(frozenset(ids), shlex.join(["--failed", row.id]))
+
+
+def resumed_samples(store: Store, wanted: str | bool, *, suite: str) -> KeptSamples | None:  # noqa: FBT001 - what `resume` says
+    """The samples of the run that is resumed, where it took a part of its dataset.
+
+    Args:
+        store: Where it is stored.
+        wanted: What `resume` says.
+        suite: The suite's name.
+
+    Raises:
+        StoreError: There is no such run, or it cannot be read.
+    """
+    row = choose_run(store, wanted, kind="run", suite=suite)
+    part = None if row is None else stored_part(row)
+    if row is None or part is None:
+        return None
+    ids = frozenset(sample.id for sample in store.samples(row.id, content=False))
+    return KeptSamples(ids, part.selection or "")
+
+
+def stored_part(row: RunRow) -> SelectedPart | None:
+    """The part of its dataset that a stored run took; None for the whole.
+
+    Raises:
+        StoreError: What is stored is no part.
+    """
+    return parse_part(row.facts, where=f"run `{row.id}`")

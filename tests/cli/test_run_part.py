@@ -1,0 +1,284 @@
+"""`deemster run` over a part of the dataset: the flags, the marks of a part, what failed before, resuming."""
+
+from __future__ import annotations
+
+import json
+
+import pytest
+
+from tests.cli.workspace import SUITE, called, written
+
+GOLDEN = """\
+name: support
+samples:
+  - { id: window, input: { question: How long? }, expected_output: 30 days, metadata: { tags: [policy], lang: en } }
+  - { id: frist, input: { question: Wie lange? }, expected_output: 30 Tage, metadata: { tags: [policy], lang: de } }
+  - { id: fee, input: { question: What fee? }, expected_output: none, metadata: { tags: [money], lang: en } }
+  - { id: tax, input: { question: What tax? }, expected_output: none, metadata: { lang: en } }
+"""
+ANSWERS = "outputs: { window: 30 days, frist: 30 Tage, fee: ten euros, tax: none }\n"
+GATE = "gate: { min_macro_f1: 0.9, cohorts: { policy: { min_macro_f1: 0.9 }, money: { min_macro_f1: 0.0 } } }\n"
+LIVE = SUITE.replace("{ outputs: answers.yml }", "{ python: 'app:answer' }")
+# Answers nothing before there is a file `ready`.
+APP = """\
+from pathlib import Path
+
+def answer(input):
+    with open("asked.txt", "a") as file:
+        file.write(input["question"] + "\\n")
+    if not Path("ready").exists():
+        raise ValueError("not ready")
+    return {"How long?": "30 days", "Wie lange?": "30 Tage"}.get(input["question"], "none")
+"""
+
+
+@pytest.fixture
+def part_world(world):
+    return world(golden_yml=GOLDEN, answers_yml=ANSWERS, suite_yml=SUITE + GATE)
+
+
+def report_of(*flags):
+    result = called("run", "suite.yml", "--json", "-", *flags)
+    assert result.exit_code in (0, 1, 3), result.stderr
+    return json.loads(result.stdout)
+
+
+def sample_ids(report):
+    return [sample["id"] for sample in report["samples"]]
+
+
+@pytest.mark.parametrize(
+    ("flags", "ids"),
+    [
+        (("--tag", "policy"), "window frist"),
+        (("--tag", "policy", "--tag", "money"), "window frist fee"),
+        (("--id", "f*"), "frist fee"),
+        (("--id", "tax", "--id", "w?ndow"), "window tax"),
+        (("--where", "metadata.lang=de"), "frist"),
+        (("--where", "metadata.lang=en", "--where", "input.question=What fee?"), "fee"),
+        (("--tag", "policy", "--where", "metadata.lang=en"), "window"),
+        (("--limit", "2"), "window frist"),
+    ],
+)
+def test_flags_select_samples_and_the_report_says_so(part_world, flags, ids):
+    report = report_of(*flags)
+    assert sample_ids(report) == ids.split()
+    part = report["run"]["part"]
+    assert (part["samples"], part["of"]) == (len(ids.split()), 4)
+    assert all(word in part["selection"] for word in flags[::2])
+
+
+def test_random_samples_are_the_same_for_a_seed(part_world):
+    first = report_of("--sample", "2", "--seed", "1")
+    assert first["run"]["part"] == {"samples": 2, "of": 4, "selection": "--sample 2 --seed 1"}
+    assert sample_ids(first) == sample_ids(report_of("--sample", "2", "--seed", "1"))
+    draws = {tuple(sample_ids(report_of("--sample", "2", "--seed", str(seed), "--no-store"))) for seed in range(8)}
+    assert len(draws) > 1
+    assert report_of("--sample", "2")["run"]["part"]["selection"] == "--sample 2 --seed 42"
+
+
+def test_a_whole_run_is_no_part(part_world):
+    assert report_of()["run"]["part"] is None
+    assert report_of("--id", "*")["run"]["part"] is None
+
+
+@pytest.mark.parametrize(
+    ("flag", "expected"),
+    [
+        ("--markdown", "Part: <code>2 of 4 samples, --tag policy</code>."),
+        ("--html", "Part: <code>2 of 4 samples, --tag policy</code>."),
+        ("--github", "Part: <code>2 of 4 samples, --tag policy</code>."),
+        ("--junit", '<testsuite name="gate of a part: 2 of 4 samples, --tag policy"'),
+    ],
+)
+def test_every_renderer_says_that_it_is_a_part(part_world, flag, expected):
+    assert expected in called("run", "suite.yml", "--tag", "policy", flag, "-").stdout
+    assert expected in called("report", "latest", flag, "-").stdout
+
+
+def test_terminal_says_that_gate_judged_a_part(part_world):
+    lines = called("run", "suite.yml", "--tag", "policy").stdout.splitlines()
+    assert lines[2:4] == [
+        "Part: 2 of 4 samples, --tag policy.",
+        "Gate: pass (2 passed, 1 skipped), for a part of the dataset: 2 of 4 samples.",
+    ]
+    quiet = called("run", "suite.yml", "--tag", "policy", "--quiet")
+    assert quiet.stderr == "Gate: pass (2 passed, 1 skipped), for a part of the dataset: 2 of 4 samples.\n"
+
+
+def test_rule_about_a_cohort_outside_the_part_is_skipped_and_a_misspelt_one_is_an_error(part_world):
+    checks = {check["name"]: check for check in report_of("--tag", "policy")["gate"]["checks"]}
+    skipped = checks["cohorts.money.min_macro_f1"]
+    assert (skipped["status"], skipped["because"]) == ("skipped", "this run has no sample of the cohort")
+    written(part_world, {"suite.yml": SUITE + GATE.replace("money", "monye")})
+    result = called("run", "suite.yml", "--tag", "policy")
+    assert result.exit_code == 2
+    assert "Did you mean `money`?" in result.stderr
+
+
+def test_store_and_list_of_runs_say_that_a_run_is_a_part(part_world):
+    called("run", "suite.yml", "--quiet")
+    called("run", "suite.yml", "--tag", "policy", "--quiet")
+    part, whole = json.loads(called("runs", "--json", "-").stdout)
+    assert part["facts"]["part"] == {"samples": 2, "of": 4, "selection": "--tag policy"}
+    assert "part" not in whole["facts"]
+    assert "part" not in whole["identity"]
+    assert "complete part" in called("runs").stdout.splitlines()[1]
+    assert "part         2 of 4 samples, --tag policy\n" in called("runs", "show", "latest").stdout
+
+
+def test_publish_safe_leaves_out_the_words_that_selected(part_world):
+    shown = called("run", "suite.yml", "--where", "metadata.lang=de", "--publish-safe", "--json", "-").stdout
+    assert json.loads(shown)["run"]["part"] == {"samples": 1, "of": 4, "selection": None}
+    assert "metadata.lang" not in shown
+
+
+@pytest.mark.parametrize(
+    ("flags", "message"),
+    [
+        (("--tag", "polcy"), "golden.yml: No sample has the tag `polcy`. Did you mean `policy`?"),
+        (("--id", "windw"), "golden.yml: No sample has the id `windw`. Did you mean `window`?"),
+        (("--where", "metadata.lang=ed"), "No sample has `ed` as its `metadata.lang`."),
+        (("--where", "metadata.lang"), "`where` is a condition such as `metadata.lang=de`, not `metadata.lang`."),
+        (("--tag", "money", "--where", "metadata.lang=de"), "No sample fits all of `--tag money --where metadata.lang"),
+        (("--limit", "0"), "`limit` is a whole number of at least 1, not 0."),
+        (("--seed", "1"), "`--seed` is for `--sample`, which draws samples at random."),
+        (("--failed",), "holds no run"),
+        (("--failed", "suite.yml"), "`suite.yml` is a file, not a run: write `--failed` after it."),
+    ],
+)
+def test_selection_that_cannot_be_is_bad_input(part_world, flags, message):
+    result = called("run", "suite.yml", *flags)
+    assert result.exit_code == 2
+    assert message in result.stderr or "There is no" in result.stderr
+    assert not (part_world / ".deemster").exists()
+
+
+def test_failed_runs_what_did_not_pass_in_the_latest_run_of_the_suite(part_world):
+    whole = report_of()
+    again = report_of("--failed")
+    assert sample_ids(again) == ["fee"]
+    assert again["run"]["part"] == {"samples": 1, "of": 4, "selection": f"--failed {whole['run']['id']}"}
+
+
+def test_failed_takes_unscored_samples_too(world):
+    folder = world(golden_yml=GOLDEN, suite_yml=LIVE)
+    written(folder, {"app.py": APP, "ready": None})
+    assert sample_ids(report_of("--limit", "2")) == ["window", "frist"]
+    written(folder, {"ready": ""})
+    again = report_of("--failed")
+    assert (sample_ids(again), again["run"]["status"]) == (["window", "frist"], "complete")
+
+
+def test_failed_of_a_named_run_is_narrowed_by_other_flags(part_world):
+    written(part_world, {"answers.yml": ANSWERS.replace("30 Tage", "no idea")})
+    first = report_of()["run"]["id"]
+    report_of("--tag", "policy")
+    again = report_of("--failed", first, "--tag", "money")
+    assert sample_ids(again) == ["fee"]
+    assert again["run"]["part"]["selection"] == f"--failed {first} --tag money"
+
+
+def test_failed_is_an_error_where_everything_passed(part_world):
+    written(part_world, {"answers.yml": ANSWERS.replace("ten euros", "none")})
+    called("run", "suite.yml", "--quiet")
+    result = called("run", "suite.yml", "--failed")
+    assert result.exit_code == 2
+    assert "passed: there is nothing to run." in result.stderr
+
+
+def test_failed_is_an_error_where_the_suite_never_ran(part_world):
+    called("run", "suite.yml", "--quiet")
+    written(part_world, {"other.yml": SUITE.replace("refunds", "other")})
+    result = called("run", "other.yml", "--failed")
+    assert result.exit_code == 2
+    assert "There is no run of the suite `other`, so nothing has failed yet." in result.stderr
+
+
+def test_partial_runs_the_samples_that_have_a_saved_output(part_world):
+    written(part_world, {"few.yml": "outputs: { window: 30 days, fee: none }\n"})
+    refused = called("run", "suite.yml", "--outputs", "few.yml")
+    assert refused.exit_code == 2
+    assert "2 samples without a saved output: `frist`, `tax`. With `partial` they are left out." in refused.stderr
+    report = report_of("--outputs", "few.yml", "--partial")
+    assert sample_ids(report) == ["window", "fee"]
+    assert report["run"]["part"] == {"samples": 2, "of": 4, "selection": "--partial"}
+    narrowed = report_of("--outputs", "few.yml", "--partial", "--tag", "policy")
+    assert (sample_ids(narrowed), narrowed["run"]["part"]["selection"]) == (["window"], "--tag policy --partial")
+    assert report_of("--partial")["run"]["part"] is None
+
+
+def test_partial_still_refuses_outputs_for_no_sample(part_world):
+    written(part_world, {"few.yml": "outputs: { window: 30 days, fe: none }\n"})
+    result = called("run", "suite.yml", "--outputs", "few.yml", "--partial")
+    assert result.exit_code == 2
+    assert "1 saved output for no sample of the dataset: `fe`." in result.stderr
+
+
+def test_partial_is_for_saved_outputs(world):
+    written(world(suite_yml=LIVE), {"app.py": APP})
+    result = called("run", "suite.yml", "--partial")
+    assert result.exit_code == 2
+    assert "this run has a live target" in result.stderr
+
+
+@pytest.fixture
+def stopped_part(world):
+    """A partial run whose target failed on every sample; it works afterwards."""
+    folder = world(golden_yml=GOLDEN, suite_yml=LIVE)
+    written(folder, {"app.py": APP, "ready": None})
+    report = report_of("--tag", "policy")
+    assert report["run"]["status"] == "incomplete"
+    written(folder, {"ready": "", "asked.txt": None})
+    return folder, report["run"]["id"]
+
+
+@pytest.mark.parametrize("flags", [(), ("--tag", "policy")])
+@pytest.mark.parametrize("is_named", [False, True])
+def test_a_partial_run_is_resumed_with_its_part(stopped_part, flags, is_named):
+    folder, run = stopped_part
+    report = report_of(*flags, "--resume", *([run] if is_named else []))
+    assert (report["run"]["id"], report["run"]["status"]) == (run, "complete")
+    assert sample_ids(report) == ["window", "frist"]
+    assert report["run"]["part"] == {"samples": 2, "of": 4, "selection": "--tag policy"}
+    assert sorted((folder / "asked.txt").read_text().split("\n")) == ["", "How long?", "Wie lange?"]
+
+
+def test_a_drawn_part_is_resumed_although_the_dataset_grew(world):
+    folder = world(golden_yml=GOLDEN, suite_yml=LIVE)
+    written(folder, {"app.py": APP, "ready": None})
+    before = report_of("--sample", "2", "--seed", "3")
+    more = "".join(f"  - {{ id: more-{n}, input: {{ question: '{n}' }}, expected_output: x }}\n" for n in range(9))
+    written(folder, {"ready": "", "golden.yml": GOLDEN + more})
+    after = report_of("--resume")
+    assert (after["run"]["id"], sample_ids(after)) == (before["run"]["id"], sample_ids(before))
+    assert after["run"]["part"] == {"samples": 2, "of": 13, "selection": "--sample 2 --seed 3"}
+
+
+def test_another_part_does_not_resume_an_unfinished_one(stopped_part):
+    _, run = stopped_part
+    result = called("run", "suite.yml", "--tag", "money", "--resume", "--quiet")
+    assert "There is no run to resume; this is a new one." in result.stderr
+    refused = called("run", "suite.yml", "--tag", "money", "--resume", run)
+    assert refused.exit_code == 2
+    assert "part: was --tag policy, is --tag money" in refused.stderr
+
+
+def test_failed_beside_resume_names_its_run(stopped_part):
+    result = called("run", "suite.yml", "--failed", "--resume")
+    assert result.exit_code == 2
+    assert "name the run of `--failed RUN`" in result.stderr
+
+
+def test_a_part_survives_export_and_import(part_world):
+    called("run", "suite.yml", "--tag", "policy", "--quiet")
+    shown = called("report", "latest", "--json", "-").stdout
+    assert called("store", "export", "latest", "--to", "run.jsonl").exit_code == 0
+    assert called("store", "import", "run.jsonl", "--store", "other.db").exit_code == 0
+    assert called("report", "latest", "--json", "-", "--store", "other.db").stdout == shown
+
+
+def test_dry_run_counts_the_part_alone(part_world):
+    result = called("run", "suite.yml", "--tag", "policy", "--dry-run")
+    assert result.exit_code == 0, result.stderr
+    assert not (part_world / ".deemster").exists()
