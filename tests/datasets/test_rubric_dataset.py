@@ -295,3 +295,37 @@ def test_item_without_rubric_is_error_with_its_id(tmp_path):
         RubricDataset.load(path)
     (fault,) = caught.value.issues
     assert (fault.sample, fault.message) == ("two", "There is no rubric: neither the item nor the dataset has one.")
+
+
+GRADE = {
+    "criteria": [{"name": "grade", "requirement": "How good?", "minimum": 0, "maximum": 3}, {"requirement": "Ok?"}]
+}
+
+
+@pytest.mark.parametrize("suffix", ["json", "yaml", "jsonl"])
+def test_numbers_and_plain_words_are_labels_and_round_trip(tmp_path, suffix):
+    items = [
+        {"submission": f"{place}", "ground_truth": [place % 4, place % 2 == 0], "annotations": {"x": [0.5, "no"]}}
+        for place in range(12)
+    ]
+    items.append(
+        {"submission": "more", "annotations": {"x": [1, 1], "y": ["2.5", "yes"], "z": ["CANNOT_ASSESS", None]}}
+    )
+    dataset = RubricDataset(items, rubric=GRADE)
+    assert dataset.items[1].ground_truth == (1.0, "UNMET")
+    assert dataset.truths[-1] == (1.75, "MET")
+    dataset.save(tmp_path / f"d.{suffix}")
+    again = RubricDataset.load(tmp_path / f"d.{suffix}")
+    assert (again, again.fingerprint) == (dataset, dataset.fingerprint)
+    first, rest = dataset.split(6)
+    assert (len(first), len(rest)) == (6, 7)
+
+
+def test_number_outside_the_range_is_an_issue_with_its_place(tmp_path):
+    path = tmp_path / "d.yaml"
+    path.write_text("rubric: [{name: grade, requirement: Good?, minimum: 0, maximum: 3}]\nitems:\n"
+                    "- submission: a\n  ground_truth: [4]\n- submission: b\n  annotations: {x: [good]}\n")  # fmt: skip
+    with pytest.raises(DatasetError) as caught:
+        RubricDataset.load(path)
+    assert [issue.where.rpartition("/")[2] for issue in caught.value.issues] == ["d.yaml:4", "d.yaml:6"]
+    assert "It takes a number from 0 to 3" in str(caught.value)

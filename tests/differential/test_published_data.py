@@ -292,6 +292,47 @@ def test_clusters_widen_the_intervals_of_kappa():
     assert fmean(ratios) > 1.1
 
 
+@pytest.mark.parametrize("dimension", DIMENSIONS)
+def test_numeric_ratings_correlate_by_level_as_computed_directly(dimension):
+    """Mean rating of the crowd against that of the experts, by document (sample), over all, and by system."""
+    place = DIMENSIONS.index(dimension)
+    criterion = {"name": dimension, "requirement": f"How {dimension}?", "minimum": 1, "maximum": 5}
+    table: list[tuple[str, str, float, float]] = []
+    items = []
+    for row in rows("summeval/labels.csv"):
+        crowd, experts = ([int(row[name][place]) for name in names] for names in (WORKERS, EXPERTS))
+        table.append((row["document"], row["system"], fmean(crowd), fmean(experts)))
+        items.append(
+            {
+                "id": f"{row['document']} {row['system']}",
+                "metadata": {"document": row["document"], "system": row["system"]},
+                "annotations": {name: [int(row[name][place])] for name in EXPERTS},
+                "votes": {name: [int(row[name][place])] for name in WORKERS},
+            }
+        )
+    file = {"schema_version": "deemster.votes.v1", "rubric": {"criteria": [criterion]}, "items": items}
+    cast = dm.Votes.parse(file | {"judges": [{"id": name} for name in WORKERS]})
+    result = dm.compute_metrics(cast, group="document", system="system", cluster="document", n_bootstrap=20)
+    (found,) = result.per_criterion
+
+    def by(key: int) -> list[tuple[list[float], list[float]]]:
+        groups: dict[str, list[tuple[float, float]]] = {}
+        for row in table:
+            groups.setdefault(str(row[key]), []).append(row[2:])
+        return [tuple(map(list, zip(*pairs, strict=True))) for pairs in groups.values()]  # type: ignore[misc]
+
+    documents = [pair for pair in by(0) if len(set(pair[0])) > 1 and len(set(pair[1])) > 1]
+    systems = [(fmean(crowd), fmean(experts)) for crowd, experts in by(1)]
+    for name, function in (("pearson", "pearsonr"), ("spearman", "spearmanr"), ("kendall", "kendalltau")):
+        correlate = getattr(scipy_stats, function)
+        inside = fmean(correlate(*pair).statistic for pair in documents)
+        assert getattr(found.sample_level, name) == pytest.approx(inside, abs=1e-9)
+        assert getattr(found.system_level, name) == pytest.approx(correlate(*zip(*systems)).statistic, abs=1e-9)  # noqa: B905
+        every = correlate([row[2] for row in table], [row[3] for row in table]).statistic
+        assert getattr(found, name).coefficient == pytest.approx(every, abs=1e-9)
+    assert (found.sample_level.n_groups, found.system_level.n_groups) == (len(documents), 12)
+
+
 def test_extracts_are_whole():
     assert [len(rows(f"{name}.csv")) for name in ("pandalm/labels", "llmbar/verdicts", "mt_bench/verdicts")] == [
         999,
