@@ -169,7 +169,8 @@ def test_timeout_error_of_target_keeps_its_message():
     def answer(asked):
         raise TimeoutError("the database")
 
-    assert performed(PythonTarget(answer), target_timeout_s=60.0)["s0"] == TargetFailure("TimeoutError: the database")
+    failure = performed(PythonTarget(answer), target_timeout_s=60.0)["s0"]
+    assert failure.message.startswith("TimeoutError: the database (test_target_calls.py:")
 
 
 class Leave(BaseException):
@@ -212,7 +213,7 @@ def test_target_that_cancels_its_task_fails_only_its_sample():
         return "x"
 
     found = performed(PythonTarget(answer), concurrency=1)
-    assert found.pop("s0") == TargetFailure("CancelledError")
+    assert found.pop("s0").message.startswith("CancelledError")
     assert set(found.values()) == {Output("x")}
 
 
