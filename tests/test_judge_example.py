@@ -63,7 +63,7 @@ def test_the_log_holds_the_verdicts_of_the_votes_file():
     wanted = {(item["id"], item["error"]): [[] for _ in names] for item in value["items"] if "error" in item}
     for item in value["items"]:
         for judge, cells in item.get("votes", {}).items():
-            plain = [cell.get("verdict", "failed") if isinstance(cell, dict) else cell for cell in cells]
+            plain = [cell.get("verdict", "error") if isinstance(cell, dict) else cell for cell in cells]
             wanted[item["id"], judge] = [cell if isinstance(cell, list) else [cell] for cell in plain]
     assert words == wanted
 

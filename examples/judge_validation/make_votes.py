@@ -201,7 +201,7 @@ def attempts(cells: list[Any]) -> Iterator[list[str]]:
 
 def _word(cell: Any) -> str:
     if isinstance(cell, dict):
-        return "failed" if "failure" in cell else cell["verdict"]
+        return "error" if "failure" in cell else cell["verdict"]
     return cell or ""
 
 
@@ -211,7 +211,7 @@ def verdicts_text(rows: list[dict[str, Any]]) -> str:
     writer = csv.writer(sheet, lineterminator="\n")
     writer.writerow(["id", "conversation", "tags", "judge", "error", *(trait.name for trait in TRAITS)])
     for row in rows:
-        head = [row["id"], row["metadata"]["conversation"], " ".join(row["tags"])]
+        head = [row["id"], row["metadata"]["conversation"], "|".join(row["tags"])]
         if "error" in row:
             writer.writerow([*head, "", row["error"], *("" for _ in TRAITS)])
         for judge, cells in row.get("votes", {}).items():

@@ -266,7 +266,7 @@ def test_a_written_result_is_read_back(folder):
             ("labels.csv",),
             "so this is no votes file. A votes file is JSON or JSONL and holds a rubric, the judges, and",
         ),
-        (("rubric.yaml",), "docs/guide/judge-validation.md"),
+        (("rubric.yaml",), "deemster align --labels FILE --verdicts FILE"),
         (("rubric.json",), "This is no votes file: there are no `judges`. A votes file is "),
         (("labels.json",), "This is no votes file: there are no `judges`. A votes file is "),
         (("votes.json", "--json", "nowhere/"), "nowhere/: This is a folder; a report is a file."),

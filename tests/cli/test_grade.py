@@ -296,3 +296,18 @@ def test_killed_and_resumed_grading_has_same_cost(folder):
     first, second = json.loads(resumed.stdout)["figures"], json.loads(whole.stdout)["figures"]
     assert (first["calls"], first["cached_calls"]) == (40, 80)
     assert first == second
+
+
+def test_spreadsheet_is_graded_and_compared_with_its_labels(server, folder):
+    rows = ["Nr;Answer;facts;depth", "i0;Text 0.;yes;fair", "i1;Text 1.;MET;good", "i2;Text 2.;no;fair"]
+    (folder / "items.csv").write_text("\ufeff" + "\r\n".join(rows), "utf-8", newline="")
+    argv = ("items.csv", "--rubric", "rubric.json", *inline(server))
+    done = called("grade", *argv, "--columns", "id=Nr,submission=Answer", "--json", "out.json", "--votes", "votes.json")
+    assert (done.exit_code, "Judge alignment" in done.stdout) == (0, True), done.stderr
+    votes = Votes.load("votes.json")
+    assert (votes.ids, votes.blocks[0].labelled.tolist()) == (("i0", "i1", "i2"), [True, True, True])
+    plain = called("grade", *argv)
+    assert plain.exit_code == 2
+    assert "items.csv:1: There is no column of ids: it is called `id`, `item`" in plain.stderr
+    assert "A spreadsheet has no rubric." in called("grade", "items.csv", *inline(server)).stderr
+    assert "Only a spreadsheet has columns." in called("grade", "labelled.json", "--columns", "id=x").stderr

@@ -200,7 +200,8 @@ def _essay(name: str, /, **changes: Any) -> Mistake:
 
 RUBRIC_DATASETS = [
     Mistake("empty", "essays.json", ""),
-    Mistake("an unknown extension", "essays.csv", "id\n"),
+    Mistake("an unknown extension", "essays.txt", "id\n"),
+    Mistake("a spreadsheet without a rubric", "essays.csv", "id\n"),
     Mistake("not YAML", "essays.yaml", "items: [\n"),
     Mistake("a YAML item", "essays.yaml", "rubric:\n- requirement: x\nitems:\n- id: 7\n  submision: It rained.\n"),
     Mistake("JSONL", "essays.jsonl", json.dumps({"name": "x"}) + "\n" + json.dumps(ESSAY) + "\n" + '{"id": "e1"}'),

@@ -14,7 +14,15 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 import click
 
 from deemster.cli._console import note, print_sections, warn, write_out
-from deemster.cli.options import REDACT_LEVELS, Command, Decorator, ReportOptions, add_options, file_option
+from deemster.cli.options import (
+    REDACT_LEVELS,
+    Command,
+    Decorator,
+    ReportOptions,
+    add_options,
+    columns_option,
+    file_option,
+)
 from deemster.errors import ConfigurationError, ExitCode, InputError, Issue, ReportError, visible
 
 if TYPE_CHECKING:
@@ -142,11 +150,115 @@ _CASCADE: Sequence[Decorator] = (
 )
 
 
-@click.command("align", short_help="Tell how judges agree with people, and with each other.")
-@click.argument("votes", type=click.Path())
-@click.option(
-    "--dataset", metavar="FILE", help="A rubric dataset with people's labels; they win over those in the votes."
+class InputOptions(NamedTuple):
+    """Where verdicts and labels come from.
+
+    Attributes:
+        votes: A votes file.
+        dataset: A rubric dataset with labels.
+        labels: A spreadsheet of labels.
+        verdicts: A spreadsheet of verdicts, in place of a votes file.
+        rubric: The rubric of the spreadsheets.
+        columns: Which column of a spreadsheet holds what.
+        to_votes: Where a votes file is written that holds all that was read.
+    """
+
+    votes: str | None
+    dataset: str | None
+    labels: str | None
+    verdicts: str | None
+    rubric: str | None
+    columns: dict[str, list[str]] | None
+    to_votes: str | None
+
+    @property
+    def files(self) -> list[str]:
+        """The files that are read."""
+        given = (self.votes, self.dataset, self.labels, self.verdicts, self.rubric)
+        return [path for path in given if path is not None]
+
+    def check(self) -> None:
+        """Refuse flags that do not go together.
+
+        Raises:
+            ConfigurationError: Some were given, or no verdicts.
+        """
+        rules = (
+            (self.votes is None and self.verdicts is None, "Give verdicts: a votes file, or `--verdicts FILE`."),
+            (self.votes is not None and self.verdicts is not None, "Give a votes file or `--verdicts`, not both."),
+            (self.dataset is not None and self.labels is not None, "Give `--dataset` or `--labels`, not both."),
+            (self.dataset is not None and self.verdicts is not None, "`--dataset` goes with a votes file."),
+            (self.votes is not None and self.rubric is not None, "A votes file has its rubric; leave out `--rubric`."),
+            (
+                self.columns is not None and self.labels is None and self.verdicts is None,
+                "`--columns` needs a spreadsheet: `--labels` or `--verdicts`.",
+            ),
+        )
+        issues = [Issue(message) for is_wrong, message in rules if is_wrong]
+        if issues:
+            raise ConfigurationError(issues)
+        if self.to_votes is not None and Path(self.to_votes).suffix.lower() not in (".json", ".jsonl"):
+            raise ReportError(Issue("Votes are written as .json or .jsonl.", self.to_votes))
+
+    def load(self) -> tuple[Votes, RubricDataset | None]:
+        """The votes, and the labels that win over those in the votes.
+
+        Raises:
+            InputError: A file cannot be used; all issues are listed.
+        """
+        from deemster.datasets import RubricDataset, Votes, read_spreadsheets, with_ground_truth
+
+        labels: RubricDataset | None = None
+        if self.verdicts is not None:
+            rubric, read, labels = read_spreadsheets(
+                labels=self.labels, verdicts=self.verdicts, rubric=self.rubric, columns=self.columns
+            )
+            if read is None:
+                raise AssertionError("a sheet of verdicts was read and holds none")
+            votes = read
+            if self.rubric is None:
+                kinds = ", ".join(f"`{each.name}` is {each.kind}" for each in rubric.criteria)
+                note(visible(f"no --rubric: by their values {kinds}."))
+        else:
+            votes = Votes.load(str(self.votes))
+            if self.labels is not None:
+                rubrics = [block.rubric for block in votes.blocks]
+                if len(rubrics) > 1:
+                    message = "The votes have several rubrics; give the labels as a rubric dataset."
+                    raise ConfigurationError(Issue(message, self.votes))
+                labels = read_spreadsheets(labels=self.labels, rubric=rubrics[0], columns=self.columns).labels
+            elif self.dataset is not None:
+                labels = RubricDataset.load(self.dataset)
+        if self.to_votes is not None:
+            (votes if labels is None else with_ground_truth(votes, labels)).save(self.to_votes)
+        return votes, labels
+
+
+def _input_options(command: Command) -> Command:
+    """Add the flags of inputs; the command receives them, and the votes file, as one ``inputs``."""
+
+    @functools.wraps(command)
+    def collect(**flags: Any) -> Any:
+        return command(inputs=InputOptions(*(flags.pop(key) for key in InputOptions._fields)), **flags)
+
+    return add_options(collect, _INPUTS)  # type: ignore[return-value]
+
+
+_INPUTS: Sequence[Decorator] = (
+    click.option(
+        "--dataset", metavar="FILE", help="A rubric dataset with people's labels; they win over those in the votes."
+    ),
+    click.option("--labels", metavar="FILE", help="A spreadsheet of people's labels, in place of --dataset."),
+    click.option("--verdicts", metavar="FILE", help="A spreadsheet of the judges' verdicts, in place of VOTES."),
+    click.option("--rubric", metavar="FILE", help="With --verdicts: the rubric; derived from the values unless given."),
+    columns_option,
+    click.option("--votes", "to_votes", metavar="FILE", help="Write all that was read as a votes file."),
 )
+
+
+@click.command("align", short_help="Tell how judges agree with people, and with each other.")
+@click.argument("votes", type=click.Path(), required=False)
+@_input_options
 @click.option(
     "--judge", "judges", metavar="NAME", multiple=True, help="Look at this judge alone; repeat it for several."
 )
@@ -211,8 +323,7 @@ _CASCADE: Sequence[Decorator] = (
 @file_option("markdown", "the result as Markdown")
 def command(
     *,
-    votes: str,
-    dataset: str | None,
+    inputs: InputOptions,
     cascade: CascadeOptions,
     verbose: bool,
     json: str | None,
@@ -223,21 +334,23 @@ def command(
 ) -> None:
     """Tell how judges agree with people, and with each other.
 
-    VOTES is a file of verdicts, with people's labels in it or in a rubric dataset. With --cascade the votes are read as
-    a cascade: one judge first, and others where it is unsure. The report then has each threshold with its accuracy,
-    cost and share of escalations, and the cheapest one that is accurate enough. Exit codes: 0 done, 1 the answer is
-    below the one that `--require` names, 2 bad input, 3 a result could not be written.
+    VOTES is a file of verdicts, with people's labels in it, in a rubric dataset, or in a spreadsheet (--labels). The
+    verdicts may be a spreadsheet too (--verdicts, in place of VOTES): .csv, .tsv or .xlsx, with a column for each
+    criterion or a line for each. Without --rubric the values decide what a criterion is. With --cascade the votes are
+    read as a cascade: one judge first, and others where it is unsure. The report then has each threshold with its
+    accuracy, cost and share of escalations, and the cheapest one that is accurate enough. Exit codes: 0 done, 1 the
+    answer is below the one that `--require` names, 2 bad input, 3 a result could not be written.
     """
-    from deemster.datasets import RubricDataset, Votes, with_ground_truth
+    from deemster.datasets import with_ground_truth
     from deemster.report import Destination
 
+    inputs.check()
     files = {"json": json, "markdown": markdown}
     destinations = tuple(Destination(name, path) for name, path in files.items() if path is not None)
     cascade.check(other_flags=_flags_without_effect(settings, verbose=verbose, require=require))
     ReportOptions(destinations, REDACT_LEVELS[0], include_input=False).check()
-    _protect_inputs(destinations, [votes] if dataset is None else [votes, dataset])
-    labels = None if dataset is None else RubricDataset.load(dataset)
-    loaded = Votes.load(votes)
+    _protect_inputs([destination.path for destination in destinations if not destination.is_stdout], inputs)
+    loaded, labels = inputs.load()
     if cascade.cascade is not None:
         labelled = loaded if labels is None else with_ground_truth(loaded, labels)
         calibration = cascade.calibrate(labelled, confidence=settings["confidence"], seed=seed)
@@ -301,12 +414,12 @@ def _shares_terminal() -> bool:
         return False
 
 
-def _protect_inputs(destinations: tuple[Destination, ...], inputs: list[str]) -> None:
+def _protect_inputs(written: Sequence[str], inputs: InputOptions) -> None:
     """Refuse to write a result over a file that it is made from."""
-    read = {Path(path).resolve() for path in inputs}
-    for destination in destinations:
-        if not destination.is_stdout and Path(destination.path).resolve() in read:
-            raise ReportError(Issue("The result would overwrite the file that it is made from.", destination.path))
+    read = {Path(path).resolve() for path in inputs.files}
+    for path in (*written, *([] if inputs.to_votes is None else [inputs.to_votes])):
+        if Path(path).resolve() in read:
+            raise ReportError(Issue("The result would overwrite the file that it is made from.", path))
 
 
 def _parse_costs(given: Sequence[str]) -> dict[str, float]:

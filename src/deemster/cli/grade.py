@@ -17,6 +17,7 @@ from deemster.cli.options import (
     ModelOptions,
     StorageOptions,
     add_options,
+    columns_option,
     dry_run_option,
     file_option,
     model_options,
@@ -259,6 +260,7 @@ _OPTIONS: Sequence[Decorator] = (
 @click.command("grade", short_help="Grade submissions by a rubric, and tell how judges agree with people.")
 @click.argument("dataset", type=click.Path())
 @click.option("--rubric", metavar="FILE", help="Grade by this rubric, in place of the dataset's if it has one.")
+@columns_option
 @_grader_options
 @model_options
 @storage_options
@@ -271,6 +273,7 @@ def command(
     *,
     dataset: str,
     rubric: str | None,
+    columns: dict[str, list[str]] | None,
     grader: GraderOptions,
     inline: InlineModel,
     models: ModelOptions,
@@ -283,10 +286,11 @@ def command(
 ) -> None:
     """Grade submissions by a rubric, and tell how judges agree with people.
 
-    DATASET is a rubric dataset. Every judge votes on every criterion. The results are the score, each criterion and
-    each judge, and, where the dataset has labels, how far the judges agree with them. The grading is stored and can be
-    resumed: votes that are there are not asked for again, votes that failed are. Exit codes: 0 done, 2 bad input, 3
-    incomplete, or more failed verdicts than --max-failed allows.
+    DATASET is a rubric dataset, or a spreadsheet (.csv, .tsv, .xlsx) with the columns `id` and `submission`, which
+    needs --rubric; columns with the names of criteria hold labels of people. Every judge votes on every criterion. The
+    results are the score, each criterion and each judge, and, where the dataset has labels, how far the judges agree
+    with them. The grading is stored and can be resumed: votes that are there are not asked for again, votes that failed
+    are. Exit codes: 0 done, 2 bad input, 3 incomplete, or more failed verdicts than --max-failed allows.
     """
     from deemster.datasets import RubricDataset
     from deemster.report import Destination
@@ -302,7 +306,7 @@ def command(
         destination.check()
     if votes is not None and Path(votes).suffix.lower() not in _VOTES:
         raise ReportError(Issue("Votes are written as .json or .jsonl.", votes))
-    items = RubricDataset.load(dataset, rubric=None if rubric is None else Rubric.load(rubric))
+    items = RubricDataset.load(dataset, rubric=None if rubric is None else Rubric.load(rubric), columns=columns)
     built = grader.build_grader()
     access = complete_model_access(
         inline.access(models, calls=not dry_run), [built, *build_criterion_checks(items.rubrics).values()]

@@ -60,6 +60,28 @@ dry_run_option = click.option(
 )
 
 
+def _parse_columns(
+    _context: click.Context, _parameter: click.Parameter, value: tuple[str, ...]
+) -> dict[str, list[str]] | None:
+    """What `--columns` says, by what a column holds."""
+    columns: dict[str, list[str]] = {}
+    for entry in (part for text in value for part in text.split(",")):
+        role, sign, name = (part.strip() for part in entry.partition("="))
+        if not (role and sign and name):
+            raise click.BadParameter(f"write WHAT=COLUMN, such as id=ID, not `{entry}`.")
+        columns.setdefault(role, []).append(name)
+    return columns or None
+
+
+columns_option = click.option(
+    "--columns",
+    metavar="WHAT=COLUMN,...",
+    multiple=True,
+    callback=_parse_columns,
+    help="Which column of a spreadsheet holds what, such as id=ID,judge=Model; found by name unless given.",
+)
+
+
 def write_file(file: str, text: str) -> None:
     """Write a result to a file, or to standard output where the file is `-`.
 

@@ -10,6 +10,7 @@ _FILES = {
     "deemster.datasets.rubric_dataset": ("RubricDataset",),
     "deemster.datasets.rubric_items": ("RubricItem", "Submission"),
     "deemster.datasets.sample_selection": ("SelectedPart",),
+    "deemster.datasets.spreadsheet": ("SpreadsheetData", "read_spreadsheets"),
     "deemster.datasets.vote_block": ("Block", "Juror", "Probability", "Repeat"),
     "deemster.datasets.votes": ("Votes",),
 }

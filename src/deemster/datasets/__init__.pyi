@@ -7,6 +7,8 @@ from deemster.datasets.rubric_dataset import RubricDataset as RubricDataset
 from deemster.datasets.rubric_items import RubricItem as RubricItem
 from deemster.datasets.rubric_items import Submission as Submission
 from deemster.datasets.sample_selection import SelectedPart as SelectedPart
+from deemster.datasets.spreadsheet import SpreadsheetData as SpreadsheetData
+from deemster.datasets.spreadsheet import read_spreadsheets as read_spreadsheets
 from deemster.datasets.vote_block import Block as Block
 from deemster.datasets.vote_block import Juror as Juror
 from deemster.datasets.vote_block import Probability as Probability

@@ -1,4 +1,4 @@
-"""Reads golden samples from tables: CSV, TSV and Parquet."""
+"""Reads golden samples from tables: CSV, TSV, .xlsx and Parquet."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from typing import Any, NamedTuple
 from deemster.errors import InputError, Issue, MissingExtraError, did_you_mean
 from deemster.formats.document import Reading
 from deemster.formats.json_values import ROW_DEPTH, name_kind
-from deemster.formats.read_file import read_csv_lines
+from deemster.formats.read_table import read_table_lines
 from deemster.formats.strict_json import json_document
 
 _COLUMNS = ("id", "input.<field>", "input:json", "expected_output", "expected_output:json", "tags", "metadata.<key>")
@@ -45,12 +45,13 @@ class _Column(NamedTuple):
 
 
 def table_rows(data: bytes, kind: str, reading: Reading) -> SampleTable:
-    """Read CSV or TSV.
+    """Read CSV, TSV or the first sheet of a workbook.
 
     Raises:
         InputError: The file is not UTF-8 or not a table, or its columns are wrong.
+        MissingExtraError: openpyxl is not installed.
     """
-    lines = read_csv_lines(reading.text(data), kind, reading)
+    lines = read_table_lines(data, kind, reading)
     _, names = next(lines)
     columns, issues = _columns(names, reading, has_maps=False)
     if issues:

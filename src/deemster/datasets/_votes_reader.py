@@ -34,7 +34,7 @@ RULE_KEYS = Rules.__struct_fields__
 SCORING_KEYS = Scoring.__struct_fields__
 _WHAT = (
     "A votes file is JSON or JSONL and holds a rubric, the judges, and items with verdicts and people's labels. "
-    "How to make one from spreadsheets: docs/guide/judge-validation.md."
+    "Spreadsheets are read by `deemster align --labels FILE --verdicts FILE`."
 )
 
 
@@ -53,14 +53,23 @@ def read_votes_file(path: str | FilePath) -> dict[str, Any]:
         return _Reader(read_item_file(path, reading, known=("json", "jsonl"), item_key=None)).fields()
 
 
+def read_votes_items(file: ItemFile) -> dict[str, Any]:
+    """Check votes that were read from another kind of file, as the fields of `Votes`.
+
+    Raises:
+        VotesError: Something in it is wrong; every issue is given with its place.
+    """
+    with pause_garbage_collection():
+        return _Reader(file).fields()
+
+
 def read_votes_value(value: Mapping[str, Any]) -> dict[str, Any]:
     """Read votes from a map with the keys of a votes file, as the fields of `Votes`.
 
     Raises:
         VotesError: Something in it is wrong; every issue is given.
     """
-    with pause_garbage_collection():
-        return _Reader(ItemFile(to_json_value(value), None, Reading("votes", error=VotesError))).fields()
+    return read_votes_items(ItemFile(to_json_value(value), None, Reading("votes", error=VotesError)))
 
 
 class _Reader:

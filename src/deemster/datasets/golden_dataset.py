@@ -101,15 +101,15 @@ class Dataset:
 
     @classmethod
     def load(cls, path: str | FilePath, *, format: str | None = None) -> Dataset:  # noqa: A002 - the word users say
-        """Read a dataset from YAML, JSON, JSONL, CSV, TSV or Parquet.
+        """Read a dataset from YAML, JSON, JSONL, CSV, TSV, .xlsx or Parquet.
 
         Args:
             path: The file.
-            format: One of `yaml`, `json`, `jsonl`, `csv`, `tsv`, `parquet`, where the extension does not say it.
+            format: One of `yaml`, `json`, `jsonl`, `csv`, `tsv`, `xlsx`, `parquet`, where the extension is another.
 
         Raises:
             DatasetError: The file or something in it is wrong; every issue is given with its place.
-            MissingExtraError: Parquet is asked for without the `parquet` extra.
+            MissingExtraError: Parquet or .xlsx is asked for without its extra.
         """
         reading = Reading(str(path), error=DatasetError)
         kind = file_format(path, reading, format=format, known=FORMATS)

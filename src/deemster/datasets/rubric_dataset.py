@@ -10,6 +10,8 @@ from typing import Annotated, Any, Final, Literal
 import msgspec
 from msgspec import Meta
 
+from deemster.datasets._spreadsheet_columns import Columns, load_sheets
+from deemster.datasets._spreadsheet_items import lay_out, read_label_items
 from deemster.datasets.fingerprint import Canonical, digest, rfc8785
 from deemster.datasets.label_codebook import Codebook, consensus, read_codebook
 from deemster.datasets.rubric_items import Labels, RubricItem, Submission, check_item, item_dict
@@ -24,6 +26,7 @@ from deemster.formats.item_files import (
     repeated_ids,
 )
 from deemster.formats.json_values import to_json_value
+from deemster.formats.read_table import TABLES
 from deemster.formats.write_rows import write_rows
 from deemster.rubrics.rubric_definition import Rubric
 
@@ -83,17 +86,31 @@ class RubricDataset:
         self._take(ItemFile(root, None, Reading("dataset", error=DatasetError)))
 
     @classmethod
-    def load(cls, path: str | FilePath, *, rubric: Rubric | None = None) -> RubricDataset:
-        """Read a rubric dataset from JSON, YAML or JSONL.
+    def load(
+        cls, path: str | FilePath, *, rubric: Rubric | None = None, columns: Columns | None = None
+    ) -> RubricDataset:
+        """Read a rubric dataset from JSON, YAML or JSONL, or its items from a spreadsheet: CSV, TSV or .xlsx.
+
+        A spreadsheet has the columns `id` and `submission` and may have `prompt`, `reference_submission`, `description`
+        and `tags` (split at a vertical bar). Columns with the names of criteria hold labels, those of one annotator a
+        line where there is a column `annotator`. Any other column is metadata.
 
         Args:
             path: The file.
             rubric: Takes the place of the rubric in the file; items that have one of their own keep it. Labels stand by
-                place, so where there are any, the criteria of both have the same names in one order.
+                place, so where there are any, the criteria of both have the same names in one order. A spreadsheet has
+                no rubric, so it needs one here.
+            columns: Which column of a spreadsheet holds what, where its name does not say it, such as
+                `{"id": "Nr.", "submission": "Answer"}`; `metadata` may name several.
 
         Raises:
             DatasetError: The file or something in it is wrong; every issue is given with its place.
+            MissingExtraError: The file is a workbook, and openpyxl is not installed.
         """
+        if FilePath(path).suffix.lower().removeprefix(".") in TABLES:
+            return _load_spreadsheet(path, rubric, columns)
+        if columns is not None:
+            raise DatasetError(Issue("Only a spreadsheet has columns.", str(path)))
         self = cls.__new__(cls)
         reading = Reading(str(path), error=DatasetError, keeps_not_finite=True)
         with pause_garbage_collection():
@@ -276,6 +293,27 @@ class RubricDataset:
             DatasetError: The extension is none of these, or the file cannot be written.
         """
         write_rubric_dataset(self, path)
+
+
+def _load_spreadsheet(path: str | FilePath, rubric: Rubric | None, columns: Columns | None) -> RubricDataset:
+    if rubric is None:
+        raise DatasetError(Issue("A spreadsheet has no rubric. Give one, such as `--rubric rubric.yaml`.", str(path)))
+    sheet = load_sheets({"labels": path}, columns)["labels"]
+    sheet.require("submission", "submissions")
+    (layout,) = lay_out([sheet], rubric)
+    return read_dataset_items(read_label_items(layout, rubric))
+
+
+def read_dataset_items(file: ItemFile) -> RubricDataset:
+    """A rubric dataset of items that were read from another kind of file.
+
+    Raises:
+        DatasetError: Something in it is wrong; every issue is given with its place.
+    """
+    self = RubricDataset.__new__(RubricDataset)
+    with pause_garbage_collection():
+        self._take(file)
+    return self
 
 
 def _read(file: ItemFile) -> tuple[dict[str, Any], list[RubricItem]]:

@@ -1,19 +1,17 @@
-"""Reads a file by its format: YAML or JSON with lines, fast without lines, or CSV."""
+"""Reads a file by its format: YAML or JSON with lines, or fast without lines."""
 
 from __future__ import annotations
 
-import csv
-import io
-import sys
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
 from deemster.errors import ConfigurationError, InputError, did_you_mean, list_names
 from deemster.formats.document import Document, Reading
+from deemster.formats.read_table import TABLES
 from deemster.formats.strict_json import json_document, json_value
 
-FORMATS = ("yaml", "json", "jsonl", "csv", "tsv", "parquet")
+FORMATS = ("yaml", "json", "jsonl", *TABLES, "parquet")
 EXTENSIONS = {".yml": "yaml", ".ndjson": "jsonl", ".pq": "parquet"} | {f".{name}": name for name in FORMATS}
 
 
@@ -97,27 +95,3 @@ def read_document(
     reading = Reading(str(path), error=error, surrogates=surrogates)
     kind = file_format(path, reading, known=("yaml", "json"))
     return parse_document(reading.content(path), kind, reading)
-
-
-def read_csv_lines(text: str, kind: str, reading: Reading) -> Iterator[tuple[int, list[str]]]:
-    """The lines of a table that are not blank, each with the number of its first line.
-
-    Raises:
-        InputError: The text is not a table.
-    """
-    limit = csv.field_size_limit(sys.maxsize)
-    try:
-        reader = csv.reader(io.StringIO(text, newline=""), delimiter="\t" if kind == "tsv" else ",", strict=True)
-        start = 0
-        found = []
-        for cells in reader:
-            if cells:
-                found.append((start + 1, cells))
-            start = reader.line_num
-    except csv.Error as error:
-        reading.refuse(f"This is not {kind.upper()}: {error}.", line=reader.line_num)
-    finally:
-        csv.field_size_limit(limit)
-    if not found:
-        reading.refuse("The file is empty.")
-    return iter(found)

@@ -17,6 +17,7 @@ from deemster.datasets import Dataset, RubricDataset, Votes
 from deemster.errors import ConfigurationError, InputError, Issue, plural
 from deemster.formats import Reading, file_format, read_document
 from deemster.formats.read_file import EXTENSIONS, FORMATS
+from deemster.formats.read_table import TABLES, read_table_lines
 from deemster.report import load_report
 from deemster.rubrics import Rubric
 from deemster.runs.model_access import ModelLimits, complete_model_access, read_model_access
@@ -123,6 +124,8 @@ def _find_kind(file: str) -> str:
     written_as = file_format(file, Reading(file, error=InputError), known=FORMATS)
     if written_as == "parquet":
         return "dataset"
+    if written_as in TABLES:
+        return _find_kind_of_table(file, written_as)
     if written_as not in ("yaml", "json"):
         return _find_kind_of_lines(file)
     value = read_document(file, error=InputError).value
@@ -140,6 +143,17 @@ def _kind_by_schema_version(facts: dict[str, Any]) -> str | None:
     """The kind that a schema_version names."""
     version = str(facts.get("schema_version", ""))
     return next((kind for kind in _CHECKS if f".{kind.replace('-', '_')}." in version), None)
+
+
+def _find_kind_of_table(file: str, written_as: str) -> str:
+    """Outputs have the columns `id` and `output`; a dataset has an input."""
+    reading = Reading(file, error=InputError)
+    try:
+        _, header = next(read_table_lines(reading.content(file), written_as, reading))
+    except InputError:
+        return "dataset"
+    names = {name.strip() for name in header}
+    return "outputs" if "output" in names and not any(name.startswith("input") for name in names) else "dataset"
 
 
 def _find_kind_of_lines(file: str) -> str:

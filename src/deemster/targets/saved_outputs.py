@@ -14,13 +14,14 @@ from deemster.errors import Issue, OutputsError, did_you_mean, list_names, neare
 from deemster.formats import Reading, file_format
 from deemster.formats.document import Document, sort_issues
 from deemster.formats.json_values import pointer, to_json_value
-from deemster.formats.read_file import parse_document, quick_value, read_csv_lines
+from deemster.formats.read_file import parse_document, quick_value
+from deemster.formats.read_table import TABLES, read_table_lines
 from deemster.formats.schema_validation import check_shape
 from deemster.records import Output, Sample, TargetFailure
 from deemster.targets._saved_outputs_jsonl import SavedOutputLines, load_lines
 from deemster.targets.saved_output_format import Answer, OutputsFile, entry_issues, read_entry
 
-FORMATS = ("yaml", "json", "jsonl", "csv", "tsv")
+FORMATS = ("yaml", "json", "jsonl", *TABLES)
 _COLUMNS = ("id", "output", "repetition")
 _SHOWN = 20
 
@@ -49,10 +50,11 @@ class SavedOutputs:
 
     @classmethod
     def load(cls, path: str | Path) -> SavedOutputs:
-        """Read saved outputs from JSON, YAML, JSONL, CSV or TSV.
+        """Read saved outputs from JSON, YAML, JSONL, CSV, TSV or .xlsx.
 
         Raises:
             OutputsError: The file or an entry in it is wrong; every issue is given with its place.
+            MissingExtraError: A workbook is read without the `xlsx` extra.
         """
         reading = Reading(str(path), error=OutputsError, surrogates=True)
         kind = file_format(path, reading, known=FORMATS)
@@ -60,7 +62,7 @@ class SavedOutputs:
         self._digest = functools.cache(functools.partial(_file_digest, Path(path)))
         if kind == "jsonl":
             self._recorded = load_lines(path, reading)
-        elif kind in ("csv", "tsv"):
+        elif kind in TABLES:
             self._recorded = _memory(_table(reading.content(path), kind, reading), file=reading.file)
         else:
             self._recorded = _read_document(reading.content(path), kind, reading)
@@ -292,7 +294,7 @@ def _read_root(root: Any, document: Document | None) -> Iterator[Found | Issue]:
 
 
 def _table(data: bytes, kind: str, reading: Reading) -> Iterator[Found | Issue]:
-    lines = read_csv_lines(reading.text(data), kind, reading)
+    lines = read_table_lines(data, kind, reading)
     _, header = next(lines)
     names = [name.strip() for name in header]
     top = f"{reading.file}:1"

@@ -1,0 +1,94 @@
+"""`deemster align` from spreadsheets: labels and verdicts to an answer, without Python."""
+
+from __future__ import annotations
+
+import json
+import shutil
+from pathlib import Path
+
+import pytest
+
+from deemster.datasets import Votes
+from tests.cli.workspace import called
+
+EXAMPLE = Path(__file__).parent.parent.parent / "examples" / "judge_validation"
+FLAGS = ("--seed", "7", "--n-bootstrap", "50")
+SHEETS = ("--labels", "labels.csv", "--verdicts", "verdicts.csv")
+
+
+@pytest.fixture(autouse=True)
+def folder(tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    for name in ("labels.csv", "verdicts.csv", "votes.json"):
+        shutil.copy(EXAMPLE / name, tmp_path / name)
+    (tmp_path / "rubric.json").write_text(json.dumps(json.loads((EXAMPLE / "votes.json").read_text())["rubric"]))
+    return tmp_path
+
+
+def numbers(*argv):
+    done = called("align", *argv, *FLAGS, "--json", "-")
+    assert done.exit_code == 0, done.stderr
+    found = json.loads(done.stdout)
+    return {
+        key: found[key] for key in ("n_items", "mean_kappa", "accuracy_micro", "verdict", "intervals") if key in found
+    }
+
+
+def test_spreadsheets_give_the_numbers_of_the_votes_file():
+    rubric = ("--rubric", "rubric.json", "--cluster", "conversation")
+    assert numbers(*SHEETS, *rubric) == numbers("votes.json", "--cluster", "conversation")
+
+
+def test_semicolons_and_byte_order_mark_change_no_number(folder):
+    wanted = numbers(*SHEETS, "--rubric", "rubric.json")
+    for name in ("labels.csv", "verdicts.csv"):
+        text = (folder / name).read_text("utf-8").replace(",", ";").replace("\n", "\r\n")
+        (folder / name).write_text("\ufeff" + text, "utf-8", newline="")
+    assert numbers(*SHEETS, "--rubric", "rubric.json") == wanted
+
+
+def test_without_a_rubric_it_says_what_the_values_are():
+    done = called("align", *SHEETS, *FLAGS, "--columns", "metadata=conversation")
+    assert done.exit_code == 0
+    assert "no --rubric: by their values `grounded` is binary," in done.stderr
+    assert "`tone` is nominal." in done.stderr
+    assert "Can this judge be trusted?" in done.stdout
+
+
+def test_votes_option_writes_labels_and_verdicts():
+    done = called("align", *SHEETS, *FLAGS, "--rubric", "rubric.json", "--votes", "all.json")
+    assert done.exit_code == 0
+    assert numbers("all.json") == numbers(*SHEETS, "--rubric", "rubric.json")
+    assert len(Votes.load("all.json")) == 240
+
+
+def test_labels_win_over_those_of_a_votes_file(folder):
+    bare = json.loads((folder / "votes.json").read_text())
+    for item in bare["items"]:
+        item.pop("annotations", None)
+    (folder / "bare.json").write_text(json.dumps(bare))
+    assert numbers("bare.json", "--labels", "labels.csv") == numbers("votes.json")
+
+
+@pytest.mark.parametrize(
+    ("argv", "message"),
+    [
+        ((), "Give verdicts: a votes file, or `--verdicts FILE`."),
+        (("votes.json", "--verdicts", "verdicts.csv"), "Give a votes file or `--verdicts`, not both."),
+        (("votes.json", "--rubric", "rubric.json"), "A votes file has its rubric"),
+        (("votes.json", "--columns", "id=ID"), "`--columns` needs a spreadsheet"),
+        (("votes.json", "--dataset", "d.json", "--labels", "labels.csv"), "Give `--dataset` or `--labels`, not both."),
+        ((*SHEETS, "--dataset", "d.json"), "`--dataset` goes with a votes file."),
+        ((*SHEETS, "--columns", "id"), "write WHAT=COLUMN, such as id=ID, not `id`"),
+        ((*SHEETS, "--columns", "id=Id,jugde=x"), "Did you mean `judge`?"),
+        ((*SHEETS, "--votes", "labels.csv"), "Votes are written as .json or .jsonl."),
+        (("votes.json", "--votes", "votes.json"), "would overwrite the file that it is made from"),
+        (("labels.csv",), "Spreadsheets are read by `deemster align --labels FILE --verdicts FILE`."),
+        (("--verdicts", "no.csv"), "no.csv: There is no such file."),
+        (SHEETS, "labels.csv:1: `conversation` has 60 different values, more than 20."),
+    ],
+)
+def test_bad_input_is_error(argv, message):
+    done = called("align", *argv)
+    assert (done.exit_code, done.stdout) == (2, "")
+    assert message in done.stderr
