@@ -6,7 +6,6 @@ import csv
 import io
 from pathlib import Path
 
-import openpyxl
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
@@ -217,6 +216,8 @@ def test_values_that_fit_no_criterion_ask_for_a_rubric():
 
 
 def test_workbook_gives_what_csv_gives(folder):
+    import openpyxl
+
     for kind, text in (("labels", LABELS), ("verdicts", VERDICTS)):
         book = openpyxl.Workbook()
         for row in csv.reader(io.StringIO(text)):
