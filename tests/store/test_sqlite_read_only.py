@@ -53,7 +53,15 @@ def on_read_only_mount(folder, *argv):
 
 @pytest.mark.parametrize(
     "command",
-    ["runs", "runs show latest", "report latest", "report latest --json -", "store verify", "monitor support"],
+    [
+        "runs",
+        "runs show latest",
+        "report latest",
+        "report latest --json -",
+        "store verify",
+        "monitor support",
+        "show latest window",
+    ],
 )
 def test_store_on_read_only_mount_is_read(folder, command):
     here = called(*command.split(), "--store", "kept/runs.db", COLUMNS="120")
