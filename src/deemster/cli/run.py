@@ -149,6 +149,7 @@ _PART: Sequence[Decorator] = (
     click.option("--partial", is_flag=True, help="Leave out samples without a saved output."),
 )
 _OVERRIDES: Sequence[Decorator] = (
+    click.option("--label", metavar="TEXT", help="What you call this run; `deemster runs` shows it."),
     click.option("--outputs", metavar="FILE", help="Grade saved outputs; call no target."),
     click.option("--repetitions", type=int, metavar="R", help="Run each sample R times."),
     click.option(

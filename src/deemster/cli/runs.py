@@ -13,10 +13,16 @@ from deemster.cli.options import Moment, file_option, open_run_store, store_opti
 from deemster.errors import LeaseError, StoreError, plural, visible
 
 if TYPE_CHECKING:
+    from deemster.runs.run_figures import RunFigures
     from deemster.store import LeaseOwner, RunRow, Store
     from deemster.store.run_facts import PassCounts
 
-_HEAD = ("run", "suite", "dataset", "started", "status", "done")
+_HEAD = (
+    *("run", "label", "suite", "dataset", "target", "started", "status", "samples", "done"),
+    *("macro-F1", "gate", "cost"),
+)
+# Columns that are left out where no run has something to say in them.
+_SPARE = frozenset({"label", "suite", "target", "macro-F1", "gate", "cost"})
 # The commands that continue a run, by its kind.
 _COMMANDS = {"run": "deemster run SUITE", "grading": "deemster grade DATASET ..."}
 _LONGEST = 40
@@ -65,9 +71,12 @@ def show(*, run: str, json: str | None, store: str) -> None:
     """
     import msgspec
 
+    from deemster.runs.run_figures import stored_figures
+
     with open_run_store(store) as opened:
         row = opened.run(run)
-        counts = opened.pass_counts(row.id)
+        figures = stored_figures(row)
+        counts = opened.pass_counts(row.id) if figures is None else figures.outcomes
         owner = opened.owner(row.id)
     if json is not None:
         further = msgspec.to_builtins({"owner": owner, "outcomes": counts})
@@ -110,8 +119,11 @@ def confirm_removal(runs: Mapping[str, RunRow | None], *, yes: bool) -> bool:
     """
     if yes:
         return True
-    lost = [(visible(run_id, limit=_LONGEST), "-", "-", "-", "damaged", "-") for run_id, run in runs.items() if not run]
-    note(format_table(_HEAD, [*(_row(run) for run in runs.values() if run), *lost]).rstrip("\n"))
+    none = dict.fromkeys(_HEAD, "-")
+    lost = [
+        {**none, "run": visible(run_id, limit=_LONGEST), "status": "damaged"} for run_id, run in runs.items() if not run
+    ]
+    note(_table([*(_row(run) for run in runs.values() if run), *lost]).rstrip("\n"))
     try:
         agreed = click.confirm(f"Remove {plural(len(runs), 'run')}?", err=True)
     except click.Abort:
@@ -132,7 +144,18 @@ def runs_table(runs: Sequence[RunRow], *, stopped: Collection[str] = ()) -> str:
         stopped: The ids of those that no process writes any more, though their status is `running`: a process that is
             killed cannot change it, nor one whose store fails.
     """
-    return format_table(_HEAD, [_row(run, is_stopped=run.id in stopped) for run in runs])
+    return _table([_row(run, is_stopped=run.id in stopped) for run in runs])
+
+
+def _table(rows: Sequence[Mapping[str, str]]) -> str:
+    idle = {name for name in _SPARE if all(row[name] == "-" for row in rows)}
+    if all(row["suite"] != "-" for row in rows):
+        # A suite has one dataset.
+        idle.add("dataset")
+    if not any(" of " in row["done"] for row in rows):
+        idle.add("done")
+    head = [name for name in _HEAD if name not in idle]
+    return format_table(head, [[row[name] for name in head] for row in rows])
 
 
 def _refuse_flags(context: click.Context) -> None:
@@ -165,10 +188,44 @@ def _is_written(owner: LeaseOwner | None) -> bool:
     return owner is not None and owner.alive
 
 
-def _row(run: RunRow, *, is_stopped: bool = False) -> tuple[str, ...]:
-    named = (visible(text, limit=_LONGEST) if text else "-" for text in (run.suite, run.dataset))
-    state = _status(run, is_stopped=is_stopped)
-    return (visible(run.id, limit=_LONGEST), *named, _minute(run.started_at), state, _done(run))
+def _row(run: RunRow, *, is_stopped: bool = False) -> dict[str, str]:
+    from deemster.runs.run_figures import stored_figures
+
+    figures = stored_figures(run)
+    return {
+        "run": visible(run.id, limit=_LONGEST),
+        **{name: _named(text) for name, text in (("label", run.facts.get("label")), ("suite", run.suite))},
+        "dataset": _named(run.dataset),
+        "target": _named(run.facts.get("target")),
+        "started": _minute(run.started_at),
+        "status": _status(run, is_stopped=is_stopped),
+        "samples": _samples(run),
+        "done": _done(run),
+        "macro-F1": "-" if figures is None else f"{figures.macro_f1:.4f}",
+        "gate": "-" if figures is None else _named(figures.gate),
+        "cost": "-" if figures is None else _cost(figures),
+    }
+
+
+def _named(text: Any) -> str:
+    return visible(text, limit=_LONGEST) if text and isinstance(text, str) else "-"
+
+
+def _samples(run: RunRow) -> str:
+    """How many samples a run has, of how many where it took a part."""
+    from deemster.runs.run_part import stored_part
+
+    try:
+        part = stored_part(run)
+    except StoreError:
+        part = None
+    return f"{run.samples:,}" if part is None else f"{run.samples:,} of {part.of:,}"
+
+
+def _cost(figures: RunFigures) -> str:
+    if figures.cost_usd is None:
+        return "-"
+    return f"{'' if figures.is_whole_cost else 'at least '}{figures.cost_usd:.4f} USD"
 
 
 def _part(run: RunRow) -> str | None:
@@ -221,10 +278,12 @@ def _describe_run(run: RunRow, owner: LeaseOwner | None, counts: Sequence[PassCo
     sized = f"{plural(run.samples, 'sample')} x {plural(run.repetitions, 'repetition')}"
     facts = [
         ("run", run.id),
+        ("label", run.facts.get("label")),
         ("kind", run.kind),
         ("suite", run.suite),
         ("dataset", f"{run.dataset}, {sized}"),
         ("part", _part(run)),
+        ("target", run.facts.get("target")),
         ("fingerprint", run.fingerprint),
         ("seed", str(run.seed)),
         ("status", _describe_status(run, owner)),
@@ -232,13 +291,25 @@ def _describe_run(run: RunRow, owner: LeaseOwner | None, counts: Sequence[PassCo
         ("started", run.started_at),
         ("finished", run.finished_at),
         ("took", None if run.duration_s is None else f"{run.duration_s:.3f} s"),
+        *_figures(run),
         ("owner", None if owner is None else _describe_owner(owner)),
         ("tool", f"deemster {run.tool_version}"),
     ]
-    lines = [f"{name.ljust(11)}  {visible(value)}\n" for name, value in facts if value is not None]
+    lines = [f"{name.ljust(11)}  {visible(value)}\n" for name, value in facts if isinstance(value, str)]
     identity = [f"  {visible(name)}: {visible(json_text(value), limit=400)}\n" for name, value in run.identity.items()]
     tables = [*_scorings_table(run), *_outcomes_table(counts)]
     return "".join([*lines, *tables, *(["\nidentity\n"] if identity else []), *identity])
+
+
+def _figures(run: RunRow) -> list[tuple[str, str | None]]:
+    """What a run came to, where that is stored."""
+    from deemster.runs.run_figures import stored_figures
+
+    figures = stored_figures(run)
+    if figures is None:
+        return []
+    cost = None if figures.cost_usd is None else _cost(figures)
+    return [("macro-F1", f"{figures.macro_f1:.4f}"), ("gate", figures.gate), ("cost", cost)]
 
 
 def _describe_status(run: RunRow, owner: LeaseOwner | None) -> str:

@@ -59,6 +59,7 @@ def evaluate(
     store: Store | str | Path | None = None,
     resume: str | bool | None = None,
     partial: bool = False,
+    label: str | None = None,
     clock: Clock | None = None,
 ) -> Report:
     """Run a target over a golden dataset, score what it says, and report.
@@ -91,6 +92,7 @@ def evaluate(
         resume: The stored run to resume: its id, or True for the last unfinished one without a suite of this
             dataset.
         partial: Whether samples without a saved output are left out; the run is then marked as a part.
+        label: What you call the run; `deemster runs` shows it.
         clock: The time; the machine's own unless given.
 
     Raises:

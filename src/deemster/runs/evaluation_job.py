@@ -43,6 +43,7 @@ class Job(NamedTuple):
         access: How its metrics may ask models.
         aggregator: Makes one result of each execution's marks; None for none.
         origin: The suite file and what it says, as plain data; None where there is none.
+        label: What the user calls the run.
     """
 
     plan: Plan
@@ -56,6 +57,7 @@ class Job(NamedTuple):
     access: ModelAccess = ModelAccess()
     aggregator: Aggregator | None = None
     origin: Mapping[str, Any] | None = None
+    label: str | None = None
 
 
 def with_secrets(job: Job) -> Job:
@@ -83,6 +85,7 @@ def build_job(
     models: Mapping[str, Any] | None = None,
     aggregator: Aggregator | str | Mapping[str, Any] | None = None,
     partial: bool = False,
+    label: str | None = None,
     **limits: Any,
 ) -> Job:
     """Resolve and check the settings of a run; see ``evaluate``. The limits are those of `ModelLimits`.
@@ -118,6 +121,7 @@ def build_job(
         allowance=allowance,
         access=complete_model_access(build_model_access(models, allowed), plan.scorers),
         aggregator=None if aggregator is None else _aggregator(aggregator, resolved, group),
+        label=label,
     )
 
 

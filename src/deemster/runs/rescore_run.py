@@ -21,6 +21,7 @@ from deemster.runs.model_access import ModelAccess, ModelLimits, complete_model_
 from deemster.runs.preflight_check import survey
 from deemster.runs.progress import Progress, ProgressCounter
 from deemster.runs.resume_backlog import RemainingWork, is_retried, restore_invalid_text
+from deemster.runs.run_figures import NO_FIGURES, figures_facts
 from deemster.runs.run_lifecycle import RunTimer, StoredRun, open_scoring
 from deemster.runs.run_plan import Plan
 from deemster.runs.stop_request import Stop
@@ -89,8 +90,12 @@ async def rescore(
             missing = work.missing(stop)
             if missing is None:
                 # Otherwise the scoring stays open, and the same rescoring continues it.
-                scoring.close("complete", None, duration_s=None, is_final=True)
-    return Rescoring(stored_report(store, row.id, warn=warn), missing)
+                scoring.close("complete", None, duration_s=None, facts=NO_FIGURES, is_final=True)
+    report = stored_report(store, row.id, warn=warn)
+    if missing is None and row.kind == "run":
+        with store.lease(row.id):
+            store.amend(row.id, facts=figures_facts(report))
+    return Rescoring(report, missing)
 
 
 class _ScoringWork:

@@ -19,6 +19,7 @@ from deemster.models.clock import Clock, clock_from_environment
 from deemster.records import MetricCard
 from deemster.runs._run_identity import format_time, identity_differences
 from deemster.runs.kept_calls import KeptCalls
+from deemster.runs.run_figures import NO_FIGURES
 from deemster.store import Lease, RunFacts, RunRow, SampleFacts, Store, open_store
 from deemster.store.run_facts import RunKind, RunStatus
 
@@ -176,10 +177,10 @@ class StoredRun:
             StoreError: The store fails.
         """
         if not self.changes:
-            self.store.amend(self.id, status="running")
+            self.store.amend(self.id, status="running", facts=NO_FIGURES)
             return
         mixed = {"mixed": [*self.row.facts.get("mixed", ()), *self.changes]}
-        self.store.amend(self.id, status="running", facts=mixed, identity=identity)
+        self.store.amend(self.id, status="running", facts={**mixed, **NO_FIGURES}, identity=identity)
         self.row = msgspec.structs.replace(self.row, facts={**self.row.facts, **mixed})
 
     def _stored_calls(self) -> Iterator[LoggedCall]:

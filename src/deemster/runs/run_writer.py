@@ -20,6 +20,7 @@ from deemster.runs._score_batch import needs_settling, settle_marks
 from deemster.runs.build_report import ExecutionSlots, LiveMarks, RunRecord, StoredSamples, batches, stored_report
 from deemster.runs.evaluation_job import Job
 from deemster.runs.resume_backlog import RETRIED_CAUSES, RemainingWork, ResumeBacklog
+from deemster.runs.run_figures import NO_FIGURES, figures_facts, target_name
 from deemster.runs.run_lifecycle import RunDefinition, RunStorage, RunTimer, StoredRun, new_token, open_run
 from deemster.store import RunFacts, RunRow, SampleFacts, Spool, Store
 from deemster.targets.saved_outputs import SavedOutputs
@@ -182,6 +183,8 @@ class StoredWriter:
         facts = {**settings_facts(self.job), "budget": msgspec.to_builtins(report.budget)}
         if not self.is_idle:
             facts["stopped"] = stopped
+        # The marks of a rescoring are not in this report.
+        facts |= figures_facts(report) if len(self._run.row.scorings) == 1 else NO_FIGURES
         self._run.close(
             run.status,
             run.reason,
@@ -221,7 +224,7 @@ class StoredWriter:
 def _definition(job: Job, store: Store, timer: RunTimer, *, order: str) -> RunDefinition:
     """An evaluation as a store begins or resumes it."""
     identity = evaluation_identity(job, order=order)
-    further = {**settings_facts(job), "token": new_token()}
+    further = {**settings_facts(job), "label": job.label, "target": target_name(job), "token": new_token()}
     facts = msgspec.structs.replace(_run_facts(job, timer), identity=identity, facts=further)
     return RunDefinition(facts, partial(_sample_facts, job), job.plan.cards, partial(_shape_changes, job, store, order))
 

@@ -39,6 +39,7 @@ class SuiteOverrides(NamedTuple):
     limits: ModelLimits = ModelLimits()
     calls: bool = True
     partial: bool = False
+    label: str | None = None
     select: Callable[[Dataset], Dataset] | None = None
 
 
@@ -61,8 +62,7 @@ def build_suite_job(suite: Suite, overrides: SuiteOverrides) -> Job:
     with _collect(errors):
         gate = read_gate(suite.gate, document=suite.document)
     with _collect(errors):
-        dataset = _dataset(suite)
-        dataset = dataset if overrides.select is None else overrides.select(dataset)
+        dataset = _dataset(suite, overrides)
     with _collect(errors):
         access = _model_access(suite, overrides, metrics)
     if errors:
@@ -100,14 +100,16 @@ def build_suite_job(suite: Suite, overrides: SuiteOverrides) -> Job:
         redact_warnings=overrides.redact_warnings,
         access=access,
         aggregator=aggregator,
+        label=overrides.label,
         origin={"file": str(Path(suite.document.file).resolve()), "document": suite.document.value},
     )
 
 
-def _dataset(suite: Suite) -> Dataset:
+def _dataset(suite: Suite, overrides: SuiteOverrides) -> Dataset:
     if message := missing_file(suite.document.value["dataset"], folder=suite.folder):
         raise ConfigurationError(Issue(message, suite.document.where(("dataset",))))
-    return Dataset.load(suite.dataset)
+    dataset = Dataset.load(suite.dataset)
+    return dataset if overrides.select is None else overrides.select(dataset)
 
 
 def _check_numbers(overrides: SuiteOverrides) -> None:

@@ -35,10 +35,13 @@ class SavedOutputs:
 
     Attributes:
         repetitions: How many answers are recorded for every sample.
+        path: The file they were loaded from.
 
     Raises:
         OutputsError: An entry is wrong, given twice, or missing a repetition; every issue is given.
     """
+
+    path: str | None = None
 
     def __init__(self, outputs: Mapping[str, Any] | Iterable[Mapping[str, Any]]) -> None:
         is_listed = isinstance(outputs, Iterable) and not isinstance(outputs, (str, bytes, Mapping))
@@ -66,7 +69,7 @@ class SavedOutputs:
             self._recorded = _memory(_table(reading.content(path), kind, reading), file=reading.file)
         else:
             self._recorded = _read_document(reading.content(path), kind, reading)
-        self.repetitions = self._recorded.repetitions
+        self.repetitions, self.path = self._recorded.repetitions, str(path)
         return self
 
     def __len__(self) -> int:
