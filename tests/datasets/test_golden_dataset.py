@@ -156,6 +156,50 @@ def test_csv_and_parquet_give_the_same_samples(tmp_path):
     assert list(Dataset.load(tmp_path / "golden.parquet")) == list(dataset)
 
 
+def test_csv_of_a_european_excel_and_workbook_give_the_same_samples(tmp_path):
+    import openpyxl
+
+    plain = load(tmp_path, "plain.csv", 'id,input.q,expected_output,tags\na,Why?,yes,x|y\nb,"1,5",,\n')
+    excel = "\ufeffid;input.q;expected_output;tags\r\na;Why?;yes;x|y\r\nb;1,5;;\r\n;;;\r\n"
+    assert list(load(tmp_path, "excel.csv", excel)) == list(plain)
+    book = openpyxl.Workbook()
+    for row in (["id", "input.q", "expected_output", "tags"], ["a", "Why?", "yes", "x|y"], ["b", "1,5"]):
+        book.active.append(row)
+    book.save(tmp_path / "book.xlsx")
+    assert list(Dataset.load(tmp_path / "book.xlsx")) == list(plain)
+
+
+def test_data_frame_gives_the_samples_of_csv_with_types():
+    import pandas as pd
+
+    frame = pd.DataFrame(
+        {
+            "id": [1, 2],
+            "input.q": ["How?", "Why?"],
+            "input.n": [1.5, None],
+            "input.ids": [[1], None],
+            "expected_output": ["yes", None],
+            "tags": ["x|y", float("nan")],
+        },
+        index=[7, 7],
+    )
+    assert list(Dataset.from_dataframe(frame)) == [
+        Sample("1", {"q": "How?", "n": 1.5, "ids": [1]}, "yes", {"tags": ["x", "y"]}),
+        Sample("2", {"q": "Why?"}, None, {}),
+    ]
+    maps = pd.DataFrame({"id": ["a"], "input": [{"q": "How?"}], "expected_output": [None], "metadata": [{"n": 1}]})
+    assert list(Dataset.from_dataframe(maps)) == [Sample("a", {"q": "How?"}, None, {"n": 1})]
+
+
+def test_wrong_data_frame_is_error_with_the_nearest_column():
+    import pandas as pd
+
+    with pytest.raises(DatasetError, match="`question` is no column of a dataset"):
+        Dataset.from_dataframe(pd.DataFrame({"id": ["a"], "question": ["x"], "expected_output": ["y"]}))
+    with pytest.raises(DatasetError, match="given twice, first at dataframe#/0"):
+        Dataset.from_dataframe(pd.DataFrame({"id": ["a", "a"], "input.q": ["x", "y"], "expected_output": ["", ""]}))
+
+
 def test_a_parquet_type_without_a_json_value_is_an_error(tmp_path):
     pa = pytest.importorskip("pyarrow")
     import pyarrow.parquet as pq

@@ -68,6 +68,18 @@ def test_entries_read_same_in_every_form(tmp_path, kind):
     saved.check(["a", "b", "c", "d"], 1)
 
 
+def test_csv_of_a_european_excel_and_workbook_are_read(tmp_path):
+    import openpyxl
+
+    saved = load(tmp_path, "o.csv", "\ufeffid;output\r\na;x, y\r\nb;z\r\n;\r\n")
+    book = openpyxl.Workbook()
+    for row in (["id", "output"], ["a", "x, y"], ["b", "z"]):
+        book.active.append(row)
+    book.save(tmp_path / "o.xlsx")
+    same = SavedOutputs.load(tmp_path / "o.xlsx")
+    assert saved.answers(["a", "b"]) == same.answers(["a", "b"]) == [Output("x, y"), Output("z")]
+
+
 def test_yaml_and_csv_are_read(tmp_path):
     saved = load(tmp_path, "o.yml", "outputs:\n  a: 'x'\n  b: {output: y}\n")
     assert saved.answers(["b", "a"]) == [Output("y"), Output("x")]

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any
 import msgspec
 
 from deemster.alignment._result_dataframe import build_dataframe
+from deemster.alignment._result_html import result_html
 from deemster.alignment.result_models import (
     AbstentionMode,
     AnyCriterion,
@@ -181,6 +182,9 @@ class MetricsResult(
             MissingExtraError: pandas is not installed.
         """
         return build_dataframe(self)
+
+    def _repr_html_(self) -> str:
+        return result_html(self)
 
     def to_json(self) -> str:
         """The result as indented JSON, fields in their order, maps by key; equal results are equal text."""

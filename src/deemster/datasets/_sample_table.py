@@ -1,4 +1,4 @@
-"""Reads golden samples from tables: CSV, TSV, .xlsx and Parquet."""
+"""Reads golden samples from tables: CSV, TSV, .xlsx, Parquet and data frames."""
 
 from __future__ import annotations
 
@@ -183,8 +183,31 @@ def parquet_rows(path: str | Path, reading: Reading) -> SampleTable:
             )
     if issues:
         raise reading.error([issue._replace(where=reading.file) for issue in issues])
+    return _typed_rows(columns, [column.to_pylist() for column in source.columns], reading)
+
+
+def dataframe_rows(frame: Any, reading: Reading) -> SampleTable:
+    """Read a pandas data frame with the columns of CSV; its cells keep their types, and a missing value is none.
+
+    Raises:
+        InputError: Its columns are wrong.
+    """
+    columns, issues = _columns(map(str, frame.columns), reading, has_maps=True)
+    if issues:
+        raise reading.error([issue._replace(where=reading.file) for issue in issues])
+    lists = []
+    for at, column in enumerate(columns):
+        series = frame.iloc[:, at]
+        pairs = zip(series.tolist(), series.isna().tolist(), strict=True)
+        cells = [None if missing else cell for cell, missing in pairs]
+        # Ids are often numbers in a data frame.
+        lists.append([str(cell) if type(cell) is int else cell for cell in cells] if column.part == "id" else cells)
+    return _typed_rows(columns, lists, reading)
+
+
+def _typed_rows(columns: list[_Column], lists: list[list[Any]], reading: Reading) -> SampleTable:
+    """The rows of a table by its columns of typed cells."""
     table = SampleTable([], [], [], reading.file)
-    lists = [column.to_pylist() for column in source.columns]
     for position, cells in enumerate(zip(*lists, strict=True)):
         where = f"{reading.file}#/{position}"
         row, messages = _row(columns, cells, functools.partial(_json_cell, reading=reading, line=1))

@@ -131,6 +131,27 @@ class Dataset:
         self._take(header, rows, str(path))
         return self
 
+    @classmethod
+    def from_dataframe(cls, frame: Any, *, name: str = "dataframe") -> Dataset:
+        """Read a dataset from a pandas data frame whose columns are named as in CSV.
+
+        Cells keep their types: a number stays a number, and `input` and `metadata` may hold maps. A missing value is an
+        absent field.
+
+        Args:
+            frame: The data frame; its index is not read.
+            name: What the dataset is called.
+
+        Raises:
+            DatasetError: A column or a cell is wrong; every issue is given with its row.
+        """
+        from deemster.datasets._sample_table import dataframe_rows  # noqa: PLC0415 - few datasets are tables
+
+        table = dataframe_rows(frame, Reading(name, error=DatasetError))
+        self = cls.__new__(cls)
+        self._take(*_read_root({"name": name, "samples": table.rows}, table, issues=table.issues), None)
+        return self
+
     def _take(self, header: DatasetFacts, rows: Rows, path: str | None) -> None:
         self.name, self.description, self.repetitions, self.schema_version, self.warnings = header
         self.path = path

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from decimal import Decimal
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Literal
 
 import msgspec
 
@@ -17,6 +17,7 @@ from deemster.datasets.votes_format import SCHEMA
 from deemster.errors import VotesError
 from deemster.formats.item_files import ITEMS
 from deemster.formats.write_rows import write_rows
+from deemster.judges._grading_tables import grading_dataframe, grading_html
 from deemster.judges.vote import Vote, known_cost, total_usage, verdict_code
 from deemster.records import Usage
 from deemster.records.shared_call_cost import CallPayments, count_as_cached_part
@@ -24,6 +25,8 @@ from deemster.rubrics.rubric_definition import Rubric
 from deemster.rubrics.vote_aggregation import NUMERIC_RULE
 
 if TYPE_CHECKING:
+    import pandas as pd
+
     from deemster.alignment.metrics_result import MetricsResult
 
 # The settings of a grader that a votes file keeps.
@@ -299,6 +302,21 @@ class Grading(msgspec.Struct, frozen=True, kw_only=True, eq=False):
         rows = _rows(self, reasons=reasons)
         write_rows(path, _header(self), rows, key=ITEMS, known=("json", "jsonl"), error=VotesError)
         return Path(path)
+
+    def to_dataframe(self, form: Literal["votes", "items"] = "votes") -> pd.DataFrame:
+        """The grading as a pandas table.
+
+        Args:
+            form: `votes` for a row for each vote, `items` for a row for each item with the verdict on each criterion.
+
+        Raises:
+            InputError: There is no such form.
+            MissingExtraError: pandas is not installed.
+        """
+        return grading_dataframe(self, form)
+
+    def _repr_html_(self) -> str:
+        return grading_html(self)
 
     def __len__(self) -> int:
         return len(self.items)

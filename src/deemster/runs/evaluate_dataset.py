@@ -13,9 +13,11 @@ from types import FrameType
 from typing import Any
 
 from deemster.datasets import Dataset
+from deemster.errors import plural
 from deemster.models.clock import Clock
 from deemster.records import Execution
 from deemster.report import Report, redact_report
+from deemster.report.report_sections import group_failures
 from deemster.results import Aggregator
 from deemster.runs._constant_judge_warning import ConstantJudgeWatch
 from deemster.runs._engine import PendingStorage, Sink, execute_plan
@@ -23,6 +25,7 @@ from deemster.runs._report_settings import report_settings
 from deemster.runs.build_report import LiveMarks, build_report
 from deemster.runs.evaluation_job import DELTA, Job, build_job, with_secrets
 from deemster.runs.model_access import open_gateway
+from deemster.runs.notebook_progress import notebook_progress
 from deemster.runs.preflight_check import survey
 from deemster.runs.progress import Progress, ProgressCounter
 from deemster.runs.resume_backlog import RemainingWork
@@ -67,8 +70,8 @@ def evaluate(
     Works in a script, inside a running event loop (a notebook) and in any thread.
 
     Args:
-        dataset: The samples, as a dataset, the path of its file, or a list of samples or maps. `Dataset.select` gives
-            a part of a dataset.
+        dataset: The samples, as a dataset, the path of its file, a list of samples or maps, or a pandas data frame with
+            the columns of a CSV file. `Dataset.select` gives a part of a dataset.
         target: A function, sync or async, from a sample's input to text, an ``Output`` or JSON data.
         outputs: Saved outputs in place of a target: a map of id to text, or a file.
         metrics: Metrics, specs such as `ndcg@10`, or one-key maps of alias to options.
@@ -128,9 +131,22 @@ def _evaluation(
 
     async def run() -> Report:
         # The store stays open: the report reads from it. The samples' input is shown only where the user asks for it.
-        return redact_report(await run_job(job, clock=clock, warn=warn, storage=storage), quotes=lambda _: None)
+        report = await run_job(job, clock=clock, warn=warn, progress=notebook_progress(), storage=storage)
+        if (why := _why_all_failed(report)) is not None:
+            warn(why)
+        return redact_report(report, quotes=lambda _: None)
 
     return run()
+
+
+def _why_all_failed(report: Report) -> str | None:
+    """The most frequent cause where the target answered no sample, else None."""
+    totals = report.totals
+    if totals.executions < 2 or totals.target_failures < totals.executions:
+        return None
+    group = group_failures(entry for entry in report.failure_list if entry.metric is None)[0]
+    said = group.cause if group.message is None else f"{group.cause}: {group.message}"
+    return f"Every sample failed: the target gave no answer. {plural(group.times, 'time')}: {said}"
 
 
 def warner(frame: FrameType | None) -> Callable[[str], None]:

@@ -130,8 +130,12 @@ def _dataset(given: Dataset | Iterable[Any] | str | Path) -> Dataset:
         return given
     if isinstance(given, (str, Path)):
         return Dataset.load(given)
+    if hasattr(given, "columns") and hasattr(given, "iloc"):
+        return Dataset.from_dataframe(given)
     if isinstance(given, (bytes, Mapping)) or not isinstance(given, Iterable):
-        raise ConfigurationError(f"A dataset is a Dataset, a path or a list of samples, not {type(given).__name__}.")
+        raise ConfigurationError(
+            f"A dataset is a Dataset, a path, a list of samples or a data frame, not {type(given).__name__}."
+        )
     samples: Any = given
     return Dataset(samples, name="samples")
 

@@ -24,6 +24,7 @@ from deemster.runs.model_access import (
     complete_model_access,
     open_gateway,
 )
+from deemster.runs.notebook_progress import notebook_progress
 from deemster.runs.progress import Progress
 from deemster.runs.rubric_metric import build_criterion_checks
 from deemster.runs.run_lifecycle import RunStorage, RunTimer, StoredRun, build_storage
@@ -63,7 +64,7 @@ def grade(
         resume: The stored grading to resume: its id, or True for the last unfinished one of this dataset, or its
             last. Votes that failed are asked for again.
         allow_changed: Whether to resume although something changed; the grading is then `mixed`.
-        progress: Gets the progress; `unscored` counts votes that failed.
+        progress: Gets the progress; `unscored` counts votes that failed. In a notebook it is a bar unless given.
         clock: The time; the machine's own unless given.
 
     Raises:
@@ -101,6 +102,7 @@ async def _grade(
     """The work of ``grade``; a store that this opens is closed afterwards."""
     access = build_model_access(models, ModelLimits(**limits))
     storage = build_storage(store, resume, allow_changed=allow_changed)
+    progress = progress or notebook_progress()
     try:
         return await run_grading(
             dataset, grader, access=access, progress=progress, clock=clock, warn=warn, storage=storage
