@@ -7,6 +7,7 @@ where a command uses them, so that `--help` answers at once.
 from __future__ import annotations
 
 import functools
+import os
 import re
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
@@ -96,15 +97,18 @@ def write_file(file: str, text: str) -> None:
 
 
 def store_option(command: Command) -> Command:
-    """Add `--store`; the command receives the place as the string ``store`` and opens it with `open_run_store`."""
+    """Add `--store`; the command receives the place as the string ``store`` and opens it with `open_run_store`.
+
+    Without it, the store is the nearest one above the suite or the dataset that the command names, else above the
+    current folder.
+    """
     option = click.option(
         "--store",
         metavar="FILE|URL",
         envvar=STORE_VARIABLE,
-        default=STORE,
-        show_default=True,
+        show_default="the nearest .deemster/runs.db",
         show_envvar=True,
-        callback=_store_of_group,
+        callback=_choose_store,
         help="Where runs are stored: an SQLite file, or postgresql://...",
     )
     return option(command)
@@ -126,14 +130,46 @@ def open_run_store(store: str, *, durable: bool = False, create: bool = False) -
     return open_store(store, durable=durable, create=create)
 
 
-def _store_of_group(context: click.Context, parameter: click.Parameter, value: str) -> str:
-    """The place given before a subcommand, where none is given after it."""
-    parent = context.parent
-    name = parameter.name or ""
+def _choose_store(context: click.Context, parameter: click.Parameter, value: str | None) -> str:
+    """The place given before a subcommand, where none is given after it; the nearest store where none is given."""
+    parent, name = context.parent, parameter.name or ""
     typed = ParameterSource.COMMANDLINE
-    if parent is None or context.get_parameter_source(name) is typed or parent.get_parameter_source(name) is not typed:
+    if parent is not None and parent.get_parameter_source(name) is typed:
+        value = value if context.get_parameter_source(name) is typed else str(parent.params[name])
+    if value is not None:
         return value
-    return str(parent.params[name])
+    # Click has read what is given, such as the suite, before it comes to what is not.
+    files = (Path(str(context.params[key])) for key in ("suite", "dataset") if context.params.get(key))
+    return find_store(next((file.parent for file in files if file.is_file()), None))
+
+
+def find_store(folder: str | Path | None = None) -> str:
+    """The file of the nearest store: `.deemster/runs.db` in a folder or above it, as far as its repository reaches.
+
+    A store that belongs to another user is not taken.
+
+    Args:
+        folder: Where the search begins. Where it finds none, it begins again at the current folder.
+
+    Returns:
+        The path; that of a store to be made in the current folder where there is none.
+    """
+    here = Path.cwd()
+    for start in ([] if folder is None else [Path(folder).resolve()]) + [here]:
+        for place in (start, *start.parents):
+            if _is_own_file(place / STORE):
+                return STORE if place == here else os.path.relpath(place / STORE)
+            if (place / ".git").exists():
+                break
+    return STORE
+
+
+def _is_own_file(path: Path) -> bool:
+    try:
+        # Windows has no user numbers.
+        return path.is_file() and (not hasattr(os, "getuid") or path.stat().st_uid == os.getuid())
+    except OSError:
+        return False
 
 
 class StorageOptions(NamedTuple):
@@ -158,7 +194,7 @@ class StorageOptions(NamedTuple):
 
     def store_flag(self, storage: RunStorage | None) -> str:
         """The `--store` that another command needs to find the run; empty where it finds the run without."""
-        return "" if storage is None or self.store == STORE else f" --store {storage.store.where}"
+        return "" if storage is None or self.store == find_store() else f" --store {storage.store.where}"
 
     @contextmanager
     def open(self, command: str) -> Iterator[RunStorage | None]:

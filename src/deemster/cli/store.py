@@ -40,7 +40,7 @@ def path(*, store: str) -> None:
 
         write_out(f"{visible(PostgresDatabase(store, durable=False).where)}\n")
     else:
-        write_out(f"{visible(str(Path(store).absolute()))}\n")
+        write_out(f"{visible(str(Path(store).resolve()))}\n")
 
 
 @command.command("export", short_help="Write runs to a file that another store can import.")
