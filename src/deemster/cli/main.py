@@ -21,6 +21,7 @@ COMMANDS = {
     "completion": "Print the shell completion script.",
     "grade": "Grade submissions by a rubric, and tell how judges agree with people.",
     "init": "Write a small suite that runs offline, and a GitHub workflow.",
+    "labels": "Write a sheet of samples for people to label.",
     "metrics": "Show the catalog: what each metric reads, returns and can be told.",
     "models": "Check the models that a suite names.",
     "monitor": "Show the pass-rate of recorded traffic over time, and whether it drifts.",

@@ -29,7 +29,7 @@ NAMES: Final[dict[str, tuple[str, ...]]] = {
     "annotator": ("annotator", "person", "rater", "labeler", "labeller", "reviewer", "coder"),
     "judge": ("judge", "judge_id", "grader"),
     "label": ("label", "human_label", "human_verdict", "verdict", "ground_truth", "rating", "score"),
-    "verdict": ("verdict", "judge_verdict", "judgement", "judgment", "label", "rating", "score"),
+    "verdict": ("verdict", "judge_verdict", "judgement", "judgment", "success", "label", "rating", "score"),
     "tags": ("tags", "tag"),
     "error": ("error",),
     "submission": ("submission", "output", "answer", "response", "actual_output", "text", "essay"),
@@ -190,7 +190,8 @@ def _find_columns(
     others = {name: at for name, at in others.items() if at not in taken}
     for role in _ROLES[kind][:-1]:
         found = next((name for name in NAMES[role] if name in others), None)
-        if role not in roles and found is not None:
+        # A sheet to fill in has a column of annotators, which a single person leaves blank.
+        if role not in roles and found is not None and any(cells[others[found]].strip() for _, cells in lines):
             roles[role] = others.pop(found)
     sheet = Sheet(kind, reading, header, lines, roles, others, metadata)
     sheet.require("id", "ids")

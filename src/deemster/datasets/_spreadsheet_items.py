@@ -4,8 +4,9 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from itertools import chain
 from typing import Any, Final, NamedTuple
+
+import msgspec
 
 from deemster.datasets._spreadsheet_columns import TEXTS, Sheet, fold_name
 from deemster.errors import Issue, RubricError, did_you_mean, list_names, nearest
@@ -134,7 +135,7 @@ def require_verdicts(layouts: Iterable[Layout], rubric: Rubric) -> None:
 
 
 def derive_rubric(layouts: Sequence[Layout]) -> Rubric:
-    """The rubric that the values of spreadsheets fit.
+    """The rubric that the values of spreadsheets fit; the first one has its criteria.
 
     A criterion with only yes and no, MET and UNMET, true and false, pass and fail, or 1 and 0 is binary. Other numbers
     are a scale; more than 20 different ones are a range. Anything else is a choice without an order; it has no part in
@@ -144,7 +145,7 @@ def derive_rubric(layouts: Sequence[Layout]) -> Rubric:
         InputError: No criterion is in all sheets, or one has too many different values, or only one.
     """
     names: dict[str, str] = {}
-    for name in chain.from_iterable(layout.criteria() for layout in layouts):
+    for name in layouts[0].criteria():
         names.setdefault(fold_name(name), name)
     if not set.intersection(*({fold_name(name) for name in layout.criteria()} for layout in layouts)):
         first, *others = layouts
@@ -154,7 +155,11 @@ def derive_rubric(layouts: Sequence[Layout]) -> Rubric:
     for layout in layouts:
         for _, cells in layout.sheet.lines:
             for name, text in layout.verdicts_of(cells):
-                if name and fold_label(text) not in _ABSTAINS and not _is_failed_call(layout.sheet, text):
+                if (
+                    fold_name(name) in values
+                    and fold_label(text) not in _ABSTAINS
+                    and not _is_failed_call(layout.sheet, text)
+                ):
                     values[fold_name(name)].setdefault(fold_label(text), text)
     found = [_derive_criterion(name, list(values[key].values())) for key, name in names.items()]
     issues = [Issue(each, layouts[0].sheet.where(1)) for each in found if isinstance(each, str)]
@@ -222,7 +227,8 @@ class _Item(NamedTuple):
 class _SheetReader:
     """Reads the items of one sheet, and collects what is wrong."""
 
-    def __init__(self, layout: Layout, rubric: Rubric) -> None:
+    def __init__(self, layout: Layout, rubric: Rubric, *, is_derived: bool = False) -> None:
+        self._is_derived = is_derived
         self._layout = layout
         self._sheet = layout.sheet
         self._rubric = rubric
@@ -270,6 +276,9 @@ class _SheetReader:
     ) -> None:
         for criterion, text in verdicts:
             at = self._criteria.get(criterion, self._criteria.get(fold_name(criterion)))
+            if at is None and self._is_derived and criterion:
+                # Another sheet has the criteria, and nothing is to be compared with this one.
+                continue
             if at is None:
                 self._add(self._unknown_criterion(criterion), line, name)
                 continue
@@ -333,9 +342,23 @@ class _SheetReader:
     def head(self, name: str) -> dict[str, Any]:
         """What is known of an item beside its verdicts. What differs between its lines is no metadata of the item."""
         item = self.items[name]
-        tags = [tag.strip() for tag in item.facts.get("tags", "").split("|") if tag.strip()]
+        tags = _read_tags(item.facts.get("tags", ""))
         metadata = {key: next(iter(cells)) for key, cells in item.metadata.items() if len(cells) == 1}
         return {"id": name, "tags": tags, "metadata": metadata}
+
+
+def _read_tags(text: str) -> list[str]:
+    """Tags that a vertical bar separates, or a JSON list of them, as the CSV of a report has it.
+
+    >>> _read_tags("a| b"), _read_tags('["a"]'), _read_tags("")
+    (['a', 'b'], ['a'], [])
+    """
+    if text.startswith("["):
+        try:
+            return msgspec.json.decode(text, type=list[str])
+        except (msgspec.DecodeError, UnicodeEncodeError):
+            pass
+    return [tag.strip() for tag in text.split("|") if tag.strip()]
 
 
 def _spell_verdict(criterion: Criterion, text: str, sheet: Sheet) -> Any:
@@ -384,16 +407,21 @@ def read_label_items(layout: Layout, rubric: Rubric) -> ItemFile:
     return reader.finish(items, {})
 
 
-def read_verdict_items(layout: Layout, rubric: Rubric) -> ItemFile:
+def read_verdict_items(layout: Layout, rubric: Rubric, *, is_derived: bool = False) -> ItemFile:
     """The items of a sheet of verdicts, as a votes file has them.
 
     A line holds what one judge says of an item. Further lines of the same judge about it are repeats. An item with
     errors and no verdict failed as a whole; where other judges answered, the call of that judge failed.
 
+    Args:
+        layout: Where the verdicts stand.
+        rubric: What they are about.
+        is_derived: Whether the labels decided what the criteria are, so that verdicts on any other are passed over.
+
     Raises:
         InputError: Something in the sheet is wrong; every issue is given with its line.
     """
-    reader = _SheetReader(layout, rubric)
+    reader = _SheetReader(layout, rubric, is_derived=is_derived)
     reader.read("judge", _JUDGE)
     items = []
     judges: dict[str, None] = {}

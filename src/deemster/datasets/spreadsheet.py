@@ -70,10 +70,11 @@ def read_spreadsheets(
     known = rubric if isinstance(rubric, Rubric) or rubric is None else Rubric.load(rubric)
     sheets = load_sheets(paths, columns)
     layouts = dict(zip(sheets, lay_out(list(sheets.values()), known), strict=True))
+    is_derived = known is None
     known = known or derive_rubric(list(layouts.values()))
     require_verdicts(layouts.values(), known)
     votes = None
     if "verdicts" in layouts:
-        votes = Votes(**read_votes_items(read_verdict_items(layouts["verdicts"], known)))
+        votes = Votes(**read_votes_items(read_verdict_items(layouts["verdicts"], known, is_derived=is_derived)))
     dataset = read_dataset_items(read_label_items(layouts["labels"], known)) if "labels" in layouts else None
     return SpreadsheetData(known, votes, dataset)

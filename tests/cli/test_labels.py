@@ -1,0 +1,85 @@
+"""`deemster labels sheet`: from a run to labels of people to an alignment answer, without Python."""
+
+from __future__ import annotations
+
+import csv
+from pathlib import Path
+
+import pytest
+
+from tests.cli.workspace import called
+
+SUITE = Path(__file__).parent.parent.parent / "examples" / "quickstart" / "suite.yml"
+
+
+@pytest.fixture(autouse=True)
+def folder(tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.delenv("DEEMSTER_STORE", raising=False)
+    assert called("run", str(SUITE), "--quiet", "--store", "runs.db").exit_code == 0
+    return tmp_path
+
+
+def sheet(*argv):
+    return called("labels", "sheet", "latest", "--store", "runs.db", *argv)
+
+
+def rows(name="labels.csv"):
+    with open(name, encoding="utf-8-sig", newline="") as file:  # noqa: PTH123
+        return list(csv.DictReader(file))
+
+
+def test_sheet_shows_samples_and_hides_verdicts():
+    done = sheet("--n", "6", "--metric", "exact-match")
+    assert (done.exit_code, done.stderr) == (0, "6 of 12 samples are in labels.csv.\n")
+    assert Path("labels.csv").read_bytes().startswith(b"\xef\xbb\xbf")
+    found = rows()
+    assert len(found) == 6
+    assert {row["inclusion_probability"] for row in found} == {"0.5"}
+    assert not any(row["verdict"] or row["annotator"] for row in found)
+    assert not {"score", "success", "reason"} & set(found[0])
+
+
+def test_draw_depends_on_the_seed_alone():
+    for name, seed in (("a.csv", "1"), ("b.csv", "1"), ("c.csv", "2")):
+        assert sheet("--n", "5", "--seed", seed, "--to", name).exit_code == 0
+    first, same, other = (Path(name).read_bytes() for name in ("a.csv", "b.csv", "c.csv"))
+    assert first == same != other
+
+
+def test_strata_give_equal_parts_with_their_probabilities():
+    assert sheet("--n", "8", "--stratify", "--metric", "rouge-l").exit_code == 0
+    found = rows()
+    assert sorted(row["stratum"] for row in found) == ["1", "1", "2", "2", "3", "3", "4", "4"]
+    assert {row["inclusion_probability"] for row in found} == {"0.666667"}
+
+
+def test_filled_sheet_is_compared_with_the_marks_of_the_run():
+    assert sheet("--n", "100", "--metric", "exact-match").exit_code == 0
+    found = rows()
+    assert len(found) == 12
+    for row in found:
+        row["verdict"] = "yes" if row["output"] == row["expected_output"] else "no"
+    with open("labels.csv", "w", encoding="utf-8", newline="") as file:  # noqa: PTH123
+        writer = csv.DictWriter(file, list(found[0]), delimiter=";")
+        writer.writeheader()
+        writer.writerows(found)
+    assert called("report", "latest", "--store", "runs.db", "--csv", "marks.csv").exit_code == 0
+    done = called("align", "--labels", "labels.csv", "--verdicts", "marks.csv", "--n-bootstrap", "50")
+    assert done.exit_code == 0, done.stderr
+    assert "no --rubric: by their values `exact-match` is binary." in done.stderr
+    assert "12 pairs of truth and verdict: 12 items, 1 criterion" in " ".join(done.stdout.split())
+
+
+@pytest.mark.parametrize(
+    ("argv", "message"),
+    [
+        (("--metric", "exact-mach"), "The run has no metric `exact-mach`. Did you mean `exact-match`?"),
+        (("--to", "runs.db"), "runs.db: The file exists, and may hold labels."),
+        (("--n", "0"), "Invalid value for '--n'"),
+    ],
+)
+def test_bad_input_is_error(argv, message):
+    done = sheet(*argv)
+    assert done.exit_code == 2
+    assert message in done.stderr
