@@ -199,7 +199,7 @@ def test_partial_runs_the_samples_that_have_a_saved_output(part_world):
     written(part_world, {"few.yml": "outputs: { window: 30 days, fee: none }\n"})
     refused = called("run", "suite.yml", "--outputs", "few.yml")
     assert refused.exit_code == 2
-    assert "2 samples without a saved output: `frist`, `tax`. With `partial` they are left out." in refused.stderr
+    assert "2 samples without a saved output: `frist`, `tax`. `--partial` leaves such samples out." in refused.stderr
     report = report_of("--outputs", "few.yml", "--partial")
     assert sample_ids(report) == ["window", "fee"]
     assert report["run"]["part"] == {"samples": 2, "of": 4, "selection": "--partial"}
@@ -282,3 +282,9 @@ def test_dry_run_counts_the_part_alone(part_world):
     result = called("run", "suite.yml", "--tag", "policy", "--dry-run")
     assert result.exit_code == 0, result.stderr
     assert not (part_world / ".deemster").exists()
+
+
+def test_what_is_printed_of_a_part_matches_golden_files(part_world, golden):
+    called("run", "suite.yml", "--quiet", "--label", "all of it")
+    golden("cli/run-part.md", called("run", "suite.yml", "--failed", "--markdown", "-").stdout)
+    golden("cli/runs-part.txt", called("runs").stdout)
