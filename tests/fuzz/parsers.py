@@ -13,7 +13,7 @@ from typing import Any, NamedTuple
 import msgspec
 
 from deemster.alignment.metrics_result import MetricsResult
-from deemster.datasets import Dataset, RubricDataset, Votes
+from deemster.datasets import Dataset, RubricDataset, Votes, read_spreadsheets
 from deemster.errors import ConfigurationError, DeemsterError, InputError
 from deemster.judges._grading_prompt import CriterionView
 from deemster.judges._grading_questions import CriterionReply, Question, ask_questions
@@ -293,6 +293,12 @@ _CELLS = (
     b'{"a": 1}',
 )
 
+
+def _spreadsheet(path: Path) -> None:
+    """One file as labels and as verdicts."""
+    read_spreadsheets(labels=path, verdicts=path)
+
+
 PARSERS: dict[str, Parser] = {
     "dataset-yaml": Parser("yaml", ".yml", typed(_dataset)),
     "dataset-json": Parser("json", ".json", typed(_dataset)),
@@ -311,6 +317,7 @@ PARSERS: dict[str, Parser] = {
     "rubric-dataset-jsonl": Parser("jsonl", ".jsonl", typed(RubricDataset.load)),
     "votes-json": Parser("json", ".json", typed(Votes.load)),
     "votes-jsonl": Parser("jsonl", ".jsonl", typed(Votes.load)),
+    "spreadsheet-csv": Parser("text", ".csv", typed(_spreadsheet), _CELLS),
     "alignment": Parser("json", ".json", typed(MetricsResult.from_file)),
     "report": Parser("json", ".json", typed(_report)),
     "recording": Parser("jsonl", ".jsonl", typed(_recording)),
