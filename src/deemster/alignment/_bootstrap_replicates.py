@@ -251,6 +251,8 @@ def _bootstrap_result(row: Sequence[Any], *, method: str, confidence: float) -> 
     # Replicates that are alike but for rounding say nothing about how far the number may be off.
     rounding = _ROUNDING * max(1.0, abs(lower), abs(upper))
     known = not (math.isnan(value) or math.isnan(lower)) and upper - lower > rounding
+    # Rounding must not put an end outside the range of the statistic.
+    lower, upper = (float(round(end)) if known and abs(end - round(end)) <= rounding else end for end in (lower, upper))
     return BootstrapResult(
         estimate=None if math.isnan(value) else value,
         ci=ConfidenceInterval(lower, upper, confidence, method) if known else None,

@@ -108,7 +108,7 @@ def _quoted(label: str, value: Any) -> Iterator[TextField]:
 
 
 def _one_text(value: Any) -> str:
-    return value if isinstance(value, str) else json.dumps(value, ensure_ascii=False, default=dict)
+    return value if isinstance(value, str) else json.dumps(value, ensure_ascii=False, sort_keys=True, default=dict)
 
 
 def text_difference(expected: Any, output: str | None) -> Iterator[TextField]:
@@ -165,7 +165,8 @@ def detail_notes(details: Mapping[str, Any]) -> Iterator[tuple[str, str]]:
     for finding in _maps(details.get("findings")):
         if finding.get("verdict") != "supported":
             yield f"claim {finding.get('verdict')}", f"{finding.get('claim')}: {finding.get('reason')}"
-    for key, value in details.items():
+    # By name, as a saved report has them.
+    for key, value in sorted(details.items()):
         if key in _TOLD or key in _SETTINGS:
             continue
         if isinstance(value, str) or (isinstance(value, (list, tuple)) and value):
@@ -189,7 +190,7 @@ def _retrieved(retrieved: Any) -> Iterator[TextField]:
 def _steps(execution: ExecutionEntry) -> Iterator[TextField]:
     calls = () if execution.trajectory is None else execution.trajectory.tool_calls
     for number, call in enumerate(calls, 1):
-        arguments = ", ".join(f"{name}={_one_text(value)}" for name, value in call.arguments.items())
+        arguments = ", ".join(f"{name}={_one_text(value)}" for name, value in sorted(call.arguments.items()))
         outcome = f" failed: {call.error}" if call.error is not None else ""
         if call.error is None and call.result is not None:
             outcome = f" gave {_one_text(call.result)}"

@@ -67,7 +67,7 @@ def _mark(report: Report, name: str, mark: Any) -> TextDetail:
         sign = ">=" if report.metrics[name].higher_is_better else "<="
         outcome = "pass" if mark.success else "fail"
         title = (MetricName(name), f": {outcome}, {mark.score:.4f}, passes with {sign} {mark.threshold:.4g}")
-        fields += (field for key, value in mark.details.items() for field in _field(key, value))
+        fields += (field for key, value in sorted(mark.details.items()) for field in _field(key, value))
     else:
         title = (MetricName(name), f": unscored, {mark.unscored.cause}")
         fields += _field("message", mark.unscored.message)
@@ -87,7 +87,7 @@ def _plain(value: Any) -> dict[str, Any]:
 def _fields(value: Any, label: str) -> Iterator[TextField]:
     """A map as a line for each of its keys, anything else as one line."""
     if isinstance(value, Mapping):
-        for key, part in value.items():
+        for key, part in sorted(value.items()):
             yield from _field(f"{label}.{key}", part)
     else:
         yield from _field(label, value)
@@ -99,4 +99,4 @@ def _field(label: str, value: Any) -> Iterator[TextField]:
 
 
 def _text(value: Any) -> str:
-    return value if isinstance(value, str) else json.dumps(value, ensure_ascii=False, default=dict)
+    return value if isinstance(value, str) else json.dumps(value, ensure_ascii=False, sort_keys=True, default=dict)
