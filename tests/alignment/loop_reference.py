@@ -232,6 +232,8 @@ def score_numbers(x, y):
             "bias.std_bias": None,
             "bias.effect_size": None,
         }
+    # Scores that are equal as fractions are equal.
+    x, y = ([round(score, 12) for score in side] for side in (x, y))
     d = [a - b for a, b in zip(x, y, strict=True)]
     bias = sum(d) / n
     deviation = math.sqrt(sum((a - bias) ** 2 for a in d) / (n - 1)) if n > 1 else None

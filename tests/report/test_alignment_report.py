@@ -191,3 +191,11 @@ def test_any_name_keeps_table_rows_intact(name):
 @pytest.mark.parametrize("width", [60, 80, 100])
 def test_narrow_terminal_cuts_no_number(width):
     assert "0.3912" in terminal(results.full_result(), width)
+
+
+@pytest.mark.parametrize(("labels", "shown"), [(4, "almost perfect; 4 labels of MET"), (5, "almost perfect")])
+def test_kappa_that_rests_on_few_labels_of_a_class_has_their_number_beside_it(labels, shown):
+    rare = results.binary(n_samples=80, support_true=labels, kappa=0.9)
+    text = alignment_markdown(msgspec.structs.replace(results.full_result(), per_criterion=(rare,)))
+    row = next(line for line in text.partition("## Criteria")[2].splitlines() if line.startswith("| <code>"))
+    assert row.rstrip(" |").removesuffix("</code>").endswith(shown)

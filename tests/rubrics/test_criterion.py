@@ -336,3 +336,8 @@ def test_an_impossible_range_is_refused(fields, message):
     with pytest.raises(RubricError) as error:
         Criterion("How good?", **fields)
     assert message in str(error.value)
+
+
+def test_label_too_large_for_a_number_is_refused():
+    with pytest.raises(RubricError):
+        Criterion(name="c", requirement="?").code(10**400)

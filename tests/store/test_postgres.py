@@ -62,7 +62,7 @@ def test_writer_loses_and_doubles_nothing_while_connections_drop(store, postgres
     finally:
         is_over.set()
         dropping.join()
-    assert sum(ended) > 10
+    assert sum(ended) >= 3
     store.finish(name, status="complete", reason=None, finished_at=None, duration_s=None)
     assert [each.answer.text for each in store.executions(name)] == [f"text {n}" for n in range(COUNT)]
     assert (store.run(name).done, store.run(name).scorings[0].done) == (COUNT, COUNT)

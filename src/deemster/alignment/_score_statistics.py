@@ -226,40 +226,48 @@ class ImaginedItems:
 
 def imagine_items(votes: LabelledVotes) -> ImaginedItems:
     """Imagine two items for each criterion: judged apart from the truth by what the criterion is worth, either way."""
-    steps, shapes = [], []
-    for column in votes.columns:
-        block, place = column.sources[0]
-        rubric = votes.votes.blocks[block].rubric
-        codes = np.array([[_best(criterion) for criterion in rubric.criteria]] * 2)
-        codes[1, place] = column.criterion.worst
-        numbers = {at: _ends(criterion, at == place) for at, criterion in enumerate(rubric.criteria)}
-        best, other = rubric_scores(rubric, codes, scoring=votes.votes.scoring, numbers=numbers).score
-        size = NUMERIC_CLASSES if column.numbers is not None else column.classes.size
-        # The mean distance of two different classes, as a share of the way from the first to the last.
-        share = (size + 1) / (3 * (size - 1)) if size > 1 else 1.0
-        steps.append(abs(float(best - other)) * share)
-        shapes.append(DISAGREEMENT * size / 2)
+    sizes = np.array([NUMERIC_CLASSES if one.numbers is not None else one.classes.size for one in votes.columns])
+    # The mean distance of two different classes, as a share of the way from the first to the last.
+    shares = np.where(sizes > 1, (sizes + 1) / (3 * np.maximum(sizes - 1, 1)), 1.0)
+    steps = shares * _worth_of_criteria(votes)
+    shapes = DISAGREEMENT * sizes / 2
     known = np.sort(votes.true[~np.isnan(votes.true)])
     # A score that occurs, so that an imagined item ties with real ones; and a step that leads back into their range.
     usual = known[len(known) // 2] if len(known) else 0.0
     towards = 1.0 if not len(known) or usual <= (known[0] + known[-1]) / 2 else -1.0
     here = np.full(len(steps), usual)
-    there = here + towards * np.nan_to_num(np.array(steps))
+    there = here + towards * np.nan_to_num(steps)
     return ImaginedItems(
         predicted=np.concatenate([there, here]),
         true=np.concatenate([here, there]),
-        shapes=np.array(shapes * 2),
+        shapes=np.concatenate([shapes, shapes]),
         size=len(votes.ids) / votes.n_units,
     )
 
 
-def _ends(criterion: Criterion, is_missed: bool) -> tuple[float, float]:  # noqa: FBT001 - it is the only choice
-    """The best number of a numeric criterion, then the worst where that is missed; NaN for any other criterion."""
+def _worth_of_criteria(votes: LabelledVotes) -> Floats:
+    """How far the score of an item with the best verdicts drops if one criterion is missed, column by column."""
+    found = np.zeros(len(votes.columns))
+    blocks = np.array([column.sources[0][0] for column in votes.columns])
+    for block in set(blocks.tolist()):
+        rubric, own = votes.votes.blocks[block].rubric, np.flatnonzero(blocks == block)
+        # The item without a miss, then one for each criterion.
+        codes = np.tile([_best(criterion) for criterion in rubric.criteria], (1 + len(own), 1))
+        numbers = {place: np.full(1 + len(own), _best_number(each)) for place, each in enumerate(rubric.criteria)}
+        for row, column in enumerate((votes.columns[place] for place in own), 1):
+            place = column.sources[0][1]
+            codes[row, place] = column.criterion.worst
+            if column.criterion.worst_number is not None:
+                numbers[place][row] = column.criterion.worst_number
+        scores = rubric_scores(rubric, codes, scoring=votes.votes.scoring, numbers=numbers).score
+        found[own] = np.abs(scores[0] - scores[1:])
+    return found
+
+
+def _best_number(criterion: Criterion) -> float:
+    """The best number of a numeric criterion; NaN for any other criterion."""
     worst, both = criterion.worst_number, (criterion.minimum, criterion.maximum)
-    if worst is None:
-        return math.nan, math.nan
-    best = next(end for end in both if end is not None and end != worst)
-    return best, worst if is_missed else best
+    return math.nan if worst is None else next(end for end in both if end is not None and end != worst)
 
 
 def _best(criterion: Criterion) -> int:

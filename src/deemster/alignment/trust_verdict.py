@@ -168,20 +168,25 @@ def rare_classes(result: MetricsResult) -> tuple[str, ...]:
     """The class with the fewest labels, in words; the second and the fourth piece are data. Nothing from ten on."""
     found = []
     for criterion in result.per_criterion:
-        if isinstance(criterion, NumericCriterionMetrics):
-            continue
-        if isinstance(criterion, CriterionMetrics):
-            counts = {"MET": criterion.support_true, "UNMET": criterion.n_samples - criterion.support_true}
-        else:
-            counts = {option.label: option.support_true for option in criterion.per_option}
-        label = min(counts, key=counts.__getitem__, default=None)
-        if label is not None and counts[label] < ENOUGH_LABELS:
-            found.append((counts[label], label, criterion.name))
+        count, label = fewest_labels(criterion)
+        if label is not None and count < ENOUGH_LABELS:
+            found.append((count, label, criterion.name))
     if not found:
         return ()
     count, label, name = min(found, key=lambda one: one[0])
     others = f", and likewise on {count_criteria(len(found) - 1)}" if len(found) > 1 else ""
     return f"{plural(count, 'label')} of ", label, " on ", name, f", fewer than {ENOUGH_LABELS}{others}"
+
+
+def fewest_labels(criterion: AnyCriterion) -> tuple[int, str | None]:
+    """How many labels the rarest class of a criterion has, and which it is; None for a criterion without classes."""
+    if isinstance(criterion, NumericCriterionMetrics):
+        return 0, None
+    if isinstance(criterion, CriterionMetrics):
+        counts = {"MET": criterion.support_true, "UNMET": criterion.n_samples - criterion.support_true}
+    else:
+        counts = {option.label: option.support_true for option in criterion.per_option}
+    return min(((count, label) for label, count in counts.items()), default=(0, None), key=lambda one: one[0])
 
 
 def weak_criteria(result: MetricsResult) -> tuple[AnyCriterion, ...]:

@@ -22,7 +22,7 @@ COMMANDS = {
     "grade": "Grade submissions by a rubric, and tell how judges agree with people.",
     "init": "Write a small suite that runs offline, and a GitHub workflow.",
     "labels": "Write a sheet of samples for people to label.",
-    "metrics": "Show the catalog: what each metric reads, returns and can be told.",
+    "metrics": "Show the catalog: what each metric reads, returns, and its options.",
     "models": "Check the models that a suite names.",
     "monitor": "Show the pass-rate of recorded traffic over time, and whether it drifts.",
     "promote": "Turn failing records into golden samples for a person to complete.",

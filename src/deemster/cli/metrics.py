@@ -17,11 +17,11 @@ if TYPE_CHECKING:
 _LONGEST_DEFAULT = 60
 
 
-@click.command("metrics", short_help="Show the catalog: what each metric reads, returns and can be told.")
+@click.command("metrics", short_help="Show the catalog: what each metric reads, returns, and its options.")
 @click.argument("name", required=False)
 @file_option("json", "the catalog as JSON")
 def command(*, name: str | None, json: str | None) -> None:
-    """Show the catalog: what each metric reads, returns and can be told.
+    """Show the catalog: what each metric reads, returns, and its options.
 
     NAME is an alias or a short name, such as `rouge-l` or `ndcg`, or a ready-made group, such as `generation`. A star
     marks the core metrics.

@@ -39,6 +39,7 @@ from deemster.alignment.trust_verdict import (
     MOST_DISPUTED,
     SUBSTANTIAL,
     criterion_kappa,
+    fewest_labels,
     kappa_interval,
     rare_classes,
     undefined_criteria,
@@ -51,6 +52,9 @@ from deemster.stats.alternative_annotator_test import AlternativeAnnotator
 from deemster.stats.confidence_interval import ConfidenceInterval
 from deemster.stats.interpretation import interpret_effect_size, interpret_kappa
 from deemster.stats.systematic_bias import SIGNIFICANCE
+
+# Of a class with fewer labels, the number is shown beside kappa.
+_FEW_LABELS = 5
 
 
 def _extras(result: MetricsResult) -> list[TextSection]:
@@ -603,7 +607,11 @@ def _remark(part: AnyCriterion) -> str:
     kappa = criterion_kappa(part)
     if kappa is None:
         return "undefined" if part.n_samples else NO_PAIRS
-    return f"{_word(kappa)}: do not rely on it" if kappa < MODERATE else _word(kappa)
+    remark = f"{_word(kappa)}: do not rely on it" if kappa < MODERATE else _word(kappa)
+    count, label = fewest_labels(part)
+    return (
+        remark if label is None or count >= _FEW_LABELS else DataText(f"{remark}; {plural(count, 'label')} of {label}")
+    )
 
 
 def _judges(result: MetricsResult) -> TextSection:

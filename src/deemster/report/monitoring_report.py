@@ -30,12 +30,14 @@ def drift_words(shown: PassRateHistory) -> str:
     if drift is None:
         scored = shown.n - shown.unscored
         return f"No test yet: {scored:,} of the {plural(shown.baseline, 'scored record')} of the baseline are there."
-    evidence = f"evidence {drift.evidence_down:.3g} for a lower and {drift.evidence_up:.3g} for a higher rate"
-    rule = f"{drift.needed:.3g} is needed, and at most {drift.alpha:.0%} of all steady processes ever reach it"
+    evidence = (
+        f"The evidence for a lower rate is {drift.evidence_down:.3g}, for a higher rate {drift.evidence_up:.3g}; from "
+        f"{drift.needed:.3g} on it counts as a drift. A rate that never changes gets that far in at most "
+        f"{drift.alpha:.0%} of all cases, however long it is watched."
+    )
     if drift.direction is None:
-        return f"No drift is shown: {evidence}; {rule}."
-    way = "dropped" if drift.direction == "down" else "risen"
-    return f"The pass-rate has {way}: {evidence}; {rule}."
+        return f"No drift is shown. {evidence}"
+    return f"The pass-rate has {'dropped' if drift.direction == 'down' else 'risen'}. {evidence}"
 
 
 def _lines(shown: PassRateHistory) -> list[str]:

@@ -105,7 +105,10 @@ def _read_number(label: Any) -> float | None:
     if isinstance(label, bool):
         return None
     if isinstance(label, (int, float)) or (isinstance(label, str) and _NUMBER.fullmatch(label.strip())):
-        found = float(label)
+        try:
+            found = float(label)
+        except OverflowError:
+            return None
         return found + 0.0 if math.isfinite(found) else None
     return None
 

@@ -102,8 +102,8 @@ class CatalogEntry(NamedTuple):
         short: Its short name, where it has one.
         family: The family it belongs to.
         summary: What it measures, in one line.
-        doc: What it reads, returns and can be told.
-        options: What it can be told, with defaults.
+        doc: What it reads and returns, and its options.
+        options: Its options, with defaults.
         reads: The metadata keys it reads.
         reads_expected: Whether it reads `expected_output`.
         core: Whether it is one of the fifteen.
