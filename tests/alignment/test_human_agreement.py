@@ -267,7 +267,8 @@ def test_intervals_of_people_have_a_width_and_stay_in_range(value, seed):
         if one.ci is not None:
             assert least.get(name, -1) <= one.ci.lower < one.ci.upper <= (2 if name.endswith("kappa_gap") else 1)
             assert one.ci.method == "smoothed"
-        if one.estimate is not None and found.n_items > 1:
+        # Where the panel says what the people say, this gap is 0 in every replicate: it has no interval.
+        if one.estimate is not None and found.n_items > 1 and name != "accuracy_gap":
             assert one.ci is not None
 
 

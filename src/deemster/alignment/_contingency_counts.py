@@ -184,7 +184,7 @@ class ContingencyCounts:
 
     def count_cells(self, patterns: Counts) -> Floats:
         """The cells, from counts by pattern, patterns × replicates."""
-        found: Floats = (self.cells_by_pattern @ patterns).astype(np.float64)
+        found: Floats = (self.cells_by_pattern @ patterns).astype(np.float64, copy=False)
         return found
 
     def pattern_totals(self) -> Counts:
