@@ -121,12 +121,15 @@ class Recorder:
         self._lock = threading.Lock()
         self._queue: Queue[bytes | None] = Queue(self._length)
         self._thread: threading.Thread | None = None
+        self._writer: RecordingWriter | None = None
         self._is_closed = False
         self._counts = dict.fromkeys(RecorderCounts._fields, 0)
 
     def pause(self) -> None:
-        """Wait until nothing is being stored: a fork in the middle would leave locks of the database behind."""
+        """Wait until nothing is being stored, and end the recording: no SQLite connection may be open across a fork."""
         self._is_paused = self._busy.acquire(timeout=_PAUSE_S)
+        if self._is_paused and self._writer is not None:
+            self._writer.close()
 
     def resume(self) -> None:
         """Continue to store after a pause."""
@@ -281,7 +284,7 @@ class Recorder:
 
     def _work(self) -> None:
         """Redact and store the queued records, until None comes."""
-        writer = self._open_writer()
+        writer = self._writer = self._open_writer()
         goes_on = True
         while goes_on:
             rows = self._take_queued()
@@ -292,7 +295,8 @@ class Recorder:
                 stored = writer.put(records)
             self._count("recorded", stored)
             self._count("failed", len(records) - stored)
-        writer.close()
+        with self._busy:
+            writer.close()
 
     def _take_queued(self) -> list[bytes | None]:
         """The queued records; an empty list where none came for a while."""
