@@ -14,6 +14,7 @@ import pytest
 from deemster.errors import ExitCode, StoreError
 from deemster.store import _sqlite as sqlite
 from deemster.store import open_store
+from deemster.store._sqlite import SqliteDatabase
 from tests.store.make_runs import begun, execution, written
 
 HERE = str(Path(__file__).parent)
@@ -207,3 +208,23 @@ def test_opening_reads_no_environment_variable(tmp_path, monkeypatch):
     open_store().close()
     assert not (tmp_path / "other.db").exists()
     assert os.environ["DEEMSTER_STORE"]
+
+
+def test_store_that_another_process_makes_meanwhile_is_no_foreign_database(tmp_path):
+    place = tmp_path / "runs.db"
+    database = SqliteDatabase(place, durable=False, create=True)
+    connection = database.connect()
+
+    class MadeMeanwhile:
+        """A connection whose every statement is followed by another process that makes the store."""
+
+        def read(self, statement):
+            rows = connection.read(statement)
+            open_store(place).close()
+            return rows
+
+    try:
+        assert database.version(MadeMeanwhile()) == 0
+        assert database.version(connection) > 0
+    finally:
+        connection.close()

@@ -241,8 +241,12 @@ class SqliteDatabase:
         Raises:
             StoreError: The file is a database of something else.
         """
-        mark, version = connection.read("PRAGMA application_id")[0][0], connection.read("PRAGMA user_version")[0][0]
-        if mark != _MARK and (mark or version or connection.read("SELECT 1 FROM sqlite_master LIMIT 1")):
+        # One statement sees one state, even while another process makes the store.
+        ((mark, version, tables),) = connection.read(
+            "SELECT application_id, user_version, (SELECT count(*) FROM sqlite_master) "
+            "FROM pragma_application_id, pragma_user_version"
+        )
+        if mark != _MARK and (mark or version or tables):
             raise store_error(self.where, "This SQLite database is no store of deemster, or it is damaged.")
         return int(version)
 
