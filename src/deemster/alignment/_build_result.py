@@ -13,7 +13,7 @@ import numpy as np
 from deemster.alignment._bootstrap_replicates import BootstrapOptions, Method
 from deemster.alignment._contingency_counts import ContingencyCounts, CriterionGroup
 from deemster.alignment._labelled_votes import FAILED_BELOW, CriterionColumn, Floats, LabelledVotes
-from deemster.alignment._numeric_agreement import Levels, numeric_metrics
+from deemster.alignment._numeric_agreement import Levels, correlation_result, numeric_metrics
 from deemster.alignment._score_statistics import CORRELATIONS, ICC_FORMS, ScoreComparison, ScoreSums
 from deemster.alignment._tag_slices import FEWEST_ITEMS, SLICE_NAMES, SliceEstimates
 from deemster.alignment._verdict_classes import AbstentionModes
@@ -32,7 +32,6 @@ from deemster.alignment.result_models import (
     BootstrapResults,
     CannotAssessStats,
     ConfusionMatrix,
-    CorrelationResult,
     CoverageStats,
     CriterionMetrics,
     Intervals,
@@ -51,8 +50,8 @@ from deemster.errors import list_names, visible
 from deemster.stats import confusion_tables as tables
 from deemster.stats.bounded_mean import ENOUGH_DIFFERENT, count_unusual
 from deemster.stats.confidence_interval import ConfidenceInterval
-from deemster.stats.correlation import Correlation, kendall, spearman
-from deemster.stats.interpretation import interpret_correlation, interpret_kappa
+from deemster.stats.correlation import kendall, spearman
+from deemster.stats.interpretation import interpret_kappa
 from deemster.stats.proportion_intervals import clopper_pearson
 from deemster.stats.systematic_bias import BiasResult
 
@@ -175,7 +174,7 @@ def build_result(
         intervals = intervals | {"mean_concordance": concordance}
     kinds = [column.criterion.kind for column in votes.columns]
     numbers: dict[str, Any] = {name: statistics.value("all", name) for name in _ALL_NAMES}
-    numbers |= {f"score_{name}": _correlation(panel.correlations[name]) for name in CORRELATIONS}
+    numbers |= {f"score_{name}": correlation_result(panel.correlations[name]) for name in CORRELATIONS}
     by_kind: dict[str, float | None] = {
         kind: statistics.value("all", f"mean_kappa_by_kind.{kind}")
         for kind in dict.fromkeys(kinds)
@@ -309,17 +308,6 @@ def _bootstrap(votes: LabelledVotes, options: Options, intervals: Intervals) -> 
         seed=options.bootstrap.seed,
         method=options.method,
         unit=votes.unit,
-    )
-
-
-def _correlation(found: Correlation) -> CorrelationResult:
-    return CorrelationResult(
-        coefficient=found.value,
-        p_value=found.p_value,
-        ci=found.interval,
-        interpretation=interpret_correlation(found.value) if found.n >= 3 else "insufficient data",
-        n_samples=found.n,
-        method=found.method,
     )
 
 
@@ -460,8 +448,8 @@ def _criterion(
         names += ["adjacent_accuracy", "linear_kappa", "rmse", "mae"]
         both = (column.truth_classes >= 0) & (column.final_classes >= 0)
         truth, final = column.truth_classes[both], column.final_classes[both]
-        fields["spearman"] = _correlation(spearman(truth, final, confidence=options.bootstrap.confidence))
-        fields["kendall"] = _correlation(kendall(truth, final, confidence=options.bootstrap.confidence))
+        fields["spearman"] = correlation_result(spearman(truth, final, confidence=options.bootstrap.confidence))
+        fields["kendall"] = correlation_result(kendall(truth, final, confidence=options.bootstrap.confidence))
     fields |= {name: statistics.value("criterion", column.index, name) for name in names}
     models: dict[str, Any] = {
         "binary": CriterionMetrics,
@@ -515,7 +503,7 @@ def _judges(votes: LabelledVotes, options: Options, statistics: Statistics) -> d
         pairs = sum(int(group.judge_tables(statistics.counts)[judge].sum()) for group in statistics.layout.groups)
         raw, failed, abstained = _raw_votes(votes, judge)
         numbers: dict[str, Any] = {each: statistics.value("judge", judge, each) for each in _JUDGE_NAMES}
-        numbers |= {f"score_{each}": _correlation(comparison.correlations[each]) for each in CORRELATIONS}
+        numbers |= {f"score_{each}": correlation_result(comparison.correlations[each]) for each in CORRELATIONS}
         found[name] = JudgeMetrics(
             judge_id=name,
             confusion_matrix=_confusion_matrix(raw, _VERDICTS),

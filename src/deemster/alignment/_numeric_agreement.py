@@ -25,7 +25,7 @@ from deemster.alignment.result_models import (
 )
 from deemster.stats.bootstrap_resampling import imagined_weights
 from deemster.stats.confidence_interval import normal_quantile
-from deemster.stats.correlation import kendall, pearson, spearman
+from deemster.stats.correlation import Correlation, kendall, pearson, spearman
 from deemster.stats.interpretation import interpret_correlation
 from deemster.stats.intraclass_correlation import icc_features, icc_forms, mean_squares
 from deemster.stats.krippendorff_alpha import interval_alpha, spread_features
@@ -221,7 +221,7 @@ class _NumericColumn:
                 n_samples=n,
             )
         correlations: dict[str, Any] = {
-            name: _correlation(function(x, t, confidence=confidence))
+            name: correlation_result(function(x, t, confidence=confidence))
             for name, function in (("pearson", pearson), ("spearman", spearman), ("kendall", kendall))
         }
         complete = int((~np.isnan(self._numbers.votes).any(axis=1)).sum())
@@ -385,7 +385,8 @@ def _interval(intervals: Intervals, name: str) -> Any:
     return None if found is None else found.ci
 
 
-def _correlation(found: Any) -> CorrelationResult:
+def correlation_result(found: Correlation) -> CorrelationResult:
+    """A correlation with its words."""
     return CorrelationResult(
         coefficient=found.value,
         p_value=found.p_value,
