@@ -44,6 +44,7 @@ from deemster.report import load_report as load_report
 from deemster.rubrics import Criterion as Criterion
 from deemster.rubrics import Option as Option
 from deemster.rubrics import Rubric as Rubric
+from deemster.runs.compare_runs import compare as compare
 from deemster.runs.evaluate_dataset import evaluate as evaluate
 from deemster.runs.evaluate_dataset import evaluate_async as evaluate_async
 from deemster.runs.grade_dataset import grade as grade

@@ -18,6 +18,7 @@ from deemster.errors.user_code_guard import UserCodeGuard, is_raised_by_code
 
 COMMANDS = {
     "align": "Tell how judges agree with people, and with each other.",
+    "compare": "Compare two runs: is the second worse, where, and why?",
     "completion": "Print the shell completion script.",
     "grade": "Grade submissions by a rubric, and tell how judges agree with people.",
     "init": "Write a small suite that runs offline, and a GitHub workflow.",

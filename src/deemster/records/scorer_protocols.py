@@ -22,6 +22,7 @@ class MetricCard(NamedTuple):
         threshold: Its pass mark, where it has one for all marks.
         higher_is_better: Whether a higher score is a better one.
         parts: The criteria that its marks tell of, where it judges by several.
+        roles: The roles of the models that it asks.
     """
 
     name: str
@@ -32,6 +33,7 @@ class MetricCard(NamedTuple):
     threshold: float | None = None
     higher_is_better: bool = True
     parts: tuple[str, ...] = ()
+    roles: tuple[str, ...] = ()
 
 
 @runtime_checkable

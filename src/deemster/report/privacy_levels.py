@@ -7,7 +7,8 @@ from typing import Any, TypeAlias
 
 import msgspec
 
-from deemster.report.report_document import Report, Stream
+from deemster.formats.streamed_list import Stream
+from deemster.report.report_document import Report
 from deemster.report.report_entries import (
     ExecutionEntry,
     FailureEntry,

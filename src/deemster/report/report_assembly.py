@@ -9,8 +9,9 @@ import msgspec
 
 from deemster import __version__
 from deemster.datasets import SelectedPart
+from deemster.formats.streamed_list import Stream
 from deemster.records import Execution, Mark, MetricCard, MetricScore, Output, Sample, Unscored
-from deemster.report.report_document import SCHEMA, Report, Stream
+from deemster.report.report_document import SCHEMA, Report
 from deemster.report.report_entries import (
     DatasetEntry,
     ExecutionEntry,
@@ -206,15 +207,21 @@ def _executions(
     at, name = -1, ""
     for place, execution in enumerate(executions):
         if execution is not None:
-            yield _execution(execution, names)
+            yield execution_entry(execution, names)
             continue
         position, repetition = divmod(place, repetitions)
         while at < position:
             at, name = next(ids)
-        yield _execution(Execution(position, name, repetition, None, (_NOT_RUN,) * len(names)), names)
+        yield execution_entry(Execution(position, name, repetition, None, (_NOT_RUN,) * len(names)), names)
 
 
-def _execution(execution: Execution, names: list[str]) -> ExecutionEntry:
+def execution_entry(execution: Execution, names: Sequence[str]) -> ExecutionEntry:
+    """One execution as a report shows it.
+
+    Args:
+        execution: The execution.
+        names: The metrics, in the order of its marks.
+    """
     answer = execution.answer
     output = answer if isinstance(answer, Output) else None
     text = output.text if output is not None else ""

@@ -2,10 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Sequence
-from itertools import islice
+from collections.abc import Iterator, Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Literal, TypeVar, overload
+from typing import TYPE_CHECKING, Any, Literal
 
 import msgspec
 
@@ -45,36 +44,6 @@ if TYPE_CHECKING:
 
 SCHEMA = "deemster.report.v1"
 EXTENSIONS = {".json": "json", ".md": "markdown", ".csv": "csv", ".html": "html", ".xml": "junit"}
-_T = TypeVar("_T")
-
-
-class Stream(Sequence[_T]):
-    """A long list that is made again each time it is read, and never stands in memory.
-
-    Going through it is cheap; asking for its length or for one entry goes through it too.
-    """
-
-    def __init__(self, make: Callable[[], Iterator[_T]]) -> None:
-        self._make = make
-
-    def __iter__(self) -> Iterator[_T]:
-        return self._make()
-
-    def __len__(self) -> int:
-        return sum(1 for _ in self)
-
-    @overload
-    def __getitem__(self, index: int) -> _T: ...
-
-    @overload
-    def __getitem__(self, index: slice) -> list[_T]: ...
-
-    def __getitem__(self, index: int | slice) -> _T | list[_T]:
-        if isinstance(index, slice) or index < 0:
-            return list(self)[index]
-        for entry in islice(self, index, None):
-            return entry
-        raise IndexError(f"There is no entry {index}.")
 
 
 class Report(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):

@@ -13,7 +13,7 @@ from deemster.records import Cause, Trajectory, Usage
 
 
 class RunEntry(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
-    """Which run this is and how it ended."""
+    """Which run this is and how it ended; `models` says by role which models its metrics asked."""
 
     id: str
     suite: str | None
@@ -25,6 +25,9 @@ class RunEntry(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=
     seed: int
     varied: Literal["target", "scoring"] | None
     part: SelectedPart | None = None
+    label: str | None = None
+    target: str | None = None
+    models: dict[str, Any] | None = None
 
 
 class PrivacyEntry(msgspec.Struct, frozen=True, forbid_unknown_fields=True):

@@ -97,6 +97,7 @@ class RunMetricSummary(MetricSummary, frozen=True, kw_only=True):
     threshold: float | None
     higher_is_better: bool
     criteria: dict[str, CriterionSummary] | None = None
+    roles: tuple[str, ...] = ()
 
 
 class HistogramBin(msgspec.Struct, frozen=True):

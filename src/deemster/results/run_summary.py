@@ -173,6 +173,7 @@ def _metric(marks: MarkTable, place: int) -> RunMetricSummary:
         # If the marks disagree, the metric itself says which direction is better.
         higher_is_better=next(iter(directions)) if len(directions) == 1 else card.higher_is_better,
         criteria=marks.criteria[place].summarize() if place in marks.criteria else None,
+        roles=card.roles,
     )
 
 

@@ -103,6 +103,9 @@ def build_report(
         seed=record.facts.seed,
         varied=settings.varied,
         part=record.samples.part,
+        label=record.facts.facts.get("label"),
+        target=record.facts.facts.get("target"),
+        models=record.facts.identity.get("models"),
     )
     report = assemble_report(
         run=note,

@@ -258,6 +258,7 @@ def card(metric: Metric, *, threshold: float | None = None) -> MetricCard:
         threshold=_pass_mark(own if threshold is None else threshold),
         higher_is_better=bool(getattr(metric, "higher_is_better", True)),
         parts=tuple(str(part) for part in getattr(metric, "parts", ())),
+        roles=tuple(str(role) for role in getattr(metric, "roles", ())),
     )
 
 

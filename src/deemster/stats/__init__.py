@@ -20,16 +20,20 @@ from deemster.stats.bounded_mean import bounded_mean
 from deemster.stats.cohen_kappa import Agreement, Confusion, Kappa, cohen_kappa, confusion, pabak, scott_pi
 from deemster.stats.concordance import Concordance, LimitsOfAgreement, concordance, limits_of_agreement
 from deemster.stats.confidence_interval import ConfidenceInterval
+from deemster.stats.confirm_failures import ConfirmedFailures, confirm_failures, reruns_to_confirm
 from deemster.stats.correlation import Correlation, fisher_interval, kendall, pearson, spearman
 from deemster.stats.dawid_skene import DawidSkene, dawid_skene
 from deemster.stats.debiased_estimates import CorrectedRate, PpiMean, ppi_mean, rogan_gladen
 from deemster.stats.drift_test import Drift, rate_drift
+from deemster.stats.fisher_exact import fisher_exact
 from deemster.stats.fleiss_gwet import Fleiss, fleiss_kappa, gwet_ac
 from deemster.stats.interpretation import interpret_correlation, interpret_effect_size, interpret_emd, interpret_kappa
 from deemster.stats.intraclass_correlation import ICC, ICCForm, icc
 from deemster.stats.krippendorff_alpha import Alpha, krippendorff_alpha
 from deemster.stats.means import ClusteredMean, Mean, clustered_mean, exact_mean, exact_stdev, quantile, student
 from deemster.stats.multiple_testing import Adjusted, benjamini_hochberg, benjamini_yekutieli, holm
+from deemster.stats.noise_split import NoiseSplit, noise_split
+from deemster.stats.paired_difference import PairedDifference, certifiable_margin, paired_difference
 from deemster.stats.paired_tests import McNemar, SignFlip, mcnemar, sign_flip
 from deemster.stats.pass_at_k import PassAtK, pass_at_k
 from deemster.stats.power_analysis import DetectableDifference, SampleSize, detectable_difference, sample_size
@@ -48,8 +52,10 @@ from deemster.stats.proportion_intervals import (
     clustered_wilson,
     effective_size,
     newcombe,
+    tango,
     wilson,
 )
+from deemster.stats.run_ranking import RankedRun, rank_runs
 from deemster.stats.score_distribution import (
     Distribution,
     EarthMovers,
@@ -74,6 +80,7 @@ __all__ = [
     "ClusteredMean",
     "Concordance",
     "ConfidenceInterval",
+    "ConfirmedFailures",
     "Confusion",
     "CorrectedRate",
     "Correlation",
@@ -90,11 +97,14 @@ __all__ = [
     "LimitsOfAgreement",
     "McNemar",
     "Mean",
+    "NoiseSplit",
+    "PairedDifference",
     "PassAtK",
     "PpiMean",
     "PrecisionRecallF1",
     "Proportion",
     "ProportionDifference",
+    "RankedRun",
     "ReliabilityBin",
     "SampleSize",
     "SignFlip",
@@ -110,11 +120,13 @@ __all__ = [
     "bounded_mean",
     "brier",
     "calibration_error",
+    "certifiable_margin",
     "clopper_pearson",
     "clustered_mean",
     "clustered_wilson",
     "cohen_kappa",
     "concordance",
+    "confirm_failures",
     "confusion",
     "corrected_interval",
     "dawid_skene",
@@ -125,6 +137,7 @@ __all__ = [
     "exact_mean",
     "exact_stdev",
     "expanded_percentile_interval",
+    "fisher_exact",
     "fisher_interval",
     "fleiss_kappa",
     "gwet_ac",
@@ -140,7 +153,9 @@ __all__ = [
     "limits_of_agreement",
     "mcnemar",
     "newcombe",
+    "noise_split",
     "pabak",
+    "paired_difference",
     "pass_at_k",
     "pearson",
     "percentile_interval",
@@ -148,7 +163,9 @@ __all__ = [
     "ppi_mean",
     "precision_recall_f1",
     "quantile",
+    "rank_runs",
     "rate_drift",
+    "reruns_to_confirm",
     "resample_blocks",
     "resample_counts",
     "rogan_gladen",
@@ -159,5 +176,6 @@ __all__ = [
     "spearman",
     "student",
     "systematic_bias",
+    "tango",
     "wilson",
 ]

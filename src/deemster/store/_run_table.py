@@ -285,7 +285,9 @@ def find_runs(
 
 
 def find_run(connection: Connection, where: str, name: str, *, kind: str | None = None) -> RunRow:
-    """One run, by its id, the beginning of its id, or as `latest`.
+    """One run, by its id, the beginning of its id, its label, or as `latest` or `previous`.
+
+    `previous` is the run before the latest one of its suite. Of several runs with one label it is the newest.
 
     Args:
         connection: A connection.
@@ -301,6 +303,13 @@ def find_run(connection: Connection, where: str, name: str, *, kind: str | None 
         if not latest:
             raise store_error(where, "The store holds no run yet.")
         return latest[0]
+    if name == "previous":
+        conditions = {"kind = ?": kind or "run"}
+        for run in find_runs(connection, where, conditions, limit=1):
+            before = find_runs(connection, where, {**conditions, "suite = ?": run.suite}, limit=2)
+            if len(before) == 2:
+                return before[1]
+        raise store_error(where, "The store holds no run before the latest one of its suite.")
     wanted = clean_text(name)
     ids = _ids(connection, "id = ?", wanted)
     if not ids and wanted:
@@ -309,6 +318,10 @@ def find_run(connection: Connection, where: str, name: str, *, kind: str | None 
         raise store_error(where, f"Several runs begin with `{name}`: {list_names(ids, limit=5)}.")
     if ids:
         return next(read_runs(connection, where, "WHERE id = ?", ids))
+    # Labels are few and seldom asked for, so they have no index.
+    for run in find_runs(connection, where, {}, on_damage=lambda _: None):
+        if run.facts.get("label") == name:
+            return run
     known = _ids(connection, "1 = 1", limit=_GUESSES)
     hint = did_you_mean(name, ["latest", *known]) if known else "It holds none yet."
     raise store_error(where, f"The store holds no run `{name}`. {hint}")

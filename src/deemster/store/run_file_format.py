@@ -68,6 +68,7 @@ class Card(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True
     threshold: float | None
     higher_is_better: bool
     parts: tuple[str, ...] = ()
+    roles: tuple[str, ...] = ()
 
 
 class ScoringLine(_Line, frozen=True, kw_only=True, tag="scoring"):

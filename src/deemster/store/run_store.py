@@ -215,7 +215,7 @@ class Store:
         """One run.
 
         Args:
-            name: Its id, a beginning that only its id has, or `latest`.
+            name: Its id, a beginning that only its id has, its label, `latest` or `previous`.
             kind: The only kind that `latest` looks at.
 
         Raises:

@@ -1,0 +1,396 @@
+"""Computes the comparison of two runs from their columns."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from typing import Any, NamedTuple, TypeAlias
+
+import numpy as np
+from numpy.typing import NDArray
+
+from deemster.errors import ReportError
+from deemster.formats.streamed_list import Stream
+from deemster.records import MetricCard
+from deemster.results.comparison import (
+    SCHEMA,
+    CohortComparison,
+    Comparison,
+    Difference,
+    MetricComparison,
+    PassTable,
+    SampleCounts,
+    UsageComparison,
+)
+from deemster.results.difference_origin import (
+    DifferenceOrigin,
+    find_drift,
+    match_outputs,
+    split_difference,
+)
+from deemster.results.metric_summary import SCORED, Interval, interval_ends
+from deemster.results.run_columns import USAGE, JoinedSamples, RunColumns, join_samples
+from deemster.results.run_summary import cohort_label
+from deemster.results.sample_changes import ChangeTable
+from deemster.stats import exact_mean, mcnemar, paired_difference, sign_flip, student, tango
+
+_Floats: TypeAlias = NDArray[np.float64]
+_Bools: TypeAlias = NDArray[np.bool_]
+_Places: TypeAlias = NDArray[np.int64]
+# Reports round scores to nine decimals: numbers that differ by less are equal.
+_ROUNDING = 2e-9
+
+
+class ComparisonSettings(NamedTuple):
+    """How two runs are compared.
+
+    Attributes:
+        confidence: The level of the intervals, and of the one-sided bounds.
+        margin: The drop that would still be acceptable; None where nothing is held to one.
+        cluster: The metadata key whose equal values make one unit; None where each sample is one.
+        seed: The seed of what is drawn.
+    """
+
+    confidence: float = 0.95
+    margin: float | None = None
+    cluster: str | None = None
+    seed: int = 0
+
+
+class _Side(NamedTuple):
+    """One metric, or all of them, in one run, by sample and repetition."""
+
+    passed: _Bools
+    scored: _Bools
+    scores: _Floats
+
+    @property
+    def share(self) -> _Floats:
+        """The share of repetitions that pass, by sample."""
+        return np.asarray(self.passed.mean(axis=1))
+
+
+def compare_columns(
+    baseline: RunColumns, candidate: RunColumns, *, settings: ComparisonSettings, tool_version: str
+) -> Comparison:
+    """Compare two runs sample by sample.
+
+    Raises:
+        ReportError: The runs share no sample.
+    """
+    joined = join_samples(baseline, candidate)
+    if not len(joined.before):
+        message = f"The runs `{baseline.run.id}` and `{candidate.run.id}` share no sample, so nothing can be compared."
+        raise ReportError(f"{message} Two samples are the same if their input and expected output are equal.")
+    compared, reasons = comparable_metrics(baseline, candidate)
+    pair = _Pair(baseline, candidate, joined, settings)
+    table = ChangeTable(baseline, candidate, joined, compared)
+    numbers = pair.numbers(compared)
+    return Comparison(
+        schema_version=SCHEMA,
+        tool_version=tool_version,
+        baseline=baseline.run,
+        candidate=candidate.run,
+        confidence=settings.confidence,
+        cluster=settings.cluster,
+        seed=settings.seed,
+        margin=settings.margin,
+        samples=SampleCounts(paired=len(joined.after), added=len(joined.added), removed=len(joined.removed)),
+        warnings=tuple(_warnings(baseline, candidate)),
+        not_comparable=reasons,
+        usage=dict(pair.usage(compared)),
+        statuses=table.counts,
+        changes=Stream(table.changes),
+        **numbers,
+    )
+
+
+def _warnings(baseline: RunColumns, candidate: RunColumns) -> Iterator[str]:
+    """What a reader must know before believing the numbers."""
+    for name, columns in (("baseline", baseline), ("candidate", candidate)):
+        run = columns.run
+        if run.status != "complete":
+            yield f"The {name} `{run.id}` is {run.status}."
+        if run.part is not None:
+            yield f"The {name} `{run.id}` ran a part of its dataset: {run.part.samples:,} of {run.part.of:,} samples."
+        if not columns.outputs.any():
+            yield f"The outputs of the {name} are not kept, so changes of a judge count as changes of outputs."
+    if baseline.run.repetitions != candidate.run.repetitions:
+        counts = f"{baseline.run.repetitions} and {candidate.run.repetitions}"
+        yield f"The runs have {counts} repetitions. Each sample counts with its mean."
+
+
+def comparable_metrics(baseline: RunColumns, candidate: RunColumns) -> tuple[list[str], dict[str, str]]:
+    """The metrics that both runs have with the same identity, and why the others cannot be compared."""
+    before, now = baseline.identities, candidate.identities
+    reasons = {}
+    for name in [*now, *(name for name in before if name not in now)]:
+        if name not in before or name not in now:
+            reasons[name] = f"only the {'candidate' if name in now else 'baseline'} has it"
+        elif differences := [key for key in now[name] | before[name] if now[name].get(key) != before[name].get(key)]:
+            reasons[name] = "; ".join(_describe_change(key, before[name], now[name]) for key in differences)
+    return [name for name in now if name not in reasons], reasons
+
+
+def _describe_change(key: str, before: Mapping[str, Any], now: Mapping[str, Any]) -> str:
+    return f"its {key} was {before.get(key, 'not there')}, and is {now.get(key, 'not there')}"
+
+
+class _Pair:
+    """The samples that two runs share."""
+
+    def __init__(
+        self, baseline: RunColumns, candidate: RunColumns, joined: JoinedSamples, settings: ComparisonSettings
+    ) -> None:
+        self._runs = baseline, candidate
+        self._joined, self._settings = joined, settings
+        self._matched = match_outputs(baseline.outputs[joined.before], candidate.outputs[joined.after])
+        self._clusters: _Places | None = None
+        if candidate.clusters is not None:
+            numbers: dict[object, int] = {}
+            every = [numbers.setdefault(candidate.clusters[place], len(numbers)) for place in joined.after.tolist()]
+            self._clusters = np.array(every, dtype=np.int64)
+
+    def numbers(self, compared: list[str]) -> dict[str, Any]:
+        """The numbers of a comparison that come from marks."""
+        cohorts = list(self._cohort_places())
+        metrics: dict[str, MetricComparison] = {}
+        by_cohort: list[dict[str, Difference]] = [{} for _ in cohorts]
+        count = len(self._joined.after)
+        macro = np.zeros(count), np.zeros(count)
+        everything = [_Side(np.ones((count, run.marks.repetitions), dtype=np.bool_), *_EMPTY) for run in self._runs]
+        scored = [np.ones_like(side.passed) for side in everything]
+        for name in compared:
+            sides = self._sides(name)
+            shares = sides[0].share, sides[1].share
+            metrics[name] = self._metric(name, *sides)
+            for (_, places), found in zip(cohorts, by_cohort, strict=True):
+                found[name] = self._difference(shares[0][places], shares[1][places], places)
+            for at, side in enumerate(sides):
+                macro[at][:] += shares[at] / len(compared)
+                everything[at].passed[:] &= side.passed
+                scored[at] &= side.scored
+        before, after = (side._replace(scored=known) for side, known in zip(everything, scored, strict=True))
+        places = np.arange(count if compared else 0)
+        return {
+            "macro_f1": self._difference(macro[0][places], macro[1][places], places),
+            "pass_rate": self._difference(before.share[places], after.share[places], places, table=(before, after)),
+            "table": _pass_table(before.share[places], after.share[places]),
+            "metrics": metrics,
+            "cohorts": tuple(
+                CohortComparison(
+                    label=label,
+                    samples=len(here),
+                    macro_f1=self._difference(macro[0][here], macro[1][here], here if compared else here[:0]),
+                    pass_rate=self._difference(before.share[here], after.share[here], here if compared else here[:0]),
+                    metrics=found,
+                )
+                for (label, here), found in zip(cohorts, by_cohort, strict=True)
+            ),
+            "macro_f1_origin": self._macro_f1_origin(metrics),
+            "pass_rate_origin": self._pass_rate_origin(compared, before, after),
+        }
+
+    def _sides(self, name: str) -> tuple[_Side, _Side]:
+        before, after = self._runs
+        return _side(before, name, self._joined.before), _side(after, name, self._joined.after)
+
+    def _cohort_places(self) -> Iterator[tuple[str, _Places]]:
+        """The cohorts of the candidate, with the places of their samples among those that both runs have."""
+        candidate = self._runs[1]
+        places = np.full(candidate.marks.samples, -1)
+        places[self._joined.after] = np.arange(len(self._joined.after))
+        for tag, positions in candidate.marks.cohorts:
+            here = places[positions]
+            if len(here := here[here >= 0]):
+                yield cohort_label(tag), here
+
+    def _metric(self, name: str, before: _Side, after: _Side) -> MetricComparison:
+        upwards = _card(self._runs[1], name).higher_is_better
+        known = np.flatnonzero(before.scored.any(axis=1) & after.scored.any(axis=1))
+        means = _mean_scores(before), _mean_scores(after)
+        everything = np.arange(len(before.passed))
+        return MetricComparison(
+            pass_rate=self._difference(before.share, after.share, everything, table=(before, after)),
+            mean=self._difference(means[0][known], means[1][known], known, upwards=upwards),
+            mean_bounds=_mean_bounds(before, after),
+            left_out=len(everything) - len(known),
+            table=_pass_table(before.share, after.share),
+            higher_is_better=upwards,
+            origin=self._origin(
+                before, after, *(_pass_rate(run.marks.passed[:, :, _place(run, name)]) for run in self._runs)
+            ),
+            drift=find_drift(
+                (before.scores, before.scored), (after.scores, after.scored), self._matched, seed=self._settings.seed
+            ),
+        )
+
+    def _difference(
+        self,
+        before: _Floats,
+        after: _Floats,
+        places: _Places,
+        *,
+        upwards: bool = True,
+        table: tuple[_Side, _Side] | None = None,
+    ) -> Difference:
+        """The difference of a number of the samples at some places among those that both runs have."""
+        before, after = before[: len(places)], after[: len(places)]
+        moved = after - before
+        moved[np.abs(moved) <= _ROUNDING] = 0.0
+        totals, sizes = moved, None
+        if self._clusters is not None:
+            _, codes = np.unique(self._clusters[places], return_inverse=True)
+            totals, sizes = np.bincount(codes, weights=moved).astype(np.float64), np.bincount(codes).astype(np.float64)
+        found = paired_difference(totals, sizes, margin=self._settings.margin, confidence=self._settings.confidence)
+        up, down = int(np.count_nonzero(moved > 0)), int(np.count_nonzero(moved < 0))
+        return Difference(
+            n=len(moved),
+            units=found.n,
+            baseline=exact_mean(before),
+            candidate=exact_mean(after),
+            difference=found.value,
+            interval=interval_ends(found.interval),
+            method=None if found.interval is None else found.interval.method,
+            lower_bound=found.lower_bound,
+            upper_bound=found.upper_bound,
+            p_value=sign_flip(totals, seed=self._settings.seed).p_value,
+            effect=found.effect,
+            better=up if upwards else down,
+            equal=len(moved) - up - down,
+            worse=down if upwards else up,
+            certifiable=found.certifiable,
+            certifiable_unchanged=found.certifiable_unchanged,
+            detectable=found.detectable,
+            p_beyond=found.p_beyond,
+            tango=self._tango(up, down, table),
+        )
+
+    def _tango(self, up: int, down: int, table: tuple[_Side, _Side] | None) -> Interval | None:
+        if table is None or self._clusters is not None or any(side.passed.shape[1] != 1 for side in table):
+            return None
+        return interval_ends(tango(up, down, len(table[0].passed), confidence=self._settings.confidence).interval)
+
+    def _origin(self, before: _Side, after: _Side, rate_before: float, rate_after: float) -> DifferenceOrigin:
+        """Split the change of a rate; the rates are those of the whole runs."""
+        parts = split_difference((before.passed, before.scored), (after.passed, after.scored), self._matched)
+        outputs, judge, unscored = (exact_mean(part) or 0.0 for part in parts)
+        total = rate_after - rate_before
+        return DifferenceOrigin(
+            total=total,
+            outputs=outputs,
+            judge=judge,
+            unscored=unscored,
+            dataset=total - ((exact_mean(after.share) or 0.0) - (exact_mean(before.share) or 0.0)),
+        )
+
+    def _pass_rate_origin(self, compared: list[str], before: _Side, after: _Side) -> DifferenceOrigin:
+        rates = [_pass_rate(_all_passed(run, compared)) for run in self._runs]
+        found = self._origin(before, after, *rates)
+        return _with_metrics(found, self._runs[1].run.pass_rate - self._runs[0].run.pass_rate)
+
+    def _macro_f1_origin(self, metrics: Mapping[str, MetricComparison]) -> DifferenceOrigin:
+        origins = [metric.origin for metric in metrics.values()]
+        fields = ("total", "outputs", "judge", "unscored", "dataset")
+        means = {name: exact_mean([getattr(origin, name) for origin in origins]) or 0.0 for name in fields}
+        return _with_metrics(DifferenceOrigin(**means), self._runs[1].run.macro_f1 - self._runs[0].run.macro_f1)
+
+    def usage(self, compared: list[str]) -> Iterator[tuple[str, UsageComparison]]:
+        """What the target used in both runs, for every kind of usage that both know."""
+        for place, name in enumerate(USAGE):
+            before, after = (run.usage[:, :, place] for run in self._runs)
+            if np.isnan(before).all() or np.isnan(after).all():
+                continue
+            first, second = _known_means(before[self._joined.before]), _known_means(after[self._joined.after])
+            known = ~np.isnan(first) & ~np.isnan(second)
+            found = student(second[known] - first[known], confidence=self._settings.confidence)
+            yield (
+                name,
+                UsageComparison(
+                    n=found.n,
+                    baseline=exact_mean(first[known]),
+                    candidate=exact_mean(second[known]),
+                    difference=found.value,
+                    interval=interval_ends(found.interval),
+                    baseline_per_pass=_per_pass(self._runs[0], before, compared),
+                    candidate_per_pass=_per_pass(self._runs[1], after, compared),
+                ),
+            )
+
+
+_EMPTY = np.zeros((0, 0), dtype=np.bool_), np.zeros((0, 0))
+
+
+def _card(run: RunColumns, name: str) -> MetricCard:
+    return run.marks.cards[_place(run, name)]
+
+
+def _place(run: RunColumns, name: str) -> int:
+    return next(place for place, card in enumerate(run.marks.cards) if card.name == name)
+
+
+def _side(run: RunColumns, name: str, positions: _Places) -> _Side:
+    place, marks = _place(run, name), run.marks
+    scored = marks.causes[positions, :, place] == SCORED
+    return _Side(marks.passed[positions, :, place], scored, marks.scores[positions, :, place])
+
+
+def _all_passed(run: RunColumns, names: list[str]) -> _Bools:
+    return np.asarray(run.marks.passed[:, :, [_place(run, name) for name in names]].all(axis=2))
+
+
+def _pass_rate(passed: _Bools) -> float:
+    return int(np.count_nonzero(passed)) / passed.size
+
+
+def _mean_scores(side: _Side) -> _Floats:
+    """The mean score of each sample; 0 where it has none."""
+    counts = side.scored.sum(axis=1)
+    return np.asarray(np.where(side.scored, side.scores, 0.0).sum(axis=1) / np.maximum(counts, 1))
+
+
+def _mean_bounds(before: _Side, after: _Side) -> Interval | None:
+    """What the mean difference of all samples could be, whatever scores the unscored marks would have."""
+    if before.scored.all() and after.scored.all():
+        return None
+    low = np.where(after.scored, after.scores, 0.0).mean() - np.where(before.scored, before.scores, 1.0).mean()
+    high = np.where(after.scored, after.scores, 1.0).mean() - np.where(before.scored, before.scores, 0.0).mean()
+    return Interval(float(low), float(high))
+
+
+def _pass_table(before: _Floats, after: _Floats) -> PassTable:
+    was, now = before >= 0.5, after >= 0.5
+    failing, passing = int(np.count_nonzero(was & ~now)), int(np.count_nonzero(~was & now))
+    test = mcnemar(failing, passing)
+    return PassTable(
+        passed_both=int(np.count_nonzero(was & now)),
+        newly_failing=failing,
+        newly_passing=passing,
+        failed_both=int(np.count_nonzero(~was & ~now)),
+        p_value=test.p_value,
+        mid_p=test.mid_p,
+    )
+
+
+def _with_metrics(origin: DifferenceOrigin, total: float) -> DifferenceOrigin:
+    """The origin of the change of a whole run's number, of which metrics that cannot be compared are a part."""
+    return DifferenceOrigin(
+        total=total,
+        outputs=origin.outputs,
+        judge=origin.judge,
+        unscored=origin.unscored,
+        dataset=origin.dataset,
+        metrics=total - origin.total if abs(total - origin.total) > _ROUNDING else 0.0,
+    )
+
+
+def _known_means(values: _Floats) -> _Floats:
+    """The mean of each row over what is known; NaN where nothing is."""
+    known = ~np.isnan(values)
+    counts = known.sum(axis=1)
+    sums = np.where(known, values, 0.0).sum(axis=1)
+    return np.where(counts > 0, sums / np.maximum(counts, 1), np.nan)
+
+
+def _per_pass(run: RunColumns, values: _Floats, compared: list[str]) -> float | None:
+    passes = int(np.count_nonzero(_all_passed(run, compared))) if compared else 0
+    return float(np.nansum(values)) / passes if passes else None

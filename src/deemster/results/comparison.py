@@ -1,0 +1,194 @@
+"""The comparison of two runs: differences with intervals, per metric and cohort, and where they come from."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+import msgspec
+
+from deemster.results.difference_origin import DifferenceOrigin, JudgeDrift
+from deemster.results.metric_summary import Interval
+from deemster.results.run_columns import ComparedRun
+from deemster.results.sample_changes import SampleChange
+
+SCHEMA = "deemster.comparison.v1"
+
+
+class Difference(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
+    """A number of the candidate minus the same number of the baseline, over the samples that both have.
+
+    Attributes:
+        n: The samples that it rests on.
+        units: The independent units: samples, or clusters of them.
+        baseline: The number of the baseline, over these samples.
+        candidate: The number of the candidate.
+        difference: Candidate minus baseline.
+        interval: Its two-sided interval.
+        method: How the interval is made.
+        lower_bound: The one-sided lower bound of the same confidence.
+        upper_bound: The one-sided upper bound of the same confidence.
+        p_value: Of the sign-flip test that changes are as likely up as down.
+        effect: The mean difference divided by the standard deviation of the differences.
+        better: Samples that improved.
+        equal: Samples that stayed as they were.
+        worse: Samples that got worse.
+        certifiable: The smallest margin that these data certify.
+        certifiable_unchanged: The smallest margin that they would certify if nothing had changed.
+        detectable: The smallest drop that such a comparison finds with power 0.8.
+        p_beyond: Against a drop of at most the margin that was asked for; None where none was.
+        tango: Tango's score interval, for pass or fail in one repetition without clusters.
+    """
+
+    n: int
+    units: int
+    baseline: float | None = None
+    candidate: float | None = None
+    difference: float | None = None
+    interval: Interval | None = None
+    method: str | None = None
+    lower_bound: float | None = None
+    upper_bound: float | None = None
+    p_value: float | None = None
+    effect: float | None = None
+    better: int = 0
+    equal: int = 0
+    worse: int = 0
+    certifiable: float | None = None
+    certifiable_unchanged: float | None = None
+    detectable: float | None = None
+    p_beyond: float | None = None
+    tango: Interval | None = None
+
+
+class PassTable(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
+    """Samples by whether they passed before and pass now; with repetitions, in at least half of them.
+
+    Attributes:
+        passed_both: Passed before, pass now.
+        newly_failing: Passed before, fail now.
+        newly_passing: Failed before, pass now.
+        failed_both: Failed before, fail now.
+        p_value: McNemar's exact test that samples change as often in one way as in the other.
+        mid_p: The same with half the weight of the observed table.
+    """
+
+    passed_both: int
+    newly_failing: int
+    newly_passing: int
+    failed_both: int
+    p_value: float | None
+    mid_p: float | None
+
+
+class MetricComparison(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
+    """One metric in both runs.
+
+    Attributes:
+        pass_rate: The difference of its pass-rates; an unscored mark does not pass.
+        mean: The difference of its mean scores over the samples that both runs scored.
+        mean_bounds: What the mean difference could be at worst and at best, whatever the unscored marks are.
+        left_out: Samples without a score on a side, which the mean leaves out.
+        table: Pass and fail before and now.
+        higher_is_better: Whether a higher score is a better one.
+        origin: Where the change of its pass-rate comes from.
+        drift: Whether the marks of equal outputs moved.
+    """
+
+    pass_rate: Difference
+    mean: Difference
+    mean_bounds: Interval | None
+    left_out: int
+    table: PassTable
+    higher_is_better: bool
+    origin: DifferenceOrigin
+    drift: JudgeDrift | None
+
+
+class CohortComparison(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
+    """The samples of one tag in both runs; tags are those of the candidate."""
+
+    label: str
+    samples: int
+    macro_f1: Difference
+    pass_rate: Difference
+    metrics: dict[str, Difference]
+
+
+class UsageComparison(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
+    """What the target used for a sample, on average: cost, tokens or time.
+
+    Attributes:
+        n: Samples for which both runs know it.
+        baseline: The mean of the baseline.
+        candidate: The mean of the candidate.
+        difference: Candidate minus baseline.
+        interval: Its interval, Student's; None below two samples or without spread.
+        baseline_per_pass: What the baseline used for each execution that passed.
+        candidate_per_pass: What the candidate used for each execution that passed.
+    """
+
+    n: int
+    baseline: float | None
+    candidate: float | None
+    difference: float | None
+    interval: Interval | None
+    baseline_per_pass: float | None
+    candidate_per_pass: float | None
+
+
+class SampleCounts(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
+    """How many samples the runs share, and how many only one of them has."""
+
+    paired: int
+    added: int
+    removed: int
+
+
+class Comparison(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
+    """Two runs compared sample by sample.
+
+    Attributes:
+        schema_version: `deemster.comparison.v1`.
+        tool_version: The version of this package.
+        baseline: The run before.
+        candidate: The run now.
+        confidence: The level of the intervals.
+        cluster: The metadata key whose equal values make one unit; None where each sample is one.
+        seed: The seed of what is drawn.
+        margin: The drop that would still be acceptable, where one was given.
+        samples: How many samples were joined.
+        macro_f1: The difference of the mean pass-rate of the metrics that can be compared.
+        pass_rate: The difference of the share of executions in which all these metrics passed.
+        table: Samples by whether all these metrics passed before and now.
+        metrics: Each metric that can be compared.
+        warnings: What a reader must know before believing the numbers.
+        not_comparable: Metrics that cannot be compared, and why.
+        cohorts: Each cohort of the candidate.
+        macro_f1_origin: Where the change of macro-F1 comes from.
+        pass_rate_origin: Where the change of the pass-rate comes from.
+        usage: What the target used: cost in USD, tokens, latency in milliseconds.
+        statuses: How many samples have each status.
+        changes: Every sample whose status is not `stable`; it may be read any number of times.
+    """
+
+    schema_version: str = SCHEMA
+    tool_version: str
+    baseline: ComparedRun
+    candidate: ComparedRun
+    confidence: float
+    cluster: str | None
+    seed: int
+    margin: float | None
+    samples: SampleCounts
+    macro_f1: Difference
+    pass_rate: Difference
+    table: PassTable
+    metrics: dict[str, MetricComparison]
+    warnings: tuple[str, ...]
+    not_comparable: dict[str, str]
+    cohorts: tuple[CohortComparison, ...]
+    macro_f1_origin: DifferenceOrigin
+    pass_rate_origin: DifferenceOrigin
+    usage: dict[str, UsageComparison]
+    statuses: dict[str, int]
+    changes: Sequence[SampleChange]

@@ -1,0 +1,186 @@
+"""What became of every sample between two runs."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from typing import Literal, NamedTuple, TypeAlias, get_args
+
+import msgspec
+import numpy as np
+from numpy.typing import NDArray
+
+from deemster.results.metric_summary import SCORED
+from deemster.results.run_columns import JoinedSamples, RunColumns
+from deemster.results.sample_summary import DECIMALS
+from deemster.stats import fisher_exact
+
+Status: TypeAlias = Literal[
+    "newly_failing",
+    "newly_passing",
+    "regressed",
+    "improved",
+    "unscored_now",
+    "scored_now",
+    "added",
+    "removed",
+    "stable",
+]
+STATUSES: tuple[Status, ...] = get_args(Status)
+_CODES = {status: code for code, status in enumerate(STATUSES)}
+# Reports round scores to nine decimals: numbers that differ by less are equal.
+_ROUNDING = 2e-9
+_BLOCK = 4096
+# A sample has changed for certain where chance would part its own pass counts so far once in twenty times.
+_CONFIDENT = 0.05
+
+
+class SampleSide(msgspec.Struct, frozen=True, gc=False, kw_only=True, forbid_unknown_fields=True):
+    """One sample in one run.
+
+    Attributes:
+        id: Its id there.
+        repetitions: How often it was run.
+        passed: Repetitions in which every compared metric passed.
+        scores: The mean score of each metric; None where it has none.
+        failed: The metrics that did not pass in at least half of the repetitions.
+    """
+
+    id: str
+    repetitions: int
+    passed: int
+    scores: dict[str, float | None]
+    failed: tuple[str, ...]
+
+
+class SampleChange(msgspec.Struct, frozen=True, gc=False, kw_only=True, forbid_unknown_fields=True):
+    """What became of one sample.
+
+    Attributes:
+        status: How it changed.
+        row_hash: The hash of its input and expected output.
+        baseline: How it was; None for an added one.
+        candidate: How it is; None for a removed one.
+        p_value: Fisher's exact test of its own pass counts; None without repetitions.
+        confident: Whether its own repetitions show that it changed; None without repetitions.
+    """
+
+    status: Status
+    row_hash: str
+    baseline: SampleSide | None
+    candidate: SampleSide | None
+    p_value: float | None = None
+    confident: bool | None = None
+
+
+class _SidePasses(NamedTuple):
+    """The samples of one run that are looked at: by sample and repetition whether all passed; by metric the rest."""
+
+    passed: NDArray[np.bool_]
+    whole: NDArray[np.bool_]
+    quality: NDArray[np.float64]
+
+
+class ChangeTable:
+    """The status of every sample of two runs.
+
+    Args:
+        baseline: The run before.
+        candidate: The run now.
+        joined: Which samples belong together.
+        names: The metrics that are compared.
+    """
+
+    def __init__(
+        self, baseline: RunColumns, candidate: RunColumns, joined: JoinedSamples, names: Sequence[str]
+    ) -> None:
+        self._runs, self._joined, self._names = (baseline, candidate), joined, tuple(names)
+        before = _side(baseline, joined.before, self._names)
+        after = _side(candidate, joined.after, self._names)
+        was, now = before.passed.mean(axis=1), after.passed.mean(axis=1)
+        self._drop = now - was
+        self._drop = np.where(self._drop == 0, after.quality - before.quality, self._drop)
+        codes = np.full(len(was), _CODES["stable"], dtype=np.uint8)
+        codes[self._drop > _ROUNDING] = _CODES["improved"]
+        codes[self._drop < -_ROUNDING] = _CODES["regressed"]
+        codes[(was < 0.5) & (now >= 0.5)] = _CODES["newly_passing"]
+        codes[(was >= 0.5) & (now < 0.5)] = _CODES["newly_failing"]
+        codes[before.whole & ~after.whole] = _CODES["unscored_now"]
+        codes[~before.whole & after.whole] = _CODES["scored_now"]
+        self.codes = codes
+
+    @property
+    def counts(self) -> dict[str, int]:
+        """How many samples have each status."""
+        found = np.bincount(self.codes, minlength=len(STATUSES)).tolist()
+        sides = {"added": len(self._joined.added), "removed": len(self._joined.removed)}
+        return {status: sides.get(status, found[code]) for status, code in _CODES.items()}
+
+    def changes(self) -> Iterator[SampleChange]:
+        """Every sample that did not stay as it was: by status, the worst first."""
+        order = np.lexsort((np.arange(len(self.codes)), self._drop, self.codes))
+        order = order[self.codes[order] != _CODES["stable"]]
+        before, after = self._joined.before[order], self._joined.after[order]
+        yield from self._entries(self.codes[order], before, after)
+        yield from self._entries(np.full(len(self._joined.added), _CODES["added"]), None, self._joined.added)
+        yield from self._entries(np.full(len(self._joined.removed), _CODES["removed"]), self._joined.removed, None)
+
+    def _entries(
+        self, codes: NDArray[np.integer], before: NDArray[np.int64] | None, after: NDArray[np.int64] | None
+    ) -> Iterator[SampleChange]:
+        baseline, candidate = self._runs
+        for start in range(0, len(codes), _BLOCK):
+            block = slice(start, start + _BLOCK)
+            old = [None] * _BLOCK if before is None else _sides(baseline, before[block], self._names)
+            new = [None] * _BLOCK if after is None else _sides(candidate, after[block], self._names)
+            for place, code in enumerate(codes[block].tolist()):
+                source, position = (candidate, after) if after is not None else (baseline, before)
+                assert position is not None  # noqa: S101 - a sample is on one side at least
+                digest = source.digests[position[start + place]].tobytes().hex()
+                yield _change(STATUSES[code], digest, old[place], new[place])
+
+
+def _change(status: Status, digest: str, before: SampleSide | None, after: SampleSide | None) -> SampleChange:
+    p_value = None
+    if before is not None and after is not None and (before.repetitions > 1 or after.repetitions > 1):
+        p_value = float(fisher_exact(before.passed, before.repetitions, after.passed, after.repetitions)[0])
+    confident = None if p_value is None else p_value < _CONFIDENT
+    return SampleChange(
+        status=status, row_hash=digest, baseline=before, candidate=after, p_value=p_value, confident=confident
+    )
+
+
+def _side(run: RunColumns, positions: NDArray[np.int64], names: Sequence[str]) -> _SidePasses:
+    places = [place for place, card in enumerate(run.marks.cards) if card.name in names]
+    scored = run.marks.causes[positions][:, :, places] == SCORED
+    upwards = np.array([run.marks.cards[place].higher_is_better for place in places], dtype=np.bool_)
+    scores = run.marks.scores[positions][:, :, places]
+    oriented = np.where(scored, np.where(upwards, scores, 1 - scores), 0.0)
+    counts = np.maximum(scored.sum(axis=(1, 2)), 1)
+    return _SidePasses(
+        np.asarray(run.marks.passed[positions][:, :, places].all(axis=2)),
+        scored.all(axis=(1, 2)),
+        oriented.sum(axis=(1, 2)) / counts,
+    )
+
+
+def _sides(run: RunColumns, positions: NDArray[np.int64], names: Sequence[str]) -> list[SampleSide]:
+    places = {card.name: place for place, card in enumerate(run.marks.cards) if card.name in names}
+    columns = [places[name] for name in names]
+    repetitions = run.marks.repetitions
+    scored = run.marks.causes[positions][:, :, columns] == SCORED
+    passed = run.marks.passed[positions][:, :, columns]
+    counts = scored.sum(axis=1)
+    sums = np.where(scored, run.marks.scores[positions][:, :, columns], 0.0).sum(axis=1)
+    means = np.round(sums / np.maximum(counts, 1), DECIMALS).tolist()
+    failed = (passed.sum(axis=1) * 2 < repetitions).tolist()
+    known, whole = (counts > 0).tolist(), passed.all(axis=2).sum(axis=1).tolist()
+    return [
+        SampleSide(
+            id=name,
+            repetitions=repetitions,
+            passed=whole[place],
+            scores={metric: means[place][at] if known[place][at] else None for at, metric in enumerate(names)},
+            failed=tuple(metric for at, metric in enumerate(names) if failed[place][at]),
+        )
+        for place, name in enumerate(run.ids(positions.tolist()))
+    ]

@@ -1,0 +1,129 @@
+"""Tests whether samples that newly fail really fail more often than before, or are only flaky."""
+
+from __future__ import annotations
+
+import math
+
+import msgspec
+import numpy as np
+from numpy.typing import ArrayLike
+
+from deemster.stats.fisher_exact import log_choose, whole_counts
+from deemster.stats.multiple_testing import holm
+
+
+class ConfirmedFailures(msgspec.Struct, frozen=True, kw_only=True):
+    """Which of `n` newly failing samples are confirmed, in the order given.
+
+    Attributes:
+        p_values: The exact p-value of each sample.
+        adjusted: The same after Holm's correction over all of them.
+        confirmed: Whether each sample is confirmed; a sample that is not counts as flaky.
+        possible: Whether so many reruns could have confirmed the sample, had all of them failed.
+        n: How many samples were tested.
+        level: The chance of any false confirmation that is accepted.
+    """
+
+    p_values: tuple[float, ...]
+    adjusted: tuple[float, ...]
+    confirmed: tuple[bool, ...]
+    possible: tuple[bool, ...]
+    n: int
+    level: float
+
+
+def confirm_failures(
+    rerun_passed: ArrayLike,
+    rerun_n: ArrayLike,
+    *,
+    earlier_passed: ArrayLike = 0,
+    earlier_n: ArrayLike = 0,
+    baseline_passed: ArrayLike = 0,
+    baseline_n: ArrayLike = 0,
+    needed: ArrayLike = 0,
+    level: float = 0.05,
+) -> ConfirmedFailures:
+    """Test of each newly failing sample whether it fails more often than its own history allows, Holm over all.
+
+    The mark of the candidate that made a sample newly failing is no evidence, because it was selected for failing; only
+    the reruns count. Two things must be shown, and the p-value is the larger of two:
+
+    1. It now passes less than half of the time: P(Bin(reruns, ½) ≤ passes).
+    2. Where its history has a failure: it passes less often than before. Given all passes in history and reruns, those
+       of the reruns are hypergeometric, as in Fisher's exact test. The passes of the baseline were selected as
+       well (at least ``needed`` of them, otherwise the sample would not be *newly* failing), so only tables with at
+       least so many count.
+
+    So a baseline of a single run is no history: its one pass had to be there. p is 1 without reruns.
+
+    References: R. A. Fisher, JRSS 98 (1935); W. Fithian, D. Sun, J. Taylor, Optimal inference after model selection,
+    arXiv:1410.2597 (2014).
+
+    Args:
+        rerun_passed: In how many reruns each sample passed; one number stands for all samples.
+        rerun_n: How many reruns there were. They may end early once the sample cannot be confirmed any more.
+        earlier_passed: In how many marks of runs before the baseline the sample passed.
+        earlier_n: How many marks those were.
+        baseline_passed: In how many repetitions of the baseline the sample passed.
+        baseline_n: How many repetitions those were.
+        needed: With how few passes of those the baseline would still have counted as passing.
+        level: The chance of any false confirmation that is accepted.
+
+    Raises:
+        ValueError: A count is negative or no whole number, there are more passes than trials, fewer passes of the
+            baseline than needed, the arrays do not fit to each other, or the level is outside (0, 1).
+
+    >>> result = confirm_failures([0, 2], 6)
+    >>> result.confirmed, [round(p, 3) for p in result.adjusted]
+    ((True, False), [0.031, 0.344])
+    """
+    parts = (rerun_passed, rerun_n, earlier_passed, earlier_n, baseline_passed, baseline_n, needed)
+    table = whole_counts(np.column_stack(np.broadcast_arrays(*(np.atleast_1d(np.asarray(part)) for part in parts))))
+    for passed, trials in ((0, 1), (2, 3), (4, 5)):
+        if (table[:, passed] > table[:, trials]).any():
+            raise ValueError("No sample passes more often than it was tried.")
+    if (table[:, 4] < table[:, 6]).any():
+        raise ValueError("A newly failing sample passed the baseline: it has the passes that this needs.")
+    none = table.copy()
+    none[:, 0] = 0
+    p_values = tuple(map(_p_value, table.tolist()))
+    correction = holm(p_values, level=level)
+    return ConfirmedFailures(
+        p_values=p_values,
+        adjusted=tuple(p for p in correction.adjusted if p is not None),
+        confirmed=correction.rejected,
+        possible=tuple(_p_value(row) * len(table) <= level for row in none.tolist()),
+        n=len(table),
+        level=level,
+    )
+
+
+def reruns_to_confirm(flipped: int, *, level: float = 0.05) -> int:
+    """How many reruns confirm samples that fail all of them, so many samples being tested: ceil(log2(flipped/level)).
+
+    Raises:
+        ValueError: There is no sample, or the level is outside (0, 1).
+
+    >>> reruns_to_confirm(1), reruns_to_confirm(10)
+    (5, 8)
+    """
+    if flipped < 1 or not 0 < level < 1:
+        raise ValueError("There is at least one sample, and the level lies strictly between 0 and 1.")
+    return max(1, math.ceil(math.log2(flipped / level)))
+
+
+def _p_value(counts: list[int]) -> float:
+    passed, reruns, earlier, earlier_n, baseline, baseline_n, needed = counts
+    if not reruns:
+        return 1.0
+    chances = np.exp(log_choose(reruns, np.arange(passed + 1)) - reruns * math.log(2))
+    p_value = min(1.0, float(chances.sum()))
+    if earlier + baseline == earlier_n + baseline_n:
+        return p_value
+    total = passed + earlier + baseline
+    now, then = np.meshgrid(np.arange(reruns + 1), np.arange(needed, baseline_n + 1), indexing="ij")
+    before = total - now - then
+    fits = (before >= 0) & (before <= earlier_n)
+    logs = log_choose(reruns, now[fits]) + log_choose(baseline_n, then[fits]) + log_choose(earlier_n, before[fits])
+    tables = np.exp(logs - logs.max())
+    return max(p_value, min(1.0, float(tables[now[fits] <= passed].sum() / tables.sum())))
