@@ -13,6 +13,7 @@ from deemster.stats import (
     effective_size,
     newcombe,
     student,
+    tango,
     wilson,
 )
 
@@ -109,3 +110,34 @@ def test_the_exact_interval_contains_its_share(counts):
     result = clopper_pearson(*counts)
     assert 0 <= result.interval.lower <= result.value <= result.interval.upper <= 1
     assert result.interval.width > 0
+
+
+def test_tangos_published_example():
+    interval = tango(1, 7, 21).interval
+
+    assert (interval.lower, interval.upper) == pytest.approx((-0.5172, -0.0260), abs=5e-5)
+
+
+@pytest.mark.parametrize("n", [1, 2, 12, 1000])
+def test_tangos_interval_has_a_width_however_few_or_many_samples_changed(n):
+    z2 = 1.959964**2
+    unchanged, all_worse = tango(0, 0, n).interval, tango(0, n, n).interval
+
+    assert unchanged.upper == -unchanged.lower == pytest.approx(z2 / (n + z2), abs=1e-6)
+    assert all_worse.lower == -1 < all_worse.upper
+
+
+@given(st.integers(0, 30), st.integers(0, 30), st.integers(0, 30), st.sampled_from([0.5, 0.95, 0.999]))
+def test_tangos_interval_holds_the_value_and_mirrors(gained, lost, unchanged, confidence):
+    n = gained + lost + unchanged
+    if not n:
+        assert tango(0, 0, 0).value is None
+        return
+    ours, other = tango(gained, lost, n, confidence=confidence), tango(lost, gained, n, confidence=confidence)
+    assert -1 <= ours.interval.lower <= ours.value <= ours.interval.upper <= 1
+    assert other.interval.lower == pytest.approx(-ours.interval.upper)
+
+
+def test_tango_refuses_more_changes_than_samples():
+    with pytest.raises(ValueError, match="cannot have changed"):
+        tango(3, 3, 5)

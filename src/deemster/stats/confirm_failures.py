@@ -6,7 +6,7 @@ import math
 
 import msgspec
 import numpy as np
-from numpy.typing import ArrayLike
+from numpy.typing import ArrayLike, NDArray
 
 from deemster.stats.fisher_exact import log_choose, whole_counts
 from deemster.stats.multiple_testing import holm
@@ -77,13 +77,7 @@ def confirm_failures(
     >>> result.confirmed, [round(p, 3) for p in result.adjusted]
     ((True, False), [0.031, 0.344])
     """
-    parts = (rerun_passed, rerun_n, earlier_passed, earlier_n, baseline_passed, baseline_n, needed)
-    table = whole_counts(np.column_stack(np.broadcast_arrays(*(np.atleast_1d(np.asarray(part)) for part in parts))))
-    for passed, trials in ((0, 1), (2, 3), (4, 5)):
-        if (table[:, passed] > table[:, trials]).any():
-            raise ValueError("No sample passes more often than it was tried.")
-    if (table[:, 4] < table[:, 6]).any():
-        raise ValueError("A newly failing sample passed the baseline: it has the passes that this needs.")
+    table = _table(rerun_passed, rerun_n, earlier_passed, earlier_n, baseline_passed, baseline_n, needed)
     none = table.copy()
     none[:, 0] = 0
     p_values = tuple(map(_p_value, table.tolist()))
@@ -110,6 +104,18 @@ def reruns_to_confirm(flipped: int, *, level: float = 0.05) -> int:
     if flipped < 1 or not 0 < level < 1:
         raise ValueError("There is at least one sample, and the level lies strictly between 0 and 1.")
     return max(1, math.ceil(math.log2(flipped / level)))
+
+
+def _table(*parts: ArrayLike) -> NDArray[np.int64]:
+    """The counts of each sample in a row, checked."""
+    columns = np.broadcast_arrays(*(np.atleast_1d(np.asarray(part)) for part in parts))
+    table = whole_counts(np.column_stack(columns))
+    for passed, trials in ((0, 1), (2, 3), (4, 5)):
+        if (table[:, passed] > table[:, trials]).any():
+            raise ValueError("No sample passes more often than it was tried.")
+    if (table[:, 4] < table[:, 6]).any():
+        raise ValueError("A newly failing sample passed the baseline: it has the passes that this needs.")
+    return table
 
 
 def _p_value(counts: list[int]) -> float:

@@ -27,11 +27,10 @@ def likelihood_ratios(deviations: Floats, counts: Floats) -> Floats:
     >>> likelihood_ratios(np.array([[-1.0, 1.0], [1.0, 2.0]]), np.array([[5.0, 1.0], [1.0, 1.0]])).round(4)
     array([2.911,   inf])
     """
-    present = counts > 0
-    largest = np.where(present, np.abs(deviations), 0.0).max(axis=1, keepdims=True)
-    deviations = np.where(np.abs(deviations) > DUST * largest, deviations, 0.0)
-    lowest = np.where(present, deviations, np.inf).min(axis=1)
-    highest = np.where(present, deviations, -np.inf).max(axis=1)
+    largest = np.where(counts > 0, np.abs(deviations), 0.0).max(axis=1, keepdims=True)
+    # A deviation of 0 has no influence, and rounding errors must have none.
+    deviations = np.where((counts > 0) & (np.abs(deviations) > DUST * largest), deviations, 0.0)
+    lowest, highest = deviations.min(axis=1), deviations.max(axis=1)
     answer = np.where((lowest == 0) & (highest == 0), 0.0, np.inf)
     inside = np.flatnonzero((lowest < 0) & (highest > 0))
     if not inside.size:
