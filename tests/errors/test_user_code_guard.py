@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import json
 import signal
 import types
 
@@ -119,3 +120,57 @@ def test_without_exception_there_is_no_message():
     with UserCodeGuard() as guard:
         pass
     assert (guard.error, guard.message) == (None, "")
+
+
+def fails(depth, text="no"):
+    if depth:
+        return fails(depth - 1, text)
+    raise ValueError(text)
+
+
+def traceback_of(call):
+    with UserCodeGuard() as guard:
+        call()
+    return guard.traceback
+
+
+def test_traceback_names_every_frame_of_the_code_and_what_caused_it():
+    def wraps():
+        try:
+            fails(1)
+        except ValueError as error:
+            raise KeyError("q1") from error
+
+    lines = traceback_of(wraps).splitlines()
+    assert [line.split(", in ")[1] for line in lines if ", in " in line] == [
+        "wraps",
+        "fails",
+        "fails",
+        "traceback_of",
+        "wraps",
+    ]
+    assert [line for line in lines if "Error: " in line] == ["ValueError: no", "KeyError: 'q1'"]
+
+
+def test_traceback_begins_at_the_first_frame_of_the_user_and_goes_on_into_libraries():
+    text = traceback_of(lambda: json.loads("{"))
+    assert text.splitlines()[1].endswith("in traceback_of")
+    assert "in raw_decode" in text
+
+
+def test_traceback_is_bounded_in_frames_and_in_size():
+    deep = traceback_of(lambda: fails(900))
+    assert "fails" in deep
+    assert len(deep) < 2_000
+    long = traceback_of(lambda: fails(0, "x" * 100_000))
+    assert len(long) < 8_100
+    assert "in fails" in long
+
+
+def test_without_a_frame_of_the_user_there_is_no_traceback():
+    error = ValueError("no")
+    assert UserCodeGuard().traceback is None
+    with UserCodeGuard() as guard:
+        pass
+    guard.error = error
+    assert guard.traceback is None

@@ -6,7 +6,7 @@ from deemster.report.sample_report import find_sample, sample_sections
 
 
 def shown(report, sample_id):
-    sections = sample_sections(report, *find_sample(report, sample_id))
+    sections = sample_sections(report, find_sample(report, sample_id))
     return {
         "".join(section.title): {
             "".join(detail.title): {field.label: "".join(field.line) for field in detail.fields}

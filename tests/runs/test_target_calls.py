@@ -6,7 +6,9 @@ import asyncio
 import subprocess
 import sys
 import threading
+from pathlib import Path
 
+import msgspec
 import pytest
 
 import deemster as dm
@@ -239,3 +241,26 @@ print(run_sync(run_job(job, stop=stop, warn=print)).totals.not_run)
 def test_hanging_target_does_not_block_exit():
     done = subprocess.run([sys.executable, "-c", STUCK], capture_output=True, text=True, timeout=60, check=False)
     assert (done.stdout, done.returncode) == ("1\n", 0), done.stderr
+
+
+@pytest.mark.parametrize("retries", [0, 1])
+@pytest.mark.parametrize("is_async", [False, True])
+def test_failure_has_the_traceback_of_the_function_without_secrets(is_async, retries):
+    def answer(asked):
+        raise ValueError("Bearer abcdef0123456789 is refused")
+
+    async def answer_later(asked):
+        answer(asked)
+
+    failure = performed(PythonTarget(answer_later if is_async else answer, retries=retries))["s0"]
+    assert failure.traceback.splitlines()[0] == "Traceback (most recent call last):"
+    assert failure.traceback.endswith("ValueError: Bearer [removed] is refused")
+    assert "deemster" not in failure.traceback.replace(str(Path(__file__)), "")
+
+
+def test_a_timeout_and_a_failure_without_code_have_no_traceback():
+    async def slow(_):
+        await asyncio.sleep(60)
+
+    assert performed(PythonTarget(slow), target_timeout_s=0.01)["s0"].traceback is None
+    assert b"traceback" not in msgspec.json.encode(TargetFailure("refused"))

@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 
-from deemster.records import MetricScore, TargetFailure, Unscored
+from deemster.records import Exchange, Message, MetricScore, TargetFailure, Unscored
 from deemster.store import open_and_migrate as migration
 from deemster.store import open_store
 from tests.store.make_runs import MARK, sample, samples, written
@@ -71,6 +71,9 @@ def test_store_of_earlier_schema_opens_with_all_runs(earlier, version):
         assert list(store.samples("run-3")) == [sample(0)]
         calls = [(7, b'{"id":7,"key":"AAEC","counted":[12,"0.5",0,"0"]}')]
         assert list(store.calls("run-1")) == ([] if version == 1 else calls)
+        asked = Exchange(role="judge", messages=(Message("user", "Is it?"),), reply="No.")
+        name = store.cards("run-1")[0].name
+        assert store.prompts("run-1", 0) == ({} if version < 3 else {(0, name): (asked,)})
 
 
 @pytest.mark.parametrize("version", range(1, len(SCHEMAS) + 1))

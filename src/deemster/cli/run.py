@@ -32,6 +32,7 @@ from deemster.errors import ConfigurationError, ExitCode, ReportError, plural, v
 
 if TYPE_CHECKING:
     from deemster.datasets import SelectedPart
+    from deemster.records import Execution
     from deemster.report import Report
     from deemster.results import GateDecision
     from deemster.runs.run_part import RunPart
@@ -185,8 +186,17 @@ _OVERRIDES: Sequence[Decorator] = (
 @_override_options
 @report_options
 @storage_options
+@click.option(
+    "--keep-prompts",
+    type=click.Choice(["failed", "all", "none"]),
+    default="failed",
+    show_default=True,
+    metavar="WHICH",
+    help="Store the prompts of marks that `failed`, of `all`, or of `none`.",
+)
 @dry_run_option
 @quiet_option
+@click.option("--verbose", is_flag=True, help="Print the traceback of each error that a Python target raises.")
 def command(
     *,
     suite: str,
@@ -194,8 +204,10 @@ def command(
     part: PartOptions,
     reports: ReportOptions,
     storage: StorageOptions,
+    keep_prompts: Any,
     dry_run: bool,
     quiet: bool,
+    verbose: bool,
 ) -> None:
     """Run a suite, store the run, print the report, apply the gate.
 
@@ -217,18 +229,59 @@ def command(
 
         print_planned_calls(run_sync(plan_job_calls(job)), reports.destinations)
         return
-    stop = Stop()
+    stop, raised = Stop(), RaisedErrors()
     with storage.open(f"deemster run {suite}") as stored:
+        kept = None if stored is None else stored._replace(keep_prompts=keep_prompts)
         with interruptible(stop, tell=note), show_progress(quiet=quiet) as progress:
-            report = run_sync(run_job(job, stop=stop, warn=warn, progress=progress, storage=stored))
+            work = run_job(
+                job, stop=stop, warn=warn, progress=progress, storage=kept, watch=raised.add if verbose else None
+            )
+            report = run_sync(work)
         again = f"deemster report {report.run.id}{storage.store_flag(stored)}" if stored is not None else None
         quotes = {card.name: card.quotes for card in job.plan.cards}
         code = write_and_print(report, reports, quotes=quotes, quiet=quiet, again=again)
+        if verbose:
+            raised.print(redacted=reports.level != REDACT_LEVELS[0])
         if stored is not None and _is_worth_resuming(report):
             note(f"To continue: deemster run {suite}{storage.store_flag(stored)} --resume")
     if stop.requested:
         leave(code)
     raise click.exceptions.Exit(code)
+
+
+class RaisedErrors:
+    """The tracebacks of a target, each distinct one once, with the samples that it stands for."""
+
+    _MOST = 10
+
+    def __init__(self) -> None:
+        self._ids: dict[str, list[str]] = {}
+
+    def add(self, executions: Sequence[Execution]) -> None:
+        """Note what the target raised."""
+        for execution in executions:
+            traceback = getattr(execution.answer, "traceback", None)
+            if traceback is not None:
+                self._ids.setdefault(traceback, []).append(execution.id)
+
+    def print(self, *, redacted: bool) -> None:
+        """Print the tracebacks, the most frequent first.
+
+        Args:
+            redacted: Whether the report leaves messages out; a traceback holds them.
+        """
+        if redacted:
+            if self._ids:
+                note("`--redact` leaves out tracebacks too.")
+            return
+        ordered = sorted(self._ids.items(), key=lambda each: -len(each[1]))
+        for traceback, ids in ordered[: self._MOST]:
+            note(visible(f"{plural(len(ids), 'time')}, such as for the sample {min(ids)}:"))
+            for line in traceback.splitlines():
+                text = line.lstrip(" ")
+                note(" " * (len(line) - len(text) + 2) + visible(text))
+        if len(ordered) > self._MOST:
+            note(f"{plural(len(ordered) - self._MOST, 'other traceback')}: `deemster show RUN SAMPLE` shows each.")
 
 
 def _is_worth_resuming(report: Report) -> bool:

@@ -8,6 +8,7 @@ import click
 
 from deemster.cli._console import print_sections, warn
 from deemster.cli.options import REDACT_LEVELS, ReportOptions, open_run_store, store_option
+from deemster.errors import ConfigurationError
 
 
 @click.command("show", short_help="Show one sample of a run: question, output, every mark and its reasons.")
@@ -20,27 +21,38 @@ from deemster.cli.options import REDACT_LEVELS, ReportOptions, open_run_store, s
     metavar="LEVEL",
     help="Leave out `outputs`, `expected` or `all`.",
 )
+@click.option("--prompts", is_flag=True, help="Show what each judge was asked and replied, where the run kept it.")
 @store_option
-def command(*, run: str, sample: str, redact: str, store: str) -> None:
+def command(*, run: str, sample: str, redact: str, prompts: bool, store: str) -> None:
     """Show one sample of a run: question, output, every mark and its reasons.
 
-    Texts are not cut. What was expected and retrieved, and the steps of an agent, are shown too.
+    Texts are not cut. What was expected and retrieved, the steps of an agent, and the traceback of a Python target that
+    raised are shown too. A run keeps the prompts of judges whose marks did not pass; `deemster run --keep-prompts all`
+    keeps all.
 
     RUN is the id of a stored run, the beginning of one, `latest`, or a file that `deemster run --json FILE` wrote.
     SAMPLE is the id of the sample.
     """
-    from deemster.report.sample_report import find_sample, sample_sections
+    from deemster.report.sample_report import NOTHING_KEPT, find_sample, sample_sections
 
     options = ReportOptions((), redact, include_input=True)
+    if prompts and redact != REDACT_LEVELS[0]:
+        raise ConfigurationError("Prompts quote inputs and outputs: `--prompts` does not go with `--redact`.")
     if Path(run).is_file() or Path(run).suffix == ".json":
         from deemster.report import load_report
 
+        if prompts:
+            raise ConfigurationError("A report file holds no prompts: name a stored run.")
         report = options.redact(load_report(run))
-        print_sections(list(sample_sections(report, *find_sample(report, sample))))
+        print_sections(list(sample_sections(report, find_sample(report, sample))))
         return
     from deemster.runs.build_report import quoted_details, stored_report
+    from deemster.runs.kept_prompts import kept_details
 
     with open_run_store(store) as opened:
         stored = stored_report(opened, run, warn=warn)
         report = options.redact(stored, quoted_details(opened, stored.run.id))
-        print_sections(list(sample_sections(report, *find_sample(report, sample))))
+        found, kept = find_sample(report, sample), NOTHING_KEPT
+        if redact == REDACT_LEVELS[0]:
+            kept = kept_details(opened, report.run.id, found.position, prompts=prompts)
+        print_sections(list(sample_sections(report, found, kept)))

@@ -12,6 +12,9 @@ from deemster.errors.message_text import visible
 _RAISE = bytes([opmap["RAISE_VARARGS"]])
 _PACKAGE = __file__.removesuffix(f"errors{os.sep}user_code_guard.py")
 _STANDARD_LIBRARY = os.__file__.removesuffix("os.py")
+# The last frames of a traceback that are kept, and how many characters of all of it.
+_FRAMES = 20
+_TRACEBACK = 8_000
 
 
 class UserCodeGuard:
@@ -59,14 +62,46 @@ class UserCodeGuard:
         place = None if self.error is None else _user_place(self.error)
         return self.message if place is None else f"{self.message} ({place})"
 
+    @property
+    def traceback(self) -> str | None:
+        """Where it was raised, from the first frame of the user's code: the last 20 frames, at most 8,000 characters.
+
+        None where the user's code has no frame, as where the message alone says what happened.
+        """
+        if self.error is None or _user_place(self.error) is None:
+            return None
+        from traceback import TracebackException  # noqa: PLC0415 - only where something failed
+
+        with UserCodeGuard():
+            shown = TracebackException(type(self.error), self.error, _last_frames(self.error), limit=-_FRAMES)
+            text = "".join(shown.format()).rstrip()
+            half = _TRACEBACK // 2
+            return text if len(text) <= _TRACEBACK else f"{text[:half]}\n...\n{text[-half:]}"
+        return None
+
+
+def _last_frames(error: BaseException) -> TracebackType | None:
+    """The traceback from the first frame of the user's code, or from a later one where it has too many."""
+    trace = error.__traceback__
+    frames: list[TracebackType] = []
+    while trace is not None:
+        if frames or not _is_library(trace):
+            frames.append(trace)
+        trace = trace.tb_next
+    return frames[-min(_FRAMES, len(frames))] if frames else None
+
+
+def _is_library(trace: TracebackType) -> bool:
+    path = trace.tb_frame.f_code.co_filename
+    return path.startswith((_PACKAGE, _STANDARD_LIBRARY, "<")) or "site-packages" in path
+
 
 def _user_place(error: BaseException) -> str | None:
     """The name of the file and the line of the last frame that is neither this package's nor a library's."""
     place, trace = None, error.__traceback__
     while trace is not None:
-        path = trace.tb_frame.f_code.co_filename
-        is_library = path.startswith((_PACKAGE, _STANDARD_LIBRARY, "<")) or "site-packages" in path
-        if not is_library:
+        if not _is_library(trace):
+            path = trace.tb_frame.f_code.co_filename
             place = f"{os.path.basename(path)}:{trace.tb_lineno}"  # noqa: PTH119 - a path is not made for each failure
         trace = trace.tb_next
     return None if place is None else visible(place, limit=120)

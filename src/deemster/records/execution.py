@@ -19,10 +19,16 @@ class Invocation(msgspec.Struct, frozen=True, gc=False):
     repetition: int = 0
 
 
-class TargetFailure(msgspec.Struct, frozen=True, gc=False, tag="failure"):
-    """A target that raised, or a recorded failure, in place of an output."""
+class TargetFailure(msgspec.Struct, frozen=True, gc=False, tag="failure", omit_defaults=True):
+    """A target that raised, or a recorded failure, in place of an output.
+
+    Attributes:
+        message: What happened, in one line.
+        traceback: Where it was raised, frame by frame; None where no Python function raised. No report has it.
+    """
 
     message: str
+    traceback: str | None = None
 
 
 class Cut(msgspec.Struct, frozen=True, gc=False):

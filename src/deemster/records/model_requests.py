@@ -136,6 +136,24 @@ class NoAnswer(msgspec.Struct, frozen=True, kw_only=True):
     call_id: int = 0
 
 
+class Exchange(msgspec.Struct, frozen=True, kw_only=True, gc=False, omit_defaults=True):
+    """A question to a chat model and its reply, as a store keeps them for people to read.
+
+    Attributes:
+        role: Which of the suite's models was asked.
+        messages: The chat that it was sent.
+        model: The model that says it answered.
+        reply: What it answered; None where no answer came.
+        failure: Why no answer came.
+    """
+
+    role: str
+    messages: tuple[Message, ...]
+    model: str | None = None
+    reply: str | None = None
+    failure: str | None = None
+
+
 Request: TypeAlias = Ask | Embed
 Reply: TypeAlias = Answer | Vectors | NoAnswer
 Script: TypeAlias = Generator[Sequence[Request], Sequence[Reply], Mark]

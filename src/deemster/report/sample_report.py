@@ -5,9 +5,10 @@ from __future__ import annotations
 import json
 from collections.abc import Iterator, Mapping, Sequence
 from itertools import islice
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 from deemster.errors import InputError, did_you_mean, plural
+from deemster.records import Exchange
 from deemster.report.failing_samples import text_difference
 from deemster.report.report_entries import ExecutionEntry, ScoreEntry
 from deemster.report.text_sections import DataText, MetricName, TextDetail, TextField, TextSection, WholeText
@@ -17,7 +18,38 @@ if TYPE_CHECKING:
     from deemster.report.report_document import Report
 
 
-def find_sample(report: Report, sample_id: str) -> tuple[SampleEntry, Sequence[ExecutionEntry]]:
+class FoundSample(NamedTuple):
+    """A sample of a report.
+
+    Attributes:
+        position: Its place in the run.
+        entry: What the report says of it.
+        executions: Its repetitions.
+    """
+
+    position: int
+    entry: SampleEntry
+    executions: Sequence[ExecutionEntry]
+
+
+class KeptDetails(NamedTuple):
+    """What a store keeps of a sample beside its report.
+
+    Attributes:
+        tracebacks: Where the target raised, by repetition.
+        prompts: What judges were asked, by repetition and metric; None where that is not to be shown.
+        remark: Says whose prompts are not kept.
+    """
+
+    tracebacks: Mapping[int, str] = {}
+    prompts: Mapping[tuple[int, str], Sequence[Exchange]] | None = None
+    remark: str = ""
+
+
+NOTHING_KEPT = KeptDetails()
+
+
+def find_sample(report: Report, sample_id: str) -> FoundSample:
     """A sample of a report, with its repetitions.
 
     Raises:
@@ -25,27 +57,44 @@ def find_sample(report: Report, sample_id: str) -> tuple[SampleEntry, Sequence[E
     """
     executions = iter(report.executions)
     known = []
-    for sample in report.samples:
+    for position, sample in enumerate(report.samples):
         own = list(islice(executions, sample.repetitions))
         if sample.id == sample_id:
-            return sample, own
+            return FoundSample(position, sample, own)
         known.append(sample.id)
     raise InputError(f"The run has no sample {sample_id!r:.200}. {did_you_mean(sample_id, known)}")
 
 
-def sample_sections(report: Report, sample: SampleEntry, executions: Sequence[ExecutionEntry]) -> Iterator[TextSection]:
-    """The parts of what is known about a sample, in order; texts are not cut."""
+def sample_sections(report: Report, found: FoundSample, kept: KeptDetails = NOTHING_KEPT) -> Iterator[TextSection]:
+    """The parts of what is known about a sample, in order; texts are not cut.
+
+    Args:
+        report: The report.
+        found: A sample of it.
+        kept: What the store keeps of the sample beside the report.
+    """
+    sample = found.entry
     passed = f"{sample.passed} of {plural(sample.repetitions, 'repetition')} passed"
     tags: tuple[str, ...] = ("; tags ", DataText(", ".join(sample.tags))) if sample.tags else ()
     yield TextSection(("Sample ", DataText(sample.id)), [("Run ", DataText(report.run.id), f": {passed}", *tags, ".")])
     asked = [*_fields(sample.input, "input"), *_field("expected", sample.expected_output)]
     if asked:
         yield TextSection(("Question",), details=[TextDetail((), asked)])
-    for execution in executions:
+    for execution in found.executions:
         number = f", repetition {execution.repetition}" if sample.repetitions > 1 else ""
-        yield TextSection((f"Output{number}",), details=[TextDetail((), list(_said(sample, execution)))])
+        if said := list(_said(sample, execution)):
+            yield TextSection((f"Output{number}",), details=[TextDetail((), said)])
+        if (traceback := kept.tracebacks.get(execution.repetition)) is not None:
+            yield TextSection((f"Error of the target{number}",), details=[TextDetail((), list(_field("", traceback)))])
         marks = [_mark(report, name, execution.marks[name]) for name in report.metric_order]
         yield TextSection((f"Marks{number}",), details=marks)
+        if kept.prompts is not None:
+            details = [
+                _exchange(name, place, exchange)
+                for name in report.metric_order
+                for place, exchange in enumerate(kept.prompts.get((execution.repetition, name), ()), 1)
+            ]
+            yield TextSection((f"Prompts{number}",), [(kept.remark,)] if kept.remark else (), details=details)
 
 
 def _said(sample: SampleEntry, execution: ExecutionEntry) -> Iterator[TextField]:
@@ -75,6 +124,16 @@ def _mark(report: Report, name: str, mark: Any) -> TextDetail:
         used = {key: value for key, value in _plain(mark.usage).items() if value is not None}
         fields += _field("usage", used)
     return TextDetail(title, fields)
+
+
+def _exchange(name: str, place: int, exchange: Exchange) -> TextDetail:
+    model = (", answered by ", DataText(exchange.model)) if exchange.model else ()
+    fields = [
+        *(field for message in exchange.messages for field in _field(message.role, message.content)),
+        *_field("reply", exchange.reply),
+        *_field("no reply", exchange.failure),
+    ]
+    return TextDetail((MetricName(name), f", question {place}, to ", DataText(exchange.role), *model), fields)
 
 
 def _plain(value: Any) -> dict[str, Any]:

@@ -61,6 +61,13 @@ def _print_detail(detail: TextDetail, console: Console) -> None:
     for field in detail.fields:
         # Two colons at the start of a line are a command in a CI log.
         label = f"{_shown(field.label).rstrip(':')}: " if field.label else "  "
+        whole = field.line[0] if len(field.line) == 1 and isinstance(field.line[0], WholeText) else ""
+        if "\n" in whole.rstrip():
+            # A text of several lines stands below its label, so that its indentation is seen.
+            if field.label:
+                console.print(Padding(Text(label.rstrip(), style="dim"), (0, 0, 0, 2), expand=False))
+            console.print(Padding(_cell(whole), (0, 0, 0, 4), expand=False))
+            continue
         line = Text.assemble((label, "dim"), *(_cell(part) for part in field.line))
         console.print(Padding(line, (0, 0, 0, 2), expand=False))
 
@@ -147,10 +154,16 @@ def _shown(part: str) -> str:
     if isinstance(part, AddedText):
         return f"{{+{escape_terminal_line(part, limit=_PASSAGE)}+}}"
     if isinstance(part, WholeText):
-        return "\n".join(escape_terminal_line(line, limit=None) for line in part.splitlines())
+        return "\n".join(map(_whole_line, part.splitlines()))
     if isinstance(part, PassageText):
         return escape_terminal_line(part, limit=_PASSAGE)
     return escape_terminal_line(part) if isinstance(part, DataText) else part
+
+
+def _whole_line(line: str) -> str:
+    """A line of a text that is shown whole; it keeps its indentation."""
+    text = line.lstrip(" ")
+    return " " * (len(line) - len(text)) + escape_terminal_line(text, limit=None)
 
 
 def _cell(part: str) -> Text:

@@ -17,6 +17,7 @@ from deemster.runs._judge_outputs import JudgePool
 from deemster.runs._score_batch import Answer, AnsweredBatch, WorkItem, finish_work, planned_work, score_batch
 from deemster.runs._target_calls import BATCH, TargetCaller
 from deemster.runs._worker_pool import worker_pool
+from deemster.runs.kept_prompts import KeptPrompts
 from deemster.runs.play_scripts import Ask
 from deemster.runs.run_plan import Plan
 from deemster.runs.stop_request import Stop, deadline
@@ -33,6 +34,7 @@ async def execute_plan(
     works: Iterable[WorkItem] | None = None,
     may_batch: Callable[[Any], bool] | None = None,
     pending: PendingStorage | None = None,
+    prompts: KeptPrompts | None = None,
 ) -> None:
     """Run a plan to its end, or until it is asked to stop.
 
@@ -48,6 +50,7 @@ async def execute_plan(
         works: What is to be done; everything unless given.
         may_batch: Whether a scorer that can mark a batch with one script may do so; all may unless given.
         pending: Stores the answers of a live target that wait for their marks.
+        prompts: Keeps what judges were asked; None where that is not kept.
     """
     answered: asyncio.Queue[AnsweredBatch | None] = asyncio.Queue(maxsize=1)
     threads = WorkerThreads("deemster-run", at_once=4)
@@ -71,10 +74,10 @@ async def execute_plan(
                 if ask is None or not asks:
                     work = _score(plan, answered, handover.hand_on, stop=stop, threads=threads)
                 else:
-                    judging = JudgePool(
-                        plan, handover.hand_on, ask=ask, stop=stop, threads=threads, may_batch=may_batch
-                    )
-                    work = judging.judge(answered)
+                    hand_on = handover.hand_on
+                    work = JudgePool(
+                        plan, hand_on, ask=ask, stop=stop, threads=threads, may_batch=may_batch, prompts=prompts
+                    ).judge(answered)
                 await asyncio.wait([pool.serve(work)])
                 # This includes answers whose scoring was cancelled.
                 await handover.store_all()

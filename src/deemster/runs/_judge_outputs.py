@@ -7,7 +7,7 @@ from collections.abc import Awaitable, Callable, Mapping, Sequence
 from typing import Any, TypeAlias
 
 from deemster.models.worker_threads import WorkerThreads
-from deemster.records import Execution, Mark, Output, Sample
+from deemster.records import Execution, Mark, Output, Reply, Request, Sample
 from deemster.runs._score_batch import (
     Answer,
     AnsweredBatch,
@@ -19,6 +19,7 @@ from deemster.runs._score_batch import (
     with_threshold,
 )
 from deemster.runs._worker_pool import WorkerPool, worker_pool
+from deemster.runs.kept_prompts import KeptPrompts
 from deemster.runs.play_scripts import Ask, ask_anew, ask_in_repetition, play_batch_script, play_script
 from deemster.runs.run_plan import Plan
 from deemster.runs.stop_request import Stop
@@ -39,6 +40,7 @@ class JudgePool:
         stop: Asks the run to stop.
         threads: Where metrics that ask no model are applied.
         may_batch: Whether a scorer that can mark a batch with one script may do so; all may unless given.
+        prompts: Keeps what judges were asked; None where that is not kept.
     """
 
     def __init__(
@@ -50,7 +52,9 @@ class JudgePool:
         stop: Stop,
         threads: WorkerThreads,
         may_batch: Callable[[Any], bool] | None = None,
+        prompts: KeptPrompts | None = None,
     ) -> None:
+        self._prompts = prompts
         self.plan, self.hand_on, self.stop, self.threads = plan, hand_on, stop, threads
         self.scorers = {place: metric for place, metric in enumerate(plan.metrics) if hasattr(metric, "script")}
         self.batched = {
@@ -126,12 +130,20 @@ class JudgePool:
             found[place] = (await asyncio.shield(task))[turn]
         self._add_finished(work, output, row, found)
 
-    def _play(self, place: int, work: WorkItem, output: Output) -> Awaitable[Mark]:
+    async def _play(self, place: int, work: WorkItem, output: Output) -> Mark:
         """The mark of one metric, from a script of its own."""
         ask = self.asks[work.repetition]
         if work.earlier is not None:
             ask = ask_anew(ask, work.earlier[place])
-        return play_script(self.scorers[place], work.sample, output, ask=ask)
+        if self._prompts is None:
+            return await play_script(self.scorers[place], work.sample, output, ask=ask)
+        heard: list[tuple[Request, Reply]] = []
+        listening = self._prompts.listen(ask, heard)
+        mark = await play_script(self.scorers[place], work.sample, output, ask=listening)
+        key = (work.position, work.repetition, place)
+        shown = with_threshold(mark, self.pass_marks[place])
+        self._prompts.keep(key, shown, heard, replaces=work.earlier is not None)
+        return mark
 
     def _add_finished(self, work: WorkItem, answer: Answer, row: tuple[Mark, ...], found: Mapping[int, Mark]) -> None:
         plain = iter(row)

@@ -107,12 +107,12 @@ class TargetCaller:
             return _with_latency(output, started, self._clock.elapsed_s()) if isinstance(output, Output) else output
         if limit.expired():
             return TargetFailure(f"The target did not answer within {self._timeout_s:g} s.")
-        return TargetFailure(caught.message_with_place)
+        return TargetFailure(caught.message_with_place, caught.traceback)
 
     async def _call_async(self, invocation: Invocation) -> Answer | None:
         with UserCodeGuard() as caught:
             return await self._target.call_async(invocation)
-        return TargetFailure(caught.message_with_place)
+        return TargetFailure(caught.message_with_place, caught.traceback)
 
     async def _open(self) -> None:
         target: Any = self._target
@@ -156,7 +156,10 @@ def redact_answer(answer: Output | TargetFailure, secrets: Secrets) -> Output | 
     '401 for Bearer [removed]'
     """
     if isinstance(answer, TargetFailure):
-        return msgspec.structs.replace(answer, message=secrets.redact(answer.message, shapes=True))
+        trace = answer.traceback
+        return TargetFailure(
+            secrets.redact(answer.message, shapes=True), None if trace is None else secrets.redact(trace, shapes=True)
+        )
     if not secrets:
         return answer
     try:

@@ -63,6 +63,7 @@ def evaluate(
     resume: str | bool | None = None,
     partial: bool = False,
     label: str | None = None,
+    keep_prompts: str = "failed",
     clock: Clock | None = None,
 ) -> Report:
     """Run a target over a golden dataset, score what it says, and report.
@@ -96,6 +97,8 @@ def evaluate(
             dataset.
         partial: Whether samples without a saved output are left out; the run is then marked as a part.
         label: What you call the run; `deemster runs` shows it.
+        keep_prompts: Whose prompts and replies a stored run keeps, for `deemster show --prompts`: judges' that did not
+            pass (`failed`), of `all`, or of `none`.
         clock: The time; the machine's own unless given.
 
     Raises:
@@ -123,11 +126,12 @@ def _evaluation(
     *,
     store: Store | str | Path | None = None,
     resume: str | bool | None = None,
+    keep_prompts: str = "failed",
     clock: Clock | None = None,
     **settings: Any,
 ) -> Coroutine[Any, Any, Report]:
     """The work of ``evaluate``. What is given is checked before it begins."""
-    job, storage = build_job(dataset, **settings), build_storage(store, resume)
+    job, storage = build_job(dataset, **settings), build_storage(store, resume, keep_prompts=keep_prompts)
 
     async def run() -> Report:
         # The store stays open: the report reads from it. The samples' input is shown only where the user asks for it.
@@ -168,6 +172,7 @@ async def run_job(
     warn: Callable[[str], None],
     progress: Callable[[Progress], None] | None = None,
     storage: RunStorage | None = None,
+    watch: Callable[[Sequence[Execution]], None] | None = None,
 ) -> Report:
     """Run a job and report on it.
 
@@ -178,6 +183,7 @@ async def run_job(
         warn: Gets each warning.
         progress: Gets the progress of the run.
         storage: Where the run is stored, and what it resumes; None where it is not stored.
+        watch: Gets finished executions, in a thread, one call at a time.
 
     Raises:
         InputError: A sample is malformed for a metric, the gate names something unknown, or the aggregator does not fit
@@ -198,6 +204,8 @@ async def run_job(
         def sink(executions: Sequence[Execution]) -> None:
             writer.add(executions)
             live.add(executions)
+            if watch is not None:
+                watch(executions)
 
         await execute_job(
             job, sink, remaining, counter=counter, clock=timer.clock, stop=stop, warn=warn, pending=writer.pending
@@ -208,8 +216,8 @@ async def run_job(
         # The report of a run that was resumed with changes shows the stored samples, which `live` has not counted.
         fits = record.samples is job.plan.dataset and found.table.cards == tuple(record.cards)
         judges = ConstantJudgeWatch(job.plan)
-        watch = judges.add if job.plan.scorers else None
-        report = build_report(record, report_settings(job), table=live.table() if fits else None, watch=watch)
+        notes = judges.add if job.plan.scorers else None
+        report = build_report(record, report_settings(job), table=live.table() if fits else None, watch=notes)
         for warning in judges.warnings():
             warn(warning)
         return writer.close(report, stopped=stopped)
@@ -244,7 +252,14 @@ async def execute_job(
         counter.add(executions)
 
     execute = partial(
-        execute_plan, job.plan, sink=count, clock=clock, stop=stop, works=remaining.works, pending=pending
+        execute_plan,
+        job.plan,
+        sink=count,
+        clock=clock,
+        stop=stop,
+        works=remaining.works,
+        pending=pending,
+        prompts=remaining.prompts,
     )
     if not job.plan.scorers:
         await execute()

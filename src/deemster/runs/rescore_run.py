@@ -109,7 +109,8 @@ class _ScoringWork:
         """Make the marks, and store them."""
         run = self._run
         spent = sum_spending(self._marked())
-        remaining = RemainingWork(self._works(), spent=spent, calls=run.calls)
+        prompts = run.prompts("failed", secrets=self._job.plan.secrets)
+        remaining = RemainingWork(self._works(), spent=spent, calls=run.calls, prompts=prompts)
         await execute_job(
             self._job, run.writer.add, remaining, counter=self._counter, clock=run.timer.clock, stop=stop, warn=warn
         )

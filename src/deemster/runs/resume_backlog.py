@@ -11,6 +11,7 @@ from deemster.records import Execution, Mark, Output, Sample, TargetFailure, Uns
 from deemster.records.shared_call_cost import NOTHING_SPENT, Spending, sum_spending
 from deemster.runs._score_batch import WorkItem
 from deemster.runs.kept_calls import KeptCalls
+from deemster.runs.kept_prompts import KeptPrompts
 
 # Causes that a second attempt may remove.
 RETRIED_CAUSES = frozenset({"model_failed", "rate_limited", "not_run", "unreadable", "no_quorum", "metric_failed"})
@@ -31,6 +32,7 @@ class RemainingWork(NamedTuple):
         unscored: Their marks that are unscored.
         spent: What the models used.
         calls: Keeps the model calls of the run as they end; None where it cannot be resumed.
+        prompts: Keeps what judges were asked; None where that is not kept.
     """
 
     works: Iterable[WorkItem] | None = None
@@ -38,6 +40,7 @@ class RemainingWork(NamedTuple):
     unscored: int = 0
     spent: Spending = NOTHING_SPENT
     calls: KeptCalls | None = None
+    prompts: KeptPrompts | None = None
 
 
 class ResumeBacklog:

@@ -16,9 +16,11 @@ import msgspec
 from deemster.errors import ConfigurationError, DeemsterError, Issue, RunExistsError, StoreError
 from deemster.models.call_log import LoggedCall
 from deemster.models.clock import Clock, clock_from_environment
+from deemster.models.secret_redaction import Secrets
 from deemster.records import MetricCard
 from deemster.runs._run_identity import format_time, identity_differences
 from deemster.runs.kept_calls import KeptCalls
+from deemster.runs.kept_prompts import KeptPrompts, WhichPrompts, check_keep_prompts
 from deemster.runs.run_figures import NO_FIGURES
 from deemster.store import Lease, RunFacts, RunRow, SampleFacts, Store, open_store
 from deemster.store.run_facts import RunKind, RunStatus
@@ -40,6 +42,7 @@ class RunStorage(NamedTuple):
         allow_changed: Whether a run may be resumed although its identity changed.
         tell: Gets a sentence about the run that is resumed.
         begun: Gets the id of the run once it is begun or resumed.
+        keep_prompts: Which prompts of judges are kept: of marks that did not pass, of all, or none.
     """
 
     store: Store
@@ -47,6 +50,7 @@ class RunStorage(NamedTuple):
     allow_changed: bool = False
     tell: Callable[[str], None] = lambda _: None
     begun: Callable[[str], None] = lambda _: None
+    keep_prompts: WhichPrompts = "failed"
 
 
 def build_storage(
@@ -54,6 +58,7 @@ def build_storage(
     resume: str | bool | None,  # noqa: FBT001 - as users give it
     *,
     allow_changed: bool = False,
+    keep_prompts: str = "failed",
 ) -> RunStorage | None:
     """Where a run is stored, as a program gives it; None where it is not stored.
 
@@ -61,13 +66,16 @@ def build_storage(
         store: A store, its file or its URL.
         resume: What to resume, as `RunStorage` has it.
         allow_changed: Whether a run may be resumed although its identity changed.
+        keep_prompts: Which prompts of judges are kept, as `RunStorage` has it.
 
     Raises:
-        ConfigurationError: A run is to be resumed, and no store is given.
+        ConfigurationError: A run is to be resumed, and no store is given; or `keep_prompts` is no such word.
         StoreError: The store cannot be opened.
     """
+    which = check_keep_prompts(keep_prompts)
     if store is not None:
-        return RunStorage(store if isinstance(store, Store) else open_store(store), resume, allow_changed)
+        opened = store if isinstance(store, Store) else open_store(store)
+        return RunStorage(opened, resume, allow_changed, keep_prompts=which)
     if resume:
         raise ConfigurationError("`resume` continues a stored run: give its `store` too.")
     return None
@@ -161,6 +169,15 @@ class StoredRun:
             self._stored_calls,
             commit=self.writer.flush if store.durable else None,
         )
+
+    def prompts(self, which: WhichPrompts, *, secrets: Secrets) -> KeptPrompts | None:
+        """Keeps what judges are asked; None where nothing of it is kept.
+
+        Args:
+            which: Which prompts are kept.
+            secrets: What must not be kept.
+        """
+        return None if which == "none" else KeptPrompts(which, self.writer.add_prompts, secrets=secrets)
 
     @property
     def id(self) -> str:

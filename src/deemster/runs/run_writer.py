@@ -19,6 +19,7 @@ from deemster.runs._run_identity import evaluation_id, evaluation_identity
 from deemster.runs._score_batch import needs_settling, settle_marks
 from deemster.runs.build_report import ExecutionSlots, LiveMarks, RunRecord, StoredSamples, batches, stored_report
 from deemster.runs.evaluation_job import Job
+from deemster.runs.kept_prompts import PROMPTS_FACT, WhichPrompts
 from deemster.runs.resume_backlog import RETRIED_CAUSES, RemainingWork, ResumeBacklog
 from deemster.runs.run_figures import NO_FIGURES, figures_facts, target_name
 from deemster.runs.run_lifecycle import RunDefinition, RunStorage, RunTimer, StoredRun, new_token, open_run
@@ -50,17 +51,17 @@ def open_run_writer(
     if storage is None:
         yield SpooledWriter(job, timer=timer)
         return
-    definition = _definition(job, storage.store, timer, order=order)
+    definition = _definition(job, storage, timer, order=order)
     with open_run(definition, storage, timer=timer) as run:
         if run.is_new:
-            yield StoredWriter(job, run, None)
+            yield StoredWriter(job, run, None, keep_prompts=storage.keep_prompts)
             return
         job = _in_stored_order(job, run.row)
         backlog = _read_backlog(job, run, warn, live=live)
         storage.tell(backlog.describe(run.id))
         if len(backlog):
             run.mark_running(definition.facts.identity)
-        yield StoredWriter(job, run, backlog)
+        yield StoredWriter(job, run, backlog, keep_prompts=storage.keep_prompts)
 
 
 class SpooledWriter:
@@ -118,17 +119,19 @@ class StoredWriter:
         job: What is run.
         run: The stored run.
         backlog: What is left of it to do; None for everything.
+        keep_prompts: Which prompts of judges are kept.
 
     Attributes:
         remaining: What is left to do.
         pending: Where answers that wait for their marks are stored.
     """
 
-    def __init__(self, job: Job, run: StoredRun, backlog: ResumeBacklog | None) -> None:
+    def __init__(self, job: Job, run: StoredRun, backlog: ResumeBacklog | None, *, keep_prompts: WhichPrompts) -> None:
         self.job, self._run, self._store, self._backlog = job, run, run.store, backlog
         self.remaining = RemainingWork(calls=run.calls)
         if backlog is not None:
             self.remaining = backlog.remaining(job.plan.dataset, calls=run.calls)
+        self.remaining = self.remaining._replace(prompts=run.prompts(keep_prompts, secrets=job.plan.secrets))
         self.pending: PendingStorage | None = PendingStorage(self.add, 0.0 if run.store.durable else _PENDING_S)
 
     @property
@@ -221,10 +224,12 @@ class StoredWriter:
         return ExecutionSlots(read, samples=row.samples, repetitions=row.repetitions)
 
 
-def _definition(job: Job, store: Store, timer: RunTimer, *, order: str) -> RunDefinition:
+def _definition(job: Job, storage: RunStorage, timer: RunTimer, *, order: str) -> RunDefinition:
     """An evaluation as a store begins or resumes it."""
-    identity = evaluation_identity(job, order=order)
+    store, identity = storage.store, evaluation_identity(job, order=order)
     further = {**settings_facts(job), "label": job.label, "target": target_name(job), "token": new_token()}
+    if job.plan.scorers:
+        further[PROMPTS_FACT] = storage.keep_prompts
     facts = msgspec.structs.replace(_run_facts(job, timer), identity=identity, facts=further)
     return RunDefinition(facts, partial(_sample_facts, job), job.plan.cards, partial(_shape_changes, job, store, order))
 

@@ -10,7 +10,7 @@ from typing import Any
 
 import msgspec
 
-from deemster.records import Cut, Execution, Mark, MetricCard, MetricScore, Output, TargetFailure, Unscored
+from deemster.records import Cut, Exchange, Execution, Mark, MetricCard, MetricScore, Output, TargetFailure, Unscored
 
 LONGEST = 1 << 20
 _WIDEST = 2**63
@@ -51,6 +51,7 @@ _encode_sorted = msgspec.json.Encoder(enc_hook=_encode_unknown, order="sorted").
 decode_execution = msgspec.json.Decoder(Execution).decode
 decode_answer = msgspec.json.Decoder(StoredAnswer).decode
 decode_marks = msgspec.json.Decoder(tuple[MetricScore | Unscored, ...]).decode
+decode_prompts = msgspec.json.Decoder(tuple[Exchange, ...]).decode
 decode_content = msgspec.json.Decoder(SampleContent).decode
 decode_labels = msgspec.json.Decoder(SampleLabels).decode
 decode_mapping = msgspec.json.Decoder(dict[str, Any]).decode
@@ -89,6 +90,11 @@ def entry_checksum(position: int, body: bytes) -> int:
 def call_checksum(scoring: int, call: int, body: bytes) -> int:
     """The check sum of a row of `calls`."""
     return crc32(body, crc32(b"%d/%d/" % (scoring, call)))
+
+
+def prompts_checksum(scoring: int, position: int, repetition: int, metric: int, body: bytes) -> int:
+    """The check sum of a row of `prompts`."""
+    return crc32(body, crc32(b"%d/%d/%d/%d/" % (scoring, position, repetition, metric)))
 
 
 def encode_execution(execution: Execution) -> bytes:
@@ -183,7 +189,7 @@ def _cut_answer(stored: StoredAnswer) -> StoredAnswer:
     """A part of an answer that is too large."""
     answer = stored.answer
     if isinstance(answer, TargetFailure):
-        return msgspec.structs.replace(stored, answer=TargetFailure(_first_mebibyte(answer.message)))
+        return msgspec.structs.replace(stored, answer=TargetFailure(_first_mebibyte(answer.message), answer.traceback))
     if answer is None or stored.cut is not None:
         return stored
     text = _first_mebibyte(answer.text)

@@ -1,4 +1,4 @@
-"""Writes the tables of samples, outputs, marks, entries and calls."""
+"""Writes the tables of samples, outputs, marks, entries, calls and prompts."""
 
 from __future__ import annotations
 
@@ -57,6 +57,7 @@ MARKS = RowTable(
 )
 ENTRIES = RowTable("entries", ("run", "position"), ("body", "checksum"))
 CALLS = RowTable("calls", ("run", "scoring", "call"), ("body", "checksum"))
+PROMPTS = RowTable("prompts", ("run", "scoring", "position", "repetition", "metric"), ("body", "checksum"))
 _CONTENTS = InsertStatement("contents (row_hash, body, checksum)", "(?, ?, ?)")
 _SAMPLES = InsertStatement(
     "samples (run, position, id, row_hash, body, checksum, content)",

@@ -8,7 +8,7 @@ from typing import Any, NamedTuple, TypeVar
 import msgspec
 
 from deemster.errors import StoreError, plural
-from deemster.records import Execution, Mark, MetricCard, Unscored
+from deemster.records import Exchange, Execution, Mark, MetricCard, Unscored
 from deemster.store._database import Connection, ConnectionLostError, ConnectionPool, Row, storage_error
 from deemster.store._row_encoding import (
     call_checksum,
@@ -17,9 +17,11 @@ from deemster.store._row_encoding import (
     decode_content,
     decode_labels,
     decode_marks,
+    decode_prompts,
     entry_checksum,
     marks_checksum,
     output_checksum,
+    prompts_checksum,
     sample_checksum,
 )
 from deemster.store._run_table import OnDamage
@@ -196,6 +198,60 @@ class RunReader:
         )
         yield from self._paged(sql, (scoring, -1), _call, what="model call", expected=0, place="scoring {}, call {}")
 
+    def prompts(self, view: MarkSelection, position: int) -> dict[tuple[int, str], tuple[Exchange, ...]]:
+        """What the judges of one sample were asked, where that is kept: by repetition and name of the metric.
+
+        Args:
+            view: Which marks are shown; only what these stand on is given.
+            position: The sample's place.
+
+        Raises:
+            StoreError: Something is damaged, or the database refuses.
+        """
+        kept: dict[tuple[int, int, int], tuple[Exchange, ...]] = {}
+        with self._pool.read_transaction() as connection:
+            where = (self._number, position)
+            marked = set(connection.read("SELECT repetition, scoring FROM marks WHERE run = ? AND position = ?", where))
+            for row in connection.read(
+                "SELECT scoring, position, repetition, metric, body, checksum FROM prompts"
+                " WHERE run = ? AND position = ? ORDER BY repetition, scoring, metric",
+                where,
+            ):
+                scoring, _, repetition, metric, *_ = row
+                try:
+                    kept[repetition, scoring, metric] = decode_prompts(_prompts_body(row))
+                except _UNREADABLE:
+                    raise self._damage(f"the prompts at position {position} do not fit their check sum") from None
+        found = {}
+        for repetition in {key[0] for key in kept}:
+            for at, card in enumerate(view.cards):
+                places = ((0, at),) if view.places is None else view.places[at]
+                shown = (
+                    (repetition, view.scorings[scoring].number, place)
+                    for scoring, place in places
+                    if (repetition, view.scorings[scoring].number) in marked
+                )
+                exchanges = kept.get(next(shown, (repetition, -1, -1)))
+                if exchanges is not None:
+                    found[repetition, card.name] = exchanges
+        return found
+
+    def damaged_prompts(self) -> int:
+        """How many rows of prompts do not fit their check sums.
+
+        Raises:
+            StoreError: The database refuses.
+        """
+        sql = "SELECT scoring, position, repetition, metric, body, checksum FROM prompts WHERE run = ?"
+        lost = 0
+        with self._pool.connection() as connection:
+            for row in connection.stream(sql, (self._number,)):
+                try:
+                    _prompts_body(row)
+                except _UNREADABLE:
+                    lost += 1
+        return lost
+
     def output_times(self) -> Iterator[tuple[int, str | None]]:
         """When each output came: position and time, in order.
 
@@ -344,6 +400,13 @@ def _call(row: Row) -> tuple[int, bytes]:
     if call_checksum(scoring, call, body) != total:
         raise ValueError("a call does not fit its check sum")
     return call, bytes(body)
+
+
+def _prompts_body(row: Row) -> bytes:
+    scoring, position, repetition, metric, body, total = row
+    if prompts_checksum(scoring, position, repetition, metric, body) != total:
+        raise ValueError("prompts do not fit their check sum")
+    return bytes(body)
 
 
 def _entry(row: Row) -> tuple[int, bytes]:

@@ -102,7 +102,7 @@ def delete_run(pool: ConnectionPool, number: int) -> None:
         StoreError: The database refuses.
     """
     with pool.write_transaction() as connection:
-        for table in ("calls", "marks", "outputs", "entries", "samples", "scorings"):
+        for table in ("prompts", "calls", "marks", "outputs", "entries", "samples", "scorings"):
             connection.write(f"DELETE FROM {table} WHERE run = ?", (number,))  # noqa: S608 - names only
         connection.write("DELETE FROM runs WHERE number = ?", (number,))
 

@@ -20,8 +20,9 @@ from deemster.store._row_encoding import (
     entry_checksum,
     marks_checksum,
     output_checksum,
+    prompts_checksum,
 )
-from deemster.store._row_tables import CALLS, ENTRIES, MARKS, OUTPUTS, encode_samples, insert_samples
+from deemster.store._row_tables import CALLS, ENTRIES, MARKS, OUTPUTS, PROMPTS, encode_samples, insert_samples
 from deemster.store._run_table import add_done
 from deemster.store.lease import Lease
 from deemster.store.run_facts import SampleFacts
@@ -42,6 +43,7 @@ class _Group:
         self.marks: dict[tuple[int, int], Row] = {}
         self.entries: dict[int, Row] = {}
         self.calls: dict[int, Row] = {}
+        self.prompts: dict[tuple[int, int, int], Row] = {}
         self.size, self.count, self.since = 0, count, 0.0
 
     def join(self, other: _Group) -> None:
@@ -51,6 +53,7 @@ class _Group:
         self.marks.update(other.marks)
         self.entries.update(other.entries)
         self.calls.update(other.calls)
+        self.prompts.update(other.prompts)
         self.size += other.size
         self.count += other.count
 
@@ -143,6 +146,26 @@ class Writer:
         for call, body in calls:
             group.calls[call] = (run, scoring, call, body, call_checksum(scoring, call, body))
             group.size += len(body) + 100
+        with self._changed:
+            self._raise_failure()
+            self._join(group)
+
+    def add_prompts(self, position: int, repetition: int, metric: int, body: bytes) -> None:
+        """Write what a judge was asked for one mark, as JSON; what is there already is replaced. It never waits.
+
+        Args:
+            position: The sample's place in the dataset.
+            repetition: From 0.
+            metric: The place of the metric among those of the scoring.
+            body: The exchanges with the models.
+
+        Raises:
+            StoreError: A commit failed, or the lease was lost.
+        """
+        group, key = _Group(count=1), (position, repetition, metric)
+        total = prompts_checksum(self._scoring, *key, body)
+        group.prompts[key] = (self._lease.number, self._scoring, *key, body, total)
+        group.size = len(body) + 100
         with self._changed:
             self._raise_failure()
             self._join(group)
@@ -266,6 +289,8 @@ class Writer:
             connection.write("UPDATE runs SET samples = samples + ? WHERE number = ?", (count, run))
         if group.calls:
             CALLS.put(connection, list(group.calls.values()))
+        if group.prompts:
+            PROMPTS.put(connection, list(group.prompts.values()))
         done = OUTPUTS.put(connection, list(group.outputs.values()))
         done += ENTRIES.put(connection, list(group.entries.values()))
         if done:

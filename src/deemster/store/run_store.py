@@ -13,7 +13,7 @@ from typing import Any, Self
 import msgspec
 
 from deemster.errors import Issue, LeaseError
-from deemster.records import CAUSES, Execution, MetricCard, MetricScore
+from deemster.records import CAUSES, Exchange, Execution, MetricCard, MetricScore
 from deemster.store._database import ConnectionPool, store_error
 from deemster.store._row_encoding import encode_json, encode_marks
 from deemster.store._row_tables import put_final_marks
@@ -315,6 +315,27 @@ class Store:
             StoreError: There is no such run, something is damaged, or the database refuses.
         """
         return self._reader(self.run(run_id), on_damage).calls(scoring)
+
+    def prompts(self, run_id: str, position: int) -> dict[tuple[int, str], tuple[Exchange, ...]]:
+        """What the judges of one sample were asked and replied, where the run keeps it: by repetition and metric.
+
+        Args:
+            run_id: The run.
+            position: The sample's place in it.
+
+        Raises:
+            StoreError: There is no such run, something is damaged, or the database refuses.
+        """
+        row = self.run(run_id)
+        return self._reader(row, None).prompts(select_marks(row.scorings), position)
+
+    def damaged_prompts(self, run_id: str) -> int:
+        """How many rows of prompts of a run are damaged.
+
+        Raises:
+            StoreError: There is no such run, or the database refuses.
+        """
+        return self._reader(self.run(run_id), None).damaged_prompts()
 
     def output_times(self, run_id: str) -> Iterator[tuple[int, str | None]]:
         """When each output of a run came: position and time, in order.

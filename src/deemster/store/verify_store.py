@@ -14,7 +14,7 @@ from deemster.store.run_store import Store
 
 _ADVICE = " `deemster store verify` says what is lost."
 _MOST_ISSUES = 20
-_TABLES = ("scorings", "samples", "outputs", "marks", "entries", "calls")
+_TABLES = ("scorings", "samples", "outputs", "marks", "entries", "calls", "prompts")
 _STRAY_MARKS = (
     "SELECT COUNT(*) FROM marks m LEFT JOIN outputs o ON o.run = m.run AND o.position = m.position"
     " AND o.repetition = m.repetition WHERE m.run = ? AND o.run IS NULL"
@@ -117,6 +117,9 @@ def _run(store: Store, run: RunRow) -> Iterator[str]:
         for _ in store.calls(run.id, scoring=scoring.number, on_damage=found.append):
             pass
     yield from found
+    if lost := store.damaged_prompts(run.id):
+        what = f"the prompts of {plural(lost, 'mark')} do not fit the check sum"
+        yield f"The run `{run.id}` is damaged: {what}."
     yield from _counts(store, run)
 
 

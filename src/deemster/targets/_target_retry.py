@@ -74,7 +74,7 @@ class TargetRetry:
                 return answer
             step = tries.next_step(ModelFailure("transport", answer.message), elapsed_s=0.0)
             if isinstance(step, GiveUp):
-                return TargetFailure(step.message)
+                return msgspec.structs.replace(answer, message=step.message)
             if self._halted:
                 return answer
             await self._clock.sleep(step.wait_s)

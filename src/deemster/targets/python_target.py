@@ -123,7 +123,7 @@ class PythonTarget:
                 return await self._awaited(invocation)
         if limit.expired():
             return TargetFailure(f"The target did not answer within {self._timeout_s:g} s.")
-        return TargetFailure(caught.message_with_place)
+        return TargetFailure(caught.message_with_place, caught.traceback)
 
 
 def as_target(given: Any) -> Any:

@@ -1,7 +1,7 @@
 """Writes the stored databases of the current schema. Run it when a schema is released, never for an old one.
 
-python tests/store/databases/make.py v2.db          # an SQLite file
-python tests/store/databases/make.py v2.sql URL     # the rows of a PostgreSQL database, as statements
+python tests/store/databases/make.py v3.db          # an SQLite file
+python tests/store/databases/make.py v3.sql URL     # the rows of a PostgreSQL database, as statements
 """
 
 from __future__ import annotations
@@ -11,7 +11,7 @@ from pathlib import Path
 
 HERE = Path(__file__).parent
 sys.path.insert(0, str(HERE.parent))
-TABLES = ("migrations", "runs", "contents", "samples", "outputs", "scorings", "marks", "entries", "calls")
+TABLES = ("migrations", "runs", "contents", "samples", "outputs", "scorings", "marks", "entries", "calls", "prompts")
 
 
 def fill(store):
@@ -32,6 +32,7 @@ def fill(store):
         output = Output("é", retrieved=["d1"], usage=Usage(prompt_tokens=3, cost_usd=0.25), model="m")
         writer.add([execution(1, 1, answer=output)], at="2026-01-01T00:00:05.000Z")
         writer.add_calls([(7, b'{"id":7,"key":"AAEC","counted":[12,"0.5",0,"0"]}')])
+        writer.add_prompts(0, 0, 0, b'[{"role":"judge","messages":[["user","Is it?"]],"reply":"No."}]')
     store.finish(name, status="incomplete", reason="stopped", finished_at="2026-01-01", duration_s=0.5)
     name = begun(store, 2, count=2, kind="grading", cards=[])
     with store.writer(name) as writer:
