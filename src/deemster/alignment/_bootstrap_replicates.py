@@ -43,35 +43,17 @@ _ROUNDING = 1e-12
 class Compute(Protocol):
     """From counts and sums to statistics: one function for the data, for replicates and for the jackknife."""
 
-    def from_counts(self, counts: Floats, sums: Floats, imagined: Floats | None = None) -> Values:
-        """The statistics of verdicts.
+    def __call__(
+        self, counts: Floats, sums: Floats, draws: NDArray[Any] | None, imagined: Floats | None = None
+    ) -> Values:
+        """Every statistic. With imagined items the replicates come twice: without what is imagined, then with it.
 
         Args:
             counts: Cells × replicates.
             sums: Features × replicates.
-            imagined: What imagined units add to the cells; None for real units alone.
+            draws: Units × replicates; None leaves out what cannot be computed from counts and sums.
+            imagined: The weights of imagined items, items × replicates; None for real units alone.
         """
-
-    def from_sums(self, sums: Floats, draws: NDArray[Any] | None, imagined: Floats | None = None) -> Values:
-        """The statistics of scores.
-
-        Args:
-            sums: Features × replicates.
-            draws: Units × replicates; None leaves out what cannot be computed from sums.
-            imagined: The weights of imagined items, items × replicates; None for real items alone.
-        """
-
-
-class Replicates(NamedTuple):
-    """Every statistic in every replicate.
-
-    Attributes:
-        real: With the real units alone.
-        imagined: With the imagined units too; None where none were imagined.
-    """
-
-    real: Values
-    imagined: Values | None
 
 
 class BootstrapOptions(NamedTuple):
@@ -121,8 +103,8 @@ def replicate_statistics(
     seed: int,
     method: Method = "smoothed",
     block_bytes: int = BLOCK_BYTES,
-) -> Replicates:
-    """Compute every statistic in every replicate.
+) -> Values:
+    """Compute every statistic in every replicate, ``[1, n]``; a second row has the imagined units too.
 
     Args:
         layout: Counts of verdicts.
@@ -142,25 +124,26 @@ def replicate_statistics(
     width = max(1, block_bytes // (replicate_bytes * STRIP)) * STRIP
     draw = bayesian_weight_blocks if smoothed else resample_blocks
     rng, item_rng = np.random.default_rng((seed, 1)), np.random.default_rng((seed, 2))
-    real: Values = {}
-    imagined: Values = {}
+    found: Values = {}
     weights = layout.imagined.draw(n if smoothed else 0, rng)
     start = 0
     for draws in draw(units, n, seed, dtype=dtype, block_bytes=width * units * dtype.itemsize):
         block = slice(start, start + draws.shape[1])
         start = block.stop
-        counts, sums = layout.count_draws(draws), scores.sum_draws(draws)
-        _keep_block(real, compute.from_counts(counts, sums) | compute.from_sums(sums, draws), n, block)
+        cells = items = None
         if smoothed:
-            cells = layout.imagined.add_to_cells(weights[:, block])
+            cells = weights[:, block]
             items = scores.imagined.size * imagined_weights(scores.imagined.shapes, draws.shape[1], item_rng)
-            values = compute.from_counts(counts, sums, cells) | compute.from_sums(sums, draws, items)
-            _keep_block(imagined, values, n, block)
-    return Replicates(real, imagined if smoothed else None)
+        counts, sums = layout.count_draws(draws, cells), scores.sum_draws(draws, items)
+        # Many draws take much memory, and then nobody asks for them again.
+        kept = draws if scores.ranked else None
+        del draws
+        _keep_block(found, compute(counts, sums, kept, items), n, block)
+    return found
 
 
 def jackknife_statistics(layout: ContingencyCounts, scores: ScoreSums, compute: Compute) -> Values:
-    """Compute every statistic without one unit at a time.
+    """Compute every statistic without one unit at a time, ``[1, units]``.
 
     Args:
         layout: Counts of verdicts.
@@ -178,24 +161,24 @@ def jackknife_statistics(layout: ContingencyCounts, scores: ScoreSums, compute: 
         draws = np.ones((units, stop - start), dtype=np.uint8)
         draws[np.arange(start, stop), np.arange(stop - start)] = 0
         others = sums - scores.features[:, start:stop]
-        values = compute.from_counts(counts, others) | compute.from_sums(others, draws)
-        _keep_block(found, values, units, slice(start, stop))
+        _keep_block(found, compute(counts, others, draws), units, slice(start, stop))
     return found
 
 
 def _keep_block(found: Values, values: Values, n: int, block: slice) -> None:
     for key, row in values.items():
-        if len(row) == n:
-            found[key] = row
+        rows = row.reshape(-1, block.stop - block.start)
+        if rows.shape[1] == n:
+            found[key] = rows
             continue
         if key not in found:
-            found[key] = np.full(n, np.nan)
-        found[key][block] = row
+            found[key] = np.full((len(rows), n), np.nan)
+        found[key][:, block] = rows
 
 
 def bootstrap_results(
     estimates: dict[Key, float],
-    replicates: Replicates,
+    replicates: Values,
     jackknife: Values | None,
     *,
     units: int,
@@ -210,25 +193,25 @@ def bootstrap_results(
 
     Args:
         estimates: The statistics of the data themselves; NaN is undefined.
-        replicates: The replicates of each.
+        replicates: The replicates of each, ``[1, n]``; a second row has the imagined units too.
         jackknife: Each without one unit at a time, for BCa intervals; None for other intervals.
         units: How many units were resampled.
         confidence: The level of the interval.
         expanded: Statistics whose replicates are first-order expansions.
     """
     found = {}
-    keys = list(replicates.real)
+    keys = list(replicates)
     for start in range(0, len(keys), _CHUNK):
         chosen = keys[start : start + _CHUNK]
-        values = np.array([replicates.real[key] for key in chosen])
+        every = np.array([replicates[key] for key in chosen])
+        values = every[:, 0]
         centre = np.array([estimates[key] for key in chosen])
-        if replicates.imagined is not None:
-            others = np.array([replicates.imagined[key] for key in chosen])
-            method, ends = "smoothed", _joint_ends(values, others, units, confidence)
+        if every.shape[1] > 1:
+            method, ends = "smoothed", _joint_ends(every, units, confidence)
         elif jackknife is None:
             method, ends = "percentile", percentile_interval(values, confidence)
         else:
-            accelerations = acceleration(np.array([jackknife[key] for key in chosen]))
+            accelerations = acceleration(np.array([jackknife[key][0] for key in chosen]))
             method, ends = "bca", corrected_interval(centre, values, accelerations, confidence)
         errors = _standard_deviations(values, ends.defined)
         columns = (centre, ends.lower, ends.upper, ends.defined, errors, ends.fallback)
@@ -238,11 +221,11 @@ def bootstrap_results(
     return found
 
 
-def _joint_ends(real: Floats, imagined: Floats, units: int, confidence: float) -> Ends:
-    """The ends of the smallest interval that holds those of both sets of replicates."""
-    one, other = (expanded_percentile_interval(each, units=units, confidence=confidence) for each in (real, imagined))
-    defined = np.minimum(one.defined, other.defined)
-    return Ends(np.fmin(one.lower, other.lower), np.fmax(one.upper, other.upper), defined, one.fallback)
+def _joint_ends(replicates: Floats, units: int, confidence: float) -> Ends:
+    """The ends of the smallest interval that holds those of both rows of replicates, ``[statistics, 2, n]``."""
+    ends = expanded_percentile_interval(replicates, units=units, confidence=confidence)
+    lower, upper = np.fmin.reduce(ends.lower, axis=1), np.fmax.reduce(ends.upper, axis=1)
+    return Ends(lower, upper, ends.defined.min(axis=1), ends.fallback[:, 0])
 
 
 def _bootstrap_result(row: Sequence[Any], *, method: str, confidence: float) -> BootstrapResult:
@@ -291,12 +274,12 @@ def smoothed_results(
         confidence: The level of the interval.
     """
     rng = np.random.default_rng((seed, 1))
-    real, imagined = [], []
-    for weights in bayesian_weight_blocks(units, replicates, seed):
-        real.append(statistic(weights, None))
-        imagined.append(statistic(weights, rng))
-    values = np.concatenate(real, axis=1)
-    ends = _joint_ends(values, np.concatenate(imagined, axis=1), units, confidence)
-    columns = (estimates, ends.lower, ends.upper, ends.defined, _standard_deviations(values, ends.defined))
+    blocks = [
+        np.stack([statistic(weights, None), statistic(weights, rng)], axis=1)
+        for weights in bayesian_weight_blocks(units, replicates, seed)
+    ]
+    every = np.concatenate(blocks, axis=-1)
+    ends = _joint_ends(every, units, confidence)
+    columns = (estimates, ends.lower, ends.upper, ends.defined, _standard_deviations(every[:, 0], ends.defined))
     rows = zip(*(column.tolist() for column in columns), strict=True)
     return tuple(_bootstrap_result(row, method="smoothed", confidence=confidence) for row in rows)

@@ -263,7 +263,7 @@ def _overall_intervals(
         return intervals
     group = statistics.layout.groups[0]
     counts = statistics.counts
-    table = group.final_tables(counts) if judge is None else group.judge_tables(counts)[judge]
+    table = group.final_tables(counts) if judge is None else group.judge_tables(counts)[:, judge]
     return _with_exact_shares(intervals, _share_counts(table[0, 0], group.kind), votes, options)
 
 
@@ -500,7 +500,7 @@ def _judges(votes: LabelledVotes, options: Options, statistics: Statistics) -> d
     found = {}
     for judge, name in enumerate(votes.judges):
         comparison = statistics.scores.comparisons[1 + judge]
-        pairs = sum(int(group.judge_tables(statistics.counts)[judge].sum()) for group in statistics.layout.groups)
+        pairs = sum(int(group.judge_tables(statistics.counts)[:, judge].sum()) for group in statistics.layout.groups)
         raw, failed, abstained = _raw_votes(votes, judge)
         numbers: dict[str, Any] = {each: statistics.value("judge", judge, each) for each in _JUDGE_NAMES}
         numbers |= {f"score_{each}": correlation_result(comparison.correlations[each]) for each in CORRELATIONS}

@@ -30,6 +30,7 @@ from deemster.stats.agreement_from_sums import vote_features
 Counts: TypeAlias = NDArray[Any]
 # The code of a truth that annotators are tied on, in patterns only. It has no class.
 _DISPUTED = -2
+_STRIP = 128
 # Cells of coverage by column.
 _COVERAGE_CELLS = 5
 
@@ -88,15 +89,17 @@ def count_by_unit(cells: Any, units: Indices, *, n_cells: int, n_units: int, dty
 
 
 class VoteWays(NamedTuple):
-    """The distinct ways in which the judges' votes on one criterion fall on its classes.
+    """The distinct ways in which the judges' votes on the criteria of a group fall on their classes.
 
     Attributes:
-        features: What an item of each way adds to the sums of agreement; the ways of imagined items come last.
-        cells: The cells that count the items of each way.
+        features: What an item of each way adds to the sums of agreement.
+        cells: The cells that count the items of each way, criterion by criterion.
+        ends: Where the cells of each criterion end; the ways of imagined items come last.
     """
 
     features: Any
     cells: slice
+    ends: tuple[int, ...]
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -113,7 +116,7 @@ class CriterionGroup:
         n_slices: How many slices are counted.
         first_final: First cell of the tables truth × final, ``[size, size, columns]``.
         first_judge: First cell of the tables truth × vote, ``[size, size, judges, columns]``.
-        vote_ways: The judges among each other, by column; empty below two judges.
+        votes: The judges among each other; None below two judges.
         first_slice: First cell of the tables truth × final of each slice, ``[size, size, slices, columns]``.
     """
 
@@ -125,7 +128,7 @@ class CriterionGroup:
     n_judges: int
     first_final: int
     first_judge: int
-    vote_ways: tuple[VoteWays, ...]
+    votes: VoteWays | None
     n_slices: int = 0
     first_slice: int = 0
 
@@ -134,8 +137,8 @@ class CriterionGroup:
         return self._tables(counts, self.first_final, len(self.columns))
 
     def judge_tables(self, counts: Floats) -> Floats:
-        """The tables truth × vote, ``[judges, columns, replicates, K, K]``."""
-        return self._tables(counts, self.first_judge, self.n_judges, len(self.columns))
+        """The tables truth × vote, ``[columns, judges, replicates, K, K]``."""
+        return self._tables(counts, self.first_judge, self.n_judges, len(self.columns)).swapaxes(0, 1)
 
     def slice_tables(self, counts: Floats) -> Floats:
         """The tables truth × final of each slice, ``[slices, columns, replicates, K, K]``."""
@@ -172,15 +175,26 @@ class ContingencyCounts:
     n_errored: Floats
     imagined: ImaginedCells
 
-    def count_draws(self, draws: Counts) -> Floats:
-        """The cells of each replicate, cells × replicates.
+    def count_draws(self, draws: Counts, imagined: Floats | None = None) -> Floats:
+        """The cells of each replicate, cells × replicates; with imagined units once more, with what they add.
 
         Args:
             draws: How often each unit is drawn, or its weight, units × replicates.
+            imagined: The weights of imagined units, units × replicates.
         """
-        patterns = self.patterns_by_unit @ draws
-        # In double precision the parts of a whole add up to it, so that no share of weights lies above 1.
-        return self.count_cells(patterns.astype(np.float64) if patterns.dtype.kind == "f" else patterns)
+        width = draws.shape[1]
+        found = np.empty((self.cells_by_pattern.shape[0], width if imagined is None else 2 * width))
+        # A few replicates at a time stay in the processor's cache.
+        for start in range(0, width, _STRIP):
+            stop = min(start + _STRIP, width)
+            patterns = self.patterns_by_unit @ draws[:, start:stop]
+            # In double precision the parts of a whole add up to it, so that no share of weights lies above 1.
+            cells = self.count_cells(patterns.astype(np.float64) if patterns.dtype.kind == "f" else patterns)
+            found[:, start:stop] = cells
+            if imagined is not None:
+                more = self.imagined.amounts @ imagined[:, start:stop]
+                np.add(cells, more, out=found[:, width + start : width + stop])
+        return found
 
     def count_cells(self, patterns: Counts) -> Floats:
         """The cells, from counts by pattern, patterns × replicates."""
@@ -232,7 +246,7 @@ def count_votes(votes: LabelledVotes, *, per_judge: bool, slices: NDArray[np.boo
         patterns, rows = patterns + slice_patterns, rows + slice_rows
     _imagine_tables(imagined, groups, first_coverage)
     _imagine_abstentions(imagined, first_coverage, first_abstention)
-    _imagine_sides(imagined, groups)
+    _imagine_slices(imagined, groups)
     dtype = _count_dtype(votes)
     starts = np.cumsum([0, *(each.size for each in patterns)])
     pattern_of_row = np.concatenate(
@@ -259,28 +273,33 @@ def count_votes(votes: LabelledVotes, *, per_judge: bool, slices: NDArray[np.boo
 
 
 def _imagine_tables(imagined: ImaginedUnits, groups: Sequence[CriterionGroup], first_coverage: int) -> None:
-    """Imagine a unit for each cell of the panel's tables (its pairs count as labelled) and each way votes may fall."""
+    """Imagine a unit for each cell of a table, on which panel and judges fall, and for each way votes may fall.
+
+    No number compares a judge with the panel, so they may share units. The panel's pairs count as labelled.
+    """
     for group in groups:
         labelled = [(place, first_coverage + _COVERAGE_CELLS * place) for place in group.columns]
         for cell, shape in enumerate(table_shapes(group.size).tolist()):
-            imagined.add(shape, labelled + _table_cells(group, group.first_final, cell))
-        if group.vote_ways:
-            starts = [(place, ways.cells.stop) for place, ways in zip(group.columns, group.vote_ways, strict=True)]
+            cells = labelled + _table_cells(group, group.first_final, cell)
+            for judge in range(group.n_judges):
+                cells += _table_cells(group, group.first_judge, cell * group.n_judges + judge)
+            imagined.add(shape, cells)
+        if group.votes is not None:
             shapes = vote_shapes(group.size).tolist()
             for step, shape in enumerate(shapes):
-                imagined.add(shape, [(place, stop - len(shapes) + step) for place, stop in starts])
+                ends = zip(group.columns, group.votes.ends, strict=True)
+                imagined.add(shape, [(place, end - len(shapes) + step) for place, end in ends])
 
 
-def _imagine_sides(imagined: ImaginedUnits, groups: Sequence[CriterionGroup]) -> None:
-    """Imagine a unit for each cell of the tables of judges and slices.
+def _imagine_slices(imagined: ImaginedUnits, groups: Sequence[CriterionGroup]) -> None:
+    """Imagine a unit for each cell of the tables of slices.
 
     They come last: asking for them must not change the draws of the others.
     """
     for group in groups:
-        for first, sides in ((group.first_judge, group.n_judges), (group.first_slice, group.n_slices)):
-            for cell, shape in enumerate(table_shapes(group.size).tolist()):
-                for side in range(sides):
-                    imagined.add(shape, _table_cells(group, first, cell * sides + side))
+        for cell, shape in enumerate(table_shapes(group.size).tolist()):
+            for member in range(group.n_slices):
+                imagined.add(shape, _table_cells(group, group.first_slice, cell * group.n_slices + member))
 
 
 def _table_cells(group: CriterionGroup, first: int, row: int) -> list[tuple[int, int]]:
@@ -359,23 +378,31 @@ def _group_criteria(
                 else:
                     layout.add(first_judge + (cell * judges + side - 1) * width + slot, number[both])
         values = tuple(np.array(each.values, dtype=np.float64) for each in classes)
-        ways = (_count_vote_ways(layout, columns[place].classes, patterns[place], first[place]) for place in places)
-        vote_ways = tuple(ways) if columns[0].votes.shape[1] >= 2 else ()
+        votes = None
+        if columns[0].votes.shape[1] >= 2:
+            votes = _count_vote_ways(layout, classes, [patterns[place] for place in places], first[places])
         groups.append(
-            CriterionGroup(kind, size, tuple(places), classes, values, judges, first_final, first_judge, vote_ways)
+            CriterionGroup(kind, size, tuple(places), classes, values, judges, first_final, first_judge, votes)
         )
     return tuple(groups)
 
 
-def _count_vote_ways(layout: _CellLayout, classes: VerdictClasses, patterns: Patterns, first: int) -> VoteWays:
-    """Reserve and fill a cell for each way in which the votes on one criterion fall on its classes."""
-    votes = classes.count(classes.from_codes(patterns.codes[:, 2:], patterns.worst_codes))
-    ways = find_patterns(list(votes.T), np.zeros(patterns.size, dtype=np.int16))
-    raters = patterns.codes.shape[1] - 2
-    every = np.concatenate([ways.codes.astype(np.float64), imagined_votes(raters, classes.size)])
-    first_way = layout.reserve(len(every))
-    layout.add(first_way + ways.of_row, np.arange(patterns.size) + first)
-    return VoteWays(vote_features(every, raters), slice(first_way, first_way + len(every)))
+def _count_vote_ways(
+    layout: _CellLayout, classes: Sequence[VerdictClasses], patterns: Sequence[Patterns], first: Indices
+) -> VoteWays:
+    """Reserve and fill a cell for each way in which the votes on each criterion of a group fall on its classes."""
+    start, raters = layout.size, patterns[0].codes.shape[1] - 2
+    found, ends = [], []
+    for own, each, number in zip(classes, patterns, first, strict=True):
+        votes = own.count(own.from_codes(each.codes[:, 2:], each.worst_codes))
+        ways = find_patterns(list(votes.T), np.zeros(each.size, dtype=np.int16))
+        found.append(np.concatenate([ways.codes.astype(np.float64), imagined_votes(raters, own.size)]))
+        layout.add(layout.reserve(len(found[-1])) + ways.of_row, np.arange(each.size) + number)
+        ends.append(layout.size)
+    columns = np.repeat(np.arange(len(found)), [len(each) for each in found])
+    ordinal = classes[0].kind == "ordinal"
+    features = vote_features(np.concatenate(found), columns, raters=raters, ordinal=ordinal)
+    return VoteWays(features, slice(start, layout.size), tuple(ends))
 
 
 def _count_coverage(

@@ -54,7 +54,8 @@ def vote_shapes(size: int) -> Floats:
 
 def unit_size(votes: LabelledVotes, column: CriterionColumn) -> float:
     """How many items of a column an average unit holds."""
-    return len(column.rows) / max(1, len(np.unique(votes.unit_of_item[column.rows])))
+    units = int(np.count_nonzero(np.bincount(votes.unit_of_item[column.rows])))
+    return len(column.rows) / max(1, units)
 
 
 class ImaginedUnits:
@@ -106,9 +107,4 @@ class ImaginedCells:
         So the weights of the first units do not depend on how many others there are.
         """
         found: Floats = rng.standard_gamma(self.shapes[:, None], (len(self.shapes), replicates))
-        return found
-
-    def add_to_cells(self, weights: Floats) -> Floats:
-        """What units of these weights add to the cells, cells × replicates."""
-        found: Floats = self.amounts @ weights
         return found

@@ -118,15 +118,18 @@ class ScoreSums:
     imagined: ImaginedItems
     imagined_features: Floats
 
-    def sum_draws(self, draws: NDArray[Any]) -> Floats:
-        """Sums of the features in each replicate, features × replicates.
+    def sum_draws(self, draws: NDArray[Any], imagined: Floats | None = None) -> Floats:
+        """Sums of the features in each replicate, features × replicates; with imagined items once more, with theirs.
 
         The product is cut into pieces of one size, too small to be split among threads. So its sums run in one order
         on every machine and for every block, and no thread waits for another.
 
         Args:
             draws: How often each unit is drawn, units × replicates.
+            imagined: The weights of imagined items, items × replicates.
         """
+        from scipy.sparse import csr_array  # noqa: PLC0415 - scipy takes a tenth of a second to load
+
         units, replicates = draws.shape
         many = -(-units // _DEEP)
         padded = np.zeros((len(self.features), many * _DEEP))
@@ -140,7 +143,15 @@ class ScoreSums:
                 strip[:units, : stop - start] = draws[:, start:stop]
                 product = np.matmul(rows, strip.reshape(many, _DEEP, STRIP)).sum(axis=0)
                 found[top : top + _TALL, start:stop] = product[:, : stop - start]
-        return found
+        if imagined is None:
+            return found
+        # A sparse product adds item after item, so that neither threads nor blocks change the last digit.
+        return np.concatenate([found, found + csr_array(self.imagined_features) @ imagined], axis=1)
+
+    @property
+    def ranked(self) -> bool:
+        """Whether a rank correlation of replicates is computed from the draws themselves."""
+        return not all(comparison.linear for comparison in self.comparisons)
 
     def totals(self) -> Floats:
         """Sums of the features in the data themselves, features × 1."""
@@ -153,14 +164,9 @@ class ScoreSums:
         Args:
             sums: Features × replicates.
             draws: Units × replicates; None leaves out what cannot be computed from sums.
-            imagined: The weights of imagined items, items × replicates; None for real items alone.
+            imagined: The weights of imagined items, items × replicates, where the replicates come twice.
         """
-        from scipy.sparse import csr_array  # noqa: PLC0415 - scipy takes a tenth of a second to load
-
         values: Values = {}
-        if imagined is not None:
-            # A sparse product adds item after item, so that neither threads nor blocks change the last digit.
-            sums = sums + csr_array(self.imagined_features) @ imagined
         for comparison in self.comparisons:
             own = score_statistics(sums[list(comparison.features[:7])], comparison.scale, z=self.z)
             names = _SCORE_NAMES | (_PANEL_NAMES if comparison.scope == ("all",) else {})
@@ -173,12 +179,12 @@ class ScoreSums:
                     values[*comparison.scope, f"score_{name}"] = expand_correlation(value, sums[feature], n)
             elif draws is not None:
                 weights = draws[self.unit_of_item[comparison.scored]]
-                x, t = comparison.predicted, comparison.true
+                sets: list[tuple[NDArray[Any], ...]] = [(comparison.predicted, comparison.true, weights)]
                 if imagined is not None:
-                    weights = np.concatenate([weights, imagined])
-                    x, t = np.concatenate([x, self.imagined.predicted]), np.concatenate([t, self.imagined.true])
-                values[*comparison.scope, "score_spearman"] = weighted_spearman(x, t, weights)
-                values[*comparison.scope, "score_kendall"] = weighted_kendall(x, t, weights)
+                    more = (self.imagined.predicted, self.imagined.true, imagined)
+                    sets.append(tuple(np.concatenate(both) for both in zip(sets[0], more, strict=True)))
+                for name, weighted in (("spearman", weighted_spearman), ("kendall", weighted_kendall)):
+                    values[*comparison.scope, f"score_{name}"] = np.concatenate([weighted(*each) for each in sets])
         if self.n_judges >= 2:
             units = sums[self.first_icc]
             squares = mean_squares(np.moveaxis(sums[self.first_icc + 1 : self.first_alpha], 0, -1), units)

@@ -69,7 +69,7 @@ def slice_statistics(
     sums: Floats,
     *,
     numbers: Indices,
-    imagined: Floats | None = None,
+    twice: bool = False,
 ) -> Values:
     """Accuracy, mean kappa, error and bias of each large slice, and the differences to the rest, in replicates.
 
@@ -79,9 +79,13 @@ def slice_statistics(
         counts: Cells × replicates.
         sums: Features × replicates.
         numbers: The number of each slice.
-        imagined: What imagined units add, cells × replicates; None for real units alone.
+        twice: Whether the replicates come twice, the second time with imagined units.
     """
     values: Values = {}
+    half = counts.shape[1] // 2
+    if twice:
+        # An item is imagined in no slice.
+        sums = np.tile(sums[:, :half], 2)
     all_sums = np.array(scores.comparisons[0].differences(sums))[:, None]
     own_sums = scores.slice_sums(sums)
     for start in range(0, scores.n_slices, _REPLICATE_BLOCK):
@@ -90,14 +94,9 @@ def slice_statistics(
         everything = [group.final_tables(counts)[:, None] for group in layout.groups]
         # What rounding of weights leaves of an empty cell is nothing.
         outside = [np.maximum(every - part, 0.0) for every, part in zip(everything, inside, strict=True)]
-        if imagined is not None:
-            inside = [
-                part + group.slice_tables(imagined)[block].swapaxes(0, 1)
-                for part, group in zip(inside, layout.groups, strict=True)
-            ]
-            outside = [
-                part + group.final_tables(imagined)[:, None] for part, group in zip(outside, layout.groups, strict=True)
-            ]
+        if twice:
+            for part, every in zip(outside, everything, strict=True):
+                part[:, :, half:] = part[:, :, :half] + (every[:, :, half:] - every[:, :, :half])
         found = _compare_with_rest(layout.groups, inside, outside, own_sums[:, block], all_sums - own_sums[:, block])
         for name, rows in found.items():
             for number, row in zip(numbers[block].tolist(), rows, strict=True):

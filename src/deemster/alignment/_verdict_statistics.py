@@ -55,8 +55,8 @@ def verdict_statistics(layout: ContingencyCounts, counts: Floats, *, coverage: b
             continue
         found = tables.table_statistics(pairs, group.kind, values=group.values)
         found["compared"] = found["pairs"]
-        if group.vote_ways:
-            sums = np.stack([ways.features @ counts[ways.cells] for ways in group.vote_ways], axis=1)
+        if group.votes is not None:
+            sums = group.votes.features @ counts[group.votes.cells]
             found |= rater_agreement(sums, size=group.size, raters=layout.n_judges, ordinal=group.kind == "ordinal")
         by_group.append(found)
     for group, found in zip(layout.groups, by_group, strict=True):
@@ -91,13 +91,14 @@ def accuracy_and_mean_kappa(groups: Sequence[CriterionGroup], by_group: Sequence
         groups: The groups of criteria.
         by_group: Tables of each group, ``[columns, ..., K, K]``.
     """
-    chosen = [(group, pairs) for group, pairs in zip(groups, by_group, strict=True) if group.kind != "numeric"]
-    if not chosen:
-        undefined = np.full(by_group[0].shape[1:-2], np.nan)
-        return undefined, undefined
-    hits = sum(np.einsum("...ii->...", pairs).sum(axis=0) for _, pairs in chosen)
-    total = sum(pairs.sum(axis=(0, -1, -2)) for _, pairs in chosen)
-    kappas = [tables.kappa(pairs, group.kind) for group, pairs in chosen]
+    shape = by_group[0].shape[1:-2]
+    hits, total, kappas = np.zeros(shape), np.zeros(shape), [np.full((1, *shape), np.nan)]
+    for group, pairs in zip(groups, by_group, strict=True):
+        if group.kind != "numeric":
+            t = tables.Tables(pairs)
+            hits += t.hits.sum(axis=0)
+            total += t.pairs.sum(axis=0)
+            kappas.append(tables.kappa(t, group.kind))
     return quotient(hits, total), mean_defined(np.concatenate(kappas))
 
 
@@ -155,34 +156,33 @@ def _add_overall(
 
 
 def _add_judges(values: Values, layout: ContingencyCounts, counts: Floats) -> None:
-    undefined = np.full(counts.shape[1], np.nan)
-    for judge in range(layout.groups[0].n_judges):
-        own = [group.judge_tables(counts)[judge] for group in layout.groups]
-        met, accuracy = dict.fromkeys(MET_NAMES, undefined), undefined
-        for group, pairs in zip(layout.groups, own, strict=True):
-            if group.kind == "binary":
-                together = pairs.sum(axis=0)
-                met, accuracy = tables.positive_statistics(together), tables.accuracy(together)
-        values |= {("judge", judge, f"criterion_{name}"): met[name] for name in ("precision", "recall", "f1")}
-        values["judge", judge, "phi"] = met["phi"]
-        values["judge", judge, "binary_accuracy"] = accuracy
-        overall = accuracy_and_mean_kappa(layout.groups, own)
-        values["judge", judge, "criterion_accuracy"], values["judge", judge, "mean_kappa"] = overall
+    judges = layout.groups[0].n_judges
+    if not judges:
+        return
+    undefined = np.full((judges, counts.shape[1]), np.nan)
+    own = [group.judge_tables(counts) for group in layout.groups]
+    met, accuracy = dict.fromkeys(MET_NAMES, undefined), undefined
+    for group, pairs in zip(layout.groups, own, strict=True):
+        if group.kind == "binary":
+            together = pairs.sum(axis=0)
+            met, accuracy = tables.positive_statistics(together), tables.accuracy(together)
+    found = {f"criterion_{name}": met[name] for name in ("precision", "recall", "f1")}
+    found |= {"phi": met["phi"], "binary_accuracy": accuracy}
+    found["criterion_accuracy"], found["mean_kappa"] = accuracy_and_mean_kappa(layout.groups, own)
+    for name, rows in found.items():
+        for judge, row in enumerate(rows):
+            values["judge", judge, name] = row
 
 
 def _add_coverage(values: Values, layout: ContingencyCounts, counts: Floats, covered: Floats) -> None:
     cells = layout.coverage_cells(counts)
     errored = layout.n_errored[:, None]
     # Errored items are no units of a replicate: their cells stay as they are.
-    by_column = (cells[:, 0] + errored, covered, cells[:, 1], cells[:, 2], cells[:, 3] + errored, cells[:, 4])
-    for column in range(-1, len(cells)):
-        total, inside, judge_abstains, truth_abstains, failed, disputed = (
-            rows.sum(axis=0) if column < 0 else rows[column] for rows in by_column
-        )
-        for name, part in zip(
-            COVERAGE_RATES, (inside, judge_abstains, truth_abstains, total - inside, failed, disputed), strict=True
-        ):
-            values["coverage", column, name] = quotient(part, total)
+    total = cells[:, 0] + errored
+    parts = np.array([covered, cells[:, 1], cells[:, 2], total - covered, cells[:, 3] + errored, cells[:, 4]])
+    overall = quotient(parts.sum(axis=1), total.sum(axis=0))
+    for name, row, rows in zip(COVERAGE_RATES, overall, quotient(parts, total), strict=True):
+        values |= {("coverage", column, name): each for column, each in enumerate([row, *rows], -1)}
 
 
 def _add_pooled(values: Values, layout: ContingencyCounts, final: Sequence[Floats]) -> None:

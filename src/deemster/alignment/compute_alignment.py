@@ -137,16 +137,15 @@ class _Compute:
     pooled: bool
     tags: Tags | None
 
-    def from_counts(self, counts: Floats, sums: Floats, imagined: Floats | None = None) -> Values:
-        cells = counts if imagined is None else counts + imagined
-        values = verdict_statistics(self.layout, cells, coverage=self.options.modes.exclude_all, pooled=self.pooled)
+    def __call__(
+        self, counts: Floats, sums: Floats, draws: NDArray[Any] | None, imagined: Floats | None = None
+    ) -> Values:
+        values = verdict_statistics(self.layout, counts, coverage=self.options.modes.exclude_all, pooled=self.pooled)
+        values |= self.scores.statistics(sums, draws, imagined)
         if self.tags is not None:
-            numbers = self.tags.large
-            values |= slice_statistics(self.layout, self.scores, counts, sums, numbers=numbers, imagined=imagined)
+            twice, numbers = imagined is not None, self.tags.large
+            values |= slice_statistics(self.layout, self.scores, counts, sums, numbers=numbers, twice=twice)
         return values
-
-    def from_sums(self, sums: Floats, draws: NDArray[Any] | None, imagined: Floats | None = None) -> Values:
-        return self.scores.statistics(sums, draws, imagined)
 
 
 def _compute_statistics(votes: LabelledVotes, options: Options, levels: Levels) -> Statistics:
@@ -163,8 +162,7 @@ def _compute_statistics(votes: LabelledVotes, options: Options, levels: Levels) 
     counts = layout.count_cells(layout.pattern_totals())
     compute = _Compute(layout, scores, options, pooled=votes.mixed_rubrics, tags=tags if members is not None else None)
     totals = scores.totals()
-    every = compute.from_counts(counts, totals) | compute.from_sums(totals, None)
-    estimates = {key: float(values[0]) for key, values in every.items()}
+    estimates = {key: float(values[0]) for key, values in compute(counts, totals, None).items()}
     estimates |= scores.exact_correlations()
     slices = None if tags is None else estimate_slices(tags, votes, layout, scores, counts)
     estimates |= {} if slices is None else slices.by_key()

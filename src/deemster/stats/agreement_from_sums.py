@@ -10,7 +10,7 @@ import math
 from typing import Any, Literal
 
 import numpy as np
-from numpy.typing import ArrayLike
+from numpy.typing import ArrayLike, NDArray
 
 from deemster.stats.nan_arithmetic import DUST, Floats, quotient
 
@@ -28,24 +28,6 @@ def row_sums(tables: Floats) -> Floats:
     array([3., 7.])
     """
     return np.asarray(np.einsum("...ij->...i", tables))
-
-
-def column_sums(tables: Floats) -> Floats:
-    """Sums along the last axis but one of tables ``[..., K, K]``.
-
-    >>> column_sums(np.array([[1.0, 2.0], [3.0, 4.0]]))
-    array([4., 6.])
-    """
-    return np.asarray(np.einsum("...ij->...j", tables))
-
-
-def table_sums(tables: Floats) -> Floats:
-    """Sums of whole tables ``[..., K, K]``.
-
-    >>> table_sums(np.array([[1.0, 2.0], [3.0, 4.0]])).item()
-    10.0
-    """
-    return np.asarray(np.einsum("...ij->...", tables))
 
 
 def order_signs(positions: ArrayLike) -> Floats:
@@ -168,9 +150,9 @@ def squared_differences(margins: ArrayLike, level: Level, *, values: ArrayLike |
     if level == "nominal":
         return 1 - np.eye(size)
     if level == "ordinal":
-        # Twice the mid-rank of each class, centred: the sum between two classes is half the difference of theirs.
-        ranks = totals @ order_signs(class_values).T
-        return np.square((ranks[..., :, None] - ranks[..., None, :]) / 2)
+        # The mid-rank of each class, centred: the sum between two classes is the difference of theirs.
+        ranks = totals @ order_signs(class_values).T / 2
+        return np.square(ranks[..., :, None] - ranks[..., None, :])
     distance = class_values[:, None] - class_values[None, :]
     if level == "interval":
         return np.square(distance)
@@ -237,48 +219,49 @@ def fleiss_from_sums(agreeing: ArrayLike, totals: ArrayLike, *, raters: float) -
 
 
 def gwet_from_sums(
-    pairs: ArrayLike, shares: ArrayLike, *, weights: ArrayLike | None = None, least: float = 2
+    agreeing: ArrayLike, units: ArrayLike, shares: ArrayLike, *, weights: ArrayLike | None = None, least: float = 2
 ) -> Floats:
     """Gwet's AC1, or AC2 with weights, from sums over units.
 
-    p_o = Σw·pairs/Σpairs, π = shares/Σshares, p_e = Σw·Σπ(1 - π)/(K(K - 1)); (p_o - p_e)/(1 - p_e). NaN where fewer
-    than ``least`` units have two votes or there is only one class.
+    p_o = agreeing/units, π = shares/Σshares, p_e = Σw·Σπ(1 - π)/(K(K - 1)); (p_o - p_e)/(1 - p_e). NaN where fewer than
+    ``least`` units have two votes or there is only one class.
 
     Args:
-        pairs: Sums of ``pair_shares``, ``[..., K, K]``.
+        agreeing: Sums of w·``pair_shares``, ``[...]``.
+        units: How many units have two votes or more, ``[...]``.
         shares: Sums of ``vote_shares``, ``[..., K]``.
-        weights: Agreement weights, 1 on the diagonal; the identity where not given.
+        weights: Agreement weights w, 1 on the diagonal; the identity where not given.
         least: How many units with two votes it needs.
 
     Reference: K. L. Gwet, Computing inter-rater reliability and its variance in the presence of high agreement,
     British Journal of Mathematical and Statistical Psychology 61 (2008).
 
-    >>> round(gwet_from_sums([[118, 3.5], [3.5, 0]], [121.5, 3.5]).item(), 4)
+    >>> round(gwet_from_sums(118, 125, [121.5, 3.5]).item(), 4)
     0.9408
     """
-    seen = np.asarray(pairs, dtype=np.float64)
     votes = np.asarray(shares, dtype=np.float64)
     size = votes.shape[-1]
     if size < 2:
         return np.full(votes.shape[:-1], np.nan)
-    agreement = np.eye(size) if weights is None else np.asarray(weights, dtype=np.float64)
-    units = table_sums(seen)
-    # The count of units is a sum of shares and so has rounding errors.
-    enough = units > least - 0.5
-    observed = quotient(np.einsum("...ij,ij->...", seen, agreement), np.where(enough, units, 0.0))
+    enough = np.asarray(units) > least - 0.5
+    observed = quotient(agreeing, np.where(enough, units, 0.0))
     prevalence = quotient(votes, votes.sum(axis=-1, keepdims=True))
-    chance = agreement.sum() * np.einsum("...k,...k->...", prevalence, 1 - prevalence) / (size * (size - 1))
+    factor = (size if weights is None else np.sum(weights)) / (size * (size - 1))
+    chance = factor * np.einsum("...k,...k->...", prevalence, 1 - prevalence)
     return quotient(observed - chance, 1 - chance)
 
 
-def vote_features(votes: Floats, raters: int) -> Any:
-    """What each way in which votes fall on classes adds to the sums of ``rater_agreement``: sparse, sums × ways.
+def vote_features(votes: Floats, columns: NDArray[np.intp], *, raters: int, ordinal: bool) -> Any:
+    """What each way in which votes fall on classes adds to the sums of ``rater_agreement``: sparse.
 
-    It is multiplied to whole numbers, so that sums are exact in every order.
+    Its rows are the sums of the first column, then of the next; its columns are the ways. It is multiplied to whole
+    numbers, so that sums are exact in every order.
 
     Args:
         votes: Votes by way and class.
+        columns: The column that each way belongs to.
         raters: How many raters there are; a way that misses a vote does not count for Fleiss' kappa.
+        ordinal: Whether the classes are ordered.
     """
     from scipy.sparse import csr_array  # noqa: PLC0415 - scipy takes a tenth of a second to load
 
@@ -286,7 +269,7 @@ def vote_features(votes: Floats, raters: int) -> Any:
     complete = (cast == raters)[:, None] * votes
     features = (
         coincidence_shares(votes),
-        pair_shares(votes),
+        (pair_shares(votes) * _likeness(votes.shape[1], ordinal=ordinal)).sum(axis=(1, 2)),
         vote_shares(votes),
         complete,
         (complete * (complete - 1)).sum(axis=1),
@@ -295,9 +278,12 @@ def vote_features(votes: Floats, raters: int) -> Any:
     flat = [feature.reshape(len(votes), math.prod(feature.shape[1:])) for feature in features]
     rows = [
         np.rint(rows * multiple) if multiple > 1 else rows
-        for rows, multiple in zip(flat, _multiples(raters), strict=True)
+        for rows, multiple in zip(flat, _multiples(raters, votes.shape[1], ordinal=ordinal), strict=True)
     ]
-    return csr_array(np.concatenate(rows, axis=1).T)
+    every = np.concatenate(rows, axis=1)
+    way, number = np.nonzero(every)
+    shape = ((int(columns.max()) + 1) * every.shape[1], len(votes))
+    return csr_array((every[way, number], (columns[way] * every.shape[1] + number, way)), shape=shape)
 
 
 def rater_agreement(sums: Floats, *, size: int, raters: int, ordinal: bool) -> dict[str, Floats]:
@@ -307,37 +293,45 @@ def rater_agreement(sums: Floats, *, size: int, raters: int, ordinal: bool) -> d
     way.
 
     Args:
-        sums: ``vote_features`` times how many units have each way, ``[sums, columns, replicates]``.
+        sums: ``vote_features`` times how many units have each way, ``[columns · sums, replicates]``.
         size: How many classes every column has.
         raters: How many raters there are.
         ordinal: Whether the classes are ordered.
 
     >>> ways, counts = np.array([[3.0, 0.0], [1.0, 2.0]]), np.array([[4.0], [2.0]])
-    >>> sums = (vote_features(ways, 3) @ counts)[:, None]
+    >>> sums = vote_features(ways, np.zeros(2, dtype=np.intp), raters=3, ordinal=False) @ counts
     >>> rater_agreement(sums, size=2, raters=3, ordinal=False)["fleiss_kappa"].round(4)
     array([[0.3571]])
     """
-    shapes = [(size, size), (size, size), (size,), (size,), (), ()]
-    rows = np.split(sums, np.cumsum([math.prod(shape) for shape in shapes])[:-1])
+    shapes = [(size, size), (), (size,), (size,), (), ()]
+    lengths = [math.prod(shape) for shape in shapes]
+    by_column = sums.reshape(-1, sum(lengths), sums.shape[1])
+    rows = np.split(by_column, np.cumsum(lengths)[:-1], axis=1)
     # Replicates stay side by side in memory, so that sums over classes run along them.
-    coincidences, pairs, shares, complete, agreeing, n_paired = (
-        np.moveaxis(part.reshape(*shape, *sums.shape[1:]) / multiple, range(len(shape)), range(-len(shape), 0))
-        for part, shape, multiple in zip(rows, shapes, _multiples(raters), strict=True)
+    coincidences, alike, shares, complete, agreeing, n_paired = (
+        np.moveaxis((part / multiple).reshape(len(part), *shape, -1), -1, 1)
+        for part, shape, multiple in zip(rows, shapes, _multiples(raters, size, ordinal=ordinal), strict=True)
     )
-    weights = agreement(disagreement(size, "quadratic")) if ordinal else None
+    weights = _likeness(size, ordinal=ordinal)
     return {
         "krippendorff_alpha": alpha_from_coincidences(
             coincidences, "ordinal" if ordinal else "nominal", units=n_paired
         ),
-        "panel_gwet_ac": gwet_from_sums(pairs, shares, weights=weights),
+        "panel_gwet_ac": gwet_from_sums(alike, n_paired, shares, weights=weights),
         "fleiss_kappa": fleiss_from_sums(agreeing, complete, raters=raters),
     }
 
 
-def _multiples(raters: int) -> tuple[int, ...]:
+def _likeness(size: int, *, ordinal: bool) -> Floats:
+    """The agreement weights of Gwet's coefficient."""
+    return agreement(disagreement(size, "quadratic" if ordinal else "nominal"))
+
+
+def _multiples(raters: int, size: int, *, ordinal: bool) -> tuple[int, ...]:
     """What makes whole numbers of each feature of a way."""
     of_pairs, of_votes = _common_multiple(raters - 1), _common_multiple(raters)
-    return of_pairs, of_pairs * of_votes, of_votes, 1, 1, 1
+    of_weights = max(1, size - 1) ** 2 if ordinal else 1
+    return of_pairs, of_pairs * of_votes * of_weights, of_votes, 1, 1, 1
 
 
 def _common_multiple(most: int) -> int:

@@ -114,10 +114,16 @@ def bayesian_weight_blocks(
     rng = np.random.default_rng(seed)
     width = max(1, block_bytes // (units * np.dtype(dtype).itemsize))
     for start in range(0, replicates, width):
-        shape = (min(width, replicates - start), units)
-        drawn: NDArray[Any] = rng.standard_exponential(shape, dtype=dtype)  # type: ignore[arg-type]
-        drawn /= drawn.mean(axis=1, dtype=np.float64, keepdims=True).astype(dtype)
-        yield np.ascontiguousarray(drawn.T)
+        yield _bayesian_weights(units, min(width, replicates - start), rng, dtype)
+
+
+def _bayesian_weights(units: int, replicates: int, rng: np.random.Generator, dtype: DTypeLike) -> NDArray[Any]:
+    weights = np.empty((units, replicates), dtype=dtype)
+    for start in range(0, replicates, _STRIP):
+        strip = weights[:, start : start + _STRIP]
+        drawn: NDArray[Any] = rng.standard_exponential(strip.shape[::-1], dtype=dtype)  # type: ignore[arg-type]
+        strip[:] = (drawn / drawn.mean(axis=1, dtype=np.float64, keepdims=True).astype(dtype)).T
+    return weights
 
 
 def imagined_weights(shapes: NDArray[np.float64], replicates: int, rng: np.random.Generator) -> NDArray[np.float64]:

@@ -275,7 +275,7 @@ def check_table(table: ArrayLike) -> Floats:
     >>> check_table([[1, 0], [0, 2]]).sum().item()
     3.0
     """
-    counts = tables.stack(table)
+    counts = tables.Tables(table).cells
     if counts.ndim != 2:
         raise ValueError(f"This takes one table of pairs, not {counts.ndim} dimensions of them.")
     if not np.isfinite(counts).all() or (counts < 0).any():

@@ -189,13 +189,13 @@ def gwet_ac(
     counts = vote_counts(codes, size)
     votes = counts.sum(axis=1)
     pairable = int((votes >= 2).sum())
-    pairs, shares = pair_shares(counts), vote_shares(counts)
-    value = float_or_none(gwet_from_sums(pairs.sum(axis=0), shares.sum(axis=0), weights=likeness))
+    agreeing, shares = (pair_shares(counts) * likeness).sum(axis=(1, 2)), vote_shares(counts)
+    value = float_or_none(gwet_from_sums(agreeing.sum(), pairable, shares.sum(axis=0), weights=likeness))
     missing = len(votes) - pairable
     if value is None:
         empty: dict[str, Any] = dict.fromkeys(("observed", "expected", "standard_error", "interval"))
         return Agreement(value=None, n=pairable, missing=missing, **empty)
-    seen = (pairs * likeness).sum(axis=(1, 2))[votes >= 1]
+    seen = agreeing[votes >= 1]
     prevalence = shares.sum(axis=0) / float((votes >= 1).sum())
     factor = float(likeness.sum()) / (size * (size - 1))
     expected = factor * float((prevalence * (1 - prevalence)).sum())
