@@ -4,9 +4,15 @@ from __future__ import annotations
 
 from deemster.datasets.fingerprint import row_hash
 from deemster.records import Execution, MetricCard, MetricScore, Output
-from deemster.store import RunFacts, SampleFacts
+from deemster.store import BaselineFacts, RunFacts, SampleFacts
 
 MARK = MetricScore(0.5)
+BASELINE = BaselineFacts(
+    promoted_at="2026-01-03T00:00:00.000Z",
+    fingerprint="f" * 64,
+    metrics={"a": {"definition": "exact-match/1"}},
+    summary={"macro_f1": 0.5},
+)
 
 
 def card(name="exact-match", identity="exact-match/1"):

@@ -19,6 +19,7 @@ from deemster.results.comparison import (
     MetricComparison,
     PassTable,
     SampleCounts,
+    SampleDrop,
     UsageComparison,
 )
 from deemster.results.difference_origin import (
@@ -216,6 +217,7 @@ class _Pair:
             left_out=len(everything) - len(known),
             table=_pass_table(before.share, after.share),
             higher_is_better=upwards,
+            largest_drop=self._largest_drop(means[0][known], means[1][known], known, upwards=upwards),
             origin=self._origin(
                 before, after, *(_pass_rate(run.marks.passed[:, :, _place(run, name)]) for run in self._runs)
             ),
@@ -223,6 +225,14 @@ class _Pair:
                 (before.scores, before.scored), (after.scores, after.scored), self._matched, seed=self._settings.seed
             ),
         )
+
+    def _largest_drop(self, before: _Floats, after: _Floats, places: _Places, *, upwards: bool) -> SampleDrop | None:
+        lost = before - after if upwards else after - before
+        if not len(lost) or lost.max() <= _ROUNDING:
+            return None
+        worst = int(np.argmax(lost))
+        (name,) = self._runs[1].ids([int(self._joined.after[places[worst]])])
+        return SampleDrop(id=name, drop=float(lost[worst]))
 
     def _difference(
         self,

@@ -60,6 +60,18 @@ class Difference(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_field
     tango: Interval | None = None
 
 
+class SampleDrop(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
+    """The sample that lost most of its score.
+
+    Attributes:
+        id: Its id in the candidate.
+        drop: How much it lost, over the repetitions that were scored.
+    """
+
+    id: str
+    drop: float
+
+
 class PassTable(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
     """Samples by whether they passed before and pass now; with repetitions, in at least half of them.
 
@@ -90,6 +102,7 @@ class MetricComparison(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown
         left_out: Samples without a score on a side, which the mean leaves out.
         table: Pass and fail before and now.
         higher_is_better: Whether a higher score is a better one.
+        largest_drop: The sample that lost most; None where none lost anything.
         origin: Where the change of its pass-rate comes from.
         drift: Whether the marks of equal outputs moved.
     """
@@ -100,6 +113,7 @@ class MetricComparison(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown
     left_out: int
     table: PassTable
     higher_is_better: bool
+    largest_drop: SampleDrop | None
     origin: DifferenceOrigin
     drift: JudgeDrift | None
 

@@ -11,7 +11,7 @@ from numpy.typing import NDArray
 from deemster.stats import exact_mean, sign_flip
 
 # A judge counts as drifted where chance would move equal outputs so far only once in a hundred comparisons.
-_DRIFT_LEVEL = 0.01
+DRIFT_LEVEL = 0.01
 # Reports round scores to nine decimals: numbers that differ by less are equal.
 _ROUNDING = 2e-9
 _Floats: TypeAlias = NDArray[np.float64]
@@ -157,5 +157,5 @@ def find_drift(
         changed=int(np.count_nonzero(moved)),
         difference=mean,
         p_value=p_value,
-        drifted=p_value < _DRIFT_LEVEL,
+        drifted=p_value < DRIFT_LEVEL,
     )

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import Literal, NamedTuple, TypeAlias
 
 import msgspec
@@ -104,6 +104,9 @@ def check_gate_names(
         issues += _cohort_issues(rule.cohort, labels, rule.where)
     for cohort, (_, where) in gate.min_samples.items():
         issues += _cohort_issues(cohort, labels, where)
+    if gate.baseline is not None:
+        for cohort in gate.baseline.cohorts:
+            issues += _cohort_issues(cohort, labels, gate.baseline.where)
     if issues:
         raise ConfigurationError(dict.fromkeys(issues))
 
@@ -129,23 +132,36 @@ def _is_idle(name: str, gate: Gate) -> bool:
     return name in gate.idle or any(name.startswith(f"{metric}/") for metric in gate.idle)
 
 
-def decide_gate(gate: Gate, summary: RunSummary, *, metrics: Mapping[str, str]) -> GateDecision:
+def decide_gate(
+    gate: Gate, summary: RunSummary, *, metrics: Mapping[str, str], against_baseline: Iterable[GateCheck] = ()
+) -> GateDecision:
     """Check every rule against a summary.
 
     Args:
         gate: The rules.
         summary: The numbers.
         metrics: Names of the run's metrics, and other spellings of them, by name.
+        against_baseline: The checks against a baseline.
     """
-    checks = tuple(check for rule in gate.rules for check in _checks(rule, gate, summary, metrics))
+    checks = [check for rule in gate.rules for check in _checks(rule, gate, summary, metrics)]
+    return conclude((*checks, *against_baseline), mode=gate.decision)
+
+
+def conclude(checks: Sequence[GateCheck], *, mode: Literal["two-way", "three-way"]) -> GateDecision:
+    """Decide from checks: fail if one fails, else inconclusive if one is and that is an answer, else pass.
+
+    Args:
+        checks: The checks.
+        mode: Whether inconclusive is an answer of its own.
+    """
     statuses = {check.status for check in checks}
     if "fail" in statuses:
         decision: Literal["pass", "fail", "inconclusive"] = "fail"
-    elif "inconclusive" in statuses and gate.decision == "three-way":
+    elif "inconclusive" in statuses and mode == "three-way":
         decision = "inconclusive"
     else:
         decision = "pass"
-    return GateDecision(decision=decision, mode=gate.decision, checks=checks)
+    return GateDecision(decision=decision, mode=mode, checks=tuple(checks))
 
 
 def _checks(rule: Rule, gate: Gate, summary: RunSummary, metrics: Mapping[str, str]) -> Iterator[GateCheck]:

@@ -12,13 +12,17 @@ from msgspec import UNSET, Meta, UnsetType
 
 from deemster.errors import ConfigurationError, Issue
 from deemster.formats.json_values import Path, pointer
-from deemster.formats.schema_validation import Located, Share, shape_issues
+from deemster.formats.schema_validation import Located, NonBlank, Share, shape_issues
 
 EVERY = "*"
 _SHARE = re.compile(r"\s*([0-9]+(?:\.[0-9]+)?)\s*%\s*")
 _On: TypeAlias = Literal["point", "lower"]
 _Bound: TypeAlias = Share | UnsetType
 _Limit: TypeAlias = Annotated[float, Meta(ge=0)] | UnsetType
+_Count: TypeAlias = Annotated[int, Meta(ge=0)]
+# The run that a gate compares with, where it does not say.
+BASELINE = "baseline"
+CONFIDENCE = 0.95
 
 
 class MetricRules(msgspec.Struct, forbid_unknown_fields=True):
@@ -49,6 +53,21 @@ class BudgetRules(msgspec.Struct, forbid_unknown_fields=True):
     max_p95_latency_s: _Limit = UNSET
 
 
+class BaselineSection(msgspec.Struct, forbid_unknown_fields=True):
+    """The rules about a baseline."""
+
+    compare: NonBlank = BASELINE
+    cohorts: str | list[str] | UnsetType = UNSET
+    cluster: NonBlank | UnsetType = UNSET
+    margin: Annotated[float, Meta(ge=0, lt=1, title="a drop of at least 0 and below 1")] | UnsetType = UNSET
+    confidence: Annotated[float, Meta(gt=0.5, lt=1, title="a level above 0.5 and below 1")] = CONFIDENCE
+    max_newly_failing: _Count | UnsetType = UNSET
+    max_single_drop: _Bound = UNSET
+    max_removed: _Count = 0
+    judge_drift: Literal["inconclusive", "warn"] = "inconclusive"
+    missing: Literal["warn", "fail"] = "warn"
+
+
 class GateSection(msgspec.Struct, forbid_unknown_fields=True):
     """The gate."""
 
@@ -60,6 +79,7 @@ class GateSection(msgspec.Struct, forbid_unknown_fields=True):
     cohorts: dict[str, CohortRules] = {}
     max_unscored: int | str | UnsetType = UNSET
     budget: BudgetRules = msgspec.field(default_factory=BudgetRules)
+    baseline: BaselineSection | UnsetType = UNSET
     decision: Literal["two-way", "three-way"] = "two-way"
     on: _On = "point"
 
@@ -90,6 +110,36 @@ class Rule(NamedTuple):
     share: bool = False
 
 
+class BaselineRules(NamedTuple):
+    """The rules about the difference to a baseline.
+
+    Attributes:
+        compare: The run to compare with: `baseline`, `previous`, a label, a run id, or a report file.
+        where: Where the rules stand, for messages.
+        margin: The drop that would still be acceptable; None where none is ruled on.
+        confidence: The one-sided confidence of the margin.
+        cohorts: The cohorts that the margin holds for beside the run, `*` for each.
+        cluster: The metadata key whose equal values make one unit; None where each sample is one.
+        max_newly_failing: How many samples may newly fail; None for any number.
+        max_single_drop: How much any one sample may lose of a score; None for any.
+        max_removed: How many samples of the baseline may be gone.
+        judge_drift: What it means that a judge marks equal outputs otherwise than before.
+        missing: What a missing baseline means.
+    """
+
+    compare: str = BASELINE
+    where: str = ""
+    margin: float | None = None
+    confidence: float = CONFIDENCE
+    cohorts: tuple[str, ...] = ()
+    cluster: str | None = None
+    max_newly_failing: int | None = None
+    max_single_drop: float | None = None
+    max_removed: int = 0
+    judge_drift: Literal["inconclusive", "warn"] = "inconclusive"
+    missing: Literal["warn", "fail"] = "warn"
+
+
 class Allowance(NamedTuple):
     """How many marks may stay unscored, or verdicts may fail: a count, or a share of all."""
 
@@ -116,6 +166,7 @@ class Gate(NamedTuple):
         decision: Whether inconclusive is an answer of its own.
         allowance: The unscored marks allowed, where the gate says so.
         idle: Metrics that the suite has and this run was told to leave out; rules about them are skipped.
+        baseline: The rules about the difference to a baseline; None where there are none.
     """
 
     rules: tuple[Rule, ...] = ()
@@ -123,6 +174,7 @@ class Gate(NamedTuple):
     decision: Literal["two-way", "three-way"] = "two-way"
     allowance: Allowance | None = None
     idle: frozenset[str] = frozenset()
+    baseline: BaselineRules | None = None
 
 
 def with_allowance(gate: Gate, allowance: Allowance) -> Gate:
@@ -169,7 +221,9 @@ def read_gate(value: Any, *, document: Located | None = None) -> Gate:
     reader = _Reader(document)
     reader.add_rules(value, (), on=value.get("on", "point"))
     allowance = reader.allowance(value["max_unscored"]) if "max_unscored" in value else None
-    return Gate(tuple(reader.rules), reader.min_samples, value.get("decision", "two-way"), allowance)
+    baseline = reader.baseline_rules(value["baseline"]) if "baseline" in value else None
+    decision = value.get("decision", "two-way")
+    return Gate(tuple(reader.rules), reader.min_samples, decision, allowance, baseline=baseline)
 
 
 class _Reader:
@@ -199,10 +253,16 @@ class _Reader:
             elif key == "max_unscored":
                 bound, share = self.allowance(entry)
                 self.rules.append(Rule(key, "unscored", bound, self._where(here), upper=True, share=share))
-            elif key not in ("on", "decision"):
+            elif key not in ("on", "decision", "baseline"):
                 name = ".".join(map(str, here))
                 upper = key.startswith("max_")
                 self.rules.append(Rule(name, key[4:], float(entry), self._where(here), metric, cohort, upper, on))
+
+    def baseline_rules(self, section: Mapping[str, Any]) -> BaselineRules:
+        """The rules about the difference to a baseline."""
+        cohorts = section.get("cohorts", ())
+        names = (cohorts,) if isinstance(cohorts, str) else tuple(cohorts)
+        return BaselineRules(**{**section, "cohorts": names, "where": self._where(("baseline",))})
 
     def allowance(self, value: Any) -> Allowance:
         try:

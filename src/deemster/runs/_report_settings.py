@@ -24,6 +24,7 @@ from deemster.results import (
     WeightedMetricsAggregator,
     aggregator_name,
 )
+from deemster.results.baseline_gate import PinnedBaseline
 from deemster.results.metric_aggregators import SubsetAggregator
 from deemster.runs.evaluation_job import DELTA, Job
 
@@ -49,6 +50,7 @@ class ReportSettings(NamedTuple):
         aggregator: Makes one result of each execution's marks; None where the run has none.
         varied: What differs between repetitions.
         missing_aggregator: The name of an aggregator that only the program that ran this has; None where there is none.
+        baseline: The baseline that its gate compares with; None where it compares with none.
     """
 
     gate: Gate | None
@@ -57,6 +59,7 @@ class ReportSettings(NamedTuple):
     aggregator: Aggregator | None
     varied: Literal["target", "scoring"] | None
     missing_aggregator: str | None = None
+    baseline: PinnedBaseline | None = None
 
 
 # A recording may have records that a metric cannot mark.
@@ -65,7 +68,7 @@ RECORDING_SETTINGS = ReportSettings(None, Allowance(1.0, share=True), DELTA, Non
 
 def report_settings(job: Job) -> ReportSettings:
     """The report settings of a job."""
-    return ReportSettings(job.gate, job.allowance, job.delta, job.aggregator, job.plan.varied)
+    return ReportSettings(job.gate, job.allowance, job.delta, job.aggregator, job.plan.varied, baseline=job.baseline)
 
 
 def settings_facts(job: Job) -> dict[str, Any]:
@@ -79,6 +82,7 @@ def settings_facts(job: Job) -> dict[str, Any]:
         "aggregator": None if job.aggregator is None else _aggregator_facts(job.aggregator),
         "varied": job.plan.varied,
         **({} if job.plan.dataset.part is None else {"part": msgspec.to_builtins(job.plan.dataset.part)}),
+        **({} if job.baseline is None else {"baseline": msgspec.to_builtins(job.baseline)}),
     }
 
 
@@ -97,9 +101,19 @@ def parse_settings(facts: Mapping[str, Any], *, where: str) -> ReportSettings:
             aggregator=aggregator,
             varied=msgspec.convert(facts["varied"], Literal["target", "scoring"] | None),
             missing_aggregator=missing_aggregator,
+            baseline=stored_baseline(facts),
         )
     except (KeyError, TypeError, ValueError, msgspec.ValidationError, ConfigurationError) as error:
         raise StoreError(f"{where}: The stored report settings cannot be read: {error}") from None
+
+
+def stored_baseline(facts: Mapping[str, Any]) -> PinnedBaseline | None:
+    """The baseline that a stored run is compared with; None where it is compared with none.
+
+    Raises:
+        ValidationError: It is not what `settings_facts` writes.
+    """
+    return msgspec.convert(facts.get("baseline"), PinnedBaseline | None)
 
 
 def parse_budget(facts: Mapping[str, Any], *, where: str) -> BudgetEntry | None:

@@ -14,7 +14,17 @@ from deemster.errors import ReportError
 from deemster.records import Execution, MetricCard, Sample
 from deemster.records.shared_call_cost import PaidExecutions
 from deemster.report import BudgetEntry, Report, RunEntry, RunSamples, assemble_report
-from deemster.results import Aggregator, Allowance, MarkTable, Totals, decide_gate, summarize_run
+from deemster.results import (
+    Aggregator,
+    Allowance,
+    Gate,
+    GateDecision,
+    MarkTable,
+    RunSummary,
+    Totals,
+    decide_gate,
+    summarize_run,
+)
 from deemster.results.metric_aggregators import aggregator_name
 from deemster.runs._report_settings import (
     RECORDING_SETTINGS,
@@ -83,13 +93,8 @@ def build_report(
         ConfigurationError: The aggregator does not fit a mark.
         StoreError: The run cannot be read.
     """
-    table = table or _empty_table(record, settings)
+    table = count_marks(record, settings, table=table, watch=watch)
     executions = PaidExecutions(record.executions)
-    if not table.counted:
-        for batch in batches(execution for execution in executions if execution is not None):
-            table.add(batch)
-            if watch is not None:
-                watch(batch)
     summary = summarize_run(table, delta=settings.delta)
     status, reason = _status(record, summary.totals, settings.allowance)
     note = RunEntry(
@@ -113,12 +118,44 @@ def build_report(
         tally=table,
         summary=summary,
         executions=executions,
-        gate=None
-        if settings.gate is None
-        else decide_gate(settings.gate, summary, metrics=card_spellings(record.cards)),
+        gate=None if settings.gate is None else _decide(settings.gate, settings, summary, record),
         tool_version=record.facts.tool_version,
     )
     return report if record.budget is None else msgspec.structs.replace(report, budget=record.budget)
+
+
+def _decide(gate: Gate, settings: ReportSettings, summary: RunSummary, record: RunRecord) -> GateDecision:
+    scorings = len(record.facts.scorings) if isinstance(record.facts, RunRow) else 1
+    against = () if settings.baseline is None else settings.baseline.checks(gate, scorings=scorings)
+    return decide_gate(gate, summary, metrics=card_spellings(record.cards), against_baseline=against)
+
+
+def count_marks(
+    record: RunRecord,
+    settings: ReportSettings,
+    *,
+    table: MarkTable | None = None,
+    watch: Callable[[Sequence[Execution]], None] | None = None,
+) -> MarkTable:
+    """A table with the marks of every execution of a run.
+
+    Args:
+        record: The run.
+        settings: How its numbers are made.
+        table: A table of marks that knows the samples' tags, where there is one, with all executions counted or none.
+        watch: Shown the executions as they are counted.
+
+    Raises:
+        ConfigurationError: The aggregator does not fit a mark.
+        StoreError: The run cannot be read.
+    """
+    table = table or _empty_table(record, settings)
+    if not table.counted:
+        for batch in batches(execution for execution in PaidExecutions(record.executions) if execution is not None):
+            table.add(batch)
+            if watch is not None:
+                watch(batch)
+    return table
 
 
 def _empty_table(record: RunRecord, settings: ReportSettings) -> MarkTable:

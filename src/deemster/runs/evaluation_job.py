@@ -13,6 +13,7 @@ from deemster.errors import ConfigurationError, Issue, did_you_mean, plural
 from deemster.models.secret_redaction import NO_SECRETS
 from deemster.records import Metric
 from deemster.results import NONE_UNSCORED, Aggregator, Allowance, Gate, build_aggregator, read_allowance, read_gate
+from deemster.results.baseline_gate import PinnedBaseline
 from deemster.results.metric_aggregators import SubsetAggregator
 from deemster.runs import metric_catalog as catalog
 from deemster.runs.import_user_code import import_object
@@ -44,6 +45,7 @@ class Job(NamedTuple):
         aggregator: Makes one result of each execution's marks; None for none.
         origin: The suite file and what it says, as plain data; None where there is none.
         label: What the user calls the run.
+        baseline: The baseline that the gate compares with, once it is found.
     """
 
     plan: Plan
@@ -58,6 +60,7 @@ class Job(NamedTuple):
     aggregator: Aggregator | None = None
     origin: Mapping[str, Any] | None = None
     label: str | None = None
+    baseline: PinnedBaseline | None = None
 
 
 def with_secrets(job: Job) -> Job:

@@ -11,6 +11,7 @@ import msgspec
 
 from deemster.errors import Issue, RunExistsError, did_you_mean, list_names, plural
 from deemster.records import MetricCard
+from deemster.store._baseline_table import find_baseline
 from deemster.store._database import Connection, ConnectionPool, Row, storage_error, store_error
 from deemster.store._row_encoding import clean_text, decode_cards, decode_mapping, encode_cards, encode_json
 from deemster.store._row_tables import encode_samples, insert_samples
@@ -99,9 +100,14 @@ def delete_run(pool: ConnectionPool, number: int) -> None:
     """Remove a run with all its rows; the content of its samples stays, since others may share it.
 
     Raises:
-        StoreError: The database refuses.
+        StoreError: It is a baseline, or the database refuses.
     """
     with pool.write_transaction() as connection:
+        for suite, dataset in connection.read("SELECT suite, dataset FROM baselines WHERE run = ?", (number,)):
+            kind, name, flag = ("suite", suite, "") if suite else ("dataset", dataset, "--dataset ")
+            message = f"The run is the baseline of the {kind} `{name}`, so it stays. "
+            hint = f"`deemster baseline clear {flag}{name}` forgets that, or promote another run."
+            raise store_error(pool.database.where, message + hint)
         for table in ("prompts", "calls", "marks", "outputs", "entries", "samples", "scorings"):
             connection.write(f"DELETE FROM {table} WHERE run = ?", (number,))  # noqa: S608 - names only
         connection.write("DELETE FROM runs WHERE number = ?", (number,))
@@ -284,8 +290,10 @@ def find_runs(
     return list(read_runs(connection, where, sql, values, on_damage=on_damage))
 
 
-def find_run(connection: Connection, where: str, name: str, *, kind: str | None = None) -> RunRow:
-    """One run, by its id, the beginning of its id, its label, or as `latest` or `previous`.
+def find_run(
+    connection: Connection, where: str, name: str, *, kind: str | None = None, beside: RunFacts | None = None
+) -> RunRow:
+    """One run, by its id, the beginning of its id, its label, or as `latest`, `previous` or `baseline`.
 
     `previous` is the run before the latest one of its suite. Of several runs with one label it is the newest.
 
@@ -294,6 +302,7 @@ def find_run(connection: Connection, where: str, name: str, *, kind: str | None 
         where: How messages name the store.
         name: How it is called.
         kind: The only kind that `latest` looks at.
+        beside: The run whose suite's baseline is meant by `baseline`; the latest run unless given.
 
     Raises:
         StoreError: There is none, there are several, it is damaged, or the database refuses.
@@ -310,6 +319,11 @@ def find_run(connection: Connection, where: str, name: str, *, kind: str | None 
             if len(before) == 2:
                 return before[1]
         raise store_error(where, "The store holds no run before the latest one of its suite.")
+    if name == "baseline":
+        of = beside or next(iter(find_runs(connection, where, {"kind = ?": "run"}, limit=1)), None)
+        found = None if of is None else find_baseline(connection, where, of.suite, of.dataset)
+        if found is not None:
+            return next(read_runs(connection, where, "WHERE id = ?", [found.run]))
     wanted = clean_text(name)
     ids = _ids(connection, "id = ?", wanted)
     if not ids and wanted:
@@ -322,6 +336,8 @@ def find_run(connection: Connection, where: str, name: str, *, kind: str | None 
     for run in find_runs(connection, where, {}, on_damage=lambda _: None):
         if run.facts.get("label") == name:
             return run
+    if name == "baseline":
+        raise store_error(where, "There is no baseline yet. `deemster baseline promote RUN` makes a run the baseline.")
     known = _ids(connection, "1 = 1", limit=_GUESSES)
     hint = did_you_mean(name, ["latest", *known]) if known else "It holds none yet."
     raise store_error(where, f"The store holds no run `{name}`. {hint}")

@@ -13,7 +13,7 @@ from deemster.store._run_table import (
 from deemster.store.run_facts import RunRow, RunStatus
 from deemster.store.run_store import Store
 
-_TABLES = "contents, samples, outputs, marks, entries, calls, prompts, scorings, runs"
+_TABLES = "contents, samples, outputs, marks, entries, calls, prompts, scorings, baselines, runs"
 
 
 class ReclaimedSpace(NamedTuple):
@@ -38,7 +38,7 @@ def runs_to_prune(
 ) -> list[RunRow]:
     """Runs that fit every condition that is given, the newest first; none where none is.
 
-    A run that a living process writes is not among them.
+    A run that a living process writes is not among them, and neither is a baseline.
 
     Args:
         store: Where they are.
@@ -53,11 +53,12 @@ def runs_to_prune(
     if keep is None and before is None and status is None:
         return []
     found: list[RunRow] = []
+    baselines = {baseline.run for baseline in store.baselines()}
     seen: Counter[tuple[str, str | None, str]] = Counter()
     for run in store.runs(status=status, on_damage=on_damage):
         group = (run.kind, run.suite, "" if run.suite is not None else run.dataset)
         seen[group] += 1
-        is_kept = keep is not None and seen[group] <= keep
+        is_kept = (keep is not None and seen[group] <= keep) or run.id in baselines
         if is_kept or (before is not None and run.started_at >= before):
             continue
         owner = store.owner(run.id)

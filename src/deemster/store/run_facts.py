@@ -1,4 +1,4 @@
-"""The records of a stored run: run, sample, scoring, counts of passes, owner of the lease."""
+"""The records of a stored run: run, sample, scoring, baseline, counts of passes, owner of the lease."""
 
 from __future__ import annotations
 
@@ -109,6 +109,38 @@ class RunRow(RunFacts, frozen=True, kw_only=True):
     duration_s: float | None
     done: int
     scorings: tuple[ScoringRow, ...]
+
+
+class BaselineFacts(msgspec.Struct, frozen=True, kw_only=True):
+    """What a baseline remembers of its run.
+
+    Attributes:
+        promoted_at: When it became the baseline, in RFC 3339.
+        fingerprint: The fingerprint of its dataset.
+        metrics: By a metric's name, everything that must be equal for its marks to be compared, as plain JSON.
+        summary: What the run came to: its macro-F1, its pass-rate, the pass-rate of each metric.
+    """
+
+    promoted_at: str
+    fingerprint: str
+    metrics: Mapping[str, Any]
+    summary: Mapping[str, Any]
+
+
+class BaselineRow(msgspec.Struct, frozen=True, kw_only=True):
+    """The run that the others of its suite are compared with.
+
+    Attributes:
+        run: Its id.
+        suite: The suite; None for runs without one, which have a baseline for each dataset.
+        dataset: The dataset's name.
+        facts: What it remembers.
+    """
+
+    run: str
+    suite: str | None
+    dataset: str
+    facts: BaselineFacts
 
 
 class PassCounts(msgspec.Struct, frozen=True):

@@ -14,6 +14,7 @@ import msgspec
 
 from deemster.errors import Issue, LeaseError
 from deemster.records import CAUSES, Exchange, Execution, MetricCard, MetricScore
+from deemster.store._baseline_table import delete_baseline, find_baseline, put_baseline, read_baselines
 from deemster.store._database import ConnectionPool, store_error
 from deemster.store._row_encoding import encode_json, encode_marks
 from deemster.store._row_tables import put_final_marks
@@ -35,6 +36,8 @@ from deemster.store._run_table import (
 from deemster.store.batched_writer import Writer
 from deemster.store.lease import Lease, acquire_lease, find_owner
 from deemster.store.run_facts import (
+    BaselineFacts,
+    BaselineRow,
     LeaseOwner,
     PassCounts,
     RunFacts,
@@ -211,18 +214,71 @@ class Store:
         with self.pool.read_transaction() as connection:
             return find_runs(connection, self.where, conditions, limit=limit, on_damage=on_damage)
 
-    def run(self, name: str, *, kind: RunKind | None = None) -> RunRow:
+    def run(self, name: str, *, kind: RunKind | None = None, beside: RunFacts | None = None) -> RunRow:
         """One run.
 
         Args:
-            name: Its id, a beginning that only its id has, its label, `latest` or `previous`.
+            name: Its id, a beginning that only its id has, its label, `latest`, `previous` or `baseline`.
             kind: The only kind that `latest` looks at.
+            beside: The run whose suite's baseline is meant by `baseline`; the latest run unless given.
 
         Raises:
             StoreError: There is none, there are several, it is damaged, or the database refuses.
         """
         with self.pool.read_transaction() as connection:
-            return find_run(connection, self.where, name, kind=kind)
+            return find_run(connection, self.where, name, kind=kind, beside=beside)
+
+    def promote(self, run_id: str, facts: BaselineFacts) -> None:
+        """Make a run the baseline of its suite, or of its dataset where it has none, in place of the one before.
+
+        Args:
+            run_id: The run.
+            facts: What the baseline remembers of it.
+
+        Raises:
+            StoreError: There is no such run, it is damaged, or the database refuses.
+        """
+        with self.pool.write_transaction() as connection:
+            number, row = find_run_number(connection, self.where, run_id), find_run(connection, self.where, run_id)
+            put_baseline(connection, number, row, facts)
+
+    def baseline(self, suite: str | None, dataset: str) -> BaselineRow | None:
+        """The baseline of a suite; None where there is none.
+
+        Args:
+            suite: The suite's name; None for runs without one.
+            dataset: The dataset's name, which counts where there is no suite.
+
+        Raises:
+            StoreError: It is damaged, or the database refuses.
+        """
+        with self.pool.read_transaction() as connection:
+            return find_baseline(connection, self.where, suite, dataset)
+
+    def baselines(self) -> list[BaselineRow]:
+        """Every baseline, by suite and dataset.
+
+        Raises:
+            StoreError: One is damaged, or the database refuses.
+        """
+        with self.pool.read_transaction() as connection:
+            return list(read_baselines(connection, self.where))
+
+    def clear_baseline(self, suite: str | None, dataset: str) -> bool:
+        """Forget a baseline. Its run stays.
+
+        Args:
+            suite: The suite's name; None for runs without one.
+            dataset: The dataset's name, which counts where there is no suite.
+
+        Returns:
+            Whether there was one.
+
+        Raises:
+            StoreError: The database refuses.
+        """
+        with self.pool.write_transaction() as connection:
+            return delete_baseline(connection, suite, dataset)
 
     def cards(self, run_id: str) -> tuple[MetricCard, ...]:
         """The metrics of a run's report, in the order of the marks of `executions`.
@@ -466,7 +522,7 @@ class Store:
 
         Raises:
             LeaseError: Another process is writing it.
-            StoreError: There is no such run, or the database refuses.
+            StoreError: There is no such run, it is a baseline, or the database refuses.
         """
         with self._lock:
             lease = self._leases.get(run_id)

@@ -14,7 +14,7 @@ from deemster.store.run_store import Store
 
 _ADVICE = " `deemster store verify` says what is lost."
 _MOST_ISSUES = 20
-_TABLES = ("scorings", "samples", "outputs", "marks", "entries", "calls", "prompts")
+_TABLES = ("scorings", "samples", "outputs", "marks", "entries", "calls", "prompts", "baselines")
 _STRAY_MARKS = (
     "SELECT COUNT(*) FROM marks m LEFT JOIN outputs o ON o.run = m.run AND o.position = m.position"
     " AND o.repetition = m.repetition WHERE m.run = ? AND o.run IS NULL"
@@ -41,6 +41,10 @@ def _damages(store: Store) -> Iterator[str]:
         yield from _database(store, connection)
         yield from _orphans(connection)
         yield from _contents(connection)
+    try:
+        store.baselines()
+    except StoreError as error:
+        yield str(error)
     runs = store.runs(on_damage=found.append)
     yield from found
     for run in runs:

@@ -11,12 +11,15 @@ from pathlib import Path
 
 HERE = Path(__file__).parent
 sys.path.insert(0, str(HERE.parent))
-TABLES = ("migrations", "runs", "contents", "samples", "outputs", "scorings", "marks", "entries", "calls", "prompts")
+TABLES = (
+    *("migrations", "runs", "contents", "samples", "outputs", "scorings", "marks", "entries", "calls", "prompts"),
+    "baselines",
+)
 
 
 def fill(store):
     """Runs of each kind, with everything that a schema holds."""
-    from make_runs import MARK, begun, card, execution, sample, written
+    from make_runs import BASELINE, MARK, begun, card, execution, sample, written
 
     from deemster.records import MetricScore, Output, TargetFailure, Unscored, Usage
 
@@ -26,6 +29,7 @@ def fill(store):
     with store.writer(name, scoring=number, outputs=False) as writer:
         writer.add([execution(position, marks=[MetricScore(0.25, {"k": "v"})]) for position in range(3)])
     store.finish(name, status="complete", reason=None, finished_at="2026-01-02", duration_s=1.0, scoring=number)
+    store.promote(name, BASELINE)
     name = begun(store, 1, count=2, repetitions=2)
     with store.writer(name) as writer:
         writer.add([execution(0, answer=TargetFailure("refused"), marks=[Unscored("target_failed", "refused")])])

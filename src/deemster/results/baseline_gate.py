@@ -1,0 +1,318 @@
+"""The checks of a gate against a baseline: the margin, newly failing samples, removed samples, judge drift."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterator, Mapping, Sequence
+from typing import NamedTuple
+
+import msgspec
+
+from deemster.errors import plural
+from deemster.records.marks import reaches
+from deemster.results.comparison import CohortComparison, Comparison, Difference, SampleCounts
+from deemster.results.difference_origin import DRIFT_LEVEL, JudgeDrift
+from deemster.results.gate_decision import GateCheck, GateDecision, Status, conclude
+from deemster.results.gate_rules import EVERY, BaselineRules, Gate
+from deemster.results.metric_summary import Interval
+from deemster.results.run_columns import ComparedRun
+from deemster.stats import holm
+
+# A number of samples that is so many times what there is decides nothing in practice.
+_FAR_MORE = 1000
+
+
+class LostScore(msgspec.Struct, frozen=True, kw_only=True):
+    """The sample that lost most of a score.
+
+    Attributes:
+        metric: The metric.
+        id: The sample.
+        drop: How much it lost.
+    """
+
+    metric: str
+    id: str
+    drop: float
+
+
+class BaselineEvidence(msgspec.Struct, frozen=True, kw_only=True):
+    """What a gate looks at of the comparison of a run with its baseline. It is stored with the run.
+
+    Attributes:
+        baseline: The run before.
+        confidence: The level of the one-sided bounds.
+        margin: The drop that would still be acceptable, where the gate has one.
+        is_part: Whether the run took a part of its dataset.
+        samples: How many samples were joined.
+        pass_rate: The difference of the share of executions in which every metric passed.
+        metrics: The difference of each metric's pass-rate.
+        cohorts: The same in the cohorts that the gate names.
+        not_comparable: Metrics that cannot be compared, and why.
+        drift: By metric, how the marks of equal outputs moved.
+        newly_failing: How many samples passed before and do not pass now.
+        largest_drop: The sample that lost most of a score; None where none lost anything.
+    """
+
+    baseline: ComparedRun
+    confidence: float
+    margin: float | None
+    is_part: bool
+    samples: SampleCounts
+    pass_rate: Difference
+    metrics: dict[str, Difference]
+    cohorts: tuple[CohortComparison, ...]
+    not_comparable: dict[str, str]
+    drift: dict[str, JudgeDrift]
+    newly_failing: int
+    largest_drop: LostScore | None
+
+
+class PinnedBaseline(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
+    """The baseline that a run is compared with, found when the run begins, and what the comparison found.
+
+    The evidence is stored with the run, so that its report stays the same when the baseline is rescored or removed.
+
+    Attributes:
+        name: What the gate calls it.
+        run: The id of the stored run.
+        file: The report file.
+        missing: Why there is none, as half a sentence.
+        scorings: How many scorings the run had when it was compared.
+        evidence: What the comparison found; None where the run has not ended.
+    """
+
+    name: str
+    run: str | None = None
+    file: str | None = None
+    missing: str | None = None
+    scorings: int = 1
+    evidence: BaselineEvidence | None = None
+
+    def checks(self, gate: Gate, *, scorings: int = 1) -> tuple[GateCheck, ...]:
+        """The checks of a gate against this baseline.
+
+        Args:
+            gate: The gate.
+            scorings: How many scorings the run has now.
+        """
+        rules = gate.baseline
+        if rules is None:
+            return ()
+        if self.missing is not None:
+            return (_missing_check(rules, self.missing),)
+        if self.evidence is None or scorings != self.scorings:
+            known = "the run has not ended" if self.evidence is None else "the run was rescored since it was compared"
+            return (_check("baseline", None, 0.0, "inconclusive", known),)
+        return baseline_checks(gate, rules, self.evidence)
+
+
+def baseline_evidence(comparison: Comparison, *, cohorts: Sequence[str]) -> BaselineEvidence:
+    """What a gate looks at of a comparison.
+
+    Args:
+        comparison: The comparison.
+        cohorts: The cohorts that the gate names, `*` for each.
+    """
+    drops = [
+        LostScore(metric=name, id=metric.largest_drop.id, drop=metric.largest_drop.drop)
+        for name, metric in comparison.metrics.items()
+        if metric.largest_drop is not None
+    ]
+    return BaselineEvidence(
+        baseline=comparison.baseline,
+        confidence=comparison.confidence,
+        margin=comparison.margin,
+        is_part=comparison.candidate.part is not None,
+        samples=comparison.samples,
+        pass_rate=comparison.pass_rate,
+        metrics={name: metric.pass_rate for name, metric in comparison.metrics.items()},
+        cohorts=tuple(cohort for cohort in comparison.cohorts if EVERY in cohorts or cohort.label in cohorts),
+        not_comparable=dict(comparison.not_comparable),
+        drift={name: metric.drift for name, metric in comparison.metrics.items() if metric.drift is not None},
+        newly_failing=comparison.table.newly_failing,
+        largest_drop=max(drops, key=lambda lost: lost.drop, default=None),
+    )
+
+
+def decide_comparison(gate: Gate, comparison: Comparison) -> GateDecision:
+    """Check the rules of a gate about a baseline against a comparison, and decide.
+
+    Args:
+        gate: The gate; it has rules about a baseline.
+        comparison: The comparison.
+    """
+    rules = gate.baseline or BaselineRules()
+    evidence = baseline_evidence(comparison, cohorts=rules.cohorts)
+    return conclude(baseline_checks(gate, rules, evidence), mode=gate.decision)
+
+
+def baseline_checks(gate: Gate, rules: BaselineRules, evidence: BaselineEvidence) -> tuple[GateCheck, ...]:
+    """Check every rule about a baseline.
+
+    Passing a margin needs no correction, because all checks must pass. Failing it does: the chance that any of them
+    fails although nothing dropped by more than the margin is at most 1 - confidence.
+
+    Args:
+        gate: The gate.
+        rules: Its rules about a baseline.
+        evidence: What the comparison found.
+    """
+    checks = [] if rules.margin is None else list(_margin_checks(gate, rules, rules.margin, evidence))
+    return (*checks, *_count_checks(rules, evidence), _drift_check(rules, evidence))
+
+
+def _missing_check(rules: BaselineRules, reason: str) -> GateCheck:
+    status: Status = "fail" if rules.missing == "fail" else "skipped"
+    return _check("baseline", None, 0.0, status, f"nothing was compared: {reason}")
+
+
+class _Margin(NamedTuple):
+    """One number that a margin holds for: its difference, or why it has no check."""
+
+    name: str
+    difference: Difference | None = None
+    skipped: str | None = None
+    unknown: str | None = None
+
+
+def _margin_checks(gate: Gate, rules: BaselineRules, margin: float, evidence: BaselineEvidence) -> Iterator[GateCheck]:
+    numbers = list(_margins(gate, rules, evidence))
+    p_values = [None if one.difference is None else one.difference.p_beyond for one in numbers]
+    level = 1 - rules.confidence
+    adjusted = holm(p_values, level=level).adjusted
+    tests = sum(p is not None for p in p_values)
+    for one, p_value in zip(numbers, adjusted, strict=True):
+        name = f"baseline.margin.{one.name}"
+        found = one.difference
+        if one.skipped is not None:
+            yield _check(name, None, -margin, "skipped", one.skipped)
+        elif found is None or found.difference is None or found.lower_bound is None or p_value is None:
+            yield _check(name, None, -margin, "inconclusive", one.unknown or "no sample of it is in both runs")
+        elif found.lower_bound > -margin:
+            bound = f"the one-sided {_percent(rules.confidence)} lower bound {found.lower_bound:.4f}"
+            yield _check(name, found, -margin, "pass", f"{bound} lies above -{margin:.4g}")
+        elif p_value <= level:
+            corrected = f" after Holm's correction over {plural(tests, 'check')}" if tests > 1 else ""
+            because = f"the drop is larger than {margin:.4g}: p {p_value:.2g}{corrected}"
+            yield _check(name, found, -margin, "fail", because)
+        else:
+            yield _check(name, found, -margin, "inconclusive", _what_decides(found, margin, rules.confidence))
+
+
+def _margins(gate: Gate, rules: BaselineRules, evidence: BaselineEvidence) -> Iterator[_Margin]:
+    yield from _part_margins("", gate, evidence.pass_rate, evidence.metrics, evidence.not_comparable)
+    known = {cohort.label for cohort in evidence.cohorts}
+    for name in rules.cohorts:
+        if name not in (EVERY, *known):
+            outside = "this run has no sample of the cohort" if evidence.is_part else None
+            yield _Margin(f"cohorts.{name}", skipped=outside, unknown="no sample of the cohort is in both runs")
+    for cohort in evidence.cohorts:
+        least, _ = gate.min_samples.get(cohort.label, gate.min_samples.get(EVERY, (0, "")))
+        prefix = f"cohorts.{cohort.label}"
+        if cohort.samples < least:
+            because = f"{plural(cohort.samples, 'sample')} in the cohort, below the {least} it takes to be gated"
+            yield _Margin(prefix, skipped=because)
+        else:
+            yield from _part_margins(f"{prefix}.", gate, cohort.pass_rate, cohort.metrics, {})
+
+
+def _part_margins(
+    prefix: str, gate: Gate, whole: Difference, metrics: Mapping[str, Difference], not_comparable: Mapping[str, str]
+) -> Iterator[_Margin]:
+    """The numbers of a run or a cohort: the pass-rate of each metric, and of all together where there are several."""
+    if len(metrics) > 1:
+        yield _Margin(f"{prefix}pass_rate", whole)
+    for name, difference in metrics.items():
+        yield _Margin(f"{prefix}metrics.{name}", difference)
+    for name, why in not_comparable.items():
+        idle = "its metric is not part of this run" if name in gate.idle else None
+        yield _Margin(f"{prefix}metrics.{name}", skipped=idle, unknown=f"it cannot be compared: {why}")
+
+
+def _what_decides(found: Difference, margin: float, confidence: float) -> str:
+    """Why a margin is neither kept nor exceeded for certain, and what would decide it."""
+    lower = found.lower_bound or 0.0
+    open_ = f"a drop of {margin:.4g} is neither excluded nor shown: the one-sided {_percent(confidence)} lower bound is"
+    ways = [f"a margin of {_up(-lower)}, which these {plural(found.n, 'sample')} certify"]
+    if (needed := _samples_needed(found, margin)) is not None:
+        ways.insert(0, f"about {needed:,} samples like these")
+    return f"{open_} {lower:.4f}; {', or '.join(ways)}, would decide it"
+
+
+def _samples_needed(found: Difference, margin: float) -> int | None:
+    """About how many samples would decide a margin if the difference stays what it is; None where far too many.
+
+    The distance of a bound from the estimate shrinks with the number of samples where nothing changed, and with its
+    square root otherwise.
+    """
+    if found.difference is None or found.lower_bound is None or found.upper_bound is None:
+        return None
+    gap = found.difference + margin
+    reach = found.difference - found.lower_bound if gap > 0 else found.upper_bound - found.difference
+    if not gap:
+        return None
+    ratio = abs(reach / gap)
+    times = ratio if found.equal == found.n else ratio**2
+    return math.ceil(found.n * times * 1.02) if times <= _FAR_MORE else None
+
+
+def _count_checks(rules: BaselineRules, evidence: BaselineEvidence) -> Iterator[GateCheck]:
+    if rules.max_newly_failing is not None:
+        count, most = evidence.newly_failing, rules.max_newly_failing
+        because = f"{plural(count, 'sample')} passed before and {'does' if count == 1 else 'do'} not pass now"
+        yield _bounded("baseline.max_newly_failing", count, most, because)
+    if rules.max_single_drop is not None:
+        lost = evidence.largest_drop
+        because = "no sample lost anything" if lost is None else f"`{lost.id}` lost most, of {lost.metric}"
+        yield _bounded("baseline.max_single_drop", 0.0 if lost is None else lost.drop, rules.max_single_drop, because)
+    gone, name = evidence.samples.removed, "baseline.max_removed"
+    because = f"{plural(gone, 'sample')} of the baseline {'is' if gone == 1 else 'are'} gone or edited"
+    if evidence.is_part:
+        skipped = "the run took a part of its dataset, so samples outside of it are not gone"
+        yield _check(name, None, rules.max_removed, "skipped", skipped)
+    else:
+        yield _bounded(name, gone, rules.max_removed, because)
+
+
+def _bounded(name: str, observed: float, most: float, because: str) -> GateCheck:
+    holds = reaches(observed, most, higher_is_better=False)
+    return _check(name, None, most, "pass" if holds else "fail", because, observed=observed)
+
+
+def _drift_check(rules: BaselineRules, evidence: BaselineEvidence) -> GateCheck:
+    """Whether a judge marks equal outputs otherwise than before, beyond chance."""
+    name, drifts = "baseline.judge_drift", evidence.drift
+    if not drifts:
+        return _check(name, None, DRIFT_LEVEL, "skipped", "no output is the same in both runs")
+    metric = min(drifts, key=lambda each: drifts[each].p_value)
+    worst = drifts[metric]
+    if not worst.drifted:
+        because = "equal outputs are marked as before, as far as chance goes"
+        return _check(name, None, DRIFT_LEVEL, "pass", because, observed=worst.p_value)
+    moved = f"{metric} marks {worst.changed:,} of {plural(worst.n, 'equal output')} otherwise than before"
+    because = f"{moved}, by {worst.difference:+.4f} on average: p {worst.p_value:.2g}"
+    if rules.judge_drift == "warn":
+        return _check(name, None, DRIFT_LEVEL, "skipped", f"only a warning: {because}", observed=worst.p_value)
+    return _check(name, None, DRIFT_LEVEL, "inconclusive", because, observed=worst.p_value)
+
+
+def _check(
+    name: str, found: Difference | None, required: float, status: Status, because: str, *, observed: float | None = None
+) -> GateCheck:
+    interval: Interval | tuple[None, None] = (None, None)
+    if found is not None:
+        observed, interval = found.difference, found.interval or interval
+    low, high = interval
+    return GateCheck(
+        name=name, observed=observed, low=low, high=high, required=required, status=status, because=because
+    )
+
+
+def _percent(confidence: float) -> str:
+    return f"{confidence * 100:.4g}%"
+
+
+def _up(margin: float) -> str:
+    """A margin rounded up, so that the one that is printed can be certified."""
+    return f"{math.ceil(margin * 1e4) / 1e4:.4f}"
