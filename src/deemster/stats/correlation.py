@@ -13,7 +13,7 @@ from numpy.typing import ArrayLike
 from deemster.stats._number_arrays import constant, pairs
 from deemster.stats.confidence_interval import ConfidenceInterval, check_confidence, normal_quantile, t_quantile
 from deemster.stats.nan_arithmetic import Floats
-from deemster.stats.rank_correlation import Dominance, centred_ranks, distinct_ranks, dominance, kendall_influence
+from deemster.stats.rank_correlation import Dominance, centred_ranks, dominance, kendall_influence
 
 Method = Literal["pearson", "spearman", "kendall"]
 # Below this many pairs the variance of Fisher's z has no meaning for one of the three.
@@ -177,7 +177,7 @@ def kendall(x: ArrayLike, y: ArrayLike, *, confidence: float = 0.95, counts: Dom
     if untied == (every, every) and (n <= LARGEST_EXACT or fewer <= 1):
         p_value = _inversions_tail(n, fewer)
     else:
-        variance = _tied_variance(distinct_ranks(first)[1], distinct_ranks(second)[1], n)
+        variance = _tied_variance(counts.x_ties, counts.y_ties)
         p_value = math.erfc(abs(concordant - discordant) / math.sqrt(2 * variance))
     interval = None
     if n >= SMALLEST_FOR_INTERVAL and abs(value) < 1:
@@ -248,11 +248,12 @@ def _inversions_tail(n: int, fewer: int) -> float:
     return min(1.0, 2 * sum(ways) / math.factorial(n))
 
 
-def _tied_variance(first: ArrayLike, second: ArrayLike, n: int) -> float:
-    """The variance of C - D where there is no relation, given how often each value occurs on either side."""
+def _tied_variance(first: ArrayLike, second: ArrayLike) -> float:
+    """The variance of C - D where there is no relation, given how many others share the value of each item."""
     t, u = np.asarray(first, dtype=np.float64), np.asarray(second, dtype=np.float64)
-    two = [float((g * (g - 1)).sum()) for g in (t, u)]
-    three = [float((g * (g - 1) * (g - 2)).sum()) for g in (t, u)]
-    slopes = [float((g * (g - 1) * (2 * g + 5)).sum()) for g in (t, u)]
+    n = len(t)
+    two = [float(g.sum()) for g in (t, u)]
+    three = [float((g * (g - 1)).sum()) for g in (t, u)]
+    slopes = [float((g * (2 * g + 7)).sum()) for g in (t, u)]
     m = n * (n - 1)
     return (m * (2 * n + 5) - sum(slopes)) / 18 + two[0] * two[1] / (2 * m) + three[0] * three[1] / (9 * m * (n - 2))

@@ -158,17 +158,18 @@ def centred_ranks(values: Floats) -> Ints:
     >>> centred_ranks(np.array([0.5, 0.1, 0.5]))
     array([ 1, -2,  1])
     """
-    places, sizes = distinct_ranks(values)
-    return (2 * _before(sizes) + sizes - len(values))[places]
+    return _centred(*distinct_ranks(values))
 
 
-def _pull(values: Floats, amounts: Floats) -> Floats:
+def _centred(places: Ints, sizes: Ints) -> Ints:
+    return (2 * _before(sizes) + sizes - len(places))[places]
+
+
+def _pull(places: Ints, amounts: Floats) -> Floats:
     """For each item, the amounts of the items above it less those of the items below it."""
-    places, sizes = distinct_ranks(values)
-    by_group = np.bincount(places, weights=amounts, minlength=len(sizes))
+    by_group = np.bincount(places, weights=amounts)
     upto = np.cumsum(by_group)
-    total = upto[-1] if len(upto) else 0.0
-    return np.asarray((total - upto - (upto - by_group))[places])
+    return np.asarray((upto[-1] - upto - (upto - by_group))[places])
 
 
 def spearman_influence(x: ArrayLike, y: ArrayLike) -> Floats:
@@ -186,14 +187,16 @@ def spearman_influence(x: ArrayLike, y: ArrayLike) -> Floats:
     """
     first, second = paired_vectors(x, y)
     n = len(first)
-    a, b = centred_ranks(first) / max(n, 1), centred_ranks(second) / max(n, 1)
+    ranks = distinct_ranks(first), distinct_ranks(second)
+    a, b = (_centred(*each) / max(n, 1) for each in ranks)
     if n < 3 or not a.any() or not b.any():
         return np.full(n, np.nan)
     spread_a, spread_b = np.mean(a * a), np.mean(b * b)
     scale = np.sqrt(spread_a * spread_b)
     rho = np.mean(a * b) / scale
-    joint = a * b + (_pull(first, b) + _pull(second, a)) / n
-    own_a, own_b = a * a + 2 * _pull(first, a) / n, b * b + 2 * _pull(second, b) / n
+    (u, _), (v, _) = ranks
+    joint = a * b + (_pull(u, b) + _pull(v, a)) / n
+    own_a, own_b = a * a + 2 * _pull(u, a) / n, b * b + 2 * _pull(v, b) / n
     return np.asarray(joint / scale - rho / 2 * (own_a / spread_a + own_b / spread_b))
 
 
