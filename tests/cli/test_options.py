@@ -14,6 +14,7 @@ from deemster.report import LEVELS, PUBLISH_SAFE
 from deemster.results import pass_rate_over_time
 from deemster.rubrics import rubric_scoring
 from deemster.runs import evaluation_job, improvement_judging
+from deemster.store import open_and_migrate
 
 
 @pytest.mark.parametrize(
@@ -21,6 +22,7 @@ from deemster.runs import evaluation_job, improvement_judging
     [
         ((*options.REDACT_LEVELS, options.PUBLISH_SAFE), LEVELS),
         (options.PUBLISH_SAFE, PUBLISH_SAFE),
+        (options.STORE, str(open_and_migrate.DEFAULT)),
         (run.DELTA, evaluation_job.DELTA),
         (grade.JUDGE, model_requests.JUDGE),
         (grade.CALLS, criterion_grader.CALLS),

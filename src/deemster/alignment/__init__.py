@@ -22,7 +22,7 @@ _FILES = {
         "CoverageStats",
         "CriterionComparison",
         "CriterionMetrics",
-        "Difference",
+        "JudgeDifference",
         "DisputedCell",
         "HumanAgreement",
         "HumanCriterion",

@@ -20,13 +20,13 @@ from deemster.alignment.result_models import CorrelationResult as CorrelationRes
 from deemster.alignment.result_models import CoverageStats as CoverageStats
 from deemster.alignment.result_models import CriterionComparison as CriterionComparison
 from deemster.alignment.result_models import CriterionMetrics as CriterionMetrics
-from deemster.alignment.result_models import Difference as Difference
 from deemster.alignment.result_models import DisputedCell as DisputedCell
 from deemster.alignment.result_models import HumanAgreement as HumanAgreement
 from deemster.alignment.result_models import HumanCriterion as HumanCriterion
 from deemster.alignment.result_models import ItemMetrics as ItemMetrics
 from deemster.alignment.result_models import JudgeComparison as JudgeComparison
 from deemster.alignment.result_models import JudgeConsistency as JudgeConsistency
+from deemster.alignment.result_models import JudgeDifference as JudgeDifference
 from deemster.alignment.result_models import JudgeMetrics as JudgeMetrics
 from deemster.alignment.result_models import LevelCorrelations as LevelCorrelations
 from deemster.alignment.result_models import NAStats as NAStats

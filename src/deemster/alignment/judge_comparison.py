@@ -25,8 +25,8 @@ from deemster.alignment.result_models import (
     BootstrapResult,
     CriterionComparison,
     CriterionType,
-    Difference,
     JudgeComparison,
+    JudgeDifference,
 )
 from deemster.datasets import RubricDataset, Votes
 from deemster.errors import InputError, did_you_mean, visible
@@ -115,9 +115,9 @@ def _judge_places(votes: LabelledVotes, a: str, b: str) -> tuple[int, int]:
     return votes.judges.index(a), votes.judges.index(b)
 
 
-def _difference(results: tuple[BootstrapResult, ...], count: int) -> Difference:
+def _difference(results: tuple[BootstrapResult, ...], count: int) -> JudgeDifference:
     a, b, apart = results
-    return Difference(a=a.estimate, b=b.estimate, difference=apart, n_samples=count)
+    return JudgeDifference(a=a.estimate, b=b.estimate, difference=apart, n_samples=count)
 
 
 class _JudgePair:

@@ -925,7 +925,7 @@ class ItemMetrics(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fiel
     n_criteria: int
 
 
-class Difference(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
+class JudgeDifference(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
     """One number of two judges on the same cells.
 
     Attributes:
@@ -990,9 +990,9 @@ class JudgeComparison(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_
     judge_b: str
     n_items: int
     n_samples: int
-    accuracy: Difference
-    mean_kappa: Difference
-    score_rmse: Difference
+    accuracy: JudgeDifference
+    mean_kappa: JudgeDifference
+    score_rmse: JudgeDifference
     per_criterion: tuple[CriterionComparison, ...]
     n_bootstrap: int
     confidence_level: float

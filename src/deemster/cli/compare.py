@@ -32,7 +32,9 @@ def command(
     json: str | None,
     store: str,
 ) -> None:
-    """Compare two runs sample by sample: is the second worse, where, and why?
+    """Compare two runs: is the second worse, where, and why?
+
+    Runs are compared sample by sample.
 
     BASELINE and CANDIDATE are ids of stored runs, the beginnings of ids, labels, `latest`, `previous`, or files that
     `deemster run --json FILE` wrote.

@@ -7,6 +7,7 @@ where a command uses them, so that `--help` answers at once.
 from __future__ import annotations
 
 import functools
+import os
 import re
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
@@ -30,6 +31,7 @@ if TYPE_CHECKING:
 Command = TypeVar("Command", bound=Callable[..., Any])
 Decorator = Callable[[Any], Any]
 
+STORE = ".deemster/runs.db"
 STORE_VARIABLE = "DEEMSTER_STORE"
 ANSWER_CACHE = ".deemster/answers.jsonl"
 # Levels of privacy that `--redact` knows; `--publish-safe` is the last one.
@@ -136,11 +138,38 @@ def _choose_store(context: click.Context, parameter: click.Parameter, value: str
         value = value if context.get_parameter_source(name) is typed else str(parent.params[name])
     if value is not None:
         return value
-    from deemster.store.find_store import find_store
-
     # Click has read what is given, such as the suite, before it comes to what is not.
     files = (Path(str(context.params[key])) for key in ("suite", "dataset") if context.params.get(key))
     return find_store(next((file.parent for file in files if file.is_file()), None))
+
+
+def find_store(folder: str | Path | None = None) -> str:
+    """The file of the nearest store: `.deemster/runs.db` in a folder or above it, as far as its repository reaches.
+
+    A store that belongs to another user is not taken.
+
+    Args:
+        folder: Where the search begins. Where it finds none, it begins again at the current folder.
+
+    Returns:
+        The path; that of a store to be made in the current folder where there is none.
+    """
+    here = Path.cwd()
+    for start in ([] if folder is None else [Path(folder).resolve()]) + [here]:
+        for place in (start, *start.parents):
+            if _is_own_file(place / STORE):
+                return STORE if place == here else os.path.relpath(place / STORE)
+            if (place / ".git").exists():
+                break
+    return STORE
+
+
+def _is_own_file(path: Path) -> bool:
+    try:
+        # Windows has no user numbers.
+        return path.is_file() and (not hasattr(os, "getuid") or path.stat().st_uid == os.getuid())
+    except OSError:
+        return False
 
 
 class StorageOptions(NamedTuple):
@@ -165,8 +194,6 @@ class StorageOptions(NamedTuple):
 
     def store_flag(self, storage: RunStorage | None) -> str:
         """The `--store` that another command needs to find the run; empty where it finds the run without."""
-        from deemster.store.find_store import find_store
-
         return "" if storage is None or self.store == find_store() else f" --store {storage.store.where}"
 
     @contextmanager

@@ -29,9 +29,10 @@ from deemster.results.difference_origin import (
     split_difference,
 )
 from deemster.results.metric_summary import SCORED, Interval, interval_ends
-from deemster.results.run_columns import USAGE, JoinedSamples, RunColumns, join_samples
+from deemster.results.run_columns import JoinedSamples, RunColumns, join_samples
 from deemster.results.run_summary import cohort_label
 from deemster.results.sample_changes import ChangeTable
+from deemster.results.usage_and_cost import USAGE
 from deemster.stats import exact_mean, mcnemar, paired_difference, sign_flip, student, tango
 
 _Floats: TypeAlias = NDArray[np.float64]
@@ -113,7 +114,7 @@ def _warnings(baseline: RunColumns, candidate: RunColumns) -> Iterator[str]:
             yield f"The {name} `{run.id}` is {run.status}."
         if run.part is not None:
             yield f"The {name} `{run.id}` ran a part of its dataset: {run.part.samples:,} of {run.part.of:,} samples."
-        if not columns.outputs.any():
+        if not columns.marks.outputs.any():
             yield f"The outputs of the {name} are not kept, so changes of a judge count as changes of outputs."
     if baseline.run.repetitions != candidate.run.repetitions:
         counts = f"{baseline.run.repetitions} and {candidate.run.repetitions}"
@@ -144,7 +145,7 @@ class _Pair:
     ) -> None:
         self._runs = baseline, candidate
         self._joined, self._settings = joined, settings
-        self._matched = match_outputs(baseline.outputs[joined.before], candidate.outputs[joined.after])
+        self._matched = match_outputs(baseline.marks.outputs[joined.before], candidate.marks.outputs[joined.after])
         self._clusters: _Places | None = None
         if candidate.clusters is not None:
             numbers: dict[object, int] = {}
@@ -306,8 +307,11 @@ class _Pair:
 
     def usage(self, compared: list[str]) -> Iterator[tuple[str, UsageComparison]]:
         """What the target used in both runs, for every kind of usage that both know."""
+        used = [run.marks.usage for run in self._runs]
+        if used[0] is None or used[1] is None:
+            return
         for place, name in enumerate(USAGE):
-            before, after = (run.usage[:, :, place] for run in self._runs)
+            before, after = used[0][:, :, place], used[1][:, :, place]
             if np.isnan(before).all() or np.isnan(after).all():
                 continue
             first, second = _known_means(before[self._joined.before]), _known_means(after[self._joined.after])

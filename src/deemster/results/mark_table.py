@@ -14,9 +14,10 @@ from numpy.typing import NDArray
 from deemster.errors import ConfigurationError, Issue
 from deemster.errors.user_code_guard import UserCodeGuard
 from deemster.records import CAUSES, Execution, MetricCard, MetricScore, Output, TargetFailure, Usage
+from deemster.records.output import output_digest
 from deemster.results.metric_aggregators import Aggregator, aggregator_name, result_from_mark
 from deemster.results.metric_summary import NOT_RUN, SCORED, CriterionSummary, mean_interval, sample_means
-from deemster.results.usage_and_cost import UsageAccount
+from deemster.results.usage_and_cost import USAGE, UsageAccount, usage_numbers
 
 # The detail of a mark that reports on its criteria, by name.
 _DETAIL = "criteria"
@@ -152,6 +153,9 @@ class MarkTable:
 
     Attributes:
         counted: How many executions were added.
+        outputs: A digest of each output, by sample and repetition; 0 where there is none.
+        usage: What the target used for each output, by sample, repetition and place in `USAGE`; NaN where that is not
+            known, and None where it is known of no output.
     """
 
     def __init__(
@@ -168,6 +172,8 @@ class MarkTable:
         if aggregator is not None:
             names = [card.name for card in cards]
             self.aggregates = AggregateColumns(aggregator, names, samples=samples, repetitions=repetitions)
+        self.outputs: NDArray[np.int64] = np.zeros((samples, repetitions), dtype=np.int64)
+        self.usage: NDArray[np.float64] | None = None
         self.counted = 0
         self.target_failures = 0
         self.without_usage = 0
@@ -196,6 +202,16 @@ class MarkTable:
             noted = True
         if not noted:
             self._untagged.append(position)
+
+    def tag_many(self, positions: NDArray[np.int64], tag: str | None) -> None:
+        """Note a tag of several samples.
+
+        Args:
+            positions: The places of the samples in the dataset, in order, behind those noted before.
+            tag: The tag; None for samples without any.
+        """
+        noted = self._untagged if tag is None else self._tags.setdefault(tag, array("q"))
+        noted.frombytes(positions.astype(np.int64).tobytes())
 
     @property
     def cohorts(self) -> list[tuple[str | None, NDArray[np.int64]]]:
@@ -243,8 +259,13 @@ class MarkTable:
     def _add_answer(self, execution: Execution) -> None:
         answer = execution.answer
         if isinstance(answer, Output):
+            at = execution.position, execution.repetition
+            self.outputs[at] = output_digest(answer.text, answer.retrieved, answer.trajectory)
             if answer.usage is not None:
                 self.target_usage.add(answer.usage, model=answer.model)
+                if self.usage is None:
+                    self.usage = np.full((self.samples, self.repetitions, len(USAGE)), np.nan)
+                self.usage[at] = usage_numbers(answer.usage)
             else:
                 self.without_usage += 1
         elif isinstance(answer, TargetFailure):

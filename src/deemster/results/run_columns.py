@@ -12,9 +12,6 @@ from numpy.typing import NDArray
 from deemster.datasets import SelectedPart
 from deemster.results.mark_table import MarkTable
 
-# What is compared of the usage of a target, each in a column of its own.
-USAGE = ("cost_usd", "tokens", "latency_ms")
-
 
 class ComparedRun(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
     """A run as a comparison names it.
@@ -57,8 +54,6 @@ class RunColumns(NamedTuple):
         run: The run.
         marks: Its marks.
         digests: The row hash of each sample, 32 bytes a row.
-        outputs: A hash of the text of each output, by sample and repetition; 0 where there is none.
-        usage: What each execution used, by sample, repetition and place in `USAGE`; NaN where it is not known.
         identities: By a metric's name, everything that must be equal for its marks to be compared, as plain JSON.
         clusters: The cluster of each sample, where samples are not independent; None where each stands alone.
         ids: Gives the ids of the samples at some positions.
@@ -67,8 +62,6 @@ class RunColumns(NamedTuple):
     run: ComparedRun
     marks: MarkTable
     digests: NDArray[np.uint8]
-    outputs: NDArray[np.int64]
-    usage: NDArray[np.float64]
     identities: dict[str, Any]
     clusters: Sequence[Any] | None
     ids: Callable[[Sequence[int]], list[str]]

@@ -39,6 +39,7 @@ class SampleSide(msgspec.Struct, frozen=True, gc=False, kw_only=True, forbid_unk
 
     Attributes:
         id: Its id there.
+        position: Its place in the dataset there, from 0.
         repetitions: How often it was run.
         passed: Repetitions in which every compared metric passed.
         scores: The mean score of each metric; None where it has none.
@@ -46,6 +47,7 @@ class SampleSide(msgspec.Struct, frozen=True, gc=False, kw_only=True, forbid_unk
     """
 
     id: str
+    position: int
     repetitions: int
     passed: int
     scores: dict[str, float | None]
@@ -117,35 +119,48 @@ class ChangeTable:
 
     def changes(self) -> Iterator[SampleChange]:
         """Every sample that did not stay as it was: by status, the worst first."""
+        baseline, candidate = self._runs
         order = np.lexsort((np.arange(len(self.codes)), self._drop, self.codes))
         order = order[self.codes[order] != _CODES["stable"]]
-        before, after = self._joined.before[order], self._joined.after[order]
-        yield from self._entries(self.codes[order], before, after)
-        yield from self._entries(np.full(len(self._joined.added), _CODES["added"]), None, self._joined.added)
-        yield from self._entries(np.full(len(self._joined.removed), _CODES["removed"]), self._joined.removed, None)
+        for block in _in_blocks(order):
+            yield from self._changed(block)
+        for block in _in_blocks(self._joined.added):
+            for side in _sides(candidate, block, self._names):
+                yield _change("added", candidate, None, side)
+        for block in _in_blocks(self._joined.removed):
+            for side in _sides(baseline, block, self._names):
+                yield _change("removed", baseline, side, None)
 
-    def _entries(
-        self, codes: NDArray[np.integer], before: NDArray[np.int64] | None, after: NDArray[np.int64] | None
-    ) -> Iterator[SampleChange]:
+    def _changed(self, places: NDArray[np.int64]) -> Iterator[SampleChange]:
         baseline, candidate = self._runs
-        for start in range(0, len(codes), _BLOCK):
-            block = slice(start, start + _BLOCK)
-            old = [None] * _BLOCK if before is None else _sides(baseline, before[block], self._names)
-            new = [None] * _BLOCK if after is None else _sides(candidate, after[block], self._names)
-            for place, code in enumerate(codes[block].tolist()):
-                source, position = (candidate, after) if after is not None else (baseline, before)
-                assert position is not None  # noqa: S101 - a sample is on one side at least
-                digest = source.digests[position[start + place]].tobytes().hex()
-                yield _change(STATUSES[code], digest, old[place], new[place])
+        before = _sides(baseline, self._joined.before[places], self._names)
+        after = _sides(candidate, self._joined.after[places], self._names)
+        p_values: list[float] | list[None] = [None] * len(places)
+        if baseline.marks.repetitions > 1 or candidate.marks.repetitions > 1:
+            counts = [[side.passed for side in sides] for sides in (before, after)]
+            trials = baseline.marks.repetitions, candidate.marks.repetitions
+            p_values = fisher_exact(counts[0], trials[0], counts[1], trials[1]).tolist()
+        for code, old, new, p_value in zip(self.codes[places].tolist(), before, after, p_values, strict=True):
+            yield _change(STATUSES[code], candidate, old, new, p_value)
 
 
-def _change(status: Status, digest: str, before: SampleSide | None, after: SampleSide | None) -> SampleChange:
-    p_value = None
-    if before is not None and after is not None and (before.repetitions > 1 or after.repetitions > 1):
-        p_value = float(fisher_exact(before.passed, before.repetitions, after.passed, after.repetitions)[0])
-    confident = None if p_value is None else p_value < _CONFIDENT
+def _in_blocks(places: NDArray[np.int64]) -> Iterator[NDArray[np.int64]]:
+    for start in range(0, len(places), _BLOCK):
+        yield places[start : start + _BLOCK]
+
+
+def _change(
+    status: Status, run: RunColumns, before: SampleSide | None, after: SampleSide | None, p_value: float | None = None
+) -> SampleChange:
+    """The change of a sample; `run` is one that has it, the candidate where both do."""
+    position = after.position if after is not None else before.position if before is not None else 0
     return SampleChange(
-        status=status, row_hash=digest, baseline=before, candidate=after, p_value=p_value, confident=confident
+        status=status,
+        row_hash=run.digests[position].tobytes().hex(),
+        baseline=before,
+        candidate=after,
+        p_value=p_value,
+        confident=None if p_value is None else p_value < _CONFIDENT,
     )
 
 
@@ -177,10 +192,11 @@ def _sides(run: RunColumns, positions: NDArray[np.int64], names: Sequence[str]) 
     return [
         SampleSide(
             id=name,
+            position=position,
             repetitions=repetitions,
             passed=whole[place],
             scores={metric: means[place][at] if known[place][at] else None for at, metric in enumerate(names)},
             failed=tuple(metric for at, metric in enumerate(names) if failed[place][at]),
         )
-        for place, name in enumerate(run.ids(positions.tolist()))
+        for place, (position, name) in enumerate(zip(positions.tolist(), run.ids(positions.tolist()), strict=True))
     ]

@@ -13,6 +13,7 @@ import msgspec
 import numpy as np
 
 from deemster.records import Usage
+from deemster.records.usage import count_tokens
 from deemster.stats import quantile
 
 FIELDS = (
@@ -23,12 +24,28 @@ FIELDS = (
     "total_tokens",
     "cached_call_tokens",
 )
+# What comparisons look at, for each output.
+USAGE = ("cost_usd", "tokens", "latency_ms")
 UNNAMED = "(unnamed)"
 _NOTHING = (None,) * len(FIELDS)
 _counts = attrgetter(*FIELDS)
 _SURROGATE = re.compile("[\ud800-\udfff]")
 # Amounts are added without rounding, so that the order of additions changes no digit.
 _sum = Context(prec=200).add
+
+
+def usage_numbers(usage: Usage) -> tuple[float, float, float]:
+    """What one output used, in the order of `USAGE`; NaN for what is not known.
+
+    >>> usage_numbers(Usage(prompt_tokens=7, latency_ms=12.5))
+    (nan, 7.0, 12.5)
+    """
+    tokens = count_tokens(usage, -1)
+    return (
+        math.nan if usage.cost_usd is None else float(usage.cost_usd),
+        math.nan if tokens < 0 else float(tokens),
+        math.nan if usage.latency_ms is None else usage.latency_ms,
+    )
 
 
 class Latency(msgspec.Struct, frozen=True, kw_only=True):

@@ -79,7 +79,6 @@ def build_report(
     settings: ReportSettings,
     *,
     table: MarkTable | None = None,
-    watch: Callable[[Sequence[Execution]], None] | None = None,
 ) -> Report:
     """The report of a run.
 
@@ -87,13 +86,12 @@ def build_report(
         record: The run.
         settings: How its numbers are made.
         table: A table of marks that knows the samples' tags, where there is one, with all executions counted or none.
-        watch: Shown the executions as they are counted.
 
     Raises:
         ConfigurationError: The aggregator does not fit a mark.
         StoreError: The run cannot be read.
     """
-    table = count_marks(record, settings, table=table, watch=watch)
+    table = count_marks(record, settings, table=table)
     executions = PaidExecutions(record.executions)
     summary = summarize_run(table, delta=settings.delta)
     status, reason = _status(record, summary.totals, settings.allowance)

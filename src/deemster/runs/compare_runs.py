@@ -2,10 +2,9 @@
 
 from __future__ import annotations
 
-import hashlib
-from array import array
-from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import ExitStack
+from itertools import islice
 from pathlib import Path
 from typing import Any, NamedTuple, Protocol
 
@@ -14,21 +13,21 @@ import numpy as np
 
 from deemster import __version__
 from deemster.errors import ReportError
-from deemster.records import CAUSES, MetricCard, Output
-from deemster.records.usage import Usage, count_tokens
+from deemster.records import CAUSES, MetricCard
+from deemster.records.output import output_digest
 from deemster.report import Report, load_report
 from deemster.report.comparison_report import ComparedSample, ComparisonReport
 from deemster.report.report_assembly import execution_entry
 from deemster.report.report_entries import ExecutionEntry, ScoreEntry
-from deemster.results import MarkTable
+from deemster.results import MarkTable, RunMetricSummary
 from deemster.results.compare_columns import ComparisonSettings, compare_columns
 from deemster.results.metric_summary import SCORED
-from deemster.results.run_columns import USAGE, ComparedRun, RunColumns
+from deemster.results.run_columns import ComparedRun, RunColumns
 from deemster.results.sample_changes import SampleChange
 from deemster.runs._report_settings import parse_part
-from deemster.runs.build_report import batches
+from deemster.runs.run_figures import stored_figures
+from deemster.runs.stored_columns import load_columns, read_columns
 from deemster.store import RunRow, Store, open_store
-from deemster.store.find_store import find_store
 
 # So many changed samples are shown with their question and both answers.
 SHOWN = 50
@@ -40,6 +39,7 @@ _encode = msgspec.json.Encoder(enc_hook=lambda value: dict(value) if isinstance(
 class ShownSample(NamedTuple):
     """A sample with its executions, as a report shows them."""
 
+    id: str
     tags: tuple[str, ...]
     input: Any
     expected_output: Any
@@ -52,8 +52,8 @@ class RunSource(Protocol):
     def columns(self, *, cluster: str | None) -> RunColumns:
         """The run as arrays; `cluster` is the metadata key whose equal values make one unit."""
 
-    def samples(self, ids: Collection[str]) -> dict[str, ShownSample]:
-        """Some samples by id."""
+    def samples(self, positions: Sequence[int]) -> list[ShownSample]:
+        """The samples at some positions."""
 
 
 def compare_sources(
@@ -92,7 +92,7 @@ def compare(
     Args:
         baseline: The run before: a report, the file of one, or a stored run by its id, label, `latest` or `previous`.
         candidate: The run now.
-        store: The store of runs that are given by name; the nearest one where not given.
+        store: The store of runs that are given by name; `.deemster/runs.db` where not given.
         confidence: The level of the intervals, and of one-sided bounds.
         margin: The drop that would still be acceptable.
         cluster: The metadata key whose equal values make one unit, such as a document or a customer.
@@ -104,7 +104,7 @@ def compare(
     """
     settings = ComparisonSettings(confidence=confidence, margin=margin, cluster=cluster, seed=seed)
     with ExitStack() as opened:
-        sources = RunSources(lambda: opened.enter_context(open_store(find_store() if store is None else store)))
+        sources = RunSources(lambda: opened.enter_context(open_store(store, create=False)))
         return compare_sources(sources.find(baseline), sources.find(candidate), settings=settings)
 
 
@@ -127,11 +127,11 @@ class RunSources:
             StoreError: There is no such run.
         """
         if isinstance(run, Report):
-            return LoadedReport(run)
+            return ReportSource(run)
         if Path(run).is_file() or Path(run).suffix == ".json":
-            return LoadedReport(load_report(run))
+            return ReportSource(load_report(run))
         self._store = self._store or self._open()
-        return StoredRun(self._store, self._store.run(str(run), kind="run"))
+        return StoredSource(self._store, self._store.run(str(run), kind="run"))
 
 
 def _examples(changes: Iterable[SampleChange], baseline: RunSource, candidate: RunSource) -> Iterator[ComparedSample]:
@@ -141,14 +141,11 @@ def _examples(changes: Iterable[SampleChange], baseline: RunSource, candidate: R
         if len(shown) == SHOWN or change.status in ("added", "removed"):
             break
         shown.append(change)
-    before = baseline.samples({change.baseline.id for change in shown if change.baseline is not None})
-    after = candidate.samples({change.candidate.id for change in shown if change.candidate is not None})
-    for change in shown:
-        if change.baseline is None or change.candidate is None:
-            continue
-        old, new = before[change.baseline.id], after[change.candidate.id]
+    before = baseline.samples([change.baseline.position for change in shown if change.baseline is not None])
+    after = candidate.samples([change.candidate.position for change in shown if change.candidate is not None])
+    for change, old, new in zip(shown, before, after, strict=True):
         yield ComparedSample(
-            id=change.candidate.id,
+            id=new.id,
             status=change.status,
             tags=new.tags,
             input=new.input,
@@ -167,7 +164,7 @@ def _telling(executions: Sequence[ExecutionEntry], *, passing: bool) -> Executio
     return executions[0] if executions else None
 
 
-class StoredRun:
+class StoredSource:
     """A run of a store.
 
     Args:
@@ -189,28 +186,13 @@ class StoredRun:
         cards = store.cards(row.id)
         if row.kind == "grading" or not cards or not row.samples:
             raise ReportError(f"`{row.id}` has no marks of metrics, so it cannot be compared.")
-        table = MarkTable(cards, samples=row.samples, repetitions=row.repetitions)
-        digests = np.zeros((row.samples, 32), dtype=np.uint8)
-        clusters: list[Any] = []
-        ids, ends = bytearray(), array("q", [0])
-        for sample in store.samples(row.id, content=False):
-            table.tag(sample.position, sample.tags)
-            digests[sample.position] = np.frombuffer(bytes.fromhex(sample.row_hash), dtype=np.uint8)
-            ids += sample.id.encode()
-            ends.append(len(ids))
-            if cluster is not None:
-                clusters.append(_cluster_value(sample.metadata, cluster, sample.id))
-        outputs = np.zeros((row.samples, row.repetitions), dtype=np.int64)
-        usage = np.full((row.samples, row.repetitions, len(USAGE)), np.nan)
-        for batch in batches(store.executions(row.id)):
-            table.add(batch)
-            for execution in batch:
-                answer = execution.answer
-                if isinstance(answer, Output):
-                    at = execution.position, execution.repetition
-                    outputs[at] = hash_output(answer.text, answer.retrieved, answer.trajectory)
-                    if answer.usage is not None:
-                        usage[at] = usage_numbers(answer.usage)
+        clusters = None
+        if cluster is not None:
+            samples = store.samples(row.id, content=False)
+            clusters = [_cluster_value(sample.metadata, cluster, sample.id) for sample in samples]
+        figures = stored_figures(row)
+        found = load_columns(store, row, cards) if figures is not None and figures.has_columns else None
+        table, columns = found or read_columns(store, row, cards)
         return RunColumns(
             run=ComparedRun(
                 id=row.id,
@@ -228,27 +210,25 @@ class StoredRun:
                 part=parse_part(row.facts, where=f"run `{row.id}`"),
             ),
             marks=table,
-            digests=digests,
-            outputs=outputs,
-            usage=usage,
+            digests=columns.digests,
             identities=_stored_identities(row, cards),
-            clusters=clusters if cluster is not None else None,
-            ids=lambda positions: [ids[ends[place] : ends[place + 1]].decode() for place in positions],
+            clusters=clusters,
+            ids=columns.ids,
         )
 
-    def samples(self, ids: Collection[str]) -> dict[str, ShownSample]:
-        """Some samples by id.
+    def samples(self, positions: Sequence[int]) -> list[ShownSample]:
+        """The samples at some positions.
 
         Raises:
             StoreError: They cannot be read.
         """
         names = [card.name for card in self._store.cards(self._row.id)]
-        found = {}
-        for sample in self._store.samples(self._row.id):
-            if sample.id in ids:
-                executions = self._executions(sample.position, names)
-                found[sample.id] = ShownSample(sample.tags, sample.input, sample.expected_output, executions)
-        return found
+        return [self._sample(position, names) for position in positions]
+
+    def _sample(self, position: int, names: Sequence[str]) -> ShownSample:
+        sample = next(self._store.samples(self._row.id, since=position))
+        executions = self._executions(position, names)
+        return ShownSample(sample.id, sample.tags, sample.input, sample.expected_output, executions)
 
     def _executions(self, position: int, names: Sequence[str]) -> list[ExecutionEntry]:
         entries = []
@@ -289,7 +269,7 @@ def _cluster_value(metadata: Mapping[str, Any] | None, key: str, name: str) -> A
     return _encode(metadata[key])
 
 
-class LoadedReport:
+class ReportSource:
     """A run that a report tells of.
 
     Args:
@@ -305,47 +285,20 @@ class LoadedReport:
         Raises:
             ReportError: A cluster is asked for, or a sample has no row hash.
         """
-        report = self._report
+        report, totals = self._report, self._report.totals
         if cluster is not None:
             raise ReportError("A report does not hold the metadata of samples. For clusters, compare stored runs.")
-        names, totals = report.metric_order, report.totals
-        cards = [
-            MetricCard(
-                name,
-                figures.spec,
-                figures.identity,
-                figures.family,
-                None,
-                figures.threshold,
-                figures.higher_is_better,
-                roles=figures.roles,
-            )
-            for name, figures in report.metrics.items()
-            if name in names
-        ]
-        cards.sort(key=lambda card: names.index(card.name))
+        cards = [_report_card(name, report.metrics[name]) for name in report.metric_order]
         table = MarkTable(cards, samples=totals.samples, repetitions=totals.repetitions)
-        digests = np.zeros((totals.samples, 32), dtype=np.uint8)
-        outputs = np.zeros((totals.samples, totals.repetitions), dtype=np.int64)
-        places: dict[str, int] = {}
+        hashes, ids = [], []
         for position, sample in enumerate(report.samples):
-            if sample.row_hash is None:
-                raise ReportError("The report leaves out the hashes of samples, so its samples cannot be found again.")
             table.tag(position, sample.tags)
-            digests[position] = np.frombuffer(bytes.fromhex(sample.row_hash), dtype=np.uint8)
-            places[sample.id] = position
-        for entry in report.executions:
-            at = places[entry.id], entry.repetition
-            if entry.output is not None:
-                outputs[at] = hash_output(entry.output, entry.retrieved, entry.trajectory)
-            for column, name in enumerate(names):
-                mark = entry.marks[name]
-                if isinstance(mark, ScoreEntry):
-                    table.scores[*at, column], table.passed[*at, column] = mark.score, mark.success
-                    table.causes[*at, column] = SCORED
-                else:
-                    table.causes[*at, column] = CAUSES.index(mark.unscored.cause) + 1
-        ids = list(places)
+            hashes.append(sample.row_hash)
+            ids.append(sample.id)
+        if None in hashes:
+            raise ReportError("The report leaves out the hashes of samples, so its samples cannot be found again.")
+        for place, entry in enumerate(report.executions):
+            _note_execution(table, divmod(place, totals.repetitions), entry)
         models = report.run.models or {}
         return RunColumns(
             run=ComparedRun(
@@ -364,40 +317,46 @@ class LoadedReport:
                 part=report.run.part,
             ),
             marks=table,
-            digests=digests,
-            outputs=outputs,
-            usage=np.full((totals.samples, totals.repetitions, len(USAGE)), np.nan),
+            digests=np.frombuffer(bytes.fromhex("".join(map(str, hashes))), dtype=np.uint8).reshape(-1, 32),
             identities={card.name: _identity(card.identity, card.threshold, card.roles, models) for card in cards},
             clusters=None,
             ids=lambda positions: [ids[position] for position in positions],
         )
 
-    def samples(self, ids: Collection[str]) -> dict[str, ShownSample]:
-        """Some samples by id."""
-        executions: dict[str, list[ExecutionEntry]] = {name: [] for name in ids}
-        for entry in self._report.executions:
-            if entry.id in executions:
-                executions[entry.id].append(entry)
-        return {
-            sample.id: ShownSample(sample.tags, sample.input, sample.expected_output, executions[sample.id])
-            for sample in self._report.samples
-            if sample.id in executions
-        }
+    def samples(self, positions: Sequence[int]) -> list[ShownSample]:
+        """The samples at some positions."""
+        wanted, repetitions = set(positions), self._report.totals.repetitions
+        executions = iter(self._report.executions)
+        found = {}
+        # One pass: the report may read its samples from a store.
+        for position, sample in enumerate(self._report.samples):
+            own = list(islice(executions, repetitions))
+            if position in wanted:
+                found[position] = ShownSample(sample.id, sample.tags, sample.input, sample.expected_output, own)
+        return [found[position] for position in positions]
 
 
-def hash_output(text: str, retrieved: Any, trajectory: Any) -> int:
-    """A hash of an output: two outputs have the same only if they are the same to the byte. It is never 0."""
-    said = text.encode("utf-8", "surrogatepass")
-    if retrieved is not None or trajectory is not None:
-        said += b"\0" + _encode([retrieved, trajectory])
-    return int.from_bytes(hashlib.blake2b(said, digest_size=8).digest(), "little", signed=True) or 1
-
-
-def usage_numbers(usage: Usage) -> tuple[float, float, float]:
-    """What a target used, in the order of `USAGE`; NaN for what is not known."""
-    tokens = count_tokens(usage, -1)
-    return (
-        float("nan") if usage.cost_usd is None else float(usage.cost_usd),
-        float("nan") if tokens < 0 else float(tokens),
-        float("nan") if usage.latency_ms is None else usage.latency_ms,
+def _report_card(name: str, figures: RunMetricSummary) -> MetricCard:
+    return MetricCard(
+        name=name,
+        spec=figures.spec,
+        identity=figures.identity,
+        family=figures.family,
+        quotes=None,
+        threshold=figures.threshold,
+        higher_is_better=figures.higher_is_better,
+        roles=figures.roles,
     )
+
+
+def _note_execution(table: MarkTable, at: tuple[int, int], entry: ExecutionEntry) -> None:
+    """Put an execution of a report into a table."""
+    if entry.output is not None:
+        table.outputs[at] = output_digest(entry.output, entry.retrieved, entry.trajectory)
+    for place, card in enumerate(table.cards):
+        mark = entry.marks[card.name]
+        if isinstance(mark, ScoreEntry):
+            table.scores[*at, place], table.passed[*at, place] = mark.score, mark.success
+            table.causes[*at, place] = SCORED
+        else:
+            table.causes[*at, place] = CAUSES.index(mark.unscored.cause) + 1

@@ -22,7 +22,7 @@ from deemster.results import Aggregator
 from deemster.runs._constant_judge_warning import ConstantJudgeWatch
 from deemster.runs._engine import PendingStorage, Sink, execute_plan
 from deemster.runs._report_settings import report_settings
-from deemster.runs.build_report import LiveMarks, build_report
+from deemster.runs.build_report import LiveMarks, build_report, count_marks
 from deemster.runs.evaluation_job import DELTA, Job, build_job, with_secrets
 from deemster.runs.model_access import open_gateway
 from deemster.runs.notebook_progress import notebook_progress
@@ -217,10 +217,11 @@ async def run_job(
         fits = record.samples is job.plan.dataset and found.table.cards == tuple(record.cards)
         judges = ConstantJudgeWatch(job.plan)
         notes = judges.add if job.plan.scorers else None
-        report = build_report(record, report_settings(job), table=live.table() if fits else None, watch=notes)
+        table = count_marks(record, report_settings(job), table=live.table() if fits else None, watch=notes)
+        report = build_report(record, report_settings(job), table=table)
         for warning in judges.warnings():
             warn(warning)
-        return writer.close(report, stopped=stopped)
+        return writer.close(report, table, stopped=stopped)
 
 
 async def execute_job(

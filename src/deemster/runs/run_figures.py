@@ -30,6 +30,7 @@ class RunFigures(msgspec.Struct, frozen=True, kw_only=True):
         cost_usd: What its model calls cost; None where none has a price.
         is_whole_cost: Whether every call has a price.
         outcomes: How often each metric passed, failed or gave no score.
+        has_columns: Whether the columns that are kept of its marks are those of its report.
     """
 
     macro_f1: float
@@ -37,9 +38,10 @@ class RunFigures(msgspec.Struct, frozen=True, kw_only=True):
     cost_usd: Decimal | None
     is_whole_cost: bool
     outcomes: tuple[PassCounts, ...]
+    has_columns: bool = False
 
 
-def figures_facts(report: Report) -> dict[str, Any]:
+def figures_facts(report: Report, *, has_columns: bool = False) -> dict[str, Any]:
     """What a store keeps of a report, as plain JSON. The marks stay the only source: these are computed from them."""
     cost = report.cost
     is_known = cost is not None and (cost.complete or any(model.cost_usd is not None for model in cost.models))
@@ -49,6 +51,7 @@ def figures_facts(report: Report) -> dict[str, Any]:
         cost_usd=cost.total_usd if cost is not None and is_known else None,
         is_whole_cost=cost is None or cost.complete,
         outcomes=tuple(_outcomes(report)),
+        has_columns=has_columns,
     )
     return {_KEY: msgspec.to_builtins(figures)}
 

@@ -12,7 +12,7 @@ import msgspec
 from deemster import __version__
 from deemster.records import Execution
 from deemster.report import BudgetEntry, Report, RunSamples
-from deemster.results import MetricSummary
+from deemster.results import MarkTable, MetricSummary
 from deemster.runs._engine import PendingStorage
 from deemster.runs._report_settings import settings_facts, stop_reason, stored_changes
 from deemster.runs._run_identity import evaluation_id, evaluation_identity
@@ -23,6 +23,7 @@ from deemster.runs.kept_prompts import PROMPTS_FACT, WhichPrompts
 from deemster.runs.resume_backlog import RETRIED_CAUSES, RemainingWork, ResumeBacklog
 from deemster.runs.run_figures import NO_FIGURES, figures_facts, target_name
 from deemster.runs.run_lifecycle import RunDefinition, RunStorage, RunTimer, StoredRun, new_token, open_run
+from deemster.runs.stored_columns import save_columns
 from deemster.store import RunFacts, RunRow, SampleFacts, Spool, Store
 from deemster.targets.saved_outputs import SavedOutputs
 
@@ -107,7 +108,7 @@ class SpooledWriter:
             budget=budget,
         )
 
-    def close(self, report: Report, *, stopped: str | None) -> Report:  # noqa: ARG002 - nothing is noted
+    def close(self, report: Report, _table: MarkTable, *, stopped: str | None) -> Report:  # noqa: ARG002 - nothing is noted
         """The report."""
         return report
 
@@ -176,7 +177,7 @@ class StoredWriter:
             budget=budget,
         )
 
-    def close(self, report: Report, *, stopped: str | None) -> Report:
+    def close(self, report: Report, table: MarkTable, *, stopped: str | None) -> Report:
         """Note how the run ended; its report, with what rescoring has added.
 
         Raises:
@@ -187,7 +188,10 @@ class StoredWriter:
         if not self.is_idle:
             facts["stopped"] = stopped
         # The marks of a rescoring are not in this report.
-        facts |= figures_facts(report) if len(self._run.row.scorings) == 1 else NO_FIGURES
+        facts |= NO_FIGURES
+        if len(self._run.row.scorings) == 1:
+            save_columns(self._store, run.id, table)
+            facts |= figures_facts(report, has_columns=True)
         self._run.close(
             run.status,
             run.reason,

@@ -24,6 +24,9 @@ _ENUMERATED = 20
 _LATTICE = 2_000_000
 _PRODUCTS = 500_000_000
 _ROUNDING = 1e-12
+# From so many signs on, of which none outweighs the others, the total is normal to three digits of its p-value.
+_MANY = 20_000
+_OUTWEIGHS = 1e-3
 
 
 class McNemar(msgspec.Struct, frozen=True, kw_only=True):
@@ -59,7 +62,7 @@ class SignFlip(msgspec.Struct, frozen=True, kw_only=True):
         units: How many items or clusters could change their sign.
         p_value: The p-value.
         alternative: What it speaks against.
-        method: "enumeration" and "convolution" are exact; "monte carlo" is drawn.
+        method: "enumeration" and "convolution" are exact; "normal" is the limit for many units; "monte carlo" is drawn.
         n_resamples: How many patterns of signs were drawn; None where exact.
         seed: The seed of the draws; None where exact.
     """
@@ -141,9 +144,9 @@ def sign_flip(
 
     Every unit (item, or whole cluster) keeps or changes the sign of its sum; p is the share of the sign patterns whose
     total is at least as far out as the observed one. Up to 20 units that are not 0 all patterns are gone through; sums
-    that lie on a common grid (passes, counts, steps of a scale) are convolved, which is exact too; otherwise patterns
-    are drawn and p = (hits + 1)/(draws + 1). p is 1 (two-sided) where all sums are 0. Undefined (None) without a
-    difference.
+    that lie on a common grid (passes, counts, steps of a scale) are convolved, which is exact too; from 20,000 units on
+    the total is normal with the variance Σu²; otherwise patterns are drawn and p = (hits + 1)/(draws + 1). p is 1
+    (two-sided) where all sums are 0. Undefined (None) without a difference.
 
     References: R. A. Fisher, The design of experiments (1935), section 21; B. Phipson, G. K. Smyth, Permutation
     p-values should never be zero, SAGMB 9 (2010).
@@ -193,6 +196,11 @@ def _test_sums(sums: Floats, alternative: Alternative, seed: int | None, draws: 
     sums = sums[np.abs(sums) > _ROUNDING * float(np.abs(sums).max())]
     if sums.size <= _ENUMERATED:
         return _tail(*_enumerate_totals(sums), math.fsum(sums), alternative), "enumeration", None
+    squares = np.square(sums)
+    if sums.size >= _MANY and float(squares.max()) <= _OUTWEIGHS * float(squares.sum()):
+        z = math.fsum(sums) / math.sqrt(math.fsum(squares))
+        away = {"two-sided": abs(z), "greater": z, "less": -z}[alternative]
+        return math.erfc(away / math.sqrt(2)) / (1 if alternative == "two-sided" else 2), "normal", None
     grid = _grid(sums)
     if grid is not None and (law := _convolve_totals(grid)) is not None:
         return _tail(*law, float(grid.sum()), alternative), "convolution", None

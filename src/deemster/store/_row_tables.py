@@ -1,4 +1,4 @@
-"""Writes the tables of samples, outputs, marks, entries, calls and prompts."""
+"""Writes the tables of samples, outputs, marks, entries, calls, prompts and columns."""
 
 from __future__ import annotations
 
@@ -58,6 +58,7 @@ MARKS = RowTable(
 ENTRIES = RowTable("entries", ("run", "position"), ("body", "checksum"))
 CALLS = RowTable("calls", ("run", "scoring", "call"), ("body", "checksum"))
 PROMPTS = RowTable("prompts", ("run", "scoring", "position", "repetition", "metric"), ("body", "checksum"))
+COLUMNS = RowTable("columns", ("run", "part"), ("body", "checksum"))
 _CONTENTS = InsertStatement("contents (row_hash, body, checksum)", "(?, ?, ?)")
 _SAMPLES = InsertStatement(
     "samples (run, position, id, row_hash, body, checksum, content)",

@@ -30,6 +30,8 @@ from deemster.store.run_facts import SampleFacts, ScoringRow
 # How often in a row a connection may be lost before a row comes: a damaged database ends every query.
 _MOST_LOSSES = 3
 PAGE = 2000
+# A part of the columns of a run is a megabyte or more.
+_COLUMN_PAGE = 4
 _Found = TypeVar("_Found")
 _UNREADABLE = (msgspec.MsgspecError, ArithmeticError, TypeError, ValueError)
 _LATER = Unscored("not_run", "The output came after this metric was scored.")
@@ -155,12 +157,13 @@ class RunReader:
             if since == 0 and lost > max(0, done - sound):
                 self._say(f"{plural(lost, 'execution')} of {scoring.done:,} lost its marks of scoring {scoring.number}")
 
-    def samples(self, *, expected: int, content: bool = True) -> Iterator[SampleFacts]:
+    def samples(self, *, expected: int, content: bool = True, since: int = 0) -> Iterator[SampleFacts]:
         """Samples in order.
 
         Args:
             expected: How many there must be.
             content: Whether to read expected output and input.
+            since: The position they begin at; above 0, missing samples are not looked for.
 
         Raises:
             StoreError: Something is damaged and there is no `on_damage`, or the database refuses.
@@ -172,7 +175,7 @@ class RunReader:
             f"SELECT s.position, 0, s.id, s.row_hash, s.body, s.checksum, {columns} FROM samples s{join}"  # noqa: S608 - our own words
             " WHERE s.run = ? AND s.position > ? AND ? < 1 ORDER BY s.position LIMIT ?"
         )
-        yield from self._paged(sql, (-1, -1), _sample, what="sample", expected=expected)
+        yield from self._paged(sql, (since - 1, -1), _sample, what="sample", expected=expected if since == 0 else 0)
 
     def entries(self, *, expected: int) -> Iterator[tuple[int, bytes]]:
         """Graded items in order.
@@ -197,6 +200,15 @@ class RunReader:
             " ORDER BY call LIMIT ?"
         )
         yield from self._paged(sql, (scoring, -1), _call, what="model call", expected=0, place="scoring {}, call {}")
+
+    def columns(self) -> Iterator[bytes]:
+        """The parts of the columns of a run, in order.
+
+        Raises:
+            StoreError: Something is damaged, or the database refuses.
+        """
+        sql = "SELECT 0, part, body, checksum FROM columns WHERE run = ? AND ? < 1 AND part > ? ORDER BY part LIMIT ?"
+        yield from self._paged(sql, (0, -1), _column, what="part", expected=0, page=_COLUMN_PAGE)
 
     def prompts(self, view: MarkSelection, position: int) -> dict[tuple[int, str], tuple[Exchange, ...]]:
         """What the judges of one sample were asked, where that is kept: by repetition and name of the metric.
@@ -400,6 +412,13 @@ def _call(row: Row) -> tuple[int, bytes]:
     if call_checksum(scoring, call, body) != total:
         raise ValueError("a call does not fit its check sum")
     return call, bytes(body)
+
+
+def _column(row: Row) -> bytes:
+    _, part, body, total = row
+    if entry_checksum(part, body) != total:
+        raise ValueError("a part of the columns does not fit its check sum")
+    return bytes(body)
 
 
 def _prompts_body(row: Row) -> bytes:

@@ -108,7 +108,7 @@ def delete_run(pool: ConnectionPool, number: int) -> None:
             message = f"The run is the baseline of the {kind} `{name}`, so it stays. "
             hint = f"`deemster baseline clear {flag}{name}` forgets that, or promote another run."
             raise store_error(pool.database.where, message + hint)
-        for table in ("prompts", "calls", "marks", "outputs", "entries", "samples", "scorings"):
+        for table in ("columns", "prompts", "calls", "marks", "outputs", "entries", "samples", "scorings"):
             connection.write(f"DELETE FROM {table} WHERE run = ?", (number,))  # noqa: S608 - names only
         connection.write("DELETE FROM runs WHERE number = ?", (number,))
 

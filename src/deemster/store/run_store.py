@@ -16,8 +16,8 @@ from deemster.errors import Issue, LeaseError
 from deemster.records import CAUSES, Exchange, Execution, MetricCard, MetricScore
 from deemster.store._baseline_table import delete_baseline, find_baseline, put_baseline, read_baselines
 from deemster.store._database import ConnectionPool, store_error
-from deemster.store._row_encoding import encode_json, encode_marks
-from deemster.store._row_tables import put_final_marks
+from deemster.store._row_encoding import encode_json, encode_marks, entry_checksum
+from deemster.store._row_tables import COLUMNS, put_final_marks
 from deemster.store._run_reader import RunReader, select_marks
 from deemster.store._run_table import (
     OnDamage,
@@ -304,19 +304,22 @@ class Store:
             for card, found in zip(cards, counts, strict=True)
         )
 
-    def samples(self, run_id: str, *, on_damage: OnDamage = None, content: bool = True) -> Iterator[SampleFacts]:
+    def samples(
+        self, run_id: str, *, on_damage: OnDamage = None, content: bool = True, since: int = 0
+    ) -> Iterator[SampleFacts]:
         """The samples of a run, in order.
 
         Args:
             run_id: The run.
             on_damage: Called with a message for each damage, which is then left out; without it, damage raises.
             content: Whether to read expected output and input; samples that are only counted need neither.
+            since: The position they begin at.
 
         Raises:
             StoreError: There is no such run, something is damaged, or the database refuses.
         """
         row = self.run(run_id)
-        return self._reader(row, on_damage).samples(expected=row.samples, content=content)
+        return self._reader(row, on_damage).samples(expected=row.samples, content=content, since=since)
 
     def executions(
         self,
@@ -371,6 +374,32 @@ class Store:
             StoreError: There is no such run, something is damaged, or the database refuses.
         """
         return self._reader(self.run(run_id), on_damage).calls(scoring)
+
+    def columns(self, run_id: str) -> Iterator[bytes]:
+        """The columns of a run as `write_columns` took them, part by part; nothing where there are none.
+
+        Raises:
+            StoreError: There is no such run, something is damaged, or the database refuses.
+        """
+        return self._reader(self.run(run_id), None).columns()
+
+    def write_columns(self, run_id: str, parts: Iterable[bytes]) -> None:
+        """Write the columns of a run, in place of those it has. They are a copy of its marks that is read faster.
+
+        Args:
+            run_id: The run, leased here.
+            parts: The columns in parts, as their reader wants them.
+
+        Raises:
+            LeaseError: The run is not leased here.
+            StoreError: The database refuses.
+        """
+        lease = self._require_lease(run_id)
+        with self.pool.write_transaction() as connection:
+            lease.renew(connection)
+            connection.write("DELETE FROM columns WHERE run = ?", (lease.number,))
+            for part, body in enumerate(parts):
+                COLUMNS.put(connection, [(lease.number, part, body, entry_checksum(part, body))])
 
     def prompts(self, run_id: str, position: int) -> dict[tuple[int, str], tuple[Exchange, ...]]:
         """What the judges of one sample were asked and replied, where the run keeps it: by repetition and metric.

@@ -14,7 +14,7 @@ from deemster.store.run_store import Store
 
 _ADVICE = " `deemster store verify` says what is lost."
 _MOST_ISSUES = 20
-_TABLES = ("scorings", "samples", "outputs", "marks", "entries", "calls", "prompts", "baselines")
+_TABLES = ("scorings", "samples", "outputs", "marks", "entries", "calls", "prompts", "columns", "baselines")
 _STRAY_MARKS = (
     "SELECT COUNT(*) FROM marks m LEFT JOIN outputs o ON o.run = m.run AND o.position = m.position"
     " AND o.repetition = m.repetition WHERE m.run = ? AND o.run IS NULL"
@@ -120,6 +120,11 @@ def _run(store: Store, run: RunRow) -> Iterator[str]:
     for scoring in run.scorings:
         for _ in store.calls(run.id, scoring=scoring.number, on_damage=found.append):
             pass
+    try:
+        for _ in store.columns(run.id):
+            pass
+    except StoreError as error:
+        found.append(str(error))
     yield from found
     if lost := store.damaged_prompts(run.id):
         what = f"the prompts of {plural(lost, 'mark')} do not fit the check sum"

@@ -1,0 +1,140 @@
+"""Runs compared by name: from a store, from report files, from reports in memory."""
+
+from __future__ import annotations
+
+import json
+from datetime import UTC, datetime
+
+import pytest
+
+import deemster as dm
+from deemster.errors import ReportError, StoreError
+from deemster.models.clock import FrozenClock
+from deemster.runs.compare_runs import SHOWN
+
+CLOCK = FrozenClock(datetime(2026, 1, 1, tzinfo=UTC))
+SAMPLES = [
+    {
+        "id": f"q{place}",
+        "input": {"question": f"What is {place}?"},
+        "expected_output": f"It is {place}.",
+        "metadata": {"tags": ["even" if place % 2 == 0 else "odd"], "doc": place // 4},
+    }
+    for place in range(12)
+]
+GOOD = {sample["id"]: sample["expected_output"] for sample in SAMPLES}
+BAD = GOOD | {"q1": "No idea.", "q3": "No idea.", "q4": "It is 44."}
+
+
+def evaluate(outputs, *, samples=SAMPLES, **options):
+    dataset = dm.Dataset(samples, name="numbers")
+    return dm.evaluate(dataset, outputs=outputs, metrics=["exact-match", "token-f1"], clock=CLOCK, **options)
+
+
+@pytest.fixture
+def store(tmp_path):
+    place = str(tmp_path / "runs.db")
+    evaluate(GOOD, store=place, label="before")
+    evaluate(BAD, store=place, label="now")
+    return place
+
+
+def numbers(comparison):
+    """Everything that does not name a run or read its usage."""
+    plain = json.loads(comparison.to_json())
+    return {key: value for key, value in plain.items() if key not in ("baseline", "candidate", "examples")}
+
+
+def test_stored_runs_are_compared_by_label(store):
+    found = dm.compare("before", "now", store=store)
+    assert (found.baseline.label, found.candidate.label) == ("before", "now")
+    assert found.macro_f1.difference == pytest.approx(-5 / 24)
+    assert found.table.newly_failing == 3
+    assert [change.candidate.id for change in found.changes] == ["q1", "q3", "q4"]
+    assert found.cohorts[1].label == "odd"
+    assert found.cohorts[1].pass_rate.difference == pytest.approx(-2 / 6)
+
+
+def test_previous_and_latest_are_the_last_two_runs(store):
+    assert numbers(dm.compare("previous", "latest", store=store)) == numbers(dm.compare("before", "now", store=store))
+
+
+def test_report_files_and_reports_give_the_same_numbers_as_the_store(store, tmp_path):
+    reports = evaluate(GOOD), evaluate(BAD)
+    files = [str(tmp_path / name) for name in ("before.json", "now.json")]
+    for report, file in zip(reports, files, strict=True):
+        report.save(file)
+    stored = numbers(dm.compare("before", "now", store=store))
+    assert numbers(dm.compare(*reports)) == stored
+    assert numbers(dm.compare(*files)) == stored
+    assert numbers(dm.compare(files[0], "now", store=store)) == stored
+
+
+def test_example_shows_the_question_and_both_answers(store):
+    (first, *_) = dm.compare("before", "now", store=store).examples
+    assert (first.id, first.status, first.tags) == ("q1", "newly_failing", ("odd",))
+    assert first.input == {"question": "What is 1?"}
+    assert (first.baseline.output, first.candidate.output) == ("It is 1.", "No idea.")
+    assert first.candidate.marks["exact-match"].success is False
+
+
+def test_comparison_can_be_read_after_the_store_is_closed(store):
+    found = dm.compare("before", "now", store=store)
+    assert len(list(found.changes)) == len(list(found.changes)) == 3
+    assert found.to_json() == found.to_json()
+
+
+def test_only_the_first_changes_are_shown_with_their_texts(tmp_path):
+    samples = [{"id": f"q{place}", "input": {"n": place}, "expected_output": "yes"} for place in range(SHOWN + 9)]
+    good, bad = ({sample["id"]: word for sample in samples} for word in ("yes", "no"))
+    found = dm.compare(evaluate(good, samples=samples), evaluate(bad, samples=samples))
+    assert len(found.examples) == SHOWN
+    assert len(list(found.changes)) == SHOWN + 9
+
+
+def test_clusters_come_from_metadata(store):
+    found = dm.compare("before", "now", store=store, cluster="doc")
+    assert (found.macro_f1.n, found.macro_f1.units, found.cluster) == (12, 3, "doc")
+
+
+def test_cluster_that_a_sample_lacks_is_refused(store):
+    with pytest.raises(ReportError, match=r"`q0` has no `metadata.page`"):
+        dm.compare("before", "now", store=store, cluster="page")
+
+
+def test_clusters_of_a_report_are_refused():
+    with pytest.raises(ReportError, match="compare stored runs"):
+        dm.compare(evaluate(GOOD), evaluate(BAD), cluster="doc")
+
+
+def test_unknown_run_is_refused_with_the_nearest_name(store):
+    with pytest.raises(StoreError, match="holds no run `latst`"):
+        dm.compare("latst", "now", store=store)
+
+
+def test_edited_sample_is_removed_and_added(store):
+    edited = [*SAMPLES[:-1], SAMPLES[-1] | {"expected_output": "It is eleven."}]
+    evaluate(GOOD, samples=edited, store=store, label="edited")
+    found = dm.compare("before", "edited", store=store)
+    assert (found.samples.paired, found.samples.added, found.samples.removed) == (11, 1, 1)
+    assert found.macro_f1.difference == 0.0
+    assert found.macro_f1_origin.dataset == pytest.approx(found.macro_f1_origin.total)
+    assert found.macro_f1_origin.total < 0
+
+
+def test_renamed_and_retagged_sample_stays_the_same(store):
+    renamed = [SAMPLES[0] | {"id": "zero", "metadata": {"tags": ["new"]}}, *SAMPLES[1:]]
+    outputs = {sample["id"]: sample["expected_output"] for sample in renamed}
+    evaluate(outputs, samples=renamed, store=store, label="renamed")
+    found = dm.compare("before", "renamed", store=store)
+    assert (found.samples.paired, found.statuses["stable"]) == (12, 12)
+    assert found.cohorts[1].label == "new"
+
+
+def test_other_threshold_is_not_compared(store):
+    dataset = dm.Dataset(SAMPLES, name="numbers")
+    metrics = ["exact-match", "token-f1"]
+    dm.evaluate(dataset, outputs=GOOD, metrics=metrics, thresholds={"token-f1": 0.9}, store=store, label="strict")
+    assert dm.compare("before", "strict", store=store).not_comparable == {
+        "token-f1": "its threshold was 0.5, and is 0.9"
+    }

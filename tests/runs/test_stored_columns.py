@@ -1,0 +1,83 @@
+"""The columns of a finished run are a copy of its marks."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+
+import deemster as dm
+from deemster.records import Usage
+from deemster.runs.metric_catalog import parse_metric
+from deemster.runs.rescore_run import rescore
+from deemster.runs.run_figures import stored_figures
+from deemster.runs.run_sync import run_sync
+from deemster.runs.stored_columns import load_columns, read_columns
+from deemster.store import open_store
+
+SAMPLES = [
+    {
+        "id": f"frage-ü{place}",
+        "input": {"n": place},
+        "expected_output": "yes",
+        "metadata": {"tags": ["a", "b"][: place % 3]},
+    }
+    for place in range(7)
+]
+
+
+def answer(given):
+    if given["n"] == 5:
+        raise ValueError("no answer")
+    usage = Usage(prompt_tokens=given["n"], cost_usd=0.01) if given["n"] != 2 else None
+    return dm.Output("yes" if given["n"] % 2 else "no", retrieved=[f"doc-{given['n']}"], usage=usage)
+
+
+@pytest.fixture
+def store(tmp_path):
+    place = str(tmp_path / "runs.db")
+    dataset = dm.Dataset(SAMPLES, name="d")
+    dm.evaluate(dataset, target=answer, metrics=["exact-match", "rouge-l"], repetitions=2, store=place)
+    with open_store(place) as opened:
+        yield opened
+
+
+def test_columns_equal_what_the_rows_say(store):
+    row = store.run("latest")
+    cards = store.cards(row.id)
+    assert stored_figures(row).has_columns
+    kept, read = load_columns(store, row, cards), read_columns(store, row, cards)
+    for name in ("scores", "causes", "passed", "outputs", "usage"):
+        np.testing.assert_array_equal(getattr(kept[0], name), getattr(read[0], name))
+    assert [(tag, places.tolist()) for tag, places in kept[0].cohorts] == [
+        (tag, places.tolist()) for tag, places in read[0].cohorts
+    ]
+    np.testing.assert_array_equal(kept[1].digests, read[1].digests)
+    assert kept[1].ids([6, 0]) == read[1].ids([6, 0]) == ["frage-ü6", "frage-ü0"]
+
+
+def test_rescored_run_is_read_row_by_row(store):
+    run_sync(rescore(store, "latest", metrics=[parse_metric("contains")], warn=pytest.fail))
+    assert not stored_figures(store.run("latest")).has_columns
+    assert "contains" in dm.compare("latest", "latest", store=store.where).metrics
+
+
+def test_removed_run_leaves_no_columns(store):
+    row = store.run("latest")
+    store.remove(row.id)
+    with store.pool.connection() as connection:
+        assert connection.read("SELECT count(*) FROM columns") == [(0,)]
+
+
+def test_damaged_columns_are_not_believed(store):
+    row = store.run("latest")
+    with store.pool.write_transaction() as connection:
+        connection.write("UPDATE columns SET body = ?", (b"damaged",))
+    assert load_columns(store, row, store.cards(row.id)) is None
+    assert dm.compare(row.id, row.id, store=store.where).statuses["stable"] == len(SAMPLES)
+
+
+def test_columns_of_another_shape_are_left_aside(store):
+    row = store.run("latest")
+    with store.lease(row.id):
+        store.write_columns(row.id, [b"not columns"])
+    assert load_columns(store, row, store.cards(row.id)) is None
