@@ -125,8 +125,8 @@ def test_labels_of_dataset_override_votes_with_warning():
     items = [{"id": f"i{n}", "ground_truth": ["MET", "MET"], "votes": {"a": ["MET", "MET"]}} for n in range(4)]
     result = compute_metrics(Votes.parse(votes_value(items, [FACTS, MORE], judges=("a",))), dataset)
     assert (
-        "other-truth: 3 labels of the votes on 2 items differ from the dataset: `i1`, `i3`; the dataset's count."
-        in result.warnings
+        "other-truth: 3 labels of the votes on 2 items differ from the dataset: `i1`, `i3`; "
+        "those of the dataset are used." in result.warnings
     )
     assert [one.n_samples for one in result.per_criterion] == [4, 3]
     assert result.criterion_accuracy == 5 / 7

@@ -388,8 +388,24 @@ def test_alternative_annotator_test_is_in_report_and_json(folder):
         for row in rows
     ]
     (folder / "many.json").write_text(json.dumps(value))
-    done = called("align", "many.json", "--epsilon", "0.1", "--json", "many-result.json")
+    done = called("align", "many.json", "--epsilon", "0.1", "--full", "--json", "many-result.json")
     assert done.exit_code == 0
     assert "May the judge replace a person?" in done.output
     tests = json.loads((folder / "many-result.json").read_text())["human"]["annotator_tests"]
     assert (tests["facts"]["epsilon"], tests["facts"]["n"]) == (0.1, 3)
+
+
+def test_short_form_is_printed_and_all_tables_with_full_while_files_have_all(folder):
+    short = called("align", "votes.json", "--markdown", "short.md").stdout
+    full = called("align", "votes.json", "--full", "--markdown", "full.md").stdout
+    assert "What to do next" in short
+    assert "All tables: --full. Every number: --json FILE." in short
+    assert "How to read this" not in short
+    assert "How to read this" in full
+    assert len(short) < len(full) / 2
+    assert (folder / "short.md").read_bytes() == (folder / "full.md").read_bytes()
+
+
+def test_tables_that_flags_ask_for_are_part_of_the_short_form(folder):
+    assert "\nJudges\n" in called("align", "votes.json", "--per-judge").stdout
+    assert "\nJudges\n" not in called("align", "votes.json").stdout

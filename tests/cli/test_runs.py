@@ -215,3 +215,12 @@ def test_runs_rm_follows_the_answer(many, answer, left, said):
     assert result.exit_code == 0
     assert said in result.stderr
     assert len(listed()) == left
+
+
+@pytest.mark.parametrize("width", [60, 80])
+def test_the_list_fits_its_terminal_and_names_the_columns_without_room(many, golden, monkeypatch, width):
+    called("runs")
+    monkeypatch.setattr("deemster.cli.runs.terminal_width", lambda: width)
+    text = called("runs").stdout
+    golden(f"cli/runs-list-{width}.txt", text)
+    assert max(map(len, text.splitlines())) <= width

@@ -1,15 +1,17 @@
 from __future__ import annotations
 
 import io
+import re
 
 import msgspec
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 from markdown_it import MarkdownIt
+from rich.cells import cell_len
 from rich.console import Console
 
-from deemster.report.alignment_report import alignment_sections
+from deemster.report.alignment_report import alignment_sections, short_alignment_sections
 from deemster.report.markdown_report import render_markdown
 from deemster.report.terminal_report import print_sections
 from tests.alignment import make_results as results
@@ -199,3 +201,40 @@ def test_kappa_that_rests_on_few_labels_of_a_class_has_their_number_beside_it(la
     text = alignment_markdown(msgspec.structs.replace(results.full_result(), per_criterion=(rare,)))
     row = next(line for line in text.partition("## Criteria")[2].splitlines() if line.startswith("| <code>"))
     assert row.rstrip(" |").removesuffix("</code>").endswith(shown)
+
+
+def short(result, *, width=120):
+    text = io.StringIO()
+    print_sections(short_alignment_sections(result, more="All tables: --full."), Console(file=text, width=width))
+    return text.getvalue()
+
+
+@pytest.mark.parametrize("width", [120, 80])
+def test_short_form_has_answer_ceiling_weakest_criteria_and_next_steps(golden, width):
+    golden(f"alignment/short-{width}.txt", short(results.full_result(), width=width))
+
+
+def test_short_form_of_nothing_gives_no_answer_and_says_what_is_missing(golden):
+    golden("alignment/short-empty.txt", short(results.empty_result()))
+
+
+@pytest.mark.parametrize("case", CASES)
+def test_every_answer_has_a_next_step(case):
+    changes, answer = CASES[case]
+    steps = short(trusted(**changes)).partition("What to do next\n")[2]
+    assert steps.startswith("- ")
+    assert ("Use the judge." in steps) == answer.startswith("Yes")
+
+
+def test_more_labels_are_advised_only_where_they_may_help():
+    reaching = {"intervals": {"mean_kappa": results.resampled(0.8, 0.5, 0.9)}}
+    assert "so more labels may settle it" in short(trusted(**reaching))
+    below = {"intervals": {"mean_kappa": results.resampled(0.5, 0.45, 0.55)}}
+    assert "More labels will not help: the whole interval lies below 0.61." in short(trusted(**below))
+
+
+def test_full_form_in_a_narrow_terminal_breaks_no_number(golden):
+    narrow, wide = (terminal(results.full_result(), width=width) for width in (80, 120))
+    golden("alignment/terminal-80.txt", narrow)
+    assert max(map(cell_len, narrow.splitlines())) <= 80
+    assert set(re.findall(r"\d+\.\d{4}", narrow)) <= set(re.findall(r"\d+\.\d{4}", wide))

@@ -1,10 +1,14 @@
 import io
+import re
+from itertools import pairwise
 
 import pytest
+from rich.cells import cell_len
 from rich.console import Console
 
 from deemster.report.report_sections import report_sections
 from deemster.report.terminal_report import print_sections
+from tests.report.runs import full_report
 
 
 @pytest.fixture
@@ -67,3 +71,19 @@ def test_failed_samples_are_shown_with_outputs_and_what_differs(quickstart):
     assert "output: You have 14 days to change your mind." in text
     assert "exact-match: 0.0000, passes with >= 0.5 rouge-l: 0.2222, passes with >= 0.6" in text
     assert "[-; choose it in the basket-]" in text
+
+
+@pytest.mark.parametrize("width", [80, 120])
+def test_report_of_a_run_matches_golden_file_in_a_wide_and_a_narrow_terminal(golden, width):
+    golden(f"report/terminal-{width}.txt", shown(full_report(), width))
+
+
+def test_a_narrow_terminal_breaks_no_number_and_loses_no_column_silently():
+    narrow, wide = (shown(full_report(), width) for width in (80, 120))
+    assert max(map(cell_len, narrow.splitlines())) <= 80
+    assert set(re.findall(r"\d+\.\d{4}", narrow)) <= set(re.findall(r"\d+\.\d{4}", wide))
+    for title in ("Gate", "Per-metric aggregates", "Cohorts by metadata.tags", "Usage and cost"):
+        few, all_columns = (text.split(f"\n{title}\n")[1].split("\n\n")[0] for text in (narrow, wide))
+        head = next(above for above, line in pairwise(all_columns.splitlines()) if line.startswith("──"))
+        # The name of a column stands in the head, in the line below the table, or beside each of its values.
+        assert [name for name in re.split(r"\s{2,}", head.strip())[1:] if name not in " ".join(few.split())] == []

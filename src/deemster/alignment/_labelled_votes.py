@@ -244,7 +244,9 @@ def _join_truth(votes: Votes, dataset: RubricDataset, warnings: list[str]) -> tu
     differing, others = changed_labels(votes, joined)
     if differing:
         which = f"{plural(differing, 'label')} of the votes on {plural(len(others), 'item')}"
-        warnings.append(f"other-truth: {which} differ from the dataset: {_list_names(others)}; the dataset's count.")
+        warnings.append(
+            f"other-truth: {which} differ from the dataset: {_list_names(others)}; those of the dataset are used."
+        )
     return joined, voted.intersection(known)
 
 
@@ -484,7 +486,9 @@ def _warnings(labelled: LabelledVotes, parts: list[_BlockRows], unlabelled: int)
     if unlabelled:
         found.append(f"no-truth: {plural(unlabelled, 'item')} without ground truth left out.")
     if errored := sum(len(part.errored) for part in parts):
-        found.append(f"errored-items: grading failed on {plural(errored, 'labelled item')}; in coverage only.")
+        found.append(
+            f"errored-items: grading failed on {plural(errored, 'labelled item')}; they count only as not covered."
+        )
     failed = sum(int(((column.final < FAILED_BELOW) & (column.truth >= 0)).sum()) for column in labelled.columns)
     if failed:
         found.append(f"failed-cells: every call failed on {plural(failed, 'labelled cell')} of other items; left out.")
@@ -500,7 +504,7 @@ def _warnings(labelled: LabelledVotes, parts: list[_BlockRows], unlabelled: int)
         other_score = ~np.isnan(score) & ~(np.abs(score - facts.derived_score[part.rows]) <= 1e-9)
         differing += int((other_verdict | other_score).sum())
     if ties:
-        found.append(f"no-consensus: annotators are tied on {plural(ties, 'cell')}; in coverage only.")
+        found.append(f"no-consensus: annotators are tied on {plural(ties, 'cell')}; they count only as not covered.")
     if differing:
         found.append(
             f"recorded-final: on {plural(differing, 'item')} what was recorded differs from what the votes give; "

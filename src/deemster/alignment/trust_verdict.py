@@ -140,14 +140,14 @@ def _notes_on_people(human: HumanAgreement) -> Iterator[str]:
     both = f"kappa with a person {format_number(own)}, of two people {format_number(among)}"
     apart = f"difference {format_number(gap.ci.lower)} to {format_number(gap.ci.upper)}"
     if gap.ci.upper >= 0:
-        yield f"as-people: within noise, the judge agrees with people as they do with each other ({both}; {apart})"
+        yield f"as-people: the judge agrees with people about as well as they agree with each other ({both}; {apart})"
     else:
         yield f"below-people: the judge agrees with people less than they do with each other ({both}; {apart})"
     yield from _notes_on_test(human)
     if among < SUBSTANTIAL:
         yield (
-            f"unreliable-question: people themselves reach a kappa of {format_number(among)} only, so the question is "
-            "what is unreliable: state the criterion more sharply, give examples, and label again"
+            f"unreliable-question: two people agree only with a kappa of {format_number(among)}, so the criteria "
+            "themselves are not clear enough: word them more sharply, give examples, and label again"
         )
 
 

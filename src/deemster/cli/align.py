@@ -32,6 +32,7 @@ if TYPE_CHECKING:
 
 _METHODS = ("smoothed", "percentile", "bca")
 _MODES = click.Choice(["exclude", "as_unmet", "as_category"])
+_MORE = "All tables: --full. Every number: --json FILE."
 _REQUIRED = {"yes": "yes", "with-care": "with care"}
 # What messages call an argument, and the flag for it.
 _FLAGS = {
@@ -318,6 +319,7 @@ _INPUTS: Sequence[Decorator] = (
 @click.option("--system", metavar="KEY", help="Correlate the mean numbers of each value of this metadata key.")
 @click.option("--require", type=click.Choice(list(_REQUIRED)), help="Exit with 1 where the answer is below this one.")
 @_cascade_options
+@click.option("--full", is_flag=True, help="Show all tables, in place of the short form.")
 @click.option("--verbose", is_flag=True, help="Show the plain summary too, with each judge's confusion matrix.")
 @file_option("json", "the result as JSON")
 @file_option("markdown", "the result as Markdown")
@@ -325,6 +327,7 @@ def command(
     *,
     inputs: InputOptions,
     cascade: CascadeOptions,
+    full: bool,
     verbose: bool,
     json: str | None,
     markdown: str | None,
@@ -338,7 +341,10 @@ def command(
     verdicts may be a spreadsheet too (--verdicts, in place of VOTES): .csv, .tsv or .xlsx, with a column for each
     criterion or a line for each. Without --rubric the values decide what a criterion is. With --cascade the votes are
     read as a cascade: one judge first, and others where it is unsure. The report then has each threshold with its
-    accuracy, cost and share of escalations, and the cheapest one that is accurate enough. Exit codes: 0 done, 1 the
+    accuracy, cost and share of escalations, and the cheapest one that is accurate enough.
+
+    The short form that is printed has the answer, why, what people reach among themselves (the ceiling), the weakest
+    criteria, and what to do next. --full prints all tables; the files have them in any case. Exit codes: 0 done, 1 the
     answer is below the one that `--require` names, 2 bad input, 3 a result could not be written.
     """
     from deemster.datasets import with_ground_truth
@@ -347,7 +353,7 @@ def command(
     inputs.check()
     files = {"json": json, "markdown": markdown}
     destinations = tuple(Destination(name, path) for name, path in files.items() if path is not None)
-    cascade.check(other_flags=_flags_without_effect(settings, verbose=verbose, require=require))
+    cascade.check(other_flags=_flags_without_effect(settings, full=full, verbose=verbose, require=require))
     ReportOptions(destinations, REDACT_LEVELS[0], include_input=False).check()
     _protect_inputs([destination.path for destination in destinations if not destination.is_stdout], inputs)
     loaded, labels = inputs.load()
@@ -357,7 +363,9 @@ def command(
         _show_calibration(calibration, destinations)
         return
     result = _compute(loaded, labels, seed=seed, **settings)
-    _show(result, destinations, verbose=verbose)
+    # The correlations of groups and systems stand in the tables only.
+    full = full or settings["group"] is not None or settings["system"] is not None
+    _show(result, destinations, full=full, verbose=verbose)
     if require is not None and not result.verdict.reaches(_REQUIRED[require]):  # type: ignore[arg-type]
         from deemster.report.alignment_report import verdict_reason
 
@@ -366,11 +374,11 @@ def command(
         raise click.exceptions.Exit(ExitCode.GATE_FAILED)
 
 
-def _show(result: MetricsResult, destinations: tuple[Destination, ...], *, verbose: bool) -> None:
+def _show(result: MetricsResult, destinations: tuple[Destination, ...], *, full: bool, verbose: bool) -> None:
     """Write the result to its destinations, and print it unless standard output is taken."""
     import msgspec
 
-    from deemster.report.alignment_report import alignment_sections
+    from deemster.report.alignment_report import alignment_sections, short_alignment_sections
     from deemster.report.markdown_report import render_markdown
     from deemster.report.report_files import write_pieces
 
@@ -383,13 +391,15 @@ def _show(result: MetricsResult, destinations: tuple[Destination, ...], *, verbo
         write_pieces((text.encode(),), destination)
     if not prints:
         return
-    print_sections(alignment_sections(result))
+    print_sections(alignment_sections(result) if full else short_alignment_sections(result, more=_MORE))
     if verbose:
         # The report has shown the warnings already.
         write_out("\n" + msgspec.structs.replace(result, warnings=()).summary(verbose=True))
 
 
-def _flags_without_effect(settings: dict[str, Any], *, verbose: bool, require: str | None) -> dict[str, bool]:
+def _flags_without_effect(
+    settings: dict[str, Any], *, full: bool, verbose: bool, require: str | None
+) -> dict[str, bool]:
     """The flags that have no effect on a cascade, and whether they were given."""
     return {
         "--judge": bool(settings["judges"]),
@@ -402,6 +412,7 @@ def _flags_without_effect(settings: dict[str, Any], *, verbose: bool, require: s
         "--system": settings["system"] is not None,
         "--epsilon": settings["epsilon"] != 0.2,
         "--require": require is not None,
+        "--full": full,
         "--verbose": verbose,
     }
 

@@ -48,6 +48,7 @@ if TYPE_CHECKING:
     from deemster.runs.run_lifecycle import RunStorage
 
 _VOTES = (".json", ".jsonl")
+_MORE = "All tables: write the votes with --votes FILE, then `deemster align FILE --full`."
 
 
 # The role of a judge that no file names.
@@ -395,13 +396,13 @@ def _describe_failed_verdicts(figures: GradingSummary, allowance: Allowance) -> 
 
 
 def _print_results(grading: Grading, figures: GradingSummary, alignment: MetricsResult | None) -> None:
-    from deemster.report.alignment_report import alignment_sections
+    from deemster.report.alignment_report import short_alignment_sections
     from deemster.report.grading_report import grading_sections
 
     print_sections(grading_sections(grading, figures))
     if alignment is not None:
         write_out("\n")
-        print_sections(alignment_sections(alignment))
+        print_sections(short_alignment_sections(alignment, more=_MORE))
 
 
 def _align(grading: Grading) -> MetricsResult | None:

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 import click
 from click.core import ParameterSource
 
-from deemster.cli._console import format_table, note, warn, write_out
+from deemster.cli._console import format_table, note, terminal_width, warn, write_out
 from deemster.cli.options import Moment, file_option, open_run_store, store_option, write_file
 from deemster.errors import LeaseError, StoreError, plural, visible
 
@@ -22,6 +22,8 @@ _HEAD = (
     *("macro-F1", "gate", "cost"),
 )
 # Columns that are left out where no run has something to say in them.
+# What a narrow terminal has no room for, in this order.
+_LEFT_OUT = ("dataset", "target", "suite", "started", "cost", "label", "samples", "done")
 _SPARE = frozenset({"label", "suite", "target", "macro-F1", "gate", "cost"})
 # The commands that continue a run, by its kind.
 _COMMANDS = {"run": "deemster run SUITE", "grading": "deemster grade DATASET ..."}
@@ -155,7 +157,7 @@ def _table(rows: Sequence[Mapping[str, str]]) -> str:
     if not any(" of " in row["done"] for row in rows):
         idle.add("done")
     head = [name for name in _HEAD if name not in idle]
-    return format_table(head, [[row[name] for name in head] for row in rows])
+    return format_table(head, [[row[name] for name in head] for row in rows], spare=_LEFT_OUT, width=terminal_width())
 
 
 def _refuse_flags(context: click.Context) -> None:

@@ -46,6 +46,7 @@ from deemster.alignment.trust_verdict import (
     weak_criteria,
 )
 from deemster.errors import plural
+from deemster.report._alignment_next_steps import FEW_CRITERIA, name_criteria, next_steps_section
 from deemster.report._escaping import LIMIT
 from deemster.report.text_sections import DataText, TextLine, TextSection, TextTable
 from deemster.stats.alternative_annotator_test import AlternativeAnnotator
@@ -187,7 +188,8 @@ def _annotator_tests(tests: Mapping[str, AlternativeAnnotator]) -> TextSection:
     lines: list[TextLine] = [
         ("The alternative annotator test leaves out one person at a time and asks who is nearer to the others.",),
         (f"The judge may be worse by {format_number(first.epsilon, places=2)}, as it is cheaper (epsilon).",),
-        (f"It passes with half of the people; false discoveries are held at {format_percent(first.q)}.",),
+        ("It passes where it wins against at least half of the people.",),
+        (f"Of its wins, at most {format_percent(first.q)} are expected to be false.",),
     ]
     head = ("criterion", "passes", "winning rate", "judge at least as near", "people tested", "items")
     return TextSection(("May the judge replace a person?",), lines, TextTable(head, rows, ("items",)))
@@ -212,7 +214,10 @@ def _position_bias(found: Sequence[PositionBias]) -> TextSection:
         )
         for part in found
     ]
-    lines = [("Pairs that were shown in both orders: which keep their answer, and which keep their place.",)]
+    lines: list[TextLine] = [
+        ("Pairs that were shown in both orders. Consistent: the same answer wins both times.",),
+        ("First or second place: whatever stands there wins both times, so the place decides.",),
+    ]
     head = ("criterion", "judge", "pairs", "consistent", "interval", "first place", "second place", "p")
     return TextSection(("Does the place decide?",), lines, TextTable(head, rows, ("p",)))
 
@@ -256,7 +261,7 @@ def _corrected(corrected: CorrectedMeans) -> TextSection:
         rows.append(("mean score", format_number(part.predicted_mean), format_number(part.value), _between(part.ci), n))
     lines: list[TextLine] = [
         ("The mean score of all items, labelled or not, and the MET rate of each binary criterion.",),
-        ("Right only where the labelled items were drawn at random.",),
+        ("They are right only if the labelled items were drawn at random.",),
     ]
     for rate in corrected.met_rates:
         value = format_number(rate.value) + (" (cut)" if rate.is_clipped else "")
@@ -290,7 +295,6 @@ def _signed(value: float | None) -> str:
     return text if value is None or text.startswith("-") else f"+{text}"
 
 
-_FEW = 3
 # A corrected mean from fewer labels is little more than the labels' own mean.
 FEWEST_LABELS = 30
 _MOST_DISPUTED_SHOWN = 10
@@ -304,17 +308,41 @@ _ANSWERS = {
 }
 _RULE = (
     f'The rule: "yes" needs a mean kappa whose interval begins at {SUBSTANTIAL} or above, "with care" one that begins '
-    f'at {MODERATE} or above. "With care" is also the most that is said with fewer than {ENOUGH_ITEMS} items, '
+    f'at {MODERATE} or above. The answer is at most "with care" with fewer than {ENOUGH_ITEMS} items, '
     f"{ENOUGH_CLUSTERS} clusters or {ENOUGH_LABELS} labels of a class, with a criterion below {MODERATE} or without a "
     f"kappa, with a significant bias of medium size or more, with a coverage below {format_percent(FULL_ENOUGH)}, or "
     f"with annotators tied on more than {format_percent(MOST_DISPUTED)} of the labelled cells."
 )
 
 
+def short_alignment_sections(result: MetricsResult, *, more: str) -> list[TextSection]:
+    """The short form of what a result says: the answer, why, the ceiling, the weakest criteria, what to do next.
+
+    Tables that a result has only where they were asked for are part of it: judges, slices, position bias.
+
+    Args:
+        result: The result.
+        more: A sentence that says where the rest is.
+    """
+    human = result.human
+    lines: list[TextLine] = [
+        *_answer(result),
+        (_basis(result),),
+        *((sentence,) for sentence in _agreement_found(result)),
+        ("The ceiling is unknown: no item has labels of two people.",) if human is None else (_ceiling(result),),
+        *_warnings(result),
+    ]
+    steps = next_steps_section(result)._replace(after=[(more,)])
+    asked = [_judges(result)] if result.per_judge is not None else []
+    asked += [_slices(result.slices)] if result.slices else []
+    asked += [_position_bias(result.position_bias)] if result.position_bias else []
+    return [TextSection(("Judge alignment",), lines), _criteria(result, most=FEW_CRITERIA), *asked, steps]
+
+
 def alignment_sections(result: MetricsResult) -> list[TextSection]:
-    """What a result says to people, in order."""
+    """All that a result says to people, in order."""
     scores = [_scores(result)] if has_scores(result) else []
-    parts = [_headline(result), _agreement(result), *scores, _criteria(result)]
+    parts = [_headline(result), next_steps_section(result), _agreement(result), *scores, _criteria(result)]
     if numeric := [part for part in result.per_criterion if isinstance(part, NumericCriterionMetrics)]:
         parts += [_numeric(numeric), _correlations(numeric)]
     if result.per_judge is not None:
@@ -328,14 +356,23 @@ def alignment_sections(result: MetricsResult) -> list[TextSection]:
 
 def _headline(result: MetricsResult) -> TextSection:
     lines: list[TextLine] = [
-        (f"Can this judge be trusted? {_ANSWERS[result.verdict.answer]}",),
-        ("Why: ", *_why(result), "."),
+        *_answer(result),
         *((f"{_sentence(note)}.",) for note in result.verdict.notes),
         *((sentence,) for sentence in _findings(result)),
         *_reservations(result),
+        *_warnings(result),
     ]
-    lines += [("Warning: ", *_pieces(warning)) for warning in result.warnings]
     return TextSection(("Judge alignment",), lines)
+
+
+def _answer(result: MetricsResult) -> Iterator[TextLine]:
+    yield (f"Can this judge be trusted? {_ANSWERS[result.verdict.answer]}",)
+    yield ("Why: ", *_why(result), ".")
+
+
+def _warnings(result: MetricsResult) -> Iterator[TextLine]:
+    for warning in result.warnings:
+        yield ("Warning: ", *_pieces(warning))
 
 
 def _pieces(text: str) -> Iterator[str]:
@@ -372,11 +409,39 @@ def _why(result: MetricsResult) -> Iterator[str]:
 
 def _findings(result: MetricsResult) -> Iterator[str]:
     """What the numbers come to, in words."""
+    yield _basis(result)
+    yield from _agreement_found(result)
+    if result.human is not None and result.human.ceiling_kappa is not None:
+        yield _ceiling(result)
+    if has_scores(result):
+        yield _bias(result)
+    cover = result.coverage_stats
+    if cover is not None and cover.n_total:
+        causes = [
+            f"{plural(count, 'pair')} {why}"
+            for count, why in (
+                (cover.n_errored, "because of errors"),
+                (cover.n_disputed, "because annotators are tied"),
+            )
+            if count
+        ]
+        out = cover.n_total - cover.n_covered
+        lost = f"; {out:,} are left out{''.join(f', {cause}' for cause in causes)}" if out else ""
+        covered = f"{cover.n_covered:,} of {cover.n_total:,} labelled pairs"
+        yield f"Coverage is {format_percent(cover.coverage)}: {covered}{lost}."
+
+
+def _basis(result: MetricsResult) -> str:
+    """What the numbers rest on."""
     mix = count_kinds(result)
     by_kind = f" ({', '.join(mix)})" if len(mix) > 1 else ""
     judges = plural(result.n_judges, "judge")
     basis = f"{plural(result.n_items, 'item')}, {count_criteria(result.n_criteria)}{by_kind}, {judges}"
-    yield f"The numbers rest on {plural(result.n_samples, 'pair')} of truth and verdict: {basis}."
+    return f"The numbers rest on {plural(result.n_samples, 'pair')} of truth and verdict: {basis}."
+
+
+def _agreement_found(result: MetricsResult) -> Iterator[str]:
+    """How far verdicts and numbers agree."""
     ends, kappa = kappa_interval(result), result.mean_kappa
     if result.n_numeric_criteria and result.mean_concordance is not None:
         between = _interval((result.intervals or {}).get("mean_concordance"))
@@ -394,26 +459,19 @@ def _findings(result: MetricsResult) -> Iterator[str]:
             f"Agreement beyond chance is {_word(kappa)}: mean kappa {format_number(kappa)}, "
             f"interval {_span(ends)}, {reach}."
         )
-    if result.human is not None and result.human.ceiling_kappa is not None:
-        human, subject = result.human, "panel" if result.n_judges > 1 else "judge"
-        share = format_percent(human.n_cells / human.n_labelled_cells if human.n_labelled_cells else None)
-        yield (
-            f"Each person against the consensus of the others reaches a kappa of {format_number(human.ceiling_kappa)}, "
-            f"the {subject} {format_number(human.panel.mean_kappa)}; two people labelled {share} of the cells."
-        )
-    if has_scores(result):
-        yield _bias(result)
-    cover = result.coverage_stats
-    if cover is not None and cover.n_total:
-        causes = [
-            f"{plural(count, 'pair')} {why}"
-            for count, why in ((cover.n_errored, "by errors"), (cover.n_disputed, "as annotators are tied"))
-            if count
-        ]
-        out = cover.n_total - cover.n_covered
-        lost = f"; {out:,} are left out{''.join(f', {cause}' for cause in causes)}" if out else ""
-        covered = f"{cover.n_covered:,} of {cover.n_total:,} labelled pairs"
-        yield f"Coverage is {format_percent(cover.coverage)}: {covered}{lost}."
+
+
+def _ceiling(result: MetricsResult) -> str:
+    """What people reach, which a judge is not expected to pass."""
+    human, subject = result.human, "panel" if result.n_judges > 1 else "judge"
+    if human is None or human.ceiling_kappa is None:
+        return "The ceiling is unknown: no person can be compared with the consensus of others."
+    share = format_percent(human.n_cells / human.n_labelled_cells if human.n_labelled_cells else None)
+    return (
+        f"The ceiling: a person compared with the consensus of the others reaches a kappa of "
+        f"{format_number(human.ceiling_kappa)}, the {subject} {format_number(human.panel.mean_kappa)}. "
+        f"This rests on the {share} of the labelled cells that two people or more labelled."
+    )
 
 
 def _bias(result: MetricsResult) -> str:
@@ -439,22 +497,12 @@ def _bias(result: MetricsResult) -> str:
 def _reservations(result: MetricsResult) -> Iterator[TextLine]:
     weak, undefined = weak_criteria(result), undefined_criteria(result)
     if weak:
-        yield (f"Do not rely on {count_criteria(len(weak))} with a kappa below {MODERATE}: ", *_named(weak), ".")
+        yield (f"Do not rely on {count_criteria(len(weak))} with a kappa below {MODERATE}: ", *name_criteria(weak), ".")
     if undefined:
         about = f"Nothing is known about {count_criteria(len(undefined))} without a kappa: "
-        yield (about, *_named(undefined), ".")
+        yield (about, *name_criteria(undefined), ".")
     if kappa_interval(result) is None and result.mean_kappa is not None:
-        yield ("Without an interval it is unknown how much of this is chance: ask for intervals.",)
-
-
-def _named(criteria: Sequence[AnyCriterion]) -> Iterator[str]:
-    for place, part in enumerate(criteria[:_FEW]):
-        kappa = criterion_kappa(part)
-        yield ", " if place else ""
-        yield DataText(part.name)
-        yield "" if kappa is None else f" ({format_number(kappa)})"
-    if len(criteria) > _FEW:
-        yield f" and {len(criteria) - _FEW} more"
+        yield ("Without an interval it is not known how much of this is chance: compute it with intervals.",)
 
 
 def _word(kappa: float) -> str:
@@ -530,11 +578,11 @@ def _with_intervals(entries: Sequence[tuple[str, str, str]], result: MetricsResu
     )
 
 
-def _criteria(result: MetricsResult) -> TextSection:
+def _criteria(result: MetricsResult, *, most: int | None = None) -> TextSection:
     ranked = sorted(result.per_criterion, key=_weakness)
     resampled = any(part.intervals for part in ranked)
     rows = []
-    for part in ranked:
+    for part in ranked[:most]:
         accuracy: float | None = None
         if not isinstance(part, NumericCriterionMetrics):
             accuracy = part.accuracy if isinstance(part, CriterionMetrics) else part.exact_accuracy
@@ -545,7 +593,10 @@ def _criteria(result: MetricsResult) -> TextSection:
             (DataText(part.name), part.criterion_type, *shown, format_number(part.krippendorff_alpha), _remark(part))
         )
     head = ("criterion", "kind", "n", "accuracy", "kappa", *["interval"] * resampled, "alpha", "remark")
-    return TextSection(("Criteria, the weakest first",), (), TextTable(head, rows, ("alpha", "kind")) if rows else None)
+    table = TextTable(head, rows, ("alpha", "kind")) if rows else None
+    left = len(ranked) - len(rows)
+    after: list[TextLine] = [(f"{count_criteria(left)} more.",)] if left else []
+    return TextSection(("Criteria, the weakest first",), (), table, after)
 
 
 def _numeric(criteria: Sequence[NumericCriterionMetrics]) -> TextSection:
@@ -656,7 +707,7 @@ def _abstentions(result: MetricsResult) -> TextSection:
 def _reading(result: MetricsResult) -> TextSection:
     in_place = " Numeric criteria have their concordance in place of kappa." if result.n_numeric_criteria else ""
     lines: list[TextLine] = [(_RULE + in_place,)]
-    how = f"CANNOT_ASSESS is handled by {result.cannot_assess_mode}, NA by {result.na_mode}."
+    how = f"Verdicts CANNOT_ASSESS are handled as `{result.cannot_assess_mode}`, NA options as `{result.na_mode}`."
     drawn = result.bootstrap
     if drawn is not None:
         level = format_number(drawn.confidence_level * 100, places=1).removesuffix(".0")
