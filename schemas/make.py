@@ -17,6 +17,7 @@ from deemster.datasets.votes_format import VotesFile
 from deemster.formats.schema_validation import DRAFT, json_schema
 from deemster.records import ToolCall, Trajectory
 from deemster.report import Report, ScoreEntry, UnscoredEntry
+from deemster.report.comparison_report import ComparisonReport
 from deemster.results.grading_summary import GradingSummary
 from deemster.rubrics.rubric_format import RubricFile, add_rubric_shapes
 from deemster.runs.suite import SuiteFile
@@ -69,6 +70,7 @@ def schemas() -> dict[str, str]:
     return {
         "deemster.alignment.v1.json": _written(MetricsResult),
         "deemster.cascade.v1.json": _written(CascadeFile),
+        "deemster.comparison.v1.json": _written(ComparisonReport),
         "deemster.dataset.v1.json": _written(DatasetFile),
         "deemster.grading.v1.json": _written(GradingFile),
         "deemster.outputs.v1.json": _written(OutputsFile),
@@ -83,7 +85,7 @@ def schemas() -> dict[str, str]:
 def _written(kind: type) -> str:
     schema = json_schema(kind)
     parts = schema["$defs"]
-    if kind is Report:
+    if kind in (Report, ComparisonReport):
         _, marks = msgspec.json.schema_components([ScoreEntry, UnscoredEntry], ref_template="#/$defs/{name}")
         parts |= marks
         either = [{"$ref": "#/$defs/ScoreEntry"}, {"$ref": "#/$defs/UnscoredEntry"}]

@@ -21,7 +21,7 @@ _FILES = {
     "deemster.judges": ("CriterionGrader", "Grading", "Judge", "Vote"),
     "deemster.metrics": ("metric",),
     "deemster.records": ("Invocation", "Metric", "MetricScore", "Output", "Sample", "Scorer", "Unscored", "Usage"),
-    "deemster.report": ("Report", "load_report"),
+    "deemster.report": ("Report", "load_comparison", "load_report"),
     "deemster.rubrics": ("Criterion", "Option", "Rubric"),
     "deemster.runs.compare_runs": ("compare",),
     "deemster.runs.evaluate_dataset": ("evaluate", "evaluate_async"),

@@ -40,6 +40,7 @@ from deemster.records import Scorer as Scorer
 from deemster.records import Unscored as Unscored
 from deemster.records import Usage as Usage
 from deemster.report import Report as Report
+from deemster.report import load_comparison as load_comparison
 from deemster.report import load_report as load_report
 from deemster.rubrics import Criterion as Criterion
 from deemster.rubrics import Option as Option

@@ -84,12 +84,15 @@ def test_comparison_can_be_read_after_the_store_is_closed(store):
     assert found.to_json() == found.to_json()
 
 
-def test_only_the_first_changes_are_shown_with_their_texts(tmp_path):
-    samples = [{"id": f"q{place}", "input": {"n": place}, "expected_output": "yes"} for place in range(SHOWN + 9)]
-    good, bad = ({sample["id"]: word for sample in samples} for word in ("yes", "no"))
-    found = dm.compare(evaluate(good, samples=samples), evaluate(bad, samples=samples))
-    assert len(found.examples) == SHOWN
-    assert len(list(found.changes)) == SHOWN + 9
+def test_the_first_samples_of_each_status_are_shown_with_their_texts(tmp_path):
+    broken, fixed = SHOWN["newly_failing"] + 9, SHOWN["newly_passing"] + 9
+    samples = [{"id": f"q{place}", "input": {"n": place}, "expected_output": "yes"} for place in range(broken + fixed)]
+    words = ("yes", "no"), ("no", "yes")
+    sides = ({s["id"]: pair[place >= broken] for place, s in enumerate(samples)} for pair in words)
+    found = dm.compare(*(evaluate(side, samples=samples) for side in sides))
+    shown = [example.status for example in found.examples]
+    assert [shown.count(status) for status in ("newly_failing", "newly_passing")] == [broken - 9, fixed - 9]
+    assert len(list(found.changes)) == broken + fixed
 
 
 def test_clusters_come_from_metadata(store):

@@ -33,6 +33,8 @@ Decorator = Callable[[Any], Any]
 
 STORE = ".deemster/runs.db"
 STORE_VARIABLE = "DEEMSTER_STORE"
+# GitHub names here the file in which a step of a job writes its summary.
+STEP_SUMMARY = "GITHUB_STEP_SUMMARY"
 ANSWER_CACHE = ".deemster/answers.jsonl"
 # Levels of privacy that `--redact` knows; `--publish-safe` is the last one.
 REDACT_LEVELS = ("default", "outputs", "expected", "all")
@@ -311,10 +313,18 @@ class ReportOptions(NamedTuple):
         """
         from deemster.report import write_report
 
+        self.write_each(functools.partial(write_report, report))
+
+    def write_each(self, write: Callable[[Destination], None]) -> None:
+        """Write something to every destination.
+
+        Raises:
+            ReportError: It cannot be written to some of them; it is to the others.
+        """
         errors: list[ReportError] = []
         for destination in self.destinations:
             try:
-                write_report(report, destination)
+                write(destination)
             except ReportError as error:
                 errors.append(error)
         if errors:
@@ -323,15 +333,32 @@ class ReportOptions(NamedTuple):
 
 def report_options(command: Command) -> Command:
     """Add the flags of reports; the command receives them as one ``reports``."""
+    return _add_report_options(command, _REPORT_FORMATS, _REPORT_FLAGS, step_summary=False)
 
+
+def run_report_options(command: Command) -> Command:
+    """Add the flags of the report of a run that ends with it; in a GitHub job, its summary is written too."""
+    return _add_report_options(command, _REPORT_FORMATS, _REPORT_FLAGS, step_summary=True)
+
+
+def comparison_options(command: Command) -> Command:
+    """Add the flags of writing a comparison; in a GitHub job, its summary is written too."""
+    return _add_report_options(command, _COMPARISON_FORMATS, _COMPARISON_FLAGS, step_summary=True)
+
+
+def _add_report_options(
+    command: Command, known: Mapping[str, str], flags_of_all: Sequence[Decorator], *, step_summary: bool
+) -> Command:
     @functools.wraps(command)
     def collect(**flags: Any) -> Any:
         from deemster.report import Destination
 
-        csv = "csv-raw" if flags.pop("csv_raw") else "csv"
+        csv = "csv-raw" if flags.pop("csv_raw", False) else "csv"
         junit = "junit-samples" if flags.pop("junit_samples") else "junit"
-        formats = {name: name for name in _REPORT_FORMATS} | {"csv": csv, "junit": junit}
-        files = {name: flags.pop(name) for name in _REPORT_FORMATS}
+        formats = {name: name for name in known} | {"csv": csv, "junit": junit}
+        files = {name: flags.pop(name.replace("-", "_")) for name in known}
+        if step_summary and files["github"] is None and Path(os.environ.get(STEP_SUMMARY) or "-").is_file():
+            files["github"] = os.environ[STEP_SUMMARY]
         destinations = tuple(Destination(formats[name], file) for name, file in files.items() if file is not None)
         level, publish_safe = flags.pop("redact"), flags.pop("publish_safe")
         reports = ReportOptions(
@@ -339,23 +366,26 @@ def report_options(command: Command) -> Command:
         )
         return command(reports=reports, **flags)
 
-    return add_options(collect, _REPORTS)  # type: ignore[return-value]
+    options = (*(file_option(name, what) for name, what in known.items()), *flags_of_all)
+    return add_options(collect, options)  # type: ignore[return-value]
 
 
 _REPORT_FORMATS = {
-    "json": "canonical JSON",
-    "markdown": "Markdown",
-    "csv": "CSV, one line per mark",
-    "html": "one HTML page that loads nothing",
-    "junit": "JUnit XML",
-    "github": "the summary of a GitHub job",
+    "json": "the report as canonical JSON",
+    "markdown": "the report as Markdown",
+    "csv": "the report as CSV, one line per mark",
+    "html": "the report as one HTML page that loads nothing",
+    "junit": "the report as JUnit XML",
+    "github": "the report as the summary of a GitHub job",
 }
-_REPORTS: Sequence[Decorator] = (
-    *(file_option(name, f"the report as {what}") for name, what in _REPORT_FORMATS.items()),
-    click.option("--csv-raw", is_flag=True, help="Leave CSV cells that look like formulas as they are."),
-    click.option(
-        "--junit-samples", is_flag=True, help="Samples that do not pass fail in JUnit too, not only the gate's checks."
-    ),
+_COMPARISON_FORMATS = {
+    "json": "the comparison as canonical JSON",
+    "markdown": "the comparison as Markdown",
+    "html": "the comparison as one HTML page that loads nothing",
+    "junit": "the comparison as JUnit XML",
+    "github": "the comparison as the summary of a GitHub job",
+}
+_PRIVACY: Sequence[Decorator] = (
     click.option(
         "--redact",
         type=click.Choice(REDACT_LEVELS),
@@ -364,7 +394,23 @@ _REPORTS: Sequence[Decorator] = (
         help="Leave out `outputs`, `expected` or `all` of what samples and outputs say.",
     ),
     click.option("--publish-safe", is_flag=True, help="Leave out everything that could repeat private text."),
+)
+_REPORT_FLAGS: Sequence[Decorator] = (
+    click.option("--csv-raw", is_flag=True, help="Leave CSV cells that look like formulas as they are."),
+    click.option(
+        "--junit-samples", is_flag=True, help="Samples that do not pass fail in JUnit too, not only the gate's checks."
+    ),
+    *_PRIVACY,
     click.option("--include", type=click.Choice(["input"]), multiple=True, help="Show the samples' input too."),
+)
+_COMPARISON_FLAGS: Sequence[Decorator] = (
+    click.option(
+        "--junit-samples", is_flag=True, help="Newly failing samples fail in JUnit too, not only the gate's checks."
+    ),
+    *_PRIVACY,
+    click.option(
+        "--include", type=click.Choice(["input"]), multiple=True, help="Show the samples' input beside --redact too."
+    ),
 )
 
 

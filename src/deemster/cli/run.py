@@ -25,7 +25,7 @@ from deemster.cli.options import (
     open_run_store,
     quiet_option,
     refuse_file,
-    report_options,
+    run_report_options,
     storage_options,
 )
 from deemster.errors import ConfigurationError, ExitCode, ReportError, plural, visible
@@ -184,7 +184,7 @@ _OVERRIDES: Sequence[Decorator] = (
 @click.command("run", short_help="Run a suite, store the run, print the report, apply the gate.")
 @click.argument("suite", type=click.Path())
 @_override_options
-@report_options
+@run_report_options
 @storage_options
 @click.option(
     "--keep-prompts",

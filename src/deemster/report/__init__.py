@@ -3,6 +3,7 @@
 from deemster import lazy_names
 
 _FILES = {
+    "deemster.report.comparison_report": ("ComparisonReport",),
     "deemster.report.improvement_report": ("Improvement",),
     "deemster.report.privacy_levels": ("LEVELS", "PUBLISH_SAFE", "redact_report"),
     "deemster.report.report_assembly": ("RunSamples", "assemble_report"),
@@ -19,7 +20,7 @@ _FILES = {
         "UnscoredReason",
     ),
     "deemster.report.report_files": ("Destination", "FORMATS", "write_report"),
-    "deemster.report.report_loader": ("load_report",),
+    "deemster.report.report_loader": ("load_comparison", "load_report"),
     "deemster.results.sample_summary": ("SampleEntry",),
 }
 

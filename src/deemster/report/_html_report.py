@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from typing import TYPE_CHECKING
 
 from deemster.report._escaping import code_element, escape_markup, passage_element
@@ -30,19 +30,42 @@ dt { color: var(--dim); } dd { margin: 0; overflow-wrap: anywhere; }
 del code { background: #cf222e33; } ins code { background: #1a7f3733; } ins { text-decoration: none; }
 .skipped { color: var(--dim); } .warning { border-left: 4px solid #9a6700; padding-left: .8rem; font-weight: 600; }
 """
+# Only pages with figures have it.
+_FIGURE_STYLE = """
+figure { margin: 1.5rem 0; } figcaption { color: var(--dim); margin-bottom: .5rem; }
+svg { max-width: 100%; height: auto; font: 12px system-ui, sans-serif; } svg text { fill: currentColor; }
+.grid { stroke: var(--line); } .zero { stroke: var(--dim); } .margin { stroke: #9a6700; stroke-dasharray: 4 3; }
+.bar { stroke: currentColor; stroke-width: 2; } .dot, .point { fill: currentColor; } .point { fill-opacity: .6; }
+.bar, .dot, .point { color: var(--dim); } .better * { color: #1a7f37; } .worse * { color: #cf222e; }
+"""
 _STATUSES = frozenset({"pass", "fail", "inconclusive", "skipped"})
+
+
+class Figure(str):
+    """A drawing as SVG; what it shows of data is escaped."""
+
+    __slots__ = ()
 
 
 def html_page(report: Report) -> str:
     """The whole report as a page; text from data is escaped and stands inside code elements."""
-    body = "\n".join(
-        block for level, section in enumerate(report_sections(report)) for block in _blocks(section, level)
-    )
+    return render_page(f"deemster report: {report.dataset.name}", report_sections(report))
+
+
+def render_page(title: str, parts: Sequence[TextSection | Figure]) -> str:
+    """Sections and figures as a page that loads nothing; text from data is escaped.
+
+    Args:
+        title: The title of the page.
+        parts: What is on it, in order; the first has the heading of the whole.
+    """
+    body = "\n".join(block for level, part in enumerate(parts) for block in _blocks(part, level))
+    style = _STYLE + (_FIGURE_STYLE if any(isinstance(part, Figure) for part in parts) else "")
     return (
         '<!doctype html>\n<html lang="en">\n<head>\n<meta charset="utf-8">\n'
         "<meta http-equiv=\"Content-Security-Policy\" content=\"default-src 'none'; style-src 'unsafe-inline'\">\n"
         '<meta name="viewport" content="width=device-width, initial-scale=1">\n'
-        f"<title>deemster report: {escape_markup(report.dataset.name)}</title>\n<style>{_STYLE}</style>\n</head>\n"
+        f"<title>{escape_markup(title)}</title>\n<style>{style}</style>\n</head>\n"
         f"<body>\n{body}\n</body>\n</html>\n"
     )
 
@@ -54,10 +77,18 @@ def notebook_html(report: Report) -> str:
     """The report as a part of a page, for a notebook: what a reader looks for first."""
     head, *others = report_sections(report)
     parts = [head, *(section for section in others if section.title[0].startswith(_NOTEBOOK))]
+    return render_part(parts)
+
+
+def render_part(parts: Sequence[TextSection]) -> str:
+    """Sections as a part of a page, for a notebook."""
     return "\n".join(["<div>", *(block for section in parts for block in _blocks(section, 1)), "</div>"])
 
 
-def _blocks(section: TextSection, level: int) -> Iterator[str]:
+def _blocks(section: TextSection | Figure, level: int) -> Iterator[str]:
+    if isinstance(section, Figure):
+        yield f"<figure>{section}</figure>"
+        return
     heading = "h1" if level == 0 else "h2"
     yield f"<{heading}>{_joined(section.title)}</{heading}>"
     for line in section.lines:

@@ -1,26 +1,28 @@
-"""The comparison of two runs as a document: JSON, Markdown, HTML, tables."""
+"""The comparison of two runs as a document: `ComparisonReport`, which can be shown and written."""
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-from typing import Any
+from collections.abc import Callable, Iterable, Iterator
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, Literal
 
 import msgspec
 
-from deemster.errors import plural
+from deemster.errors import ReportError, list_names
+from deemster.report._comparison_dataframe import comparison_dataframe
+from deemster.report._comparison_page import comparison_notebook, comparison_page
 from deemster.report._report_json import json_pieces
-from deemster.report.report_entries import ExecutionEntry
-from deemster.report.text_sections import (
-    DataText,
-    MetricName,
-    SentenceText,
-    TextLine,
-    TextSection,
-    TextTable,
-    format_interval,
-    format_number,
-)
-from deemster.results.comparison import Comparison, Difference
+from deemster.report.comparison_sections import comparison_sections, comparison_summary, comparison_verdict
+from deemster.report.markdown_report import render_markdown
+from deemster.report.report_entries import ExecutionEntry, PrivacyEntry
+from deemster.report.report_files import Destination, write_pieces
+from deemster.results import GateDecision
+from deemster.results.comparison import Comparison
+
+if TYPE_CHECKING:
+    import pandas as pd
+
+EXTENSIONS = {".json": "json", ".md": "markdown", ".html": "html", ".xml": "junit"}
 
 
 class ComparedSample(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
@@ -49,10 +51,18 @@ class ComparisonReport(Comparison, frozen=True, kw_only=True, forbid_unknown_fie
     """The comparison of two runs.
 
     The fields are those of `deemster.comparison.v1`, in its order. `changes` lists every sample that did not stay as it
-    was; `examples` shows the first of them with the question and both answers.
+    was; `examples` shows some of them with the question and both answers. `gate` is what a gate decided, where one was
+    asked; `privacy` says what was left out on purpose.
     """
 
     examples: tuple[ComparedSample, ...] = ()
+    gate: GateDecision | None = None
+    privacy: PrivacyEntry = PrivacyEntry()
+
+    @property
+    def verdict(self) -> str:
+        """Whether the candidate is worse, in one sentence."""
+        return comparison_verdict(self)
 
     def pieces(self) -> Iterator[bytes]:
         """The canonical JSON of the comparison, in pieces."""
@@ -64,69 +74,65 @@ class ComparisonReport(Comparison, frozen=True, kw_only=True, forbid_unknown_fie
         """The comparison as canonical JSON: the same runs are the same bytes."""
         return b"".join(self.pieces()).decode()
 
+    def to_markdown(self) -> str:
+        """The comparison as Markdown."""
+        return render_markdown(comparison_sections(self))
 
-def comparison_sections(comparison: ComparisonReport) -> list[TextSection]:
-    """What a comparison says to people, in order."""
-    return [
-        _headline(comparison),
-        _metrics(comparison),
-        _origins(comparison),
-        _cohorts(comparison),
-        _statuses(comparison),
-    ]
+    def to_html(self) -> str:
+        """The comparison as one HTML page that loads nothing."""
+        return comparison_page(self)
 
+    def to_dataframe(self, form: Literal["metrics", "samples"] = "metrics") -> pd.DataFrame:
+        """The comparison as a pandas table.
 
-def _headline(comparison: ComparisonReport) -> TextSection:
-    macro, counts = comparison.macro_f1, comparison.samples
-    lines: list[TextLine] = [("Warning: ", DataText(warning)) for warning in comparison.warnings]
-    for name, run in (("Baseline", comparison.baseline), ("Candidate", comparison.candidate)):
-        lines.append(
-            (f"{name}: ", DataText(run.label or run.id), *((" of ", DataText(run.target)) if run.target else ()), ".")
-        )
-    joined = f"{plural(counts.paired, 'sample')} in both, {counts.added:,} added, {counts.removed:,} removed."
-    lines.append((joined,))
-    if macro.difference is not None:
-        change = (
-            f"Macro-F1 {format_number(macro.baseline)} to {format_number(macro.candidate)}: {macro.difference:+.4f}"
-        )
-        lines.append((change, f", {comparison.confidence:.0%} interval {format_interval(macro.interval)}."))
-    return TextSection(("deemster comparison",), lines)
+        Args:
+            form: `metrics` for a row for each number that was compared, overall and by cohort; `samples` for a row for
+                each sample that did not stay as it was.
 
+        Raises:
+            ReportError: There is no such form.
+            MissingExtraError: pandas is not installed.
+        """
+        return comparison_dataframe(self, form)
 
-def _metrics(comparison: ComparisonReport) -> TextSection:
-    head = ("metric", "before", "now", "change", "interval", "p", "newly failing", "newly passing")
-    rows = []
-    for name, metric in comparison.metrics.items():
-        rate = metric.pass_rate
-        rows.append((MetricName(name), *_cells(rate), str(metric.table.newly_failing), str(metric.table.newly_passing)))
-    lines: list[TextLine] = [
-        ("Not compared: ", MetricName(name), ": ", SentenceText(why), ".")
-        for name, why in comparison.not_comparable.items()
-    ]
-    return TextSection(("Pass-rates",), table=TextTable(head, rows, ("p",)), after=lines)
+    def _repr_html_(self) -> str:
+        return comparison_notebook(self)
+
+    def save(self, path: str | Path) -> None:
+        """Write the comparison, in the format its extension says: .json, .md, .html or .xml (JUnit).
+
+        Raises:
+            ReportError: The extension is none of these, or the file cannot be written.
+        """
+        suffix = Path(path).suffix.lower()
+        if suffix not in EXTENSIONS:
+            raise ReportError(f"A comparison is written as {list_names(EXTENSIONS)}, not as `{suffix}`.")
+        write_comparison(self, Destination(EXTENSIONS[suffix], str(path)))
+
+    def __repr__(self) -> str:
+        return f"<ComparisonReport {self.baseline.id} to {self.candidate.id}: {self.verdict}>"
 
 
-def _cells(rate: Difference) -> tuple[str, ...]:
-    change = "n/a" if rate.difference is None else f"{rate.difference:+.4f}"
-    p_value = "n/a" if rate.p_value is None else f"{rate.p_value:.4f}"
-    return format_number(rate.baseline), format_number(rate.candidate), change, format_interval(rate.interval), p_value
+def _junit(comparison: ComparisonReport, *, samples_fail: bool = False) -> Iterable[bytes]:
+    from deemster.report._junit_xml import comparison_junit  # noqa: PLC0415 - its XML library loads an HTTP client
+
+    return comparison_junit(comparison, samples_fail=samples_fail)
 
 
-def _origins(comparison: ComparisonReport) -> TextSection:
-    head = ("number", "change", "outputs", "judge", "unscored", "dataset", "metrics")
-    origins = {"macro-F1": comparison.macro_f1_origin, "pass-rate": comparison.pass_rate_origin}
-    rows = [
-        (name, *(f"{getattr(origin, part):+.4f}" for part in ("total", *head[2:]))) for name, origin in origins.items()
-    ]
-    return TextSection(("Where the difference comes from",), table=TextTable(head, rows))
+COMPARISON_FORMATS: dict[str, Callable[[ComparisonReport], Iterable[bytes]]] = {
+    "json": lambda comparison: comparison.pieces(),
+    "markdown": lambda comparison: (comparison.to_markdown().encode(),),
+    "html": lambda comparison: (comparison.to_html().encode(),),
+    "junit": _junit,
+    "junit-samples": lambda comparison: _junit(comparison, samples_fail=True),
+    "github": lambda comparison: (comparison_summary(comparison).encode(),),
+}
 
 
-def _cohorts(comparison: ComparisonReport) -> TextSection:
-    head = ("cohort", "samples", "before", "now", "change", "interval", "p")
-    rows = [(DataText(cohort.label), str(cohort.samples), *_cells(cohort.macro_f1)) for cohort in comparison.cohorts]
-    return TextSection(("Macro-F1 by cohort",), table=TextTable(head, rows, ("p",)))
+def write_comparison(comparison: ComparisonReport, destination: Destination) -> None:
+    """Write a comparison.
 
-
-def _statuses(comparison: ComparisonReport) -> TextSection:
-    rows = [(status.replace("_", " "), f"{count:,}") for status, count in comparison.statuses.items()]
-    return TextSection(("Samples",), table=TextTable(("status", "samples"), rows))
+    Raises:
+        ReportError: It cannot be written.
+    """
+    write_pieces(COMPARISON_FORMATS[destination.format](comparison), destination)

@@ -87,9 +87,9 @@ def describe_sample(report: Report, sample: SampleEntry, executions: Sequence[Ex
     if sample.tags:
         title += [" (", DataText(", ".join(sample.tags)), ")"]
     fields = [
-        *_quoted("input", sample.input),
-        *_quoted("expected", sample.expected_output),
-        *_quoted("output", execution.output),
+        *quoted_field("input", sample.input),
+        *quoted_field("expected", sample.expected_output),
+        *quoted_field("output", execution.output),
         *text_difference(sample.expected_output, execution.output),
         *_failed_marks(report, execution.marks),
         *_retrieved(execution.retrieved),
@@ -98,7 +98,7 @@ def describe_sample(report: Report, sample: SampleEntry, executions: Sequence[Ex
     return TextDetail(tuple(title), fields)
 
 
-def _quoted(label: str, value: Any) -> Iterator[TextField]:
+def quoted_field(label: str, value: Any) -> Iterator[TextField]:
     """A text of a sample or output; nothing where it is not shown."""
     if value is None:
         return
@@ -113,15 +113,24 @@ def _one_text(value: Any) -> str:
 
 def text_difference(expected: Any, output: str | None) -> Iterator[TextField]:
     """What was expected and is not there, and what is there and was not expected, word by word."""
-    if not isinstance(expected, str) or output is None or expected == output:
-        return
-    wanted, found = _WORDS.findall(expected), _WORDS.findall(output)
+    if isinstance(expected, str) and output is not None and (parts := word_difference(expected, output)):
+        yield TextField("difference", parts)
+
+
+def word_difference(before: str, after: str) -> TextLine:
+    """What two texts have in common, what only the first has, and what only the second has, word by word.
+
+    Nothing where the texts are the same, too long, or too different for this to help a reader.
+    """
+    if before == after:
+        return ()
+    wanted, found = _WORDS.findall(before), _WORDS.findall(after)
     if not wanted or not found or max(len(wanted), len(found)) > _MOST_WORDS:
-        return
+        return ()
     words, others = ([word.rstrip() for word in side] for side in (wanted, found))
     matcher = difflib.SequenceMatcher(None, words, others, autojunk=False)
     if matcher.ratio() < _LEAST_ALIKE:
-        return
+        return ()
     parts: list[str] = []
     for kind, start, stop, first, last in matcher.get_opcodes():
         if kind == "equal":
@@ -131,19 +140,19 @@ def text_difference(expected: Any, output: str | None) -> Iterator[TextField]:
             parts.append(RemovedText("".join(wanted[start:stop])))
         if last > first:
             parts.append(AddedText("".join(found[first:last])))
-    yield TextField("difference", tuple(parts))
+    return tuple(parts)
 
 
 def _failed_marks(report: Report, marks: Mapping[str, MarkEntry]) -> Iterator[TextField]:
     """Every metric that did not pass: its score and threshold, or why there is no score; then what its details say."""
     unscored = {mark.unscored for mark in marks.values() if not isinstance(mark, ScoreEntry)}
     if len(unscored) == 1 and (reason := next(iter(unscored))).cause in ("target_failed", "not_run"):
-        yield TextField("target", _no_score(reason))
+        yield TextField("target", describe_unscored(reason))
         return
     for name in report.metric_order:
         mark = marks[name]
         if not isinstance(mark, ScoreEntry):
-            yield TextField(MetricName(name), _no_score(mark.unscored))
+            yield TextField(MetricName(name), describe_unscored(mark.unscored))
         elif not mark.success:
             sign = ">=" if report.metrics[name].higher_is_better else "<="
             yield TextField(MetricName(name), (f"{mark.score:.4f}, passes with {sign} {mark.threshold:.4g}",))
@@ -151,7 +160,8 @@ def _failed_marks(report: Report, marks: Mapping[str, MarkEntry]) -> Iterator[Te
                 yield TextField("", (DataText(label.rstrip(":")), ": ", PassageText(text)))
 
 
-def _no_score(reason: UnscoredReason) -> TextLine:
+def describe_unscored(reason: UnscoredReason) -> TextLine:
+    """Why there is no score."""
     return (reason.cause,) if reason.message is None else (reason.cause, ": ", PassageText(reason.message))
 
 

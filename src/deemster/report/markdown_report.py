@@ -30,11 +30,20 @@ def report_markdown(report: Report) -> str:
 
 def render_markdown(parts: Sequence[TextSection]) -> str:
     """Sections as Markdown, the first with the heading of the whole; text from data is escaped."""
-    return "\n\n".join(block for level, section in enumerate(parts) for block in _blocks(section, level)) + "\n"
+    return (
+        "\n\n".join(block for level, section in enumerate(parts) for block in markdown_blocks(section, min(level, 1)))
+        + "\n"
+    )
 
 
-def _blocks(section: TextSection, level: int) -> Iterator[str]:
-    yield f"{'#' if level == 0 else '##'} {join_line(section.title)}"
+def markdown_blocks(section: TextSection, level: int) -> Iterator[str]:
+    """The blocks of a section.
+
+    Args:
+        section: The section.
+        level: 0 for the heading of the whole, 1 for a part of it, 2 for a part of a part.
+    """
+    yield f"{'#' * (level + 1)} {join_line(section.title)}"
     for line in section.lines:
         text = join_line(line)
         yield f"**{text}**" if text.startswith("Warning:") else text
@@ -96,5 +105,5 @@ def github_job_summary(report: Report) -> str:
     failing = parts["Samples that did not pass"]
     if failing.details:
         shown = failing._replace(details=failing.details[:SHOWN], after=())
-        blocks += [f"### {join_line(failing.title)}", *islice(_blocks(shown, 1), 1, None)]
+        blocks += [f"### {join_line(failing.title)}", *islice(markdown_blocks(shown, 1), 1, None)]
     return "\n\n".join(blocks) + "\n"

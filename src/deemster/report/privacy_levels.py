@@ -1,4 +1,4 @@
-"""Privacy levels: what a report leaves out when it is shown or written."""
+"""Privacy levels: what a report or a comparison leaves out when it is shown or written."""
 
 from __future__ import annotations
 
@@ -8,6 +8,7 @@ from typing import Any, TypeAlias
 import msgspec
 
 from deemster.formats.streamed_list import Stream
+from deemster.report.comparison_report import ComparedSample, ComparisonReport
 from deemster.report.report_document import Report
 from deemster.report.report_entries import (
     ExecutionEntry,
@@ -20,6 +21,8 @@ from deemster.report.report_entries import (
     UnscoredReason,
 )
 from deemster.results import SampleEntry
+from deemster.results.run_columns import ComparedRun
+from deemster.results.sample_changes import SampleChange
 
 DEFAULT = "default"
 PUBLISH_SAFE = "publish-safe"
@@ -51,16 +54,14 @@ def redact_report(report: Report, *, level: str = DEFAULT, include_input: bool =
         include_input: Whether the samples' input is shown; never at `publish-safe`.
         quotes: Says by a metric's name which of its details may repeat text of a sample or output; None for all.
     """
-    before = report.privacy
-    removed = tuple(name for name in _REMOVED[PUBLISH_SAFE] if name in _REMOVED[level] or name in before.removed)
-    level = next(name for name in LEVELS if set(removed) <= set(_REMOVED[name]))
-    keep_input = include_input and level != PUBLISH_SAFE
-    view = _View(frozenset(removed), quotes, keep_input=keep_input)
+    privacy = widen_privacy(report.privacy, level)
+    removed = privacy.removed
+    view = EntryView(frozenset(removed), quotes, keep_input=include_input and privacy.level != PUBLISH_SAFE)
     samples, executions, failures = report.samples, report.executions, report.failure_list
     return msgspec.structs.replace(
         report,
         run=_run_without_words(report.run) if _WORDS[0] in removed else report.run,
-        privacy=PrivacyEntry(level, removed),
+        privacy=privacy,
         dataset=msgspec.structs.replace(report.dataset, fingerprint=None)
         if "dataset.fingerprint" in removed
         else report.dataset,
@@ -70,6 +71,64 @@ def redact_report(report: Report, *, level: str = DEFAULT, include_input: bool =
     )
 
 
+def redact_comparison(
+    comparison: ComparisonReport, *, level: str = DEFAULT, include_input: bool = False, quotes: Quotes
+) -> ComparisonReport:
+    """A comparison that shows what a level allows.
+
+    The question of a shown sample is kept at the level `default`; at others only with ``include_input``, and never at
+    `publish-safe`.
+
+    Args:
+        comparison: The comparison with everything in it, or one that already left something out.
+        level: One of ``LEVELS``.
+        include_input: Whether the samples' input is shown at other levels than `default`.
+        quotes: Says by a metric's name which of its details may repeat text of a sample or output; None for all.
+    """
+    privacy = widen_privacy(comparison.privacy, level)
+    removed = frozenset(privacy.removed)
+    keep_input = privacy.level == DEFAULT or (include_input and privacy.level != PUBLISH_SAFE)
+    view = EntryView(removed, quotes, keep_input=keep_input)
+    changes = comparison.changes
+    return msgspec.structs.replace(
+        comparison,
+        privacy=privacy,
+        baseline=_redact_run(comparison.baseline, removed),
+        candidate=_redact_run(comparison.candidate, removed),
+        changes=Stream(lambda: map(_without_hash, changes)) if "samples.row_hash" in removed else changes,
+        examples=tuple(_redact_sample(example, view) for example in comparison.examples),
+    )
+
+
+def _without_hash(change: SampleChange) -> SampleChange:
+    return msgspec.structs.replace(change, row_hash=None)
+
+
+def _redact_run(run: ComparedRun, removed: frozenset[str]) -> ComparedRun:
+    if "dataset.fingerprint" not in removed:
+        return run
+    # The words that selected a part may be values of metadata.
+    part = None if run.part is None else msgspec.structs.replace(run.part, selection=None)
+    return msgspec.structs.replace(run, fingerprint=None, part=part)
+
+
+def _redact_sample(example: ComparedSample, view: EntryView) -> ComparedSample:
+    changes: dict[str, Any] = {} if view.keep_input else {"input": None}
+    if "samples.expected_output" in view.removed:
+        changes["expected_output"] = None
+    if view.removed:
+        for side in ("baseline", "candidate"):
+            entry = getattr(example, side)
+            changes[side] = None if entry is None else view.execution(entry)
+    return msgspec.structs.replace(example, **changes)
+
+
+def widen_privacy(before: PrivacyEntry, level: str) -> PrivacyEntry:
+    """What is left out in the end, where a level is applied to a document that already left something out."""
+    removed = tuple(name for name in _REMOVED[PUBLISH_SAFE] if name in _REMOVED[level] or name in before.removed)
+    return PrivacyEntry(next(name for name in LEVELS if set(removed) <= set(_REMOVED[name])), removed)
+
+
 def _run_without_words(run: RunEntry) -> RunEntry:
     """A run without the words that selected its part, which may be values of metadata."""
     if run.part is None:
@@ -77,8 +136,14 @@ def _run_without_words(run: RunEntry) -> RunEntry:
     return msgspec.structs.replace(run, part=msgspec.structs.replace(run.part, selection=None))
 
 
-class _View:
-    """Copies entries without what was removed."""
+class EntryView:
+    """Copies entries without what was removed.
+
+    Args:
+        removed: What is left out.
+        quotes: Says by a metric's name which of its details may repeat text; None for all.
+        keep_input: Whether the input of samples stays.
+    """
 
     def __init__(self, removed: frozenset[str], quotes: Quotes, *, keep_input: bool) -> None:
         self.removed = removed
@@ -86,6 +151,7 @@ class _View:
         self.keep_input = keep_input
 
     def sample(self, entry: SampleEntry) -> SampleEntry:
+        """A sample with its figures."""
         changes: dict[str, Any] = {} if self.keep_input else {"input": None}
         if "samples.expected_output" in self.removed:
             changes["expected_output"] = None
@@ -94,12 +160,14 @@ class _View:
         return msgspec.structs.replace(entry, **changes)
 
     def execution(self, entry: ExecutionEntry) -> ExecutionEntry:
+        """A sample in one repetition."""
         changes: dict[str, Any] = {"marks": {name: self._mark(name, mark) for name, mark in entry.marks.items()}}
         if "executions.output" in self.removed:
             changes |= {"output": None, "retrieved": None, "trajectory": None}
         return msgspec.structs.replace(entry, **changes)
 
     def failure(self, entry: FailureEntry) -> FailureEntry:
+        """A mark that could not be made."""
         return msgspec.structs.replace(entry, message=None) if "messages" in self.removed else entry
 
     def _mark(self, name: str, mark: MarkEntry) -> MarkEntry:

@@ -101,7 +101,12 @@ def write_pieces(pieces: Iterable[bytes], destination: Destination) -> None:
             file.writelines(_printable_lines(pieces, destination.format))
         return
     with _name_place(destination.path):
-        write_aside(path, pieces)
+        if path == Path(os.environ.get("GITHUB_STEP_SUMMARY") or os.devnull):
+            # The step may have written something before.
+            with path.open("ab") as file:
+                file.writelines(pieces)
+        else:
+            write_aside(path, pieces)
 
 
 def _printable_lines(pieces: Iterable[bytes], format: str) -> Iterator[bytes]:  # noqa: A002 - what formats are called

@@ -1,4 +1,4 @@
-"""Reads a report back from its JSON file."""
+"""Reads a report or a comparison back from its JSON file."""
 
 from __future__ import annotations
 
@@ -10,6 +10,7 @@ import msgspec
 from deemster.errors import Issue, ReportError, list_names
 from deemster.formats import read_value
 from deemster.formats.json_values import name_kind
+from deemster.report.comparison_report import ComparedSample, ComparisonReport
 from deemster.report.privacy_levels import LEVELS, REMOVABLE
 from deemster.report.report_document import SCHEMA, Report
 from deemster.report.report_entries import (
@@ -20,6 +21,7 @@ from deemster.report.report_entries import (
     UnscoredEntry,
 )
 from deemster.results import SampleEntry
+from deemster.results.comparison import SCHEMA as COMPARISON_SCHEMA
 
 
 def load_report(path: str | Path) -> Report:
@@ -28,20 +30,14 @@ def load_report(path: str | Path) -> Report:
     Raises:
         ReportError: The file cannot be read or is no report.
     """
-    value = read_value(path, error=ReportError)
     where = str(path)
-    if not isinstance(value, dict):
-        raise ReportError(Issue(f"A report is a map, not {name_kind(value)}.", where))
-    version = value.get("schema_version")
-    if version != SCHEMA:
-        found = f"not {version!r:.80}" if "schema_version" in value else "and this file has none"
-        raise ReportError(Issue(f"A report has the schema_version `{SCHEMA}`, {found}.", where))
+    value = _read_document(path, SCHEMA, "report")
     if missing := [name for name in Report.__struct_encode_fields__ if name not in value]:
         raise ReportError(Issue(f"The report is not whole; missing: {list_names(missing)}.", where))
     try:
         lists: dict[str, Any] = {
             "samples": msgspec.convert(value["samples"], list[SampleEntry]),
-            "executions": [_execution(entry) for entry in value["executions"]],
+            "executions": [convert_execution(entry) for entry in value["executions"]],
             "failures": msgspec.convert(value["failures"], list[FailureEntry]),
         }
         report = msgspec.convert({**value, **{name: [] for name in lists}}, Report)
@@ -55,7 +51,12 @@ def load_report(path: str | Path) -> Report:
     return loaded
 
 
-def _execution(value: dict[str, Any]) -> ExecutionEntry:
+def convert_execution(value: dict[str, Any]) -> ExecutionEntry:
+    """An entry of a report from plain data.
+
+    Raises:
+        ValidationError: It does not have the shape of an entry.
+    """
     marks = {name: _mark(mark) for name, mark in value["marks"].items()}
     entry = msgspec.convert({**value, "marks": {}}, ExecutionEntry)
     return msgspec.structs.replace(entry, marks=marks)
@@ -90,3 +91,45 @@ def _refuse_gaps(report: Report, where: str) -> None:
         raise ReportError(Issue(message, where))
     if not complete:
         raise ReportError(Issue("The report's metrics, cohorts, samples and executions do not fit each other.", where))
+
+
+def load_comparison(path: str | Path) -> ComparisonReport:
+    """Read a comparison that was written as JSON.
+
+    Raises:
+        ReportError: The file cannot be read or is no comparison.
+    """
+    where = str(path)
+    value = _read_document(path, COMPARISON_SCHEMA, "comparison")
+    if missing := [name for name in ComparisonReport.__struct_encode_fields__ if name not in value]:
+        raise ReportError(Issue(f"The comparison is not whole; missing: {list_names(missing)}.", where))
+    try:
+        examples = tuple(_convert_sample(entry) for entry in value["examples"])
+        comparison = msgspec.convert({**value, "examples": ()}, ComparisonReport)
+    except (KeyError, TypeError, AttributeError, msgspec.ValidationError) as error:
+        message = f"The comparison does not have the shape of `{COMPARISON_SCHEMA}`: {error}."
+        raise ReportError(Issue(message, where)) from None
+    if comparison.privacy.level not in LEVELS or not REMOVABLE.issuperset(comparison.privacy.removed):
+        message = f"`privacy` names a level ({list_names(LEVELS)}) and what it removed; this file names something else."
+        raise ReportError(Issue(message, where))
+    return msgspec.structs.replace(comparison, examples=examples)
+
+
+def _convert_sample(value: dict[str, Any]) -> ComparedSample:
+    sides = {
+        side: None if value[side] is None else convert_execution(value[side]) for side in ("baseline", "candidate")
+    }
+    bare = msgspec.convert({**value, "baseline": None, "candidate": None}, ComparedSample)
+    return msgspec.structs.replace(bare, **sides)
+
+
+def _read_document(path: str | Path, schema: str, kind: str) -> dict[str, Any]:
+    """The plain data of a file that names the right schema."""
+    value, where = read_value(path, error=ReportError), str(path)
+    if not isinstance(value, dict):
+        raise ReportError(Issue(f"A {kind} is a map, not {name_kind(value)}.", where))
+    version = value.get("schema_version")
+    if version != schema:
+        found = f"not {version!r:.80}" if "schema_version" in value else "and this file has none"
+        raise ReportError(Issue(f"A {kind} has the schema_version `{schema}`, {found}.", where))
+    return value

@@ -42,7 +42,7 @@ def report_sections(report: Report) -> list[TextSection]:
     """The parts of a report, in order."""
     return [
         _headline(report),
-        *(() if report.gate is None else (_gate(report, report.gate),)),
+        *(() if report.gate is None else (gate_section(report.gate, report.run.part),)),
         _metrics(report),
         *criteria_sections(report),
         _macro_f1(report),
@@ -338,7 +338,13 @@ def _rest(count: int, rows: Sequence[TextLine]) -> list[TextLine]:
     return [(f"... and {count - len(rows):,} more.",)] if count > len(rows) else []
 
 
-def _gate(report: Report, gate: GateDecision) -> TextSection:
+def gate_section(gate: GateDecision, part: SelectedPart | None) -> TextSection:
+    """The table of a gate's checks.
+
+    Args:
+        gate: The decision.
+        part: The part of the dataset that it judged; None for the whole.
+    """
     rows = [
         (
             check.status,
@@ -353,7 +359,7 @@ def _gate(report: Report, gate: GateDecision) -> TextSection:
     head = ("status", "check", "observed", "95% interval", "required", "because")
     spare = ("because", "95% interval")
     # The headline tells the decision.
-    lines: list[TextLine] = [] if rows else [(gate_verdict(gate, report.run.part),)]
+    lines: list[TextLine] = [] if rows else [(gate_verdict(gate, part),)]
     return TextSection(("Gate",), lines, TextTable(head, rows, spare) if rows else None)
 
 

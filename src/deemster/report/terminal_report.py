@@ -25,7 +25,7 @@ from deemster.report.text_sections import (
     WholeText,
 )
 
-_NUMERIC = frozenset("0123456789.,-% ")
+_NUMERIC = frozenset("0123456789.,+-<% ")
 # The least width of a column that may be folded, and what stands between two columns.
 _FOLDED = 24
 _GAP = 3
@@ -44,7 +44,8 @@ def print_sections(parts: Sequence[TextSection], console: Console) -> None:
     for level, section in enumerate(parts):
         if level:
             console.print()
-        console.print(_text(section.title, style="bold" if level else "bold underline"))
+        # A title is one line, also for `head -1`; a terminal folds it.
+        console.print(_text(section.title, style="bold" if level else "bold underline"), soft_wrap=True)
         for line in section.lines:
             console.print(_text(line, style="bold yellow" if line[0].startswith("Warning:") else ""))
         if section.table is not None:
@@ -112,10 +113,14 @@ def _columns(content: TextTable) -> list[_Column]:
     columns = []
     for place, name in enumerate(content.head):
         cells = [row[place] for row in content.rows]
-        numbers = all(not isinstance(cell, DataText) and (cell == "n/a" or not set(cell) - _NUMERIC) for cell in cells)
+        numbers = all(map(_is_numeric, cells))
         longest = max((len(cell) for cell in cells), default=0)
         columns.append(_Column(name, cells, numbers, folds=not numbers and longest > _FOLDED))
     return columns
+
+
+def _is_numeric(cell: str) -> bool:
+    return not isinstance(cell, DataText) and (cell == "n/a" or not set(cell.replace(" to ", "")) - _NUMERIC)
 
 
 def _fitting(columns: list[_Column], spare: TextLine, width: int) -> list[_Column]:

@@ -59,7 +59,7 @@ class SampleChange(msgspec.Struct, frozen=True, gc=False, kw_only=True, forbid_u
 
     Attributes:
         status: How it changed.
-        row_hash: The hash of its input and expected output.
+        row_hash: The hash of its input and expected output; None where a privacy level leaves it out.
         baseline: How it was; None for an added one.
         candidate: How it is; None for a removed one.
         p_value: Fisher's exact test of its own pass counts; None without repetitions.
@@ -67,7 +67,7 @@ class SampleChange(msgspec.Struct, frozen=True, gc=False, kw_only=True, forbid_u
     """
 
     status: Status
-    row_hash: str
+    row_hash: str | None
     baseline: SampleSide | None
     candidate: SampleSide | None
     p_value: float | None = None

@@ -18,7 +18,7 @@ from deemster.errors import ConfigurationError, InputError, Issue, plural
 from deemster.formats import Reading, file_format, read_document
 from deemster.formats.read_file import EXTENSIONS, FORMATS
 from deemster.formats.read_table import TABLES, read_table_lines
-from deemster.report import load_report
+from deemster.report import load_comparison, load_report
 from deemster.rubrics import Rubric
 from deemster.runs.model_access import ModelLimits, complete_model_access, read_model_access
 from deemster.runs.preflight_check import survey
@@ -224,6 +224,12 @@ def _report(file: str, _: Callable[[str], None]) -> str:
     return f"report of run {report.run.id}, {counts}"
 
 
+def _comparison(file: str, _: Callable[[str], None]) -> str:
+    comparison = load_comparison(file)
+    counts = f"{plural(comparison.samples.paired, 'sample')} in both, {plural(len(comparison.metrics), 'metric')}"
+    return f"comparison of runs {comparison.baseline.id} and {comparison.candidate.id}, {counts}"
+
+
 def _rubric(file: str, _: Callable[[str], None]) -> str:
     rubric = Rubric.load(file)
     return f"rubric{_quote_name(rubric.name)}, {count_criteria(len(rubric.criteria))}"
@@ -280,6 +286,7 @@ _CHECKS: dict[str, Callable[[str, Callable[[str], None]], str]] = {
     "outputs": _outputs,
     "suite": _suite,
     "report": _report,
+    "comparison": _comparison,
     "rubric": _rubric,
     "rubric-dataset": _rubric_dataset,
     "votes": _votes,

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import ExitStack
 from itertools import islice
 from pathlib import Path
@@ -17,20 +17,24 @@ from deemster.records import CAUSES, MetricCard
 from deemster.records.output import output_digest
 from deemster.report import Report, load_report
 from deemster.report.comparison_report import ComparedSample, ComparisonReport
+from deemster.report.privacy_levels import widen_privacy
 from deemster.report.report_assembly import execution_entry
-from deemster.report.report_entries import ExecutionEntry, ScoreEntry
+from deemster.report.report_entries import ExecutionEntry, PrivacyEntry, ScoreEntry
 from deemster.results import MarkTable, RunMetricSummary
 from deemster.results.compare_columns import ComparisonSettings, compare_columns
+from deemster.results.comparison import Comparison
 from deemster.results.metric_summary import SCORED
 from deemster.results.run_columns import ComparedRun, RunColumns
 from deemster.results.sample_changes import SampleChange
 from deemster.runs._report_settings import parse_part
+from deemster.runs.build_report import quoted_details
+from deemster.runs.metric_catalog import quotes_of_spec
 from deemster.runs.run_figures import stored_figures
 from deemster.runs.stored_columns import load_columns, read_columns
 from deemster.store import RunRow, Store, open_store
 
-# So many changed samples are shown with their question and both answers.
-SHOWN = 50
+# So many samples of each status are shown with their question and both answers.
+SHOWN = {"newly_failing": 50, "newly_passing": 20, "regressed": 20, "unscored_now": 20}
 DEFAULT_SETTINGS = ComparisonSettings()
 _WORSE = frozenset({"newly_failing", "regressed", "unscored_now"})
 _encode = msgspec.json.Encoder(enc_hook=lambda value: dict(value) if isinstance(value, Mapping) else str(value)).encode
@@ -55,6 +59,25 @@ class RunSource(Protocol):
     def samples(self, positions: Sequence[int]) -> list[ShownSample]:
         """The samples at some positions."""
 
+    @property
+    def quotes(self) -> dict[str, frozenset[str] | None]:
+        """By a metric's name, the details that may repeat text of a sample or output; None where all may."""
+
+    @property
+    def privacy(self) -> PrivacyEntry:
+        """What was left out already."""
+
+
+def quotes_of_either(*sources: RunSource) -> Callable[[str], frozenset[str] | None]:
+    """Says by a metric's name which of its details may repeat text, in any of the runs."""
+    known = [source.quotes for source in sources]
+
+    def quotes(name: str) -> frozenset[str] | None:
+        found = [one[name] for one in known if name in one]
+        return None if not found or None in found else frozenset().union(*filter(None, found))
+
+    return quotes
+
 
 def compare_sources(
     baseline: RunSource, candidate: RunSource, *, settings: ComparisonSettings = DEFAULT_SETTINGS
@@ -74,7 +97,8 @@ def compare_sources(
     before, after = baseline.columns(cluster=None), candidate.columns(cluster=settings.cluster)
     comparison = compare_columns(before, after, settings=settings, tool_version=__version__)
     fields = {name: getattr(comparison, name) for name in comparison.__struct_fields__}
-    return ComparisonReport(**fields, examples=tuple(_examples(comparison.changes, baseline, candidate)))
+    privacy = widen_privacy(candidate.privacy, baseline.privacy.level)
+    return ComparisonReport(**fields, examples=tuple(_examples(comparison, baseline, candidate)), privacy=privacy)
 
 
 def compare(
@@ -134,13 +158,16 @@ class RunSources:
         return StoredSource(self._store, self._store.run(str(run), kind="run"))
 
 
-def _examples(changes: Iterable[SampleChange], baseline: RunSource, candidate: RunSource) -> Iterator[ComparedSample]:
-    """The first samples that changed, with what both runs answered."""
+def _examples(comparison: Comparison, baseline: RunSource, candidate: RunSource) -> Iterator[ComparedSample]:
+    """The first samples of each status that shows a change, with what both runs answered."""
+    left = {status: min(most, comparison.statuses[status]) for status, most in SHOWN.items()}
     shown: list[SampleChange] = []
-    for change in changes:
-        if len(shown) == SHOWN or change.status in ("added", "removed"):
+    for change in comparison.changes if any(left.values()) else ():
+        if left.get(change.status):
+            left[change.status] -= 1
+            shown.append(change)
+        if not any(left.values()):
             break
-        shown.append(change)
     before = baseline.samples([change.baseline.position for change in shown if change.baseline is not None])
     after = candidate.samples([change.candidate.position for change in shown if change.candidate is not None])
     for change, old, new in zip(shown, before, after, strict=True):
@@ -174,6 +201,8 @@ class StoredSource:
 
     def __init__(self, store: Store, row: RunRow) -> None:
         self._store, self._row = store, row
+        self.quotes = quoted_details(store, row.id)
+        self.privacy = PrivacyEntry()
 
     def columns(self, *, cluster: str | None) -> RunColumns:
         """The run as arrays.
@@ -278,6 +307,8 @@ class ReportSource:
 
     def __init__(self, report: Report) -> None:
         self._report = report
+        self.quotes = {name: quotes_of_spec(figures.spec) for name, figures in report.metrics.items()}
+        self.privacy = report.privacy
 
     def columns(self, *, cluster: str | None) -> RunColumns:
         """The run as arrays.

@@ -1,0 +1,400 @@
+"""The sections of a comparison: is the candidate worse, where, why, and on which samples."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Mapping
+from itertools import islice
+from typing import TYPE_CHECKING
+
+from deemster.errors import plural
+from deemster.report.failing_samples import describe_unscored, detail_notes, quoted_field, word_difference
+from deemster.report.markdown_report import join_line, markdown_blocks
+from deemster.report.report_entries import ExecutionEntry, MarkEntry, ScoreEntry
+from deemster.report.report_sections import gate_section, gate_verdict
+from deemster.report.text_sections import (
+    DataText,
+    MetricName,
+    PassageText,
+    SentenceText,
+    TextDetail,
+    TextField,
+    TextLine,
+    TextSection,
+    TextTable,
+    format_change,
+    format_change_interval,
+    format_number,
+    format_p_value,
+)
+from deemster.results.comparison import Difference, PassTable
+from deemster.results.run_columns import ComparedRun
+
+if TYPE_CHECKING:
+    from deemster.report.comparison_report import ComparedSample, ComparisonReport
+
+# So many samples of a kind are shown with both answers: in a document, and in a short form.
+SHOWN = 20
+SHOWN_SHORT = 5
+_NOTES = 3
+# Reports round their numbers to nine decimals.
+_ROUNDING = 1e-8
+_USAGE = {"cost_usd": "cost in USD", "tokens": "tokens", "latency_ms": "latency in ms"}
+_EXAMPLES = {
+    "newly_failing": "Newly failing samples",
+    "newly_passing": "Newly passing samples",
+    "regressed": "Samples that got worse",
+    "unscored_now": "Samples that have no score now",
+}
+
+
+def comparison_sections(comparison: ComparisonReport, *, full: bool = True) -> list[TextSection]:
+    """What a comparison says, in order.
+
+    Args:
+        comparison: The comparison.
+        full: Whether details of the tests, and more samples, are shown.
+    """
+    parts = [
+        _headline(comparison),
+        *(() if comparison.gate is None else (gate_section(comparison.gate, comparison.candidate.part),)),
+        _numbers(comparison),
+        *_means(comparison),
+        *_origins(comparison),
+        *_cohorts(comparison),
+        *_usage(comparison),
+        _statuses(comparison),
+        *example_sections(comparison, full=full),
+    ]
+    return [*parts, *_details(comparison)] if full else parts
+
+
+def comparison_verdict(comparison: ComparisonReport) -> str:
+    """Whether the candidate is worse, in one sentence: the first thing a reader wants to know."""
+    macro, margin = comparison.macro_f1, comparison.margin
+    if macro.difference is None or macro.interval is None:
+        return "Nothing can be compared: no metric is the same in both runs."
+    moved = "did not change"
+    if macro.difference:
+        moved = f"{'fell' if macro.difference < 0 else 'rose'} by {_points(abs(macro.difference))}"
+    low, high = (_points(end, unit=False, sign=True) for end in macro.interval)
+    told = f"macro-F1 {moved}, {_level(comparison)} interval {low} to {high}"
+    reach = macro.certifiable
+    certified = f"; this set could certify a margin of {_points(reach)}" if reach is not None and reach < 1 else ""
+    if margin is None:
+        if macro.interval.high < 0:
+            return f"Worse: {told}."
+        if macro.interval.low > 0:
+            return f"Better: {told}."
+        return f"Not shown to be worse: {told}{certified}."
+    drop = _points(margin)
+    if macro.lower_bound is not None and macro.lower_bound > -margin:
+        return f"Not worse by more than {drop}: {told}."
+    if macro.p_beyond is not None and macro.p_beyond < 1 - comparison.confidence:
+        return f"Worse by more than {drop}: {told}."
+    return f"Not enough data to say whether it is worse by more than {drop}: {told}{certified}."
+
+
+def _points(share: float | None, *, unit: bool = True, sign: bool = False) -> str:
+    """A share in percentage points.
+
+    >>> _points(0.036), _points(-0.012, unit=False, sign=True), _points(0.0001), _points(0.01)
+    ('3.6 points', '-1.2', '0.01 points', '1.0 points')
+    """
+    if share is None:
+        return "n/a"
+    places = ".1f" if not share or abs(share) >= 0.0005 else ".1g"
+    number = f"{100 * share:{'+' if sign and share else ''}{places}}"
+    return f"{number} points" if unit else number
+
+
+def _level(comparison: ComparisonReport) -> str:
+    return f"{100 * comparison.confidence:.4g}%"
+
+
+def _headline(comparison: ComparisonReport) -> TextSection:
+    counts, gate = comparison.samples, comparison.gate
+    lines: list[TextLine] = [] if gate is None else [(gate_verdict(gate, comparison.candidate.part),)]
+    lines += (("Warning: ", SentenceText(warning)) for warning in comparison.warnings)
+    lines += _drifts(comparison)
+    lines += (_name_run("Baseline", comparison.baseline), _name_run("Candidate", comparison.candidate))
+    both = f"{plural(counts.paired, 'sample')} in both runs, {counts.added:,} added, {counts.removed:,} removed"
+    units = comparison.macro_f1.units
+    together = () if comparison.cluster is None else (f"; {units:,} clusters by ", DataText(comparison.cluster))
+    lines.append((both, *together, "."))
+    if comparison.privacy.removed:
+        left_out = ", ".join(comparison.privacy.removed)
+        lines.append((f"Left out at privacy level {comparison.privacy.level}: {left_out}.",))
+    return TextSection((comparison_verdict(comparison),), lines)
+
+
+def _name_run(role: str, run: ComparedRun) -> TextLine:
+    name = (DataText(run.label), " (", DataText(run.id), ")") if run.label else (DataText(run.id),)
+    target: TextLine = (" of ", DataText(run.target)) if run.target else ()
+    return (f"{role}: ", *name, *target, f", {run.started_at[:16].replace('T', ' ')}.")
+
+
+def _resolution(comparison: ComparisonReport) -> Iterator[TextLine]:
+    """What such a comparison can show at all."""
+    macro = comparison.macro_f1
+    if macro.detectable is not None:
+        yield (f"Such a comparison finds a drop of macro-F1 of {_points(macro.detectable)} with power 0.8.",)
+    if macro.certifiable is not None:
+        ideal = _points(macro.certifiable_unchanged)
+        told = f"It certifies that macro-F1 fell by at most {_points(macro.certifiable)}"
+        yield (f"{told}; if nothing had changed, {ideal}.",)
+
+
+def _drifts(comparison: ComparisonReport) -> Iterator[TextLine]:
+    for name, metric in comparison.metrics.items():
+        drift = metric.drift
+        if drift is not None and drift.drifted:
+            moved = f"{drift.changed:,} of {plural(drift.n, 'output')} that did not change have another score"
+            mean = f"on average {format_change(drift.difference)} (p {format_p_value(drift.p_value)})"
+            yield ("Warning: the judge drifted: ", MetricName(name), f": {moved}, {mean}.")
+
+
+def _numbers(comparison: ComparisonReport) -> TextSection:
+    """The narrow main table: macro-F1, the pass-rate of the run, and that of each metric."""
+    interval = f"{_level(comparison)} interval"
+    head = ("number", "before", "now", "change", interval, "p", "newly failing", "newly passing")
+    rows: list[TextLine] = [
+        ("macro-F1", *_cells(comparison.macro_f1), "", ""),
+        ("all metrics pass", *_cells(comparison.pass_rate), *_flips(comparison.table)),
+    ]
+    rows += ((MetricName(name), *_cells(one.pass_rate), *_flips(one.table)) for name, one in comparison.metrics.items())
+    after: list[TextLine] = [*_resolution(comparison)]
+    after += (
+        ("Not compared: ", MetricName(name), ": ", SentenceText(why), ".")
+        for name, why in comparison.not_comparable.items()
+    )
+    return TextSection(("Pass-rates",), table=TextTable(head, rows, ("p", "before")), after=after)
+
+
+def _cells(rate: Difference) -> TextLine:
+    return (
+        format_number(rate.baseline),
+        format_number(rate.candidate),
+        format_change(rate.difference),
+        format_change_interval(rate.interval),
+        format_p_value(rate.p_value),
+    )
+
+
+def _flips(table: PassTable) -> TextLine:
+    return f"{table.newly_failing:,}", f"{table.newly_passing:,}"
+
+
+def _means(comparison: ComparisonReport) -> Iterator[TextSection]:
+    """The mean scores of the metrics whose scores say more than pass or fail."""
+    rows = [
+        (
+            MetricName(name),
+            *_cells(metric.mean),
+            *(f"{count:,}" for count in (metric.mean.better, metric.mean.worse, metric.left_out)),
+        )
+        for name, metric in comparison.metrics.items()
+        if (metric.mean.baseline, metric.mean.candidate) != (metric.pass_rate.baseline, metric.pass_rate.candidate)
+    ]
+    if rows:
+        interval = f"{_level(comparison)} interval"
+        head = ("metric", "before", "now", "change", interval, "p", "better", "worse", "left out")
+        lines: list[TextLine] = [("Over the samples that both runs scored.",)]
+        yield TextSection(("Mean scores",), lines, TextTable(head, rows, ("left out", "p", "before")))
+
+
+def _origins(comparison: ComparisonReport) -> Iterator[TextSection]:
+    names = ("outputs", "judge", "unscored", "dataset", "metrics")
+    origins = {"macro-F1": comparison.macro_f1_origin, "all metrics pass": comparison.pass_rate_origin}
+    used = [name for name in names if any(abs(getattr(origin, name)) > _ROUNDING for origin in origins.values())]
+    told = {
+        "outputs": "outputs that changed",
+        "judge": "other marks of equal outputs",
+        "unscored": "marks that came or went",
+        "dataset": "samples that were added, removed or edited",
+        "metrics": "metrics that cannot be compared",
+    }
+    if len(used) > 1:
+        rows = [
+            (name, *(format_change(getattr(origin, part)) for part in ("total", *used)))
+            for name, origin in origins.items()
+        ]
+        lines: list[TextLine] = [("; ".join(f"{name}: {told[name]}" for name in used) + ".",)]
+        yield TextSection(("Where the difference comes from",), lines, TextTable(("number", "change", *used), rows))
+    elif used:
+        yield TextSection(("Where the difference comes from",), [(f"All of it: {told[used[0]]}.",)])
+
+
+def _cohorts(comparison: ComparisonReport) -> Iterator[TextSection]:
+    head = ("cohort", "samples", "before", "now", "change", f"{_level(comparison)} interval", "p")
+    rows = [
+        (DataText(cohort.label), f"{cohort.samples:,}", *_cells(cohort.macro_f1))
+        for cohort in comparison.cohorts
+        if cohort.macro_f1.difference is not None
+    ]
+    if rows:
+        note = "These p-values are not corrected for the number of rows."
+        yield TextSection(("Macro-F1 by cohort",), table=TextTable(head, rows, ("p", "before")), after=[(note,)])
+
+
+def _usage(comparison: ComparisonReport) -> Iterator[TextSection]:
+    rows = [
+        (
+            _USAGE.get(name, name),
+            *map(_amount, (usage.baseline, usage.candidate, usage.difference)),
+            "n/a" if usage.interval is None else f"{_amount(usage.interval[0])} to {_amount(usage.interval[1])}",
+            _amount(usage.baseline_per_pass),
+            _amount(usage.candidate_per_pass),
+        )
+        for name, usage in comparison.usage.items()
+    ]
+    if rows:
+        interval = f"{_level(comparison)} interval"
+        head = ("for each sample", "before", "now", "change", interval, "for each pass, before", "for each pass, now")
+        yield TextSection(("Usage and cost",), table=TextTable(head, rows))
+
+
+def _amount(value: float | None) -> str:
+    """A cost, a number of tokens or a time, with as many decimals as say something."""
+    if value is None:
+        return "n/a"
+    if abs(value) >= 10 or not value:
+        return f"{value:,.1f}"
+    return f"{value:.4f}" if abs(value) >= 0.001 else f"{value:.2g}"
+
+
+def _statuses(comparison: ComparisonReport) -> TextSection:
+    rows = [(name.replace("_", " "), f"{count:,}") for name, count in comparison.statuses.items() if count]
+    return TextSection(("Samples",), table=TextTable(("status", "samples"), rows))
+
+
+def example_sections(comparison: ComparisonReport, *, full: bool = True) -> Iterator[TextSection]:
+    """The first samples that broke, were fixed, or got worse, each with the question and both answers.
+
+    Args:
+        comparison: The comparison.
+        full: Whether more than the first broken samples are shown with their answers.
+    """
+    for status, title in _EXAMPLES.items():
+        found = [example for example in comparison.examples if example.status == status]
+        count = comparison.statuses.get(status, 0)
+        if not found:
+            continue
+        shown = found[: SHOWN if full else SHOWN_SHORT if status == "newly_failing" else 0]
+        listed = [DataText(example.id) for example in found[: 0 if shown else SHOWN]]
+        names = tuple(part for name in listed for part in (", ", name))[1:]
+        rest = count - len(shown) - len(listed)
+        after: list[TextLine] = [(f"... and {rest:,} more.",)] if rest > 0 else []
+        details = [describe_change(comparison, example) for example in shown]
+        yield TextSection((f"{title}: {count:,}",), [names] if names else [], details=details, after=after)
+
+
+def describe_change(comparison: ComparisonReport, example: ComparedSample) -> TextDetail:
+    """What a sample asked and expected, what both runs answered, and what the metrics say."""
+    title: list[str] = [DataText(example.id)]
+    if example.tags:
+        title += [" (", DataText(", ".join(example.tags)), ")"]
+    before, after = example.baseline, example.candidate
+    fields = [
+        *quoted_field("question", example.input),
+        *quoted_field("expected", example.expected_output),
+        *_answers(before, after),
+        *_marks(comparison, {} if before is None else before.marks, {} if after is None else after.marks),
+    ]
+    return TextDetail(tuple(title), fields)
+
+
+def _answers(before: ExecutionEntry | None, after: ExecutionEntry | None) -> Iterator[TextField]:
+    """Both answers: as one text with what went and what came, where that can be read, else one after the other."""
+    old, new = (None if side is None else side.output for side in (before, after))
+    if old is not None and old == new:
+        yield from quoted_field("both answers", old)
+    elif old is not None and new is not None and (parts := word_difference(old, new)):
+        yield TextField("answer, before to now", parts)
+    else:
+        yield from quoted_field("answer before", old)
+        yield from quoted_field("answer now", new)
+
+
+def _marks(
+    comparison: ComparisonReport, before: Mapping[str, MarkEntry], after: Mapping[str, MarkEntry]
+) -> Iterator[TextField]:
+    """The metrics that pass in one run only, else those whose scores differ: both scores, then the reasons."""
+    names = [name for name in comparison.metrics if name in before and name in after]
+    told = [name for name in names if _passes(before[name]) != _passes(after[name])]
+    for name in told or [name for name in names if _score(before[name]) != _score(after[name])]:
+        marks = {"before": before[name], "now": after[name]}
+        sign = ">=" if comparison.metrics[name].higher_is_better else "<="
+        needed = next((f", passes with {sign} {mark.threshold:.4g}" for mark in _scored(marks.values())), "")
+        scores = (*_describe_mark(before[name]), " to ", *_describe_mark(after[name]), needed)
+        yield TextField(MetricName(name), scores)
+        for when, mark in marks.items():
+            notes = detail_notes(mark.details) if isinstance(mark, ScoreEntry) else ()
+            for label, text in islice(notes, _NOTES):
+                yield TextField("", (DataText(f"{label.rstrip(':')}, {when}"), ": ", PassageText(text)))
+
+
+def _scored(marks: Iterable[MarkEntry]) -> Iterator[ScoreEntry]:
+    return (mark for mark in marks if isinstance(mark, ScoreEntry))
+
+
+def _passes(mark: MarkEntry) -> bool:
+    return isinstance(mark, ScoreEntry) and mark.success
+
+
+def _score(mark: MarkEntry) -> float | None:
+    return mark.score if isinstance(mark, ScoreEntry) else None
+
+
+def _describe_mark(mark: MarkEntry) -> TextLine:
+    return (f"{mark.score:.4f}",) if isinstance(mark, ScoreEntry) else describe_unscored(mark.unscored)
+
+
+def _details(comparison: ComparisonReport) -> Iterator[TextSection]:
+    """What a statistician asks for: effects, resolution, the tables of the tests."""
+    numbers: dict[str, Difference] = {"macro-F1": comparison.macro_f1, "all metrics pass": comparison.pass_rate}
+    numbers |= {MetricName(name): metric.pass_rate for name, metric in comparison.metrics.items()}
+    head: TextLine = ("number", "units", "interval by", "effect", "better", "equal", "worse", "one-sided bounds")
+    head = (*head, "finds a drop of", "certifies", "if unchanged")
+    rows = [
+        (
+            name,
+            f"{one.units:,}",
+            one.method or "n/a",
+            "n/a" if one.effect is None else f"{one.effect:+.2f}",
+            *(f"{count:,} ({count / one.n:.0%})" if one.n else "0" for count in (one.better, one.equal, one.worse)),
+            f"{format_change(one.lower_bound)} to {format_change(one.upper_bound)}",
+            *map(format_number, (one.detectable, one.certifiable, one.certifiable_unchanged)),
+        )
+        for name, one in numbers.items()
+    ]
+    lines: list[TextLine] = [
+        ("Effect: mean difference divided by the standard deviation of the differences.",),
+        ("Finds a drop of: with power 0.8. Certifies: the smallest margin that these data certify.",),
+    ]
+    spare = ("one-sided bounds", "if unchanged", "interval by", "equal", "better", "worse", "units")
+    yield TextSection(("Effects and resolution",), lines, TextTable(head, rows, spare))
+    tables = {"all metrics pass": (comparison.table, comparison.pass_rate)}
+    tables |= {MetricName(name): (metric.table, metric.pass_rate) for name, metric in comparison.metrics.items()}
+    counts = ("passed both", "newly failing", "newly passing", "failed both")
+    head = ("number", *counts, "McNemar p", "mid-p", "Tango interval")
+    flips = [
+        (
+            name,
+            *(f"{count:,}" for count in (one.passed_both, one.newly_failing, one.newly_passing, one.failed_both)),
+            *map(format_p_value, (one.p_value, one.mid_p)),
+            format_change_interval(rate.tango),
+        )
+        for name, (one, rate) in tables.items()
+    ]
+    yield TextSection(("Pass and fail, before and now",), table=TextTable(head, flips, ("mid-p", "Tango interval")))
+
+
+def comparison_summary(comparison: ComparisonReport) -> str:
+    """The comparison as the summary of a GitHub job: verdict, checks, numbers, cohorts, the first broken samples."""
+    headline, *parts = comparison_sections(comparison, full=False)
+    wanted = ("Gate", "Pass-rates", "Macro-F1 by cohort", "Newly failing")
+    blocks = [f"## {join_line(headline.title)}", *(join_line(line) for line in headline.lines)]
+    for part in parts:
+        if part.title[0].startswith(wanted):
+            blocks += markdown_blocks(part, 2)
+    return "\n\n".join(blocks) + "\n"

@@ -1,0 +1,140 @@
+import json
+import re
+from pathlib import Path
+
+import pytest
+
+from tests.cli.workspace import called, written
+
+QUESTIONS = 30
+SUITE = """\
+name: refunds
+dataset: golden.yml
+target: { outputs: before.yml }
+metrics: [exact-match, { rouge-l: { threshold: 0.8 } }]
+"""
+EVIL = "<script>alert(1)</script> @all [x](http://evil.example) ::error::y ##vso[z]"
+
+
+def golden_file(count=QUESTIONS):
+    samples = (
+        f"  - id: q{place:02d}\n    input: {{ question: How many days in case {place}? }}\n"
+        f"    expected_output: It takes {place} days.\n    metadata: {{ tags: [{'odd' if place % 2 else 'even'}] }}\n"
+        for place in range(count)
+    )
+    return "name: support\nsamples:\n" + "".join(samples)
+
+
+def answers(count=QUESTIONS, **others):
+    given = {f"q{place:02d}": f"It takes {place} days." for place in range(count)} | others
+    lines = (f"  {key}: {json.dumps(text)}" for key, text in given.items())
+    return "outputs:\n" + "\n".join(lines) + "\n"
+
+
+@pytest.fixture
+def runs(tmp_path, monkeypatch):
+    """A folder with two stored runs, `before` and `now`, and the report of each: two samples break, one is fixed."""
+    monkeypatch.chdir(tmp_path)
+    written(
+        tmp_path,
+        {
+            "suite.yml": SUITE,
+            "golden.yml": golden_file(),
+            "before.yml": answers(q04="It takes ages."),
+            "now.yml": answers(q00="It takes 40 days.", q03=f"Nobody knows. {EVIL}"),
+        },
+    )
+    for name in ("before", "now"):
+        flags = ("--quiet", "--label", name, "--outputs", f"{name}.yml", "--json", f"{name}.json")
+        assert called("run", "suite.yml", *flags).exit_code == 0
+    return tmp_path
+
+
+def test_comparison_on_a_terminal(runs, golden):
+    done = called("compare", "before", "now")
+    assert (done.exit_code, done.stderr) == (0, "")
+    golden("cli/compare.txt", done.stdout)
+    assert called("compare", "before", "now").stdout == done.stdout
+
+
+FILES = {"markdown": "md", "html": "html", "json": "json", "junit": "xml", "github": "summary.md"}
+
+
+@pytest.mark.parametrize(("flag", "file"), FILES.items())
+def test_comparison_in_a_file(flag, file, runs, golden):
+    assert called("compare", "before", "now", f"--{flag}", "out").exit_code == 0
+    golden(f"cli/compare.{file}", re.sub(rb'"tool_version": ".*"', b'"tool_version": "X"', Path("out").read_bytes()))
+
+
+def test_full_comparison_adds_the_details(runs, golden):
+    golden("cli/compare-full.txt", called("compare", "before", "now", "--full").stdout)
+
+
+def test_reports_are_compared_as_stored_runs_are(runs):
+    stored = called("compare", "before", "now", "--json", "-").stdout
+    files = called("compare", "before.json", "now.json", "--json", "-").stdout
+    one, other = (json.loads(text, parse_float=lambda number: round(float(number), 7)) for text in (stored, files))
+    for value in (one, other):
+        # A report holds no input of the samples, and no usage of each answer.
+        value.update(examples=None, usage=None)
+    assert one == other
+
+
+def test_written_comparison_is_valid(runs):
+    called("compare", "before", "now", "--json", "c.json")
+    done = called("validate", "c.json")
+    assert done.exit_code == 0
+    assert "comparison of runs" in done.stdout
+
+
+def test_standard_output_takes_one_format(runs):
+    printed = json.loads(called("compare", "before", "now", "--json", "-").stdout)
+    assert printed["schema_version"] == "deemster.comparison.v1"
+    assert called("compare", "before", "now", "--json", "-", "--html", "-").exit_code == 2
+
+
+def test_place_that_cannot_be_written_is_refused(runs):
+    done = called("compare", "before", "now", "--html", "missing/c.html")
+    assert done.exit_code == 2
+    assert "The folder `missing` does not exist." in done.stderr
+
+
+def test_redaction_reaches_the_terminal_and_the_files(runs):
+    files = ("--json", "c.json", "--html", "c.html")
+    done = called("compare", "before", "now", "--publish-safe", "--include", "input", *files)
+    assert done.exit_code == 0
+    for text in (done.stdout, Path("c.json").read_text(encoding="utf-8"), Path("c.html").read_text(encoding="utf-8")):
+        assert "It takes" not in text
+        assert "How many days" not in text
+    redacted = called("compare", "before", "now", "--redact", "outputs").stdout
+    assert "Nobody knows" not in redacted
+    assert "How many days" not in redacted
+    assert "How many days" in called("compare", "before", "now", "--redact", "outputs", "--include", "input").stdout
+
+
+def test_printed_comparison_holds_no_command_for_ci(runs):
+    for flags in ((), ("--full",), ("--json", "-"), ("--markdown", "-"), ("--html", "-"), ("--junit", "-")):
+        text = called("compare", "before", "now", *flags).stdout
+        assert not re.search(r"^\s*::|##vso\[", text, re.MULTILINE), flags
+
+
+def test_summary_of_a_job_is_appended_where_github_asks_for_it(runs):
+    Path("summary.md").write_text("before\n", encoding="utf-8")
+    place = str(Path("summary.md").resolve())
+    assert called("compare", "before", "now", GITHUB_STEP_SUMMARY=place).exit_code == 0
+    text = Path("summary.md").read_text(encoding="utf-8")
+    assert text.startswith("before\n## Not shown to be worse: ")
+    assert called("run", "suite.yml", "--quiet", GITHUB_STEP_SUMMARY=place).exit_code == 0
+    assert Path("summary.md").read_text(encoding="utf-8").startswith(text + "## deemster report")
+
+
+def test_place_of_a_summary_that_does_not_exist_is_passed_over(runs):
+    assert called("compare", "before", "now", GITHUB_STEP_SUMMARY="/nowhere/summary.md").exit_code == 0
+
+
+def test_runs_without_a_common_sample_are_an_error(runs):
+    written(runs, {"golden.yml": golden_file().replace("How many", "How few")})
+    assert called("run", "suite.yml", "--quiet", "--label", "other").exit_code == 0
+    done = called("compare", "before", "other")
+    assert done.exit_code == 2
+    assert "share no sample" in done.stderr

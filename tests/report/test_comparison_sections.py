@@ -1,0 +1,254 @@
+import io
+import re
+import xml.etree.ElementTree as ET
+
+import msgspec
+import pytest
+from hypothesis import given
+from markdown_it import MarkdownIt
+from rich.console import Console
+
+import deemster as dm
+from deemster.report.comparison_report import COMPARISON_FORMATS
+from deemster.report.comparison_sections import comparison_sections
+from deemster.report.terminal_report import print_sections
+from deemster.results.comparison import UsageComparison
+from deemster.results.difference_origin import DifferenceOrigin, JudgeDrift
+from deemster.results.metric_summary import Interval
+from tests.report.comparisons import compared, evaluated, helpdesk, hostile
+from tests.report.test_report_sections import MARKDOWN, NAMES, QUICK, parsed
+
+RIGHT, WRONG = "right", "wrong"
+
+
+def answers(right, total=60):
+    return {f"q{place:02d}": RIGHT if place < right else WRONG for place in range(total)}
+
+
+def shown(comparison, *, full=False, width=120):
+    console = Console(file=io.StringIO(), width=width, highlight=False)
+    print_sections(comparison_sections(comparison, full=full), console)
+    return console.file.getvalue()
+
+
+@pytest.mark.parametrize(
+    ("before", "after", "margin", "begins"),
+    [
+        (60, 30, None, "Worse: macro-F1 fell by 50.0 points, 95% interval -"),
+        (30, 60, None, "Better: macro-F1 rose by 50.0 points, 95% interval +"),
+        (60, 59, None, "Not shown to be worse: macro-F1 fell by 1.7 points, 95% interval -"),
+        (60, 60, None, "Not shown to be worse: macro-F1 did not change, 95% interval -"),
+        (60, 60, 0.2, "Not worse by more than 20.0 points: macro-F1 did not change"),
+        (60, 20, 0.2, "Worse by more than 20.0 points: macro-F1 fell by 66.7 points"),
+        (60, 50, 0.2, "Not enough data to say whether it is worse by more than 20.0 points: macro-F1 fell by 16.7"),
+    ],
+)
+def test_first_line_says_whether_it_is_worse(before, after, margin, begins):
+    comparison = compared(answers(before), answers(after), margin=margin)
+    assert comparison.verdict.startswith(begins)
+    assert shown(comparison, width=400).splitlines()[0] == comparison.verdict
+
+
+def test_set_that_shows_nothing_says_which_margin_it_could_certify():
+    verdict = compared(answers(60), answers(60)).verdict
+    assert re.search(r"; this set could certify a margin of \d+\.\d points\.$", verdict)
+
+
+def test_one_sample_certifies_nothing():
+    verdict = compared({"a": RIGHT}, {"a": WRONG}).verdict
+    assert verdict == "Not shown to be worse: macro-F1 fell by 100.0 points, 95% interval -100.0 to +92.4."
+
+
+def test_runs_without_a_common_metric_are_not_compared():
+    comparison = dm.compare(*(evaluated({"a": RIGHT}, metrics=[name]) for name in ("exact-match", "rouge-l")))
+    assert comparison.verdict == "Nothing can be compared: no metric is the same in both runs."
+    text = shown(comparison)
+    assert "Not compared: rouge-l: only the candidate has it." in text
+    assert "<svg" not in comparison.to_html()
+
+
+def test_changed_metric_says_what_differs():
+    reports = [evaluated({"a": RIGHT}, metrics=[{"rouge-l": {"threshold": mark}}]) for mark in (0.5, 0.7)]
+    assert "its threshold was 0.5, and is 0.7" in shown(dm.compare(*reports), width=400)
+
+
+def test_two_negative_ends_can_be_read():
+    assert re.search(r"-0\.\d{4} to -0\.\d{4}", shown(compared(answers(60), answers(30))))
+
+
+def test_tiny_p_value_is_not_zero():
+    assert "<0.0001" in shown(compared(answers(60), answers(20)))
+    assert " 0.0000   " not in shown(compared(answers(60), answers(20))).split("Macro-F1 by cohort")[0].split("p   ")[1]
+
+
+def test_narrow_form_leaves_details_to_the_full_one():
+    for title in ("Effects and resolution", "Pass and fail, before and now"):
+        assert title not in shown(helpdesk())
+        assert title in shown(helpdesk(), full=True)
+        assert title in helpdesk().to_markdown()
+
+
+def test_details_have_mcnemar_tango_shares_and_resolution():
+    text = shown(helpdesk(), full=True, width=400)
+    for word in ("McNemar p", "mid-p", "Tango interval", "better", "certifies", "if unchanged", "finds a drop of"):
+        assert word in text
+
+
+def test_broken_sample_shows_question_expected_and_both_answers():
+    text = shown(helpdesk())
+    broken = text[text.index("Newly failing samples: 2") : text.index("Newly passing samples: 1")]
+    assert "question: What of refunds-00?" in broken
+    assert "expected: It takes 3 days to get the money back." in broken
+    assert "answer, before to now: It takes [-3 -]{+30 +}days to get the money back." in broken
+    assert "answer now: Ask the help desk." in broken
+    assert "exact-match: 1.0000 to 0.0000, passes with >= 0.5" in broken
+
+
+def test_reasons_of_both_marks_are_shown():
+    example = helpdesk().examples[0]
+    sides = {}
+    for side, reason in (("baseline", "It is right."), ("candidate", "It is wrong.")):
+        entry = getattr(example, side)
+        mark = msgspec.structs.replace(entry.marks["exact-match"], details={"judge_reason": reason})
+        sides[side] = msgspec.structs.replace(entry, marks={**entry.marks, "exact-match": mark})
+    judged = msgspec.structs.replace(helpdesk(), examples=(msgspec.structs.replace(example, **sides),))
+    assert "reason, before: It is right." in shown(judged)
+    assert "reason, now: It is wrong." in shown(judged)
+
+
+def test_drift_of_a_judge_is_a_warning():
+    drift = JudgeDrift(n=40, changed=12, difference=0.05, p_value=0.002, drifted=True)
+    metrics = dict(helpdesk().metrics)
+    metrics["rouge-l"] = msgspec.structs.replace(metrics["rouge-l"], drift=drift)
+    text = shown(msgspec.structs.replace(helpdesk(), metrics=metrics), width=200)
+    told = "12 of 40 outputs that did not change have another score, on average +0.0500 (p 0.0020)."
+    assert f"Warning: the judge drifted: rouge-l: {told}" in text
+
+
+def test_origin_is_a_sentence_for_one_part_and_a_table_for_several():
+    assert "All of it: outputs that changed." in shown(compared(answers(60), answers(30)))
+    mixed = DifferenceOrigin(total=-0.03, outputs=-0.02, judge=-0.01, unscored=0.0, dataset=0.0)
+    text = shown(msgspec.structs.replace(helpdesk(), macro_f1_origin=mixed))
+    assert "outputs: outputs that changed; judge: other marks of equal outputs" in text
+
+
+def test_usage_shows_cost_for_each_pass():
+    cost = UsageComparison(
+        n=40,
+        baseline=0.002,
+        candidate=0.004,
+        difference=0.002,
+        interval=Interval(0.001, 0.003),
+        baseline_per_pass=0.0025,
+        candidate_per_pass=0.008,
+    )
+    text = shown(msgspec.structs.replace(helpdesk(), usage={"cost_usd": cost}))
+    assert re.search(r"cost in USD +0\.0020 +0\.0040 +0\.0020 +0\.0010 to 0\.0030 +0\.0025 +0\.0080", text)
+
+
+def test_statuses_without_a_sample_are_left_out():
+    text = shown(helpdesk())
+    assert "newly failing         2" in text
+    assert "scored now" not in text
+
+
+TEXT = {"code", "details", "summary", "del", "ins"}
+
+
+def renamed(name):
+    """The comparison of the help desk, with one text in every place that holds text from data."""
+    replace = msgspec.structs.replace
+    comparison = helpdesk()
+
+    def keys(table):
+        return {name if key == "rouge-l" else key: value for key, value in table.items()}
+
+    def side(entry):
+        return replace(entry, output=f"{entry.output} {name}", marks=keys(entry.marks))
+
+    return replace(
+        comparison,
+        baseline=replace(comparison.baseline, label=name, target=name),
+        metrics=keys(comparison.metrics),
+        warnings=(name,),
+        not_comparable={name: name},
+        cohorts=tuple(replace(cohort, label=name) for cohort in comparison.cohorts),
+        changes=[
+            replace(
+                change,
+                baseline=change.baseline and replace(change.baseline, id=name, failed=(name,)),
+                candidate=change.candidate and replace(change.candidate, id=name, scores=keys(change.candidate.scores)),
+            )
+            for change in comparison.changes
+        ],
+        examples=tuple(
+            replace(
+                example,
+                id=name,
+                tags=(name,),
+                input=name,
+                expected_output=name,
+                baseline=side(example.baseline),
+                candidate=side(example.candidate),
+            )
+            for example in comparison.examples
+        ),
+    )
+
+
+@pytest.mark.parametrize("flavour", ["markdown", "github"])
+@QUICK
+@given(name=NAMES)
+def test_hostile_text_makes_no_element_in_markdown(flavour, name):
+    text = b"".join(COMPARISON_FORMATS[flavour](renamed(name))).decode()
+    page = parsed(MarkdownIt("commonmark").enable("table").render(text))
+    assert page.elements <= MARKDOWN | TEXT
+    assert page.attributes == set()
+    assert page.odd == []
+
+
+SVG = {"figure", "figcaption", "svg", "title", "desc", "g", "line", "circle", "text"}
+
+
+@QUICK
+@given(name=NAMES)
+def test_hostile_text_makes_no_element_or_attribute_in_the_page(name):
+    page, plain = (parsed(renamed(text).to_html()) for text in (name, "plain"))
+    assert page.elements == plain.elements
+    assert {(tag, key) for tag, key, _ in page.attributes} == {(tag, key) for tag, key, _ in plain.attributes}
+    assert page.elements >= SVG
+    assert page.odd == []
+
+
+@QUICK
+@given(name=NAMES)
+def test_junit_is_xml_for_any_text(name):
+    root = ET.fromstring(b"".join(COMPARISON_FORMATS["junit"](renamed(name))))
+    assert {element.tag for element in root.iter()} <= {"testsuites", "testsuite", "testcase", "skipped", "failure"}
+
+
+def test_no_attack_reaches_a_page_or_a_terminal():
+    page = hostile().to_html()
+    assert "<script" not in page
+    assert "<img" not in page
+    assert "\x1b" not in shown(hostile(), full=True)
+    assert "\n::" not in shown(hostile(), full=True)
+
+
+def test_plots_say_what_they_show_and_are_well_formed():
+    for comparison in (helpdesk(), hostile()):
+        figures = re.findall(r"<svg.*?</svg>", comparison.to_html(), re.DOTALL)
+        assert len(figures) == 2
+        for figure in figures:
+            root = ET.fromstring(figure)
+            names = root.get("aria-labelledby").split()
+            assert root.get("role") == "img"
+            assert [child.get("id") for child in root][:2] == names
+
+
+def test_plot_of_samples_draws_every_changed_sample_once():
+    page = helpdesk().to_html()
+    counts = [int(count) for count in re.findall(r"<title>(\d+) samples?: ", page)]
+    # Added and removed samples have one side only.
+    assert sum(counts) == 4
+    assert "4 samples that changed; 34 that did not are not drawn." in page
