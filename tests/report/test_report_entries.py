@@ -21,11 +21,11 @@ FIELDS = {
     "pass_rate_interval metric_order metrics histograms cohorts aggregate precision samples executions failures "
     "usage cost budget gate "
     "adversarial",
-    "run": "id suite status reason started_at finished_at duration_s seed varied part",
+    "run": "id suite status reason started_at finished_at duration_s seed varied part label target models",
     "privacy": "level removed",
     "dataset": "name schema_version fingerprint duplicates",
     "totals": "samples repetitions executions metrics marks scored unscored not_run target_failures",
-    "metrics.silent": f"{FIGURES} spec identity family threshold higher_is_better criteria",
+    "metrics.silent": f"{FIGURES} spec identity family threshold higher_is_better criteria roles",
     "histograms.silent.0": "low high count",
     "cohorts.0": "name label untagged samples executions macro_f1 macro_f1_interval pass_rate pass_rate_interval "
     "metrics aggregate",

@@ -220,7 +220,9 @@ def test_store_of_the_earlier_schema_resumes_and_counts_what_its_marks_used(tmp_
         first = Judges(Stop(), after=5)
         evaluated(first, RunStorage(store), metrics=["llm-as-judge"], models=("judge",))
     with contextlib.closing(sqlite3.connect(path)) as older:
-        older.executescript("DROP TABLE calls; DROP TABLE prompts; PRAGMA user_version = 1;")
+        older.executescript(
+            "DROP TABLE calls; DROP TABLE prompts; DROP TABLE baselines; DROP TABLE columns; PRAGMA user_version = 1;"
+        )
     with open_store(path) as store:
         spent = []
         for tokens in (700, 700, None):

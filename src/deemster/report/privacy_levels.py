@@ -130,10 +130,9 @@ def widen_privacy(before: PrivacyEntry, level: str) -> PrivacyEntry:
 
 
 def _run_without_words(run: RunEntry) -> RunEntry:
-    """A run without the words that selected its part, which may be values of metadata."""
-    if run.part is None:
-        return run
-    return msgspec.structs.replace(run, part=msgspec.structs.replace(run.part, selection=None))
+    """A run without its label, target and models, and without what selected its part, such as values of metadata."""
+    part = None if run.part is None else msgspec.structs.replace(run.part, selection=None)
+    return msgspec.structs.replace(run, part=part, label=None, target=None, models=None)
 
 
 class EntryView:

@@ -108,7 +108,7 @@ def build_report(
         part=record.samples.part,
         label=record.facts.facts.get("label"),
         target=record.facts.facts.get("target"),
-        models=record.facts.identity.get("models"),
+        models=record.facts.identity.get("models") or None,
     )
     report = assemble_report(
         run=note,

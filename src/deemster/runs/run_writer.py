@@ -15,7 +15,7 @@ from deemster.report import BudgetEntry, Report, RunSamples
 from deemster.results import MarkTable, MetricSummary
 from deemster.runs._engine import PendingStorage
 from deemster.runs._report_settings import settings_facts, stop_reason, stored_changes
-from deemster.runs._run_identity import evaluation_id, evaluation_identity
+from deemster.runs._run_identity import evaluation_id, evaluation_identity, plain_json, scoring_identity
 from deemster.runs._score_batch import needs_settling, settle_marks
 from deemster.runs.build_report import ExecutionSlots, LiveMarks, RunRecord, StoredSamples, batches, stored_report
 from deemster.runs.evaluation_job import Job
@@ -231,10 +231,11 @@ class StoredWriter:
 def _definition(job: Job, storage: RunStorage, timer: RunTimer, *, order: str) -> RunDefinition:
     """An evaluation as a store begins or resumes it."""
     store, identity = storage.store, evaluation_identity(job, order=order)
-    further = {**settings_facts(job), "label": job.label, "target": target_name(job), "token": new_token()}
+    facts = _run_facts(job, timer)
+    further = {**settings_facts(job), **facts.facts, "token": new_token()}
     if job.plan.scorers:
         further[PROMPTS_FACT] = storage.keep_prompts
-    facts = msgspec.structs.replace(_run_facts(job, timer), identity=identity, facts=further)
+    facts = msgspec.structs.replace(facts, identity=identity, facts=further)
     return RunDefinition(facts, partial(_sample_facts, job), job.plan.cards, partial(_shape_changes, job, store, order))
 
 
@@ -251,6 +252,8 @@ def _run_facts(job: Job, timer: RunTimer) -> RunFacts:
         samples=len(plan.dataset),
         started_at=timer.started_at,
         tool_version=__version__,
+        identity=plain_json(scoring_identity(job)),
+        facts={"label": job.label, "target": target_name(job)},
     )
 
 
