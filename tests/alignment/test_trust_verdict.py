@@ -210,7 +210,7 @@ def test_judge_as_good_as_people_says_that_the_question_is_unreliable():
     assert found.answer == "not yet"
     assert [note.partition(":")[0] for note in found.notes] == ["as-people", "annotator-test", "unreliable-question"]
     assert "may replace a person on 1 of 1 criterion (mean winning rate 1.00)" in found.notes[1]
-    assert "the question is what is unreliable" in found.notes[2]
+    assert "the criteria themselves are not clear enough" in found.notes[2]
 
 
 def test_judge_worse_than_people_is_told_so_and_the_question_is_not_blamed():

@@ -238,3 +238,9 @@ def test_full_form_in_a_narrow_terminal_breaks_no_number(golden):
     golden("alignment/terminal-80.txt", narrow)
     assert max(map(cell_len, narrow.splitlines())) <= 80
     assert set(re.findall(r"\d+\.\d{4}", narrow)) <= set(re.findall(r"\d+\.\d{4}", wide))
+
+
+def test_few_items_are_the_first_thing_to_mend_whatever_the_answer_is():
+    low = {"n_items": 4, "intervals": {"mean_kappa": results.resampled(0.8, 0.1, 0.9)}}
+    steps = short(trusted(**low)).partition("What to do next\n")[2]
+    assert steps.startswith("- Label at least 30 items; there are 4.")

@@ -1,3 +1,4 @@
+import html
 import io
 import re
 from itertools import pairwise
@@ -6,6 +7,7 @@ import pytest
 from rich.cells import cell_len
 from rich.console import Console
 
+from deemster.report.markdown_report import github_job_summary
 from deemster.report.report_sections import report_sections
 from deemster.report.terminal_report import print_sections
 from tests.report.runs import full_report
@@ -87,3 +89,17 @@ def test_a_narrow_terminal_breaks_no_number_and_loses_no_column_silently():
         head = next(above for above, line in pairwise(all_columns.splitlines()) if line.startswith("──"))
         # The name of a column stands in the head, in the line below the table, or beside each of its values.
         assert [name for name in re.split(r"\s{2,}", head.strip())[1:] if name not in " ".join(few.split())] == []
+
+
+def test_every_renderer_says_once_beside_macro_f1_that_it_is_the_mean_pass_rate():
+    report = full_report()
+    said = f"acro-F1 (avg pass-rate across all metrics): {report.macro_f1:.4f}"
+    texts = {
+        "terminal": shown(report, 120),
+        "markdown": report.to_markdown(),
+        "html": report.to_html(),
+        "notebook": report._repr_html_(),
+        "github": github_job_summary(report),
+    }
+    plain = {name: html.unescape(re.sub(r"<[^>]*>|[*`]", "", text)) for name, text in texts.items()}
+    assert {name: text.count(said) for name, text in plain.items()} == dict.fromkeys(texts, 1)

@@ -82,7 +82,10 @@ def _columns(names: Iterable[str], reading: Reading, *, has_maps: bool) -> tuple
     for name in names:
         column = _column(name.strip(), has_maps=has_maps)
         if column is None:
-            issues.append(Issue(f"`{name}` is no column of a dataset. {did_you_mean(name, _COLUMNS)}", where))
+            near = did_you_mean(name, _COLUMNS)
+            # A spreadsheet of one's own has plain names, and most of them are fields of the input.
+            rename = "" if near.startswith("Did") else f"A field of the input is called `input.{name.strip()}`. "
+            issues.append(Issue(f"`{name}` is no column of a dataset. {rename}{near}", where))
             continue
         place = column.part, column.key
         if place in taken:

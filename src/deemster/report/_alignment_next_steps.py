@@ -34,6 +34,8 @@ def _next_steps(result: MetricsResult) -> Iterator[TextLine]:
     """First the criteria, then the labels, then the judge."""
     found = result.verdict
     codes = {text.partition(":")[0] for text in (*found.reasons, *found.notes)}
+    if result.n_items < ENOUGH_ITEMS:
+        codes.add("few-items")
     yield from (step for code, step in _label_steps(result).items() if code in codes)
     weak, bias = weak_criteria(result), result.bias
     if "weak-criteria" in codes:
@@ -55,14 +57,14 @@ def _label_steps(result: MetricsResult) -> dict[str, TextLine]:
     tied = 0 if human is None else len(human.disputed)
     left_out = 0 if cover is None else cover.n_total - cover.n_covered
     return {
+        "few-items": (f"Label at least {ENOUGH_ITEMS} items; there are {result.n_items:,}.",),
         "unreliable-question": (
-            f"Make the criteria clearer first: two people agree only with a kappa of {format_number(among)}. ",
+            f"Make the criteria clearer: two people agree only with a kappa of {format_number(among)}. ",
             "Word them more sharply, give examples, and label again.",
         ),
         "disputed": (f"Let someone decide the {plural(tied, 'cell')} on which annotators are tied.",),
         "no-kappa": ("Label items of several classes: with one class alone, agreement cannot be told from chance.",),
         "no-interval": ("Label more items, and compute with intervals: nothing says yet how sure the kappa is.",),
-        "few-items": (f"Label at least {ENOUGH_ITEMS} items; there are {result.n_items:,}.",),
         "few-clusters": (f"Label items of at least {ENOUGH_CLUSTERS} clusters.",),
         "undefined-criteria": (
             "Label items of every class on ",
