@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 from scipy import stats as scipy_stats
 
 from deemster.stats import bounded_mean, certifiable_margin, paired_difference
-from deemster.stats.paired_difference import fewest_flips
+from deemster.stats.paired_difference import fewest_flips, flip_p_values
 
 units = st.lists(
     st.tuples(st.sampled_from([-1.0, -0.5, -0.1, 0.0, 0.0, 0.0, 0.3, 1.0]), st.sampled_from([1.0, 1.0, 2.0, 5.0])),
@@ -51,10 +51,12 @@ def test_p_values_are_monotone_in_the_margin(rows, margins):
 def test_one_sided_bounds_are_ends_of_the_interval_of_twice_the_alpha(rows):
     totals, sizes = split(rows)
     result = paired_difference(totals, sizes, confidence=0.95)
-    both = bounded_mean(totals, sizes, low=-1, high=1, confidence=0.9).interval
+    both = paired_difference(totals, sizes, confidence=0.9).interval
 
-    assert (result.lower_bound, result.upper_bound) == pytest.approx((both.lower, both.upper), abs=1e-12)
-    assert result.interval.lower <= result.lower_bound <= result.value <= result.upper_bound <= result.interval.upper
+    assert result.upper_bound == pytest.approx(both.upper, abs=1e-12)
+    floor = result.value - (1 + result.value) * result.certifiable_unchanged
+    assert result.lower_bound == pytest.approx(min(both.lower, floor), abs=1e-9)
+    assert result.lower_bound <= result.value <= result.upper_bound <= result.interval.upper
 
 
 @given(units)
@@ -63,15 +65,21 @@ def test_exchanged_runs_give_the_mirrored_result(rows):
     ours, other = paired_difference(totals, sizes), paired_difference(-totals, sizes)
 
     assert other.interval.lower == pytest.approx(-ours.interval.upper, abs=1e-9)
-    assert other.lower_bound == pytest.approx(-ours.upper_bound, abs=1e-9)
+    assert other.lower_bound <= -ours.upper_bound + 1e-9
     assert (other.better, other.worse) == (ours.worse, ours.better)
 
 
-def test_enough_changed_units_have_students_p_value():
-    differences = np.linspace(-0.4, 0.2, 50)
-    result = paired_difference(differences, margin=0.05)
+def test_few_changed_units_have_the_interval_of_a_bounded_mean():
+    result, other = paired_difference(flips(3, 1, 60)), bounded_mean(flips(3, 1, 60), low=-1, high=1)
 
-    expected = scipy_stats.ttest_1samp(differences, -0.05, alternative="greater")
+    assert result.interval == other.interval
+
+
+def test_enough_changed_units_have_students_p_value():
+    differences = np.linspace(-0.8, 0.7, 500)
+    result = paired_difference(differences, margin=0.1)
+
+    expected = scipy_stats.ttest_1samp(differences, -0.1, alternative="greater")
     assert result.p_within == pytest.approx(expected.pvalue)
     assert result.p_beyond == pytest.approx(1 - expected.pvalue)
     assert result.effect == pytest.approx(differences.mean() / differences.std(ddof=1))
@@ -102,6 +110,43 @@ def test_a_shift_that_all_samples_share_does_not_hide_a_rare_drop():
 
     assert result.lower_bound < -0.1
     assert result.p_within > 0.05
+
+
+def test_a_long_tail_lengthens_the_bound_on_its_side_only():
+    """60 of 600 newly fail: γ = -2.67."""
+    result = paired_difference(flips(60, 0, 600))
+    half = 1.6474 * result.standard_error
+
+    assert result.interval.method == "skewness-adjusted student"
+    assert result.lower_bound == pytest.approx(
+        -0.1 - half - 0.0272 * (1 + 2 * 1.6474**2) * result.standard_error, abs=1e-4
+    )
+    assert result.upper_bound == pytest.approx(-0.1 + half, abs=1e-5)
+
+
+def test_few_large_changes_among_many_small_ones_are_few():
+    differences = np.concatenate([np.full(8, -0.9), np.tile([-0.01, 0.01], 100)])
+
+    assert paired_difference(differences).interval.method == "empirical likelihood"
+
+
+def test_small_moves_of_all_scores_certify_no_more_than_no_move():
+    rng = np.random.default_rng(6)
+    moving, still = paired_difference(rng.normal(0, 0.01, 60)), paired_difference(np.zeros(60))
+
+    assert moving.interval.width < 0.01
+    assert moving.lower_bound == pytest.approx(still.lower_bound, abs=0.01)
+
+
+@given(st.integers(0, 60), st.integers(0, 60), st.integers(0, 60), st.floats(0, 0.9))
+def test_p_values_of_many_flips_at_once_are_the_same(worse, better, kept, margin):
+    n = worse + better + kept
+    if n:
+        result = paired_difference(flips(worse, better, n), margin=margin)
+        for side, expected in (("above", result.p_within), ("below", result.p_beyond)):
+            ours = flip_p_values([worse], [better], n=n, mean=-margin, side=side)
+            # Above one half, what the floor of the lower bound says is of no interest.
+            assert ours == pytest.approx([expected], abs=1e-5) or min(ours[0], expected) >= 0.5 - 1e-9
 
 
 def test_so_many_flips_as_a_sign_test_needs_are_detected():

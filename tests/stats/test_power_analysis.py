@@ -3,20 +3,33 @@
 from __future__ import annotations
 
 import json
+import math
 from pathlib import Path
 
+import numpy as np
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
 from deemster.stats import (
+    certain_margin,
+    certifiable_margin,
     clopper_pearson,
     detectable_difference,
+    detectable_drop,
+    gate_power,
+    label_size,
     newcombe,
+    paired_difference,
     pass_at_k,
+    ppi_mean,
+    repetition_splits,
     sample_size,
+    samples_to_certify,
+    samples_to_detect,
     wilson,
 )
+from deemster.stats.paired_difference import flip_p_values
 
 FILE = Path(__file__).parent.parent / "fixtures" / "statistics.json"
 
@@ -90,5 +103,128 @@ def test_repetitions_shrink_only_the_variance_within_samples():
     ],
 )
 def test_invalid_arguments_are_error_with_reason(call, message):
+    with pytest.raises(ValueError, match=message):
+        call()
+
+
+DRAWS = 300
+
+
+def simulated_power(n, *, outcome, margin=0.0, confidence=0.95, drop=0.0, flip_rate=None, sd=None):
+    """How often the gate decides so, of two runs whose true drop is known."""
+    rng = np.random.default_rng(17)
+    if flip_rate is not None:
+        flips = max(flip_rate, drop)
+        drawn = rng.multinomial(n, [(flips + drop) / 2, (flips - drop) / 2, 1 - flips], DRAWS)
+        side = "above" if outcome == "pass" else "below"
+        p_values = flip_p_values(drawn[:, 0], drawn[:, 1], n=n, mean=-margin, side=side)
+    else:
+        results = [paired_difference(np.clip(rng.normal(-drop, sd, n), -1, 1), margin=margin) for _ in range(DRAWS)]
+        p_values = np.array([result.p_within if outcome == "pass" else result.p_beyond for result in results])
+    return (p_values <= 1 - confidence).mean()
+
+
+def monte_carlo_error(power):
+    return 3.5 * math.sqrt(max(power * (1 - power), 0.01) / DRAWS)
+
+
+@pytest.mark.parametrize(
+    "question",
+    [
+        {"n": 60, "outcome": "pass", "margin": 0.12, "flip_rate": 0.05},
+        {"n": 200, "outcome": "pass", "margin": 0.05, "flip_rate": 0.04},
+        {"n": 400, "outcome": "pass", "margin": 0.05, "flip_rate": 0.2},
+        {"n": 3000, "outcome": "pass", "margin": 0.02, "flip_rate": 0.2},
+        {"n": 80, "outcome": "fail", "drop": 0.15, "margin": 0.02, "flip_rate": 0.1},
+        {"n": 300, "outcome": "fail", "drop": 0.08, "flip_rate": 0.2},
+        {"n": 100, "outcome": "pass", "margin": 0.06, "sd": 0.2},
+        {"n": 100, "outcome": "pass", "margin": 0.05, "sd": 0.05},
+        {"n": 100, "outcome": "fail", "drop": 0.1, "margin": 0.05, "sd": 0.2},
+        {"n": 15, "outcome": "fail", "drop": 0.45, "sd": 0.2},
+        {"n": 15, "outcome": "pass", "margin": 0.3, "sd": 0.2},
+    ],
+)
+def test_power_of_the_gate_equals_simulation(question):
+    expected = gate_power(**question)
+    # Where few scores are normal, the bound itself varies, which the calculation leaves out.
+    slack = 0.06 if question["n"] < 32 else 0.0
+    assert simulated_power(**question) == pytest.approx(expected, abs=monte_carlo_error(expected) + slack)
+
+
+@pytest.mark.parametrize(
+    "noise", [{"flip_rate": 0.0}, {"flip_rate": 0.1}, {"flip_rate": 0.4}, {"sd": 0.1}, {"sd": 0.3}]
+)
+def test_promised_samples_reach_the_promised_power(noise):
+    detect, certify = samples_to_detect(0.1, **noise), samples_to_certify(0.1, **noise)
+
+    reached = simulated_power(detect, outcome="fail", drop=0.1, confidence=0.975, **noise)
+    assert reached >= 0.8 - monte_carlo_error(0.8)
+    assert simulated_power(certify, outcome="pass", margin=0.1, **noise) >= 0.8 - monte_carlo_error(0.8)
+
+
+@pytest.mark.parametrize("noise", [{"flip_rate": 0.1}, {"sd": 0.15}])
+@pytest.mark.parametrize("n", [50, 200])
+def test_what_a_set_can_show_is_shown_with_the_promised_power(n, noise):
+    drop, margin = detectable_drop(n, **noise), certain_margin(n, **noise)
+
+    assert simulated_power(n, outcome="fail", drop=drop, confidence=0.975, **noise) >= 0.8 - monte_carlo_error(0.8)
+    assert simulated_power(n, outcome="pass", margin=margin, **noise) >= 0.8 - monte_carlo_error(0.8)
+    assert margin >= certifiable_margin(n)
+
+
+def test_so_many_samples_as_the_specification_names_certify_a_margin():
+    assert samples_to_certify(0.02, flip_rate=0.0) == 180
+    assert samples_to_certify(0.05, flip_rate=0.0) == 71
+
+
+def test_too_few_samples_can_show_nothing():
+    assert detectable_drop(4, flip_rate=0.1) is None
+    assert samples_to_detect(1e-6, flip_rate=0.5) is None
+
+
+def test_cheapest_split_is_what_the_square_root_rule_says():
+    """The best number of repetitions is about sqrt(c·2σ²/ω²)."""
+    best = repetition_splits(0.01, between=0.04, within=0.1, sample_cost=8, most=30)[0]
+
+    assert best.repetitions == pytest.approx(math.sqrt(8 * 0.2 / 0.04), abs=1)
+    assert repetition_splits(0.05, between=0.01, within=0.1)[0].repetitions == 1
+
+
+@pytest.mark.parametrize(("correlation", "samples"), [(0.0, None), (0.7, None), (0.9, 5000), (0.7, 1500)])
+def test_promised_labels_give_the_promised_half_width(correlation, samples):
+    rng = np.random.default_rng(8)
+    size = label_size(0.05, correlation=correlation, samples=samples)
+    everything = samples or 40_000
+    widths = []
+    for _ in range(30):
+        truth = rng.random(everything) < 0.5
+        judge = np.where(rng.random(everything) < (1 + correlation) / 2, truth, ~truth)
+        result = ppi_mean(truth[: size.value], judge[: size.value], judge[size.value :], bounds=(0, 1))
+        widths.append(result.interval.width / 2)
+    assert np.mean(widths) == pytest.approx(0.05, rel=0.06)
+    assert size.value <= size.alone == 385
+
+
+def test_all_samples_are_labelled_where_even_those_are_too_few():
+    assert label_size(0.01, correlation=0.5, samples=200).value == 200
+
+
+@pytest.mark.parametrize(
+    ("call", "message"),
+    [
+        (lambda: gate_power(10, outcome="pass"), "Either a flip rate"),
+        (lambda: gate_power(10, outcome="pass", flip_rate=0.1, sd=0.1), "Either a flip rate"),
+        (lambda: gate_power(10, outcome="pass", flip_rate=1.1), "Either a flip rate"),
+        (lambda: gate_power(0, outcome="pass", flip_rate=0.1), "at least one sample"),
+        (lambda: detectable_drop(10, flip_rate=0.1, power=1.0), "power"),
+        (lambda: samples_to_detect(0.0, flip_rate=0.1), "strictly between"),
+        (lambda: samples_to_certify(1.0, flip_rate=0.1), "strictly between"),
+        (lambda: repetition_splits(0.1, between=0.1, within=0.1, sample_cost=-1), "costs"),
+        (lambda: label_size(0.0, correlation=0.5), "half-width"),
+        (lambda: label_size(0.1, correlation=1.5), "correlation"),
+        (lambda: label_size(0.1, correlation=0.5, samples=0), "sample"),
+    ],
+)
+def test_impossible_questions_are_refused(call, message):
     with pytest.raises(ValueError, match=message):
         call()

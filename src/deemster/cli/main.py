@@ -26,6 +26,7 @@ COMMANDS = {
     "metrics": "Show the catalog: what each metric reads, returns, and its options.",
     "models": "Check the models that a suite names.",
     "monitor": "Show the pass-rate of recorded traffic over time, and whether it drifts.",
+    "plan": "Tell how many samples, repetitions or labels a question needs.",
     "promote": "Turn failing records into golden samples for a person to complete.",
     "report": "Render a stored run or a JSON report again, in any format.",
     "rescore": "Mark the stored outputs of a run by other metrics.",

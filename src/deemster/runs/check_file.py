@@ -39,7 +39,7 @@ def check_file(file: str, kind: str | None, *, warn: Callable[[str], None]) -> s
     Raises:
         InputError: Something in the file cannot be used; all issues are listed.
     """
-    return _CHECKS[kind or _find_kind(file)](file, warn)
+    return _CHECKS[kind or find_kind(file)](file, warn)
 
 
 class FoundFiles(NamedTuple):
@@ -119,7 +119,7 @@ def _is_marked(file: str) -> bool:
         return False
 
 
-def _find_kind(file: str) -> str:
+def find_kind(file: str) -> str:
     """What a file is: by its schema_version, else by its keys."""
     written_as = file_format(file, Reading(file, error=InputError), known=FORMATS)
     if written_as == "parquet":

@@ -1,0 +1,233 @@
+"""`deemster plan`: what samples can show, and how many samples, repetitions or labels a question needs."""
+
+from __future__ import annotations
+
+from contextlib import ExitStack
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, NamedTuple
+
+import click
+
+from deemster.cli._console import print_sections
+from deemster.cli.options import Command, add_options, file_option, open_run_store, store_option, write_file
+from deemster.errors import ConfigurationError
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from deemster.report.text_sections import TextSection
+    from deemster.results.run_columns import RunColumns
+    from deemster.results.sample_plans import Noise, RunNoise
+
+_SHARE = click.FloatRange(0, 1)
+_INSIDE = click.FloatRange(0, 1, min_open=True, max_open=True)
+_confidence_option = click.option(
+    "--confidence", type=_INSIDE, default=0.95, show_default=True, help="The level of intervals and one-sided bounds."
+)
+_power_option = click.option("--power", type=_INSIDE, default=0.8, show_default=True, help="The chance of an answer.")
+
+
+class StatedNoise(NamedTuple):
+    """What the user says about the noise, and which runs to measure it on."""
+
+    against: str | None
+    metric: str | None
+    flip_rate: float | None
+    sd: float | None
+    pass_rate: float | None
+
+    def noise(self) -> Noise | None:
+        """The stated noise; None where nothing is said.
+
+        Raises:
+            ConfigurationError: Two things are said that exclude each other.
+        """
+        from deemster.results.sample_plans import stated_noise
+
+        if self.flip_rate is not None and self.sd is not None:
+            raise ConfigurationError("`--flip-rate` is for pass or fail, `--sd` for scores. Give one of them.")
+        if self.flip_rate is None and self.sd is None and self.pass_rate is None:
+            return None
+        if self.against is not None:
+            raise ConfigurationError("`--against` measures the noise on two runs; leave out what you would guess.")
+        return stated_noise(pass_rate=self.pass_rate, flip_rate=self.flip_rate, sd=self.sd)
+
+
+def _noise_options(command: Command) -> Command:
+    return add_options(
+        command,
+        [
+            click.option("--against", metavar="RUN", help="Measure the noise on the differences to this run."),
+            click.option("--metric", metavar="NAME", help="Look at this metric; otherwise at every metric together."),
+            click.option("--flip-rate", type=_SHARE, help="The share of samples that flip from run to run."),
+            click.option(
+                "--sd", type=click.FloatRange(min=0, min_open=True), help="The spread of differences of scores."
+            ),
+            click.option("--pass-rate", type=_SHARE, help="The share of marks that pass; a guess of the noise."),
+        ],
+    )
+
+
+@click.group("plan", short_help="Tell how many samples, repetitions or labels a question needs.")
+def command() -> None:
+    """Tell how many samples, repetitions or labels a question needs.
+
+    `detect` tells what a dataset can show. The numbers are those of the gate's own rule, not of a formula for large
+    samples.
+    """
+
+
+@command.command("detect", short_help="Tell which drops a dataset can show, and which margins it can certify.")
+@click.argument("dataset_or_run", type=click.Path())
+@_noise_options
+@_confidence_option
+@_power_option
+@file_option("json", "the plan as JSON")
+@store_option
+def detect(
+    *,
+    dataset_or_run: str,
+    confidence: float,
+    power: float,
+    json: str | None,
+    store: str,
+    **stated: Any,
+) -> None:
+    """Tell which drops a dataset can show, and which margins it can certify, as a whole and by cohort.
+
+    DATASET_OR_RUN is a dataset file, the id of a stored run, the beginning of one, a label, `latest`, or a file that
+    `deemster run --json FILE` wrote. The noise is measured on `--against`, else on the run's repetitions, else guessed
+    from its pass-rate. For a dataset it is stated, or 10 % of samples flip.
+    """
+    from deemster.report.plan_report import detection_sections
+    from deemster.results.sample_plans import Goal, plan_dataset, plan_run, stated_noise
+
+    goal, said = Goal(confidence, power), StatedNoise(**stated)
+    if _is_dataset(dataset_or_run):
+        from deemster.datasets import Dataset
+
+        if said.against or said.metric:
+            raise ConfigurationError("`--against` and `--metric` are for a run, and this is a dataset.")
+        tags = [sample.tags for sample in Dataset.load(dataset_or_run)]
+        found = list(plan_dataset(tags, said.noise() or stated_noise(), goal=goal))
+    else:
+        run, noise = _read_runs(dataset_or_run, said, store)
+        found = list(plan_run(noise, run, metric=said.metric, goal=goal))
+    _write(json, {"confidence": confidence, "power": power, "detect": found}, detection_sections(found, goal=goal))
+
+
+@command.command("size", short_help="Tell how many samples show a drop, or certify a margin.")
+@click.option("--effect", type=_INSIDE, required=True, help="The drop to be shown, and the margin to be certified.")
+@_power_option
+@_confidence_option
+@click.option("--from", "run", metavar="RUN", help="Measure the noise on this run.")
+@_noise_options
+@click.option(
+    "--sample-cost",
+    type=click.FloatRange(min=0),
+    default=0.0,
+    show_default=True,
+    help="What making one more sample costs, in calls; for the split with repetitions.",
+)
+@file_option("json", "the plan as JSON")
+@store_option
+def size(
+    *,
+    effect: float,
+    power: float,
+    confidence: float,
+    run: str | None,
+    sample_cost: float,
+    json: str | None,
+    store: str,
+    **stated: Any,
+) -> None:
+    """Tell how many samples show a drop, or certify a margin.
+
+    The noise is stated, or measured on the runs `--from` and `--against`. Where both have repetitions, the split
+    between samples and repetitions that costs least comes first in a table.
+    """
+    import numpy as np
+
+    from deemster.report.plan_report import size_sections
+    from deemster.results.sample_plans import EVERY_METRIC, Goal, plan_size, stated_noise
+
+    goal, said = Goal(confidence, power), StatedNoise(**stated)
+    if run is None:
+        if said.against or said.metric:
+            raise ConfigurationError("`--against` and `--metric` need a run: `--from RUN`.")
+        noise = said.noise() or stated_noise()
+    else:
+        columns, measured = _read_runs(run, said, store)
+        noise = measured.find(said.metric or EVERY_METRIC, np.arange(columns.marks.samples))
+    plan = plan_size(effect, noise, sample_cost=sample_cost, goal=goal)
+    _write(json, {"confidence": confidence, "power": power, "size": plan}, size_sections(plan, goal=goal))
+
+
+@command.command("labels", short_help="Tell how many human labels an interval needs, with a judge and without.")
+@click.option(
+    "--half-width",
+    type=click.FloatRange(0, 1, min_open=True),
+    required=True,
+    help="Half the width of the interval of the true pass-rate or mean score.",
+)
+@click.option(
+    "--correlation",
+    type=click.FloatRange(-1, 1),
+    required=True,
+    help="Of the judge's marks with people's; `deemster align` measures it.",
+)
+@click.option("--pass-rate", type=_INSIDE, default=0.5, show_default=True, help="The share that people pass.")
+@click.option("--sd", type=click.FloatRange(min=0, min_open=True), help="The spread of people's scores instead.")
+@click.option("--samples", type=click.IntRange(min=1), help="All samples that the judge scores; endless unless given.")
+@_confidence_option
+@file_option("json", "the plan as JSON")
+def labels(
+    *,
+    half_width: float,
+    correlation: float,
+    pass_rate: float,
+    sd: float | None,
+    samples: int | None,
+    confidence: float,
+    json: str | None,
+) -> None:
+    """Tell how many human labels an interval needs, with the help of a judge and without.
+
+    The judge scores all samples, people label some of them, drawn at random. The estimate is prediction-powered: the
+    labels correct the judge, so its errors cost precision, never truth.
+    """
+    from deemster.report.plan_report import label_sections
+    from deemster.stats.power_analysis import label_size
+
+    spread = (pass_rate * (1 - pass_rate)) ** 0.5 if sd is None else sd
+    found = label_size(half_width, correlation=correlation, sd=spread, samples=samples, confidence=confidence)
+    _write(json, {"confidence": confidence, "labels": found}, label_sections(found, confidence=confidence))
+
+
+def _is_dataset(place: str) -> bool:
+    from deemster.runs.check_file import find_kind
+
+    return Path(place).is_file() and find_kind(place) != "report"
+
+
+def _read_runs(run: str, said: StatedNoise, store: str) -> tuple[RunColumns, RunNoise]:
+    from deemster.results.sample_plans import RunNoise
+    from deemster.runs.compare_runs import RunSources
+
+    with ExitStack() as opened:
+        sources = RunSources(lambda: opened.enter_context(open_run_store(store)))
+        columns = sources.find(run).columns(cluster=None)
+        against = None if said.against is None else sources.find(said.against).columns(cluster=None)
+        return columns, RunNoise(columns, against, said.noise())
+
+
+def _write(json: str | None, value: dict[str, Any], sections: Sequence[TextSection]) -> None:
+    if json is not None:
+        import msgspec
+
+        from deemster.formats.canonical_json import json_text
+
+        write_file(json, json_text(msgspec.to_builtins(value)) + "\n")
+    if json != "-":
+        print_sections(sections)

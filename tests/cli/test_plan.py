@@ -1,0 +1,161 @@
+"""`deemster plan`: what samples can show, and how many a question needs."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+import pytest
+
+from deemster.stats import certifiable_margin, label_size, samples_to_certify, samples_to_detect
+from tests.cli.workspace import called
+
+EXAMPLE = Path(__file__).parent.parent.parent / "examples" / "quickstart"
+SUITE = """\
+name: flaky
+dataset: golden.yml
+target: {{ python: "app:answer" }}
+metrics: [exact-match, contains]
+repetitions: {repetitions}
+"""
+APP = """\
+import random
+calls = random.Random({seed})
+def answer(input):
+    return "yes" if calls.random() < input["rate"] else "no"
+"""
+
+
+@pytest.fixture(autouse=True)
+def folder(tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.delenv("DEEMSTER_STORE", raising=False)
+    samples = [
+        {"id": f"s{place}", "input": {"rate": 0.7 + place % 3 / 10}, "expected_output": "yes"} for place in range(40)
+    ]
+    for sample in samples[:10]:
+        sample["metadata"] = {"tags": ["hard"]}
+    Path("golden.yml").write_text(json.dumps({"name": "flaky", "samples": samples}))
+    return tmp_path
+
+
+def run(seed=1, repetitions=1):
+    Path("suite.yml").write_text(SUITE.format(repetitions=repetitions))
+    Path(f"app{seed}.py").write_text(APP.format(seed=seed))
+    Path("suite.yml").write_text(SUITE.format(repetitions=repetitions).replace("app:", f"app{seed}:"))
+    assert called("run", "suite.yml", "--quiet", "--store", "runs.db").exit_code == 0
+
+
+def plan(*argv):
+    done = called("plan", *argv, "--json", "-", *(["--store", "runs.db"] if argv[0] != "labels" else []))
+    assert done.exit_code == 0, done.output
+    return json.loads(done.stdout)
+
+
+def test_dataset_is_planned_as_a_whole_and_by_cohort():
+    rows = plan("detect", "golden.yml")["detect"]
+
+    assert [(row["cohort"], row["n"]) for row in rows] == [(None, 40), ("hard", 10), ("(untagged)", 30)]
+    assert rows[0]["certifiable"] == pytest.approx(certifiable_margin(40))
+    assert rows[0]["noise"] == {
+        "source": "stated",
+        "pass_rate": 0.8,
+        "flip_rate": 0.1,
+        "sd": None,
+        "within": None,
+        "between": None,
+    }
+    assert all(row["certifiable"] <= row["margin"] for row in rows)
+
+
+def test_run_with_single_marks_is_guessed_from_its_pass_rate():
+    run()
+    rows = plan("detect", "latest")["detect"]
+
+    assert [(row["metric"], row["cohort"]) for row in rows] == [
+        ("exact-match", None),
+        ("contains", None),
+        ("every metric", None),
+        ("every metric", "hard"),
+        ("every metric", "(untagged)"),
+    ]
+    rate = rows[0]["noise"]["pass_rate"]
+    assert rows[0]["noise"]["source"] == "pass-rate"
+    assert rows[0]["noise"]["flip_rate"] == pytest.approx(rate * (1 - rate))
+
+
+def test_run_with_repetitions_is_measured_on_them():
+    run(repetitions=4)
+    noise = plan("detect", "latest", "--metric", "contains")["detect"][0]["noise"]
+
+    assert noise["source"] == "repetitions"
+    assert noise["sd"] == pytest.approx((2 * noise["within"] / 4) ** 0.5)
+
+
+def test_two_runs_tell_how_many_samples_flip():
+    run(seed=1)
+    run(seed=2)
+    noise = plan("detect", "latest", "--against", "previous")["detect"][0]["noise"]
+
+    assert noise["source"] == "two runs"
+    assert 0.05 < noise["flip_rate"] < 0.6
+    size = plan("size", "--effect", "0.1", "--from", "latest", "--against", "previous", "--metric", "contains")["size"]
+    assert size["detect"] == samples_to_detect(0.1, flip_rate=size["noise"]["flip_rate"])
+
+
+def test_two_runs_with_repetitions_tell_the_cheapest_split():
+    run(seed=1, repetitions=3)
+    run(seed=2, repetitions=3)
+    size = plan("size", "--effect", "0.1", "--from", "latest", "--against", "previous", "--sample-cost", "5")["size"]
+
+    costs = [split["cost"] for split in size["splits"]]
+    assert costs == sorted(costs)
+    assert all(split["samples"] * (5 + split["repetitions"]) == split["cost"] for split in size["splits"])
+    text = called("plan", "size", "--effect", "0.1", "--from", "latest", "--against", "previous", "--store", "runs.db")
+    assert "Samples or repetitions, cheapest first" in text.stdout
+
+
+def test_report_file_is_planned_like_its_run():
+    run()
+    assert called("report", "latest", "--json", "run.json", "--store", "runs.db").exit_code == 0
+
+    assert plan("detect", "run.json") == plan("detect", "latest")
+
+
+def test_size_is_that_of_the_gates_own_rule():
+    size = plan("size", "--effect", "0.02", "--flip-rate", "0.05")["size"]
+
+    assert size["certify_unchanged"] == 180
+    assert size["certify"] == samples_to_certify(0.02, flip_rate=0.05)
+    assert size["detect"] < size["detect_unpaired"]
+    assert size["splits"] == []
+    assert plan("size", "--effect", "0.05", "--sd", "0.2")["size"]["detect"] == samples_to_detect(0.05, sd=0.2)
+
+
+def test_labels_are_counted_with_the_judge_and_without():
+    found = plan("labels", "--half-width", "0.03", "--correlation", "0.7", "--pass-rate", "0.8")["labels"]
+
+    expected = label_size(0.03, correlation=0.7, sd=0.4)
+    assert (found["value"], found["alone"]) == (expected.value, expected.alone)
+
+
+@pytest.mark.parametrize(
+    ("argv", "message"),
+    [
+        (("detect", "golden.yml", "--against", "latest"), "for a run"),
+        (("detect", "golden.yml", "--flip-rate", "0.1", "--sd", "0.1"), "Give one of them"),
+        (("detect", "missing.yml"), "missing"),
+        (("size", "--effect", "0.1", "--metric", "contains"), "--from RUN"),
+        (("size", "--effect", "0"), "effect"),
+        (("size", "--effect", "0.1", "--from", "latest", "--against", "latest", "--sd", "0.1"), "leave out"),
+        (("detect", "latest", "--metric", "contain"), "contains"),
+        (("labels", "--half-width", "0.1", "--correlation", "2"), "correlation"),
+    ],
+)
+def test_impossible_question_is_bad_input(argv, message):
+    run()
+    store = ["--store", "runs.db"] if argv[0] != "labels" else []
+    done = called("plan", *argv, *store)
+
+    assert done.exit_code == 2
+    assert message in done.stderr
