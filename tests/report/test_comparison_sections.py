@@ -6,6 +6,7 @@ import msgspec
 import pytest
 from hypothesis import given
 from markdown_it import MarkdownIt
+from rich.cells import cell_len
 from rich.console import Console
 
 import deemster as dm
@@ -252,3 +253,13 @@ def test_plot_of_samples_draws_every_changed_sample_once():
     # Added and removed samples have one side only.
     assert sum(counts) == 4
     assert "4 samples that changed; 34 that did not are not drawn." in page
+
+
+@pytest.mark.parametrize("width", [80, 120])
+def test_comparison_matches_golden_file_in_a_wide_and_a_narrow_terminal(golden, width):
+    text = shown(helpdesk(), full=True, width=width)
+    golden(f"report/comparison-{width}.txt", text)
+    # The first line is the verdict, which is printed whole.
+    assert max(map(cell_len, text.splitlines()[1:])) <= width
+    wide = shown(helpdesk(), full=True, width=400)
+    assert set(re.findall(r"\d+\.\d{4}", text)) <= set(re.findall(r"\d+\.\d{4}", wide))

@@ -167,7 +167,8 @@ def _numbers(comparison: ComparisonReport) -> TextSection:
         ("Not compared: ", MetricName(name), ": ", SentenceText(why), ".")
         for name, why in comparison.not_comparable.items()
     )
-    return TextSection(("Pass-rates",), table=TextTable(head, rows, ("p", "before")), after=after)
+    meant = [("Macro-F1 is the mean of the metrics' pass-rates.",)]
+    return TextSection(("Pass-rates",), meant, TextTable(head, rows, ("p", "before")), after)
 
 
 def _cells(rate: Difference) -> TextLine:

@@ -90,10 +90,22 @@ def _print_rows(columns: list[_Column], console: Console) -> None:
     """Print each row as its first cell, then the name and the value of every other cell."""
     for place in range(len(columns[0].cells)):
         console.print(_cell(columns[0].cells[place]))
-        values = [f"{_shown(column.name)} {_shown(column.cells[place])}" for column in columns[1:]]
-        # A number stays with its name.
-        line = ", ".join(value.replace(" ", "\u00a0") if len(value) <= _FOLDED else value for value in values)
-        console.print(Padding(Text(line), (0, 0, 0, 2), expand=False))
+        values = [
+            f"{_shown(column.name)} {_shown(column.cells[place])}" for column in columns[1:] if column.cells[place]
+        ]
+        for line in _packed(values, console.width - 2):
+            console.print(Padding(Text(line), (0, 0, 0, 2), expand=False))
+
+
+def _packed(values: Sequence[str], width: int) -> list[str]:
+    """Values in lines of at most a width, with commas between them: a number stays in one line with its name."""
+    lines: list[str] = []
+    for value in values:
+        if lines and cell_len(lines[-1]) + cell_len(value) + 3 <= width:
+            lines[-1] += f", {value}"
+        else:
+            lines[-1:] = [*(f"{line}," for line in lines[-1:]), value]
+    return lines
 
 
 class _Column(NamedTuple):
