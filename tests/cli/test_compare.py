@@ -53,7 +53,7 @@ def runs(tmp_path, monkeypatch):
 def test_comparison_on_a_terminal(runs, golden):
     done = called("compare", "before", "now")
     assert (done.exit_code, done.stderr) == (0, "")
-    golden("cli/compare.txt", done.stdout)
+    golden("cli/compare-runs.txt", done.stdout)
     assert called("compare", "before", "now").stdout == done.stdout
 
 

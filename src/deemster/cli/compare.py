@@ -4,17 +4,24 @@ from __future__ import annotations
 
 import functools
 from contextlib import ExitStack
+from typing import TYPE_CHECKING
 
 import click
 
 from deemster.cli._console import print_sections
 from deemster.cli.options import ReportOptions, comparison_options, open_run_store, store_option
+from deemster.cli.run import warn_of_open_checks
+from deemster.errors import ConfigurationError
+
+if TYPE_CHECKING:
+    from deemster.results import Gate
 
 
 @click.command("compare", short_help="Compare two runs: is the second worse, where, and why?")
 @click.argument("baseline", type=click.Path())
 @click.argument("candidate", type=click.Path())
-@click.option("--margin", type=float, metavar="M", help="The drop that would still be acceptable.")
+@click.option("--margin", type=float, metavar="M", help="Decide: the drop that would still be acceptable.")
+@click.option("--gate", metavar="SUITE", help="Decide by the `gate.baseline` rules of this suite.")
 @click.option(
     "--confidence", type=float, default=0.95, show_default=True, help="The level of intervals and one-sided bounds."
 )
@@ -28,6 +35,7 @@ def command(
     baseline: str,
     candidate: str,
     margin: float | None,
+    gate: str | None,
     confidence: float,
     cluster: str | None,
     seed: int,
@@ -37,23 +45,71 @@ def command(
 ) -> None:
     """Compare two runs: is the second worse, where, and why?
 
-    BASELINE and CANDIDATE are ids of stored runs, the beginnings of ids, labels, `latest`, `previous`, or files that
-    `deemster run --json FILE` wrote. Samples with the same input and expected output are compared with each other.
+    BASELINE and CANDIDATE are ids of stored runs, the beginnings of ids, labels, `latest`, `previous`, `baseline`, or
+    files that `deemster run --json FILE` wrote. Samples with the same input and expected output are compared with each
+    other.
+
+    Exit codes with --margin or --gate: 0 passed, 1 failed, 4 inconclusive. A margin alone is decided in three ways.
     """
+    import msgspec
+
     from deemster.report.comparison_report import write_comparison
     from deemster.report.comparison_sections import comparison_sections
     from deemster.report.privacy_levels import redact_comparison
+    from deemster.results.baseline_gate import decide_comparison
     from deemster.results.compare_columns import ComparisonSettings
     from deemster.runs.compare_runs import RunSources, compare_sources, quotes_of_either
+    from deemster.runs.gate_baseline import comparison_settings
 
+    rules = find_rules(margin=margin, gate=gate, confidence=confidence, cluster=cluster)
     settings = ComparisonSettings(confidence=confidence, margin=margin, cluster=cluster, seed=seed)
+    if rules is not None and rules.baseline is not None:
+        settings = comparison_settings(rules.baseline, seed=seed)
     reports.check()
     with ExitStack() as opened:
         sources = RunSources(lambda: opened.enter_context(open_run_store(store)))
-        before, now = sources.find(baseline), sources.find(candidate)
+        now = sources.find(candidate)
+        before = sources.find(baseline, beside=now)
         comparison = compare_sources(before, now, settings=settings)
         quotes = quotes_of_either(before, now)
+    if rules is not None:
+        comparison = msgspec.structs.replace(comparison, gate=decide_comparison(rules, comparison))
     shown = redact_comparison(comparison, level=reports.level, include_input=reports.include_input, quotes=quotes)
     reports.write_each(functools.partial(write_comparison, shown))
     if not reports.takes_stdout:
         print_sections(comparison_sections(shown, full=full))
+    if comparison.gate is not None:
+        warn_of_open_checks(comparison.gate)
+        raise click.exceptions.Exit(comparison.gate.exit_code)
+
+
+def find_rules(*, margin: float | None, gate: str | None, confidence: float, cluster: str | None) -> Gate | None:
+    """The rules that a comparison is held to; None where none are given.
+
+    Args:
+        margin: The drop that would still be acceptable; where a suite is given too, in place of its own.
+        gate: The suite whose rules they are.
+        confidence: The one-sided confidence, where no suite is given.
+        cluster: The metadata key whose equal values make one unit; where a suite is given too, in place of its own.
+
+    Raises:
+        ConfigurationError: The suite cannot be read, or its gate has no rules about a baseline.
+    """
+    from deemster.results import Gate, read_gate
+    from deemster.results.gate_rules import BaselineRules
+    from deemster.runs.suite import load_suite
+
+    if gate is None:
+        if margin is None:
+            return None
+        return Gate(decision="three-way", baseline=BaselineRules(margin=margin, confidence=confidence, cluster=cluster))
+    suite = load_suite(gate, calls_target=False, must_run=False)
+    rules = read_gate(suite.gate, document=suite.document)
+    if rules.baseline is None:
+        raise ConfigurationError(f"The gate of `{gate}` has no section `baseline`, so a comparison has no rules.")
+    own = rules.baseline
+    return rules._replace(
+        baseline=own._replace(
+            margin=own.margin if margin is None else margin, cluster=own.cluster if cluster is None else cluster
+        )
+    )

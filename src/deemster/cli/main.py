@@ -18,6 +18,7 @@ from deemster.errors.user_code_guard import UserCodeGuard, is_raised_by_code
 
 COMMANDS = {
     "align": "Tell how judges agree with people, and with each other.",
+    "baseline": "The run that others are compared with: promote one, show it, clear it.",
     "compare": "Compare two runs: is the second worse, where, and why?",
     "completion": "Print the shell completion script.",
     "grade": "Grade submissions by a rubric, and tell how judges agree with people.",

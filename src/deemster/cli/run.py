@@ -28,7 +28,15 @@ from deemster.cli.options import (
     run_report_options,
     storage_options,
 )
-from deemster.errors import ConfigurationError, ExitCode, ReportError, plural, visible
+from deemster.errors import (
+    ConfigurationError,
+    ExitCode,
+    ReportError,
+    StorageError,
+    StoreError,
+    plural,
+    visible,
+)
 
 if TYPE_CHECKING:
     from deemster.datasets import SelectedPart
@@ -38,6 +46,7 @@ if TYPE_CHECKING:
     from deemster.runs.run_part import RunPart
     from deemster.runs.suite import Suite
     from deemster.runs.suite_job import SuiteOverrides
+    from deemster.store import Store
 
 
 DELTA = 0.05
@@ -194,6 +203,7 @@ _OVERRIDES: Sequence[Decorator] = (
     metavar="WHICH",
     help="Store the prompts of marks that `failed`, of `all`, or of `none`.",
 )
+@click.option("--promote-baseline", is_flag=True, help="Make the run the baseline of its suite, if it may become one.")
 @dry_run_option
 @quiet_option
 @click.option("--verbose", is_flag=True, help="Print the traceback of each error that a Python target raises.")
@@ -205,6 +215,7 @@ def command(
     reports: ReportOptions,
     storage: StorageOptions,
     keep_prompts: Any,
+    promote_baseline: bool,
     dry_run: bool,
     quiet: bool,
     verbose: bool,
@@ -222,6 +233,8 @@ def command(
     overrides = overrides._replace(redact_warnings=reports.level != REDACT_LEVELS[0], calls=not dry_run)
     storage.check()
     reports.check()
+    if promote_baseline and storage.no_store:
+        raise ConfigurationError("`--promote-baseline` is for a stored run, and `--no-store` stores none.")
     loaded = load_suite(suite, calls_target=overrides.outputs is None and not dry_run)
     job = build_suite_job(loaded, overrides._replace(select=part.find(storage, loaded).select))
     if dry_run:
@@ -244,9 +257,25 @@ def command(
             raised.print(redacted=reports.level != REDACT_LEVELS[0])
         if stored is not None and _is_worth_resuming(report):
             note(f"To continue: deemster run {suite}{storage.store_flag(stored)} --resume")
+        if stored is not None and promote_baseline:
+            code = _promote(stored.store, report, code)
     if stop.requested:
         leave(code)
     raise click.exceptions.Exit(code)
+
+
+def _promote(store: Store, report: Report, code: ExitCode) -> ExitCode:
+    """Make a run the baseline; the exit code of the command where that is refused."""
+    from deemster.cli.baseline import promote_run
+
+    try:
+        promote_run(store, report.run.id)
+    except StorageError:
+        raise
+    except StoreError as error:
+        complain(str(error))
+        return code or ExitCode.BAD_INPUT
+    return code
 
 
 class RaisedErrors:
@@ -327,7 +356,7 @@ def write_and_print(
         _print_failures(shown)
         if report.gate is not None:
             _print_verdict(report.gate, report.run.part)
-    _warn_of_inconclusive(report.gate)
+    warn_of_open_checks(report.gate)
     if report.run.status != "complete":
         note(visible(f"{report.run.status}: {report.run.reason}."))
     return code
@@ -365,10 +394,11 @@ def _print_verdict(gate: GateDecision, part: SelectedPart | None) -> None:
             note("  " + visible(f"{check.status}: {check.name}: {numbers}: {check.because}"))
 
 
-def _warn_of_inconclusive(gate: GateDecision | None) -> None:
-    """Warn of inconclusive checks that a two-way gate counts as passed."""
-    if gate is None or gate.mode == "three-way":
-        return
-    for check in gate.checks:
-        if check.status == "inconclusive":
+def warn_of_open_checks(gate: GateDecision | None) -> None:
+    """Warn of inconclusive checks that a two-way gate counts as passed, of a missing baseline, of a drifted judge."""
+    for check in () if gate is None else gate.checks:
+        if check.status == "inconclusive" and gate is not None and gate.mode == "two-way":
             warn(visible(f"the gate counts {check.name} as passed, though it is inconclusive: {check.because}"))
+        is_drift = check.name == "baseline.judge_drift" and check.observed is not None
+        if check.status == "skipped" and (is_drift or check.name == "baseline"):
+            warn(visible(f"the gate skips {check.name}: {check.because}"))

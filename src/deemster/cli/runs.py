@@ -95,13 +95,18 @@ def show(*, run: str, json: str | None, store: str) -> None:
 def remove(*, runs: tuple[str, ...], yes: bool, store: str) -> None:
     """Remove runs, with everything that is stored of them.
 
-    RUN is an id, the beginning of one, or `latest`. What is to go is shown first. The file does not get smaller:
-    `deemster store prune` gives the space back.
+    RUN is an id, the beginning of one, or `latest`. What is to go is shown first. A baseline never goes.
+    The file does not get smaller: `deemster store prune` gives the space back.
     """
     with open_run_store(store) as opened:
         found = dict(_find_run(opened, name) for name in runs)
+        baselines = {baseline.run for baseline in opened.baselines()}
         for run_id in found:
             _refuse_owned(run_id, opened.owner(run_id))
+            if run_id in baselines:
+                raise StoreError(
+                    f"The run `{run_id}` is a baseline, so it stays. `deemster baseline clear` forgets it."
+                )
         if not confirm_removal(found, yes=yes):
             return
         for run_id in found:

@@ -101,7 +101,8 @@ def take(*, files: tuple[str, ...], store: str) -> None:
 def prune(*, keep: int | None, before: str | None, status: RunStatus | None, yes: bool, store: str) -> None:
     """Remove old runs and give the space back.
 
-    Runs that fit every flag go; they are shown first. A run that a living process writes never goes. Without a flag
+    Runs that fit every flag go; they are shown first. A run that a living process writes never goes,
+    and neither does a baseline. Without a flag
     nothing goes, and only the space of runs removed before is given back.
     """
     from deemster.store.prune_runs import reclaim_space, runs_to_prune

@@ -86,12 +86,23 @@ def comparison_verdict(comparison: ComparisonReport) -> str:
         if macro.interval.low > 0:
             return f"Better: {told}."
         return f"Not shown to be worse: {told}{certified}."
-    drop = _points(margin)
-    if macro.lower_bound is not None and macro.lower_bound > -margin:
-        return f"Not worse by more than {drop}: {told}."
-    if macro.p_beyond is not None and macro.p_beyond < 1 - comparison.confidence:
+    drop, statuses = _points(margin), _margin_statuses(comparison, margin)
+    if "fail" in statuses:
         return f"Worse by more than {drop}: {told}."
-    return f"Not enough data to say whether it is worse by more than {drop}: {told}{certified}."
+    if "inconclusive" in statuses:
+        return f"Not enough data to say whether it is worse by more than {drop}: {told}{certified}."
+    return f"Not worse by more than {drop}: {told}."
+
+
+def _margin_statuses(comparison: ComparisonReport, margin: float) -> set[str]:
+    """What the checks of the margin say, of every metric; of macro-F1 where no gate decided."""
+    if comparison.gate is not None:
+        return {check.status for check in comparison.gate.checks if check.name.startswith("baseline.margin.")}
+    macro = comparison.macro_f1
+    if macro.lower_bound is not None and macro.lower_bound > -margin:
+        return {"pass"}
+    is_worse = macro.p_beyond is not None and macro.p_beyond < 1 - comparison.confidence
+    return {"fail" if is_worse else "inconclusive"}
 
 
 def _points(share: float | None, *, unit: bool = True, sign: bool = False) -> str:

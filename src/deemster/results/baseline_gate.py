@@ -16,7 +16,7 @@ from deemster.results.gate_decision import GateCheck, GateDecision, Status, conc
 from deemster.results.gate_rules import EVERY, BaselineRules, Gate
 from deemster.results.metric_summary import Interval
 from deemster.results.run_columns import ComparedRun
-from deemster.stats import holm
+from deemster.stats import certifiable_margin, holm
 
 # A number of samples that is so many times what there is decides nothing in practice.
 _FAR_MORE = 1000
@@ -235,26 +235,29 @@ def _what_decides(found: Difference, margin: float, confidence: float) -> str:
     lower = found.lower_bound or 0.0
     open_ = f"a drop of {margin:.4g} is neither excluded nor shown: the one-sided {_percent(confidence)} lower bound is"
     ways = [f"a margin of {_up(-lower)}, which these {plural(found.n, 'sample')} certify"]
-    if (needed := _samples_needed(found, margin)) is not None:
+    if (needed := _samples_needed(found, margin, confidence)) is not None:
         ways.insert(0, f"about {needed:,} samples like these")
     return f"{open_} {lower:.4f}; {', or '.join(ways)}, would decide it"
 
 
-def _samples_needed(found: Difference, margin: float) -> int | None:
+def _samples_needed(found: Difference, margin: float, confidence: float) -> int | None:
     """About how many samples would decide a margin if the difference stays what it is; None where far too many.
 
-    The distance of a bound from the estimate shrinks with the number of samples where nothing changed, and with its
-    square root otherwise.
+    Where something changed, the distance of a bound from the estimate shrinks with the square root of the number.
     """
     if found.difference is None or found.lower_bound is None or found.upper_bound is None:
         return None
     gap = found.difference + margin
     reach = found.difference - found.lower_bound if gap > 0 else found.upper_bound - found.difference
-    if not gap:
+    if not gap or abs(reach / gap) > _FAR_MORE:
         return None
-    ratio = abs(reach / gap)
-    times = ratio if found.equal == found.n else ratio**2
-    return math.ceil(found.n * times * 1.02) if times <= _FAR_MORE else None
+    if found.equal < found.n:
+        times = (reach / gap) ** 2
+        return math.ceil(found.n * times) if times <= _FAR_MORE else None
+    units = math.ceil(found.units * reach / gap)
+    while (certifiable_margin(units, confidence=confidence) or 0.0) > margin:
+        units += max(1, units // 200)
+    return math.ceil(units * found.n / found.units)
 
 
 def _count_checks(rules: BaselineRules, evidence: BaselineEvidence) -> Iterator[GateCheck]:

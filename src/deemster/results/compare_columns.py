@@ -128,9 +128,17 @@ def comparable_metrics(baseline: RunColumns, candidate: RunColumns) -> tuple[lis
     for name in [*now, *(name for name in before if name not in now)]:
         if name not in before or name not in now:
             reasons[name] = f"only the {'candidate' if name in now else 'baseline'} has it"
-        elif differences := [key for key in now[name] | before[name] if now[name].get(key) != before[name].get(key)]:
+        elif differences := list(_identity_changes(before[name], now[name])):
             reasons[name] = "; ".join(_describe_change(key, before[name], now[name]) for key in differences)
     return [name for name in now if name not in reasons], reasons
+
+
+def _identity_changes(before: Mapping[str, Any], now: Mapping[str, Any]) -> Iterator[str]:
+    for key in {**now, **before}:
+        # A report file does not know the code of a metric.
+        is_unknown = key == "source" and (key not in before or key not in now)
+        if not is_unknown and now.get(key) != before.get(key):
+            yield key
 
 
 def _describe_change(key: str, before: Mapping[str, Any], now: Mapping[str, Any]) -> str:

@@ -201,10 +201,11 @@ def _suite(file: str, warn: Callable[[str], None]) -> str:
     for warning in survey(plan, aggregator=job.aggregator, gate=job.gate).warnings:
         warn(warning)
     rules = 0 if job.gate is None else len(job.gate.rules)
+    compared = "" if job.gate is None or job.gate.baseline is None else " and a baseline"
     return (
         f"suite `{job.suite}`, {plural(len(plan.dataset), 'sample')} x {plan.repetitions}, "
         f"{plural(len(plan.metrics), 'metric')}, "
-        f"{plural(rules, 'gate rule')}"
+        f"{plural(rules, 'gate rule')}{compared}"
     )
 
 

@@ -114,7 +114,8 @@ def compare(
     """Compare two runs sample by sample: is the second one worse, where, and why?
 
     Args:
-        baseline: The run before: a report, the file of one, or a stored run by its id, label, `latest` or `previous`.
+        baseline: The run before: a report, the file of one, or a stored run by its id, label,
+            `latest`, `previous` or `baseline`.
         candidate: The run now.
         store: The store of runs that are given by name; `.deemster/runs.db` where not given.
         confidence: The level of the intervals, and of one-sided bounds.
@@ -129,7 +130,8 @@ def compare(
     settings = ComparisonSettings(confidence=confidence, margin=margin, cluster=cluster, seed=seed)
     with ExitStack() as opened:
         sources = RunSources(lambda: opened.enter_context(open_store(store, create=False)))
-        return compare_sources(sources.find(baseline), sources.find(candidate), settings=settings)
+        now = sources.find(candidate)
+        return compare_sources(sources.find(baseline, beside=now), now, settings=settings)
 
 
 class RunSources:
@@ -143,8 +145,12 @@ class RunSources:
         self._open = open_store
         self._store: Store | None = None
 
-    def find(self, run: Report | str | Path) -> RunSource:
+    def find(self, run: Report | str | Path, *, beside: RunSource | None = None) -> RunSource:
         """One run: a report, the file of one, or a stored run.
+
+        Args:
+            run: The run.
+            beside: The run whose suite's baseline is meant by `baseline`; the latest run unless given.
 
         Raises:
             ReportError: The file is no report.
@@ -155,7 +161,8 @@ class RunSources:
         if Path(run).is_file() or Path(run).suffix == ".json":
             return ReportSource(load_report(run))
         self._store = self._store or self._open()
-        return StoredSource(self._store, self._store.run(str(run), kind="run"))
+        row = beside.row if isinstance(beside, StoredSource) else None
+        return StoredSource(self._store, self._store.run(str(run), kind="run", beside=row))
 
 
 def _examples(comparison: Comparison, baseline: RunSource, candidate: RunSource) -> Iterator[ComparedSample]:
@@ -200,7 +207,7 @@ class StoredSource:
     """
 
     def __init__(self, store: Store, row: RunRow) -> None:
-        self._store, self._row = store, row
+        self._store, self.row = store, row
         self.quotes = quoted_details(store, row.id)
         self.privacy = PrivacyEntry()
 
@@ -211,14 +218,14 @@ class StoredSource:
             StoreError: It cannot be read.
             ReportError: It has no marks.
         """
-        store, row = self._store, self._row
+        store, row = self._store, self.row
         cards = store.cards(row.id)
         if row.kind == "grading" or not cards or not row.samples:
             raise ReportError(f"`{row.id}` has no marks of metrics, so it cannot be compared.")
         clusters = None
         if cluster is not None:
             samples = store.samples(row.id, content=False)
-            clusters = [_cluster_value(sample.metadata, cluster, sample.id) for sample in samples]
+            clusters = [cluster_value(sample.metadata, cluster, sample.id) for sample in samples]
         figures = stored_figures(row)
         found = load_columns(store, row, cards) if figures is not None and figures.has_columns else None
         table, columns = found or read_columns(store, row, cards)
@@ -240,7 +247,7 @@ class StoredSource:
             ),
             marks=table,
             digests=columns.digests,
-            identities=_stored_identities(row, cards),
+            identities=stored_identities(row, cards),
             clusters=clusters,
             ids=columns.ids,
         )
@@ -251,24 +258,24 @@ class StoredSource:
         Raises:
             StoreError: They cannot be read.
         """
-        names = [card.name for card in self._store.cards(self._row.id)]
+        names = [card.name for card in self._store.cards(self.row.id)]
         return [self._sample(position, names) for position in positions]
 
     def _sample(self, position: int, names: Sequence[str]) -> ShownSample:
-        sample = next(self._store.samples(self._row.id, since=position))
+        sample = next(self._store.samples(self.row.id, since=position))
         executions = self._executions(position, names)
         return ShownSample(sample.id, sample.tags, sample.input, sample.expected_output, executions)
 
     def _executions(self, position: int, names: Sequence[str]) -> list[ExecutionEntry]:
         entries = []
-        for execution in self._store.executions(self._row.id, since=position):
+        for execution in self._store.executions(self.row.id, since=position):
             if execution.position != position:
                 break
             entries.append(execution_entry(execution, names))
         return entries
 
 
-def _stored_identities(row: RunRow, cards: Sequence[MetricCard]) -> dict[str, Any]:
+def stored_identities(row: RunRow, cards: Sequence[MetricCard]) -> dict[str, Any]:
     """By a metric's name, everything that must be equal for its marks to be compared."""
     found = {}
     for card in cards:
@@ -279,23 +286,60 @@ def _stored_identities(row: RunRow, cards: Sequence[MetricCard]) -> dict[str, An
         )
         identity = row.identity if shown is None else shown.identity
         metric = identity.get("metrics", {}).get(card.name, {})
-        found[card.name] = _identity(card.identity, card.threshold, card.roles, identity.get("models") or {}) | (
+        found[card.name] = metric_identity(card.identity, card.threshold, card.roles, identity.get("models") or {}) | (
             {"source": metric["source"]} if "source" in metric else {}
         )
     return found
 
 
-def _identity(
+def metric_identity(
     identity: str, threshold: float | None, roles: Sequence[str], models: Mapping[str, Any]
 ) -> dict[str, Any]:
+    """Everything that must be equal for the marks of a metric to be compared.
+
+    Args:
+        identity: The identity of the metric.
+        threshold: Its pass mark.
+        roles: The roles of the models it asks.
+        models: The identities of models, by role.
+    """
     known = {role: models[role] for role in roles if role in models}
     return {"definition": identity, "threshold": threshold, **{f"model `{role}`": known[role] for role in known}}
 
 
-def _cluster_value(metadata: Mapping[str, Any] | None, key: str, name: str) -> Any:
+def cluster_value(metadata: Mapping[str, Any] | None, key: str, name: str) -> Any:
+    """The value that all samples of a cluster share.
+
+    Args:
+        metadata: The metadata of a sample.
+        key: The key by which samples are clustered.
+        name: The sample's id.
+
+    Raises:
+        ReportError: The sample has no such key.
+    """
     if metadata is None or key not in metadata:
         raise ReportError(f"The sample `{name}` has no `metadata.{key}`, by which samples are to be clustered.")
     return _encode(metadata[key])
+
+
+def compared_report(report: Report) -> ComparedRun:
+    """The run of a report, as a comparison names it."""
+    return ComparedRun(
+        id=report.run.id,
+        suite=report.run.suite,
+        label=report.run.label,
+        target=report.run.target,
+        dataset=report.dataset.name,
+        fingerprint=report.dataset.fingerprint,
+        started_at=report.run.started_at,
+        status=report.run.status,
+        samples=report.totals.samples,
+        repetitions=report.totals.repetitions,
+        macro_f1=report.macro_f1,
+        pass_rate=report.pass_rate,
+        part=report.run.part,
+    )
 
 
 class ReportSource:
@@ -332,24 +376,12 @@ class ReportSource:
             _note_execution(table, divmod(place, totals.repetitions), entry)
         models = report.run.models or {}
         return RunColumns(
-            run=ComparedRun(
-                id=report.run.id,
-                suite=report.run.suite,
-                label=report.run.label,
-                target=report.run.target,
-                dataset=report.dataset.name,
-                fingerprint=report.dataset.fingerprint,
-                started_at=report.run.started_at,
-                status=report.run.status,
-                samples=totals.samples,
-                repetitions=totals.repetitions,
-                macro_f1=report.macro_f1,
-                pass_rate=report.pass_rate,
-                part=report.run.part,
-            ),
+            run=compared_report(report),
             marks=table,
             digests=np.frombuffer(bytes.fromhex("".join(map(str, hashes))), dtype=np.uint8).reshape(-1, 32),
-            identities={card.name: _identity(card.identity, card.threshold, card.roles, models) for card in cards},
+            identities={
+                card.name: metric_identity(card.identity, card.threshold, card.roles, models) for card in cards
+            },
             clusters=None,
             ids=lambda positions: [ids[position] for position in positions],
         )

@@ -17,13 +17,15 @@ from deemster.errors import plural
 from deemster.models.clock import Clock
 from deemster.records import Execution
 from deemster.report import Report, redact_report
+from deemster.report.comparison_report import ComparisonReport
 from deemster.report.report_sections import group_failures
-from deemster.results import Aggregator
+from deemster.results import Aggregator, MarkTable
 from deemster.runs._constant_judge_warning import ConstantJudgeWatch
 from deemster.runs._engine import PendingStorage, Sink, execute_plan
 from deemster.runs._report_settings import report_settings
-from deemster.runs.build_report import LiveMarks, build_report, count_marks
+from deemster.runs.build_report import LiveMarks, RunRecord, build_report, count_marks
 from deemster.runs.evaluation_job import DELTA, Job, build_job, with_secrets
+from deemster.runs.gate_baseline import compare_with_baseline, pin_baseline
 from deemster.runs.model_access import open_gateway
 from deemster.runs.notebook_progress import notebook_progress
 from deemster.runs.preflight_check import survey
@@ -31,7 +33,7 @@ from deemster.runs.progress import Progress, ProgressCounter
 from deemster.runs.resume_backlog import RemainingWork
 from deemster.runs.run_lifecycle import RunStorage, RunTimer, build_storage
 from deemster.runs.run_sync import run_sync, with_parameters_of
-from deemster.runs.run_writer import open_run_writer
+from deemster.runs.run_writer import SpooledWriter, StoredWriter, open_run_writer
 from deemster.runs.stop_request import Stop
 from deemster.runs.suite import CONCURRENCY, SEED
 from deemster.store import Store
@@ -173,6 +175,7 @@ async def run_job(
     progress: Callable[[Progress], None] | None = None,
     storage: RunStorage | None = None,
     watch: Callable[[Sequence[Execution]], None] | None = None,
+    tell_comparison: Callable[[ComparisonReport], None] | None = None,
 ) -> Report:
     """Run a job and report on it.
 
@@ -184,6 +187,7 @@ async def run_job(
         progress: Gets the progress of the run.
         storage: Where the run is stored, and what it resumes; None where it is not stored.
         watch: Gets finished executions, in a thread, one call at a time.
+        tell_comparison: Gets the comparison with the baseline of the gate, where there is one.
 
     Raises:
         InputError: A sample is malformed for a metric, the gate names something unknown, or the aggregator does not fit
@@ -195,6 +199,8 @@ async def run_job(
     found = survey(job.plan, aggregator=job.aggregator, gate=job.gate, strict=job.strict, redact=job.redact_warnings)
     for warning in found.warnings:
         warn(warning)
+    store = None if storage is None else storage.store
+    job = job._replace(baseline=pin_baseline(job, store))
     live = LiveMarks(found.table, job.plan)
     with open_run_writer(job, storage, order=found.order, live=live, timer=timer, warn=warn) as writer:
         job, remaining = writer.job, writer.remaining
@@ -215,13 +221,38 @@ async def run_job(
         record = writer.record(stopped=stopped, budget=counter.budget)
         # The report of a run that was resumed with changes shows the stored samples, which `live` has not counted.
         fits = record.samples is job.plan.dataset and found.table.cards == tuple(record.cards)
-        judges = ConstantJudgeWatch(job.plan)
-        notes = judges.add if job.plan.scorers else None
-        table = count_marks(record, report_settings(job), table=live.table() if fits else None, watch=notes)
-        report = build_report(record, report_settings(job), table=table)
-        for warning in judges.warnings():
-            warn(warning)
+        table = _count(record, job, live.table() if fits else None, warn=warn)
+        report = build_report(record, report_settings(job)._replace(baseline=None), table=table)
+        report = _against_baseline(report, record, table, writer, store=store, tell=tell_comparison)
         return writer.close(report, table, stopped=stopped)
+
+
+def _count(record: RunRecord, job: Job, table: MarkTable | None, *, warn: Callable[[str], None]) -> MarkTable:
+    """The marks of a run, with a warning of judges that always say the same."""
+    judges = ConstantJudgeWatch(job.plan)
+    table = count_marks(record, report_settings(job), table=table, watch=judges.add if job.plan.scorers else None)
+    for warning in judges.warnings():
+        warn(warning)
+    return table
+
+
+def _against_baseline(
+    report: Report,
+    record: RunRecord,
+    table: MarkTable,
+    writer: SpooledWriter | StoredWriter,
+    *,
+    store: Store | None,
+    tell: Callable[[ComparisonReport], None] | None,
+) -> Report:
+    """The report of a run with the checks against the baseline of its gate, which its writer then remembers."""
+    compared = compare_with_baseline(report, record, table, writer.job, store=store)
+    if compared is None:
+        return report
+    writer.job = writer.job._replace(baseline=compared.baseline)
+    if compared.comparison is not None and tell is not None:
+        tell(compared.comparison)
+    return compared.report
 
 
 async def execute_job(

@@ -3,17 +3,22 @@
 from __future__ import annotations
 
 import hashlib
+from collections import Counter
 from collections.abc import Callable, Sequence
 from typing import Any, NamedTuple
 
 from deemster.datasets import Dataset
-from deemster.errors import ConfigurationError, Issue, list_names, nearest, visible
+from deemster.errors import ConfigurationError, Issue, list_names, nearest, plural, visible
 from deemster.errors.user_code_guard import UserCodeGuard
 from deemster.metrics.builtin_metric import BuiltinScorer
 from deemster.records import Metric, Sample
-from deemster.results import Aggregator, Gate, MarkTable, check_gate_names
+from deemster.results import Aggregator, Gate, MarkTable, check_gate_names, cohort_label
+from deemster.results.gate_rules import EVERY
 from deemster.runs import metric_catalog as catalog
 from deemster.runs.run_plan import Plan
+from deemster.stats import certifiable_margin
+
+_MOST_MARGINS = 5
 
 
 class Survey(NamedTuple):
@@ -58,10 +63,17 @@ def survey(
     # By metric: the first sample in which something is absent, the message about it, and the number of such samples.
     absences: dict[str, tuple[str, str, int]] = {}
     keys: set[str] = set()
+    rules = None if gate is None else gate.baseline
+    clusters: list[Any] = []
     for position, sample in enumerate(plan.dataset):
         table.tag(position, sample.tags)
         order.update(sample.id.encode() + b"\0")
         keys.update(sample.metadata)
+        if rules is not None and rules.cluster is not None:
+            if rules.cluster not in sample.metadata:
+                message = f"gate.baseline: it has no `metadata.{rules.cluster}`, by which samples are clustered"
+                issues.setdefault((sample.id, message), []).append("the gate")
+            clusters.append(repr(sample.metadata.get(rules.cluster)))
         for name, check in checks:
             for issue in check(sample):
                 if strict or not issue.warning:
@@ -78,6 +90,7 @@ def survey(
     warnings += _misspelt_keys(plan.metrics, keys)
     if gate is not None:
         _check_gate(gate, table, plan.dataset)
+        warnings += _margin_warnings(gate, table, clusters)
     return Survey(table, order.hexdigest(), (*plan.dataset.warnings, *warnings))
 
 
@@ -89,6 +102,32 @@ def _check_gate(gate: Gate, table: MarkTable, dataset: Dataset) -> None:
     parts = [f"{card.name}/{part}" for card in table.cards for part in card.parts]
     metrics, aggregates = catalog.card_spellings(table.cards), table.aggregates is not None
     check_gate_names(gate, metrics=metrics, cohorts=list(cohorts), aggregates=aggregates, parts=parts)
+
+
+def _margin_warnings(gate: Gate, table: MarkTable, clusters: Sequence[Any]) -> list[str]:
+    """Where the margin of the gate is smaller than what the samples can certify."""
+    rules = gate.baseline
+    if rules is None or rules.margin is None:
+        return []
+    parts: list[tuple[str, Sequence[int]]] = [("", range(table.samples))]
+    for tag, positions in table.cohorts:
+        label = cohort_label(tag)
+        least, _ = gate.min_samples.get(label, gate.min_samples.get(EVERY, (0, "")))
+        if (EVERY in rules.cohorts or label in rules.cohorts) and len(positions) >= least:
+            parts.append((f" of the cohort `{visible(label, limit=80)}`", [int(position) for position in positions]))
+    found = []
+    for name, places in parts:
+        sizes = list(Counter(clusters[place] for place in places).values()) if clusters else None
+        units = len(places) if sizes is None else len(sizes)
+        best = certifiable_margin(units, sizes=sizes, confidence=rules.confidence)
+        if best is not None and best > rules.margin:
+            counted = plural(len(places), "sample") + ("" if sizes is None else f" in {plural(units, 'cluster')}")
+            found.append(
+                f"The gate's margin of {rules.margin:.4g} is too small for the {counted}{name}: if nothing changes, "
+                f"they certify {best:.4f}. So it stays inconclusive, unless the run is clearly better or worse."
+            )
+    rest = len(found) - _MOST_MARGINS
+    return found if rest <= 0 else [*found[:_MOST_MARGINS], f"The same holds for {plural(rest, 'further cohort')}."]
 
 
 def _check(metric: Any) -> Callable[[Sample], Sequence[Issue]]:

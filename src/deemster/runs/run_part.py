@@ -62,7 +62,8 @@ def failed_samples(store: Store, run: str | None, *, suite: str) -> KeptSamples:
         ReportError: The run has no marks.
     """
     if run is not None:
-        row = store.run(run, kind="run")
+        beside = next(iter(store.runs(suite=suite, kind="run", limit=1)), None) if run == "baseline" else None
+        row = store.run(run, kind="run", beside=beside)
     else:
         runs = store.runs(suite=suite, kind="run", limit=1)
         if not runs:

@@ -14,7 +14,7 @@ from deemster.records import Execution
 from deemster.report import BudgetEntry, Report, RunSamples
 from deemster.results import MarkTable, MetricSummary
 from deemster.runs._engine import PendingStorage
-from deemster.runs._report_settings import settings_facts, stop_reason, stored_changes
+from deemster.runs._report_settings import settings_facts, stop_reason, stored_baseline, stored_changes
 from deemster.runs._run_identity import evaluation_id, evaluation_identity, plain_json, scoring_identity
 from deemster.runs._score_batch import needs_settling, settle_marks
 from deemster.runs.build_report import ExecutionSlots, LiveMarks, RunRecord, StoredSamples, batches, stored_report
@@ -57,7 +57,7 @@ def open_run_writer(
         if run.is_new:
             yield StoredWriter(job, run, None, keep_prompts=storage.keep_prompts)
             return
-        job = _in_stored_order(job, run.row)
+        job = _with_stored_baseline(_in_stored_order(job, run.row), run.row)
         backlog = _read_backlog(job, run, warn, live=live)
         storage.tell(backlog.describe(run.id))
         if len(backlog):
@@ -292,6 +292,14 @@ def _in_stored_order(job: Job, row: RunRow) -> Job:
     places = {card.name: place for place, card in enumerate(row.scorings[0].cards)}
     metrics = tuple(sorted(job.plan.metrics, key=lambda metric: places[metric.name]))
     return job._replace(plan=job.plan._replace(metrics=metrics))
+
+
+def _with_stored_baseline(job: Job, row: RunRow) -> Job:
+    """A job that compares with the baseline that was found when its run began."""
+    pinned = stored_baseline(row.facts)
+    if job.baseline is None or pinned is None or pinned.name != job.baseline.name:
+        return job
+    return job._replace(baseline=msgspec.structs.replace(pinned, evidence=None))
 
 
 def _read_backlog(job: Job, run: StoredRun, warn: Callable[[str], None], *, live: LiveMarks) -> ResumeBacklog:

@@ -1,0 +1,222 @@
+"""The baseline of a gate: finds it when a run begins, and compares the run with it when the run ends."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from pathlib import Path
+from typing import Any, NamedTuple
+
+import msgspec
+import numpy as np
+
+from deemster.datasets import Dataset
+from deemster.errors import ConfigurationError, Issue, StorageError, StoreError
+from deemster.report import Report, load_report
+from deemster.report.comparison_report import ComparisonReport
+from deemster.results import MarkTable
+from deemster.results.baseline_gate import PinnedBaseline, baseline_evidence
+from deemster.results.compare_columns import ComparisonSettings
+from deemster.results.gate_decision import conclude
+from deemster.results.gate_rules import BaselineRules
+from deemster.results.run_columns import RunColumns
+from deemster.runs._run_identity import plain_json, scoring_identity
+from deemster.runs.build_report import RunRecord
+from deemster.runs.compare_runs import (
+    ReportSource,
+    RunSource,
+    StoredSource,
+    cluster_value,
+    compare_sources,
+    compared_report,
+    metric_identity,
+)
+from deemster.runs.evaluation_job import Job
+from deemster.store import Store
+
+_NEWEST = ("previous", "latest")
+
+
+class BaselineComparison(NamedTuple):
+    """A run compared with its baseline.
+
+    Attributes:
+        report: The report of the run, with the checks against the baseline.
+        baseline: The baseline, with what the comparison found.
+        comparison: The comparison; None where the baseline is missing.
+    """
+
+    report: Report
+    baseline: PinnedBaseline
+    comparison: ComparisonReport | None
+
+
+def pin_baseline(job: Job, store: Store | None) -> PinnedBaseline | None:
+    """Find the baseline of a job's gate before anything runs; None where the gate compares with none.
+
+    Args:
+        job: What is to be run.
+        store: Where it is stored; None where it is not.
+
+    Raises:
+        ConfigurationError: The run and its baseline have no sample in common.
+        ReportError: The baseline is a file that is no report.
+        StoreError: The store cannot be read.
+    """
+    rules = None if job.gate is None else job.gate.baseline
+    if rules is None:
+        return None
+    found = _find(rules, job, store)
+    if found.missing is not None:
+        return found
+    dataset = job.plan.dataset
+    if _share_samples(dataset, _row_hashes(found, store)):
+        return found
+    message = f"no sample of this run is in the baseline `{found.run or found.file}`"
+    if dataset.part is not None:
+        return PinnedBaseline(name=rules.compare, missing=message)
+    raise ConfigurationError(Issue(f"The gate compares with a baseline, and {message}.", rules.where))
+
+
+def _find(rules: BaselineRules, job: Job, store: Store | None) -> PinnedBaseline:
+    name = rules.compare
+    if Path(name).suffix == ".json" or "/" in name:
+        folder = Path() if job.origin is None else Path(job.origin["file"]).parent
+        file = folder / name
+        if not file.is_file():
+            return PinnedBaseline(name=name, missing=f"there is no file `{name}`")
+        return PinnedBaseline(name=name, file=str(file))
+    if store is None:
+        return PinnedBaseline(name=name, missing=f"`{name}` is a stored run, and this run is not stored")
+    if name == "baseline":
+        baseline = store.baseline(job.suite, job.plan.dataset.name)
+        if baseline is None:
+            return PinnedBaseline(name=name, missing="there is no baseline yet; `deemster baseline promote` makes one")
+        return PinnedBaseline(name=name, run=baseline.run)
+    if name in _NEWEST:
+        alike = store.runs(suite=job.suite, dataset=job.plan.dataset.name, kind="run", status="complete")
+        newest = next((row for row in alike if row.suite == job.suite and "part" not in row.facts), None)
+        if newest is None:
+            return PinnedBaseline(name=name, missing="there is no complete run of this suite before it")
+        return PinnedBaseline(name=name, run=newest.id)
+    try:
+        return PinnedBaseline(name=name, run=store.run(name, kind="run").id)
+    except StorageError:
+        raise
+    except StoreError:
+        return PinnedBaseline(name=name, missing=f"the store holds no run `{name}`")
+
+
+def _row_hashes(pinned: PinnedBaseline, store: Store | None) -> Iterable[str]:
+    """The row hashes of a baseline."""
+    if pinned.file is not None:
+        return (sample.row_hash or "" for sample in load_report(pinned.file).samples)
+    if store is None or pinned.run is None:
+        return ()
+    return (sample.row_hash for sample in store.samples(pinned.run, content=False))
+
+
+def _share_samples(dataset: Dataset, hashes: Iterable[str]) -> bool:
+    own = set(dataset.row_hashes)
+    return any(row_hash in own for row_hash in hashes)
+
+
+def compare_with_baseline(
+    report: Report, record: RunRecord, table: MarkTable, job: Job, *, store: Store | None
+) -> BaselineComparison | None:
+    """Compare a run that has ended with the baseline of its gate; None where the gate compares with none.
+
+    Args:
+        report: The report of the run, without checks against the baseline.
+        record: What the report is built from.
+        table: The marks of the run.
+        job: What was run.
+        store: Where it is stored; None where it is not.
+
+    Raises:
+        StoreError: The store cannot be read.
+        ReportError: The report file of the baseline cannot be read.
+    """
+    gate, pinned = job.gate, job.baseline
+    rules = None if gate is None else gate.baseline
+    if gate is None or rules is None or pinned is None:
+        return None
+    comparison = None
+    source = _open(pinned, store)
+    if isinstance(source, str):
+        pinned = PinnedBaseline(name=pinned.name, missing=source)
+    else:
+        settings = comparison_settings(rules, seed=job.seed)
+        comparison = compare_sources(source, _FinishedRun(report, record, table, job), settings=settings)
+        evidence = baseline_evidence(comparison, cohorts=rules.cohorts)
+        pinned = msgspec.structs.replace(pinned, evidence=evidence)
+    before = () if report.gate is None else report.gate.checks
+    decision = conclude((*before, *pinned.checks(gate)), mode=gate.decision)
+    return BaselineComparison(msgspec.structs.replace(report, gate=decision), pinned, comparison)
+
+
+def comparison_settings(rules: BaselineRules, *, seed: int) -> ComparisonSettings:
+    """How a gate wants runs to be compared."""
+    return ComparisonSettings(confidence=rules.confidence, margin=rules.margin, cluster=rules.cluster, seed=seed)
+
+
+def _open(pinned: PinnedBaseline, store: Store | None) -> RunSource | str:
+    """The baseline, or why it is missing."""
+    if pinned.missing is not None:
+        return pinned.missing
+    if pinned.file is not None:
+        return ReportSource(load_report(pinned.file))
+    if store is None or pinned.run is None:
+        return "the run is not stored"
+    try:
+        return StoredSource(store, store.run(pinned.run))
+    except StorageError:
+        raise
+    except StoreError:
+        return f"the run `{pinned.run}` was removed"
+
+
+class _FinishedRun(ReportSource):
+    """A run that has ended, stored or not.
+
+    Args:
+        report: Its report.
+        record: What the report is built from.
+        table: Its marks.
+        job: What was run.
+    """
+
+    def __init__(self, report: Report, record: RunRecord, table: MarkTable, job: Job) -> None:
+        super().__init__(report)
+        self._record, self._table, self._job = record, table, job
+
+    def columns(self, *, cluster: str | None) -> RunColumns:
+        """The run as arrays.
+
+        Raises:
+            ReportError: A sample has no such key in its metadata.
+        """
+        samples, clusters = self._record.samples, None
+        if cluster is not None:
+            clusters = [cluster_value(sample.metadata, cluster, sample.id) for sample in samples]
+        ids = [sample.id for sample in samples]
+        digests = bytes.fromhex("".join(samples.row_hashes))
+        return RunColumns(
+            run=compared_report(self._report),
+            marks=self._table,
+            digests=np.frombuffer(digests, dtype=np.uint8).reshape(-1, 32),
+            identities=_identities(self._job),
+            clusters=clusters,
+            ids=lambda positions: [ids[position] for position in positions],
+        )
+
+
+def _identities(job: Job) -> dict[str, Any]:
+    """By a metric's name, everything that must be equal for its marks to be compared."""
+    identity: Mapping[str, Any] = plain_json(scoring_identity(job))
+    found = {}
+    for card in job.plan.cards:
+        known = identity["metrics"][card.name]
+        found[card.name] = metric_identity(card.identity, card.threshold, card.roles, identity["models"]) | (
+            {"source": known["source"]} if "source" in known else {}
+        )
+    return found
