@@ -205,8 +205,8 @@ def test_every_documented_name_of_room_is_exported(family):
 
 def shape(thing: object) -> str:
     """How a function is called, or which fields a result has."""
-    if inspect.isclass(thing):
-        return ", ".join(getattr(thing, "__struct_fields__", ()) or thing._fields)
+    if fields := getattr(thing, "__struct_fields__", ()) or getattr(thing, "_fields", ()):
+        return ", ".join(fields)
     parts = []
     for place in inspect.signature(thing).parameters.values():
         if place.kind is place.VAR_POSITIONAL:
