@@ -115,9 +115,9 @@ def test_a_run_as_json_has_its_counts(many):
     run = json.loads(called("runs", "show", "run-0", "--json", "-").stdout)
     assert run["owner"] is None
     assert run["outcomes"] == [
-        {"metric": "exact-match", "passed": 6, "failed": 0, "unscored": {}},
-        {"metric": "rouge-l", "passed": 0, "failed": 1, "unscored": {"no_expected": 5}},
-        {"metric": "citation", "passed": 0, "failed": 1, "unscored": {"not_run": 5}},
+        {"metric": "exact-match", "passed": 6, "failed": 0, "unscored": {}, "not_applicable": 0},
+        {"metric": "rouge-l", "passed": 0, "failed": 1, "unscored": {"no_expected": 5}, "not_applicable": 0},
+        {"metric": "citation", "passed": 0, "failed": 1, "unscored": {"not_run": 5}, "not_applicable": 0},
     ]
 
 

@@ -291,6 +291,16 @@ def test_a_spec_round_trips(alias, data):
 
 
 @every
+def test_a_spec_with_where_round_trips_and_where_is_no_part_of_the_identity(alias):
+    for where in ("auto", {"tags": ["a b", "c"], "has": "d|e", "metadata": {"f": [1, None, "g"]}}):
+        metric = made(alias, {"where": where})
+        assert catalog.parse_metric(str(metric)) == metric
+        card, plain = catalog.card(metric), catalog.card(made(alias))
+        assert card._replace(where=None) == plain
+        assert plain.where is None
+
+
+@every
 @few
 @given(st.data())
 def test_details_round_trip_json(alias, data):

@@ -10,30 +10,32 @@ from tests.report.runs import full_report, small_report
 
 FIGURES = (
     "n n_scored n_unscored n_not_run n_passed unscored_by_cause mean stdev min p5 p50 p95 max mean_interval pass_rate "
-    "pass_rate_worst pass_rate_best pass_rate_scored pass_rate_interval pass_rate_corrected"
+    "pass_rate_worst pass_rate_best pass_rate_scored pass_rate_interval pass_rate_corrected n_not_applicable"
 )
 USAGE = (
     "calls cached_calls prompt_tokens completion_tokens cached_tokens reasoning_tokens total_tokens cached_call_tokens "
     "reported latency_ms"
 )
 FIELDS = {
-    "": "schema_version tool_version run privacy dataset totals macro_f1 macro_f1_interval pass_rate "
-    "pass_rate_interval metric_order metrics histograms cohorts aggregate precision samples executions failures "
+    "": "schema_version tool_version run privacy dataset totals macro_f1 macro_f1_interval "
+    "macro_f1_metrics pass_rate pass_rate_interval metric_order metrics histograms cohorts aggregate precision "
+    "samples executions failures "
     "usage cost budget gate "
     "adversarial",
     "run": "id suite status reason started_at finished_at duration_s seed varied part label target models",
     "privacy": "level removed",
     "dataset": "name schema_version fingerprint duplicates",
-    "totals": "samples repetitions executions metrics marks scored unscored not_run target_failures",
-    "metrics.silent": f"{FIGURES} spec identity family threshold higher_is_better criteria roles",
+    "totals": "samples repetitions executions metrics marks scored unscored not_run target_failures "
+    "not_applicable samples_not_applicable",
+    "metrics.silent": f"{FIGURES} spec identity family threshold higher_is_better criteria roles where",
     "histograms.silent.0": "low high count",
     "cohorts.0": "name label untagged samples executions macro_f1 macro_f1_interval pass_rate pass_rate_interval "
-    "metrics aggregate",
+    "metrics aggregate macro_f1_metrics samples_not_applicable",
     "cohorts.0.metrics.silent": FIGURES,
     "precision": "within_sample_variance resolution target_delta resolvable required_repetitions unstable run",
     "precision.run": "resolution resolvable required_repetitions",
     "samples.0": "id row_hash tags repetitions passed unscored pass_rate interval unstable score_mean score_stdev "
-    "metrics aggregate expected_output input",
+    "metrics aggregate expected_output input not_applicable",
     "samples.0.metrics.silent": "mean stdev min max n",
     "executions.0": "id repetition output output_chars output_valid output_cut retrieved trajectory marks",
     "executions.0.marks.silent": "score success threshold rubric_score details usage",

@@ -86,7 +86,7 @@ def test_samples_and_run_have_hand_computed_aggregates():
 
 def test_the_records_have_every_field_in_the_order_of_the_format_and_fit_the_schema():
     value = json.loads(aggregated().to_json())
-    fields = ["aggregator", "success_rate", "interval", "mean_score", "mean_score_interval"]
+    fields = ["aggregator", "success_rate", "interval", "mean_score", "mean_score_interval", "samples"]
     assert list(value["aggregate"]) == list(value["cohorts"][0]["aggregate"]) == fields
     assert list(value["samples"][0]["aggregate"]) == ["success", "score"]
     schema = json.loads((SCHEMAS / "deemster.report.v1.json").read_text(encoding="utf-8"))

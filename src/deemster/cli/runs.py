@@ -208,7 +208,7 @@ def _row(run: RunRow, *, is_stopped: bool = False) -> dict[str, str]:
         "status": _status(run, is_stopped=is_stopped),
         "samples": _samples(run),
         "done": _done(run),
-        "macro-F1": "-" if figures is None else f"{figures.macro_f1:.4f}",
+        "macro-F1": "-" if figures is None or figures.macro_f1 is None else f"{figures.macro_f1:.4f}",
         "gate": "-" if figures is None else _named(figures.gate),
         "cost": "-" if figures is None else _cost(figures),
     }
@@ -316,7 +316,8 @@ def _figures(run: RunRow) -> list[tuple[str, str | None]]:
     if figures is None:
         return []
     cost = None if figures.cost_usd is None else _cost(figures)
-    return [("macro-F1", f"{figures.macro_f1:.4f}"), ("gate", figures.gate), ("cost", cost)]
+    macro_f1 = None if figures.macro_f1 is None else f"{figures.macro_f1:.4f}"
+    return [("macro-F1", macro_f1), ("gate", figures.gate), ("cost", cost)]
 
 
 def _describe_status(run: RunRow, owner: LeaseOwner | None) -> str:
@@ -347,13 +348,15 @@ def _scorings_table(run: RunRow) -> list[str]:
 
 
 def _outcomes_table(counts: Sequence[PassCounts]) -> list[str]:
-    head = ("metric", "passed", "failed", "unscored")
+    outside = any(count.not_applicable for count in counts)
+    head = ("metric", "passed", "failed", "unscored", *(("not applicable",) if outside else ()))
     rows = [
         (
             visible(count.metric, limit=_LONGEST),
             f"{count.passed:,}",
             f"{count.failed:,}",
             ", ".join(f"{number:,} {cause}" for cause, number in count.unscored.items()) or "-",
+            *((f"{count.not_applicable:,}",) if outside else ()),
         )
         for count in counts
     ]

@@ -16,6 +16,7 @@ from deemster.errors import DatasetError, Issue, did_you_mean, list_names, show_
 from deemster.records import Sample
 
 _SECTIONS = ("metadata", "input")
+_EXPECTED = "expected_output"
 _GLOB = frozenset("*?[")
 _MOST_KNOWN = 1000
 _LONGEST = 200
@@ -107,12 +108,13 @@ class Selection(NamedTuple):
     sample: int | None = None
     seed: int = 0
     limit: int | None = None
+    has: tuple[str, ...] = ()
 
     def flags(self) -> str:
         """The selection as flags of `deemster run`."""
         words = [word for tag in self.tags for word in ("--tag", tag)]
         words += [word for name in self.ids for word in ("--id", name)]
-        conditions = [f"{path}={_text(value)}" for path, values in self.where.items() for value in values]
+        conditions = [f"{path}={value_text(value)}" for path, values in self.where.items() for value in values]
         words += [word for condition in conditions for word in ("--where", condition)]
         if self.sample is not None:
             words += ["--sample", str(self.sample), "--seed", str(self.seed)]
@@ -189,7 +191,7 @@ def select_positions(samples: Iterable[Sample], selection: Selection, *, file: s
         DatasetError: No sample has a tag, an id or a key that is asked for, or none has all that is; the nearest is
             named.
     """
-    search = _Search(selection)
+    search = SampleSearch(selection)
     found = [(position, sample.id) for position, sample in enumerate(samples) if search.takes(sample)]
     if issues := list(search.issues(file)):
         raise DatasetError(issues)
@@ -202,7 +204,7 @@ def select_positions(samples: Iterable[Sample], selection: Selection, *, file: s
     return [position for position, _ in found[: selection.limit]]
 
 
-class _Search:
+class SampleSearch:
     """Tests samples, and remembers which of the wanted things no sample has."""
 
     def __init__(self, selection: Selection) -> None:
@@ -213,6 +215,7 @@ class _Search:
         self._exact = frozenset(selection.ids)
         self._globs = [name for name in selection.ids if _GLOB.intersection(name)]
         self._paths: dict[str, set[str]] = {path: set() for path in selection.where}
+        self._lacking = set(selection.has)
         self._keys: set[str] = set()
 
     def takes(self, sample: Sample) -> bool:
@@ -224,19 +227,32 @@ class _Search:
         by_id = {name for name in self._globs if fnmatchcase(sample.id, name)} | self._exact.intersection((sample.id,))
         self._missing -= by_id
         holds = [self._holds(sample, path, values) for path, values in wanted.where.items()]
-        has_tag = not wanted.tags or not set(wanted.tags).isdisjoint(sample.tags)
-        return has_tag and bool(by_id or not wanted.ids) and all(holds)
+        holds += [self._has(sample, names) for names in wanted.has]
+        tagged = not wanted.tags or has_tag(sample, wanted.tags)
+        return tagged and bool(by_id or not wanted.ids) and all(holds)
 
     def _holds(self, sample: Sample, path: str, values: Sequence[Any]) -> bool:
-        section, _, key = path.partition(".")
+        held = _values(sample, path)
+        if not held:
+            self._note_keys(sample, path)
+        fits = has_value(sample, path, values)
+        if len(self._paths[path]) < _MOST_KNOWN or fits:
+            self._paths[path].update(map(value_text, held))
+        return fits
+
+    def _has(self, sample: Sample, names: str) -> bool:
+        found = has_one(sample, names.split("|"))
+        if found:
+            self._lacking.discard(names)
+        elif names in self._lacking:
+            self._note_keys(sample, _path(names.partition("|")[0]))
+        return found
+
+    def _note_keys(self, sample: Sample, path: str) -> None:
+        section = path.partition(".")[0]
         content = getattr(sample, section)
-        held = list(_values(content, key))
-        if not held and isinstance(content, Mapping):
+        if isinstance(content, Mapping) and len(self._keys) < _MOST_KNOWN:
             self._keys.update(f"{section}.{name}" for name in content)
-        fitting = [wanted for wanted in values if any(_equals(value, wanted) for value in held)]
-        if len(self._paths[path]) < _MOST_KNOWN or fitting:
-            self._paths[path].update(map(_text, held))
-        return bool(fitting)
 
     def issues(self, file: str | None) -> Iterator[Issue]:
         """What no sample has."""
@@ -252,32 +268,67 @@ class _Search:
             held = self._paths[path]
             if not held:
                 yield Issue(f"No sample has `{path}`. {did_you_mean(path, sorted(self._keys))}", file)
-            elif missing := [_text(value) for value in values if _text(value) not in held]:
+            elif missing := [value_text(value) for value in values if value_text(value) not in held]:
                 near = did_you_mean(missing[0], sorted(held))
                 yield Issue(f"No sample has {list_names(missing)} as its `{path}`. {near}", file)
+        for names in self._wanted.has:
+            if names in self._lacking:
+                paths = [_path(name) for name in names.split("|")]
+                near = did_you_mean(paths[0], sorted(self._keys)) if self._keys else "No sample has metadata."
+                yield Issue(f"No sample has {list_names(paths)}. {near}", file)
 
 
 def _texts(given: str | Iterable[str]) -> tuple[str, ...]:
     return (given,) if isinstance(given, str) else tuple(given)
 
 
-def _values(content: Any, key: str) -> Iterator[Any]:
-    """What stands at a key such as `lang` or `author.lang`; the entries of a list one by one."""
+def has_tag(sample: Sample, tags: Iterable[str]) -> bool:
+    """Whether a sample has one of the tags."""
+    return not set(tags).isdisjoint(sample.tags)
+
+
+def has_one(sample: Sample, names: Iterable[str]) -> bool:
+    """Whether a sample has a value for one of the names: keys of its metadata, `expected_output`, `input.question`."""
+    return any(_find(sample, _path(name)) is not None for name in names)
+
+
+def has_value(sample: Sample, path: str, values: Iterable[Any]) -> bool:
+    """Whether a sample has one of the values at a path such as `metadata.lang`, or in a list that stands there."""
+    held = _values(sample, path)
+    return any(_equals(value, wanted) for wanted in values for value in held)
+
+
+def _path(name: str) -> str:
+    """The path of what a sample has: a bare name is a key of its metadata."""
+    return name if name.partition(".")[0] in (*_SECTIONS, _EXPECTED) else f"metadata.{name}"
+
+
+def _values(sample: Sample, path: str) -> Sequence[Any]:
+    """The values at a path; the entries of a list one by one."""
+    found = _find(sample, path, default=())
+    return found if isinstance(found, (list, tuple)) else (found,)
+
+
+def _find(sample: Sample, path: str, *, default: Any = None) -> Any:
+    """What stands at a path such as `metadata.lang`, `metadata.author.lang` or `expected_output`."""
+    section, dot, key = path.partition(".")
+    return _find_key(getattr(sample, section), key, default) if dot else getattr(sample, section)
+
+
+def _find_key(content: Any, key: str, default: Any) -> Any:
     if not isinstance(content, Mapping):
-        return
+        return default
     if key in content:
-        value = content[key]
-        yield from value if isinstance(value, (list, tuple)) else (value,)
-        return
+        return content[key]
     first, dot, rest = key.partition(".")
-    if dot and first in content:
-        yield from _values(content[first], rest)
+    return _find_key(content[first], rest, default) if dot and first in content else default
 
 
 def _equals(value: Any, wanted: Any) -> bool:
     """Whether a value is the one that is wanted; a text also means the number or the truth value that is written so."""
-    return bool(value == wanted and isinstance(value, bool) == isinstance(wanted, bool)) or _text(value) == wanted
+    return bool(value == wanted and isinstance(value, bool) == isinstance(wanted, bool)) or value_text(value) == wanted
 
 
-def _text(value: Any) -> str:
+def value_text(value: Any) -> str:
+    """A value as conditions write it: text as it is, anything else as JSON."""
     return value if isinstance(value, str) else json.dumps(value, ensure_ascii=False, default=str)

@@ -200,6 +200,11 @@ class GEval(PanelMetric, frozen=True, kw_only=True):
             texts += [load_reference_prompt().text, quality_prompt(refusal_alignment_quality(quality))]
         return "\n\n".join(texts)
 
+    @property
+    def needs(self) -> tuple[str, ...]:
+        """The expected output, where it is shown; a context may come with the output."""
+        return ("expected_output",) if "expected_output" in self._fields else ()
+
     def expect(self, sample: Sample) -> dict[str, str]:
         """The texts that the sample itself brings, by field.
 
@@ -212,9 +217,13 @@ class GEval(PanelMetric, frozen=True, kw_only=True):
         return self._shown(sample)
 
     def _shown(self, sample: Sample) -> dict[str, str]:
-        fields = {*self.quality.fields, *(load_preset(REFUSAL).fields if self.refusal_check else ())}
         readers = {"input": question_text, "expected_output": reference_text}
-        return {field: read(sample) for field, read in readers.items() if field in fields}
+        return {field: read(sample) for field, read in readers.items() if field in self._fields}
+
+    @property
+    def _fields(self) -> frozenset[str]:
+        """What is shown of a sample, to any of its judges."""
+        return frozenset((*self.quality.fields, *(load_preset(REFUSAL).fields if self.refusal_check else ())))
 
     def judge_output(self, sample: Sample, output: Output) -> Script:
         """Ask every member for a score on the rubric, and mark.

@@ -92,6 +92,12 @@ class Pairwise(PanelMetric, frozen=True, kw_only=True):
         """The whole prompt, as a person reads it."""
         return fill_template(self.prompt.text, {"criteria": self.criteria})
 
+    @property
+    def needs(self) -> tuple[str, ...]:
+        """The text that the output is compared with."""
+        sides = {"expected": "expected_output", "baseline": "baseline_output"}
+        return (sides.get(self.against, "baseline_output|expected_output"),)
+
     def expect(self, sample: Sample) -> ComparedText:
         """The question and the text that the output is compared with.
 

@@ -140,6 +140,11 @@ class RefusalQuality(PanelMetric, frozen=True, kw_only=True):
         """The whole prompt, as a person reads it."""
         return self.prompt.text
 
+    @property
+    def needs(self) -> tuple[str, ...]:
+        """Whether a refusal is expected."""
+        return ("refusal_expected",)
+
     def expect(self, sample: Sample) -> RefusalExpectation:
         """The question, whether a refusal is expected, and the policy.
 

@@ -194,6 +194,11 @@ class RankingMetric(BuiltinMetric, frozen=True, kw_only=True):
         """The k this metric was given; it may not take one."""
         return getattr(self, "k", None)
 
+    @property
+    def needs(self) -> tuple[str, ...]:
+        """The relevant ids. An expected output in their place may be an answer, so it does not count."""
+        return ("relevant",)
+
     def expect(self, sample: Sample) -> tuple[Mapping[str, float], int | None]:
         """The relevant ids with their gains, and how deep to look."""
         gains = read_relevance(sample)

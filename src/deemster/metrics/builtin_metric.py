@@ -2,16 +2,17 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from itertools import islice
 from typing import TYPE_CHECKING, Any, ClassVar
 
 import msgspec
 
+from deemster.datasets.where_condition import parse_condition
 from deemster.errors import ConfigurationError, Issue, show_value
 from deemster.formats.json_values import name_kind
 from deemster.metrics.metric_spec import format_spec
-from deemster.records import Cause, Mark, MetricScore, Output, Sample, Unscored
+from deemster.records import Cause, Mark, MetricScore, Output, Sample, Unscored, Where
 
 SHOWN = 20
 
@@ -72,6 +73,8 @@ def invalid_sample(message: str) -> UnscoredError:
 class BuiltinScorer(msgspec.Struct, frozen=True, kw_only=True):
     """A metric or judge as a value: its fields are its options, its text is its canonical spec.
 
+    Its `where` says which samples it applies to; it does not change the mark of any of them.
+
     A subclass sets the class variables. It overrides ``expect`` where the sample asks for more than its expected text.
 
     Raises:
@@ -89,6 +92,7 @@ class BuiltinScorer(msgspec.Struct, frozen=True, kw_only=True):
 
     name: str = ""
     threshold: float | None = None
+    where: Where | Mapping[str, Any] | str | None = None
 
     def __post_init__(self) -> None:
         threshold = self.pass_mark if self.threshold is None else self.threshold
@@ -100,6 +104,8 @@ class BuiltinScorer(msgspec.Struct, frozen=True, kw_only=True):
         self.validate()
         if not self.name:
             msgspec.structs.force_setattr(self, "name", self.default_name())
+        if self.where is not None:
+            msgspec.structs.force_setattr(self, "where", parse_condition(self.where, called=self.name))
 
     def validate(self) -> None:
         """Refuse options that make no sense.
@@ -119,6 +125,11 @@ class BuiltinScorer(msgspec.Struct, frozen=True, kw_only=True):
 
     def __str__(self) -> str:
         return format_spec(self)
+
+    @property
+    def needs(self) -> tuple[str, ...]:
+        """What a sample must have for it, as in `where: {has: ...}`: `where: auto` stands for that."""
+        return ("expected_output",) if self.reads_expected else ()
 
     def expect(self, sample: Sample) -> Any:
         """What the sample asks of the output: its expected text.

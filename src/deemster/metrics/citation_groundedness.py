@@ -34,6 +34,11 @@ class CitationGroundedness(BuiltinMetric, frozen=True, kw_only=True):
     reads: ClassVar[frozenset[str]] = frozenset({"citations", "citation_evidence"})
     reads_expected: ClassVar[bool] = False
 
+    @property
+    def needs(self) -> tuple[str, ...]:
+        """The markers, or the evidence."""
+        return ("citations|citation_evidence",)
+
     def expect(self, sample: Sample) -> tuple[_Evidence, ...] | tuple[str, ...]:
         """The markers, or the evidence where the sample has any.
 

@@ -7,16 +7,17 @@ import inspect
 import json
 import math
 import sys
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Mapping
 from decimal import Decimal
 from fractions import Fraction
 from typing import Any, ClassVar
 
+from deemster.datasets.where_condition import GivenWhere, parse_condition
 from deemster.errors import ConfigurationError, list_names, nearest, show_value
 from deemster.metrics._expected_trajectory import output_trajectory
 from deemster.metrics.builtin_metric import UnscoredError, no_expected, output_text
 from deemster.metrics.metric_signature import TEXT_NAMES, is_annotated_as_text, resolved_signature
-from deemster.records import Mark, MetricScore, Output, Sample, Unscored
+from deemster.records import Mark, MetricScore, Output, Sample, Unscored, Where
 
 ARGUMENTS = ("expected", "actual", "input", "metadata", "trajectory", "sample", "output")
 _POSITIONAL = (inspect.Parameter.POSITIONAL_ONLY, inspect.Parameter.POSITIONAL_OR_KEYWORD)
@@ -32,6 +33,7 @@ class FunctionMetric:
         higher_is_better: Whether a higher score is a better one.
         quotes: Names of details that may repeat text of a sample or output; None where the author does not say.
         version: Part of its identity.
+        where: The samples that it applies to; None for all.
     """
 
     family: ClassVar[str] = "custom"
@@ -45,17 +47,24 @@ class FunctionMetric:
         higher_is_better: bool,
         quotes: frozenset[str] | None,
         version: str,
+        where: GivenWhere | None,
     ) -> None:
         self.name = name
         self.threshold = threshold
         self.higher_is_better = higher_is_better
         self.quotes = quotes
         self.version = version
+        self.where = where
         self._function = function
         self._positional, self._named = _parameters(function, metric=name)
         self._reads = frozenset((*self._positional, *self._named.values()))
         # Not the function's own attributes: one called `name` would rename the metric.
         functools.update_wrapper(self, function, updated=())
+
+    @property
+    def needs(self) -> tuple[str, ...]:
+        """The expected output, where the function reads it."""
+        return ("expected_output",) if "expected" in self._reads else ()
 
     def __call__(self, *args: Any, **kwargs: Any) -> Any:
         """Call the plain function."""
@@ -86,6 +95,7 @@ def metric(
     higher_is_better: bool = True,
     quotes: Iterable[str] | None = None,
     version: str = "1",
+    where: Where | Mapping[str, Any] | str | None = None,
 ) -> Callable[[Callable[..., Any]], FunctionMetric]:
     """Make a metric of a plain function.
 
@@ -99,9 +109,12 @@ def metric(
         quotes: Names of details that may repeat text of a sample or output; without them every string, list and map
             counts as a quotation.
         version: Part of the metric's identity; change it when the function changes its mind.
+        where: The samples that it applies to, as in a suite: a map with `tags`, `has` or `metadata`; or `auto`, which
+            for a function that reads `expected` means those with an expected output. All unless given.
 
     Raises:
-        ConfigurationError: The name or threshold cannot be used, or the function is `async` or has other parameters.
+        ConfigurationError: The name, threshold or `where` cannot be used, or the function is `async` or has other
+            parameters.
 
     >>> @metric("same-length")
     ... def same_length(expected: str, actual: str) -> bool:
@@ -126,6 +139,7 @@ def metric(
             higher_is_better=bool(higher_is_better),
             quotes=None if quotes is None else frozenset((quotes,) if isinstance(quotes, str) else quotes),
             version=str(version),
+            where=None if where is None else parse_condition(where, called=name),
         )
 
     return decorate

@@ -222,6 +222,11 @@ class JsonSchema(BuiltinMetric, frozen=True, kw_only=True):
             except ValueError as error:
                 raise ConfigurationError(f"`schema` of {self.alias} {error}.") from None
 
+    @property
+    def needs(self) -> tuple[str, ...]:
+        """The schema, where the metric has none."""
+        return ("json_schema",) if self.schema is None else ()
+
     def expect(self, sample: Sample) -> jsonschema_rs.Validator:
         """The compiled schema.
 

@@ -37,6 +37,11 @@ class LimitMetric(BuiltinMetric, frozen=True, kw_only=True):
         if limit is not None:
             msgspec.structs.force_setattr(self, option, check_amount(limit, option=option, metric=self.alias))
 
+    @property
+    def needs(self) -> tuple[str, ...]:
+        """The limit, where the metric has none."""
+        return (self.limit_key,) if getattr(self, self.limit_option) is None else ()
+
     def expect(self, sample: Sample) -> float:
         """The limit: the sample's, else the metric's.
 

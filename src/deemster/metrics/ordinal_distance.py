@@ -61,6 +61,11 @@ class OrdinalDistance(BuiltinMetric, frozen=True, kw_only=True):
     def _steps(self) -> tuple[str, ...]:
         return self.normalize  # type: ignore[return-value] # validate() made it a tuple
 
+    @property
+    def needs(self) -> tuple[str, ...]:
+        """The expected label, and the scale where the metric has none."""
+        return ("expected_output",) if self.scale is not None else ("expected_output", "ordinal_scale")
+
     def expect(self, sample: Sample) -> _Place:
         """The scale and the place of the expected label on it.
 

@@ -71,6 +71,11 @@ class Regex(BuiltinMetric, frozen=True, kw_only=True):
         except PatternError as error:
             raise ConfigurationError(f"`pattern` of regex: {error}") from None
 
+    @property
+    def needs(self) -> tuple[str, ...]:
+        """The pattern, where the metric has none."""
+        return ("expected_output",) if self.pattern is None else ()
+
     def expect(self, sample: Sample) -> Any:
         """The compiled pattern.
 

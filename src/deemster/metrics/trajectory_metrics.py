@@ -30,11 +30,23 @@ CREDITS = ("all", "fraction")
 
 
 class TrajectoryMetric(BuiltinMetric, frozen=True, kw_only=True):
-    """A metric of what an agent did on its way to an output."""
+    """A metric of what an agent did on its way to an output.
+
+    A subclass that expects something names the option that holds it, which is a key of `metadata.trajectory` too.
+    """
 
     family: ClassVar[str] = "trajectory"
     reads: ClassVar[frozenset[str]] = frozenset({"trajectory"})
     reads_expected: ClassVar[bool] = False
+
+    # The key of `metadata.trajectory` and the option that hold what is expected; empty where nothing is.
+    expectation: ClassVar[str] = ""
+
+    @property
+    def needs(self) -> tuple[str, ...]:
+        """What is expected, where the metric does not say it."""
+        key = self.expectation
+        return (f"trajectory.{key}",) if key and getattr(self, key) is None else ()
 
     def read(self, output: Output) -> Trajectory:
         """The trajectory.
@@ -48,10 +60,9 @@ class TrajectoryMetric(BuiltinMetric, frozen=True, kw_only=True):
 class ToolNamesMetric(TrajectoryMetric, frozen=True, kw_only=True):
     """A metric that expects names of tools: those of the sample, else those of an option of the same name.
 
-    A subclass names the option, and says whether names may repeat.
+    A subclass says whether names may repeat.
     """
 
-    names_option: ClassVar[str]
     names_repeat: ClassVar[bool] = False
 
     def validate(self) -> None:
@@ -60,7 +71,7 @@ class ToolNamesMetric(TrajectoryMetric, frozen=True, kw_only=True):
         Raises:
             ConfigurationError: It is something else.
         """
-        check_names_option(self, self.names_option, distinct=not self.names_repeat)
+        check_names_option(self, self.expectation, distinct=not self.names_repeat)
 
     def expect(self, sample: Sample) -> tuple[str, ...]:
         """The expected tools.
@@ -68,8 +79,8 @@ class ToolNamesMetric(TrajectoryMetric, frozen=True, kw_only=True):
         Raises:
             UnscoredError: There is no expectation, or an unreadable one.
         """
-        given = getattr(self, self.names_option)
-        return expected_names(sample, self.names_option, given=given, distinct=not self.names_repeat)
+        given = getattr(self, self.expectation)
+        return expected_names(sample, self.expectation, given=given, distinct=not self.names_repeat)
 
 
 class ToolCalled(ToolNamesMetric, frozen=True, kw_only=True):
@@ -82,7 +93,7 @@ class ToolCalled(ToolNamesMetric, frozen=True, kw_only=True):
     """
 
     alias: ClassVar[str] = "tool-called"
-    names_option: ClassVar[str] = "tools"
+    expectation: ClassVar[str] = "tools"
     quotes: ClassVar[frozenset[str]] = frozenset({"missing"})
 
     tools: Sequence[str] | None = None
@@ -108,7 +119,7 @@ class ToolNotCalled(ToolNamesMetric, frozen=True, kw_only=True):
     """
 
     alias: ClassVar[str] = "tool-not-called"
-    names_option: ClassVar[str] = "forbidden_tools"
+    expectation: ClassVar[str] = "forbidden_tools"
     quotes: ClassVar[frozenset[str]] = frozenset({"violations"})
     pass_mark: ClassVar[float] = 1.0
 
@@ -135,6 +146,7 @@ class ToolCalledWith(TrajectoryMetric, frozen=True, kw_only=True):
     """
 
     alias: ClassVar[str] = "tool-called-with"
+    expectation: ClassVar[str] = "tool_arguments"
     quotes: ClassVar[frozenset[str]] = frozenset({"unmet"})
 
     tool_arguments: Sequence[Mapping[str, Any]] | None = None
@@ -161,7 +173,7 @@ class ToolCalledWith(TrajectoryMetric, frozen=True, kw_only=True):
         Raises:
             UnscoredError: There is no expectation, or an unreadable one.
         """
-        value, where = find_expectation(sample, "tool_arguments", given=self.tool_arguments)
+        value, where = find_expectation(sample, self.expectation, given=self.tool_arguments)
         try:
             return parse_expected_calls(value)
         except ValueError as error:
@@ -193,7 +205,7 @@ class ToolCallOrder(ToolNamesMetric, frozen=True, kw_only=True):
     """
 
     alias: ClassVar[str] = "tool-call-order"
-    names_option: ClassVar[str] = "order"
+    expectation: ClassVar[str] = "order"
     names_repeat: ClassVar[bool] = True
 
     order: Sequence[str] | None = None
@@ -228,6 +240,7 @@ class StepsBelow(TrajectoryMetric, frozen=True, kw_only=True):
     """
 
     alias: ClassVar[str] = "steps-below"
+    expectation: ClassVar[str] = "max_steps"
 
     max_steps: int | None = None
 
@@ -248,7 +261,7 @@ class StepsBelow(TrajectoryMetric, frozen=True, kw_only=True):
         Raises:
             UnscoredError: There is no expectation, or an unreadable one.
         """
-        limit, where = find_expectation(sample, "max_steps", given=self.max_steps)
+        limit, where = find_expectation(sample, self.expectation, given=self.max_steps)
         if not is_limit(limit):
             raise invalid_sample(f"`{where}` is a whole number of at least 1, not {show_value(limit)}.")
         return int(limit)
@@ -294,7 +307,7 @@ class ApprovalGated(ToolNamesMetric, frozen=True, kw_only=True):
     """
 
     alias: ClassVar[str] = "approval-gated"
-    names_option: ClassVar[str] = "requires_approval"
+    expectation: ClassVar[str] = "requires_approval"
     quotes: ClassVar[frozenset[str]] = frozenset({"ungated"})
     pass_mark: ClassVar[float] = 1.0
 

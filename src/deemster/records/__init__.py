@@ -2,7 +2,7 @@
 
 from deemster.records.execution import Cut, Execution, Invocation, TargetFailure
 from deemster.records.frozen_json import FrozenDict, freeze
-from deemster.records.marks import CAUSES, Cause, Mark, MetricScore, Unscored
+from deemster.records.marks import CAUSES, NOT_APPLICABLE, Cause, Mark, MetricScore, NotApplicable, Unscored
 from deemster.records.model_requests import (
     Answer,
     Ask,
@@ -19,12 +19,13 @@ from deemster.records.model_requests import (
 )
 from deemster.records.output import Output
 from deemster.records.sample import Sample
-from deemster.records.scorer_protocols import Metric, MetricCard, Scorer
+from deemster.records.scorer_protocols import Metric, MetricCard, Scorer, Where
 from deemster.records.trajectory import ToolCall, Trajectory
 from deemster.records.usage import Call, Usage
 
 __all__ = [
     "CAUSES",
+    "NOT_APPLICABLE",
     "Answer",
     "Ask",
     "Call",
@@ -41,6 +42,7 @@ __all__ = [
     "MetricCard",
     "MetricScore",
     "NoAnswer",
+    "NotApplicable",
     "Output",
     "Reply",
     "Request",
@@ -55,5 +57,6 @@ __all__ = [
     "Unscored",
     "Usage",
     "Vectors",
+    "Where",
     "freeze",
 ]

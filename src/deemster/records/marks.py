@@ -1,10 +1,10 @@
-"""Marks: a score, or the reason why there is none."""
+"""Marks: a score, the reason why there is none, or that the metric does not apply."""
 
 from __future__ import annotations
 
 import contextlib
 from collections.abc import Mapping
-from typing import Any, Literal, TypeAlias, get_args
+from typing import Any, ClassVar, Literal, TypeAlias, get_args
 
 import msgspec
 
@@ -115,4 +115,15 @@ class Unscored(msgspec.Struct, frozen=True, gc=False, tag="unscored", omit_defau
             raise ValueError(f"`{self.cause}` is no cause. Known: {', '.join(CAUSES)}.")
 
 
-Mark: TypeAlias = MetricScore | Unscored
+class NotApplicable(msgspec.Struct, frozen=True, gc=False, tag="not_applicable"):
+    """The metric does not apply to the sample, which lies outside its `where`: nothing was scored and nothing paid.
+
+    It is neither a score nor unscored, and it stands in no denominator. Reports count it.
+    """
+
+    usage: ClassVar[None] = None
+    calls: ClassVar[tuple[Call, ...]] = ()
+
+
+NOT_APPLICABLE = NotApplicable()
+Mark: TypeAlias = MetricScore | Unscored | NotApplicable

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 
 from deemster.report._escaping import escape_csv_cell
 from deemster.report._report_json import json_number
-from deemster.report.report_entries import MarkEntry, ScoreEntry
+from deemster.report.report_entries import NOT_APPLICABLE, MarkEntry, ScoreEntry
 from deemster.results import SampleEntry
 
 if TYPE_CHECKING:
@@ -37,16 +37,17 @@ def csv_rows(report: Report, *, raw: bool = False) -> Iterator[str]:
         raw: Leave cells that a spreadsheet would take for a formula as they are.
     """
     yield _row([*COLUMNS, *(AGGREGATE if report.aggregate is not None else ())])
+    nothing = [] if report.aggregate is None else [""] * len(AGGREGATE)
     executions = iter(report.executions)
     for sample in report.samples:
-        whole = [_truth(sample.aggregate.success), json_number(sample.aggregate.score)] if sample.aggregate else []
+        whole = [_truth(sample.aggregate.success), json_number(sample.aggregate.score)] if sample.aggregate else nothing
         for _ in range(sample.repetitions):
             execution = next(executions)
             for name in report.metric_order:
-                yield _row([*_cells(sample, execution.repetition, name, execution.marks[name], raw=raw), *whole])
+                yield _row([*_cells(sample, execution.repetition, name, execution.marks.get(name), raw=raw), *whole])
 
 
-def _cells(sample: SampleEntry, repetition: int, metric: str, mark: MarkEntry, *, raw: bool) -> list[str]:
+def _cells(sample: SampleEntry, repetition: int, metric: str, mark: MarkEntry | None, *, raw: bool) -> list[str]:
     tags = json.dumps(sample.tags, ensure_ascii=False)
     row = [
         escape_csv_cell(sample.id, raw=raw),
@@ -55,6 +56,8 @@ def _cells(sample: SampleEntry, repetition: int, metric: str, mark: MarkEntry, *
         escape_csv_cell(tags, raw=raw),
         escape_csv_cell(metric, raw=raw),
     ]
+    if mark is None:
+        return [*row, "", "", "", NOT_APPLICABLE, ""]
     if isinstance(mark, ScoreEntry):
         return [*row, json_number(mark.score), json_number(mark.threshold), _truth(mark.success), "", ""]
     return [*row, "", "", "", mark.unscored.cause, escape_csv_cell(mark.unscored.message or "", raw=raw)]

@@ -50,14 +50,15 @@ def junit_pieces(report: Report, *, samples_fail: bool = False) -> Iterator[byte
         yield _case("gate", check.name, *_check_outcome(check))
     yield b"  </testsuite>\n"
     failed = totals.scored - sum(figures.n_passed for figures in report.metrics.values())
-    errors = totals.unscored + totals.not_run
-    counts = f'failures="{failed}" errors="{errors}"' if samples_fail else f'skipped="{failed + errors}"'
+    errors, outside = totals.unscored + totals.not_run, totals.not_applicable
+    skipped = f'skipped="{outside if samples_fail else failed + errors + outside}"'
+    counts = f'failures="{failed}" errors="{errors}"{f" {skipped}" if outside else ""}' if samples_fail else skipped
     name = _attribute(report.run.suite or report.dataset.name)
-    yield f'  <testsuite name={name} tests="{totals.marks}" {counts}>\n'.encode()
+    yield f'  <testsuite name={name} tests="{totals.marks + outside}" {counts}>\n'.encode()
     for execution in report.executions:
         for metric in report.metric_order:
             repeated = f" #{execution.repetition}" if totals.repetitions > 1 else ""
-            outcome, message = _outcome(execution.marks[metric])
+            outcome, message = _outcome(execution.marks.get(metric))
             if outcome and not samples_fail:
                 outcome = "skipped"
             yield _case(metric, execution.id + repeated, outcome, message)
@@ -65,7 +66,9 @@ def junit_pieces(report: Report, *, samples_fail: bool = False) -> Iterator[byte
     yield b"</testsuites>\n"
 
 
-def _outcome(mark: MarkEntry) -> tuple[str, str]:
+def _outcome(mark: MarkEntry | None) -> tuple[str, str]:
+    if mark is None:
+        return "skipped", "not applicable"
     if not isinstance(mark, ScoreEntry):
         return "error", f"{mark.unscored.cause}: {mark.unscored.message or ''}"
     if mark.success:

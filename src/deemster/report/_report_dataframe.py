@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 from deemster.errors import MissingExtraError, ReportError, did_you_mean
 from deemster.report.failing_samples import detail_notes
-from deemster.report.report_entries import ScoreEntry
+from deemster.report.report_entries import NOT_APPLICABLE, MarkEntry, ScoreEntry
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -39,22 +39,29 @@ def _mark_rows(report: Report) -> Iterator[dict[str, Any]]:
         for _ in range(sample.repetitions):
             execution = next(executions)
             for name in report.metric_order:
-                mark = execution.marks[name]
-                scored = isinstance(mark, ScoreEntry)
-                yield {
+                row = {
                     "sample_id": sample.id,
                     "repetition": execution.repetition,
                     "tags": list(sample.tags),
                     "metric": name,
-                    "score": mark.score if scored else None,
-                    "threshold": mark.threshold if scored else None,
-                    "success": mark.success if scored else None,
-                    "cause": None if scored else mark.unscored.cause,
-                    "message": None if scored else mark.unscored.message,
-                    "reason": next((text for label, text in detail_notes(mark.details) if label == "reason"), None)
-                    if scored
-                    else None,
                 }
+                yield row | _mark_cells(execution.marks.get(name))
+
+
+def _mark_cells(mark: MarkEntry | None) -> dict[str, Any]:
+    """The cells of a mark; None for a metric that does not apply."""
+    cells = dict.fromkeys(("score", "threshold", "success", "cause", "message", "reason"))
+    if mark is None:
+        return cells | {"cause": NOT_APPLICABLE}
+    if not isinstance(mark, ScoreEntry):
+        return cells | {"cause": mark.unscored.cause, "message": mark.unscored.message}
+    reason = next((text for label, text in detail_notes(mark.details) if label == "reason"), None)
+    return cells | {
+        "score": mark.score,
+        "threshold": mark.threshold,
+        "success": mark.success,
+        "reason": reason,
+    }
 
 
 def _sample_rows(report: Report) -> Iterator[dict[str, Any]]:

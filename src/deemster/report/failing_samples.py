@@ -150,7 +150,9 @@ def _failed_marks(report: Report, marks: Mapping[str, MarkEntry]) -> Iterator[Te
         yield TextField("target", describe_unscored(reason))
         return
     for name in report.metric_order:
-        mark = marks[name]
+        mark = marks.get(name)
+        if mark is None:
+            continue
         if not isinstance(mark, ScoreEntry):
             yield TextField(MetricName(name), describe_unscored(mark.unscored))
         elif not mark.success:

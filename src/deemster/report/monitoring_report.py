@@ -42,6 +42,8 @@ def drift_words(shown: PassRateHistory) -> str:
 
 def _lines(shown: PassRateHistory) -> list[str]:
     lines = [f"{plural(shown.n, 'record')}, {shown.unscored:,} without a score."]
+    if shown.not_applicable:
+        lines.append(f"{plural(shown.not_applicable, 'further record')} that no metric applies to.")
     if shown.baseline_rate is not None:
         lines.append(
             f"Baseline: of the first {shown.baseline:,} scored records {format_number(shown.baseline_rate)} passed."

@@ -20,7 +20,7 @@ from deemster.report.report_entries import (
     UnscoredEntry,
     UnscoredReason,
 )
-from deemster.results import SampleEntry
+from deemster.results import RunMetricSummary, SampleEntry
 from deemster.results.run_columns import ComparedRun
 from deemster.results.sample_changes import SampleChange
 
@@ -61,6 +61,7 @@ def redact_report(report: Report, *, level: str = DEFAULT, include_input: bool =
     return msgspec.structs.replace(
         report,
         run=_run_without_words(report.run) if _WORDS[0] in removed else report.run,
+        metrics=_metrics_without_words(report.metrics) if _WORDS[0] in removed else report.metrics,
         privacy=privacy,
         dataset=msgspec.structs.replace(report.dataset, fingerprint=None)
         if "dataset.fingerprint" in removed
@@ -110,6 +111,18 @@ def _redact_run(run: ComparedRun, removed: frozenset[str]) -> ComparedRun:
     # The words that selected a part may be values of metadata.
     part = None if run.part is None else msgspec.structs.replace(run.part, selection=None)
     return msgspec.structs.replace(run, fingerprint=None, part=part)
+
+
+def _metrics_without_words(metrics: Mapping[str, RunMetricSummary]) -> dict[str, RunMetricSummary]:
+    """Metrics without the values of metadata in their `where`; its tags stay, as those of cohorts do."""
+    return {
+        name: figures
+        if figures.where is None or not figures.where.metadata
+        else msgspec.structs.replace(
+            figures, where=msgspec.structs.replace(figures.where, metadata=dict.fromkeys(figures.where.metadata, ()))
+        )
+        for name, figures in metrics.items()
+    }
 
 
 def _redact_sample(example: ComparedSample, view: EntryView) -> ComparedSample:

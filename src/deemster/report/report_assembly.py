@@ -10,7 +10,7 @@ import msgspec
 from deemster import __version__
 from deemster.datasets import SelectedPart
 from deemster.formats.streamed_list import Stream
-from deemster.records import Execution, Mark, MetricCard, MetricScore, Output, Sample, Unscored
+from deemster.records import Execution, MetricScore, NotApplicable, Output, Sample, Unscored
 from deemster.report.report_document import SCHEMA, Report
 from deemster.report.report_entries import (
     DatasetEntry,
@@ -150,7 +150,7 @@ def assemble_report(
         gate: The gate's decision.
         tool_version: The version that ran it.
     """
-    entries = Stream(lambda: _executions(dataset, tally.cards, executions, repetitions=tally.repetitions))
+    entries = Stream(lambda: _executions(dataset, tally, executions))
     return Report(
         schema_version=SCHEMA,
         tool_version=tool_version,
@@ -165,6 +165,7 @@ def assemble_report(
         totals=summary.totals,
         macro_f1=summary.macro_f1,
         macro_f1_interval=summary.macro_f1_interval,
+        macro_f1_metrics=summary.macro_f1_metrics,
         pass_rate=summary.pass_rate,
         pass_rate_interval=summary.pass_rate_interval,
         metric_order=summary.metric_order,
@@ -199,29 +200,35 @@ def _hashed(dataset: RunSamples) -> Iterator[tuple[Sample, str]]:
 
 
 def _executions(
-    dataset: RunSamples, cards: Iterable[MetricCard], executions: Iterable[Execution | None], *, repetitions: int
+    dataset: RunSamples, tally: MarkTable, executions: Iterable[Execution | None]
 ) -> Iterator[ExecutionEntry]:
-    names = [card.name for card in cards]
+    names, applies = [card.name for card in tally.cards], tally.applies_to(slice(None))
     # A large dataset is read from its file: only as far as the last execution that is missing, whose id it alone knows.
     ids = enumerate(sample.id for sample in dataset)
     at, name = -1, ""
     for place, execution in enumerate(executions):
+        position, repetition = divmod(place, tally.repetitions)
+        applied = applies[position].tolist()
         if execution is not None:
-            yield execution_entry(execution, names)
+            yield execution_entry(execution, names, applied)
             continue
-        position, repetition = divmod(place, repetitions)
         while at < position:
             at, name = next(ids)
-        yield execution_entry(Execution(position, name, repetition, None, (_NOT_RUN,) * len(names)), names)
+        yield execution_entry(Execution(position, name, repetition, None, (_NOT_RUN,) * len(names)), names, applied)
 
 
-def execution_entry(execution: Execution, names: Sequence[str]) -> ExecutionEntry:
+def execution_entry(
+    execution: Execution, names: Sequence[str], applies: Sequence[bool] | None = None
+) -> ExecutionEntry:
     """One execution as a report shows it.
 
     Args:
         execution: The execution.
         names: The metrics, in the order of its marks.
+        applies: Whether each metric applies to the sample; as the marks say, unless given.
     """
+    if applies is None:
+        applies = [not isinstance(mark, NotApplicable) for mark in execution.marks]
     answer = execution.answer
     output = answer if isinstance(answer, Output) else None
     text = output.text if output is not None else ""
@@ -240,11 +247,15 @@ def execution_entry(execution: Execution, names: Sequence[str]) -> ExecutionEntr
         output_cut=is_cut,
         retrieved=retrieved,
         trajectory=trajectory,
-        marks={name: _mark(mark) for name, mark in zip(names, execution.marks, strict=True)},
+        marks={
+            name: _mark(_NOT_RUN if isinstance(mark, NotApplicable) else mark)
+            for name, mark, is_applied in zip(names, execution.marks, applies, strict=True)
+            if is_applied
+        },
     )
 
 
-def _mark(mark: Mark) -> MarkEntry:
+def _mark(mark: MetricScore | Unscored) -> MarkEntry:
     if isinstance(mark, MetricScore):
         score = mark.score
         return ScoreEntry(

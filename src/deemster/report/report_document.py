@@ -24,6 +24,7 @@ from deemster.report.report_entries import (
     RunEntry,
 )
 from deemster.report.report_files import Destination, write_report
+from deemster.report.text_sections import format_number
 from deemster.results import (
     Aggregate,
     Cohort,
@@ -50,7 +51,8 @@ class Report(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=Tr
     """The report of a run: the numbers, and the facts they rest on.
 
     The fields are those of `deemster.report.v1`, in its order; `failure_list` is its `failures`, every mark without a
-    score. `samples`, `executions` and `failure_list` may be read any number of times.
+    score. `samples`, `executions` and `failure_list` may be read any number of times. `macro_f1_metrics` are the
+    metrics that macro-F1 rests on, those that apply to a sample; None in a report of an older version: all.
     """
 
     schema_version: str
@@ -59,10 +61,11 @@ class Report(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=Tr
     privacy: PrivacyEntry
     dataset: DatasetEntry
     totals: Totals
-    macro_f1: float
-    macro_f1_interval: Interval
-    pass_rate: float
-    pass_rate_interval: Interval
+    macro_f1: float | None
+    macro_f1_interval: Interval | None
+    macro_f1_metrics: tuple[str, ...] | None = None
+    pass_rate: float | None
+    pass_rate_interval: Interval | None
     metric_order: tuple[str, ...]
     metrics: dict[str, RunMetricSummary]
     histograms: dict[str, tuple[HistogramBin, ...]]
@@ -148,5 +151,5 @@ class Report(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=Tr
         part = "" if self.run.part is None else f" (a part of {self.run.part.of:,})"
         return (
             f"<Report {self.run.id}: {plural(totals.samples, 'sample')}{part}, {plural(totals.metrics, 'metric')}, "
-            f"macro-F1 {self.macro_f1:.4f}, {totals.unscored} unscored>"
+            f"macro-F1 {format_number(self.macro_f1)}, {totals.unscored} unscored>"
         )

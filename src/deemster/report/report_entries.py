@@ -72,6 +72,8 @@ class UnscoredEntry(msgspec.Struct, frozen=True, gc=False, kw_only=True, forbid_
 
 
 MarkEntry: TypeAlias = ScoreEntry | UnscoredEntry
+# How tables call the place of a mark that was not made, since the metric does not apply to the sample.
+NOT_APPLICABLE = "not_applicable"
 
 
 class ExecutionEntry(msgspec.Struct, frozen=True, gc=False, kw_only=True, forbid_unknown_fields=True):
@@ -85,7 +87,8 @@ class ExecutionEntry(msgspec.Struct, frozen=True, gc=False, kw_only=True, forbid
     output_cut: bool
     retrieved: Any
     trajectory: Trajectory | None
-    marks: Mapping[str, Any]  # of MarkEntry; msgspec cannot tell two untagged records apart
+    # Of MarkEntry, which msgspec cannot tell apart untagged. A metric that does not apply has no mark.
+    marks: Mapping[str, Any]
 
 
 class FailureEntry(msgspec.Struct, frozen=True, gc=False, kw_only=True, forbid_unknown_fields=True):

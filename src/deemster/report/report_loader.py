@@ -23,6 +23,9 @@ from deemster.report.report_entries import (
 from deemster.results import SampleEntry
 from deemster.results.comparison import SCHEMA as COMPARISON_SCHEMA
 
+# Older versions do not write these.
+_LATER = frozenset({"macro_f1_metrics"})
+
 
 def load_report(path: str | Path) -> Report:
     """Read a report that was written as JSON.
@@ -32,7 +35,7 @@ def load_report(path: str | Path) -> Report:
     """
     where = str(path)
     value = _read_document(path, SCHEMA, "report")
-    if missing := [name for name in Report.__struct_encode_fields__ if name not in value]:
+    if missing := [name for name in Report.__struct_encode_fields__ if name not in value and name not in _LATER]:
         raise ReportError(Issue(f"The report is not whole; missing: {list_names(missing)}.", where))
     try:
         lists: dict[str, Any] = {
@@ -72,7 +75,10 @@ def _refuse_gaps(report: Report, where: str) -> None:
     complete = names == set(report.metrics) == set(report.histograms)
     complete = complete and all(set(cohort.metrics) == names for cohort in report.cohort_list)
     complete = complete and all(len(bars) == 10 for bars in report.histograms.values())
-    complete = complete and all(set(entry.marks) == names for entry in report.executions)
+    without = (frozenset(entry.not_applicable) for entry in report.samples for _ in range(max(0, entry.repetitions)))
+    complete = complete and all(
+        names - left_out == set(entry.marks) for entry, left_out in zip(report.executions, without, strict=False)
+    )
     # Counted first: a number of repetitions may be anything.
     counts = [entry.repetitions for entry in report.samples]
     complete = complete and min(counts, default=0) >= 0 and sum(counts) == len(report.executions)
@@ -82,8 +88,15 @@ def _refuse_gaps(report: Report, where: str) -> None:
         pair == (entry.id, entry.repetition) for pair, entry in zip(order, report.executions, strict=False)
     )
     bare = report.aggregate is None
-    complete = complete and all((cohort.aggregate is None) is bare for cohort in report.cohort_list)
-    complete = complete and all((entry.aggregate is None) is bare for entry in report.samples)
+    # A sample that some metric does not apply to may have no aggregate, nor need a cohort of such samples.
+    complete = complete and all(
+        (cohort.aggregate is None) is bare
+        or (not bare and any(each.n_not_applicable for each in cohort.metrics.values()))
+        for cohort in report.cohort_list
+    )
+    complete = complete and all(
+        (entry.aggregate is None) is bare or (not bare and entry.not_applicable) for entry in report.samples
+    )
     if report.privacy.level not in LEVELS or not REMOVABLE.issuperset(report.privacy.removed):
         message = (
             f"`privacy` names a level ({list_names(LEVELS)}) and what it removed; this report names something else."

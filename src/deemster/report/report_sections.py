@@ -8,7 +8,9 @@ from itertools import islice
 from typing import TYPE_CHECKING, NamedTuple
 
 from deemster.datasets import SelectedPart
+from deemster.datasets.where_condition import describe_where
 from deemster.errors import plural
+from deemster.records import Where
 from deemster.report.failing_samples import failing_section
 from deemster.report.report_entries import FailureEntry
 from deemster.report.text_sections import (
@@ -70,6 +72,10 @@ def _headline(report: Report) -> TextSection:
     ]
     if totals.not_run:
         parts.append(f"{totals.not_run:,} not run")
+    if totals.not_applicable:
+        parts.append(f"{totals.not_applicable:,} not applicable")
+    if totals.samples_not_applicable:
+        parts.append(f"{plural(totals.samples_not_applicable, 'sample')} that no metric applies to")
     if totals.target_failures:
         parts.append(plural(totals.target_failures, "target failure"))
     lines.append(("Dataset ", DataText(report.dataset.name), ": " + ", ".join(parts) + "; run ", DataText(run.id), "."))
@@ -111,15 +117,24 @@ def _metrics(report: Report) -> TextSection:
     head = ["metric", "mean", "p5", "p50", "p95", f"pass-rate ({next(iter(marks))})" if same else "pass-rate"]
     head += [*([] if same else ["threshold"]), "95% interval", "scored", "unscored"]
     head += ["not run"] if report.totals.not_run else []
+    head += ["not applicable"] if report.totals.not_applicable else []
     rows = []
     for name, entry in figures:
         row = [MetricName(name), *map(format_number, (entry.mean, entry.p5, entry.p50, entry.p95, entry.pass_rate))]
         row += [] if same else [_pass_mark(entry) or "differs"]
         row += [format_interval(entry.pass_rate_interval), str(entry.n_scored), str(entry.n_unscored)]
         row += [str(entry.n_not_run)] if report.totals.not_run else []
+        row += [str(entry.n_not_applicable)] if report.totals.not_applicable else []
         rows.append(tuple(row))
     spare = ("p95", "p50", "p5", "threshold", "unscored", "scored")
-    return TextSection(("Per-metric aggregates",), table=TextTable(tuple(head), rows, spare))
+    applied = [_applied(report, name, entry, entry.where) for name, entry in figures if entry.where is not None]
+    return TextSection(("Per-metric aggregates",), table=TextTable(tuple(head), rows, spare), after=applied)
+
+
+def _applied(report: Report, name: str, figures: RunMetricSummary, where: Where) -> TextLine:
+    """How many samples a metric applies to, and which these are."""
+    samples = f"{figures.n // report.totals.repetitions:,} of {plural(report.totals.samples, 'sample')}"
+    return (MetricName(name), f" applies to {samples}: ", DataText(describe_where(where)), ".")
 
 
 def _pass_mark(figures: RunMetricSummary) -> str | None:
@@ -130,11 +145,19 @@ def _pass_mark(figures: RunMetricSummary) -> str | None:
 
 def _macro_f1(report: Report) -> TextSection:
     whole = format_interval(report.pass_rate_interval)
+    names, used = report.metric_order, report.macro_f1_metrics
+    rests: list[TextLine] = []
+    if used is not None and len(used) < len(names):
+        unused = ", ".join(name for name in names if name not in used)
+        others = f"It rests on {len(used)} of {plural(len(names), 'metric')}; these apply to no sample: "
+        rests = [(others, MetricName(unused), ".")]
+    every = "every metric that applies passed" if report.totals.not_applicable else "every metric passed"
     return TextSection(
-        (f"Macro-F1 (avg pass-rate across all metrics): {report.macro_f1:.4f}",),
+        (f"Macro-F1 (avg pass-rate across all metrics): {format_number(report.macro_f1)}",),
         [
             ("95% interval ", format_interval(report.macro_f1_interval), "."),
-            (f"Run pass-rate (every metric passed): {report.pass_rate:.4f}", f", 95% interval {whole}."),
+            *rests,
+            (f"Run pass-rate ({every}): {format_number(report.pass_rate)}", f", 95% interval {whole}."),
         ],
     )
 
@@ -172,7 +195,8 @@ def _aggregate_samples(report: Report) -> TextSection:
             if len(found[status]) < SHOWN:
                 found[status].append((DataText(entry.id), status, format_number(entry.aggregate.score)))
     rows = [*found["fail"], *found["pass"]][:SHOWN]
-    after = _rest(report.totals.samples, rows)
+    count = report.totals.samples if report.aggregate is None else report.aggregate.samples
+    after = _rest(report.totals.samples if count is None else count, rows)
     return TextSection(("Aggregate by sample",), table=TextTable(("sample", "aggregate", "score"), rows), after=after)
 
 
@@ -188,9 +212,12 @@ def _cohorts(report: Report) -> TextSection:
         for cohort in report.cohort_list
     ]
     head = ("cohort", "samples", "macro-F1", "95% interval", *map(MetricName, report.metric_order))
+    lines: list[TextLine] = [("The pass-rate of each metric, and their mean.",)]
+    if any(not cohort.metrics[name].n for cohort in report.cohort_list for name in report.metric_order):
+        lines.append(("n/a: the metric applies to no sample of the cohort, and macro-F1 rests on the others.",))
     return TextSection(
         ("Cohorts by metadata.tags",),
-        [("The pass-rate of each metric, and their mean.",)],
+        lines,
         TextTable(head, rows, (*reversed(report.metric_order), "95% interval")),
     )
 

@@ -7,6 +7,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from itertools import islice
 from typing import TYPE_CHECKING, Any, NamedTuple
 
+from deemster.datasets.where_condition import describe_where
 from deemster.errors import InputError, did_you_mean, plural
 from deemster.records import Exchange
 from deemster.report.failing_samples import text_difference
@@ -75,6 +76,8 @@ def sample_sections(report: Report, found: FoundSample, kept: KeptDetails = NOTH
     """
     sample = found.entry
     passed = f"{sample.passed} of {plural(sample.repetitions, 'repetition')} passed"
+    if sample.pass_rate is None:
+        passed = "no metric applies"
     tags: tuple[str, ...] = ("; tags ", DataText(", ".join(sample.tags))) if sample.tags else ()
     yield TextSection(("Sample ", DataText(sample.id)), [("Run ", DataText(report.run.id), f": {passed}", *tags, ".")])
     asked = [*_fields(sample.input, "input"), *_field("expected", sample.expected_output)]
@@ -86,7 +89,7 @@ def sample_sections(report: Report, found: FoundSample, kept: KeptDetails = NOTH
             yield TextSection((f"Output{number}",), details=[TextDetail((), said)])
         if (traceback := kept.tracebacks.get(execution.repetition)) is not None:
             yield TextSection((f"Error of the target{number}",), details=[TextDetail((), list(_field("", traceback)))])
-        marks = [_mark(report, name, execution.marks[name]) for name in report.metric_order]
+        marks = [_mark(report, name, execution.marks.get(name)) for name in report.metric_order]
         yield TextSection((f"Marks{number}",), details=marks)
         if kept.prompts is not None:
             details = [
@@ -112,6 +115,10 @@ def _said(sample: SampleEntry, execution: ExecutionEntry) -> Iterator[TextField]
 
 def _mark(report: Report, name: str, mark: Any) -> TextDetail:
     fields: list[TextField] = []
+    if mark is None:
+        where = report.metrics[name].where
+        outside: tuple[str, ...] = () if where is None else (": ", DataText(describe_where(where)))
+        return TextDetail((MetricName(name), ": not applicable, outside its `where`", *outside), fields)
     if isinstance(mark, ScoreEntry):
         sign = ">=" if report.metrics[name].higher_is_better else "<="
         outcome = "pass" if mark.success else "fail"

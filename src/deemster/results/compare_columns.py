@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from typing import Any, NamedTuple, TypeAlias
 
 import numpy as np
@@ -24,6 +24,7 @@ from deemster.results.comparison import (
 )
 from deemster.results.difference_origin import (
     DifferenceOrigin,
+    MatchedOutputs,
     find_drift,
     match_outputs,
     split_difference,
@@ -64,6 +65,12 @@ class _Side(NamedTuple):
     passed: _Bools
     scored: _Bools
     scores: _Floats
+
+    def at(self, places: _Places) -> _Side:
+        """The same of some samples."""
+        if len(places) == len(self.passed):
+            return self
+        return _Side(self.passed[places], self.scored[places], self.scores[places])
 
     @property
     def share(self) -> _Floats:
@@ -166,39 +173,65 @@ class _Pair:
         metrics: dict[str, MetricComparison] = {}
         by_cohort: list[dict[str, Difference]] = [{} for _ in cohorts]
         count = len(self._joined.after)
-        macro = np.zeros(count), np.zeros(count)
+        applies = self._applies(compared)
+        macro = _MacroShares(applies)
+        macros = [_MacroShares(applies[here]) for _, here in cohorts]
         everything = [_Side(np.ones((count, run.marks.repetitions), dtype=np.bool_), *_EMPTY) for run in self._runs]
         scored = [np.ones_like(side.passed) for side in everything]
-        for name in compared:
-            sides = self._sides(name)
+        for column, name in enumerate(compared):
+            sides, inside = self._sides(name), applies[:, column]
             shares = sides[0].share, sides[1].share
-            metrics[name] = self._metric(name, *sides)
-            for (_, places), found in zip(cohorts, by_cohort, strict=True):
-                found[name] = self._difference(shares[0][places], shares[1][places], places)
+            metrics[name] = self._metric(name, *sides, np.flatnonzero(inside))
+            macro.add(column, *shares)
+            for (_, here), found, own in zip(cohorts, by_cohort, macros, strict=True):
+                places = here[inside[here]]
+                found[name] = self._share_difference(shares, places)
+                own.add(column, shares[0][here], shares[1][here])
             for at, side in enumerate(sides):
-                macro[at][:] += shares[at] / len(compared)
-                everything[at].passed[:] &= side.passed
-                scored[at] &= side.scored
+                everything[at].passed[:] &= side.passed | ~inside[:, None]
+                scored[at] &= side.scored | ~inside[:, None]
         before, after = (side._replace(scored=known) for side, known in zip(everything, scored, strict=True))
-        places = np.arange(count if compared else 0)
+        rated = np.asarray(applies.any(axis=1))
+        places = np.flatnonzero(rated)
+        shares = before.share, after.share
+        before, after = (
+            side._replace(passed=side.passed[places], scored=side.scored[places]) for side in (before, after)
+        )
         return {
-            "macro_f1": self._difference(macro[0][places], macro[1][places], places),
-            "pass_rate": self._difference(before.share[places], after.share[places], places, table=(before, after)),
-            "table": _pass_table(before.share[places], after.share[places]),
+            "macro_f1": self._macro_f1(macro, np.arange(count)),
+            "pass_rate": self._difference(before.share, after.share, places, table=(before, after)),
+            "table": _pass_table(before.share, after.share),
             "metrics": metrics,
             "cohorts": tuple(
                 CohortComparison(
                     label=label,
                     samples=len(here),
-                    macro_f1=self._difference(macro[0][here], macro[1][here], here if compared else here[:0]),
-                    pass_rate=self._difference(before.share[here], after.share[here], here if compared else here[:0]),
+                    macro_f1=self._macro_f1(own, here),
+                    pass_rate=self._share_difference(shares, here[rated[here]]),
                     metrics=found,
                 )
-                for (label, here), found in zip(cohorts, by_cohort, strict=True)
+                for (label, here), found, own in zip(cohorts, by_cohort, macros, strict=True)
             ),
             "macro_f1_origin": self._macro_f1_origin(metrics),
-            "pass_rate_origin": self._pass_rate_origin(compared, before, after),
+            "pass_rate_origin": self._pass_rate_origin(compared, before, after, places),
         }
+
+    def _share_difference(self, shares: tuple[_Floats, _Floats], places: _Places) -> Difference:
+        return self._difference(shares[0][places], shares[1][places], places)
+
+    def _macro_f1(self, macro: _MacroShares, places: _Places) -> Difference:
+        """The difference of macro-F1 of the samples at some places."""
+        before, after = (shares[macro.rated] for shares in macro.shares)
+        weights = None if macro.weights is None else macro.weights[macro.rated]
+        return self._difference(before, after, places[macro.rated], weights=weights)
+
+    def _applies(self, compared: list[str]) -> _Bools:
+        """For each joined sample and metric, whether the metric applies to the sample in both runs."""
+        before, after = (
+            run.marks.applies_to(positions)[:, [_place(run, name) for name in compared]]
+            for run, positions in zip(self._runs, (self._joined.before, self._joined.after), strict=True)
+        )
+        return np.asarray(before & after)
 
     def _sides(self, name: str) -> tuple[_Side, _Side]:
         before, after = self._runs
@@ -214,24 +247,24 @@ class _Pair:
             if len(here := here[here >= 0]):
                 yield cohort_label(tag), here
 
-    def _metric(self, name: str, before: _Side, after: _Side) -> MetricComparison:
+    def _metric(self, name: str, before: _Side, after: _Side, places: _Places) -> MetricComparison:
+        """One metric, over the samples that it applies to in both runs."""
         upwards = _card(self._runs[1], name).higher_is_better
+        before, after, matched = before.at(places), after.at(places), self._matched.at(places)
         known = np.flatnonzero(before.scored.any(axis=1) & after.scored.any(axis=1))
-        means = _mean_scores(before), _mean_scores(after)
-        everything = np.arange(len(before.passed))
+        means = _mean_scores(before)[known], _mean_scores(after)[known]
+        rates = (_pass_rate(_metric_passed(run, name)) for run in self._runs)
         return MetricComparison(
-            pass_rate=self._difference(before.share, after.share, everything, table=(before, after)),
-            mean=self._difference(means[0][known], means[1][known], known, upwards=upwards),
+            pass_rate=self._difference(before.share, after.share, places, table=(before, after)),
+            mean=self._difference(*means, places[known], upwards=upwards),
             mean_bounds=_mean_bounds(before, after),
-            left_out=len(everything) - len(known),
+            left_out=len(places) - len(known),
             table=_pass_table(before.share, after.share),
             higher_is_better=upwards,
-            largest_drop=self._largest_drop(means[0][known], means[1][known], known, upwards=upwards),
-            origin=self._origin(
-                before, after, *(_pass_rate(run.marks.passed[:, :, _place(run, name)]) for run in self._runs)
-            ),
+            largest_drop=self._largest_drop(*means, places[known], upwards=upwards),
+            origin=self._origin(before, after, matched, *rates),
             drift=find_drift(
-                (before.scores, before.scored), (after.scores, after.scored), self._matched, seed=self._settings.seed
+                (before.scores, before.scored), (after.scores, after.scored), matched, seed=self._settings.seed
             ),
         )
 
@@ -251,15 +284,19 @@ class _Pair:
         *,
         upwards: bool = True,
         table: tuple[_Side, _Side] | None = None,
+        weights: _Floats | None = None,
     ) -> Difference:
-        """The difference of a number of the samples at some places among those that both runs have."""
-        before, after = before[: len(places)], after[: len(places)]
+        """The difference of a number of the samples at some places among those that both runs have.
+
+        With weights, whose mean is 1, the numbers are those of the samples times their weights.
+        """
         moved = after - before
         moved[np.abs(moved) <= _ROUNDING] = 0.0
-        totals, sizes = moved, None
+        totals, sizes = moved, weights
         if self._clusters is not None:
             _, codes = np.unique(self._clusters[places], return_inverse=True)
-            totals, sizes = np.bincount(codes, weights=moved).astype(np.float64), np.bincount(codes).astype(np.float64)
+            totals = np.bincount(codes, weights=moved).astype(np.float64)
+            sizes = np.bincount(codes, weights=weights).astype(np.float64)
         found = paired_difference(totals, sizes, margin=self._settings.margin, confidence=self._settings.confidence)
         up, down = int(np.count_nonzero(moved > 0)), int(np.count_nonzero(moved < 0))
         return Difference(
@@ -289,9 +326,11 @@ class _Pair:
             return None
         return interval_ends(tango(up, down, len(table[0].passed), confidence=self._settings.confidence).interval)
 
-    def _origin(self, before: _Side, after: _Side, rate_before: float, rate_after: float) -> DifferenceOrigin:
+    def _origin(
+        self, before: _Side, after: _Side, matched: MatchedOutputs, rate_before: float, rate_after: float
+    ) -> DifferenceOrigin:
         """Split the change of a rate; the rates are those of the whole runs."""
-        parts = split_difference((before.passed, before.scored), (after.passed, after.scored), self._matched)
+        parts = split_difference((before.passed, before.scored), (after.passed, after.scored), matched)
         outputs, judge, unscored = (exact_mean(part) or 0.0 for part in parts)
         total = rate_after - rate_before
         return DifferenceOrigin(
@@ -302,16 +341,16 @@ class _Pair:
             dataset=total - ((exact_mean(after.share) or 0.0) - (exact_mean(before.share) or 0.0)),
         )
 
-    def _pass_rate_origin(self, compared: list[str], before: _Side, after: _Side) -> DifferenceOrigin:
+    def _pass_rate_origin(self, compared: list[str], before: _Side, after: _Side, places: _Places) -> DifferenceOrigin:
         rates = [_pass_rate(_all_passed(run, compared)) for run in self._runs]
-        found = self._origin(before, after, *rates)
-        return _with_metrics(found, self._runs[1].run.pass_rate - self._runs[0].run.pass_rate)
+        found = self._origin(before, after, self._matched.at(places), *rates)
+        return _with_metrics(found, [run.run.pass_rate for run in self._runs])
 
     def _macro_f1_origin(self, metrics: Mapping[str, MetricComparison]) -> DifferenceOrigin:
-        origins = [metric.origin for metric in metrics.values()]
+        origins = [metric.origin for metric in metrics.values() if metric.pass_rate.n]
         fields = ("total", "outputs", "judge", "unscored", "dataset")
         means = {name: exact_mean([getattr(origin, name) for origin in origins]) or 0.0 for name in fields}
-        return _with_metrics(DifferenceOrigin(**means), self._runs[1].run.macro_f1 - self._runs[0].run.macro_f1)
+        return _with_metrics(DifferenceOrigin(**means), [run.run.macro_f1 for run in self._runs])
 
     def usage(self, compared: list[str]) -> Iterator[tuple[str, UsageComparison]]:
         """What the target used in both runs, for every kind of usage that both know."""
@@ -339,6 +378,40 @@ class _Pair:
             )
 
 
+class _MacroShares:
+    """The share of each sample in macro-F1: every metric has one vote, divided among the samples that it applies to.
+
+    Args:
+        applies: For each sample and metric, whether the metric applies to the sample in both runs.
+
+    Attributes:
+        rated: The samples that a metric applies to.
+        shares: The share of each sample in both runs, times its weight.
+        weights: The weights, whose mean over rated samples is 1; None where all count alike.
+    """
+
+    def __init__(self, applies: _Bools) -> None:
+        self._applies = applies
+        self.rated = np.flatnonzero(applies.any(axis=1))
+        samples = applies.sum(axis=0)
+        used = int(np.count_nonzero(samples))
+        # Where every metric applies to every sample, a mark counts 1 divided by the number of metrics.
+        self._divisors = used * samples / max(1, len(self.rated))
+        self.shares = np.zeros(len(applies)), np.zeros(len(applies))
+        self.weights = None if applies.all() else np.zeros(len(applies))
+
+    def add(self, column: int, before: _Floats, after: _Floats) -> None:
+        """Add the shares of a metric, by sample, in both runs."""
+        divisor, inside = float(self._divisors[column]), self._applies[:, column]
+        if self.weights is None:
+            self.shares[0][:] += before / divisor
+            self.shares[1][:] += after / divisor
+        elif divisor:
+            self.shares[0][inside] += before[inside] / divisor
+            self.shares[1][inside] += after[inside] / divisor
+            self.weights[inside] += 1 / divisor
+
+
 _EMPTY = np.zeros((0, 0), dtype=np.bool_), np.zeros((0, 0))
 
 
@@ -356,12 +429,22 @@ def _side(run: RunColumns, name: str, positions: _Places) -> _Side:
     return _Side(marks.passed[positions, :, place], scored, marks.scores[positions, :, place])
 
 
+def _metric_passed(run: RunColumns, name: str) -> _Bools:
+    """Whether a metric passed, for each sample that it applies to and each repetition."""
+    place = _place(run, name)
+    return np.asarray(run.marks.passed[run.marks.applies_to(slice(None))[:, place], :, place])
+
+
 def _all_passed(run: RunColumns, names: list[str]) -> _Bools:
-    return np.asarray(run.marks.passed[:, :, [_place(run, name) for name in names]].all(axis=2))
+    """Whether all metrics that apply passed, for each sample that one applies to and each repetition."""
+    places = [_place(run, name) for name in names]
+    applies = run.marks.applies_to(slice(None))[:, places]
+    every = np.asarray((run.marks.passed[:, :, places] | ~applies[:, None, :]).all(axis=2))
+    return every if applies.all() else every[applies.any(axis=1)]
 
 
 def _pass_rate(passed: _Bools) -> float:
-    return int(np.count_nonzero(passed)) / passed.size
+    return int(np.count_nonzero(passed)) / passed.size if passed.size else 0.0
 
 
 def _mean_scores(side: _Side) -> _Floats:
@@ -393,8 +476,10 @@ def _pass_table(before: _Floats, after: _Floats) -> PassTable:
     )
 
 
-def _with_metrics(origin: DifferenceOrigin, total: float) -> DifferenceOrigin:
-    """The origin of the change of a whole run's number, of which metrics that cannot be compared are a part."""
+def _with_metrics(origin: DifferenceOrigin, numbers: Sequence[float | None]) -> DifferenceOrigin:
+    """The origin of the change of a number of whole runs, of which metrics that cannot be compared are a part."""
+    before, after = numbers
+    total = origin.total if before is None or after is None else after - before
     return DifferenceOrigin(
         total=total,
         outputs=origin.outputs,

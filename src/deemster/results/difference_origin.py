@@ -71,6 +71,12 @@ class MatchedOutputs(NamedTuple):
     equal: _Bools
     weight: float
 
+    def at(self, places: NDArray[np.int64]) -> MatchedOutputs:
+        """The same of some samples."""
+        if len(places) == len(self.equal):
+            return self
+        return MatchedOutputs(self.before[places], self.after[places], self.equal[places], self.weight)
+
     def pairs(self, before: NDArray[np.generic], after: NDArray[np.generic]) -> tuple[NDArray, NDArray]:  # type: ignore[type-arg]
         """Two arrays of sample x repetition, as arrays of sample x place."""
         if before.shape[1] == after.shape[1] == 1:

@@ -15,6 +15,7 @@ from deemster.results.run_summary import Cohort, RunSummary, cohort_label
 
 Status: TypeAlias = Literal["pass", "fail", "inconclusive", "skipped"]
 _AGGREGATES = ("aggregate_success", "aggregate_score")
+_NOWHERE = "this metric applies to none of the samples"
 
 
 class GateCheck(msgspec.Struct, frozen=True, kw_only=True):
@@ -60,12 +61,13 @@ class GateDecision(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class _Reading(NamedTuple):
-    """The number that a rule compares, why it may be missing, and what it leaves out."""
+    """The number that a rule compares, why it may be missing, what it leaves out; whether there is nothing to rate."""
 
     observed: float | None
     interval: Interval | None = None
     missing: str = "it is undefined"
     partial: str = ""
+    is_outside: bool = False
 
 
 def check_gate_names(
@@ -133,17 +135,26 @@ def _is_idle(name: str, gate: Gate) -> bool:
 
 
 def decide_gate(
-    gate: Gate, summary: RunSummary, *, metrics: Mapping[str, str], against_baseline: Iterable[GateCheck] = ()
+    gate: Gate,
+    summary: RunSummary,
+    *,
+    metrics: Mapping[str, str],
+    against_baseline: Iterable[GateCheck] = (),
+    is_part: bool = False,
 ) -> GateDecision:
     """Check every rule against a summary.
+
+    A rule about a metric that applies to no sample of a cohort is skipped. So is one about the run, where that is only
+    a part of its dataset; a whole run in which a metric applies nowhere does not reach what is required of it.
 
     Args:
         gate: The rules.
         summary: The numbers.
         metrics: Names of the run's metrics, and other spellings of them, by name.
         against_baseline: The checks against a baseline.
+        is_part: Whether the run took only a part of its dataset.
     """
-    checks = [check for rule in gate.rules for check in _checks(rule, gate, summary, metrics)]
+    checks = [check for rule in gate.rules for check in _checks(rule, gate, summary, metrics, is_part=is_part)]
     return conclude((*checks, *against_baseline), mode=gate.decision)
 
 
@@ -164,7 +175,9 @@ def conclude(checks: Sequence[GateCheck], *, mode: Literal["two-way", "three-way
     return GateDecision(decision=decision, mode=mode, checks=tuple(checks))
 
 
-def _checks(rule: Rule, gate: Gate, summary: RunSummary, metrics: Mapping[str, str]) -> Iterator[GateCheck]:
+def _checks(
+    rule: Rule, gate: Gate, summary: RunSummary, metrics: Mapping[str, str], *, is_part: bool
+) -> Iterator[GateCheck]:
     criterion = None if rule.metric is None or rule.metric in metrics else _criterion(rule.metric, summary, metrics)
     if criterion is not None:
         failed = f"{criterion.n_failed:,} of {plural(criterion.n, 'verdict')} failed" if criterion.n_failed else ""
@@ -175,7 +188,8 @@ def _checks(rule: Rule, gate: Gate, summary: RunSummary, metrics: Mapping[str, s
         yield _result(rule, rule.name, _Reading(None), "skipped", "its metric is not part of this run")
         return
     if rule.cohort is None:
-        yield _check(rule, rule.name, _run_reading(rule, summary) or _reading(rule, summary, metrics))
+        reading = _run_reading(rule, summary) or _reading(rule, summary, metrics)
+        yield _check(rule, rule.name, reading._replace(is_outside=reading.is_outside and is_part))
         return
     if rule.cohort not in (EVERY, *(cohort.label for cohort in summary.cohorts)):
         yield _result(rule, rule.name, _Reading(None), "skipped", "this run has no sample of the cohort")
@@ -190,11 +204,19 @@ def _checks(rule: Rule, gate: Gate, summary: RunSummary, metrics: Mapping[str, s
         name = rule.name.replace(f"cohorts.{rule.cohort}", f"cohorts.{cohort.label}", 1)
         least, _ = gate.min_samples.get(cohort.label, gate.min_samples.get(EVERY, (0, "")))
         reading = _reading(rule, cohort, metrics)
-        if cohort.samples < least:
-            because = f"{plural(cohort.samples, 'sample')} in the cohort, below the {least} it takes to be gated"
+        samples = _rated_samples(rule, cohort, metrics, summary.totals.repetitions)
+        if samples < least:
+            because = f"{plural(samples, 'sample')} in the cohort, below the {least} it takes to be gated"
             yield _result(rule, name, reading, "skipped", because)
         else:
             yield _check(rule, name, reading)
+
+
+def _rated_samples(rule: Rule, cohort: Cohort, metrics: Mapping[str, str], repetitions: int) -> int:
+    """How many samples of a cohort a rule rests on: those that its metric, or any metric, applies to."""
+    if rule.metric is None:
+        return cohort.samples - cohort.samples_not_applicable
+    return cohort.metrics[metrics[rule.metric]].n // repetitions
 
 
 def _criterion(name: str, summary: RunSummary, metrics: Mapping[str, str]) -> CriterionSummary | None:
@@ -211,15 +233,19 @@ def _reading(rule: Rule, part: RunSummary | Cohort, metrics: Mapping[str, str]) 
     """The quality that a rule compares, of the run or of a cohort."""
     if rule.metric is not None:
         figures = part.metrics[metrics[rule.metric]]
+        if not figures.n and figures.n_not_applicable:
+            return _Reading(None, missing=_NOWHERE, is_outside=True)
         if rule.quantity == "mean":
             return _Reading(figures.mean, figures.mean_interval, "no mark of this metric was scored")
         return _Reading(figures.pass_rate, figures.pass_rate_interval)
+    if part.macro_f1 is None:
+        return _Reading(None, missing="no metric applies to any of its samples", is_outside=True)
     if rule.quantity == "macro_f1":
         return _Reading(part.macro_f1, part.macro_f1_interval)
     if rule.quantity not in _AGGREGATES:
         return _Reading(part.pass_rate, part.pass_rate_interval)
     if part.aggregate is None:
-        return _Reading(None, missing="the run has no aggregator")
+        return _Reading(None, missing="no metric of the aggregator applies to any of its samples", is_outside=True)
     if rule.quantity == "aggregate_success":
         return _Reading(part.aggregate.success_rate, part.aggregate.interval)
     return _Reading(part.aggregate.mean_score, part.aggregate.mean_score_interval)
@@ -229,7 +255,8 @@ def _run_reading(rule: Rule, summary: RunSummary) -> _Reading | None:
     """What only a whole run has: unscored marks, cost, latency. None if the rule is about a quality."""
     if rule.quantity == "unscored":
         totals = summary.totals
-        return _Reading(totals.unscored / totals.marks if rule.share else float(totals.unscored))
+        share = totals.unscored / totals.marks if totals.marks else 0.0
+        return _Reading(share if rule.share else float(totals.unscored))
     if rule.quantity == "cost_usd":
         cost = summary.cost
         if cost is None:
@@ -250,6 +277,8 @@ def _run_reading(rule: Rule, summary: RunSummary) -> _Reading | None:
 
 def _check(rule: Rule, name: str, reading: _Reading) -> GateCheck:
     value = reading.observed
+    if reading.is_outside:
+        return _result(rule, name, reading, "skipped", reading.missing)
     if value is None:
         # A quality that was not measured is not reached. A cost or latency that was not recorded is unknown.
         unknown = rule.quantity in ("cost_usd", "p95_latency_s")

@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+import functools
 import math
 from array import array
 from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
+from itertools import compress
 from typing import Any
 
 import numpy as np
@@ -13,10 +15,10 @@ from numpy.typing import NDArray
 
 from deemster.errors import ConfigurationError, Issue
 from deemster.errors.user_code_guard import UserCodeGuard
-from deemster.records import CAUSES, Execution, MetricCard, MetricScore, Output, TargetFailure, Usage
+from deemster.records import CAUSES, Execution, MetricCard, MetricScore, NotApplicable, Output, TargetFailure, Usage
 from deemster.records.output import output_digest
-from deemster.results.metric_aggregators import Aggregator, aggregator_name, result_from_mark
-from deemster.results.metric_summary import NOT_RUN, SCORED, CriterionSummary, mean_interval, sample_means
+from deemster.results.metric_aggregators import Aggregator, aggregator_name, narrow_aggregator, result_from_mark
+from deemster.results.metric_summary import NOT_RUN, OUTSIDE, SCORED, CriterionSummary, mean_interval, sample_means
 from deemster.results.usage_and_cost import USAGE, UsageAccount, usage_numbers
 
 # The detail of a mark that reports on its criteria, by name.
@@ -28,7 +30,8 @@ _ABSENT, _FAILED, _ABSTAINED, _FIRST = 0, 1, 2, 3
 class AggregateColumns:
     """The aggregates of a run, as arrays of samples x repetitions.
 
-    A missing execution counts as failed with a score of 0, like one whose marks are all errors.
+    A missing execution counts as failed with a score of 0, like one whose marks are all errors. Only metrics that apply
+    to the sample count.
 
     Args:
         aggregator: Makes one result of the marks of an execution.
@@ -43,6 +46,22 @@ class AggregateColumns:
         self.names = tuple(names)
         self.successes: NDArray[np.bool_] = np.zeros((samples, repetitions), dtype=np.bool_)
         self.scores: NDArray[np.float64] = np.zeros((samples, repetitions))
+        self._narrow = functools.cache(self._narrowed)
+
+    def covers(self, applies: NDArray[np.bool_]) -> NDArray[np.bool_]:
+        """For each sample, whether it has an aggregate: some of the metrics that the aggregator looks at apply to it.
+
+        Args:
+            applies: For each sample and metric, whether the metric applies to the sample.
+        """
+        if applies.all():
+            return np.ones(len(applies), dtype=np.bool_)
+        patterns, places = np.unique(applies, axis=0, return_inverse=True)
+        found = [self._narrow(tuple(compress(self.names, pattern))) is not None for pattern in patterns.tolist()]
+        return np.array(found, dtype=np.bool_)[places.ravel()]
+
+    def _narrowed(self, names: tuple[str, ...]) -> Aggregator | None:
+        return self.aggregator if names == self.names else narrow_aggregator(self.aggregator, names)
 
     def add(self, executions: Sequence[Execution]) -> None:
         """Aggregate executions. Their order changes nothing.
@@ -56,9 +75,16 @@ class AggregateColumns:
         self.scores[at] = [score for _, score in found]
 
     def _outcome(self, execution: Execution) -> tuple[bool, float]:
-        results = dict(zip(self.names, map(result_from_mark, execution.marks), strict=True))
+        results = {
+            name: result_from_mark(mark)
+            for name, mark in zip(self.names, execution.marks, strict=True)
+            if not isinstance(mark, NotApplicable)
+        }
+        aggregator = self._narrow(tuple(results))
+        if aggregator is None:
+            return False, 0.0
         with UserCodeGuard() as caught:
-            found = self.aggregator.aggregate(results)
+            found = aggregator.aggregate(results)
         if isinstance(caught.error, ConfigurationError):
             raise ConfigurationError(issue._replace(sample=execution.id) for issue in caught.error.issues) from None
         if caught.error is not None:
@@ -145,6 +171,9 @@ _CAUSE_CODES = {cause: place for place, cause in enumerate(CAUSES, start=1)}
 class MarkTable:
     """The marks of a run, as arrays of samples x repetitions x metrics.
 
+    In `causes`, `SCORED` stands for a score, `OUTSIDE` for a metric that does not apply to the sample, and any other
+    number for 1 + the place of the cause in ``CAUSES``.
+
     Args:
         cards: The metrics, in the order of the suite.
         samples: How many samples the dataset has.
@@ -223,11 +252,29 @@ class MarkTable:
             found.append((None, np.frombuffer(self._untagged, dtype=np.int64)))
         return found
 
+    def leave_out(self, position: int, place: int) -> None:
+        """Note that a metric does not apply to the sample at a position.
+
+        Args:
+            position: The place of the sample in the dataset.
+            place: The place of the metric among the cards.
+        """
+        self.causes[position, :, place] = OUTSIDE
+
+    def applies_to(self, positions: NDArray[np.int64] | slice) -> NDArray[np.bool_]:
+        """For each of some samples and each metric, whether the metric applies to the sample.
+
+        Args:
+            positions: The places of the samples in the dataset.
+        """
+        return np.asarray((self.causes[positions] != OUTSIDE).any(axis=1))
+
     def empty_copy(self) -> MarkTable:
         """A table of the same run with the tags of its samples and no mark."""
         aggregator = None if self.aggregates is None else self.aggregates.aggregator
         empty = MarkTable(self.cards, samples=self.samples, repetitions=self.repetitions, aggregator=aggregator)
         empty._tags, empty._untagged = self._tags, self._untagged
+        empty.causes[self.causes == OUTSIDE] = OUTSIDE
         return empty
 
     def add(self, executions: Sequence[Execution]) -> None:
@@ -248,6 +295,10 @@ class MarkTable:
         for column in range(len(self.cards)):
             scores, causes, passed = self._column(executions, column)
             self.scores[*at, column] = scores
+            if self.cards[column].where is not None:
+                # A mark that was not made, of a metric that does not apply, would not have been made either.
+                known = self.causes[*at, column] == OUTSIDE
+                causes = np.where(known & (np.asarray(causes) == NOT_RUN), OUTSIDE, causes)
             self.causes[*at, column] = causes
             self.passed[*at, column] = passed
         for column, criteria in self.criteria.items():
@@ -271,7 +322,7 @@ class MarkTable:
         elif isinstance(answer, TargetFailure):
             self.target_failures += 1
 
-    def _column(self, executions: Sequence[Execution], column: int) -> tuple[list[float], bytearray, bytearray]:
+    def _column(self, executions: Sequence[Execution], column: int) -> tuple[list[float], NDArray[np.uint8], bytearray]:
         scores = [0.0] * len(executions)
         causes = bytearray(len(executions))
         passed = bytearray(len(executions))
@@ -292,8 +343,8 @@ class MarkTable:
                     self.thresholds[column].add(float(threshold))
                     self.directions[column].add(upwards)
             else:
-                causes[place] = _CAUSE_CODES[mark.cause]
-        return scores, causes, passed
+                causes[place] = OUTSIDE if isinstance(mark, NotApplicable) else _CAUSE_CODES[mark.cause]
+        return scores, np.frombuffer(causes, dtype=np.uint8), passed
 
 
 def _mean(counts: Counter[float]) -> float | None:

@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from typing import Any, Protocol, TypeAlias
 
 import msgspec
 
 from deemster.errors import ConfigurationError, did_you_mean
-from deemster.records import Mark, MetricScore
+from deemster.records import MetricScore, Unscored
 
 
 class MetricResult(msgspec.Struct, frozen=True, gc=False):
@@ -60,7 +60,7 @@ class MetricResult(msgspec.Struct, frozen=True, gc=False):
 NamedResults: TypeAlias = Mapping[str, MetricResult]
 
 
-def result_from_mark(mark: Mark) -> MetricResult:
+def result_from_mark(mark: MetricScore | Unscored) -> MetricResult:
     """A mark as aggregators see it; an unscored mark becomes an error."""
     if isinstance(mark, MetricScore):
         # The judges of this package write `judge_reason`; others often write `reason`.
@@ -146,6 +146,15 @@ class MetricsAggregator:
         whole = len(kept) == len(named_results)
         return AggregationResult(whole and bool(self.compute_success(kept)), float(self.compute_score(kept)))
 
+    def narrow(self, names: Sequence[str]) -> Aggregator | None:
+        """The same aggregator for a sample that only these metrics apply to; None where none of them counts.
+
+        Args:
+            names: The metrics that apply, at least one.
+        """
+        del names
+        return self
+
     def __str__(self) -> str:
         # A subclass elsewhere is named by its import path.
         kind = type(self)
@@ -209,6 +218,10 @@ class AtLeast(MetricsAggregator):
         """Whether enough metrics succeeded."""
         return sum(result.success for result in named_results.values()) >= self.k
 
+    def narrow(self, names: Sequence[str]) -> Aggregator | None:
+        """Where fewer than `k` metrics apply, all of them must succeed."""
+        return self if len(names) >= self.k else AtLeast(len(names))
+
 
 class Critical(MetricsAggregator):
     """Succeeds if every critical metric does; the score is the mean quality of all.
@@ -244,6 +257,11 @@ class Critical(MetricsAggregator):
                 raise ConfigurationError(f"The critical metric `{name}` is not among the results. {known}")
         return all(named_results[name].success for name in self.names)
 
+    def narrow(self, names: Sequence[str]) -> Aggregator | None:
+        """Those critical metrics that apply must succeed; without one of them there is nothing to say."""
+        own = [name for name in self.names if name in names]
+        return Critical(own) if own else None
+
 
 class SubsetAggregator(MetricsAggregator):
     """Another aggregator over some of the metrics, such as those of a ready-made group.
@@ -269,8 +287,28 @@ class SubsetAggregator(MetricsAggregator):
         """
         return self.aggregator.aggregate({name: named_results[name] for name in self.names if name in named_results})
 
+    def narrow(self, names: Sequence[str]) -> Aggregator | None:
+        """The other aggregator, narrowed to those of its metrics that apply."""
+        own = tuple(name for name in self.names if name in names)
+        inner = narrow_aggregator(self.aggregator, own)
+        return None if inner is None else SubsetAggregator(inner, own)
+
     def __str__(self) -> str:
         return f"{aggregator_name(self.aggregator)} over {', '.join(self.names)}"
+
+
+def narrow_aggregator(aggregator: Aggregator, names: Sequence[str]) -> Aggregator | None:
+    """An aggregator for a sample that only some metrics apply to; None where no metric that counts for it does.
+
+    An aggregator of a user's own gets the results of those metrics alone.
+
+    Args:
+        aggregator: The aggregator.
+        names: The metrics that apply.
+    """
+    if not names:
+        return None
+    return aggregator.narrow(names) if isinstance(aggregator, MetricsAggregator) else aggregator
 
 
 def result_qualities(named_results: NamedResults) -> list[float]:

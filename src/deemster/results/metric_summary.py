@@ -8,7 +8,7 @@ import msgspec
 import numpy as np
 from numpy.typing import NDArray
 
-from deemster.records import CAUSES
+from deemster.records import CAUSES, Where
 from deemster.stats import ConfidenceInterval, bounded_mean, clustered_wilson, exact_mean, exact_stdev, quantile
 
 
@@ -30,6 +30,8 @@ def interval_ends(interval: ConfidenceInterval | None) -> Interval | None:
 
 SCORED = 0
 NOT_RUN = CAUSES.index("not_run") + 1
+# Not among the causes: a mark of a metric that does not apply to the sample is not unscored.
+OUTSIDE = len(CAUSES) + 1
 BINS = 10
 
 
@@ -42,7 +44,11 @@ class CorrectedPassRate(msgspec.Struct, frozen=True):
 
 
 class MetricSummary(msgspec.Struct, frozen=True, kw_only=True):
-    """One metric over some samples. An undefined number is None; every rate has the counts that it rests on."""
+    """One metric over the samples that it applies to, of some samples.
+
+    An undefined number is None; every rate has the counts that it rests on. `n_not_applicable` counts marks that were
+    not made, since the metric does not apply to the sample; they are not in `n`.
+    """
 
     n: int
     n_scored: int
@@ -58,12 +64,13 @@ class MetricSummary(msgspec.Struct, frozen=True, kw_only=True):
     p95: float | None
     max: float | None
     mean_interval: Interval | None
-    pass_rate: float
-    pass_rate_worst: float
-    pass_rate_best: float
+    pass_rate: float | None
+    pass_rate_worst: float | None
+    pass_rate_best: float | None
     pass_rate_scored: float | None
-    pass_rate_interval: Interval
+    pass_rate_interval: Interval | None
     pass_rate_corrected: CorrectedPassRate | None = None
+    n_not_applicable: int = 0
 
 
 class CriterionSummary(msgspec.Struct, frozen=True, kw_only=True):
@@ -98,6 +105,7 @@ class RunMetricSummary(MetricSummary, frozen=True, kw_only=True):
     higher_is_better: bool
     criteria: dict[str, CriterionSummary] | None = None
     roles: tuple[str, ...] = ()
+    where: Where | None = None
 
 
 class HistogramBin(msgspec.Struct, frozen=True):
@@ -115,18 +123,18 @@ def metric_summary_fields(
 
     Args:
         scores: The scores; values at unscored places are not read.
-        causes: 0 where scored, else 1 + the cause's place in ``CAUSES``.
+        causes: `SCORED`, `OUTSIDE`, or 1 + the cause's place in ``CAUSES``.
         passed: Whether the mark passed.
-
-    Raises:
-        ValueError: There is no mark.
     """
-    repetitions = scores.shape[1]
+    samples, repetitions = scores.shape
+    applies = (causes != OUTSIDE).any(axis=1)
+    scores, causes, passed = scores[applies], causes[applies], passed[applies]
     scored = causes == SCORED
     values = np.sort(scores[scored])
     n, n_scored, n_passed = scores.size, values.size, int(np.count_nonzero(passed))
-    counts = np.bincount(causes.ravel(), minlength=len(CAUSES) + 1)
-    n_not_run = int(counts[NOT_RUN])
+    counts = np.bincount(causes.ravel(), minlength=OUTSIDE + 1)
+    # If a metric applies to only some repetitions of a sample, its metadata changed while the run was stopped.
+    n_not_run = int(counts[NOT_RUN] + counts[OUTSIDE])
     return {
         "n": n,
         "n_scored": n_scored,
@@ -134,7 +142,9 @@ def metric_summary_fields(
         "n_not_run": n_not_run,
         "n_passed": n_passed,
         "unscored_by_cause": {
-            cause: int(count) for cause, count in zip(CAUSES, counts[1:], strict=True) if count and cause != "not_run"
+            cause: int(count)
+            for cause, count in zip(CAUSES, counts[1:OUTSIDE], strict=True)
+            if count and cause != "not_run"
         },
         "mean": exact_mean(values),
         "stdev": exact_stdev(values),
@@ -144,28 +154,23 @@ def metric_summary_fields(
         "p95": quantile(values, 0.95),
         "max": quantile(values, 1.0),
         "mean_interval": mean_interval(sample_means(scores, scored)),
-        "pass_rate": n_passed / n,
-        "pass_rate_worst": n_passed / n,
-        "pass_rate_best": (n_passed + n - n_scored) / n,
+        "pass_rate": n_passed / n if n else None,
+        "pass_rate_worst": n_passed / n if n else None,
+        "pass_rate_best": (n_passed + n - n_scored) / n if n else None,
         "pass_rate_scored": n_passed / n_scored if n_scored else None,
         "pass_rate_interval": share_interval(passed.sum(axis=1), repetitions),
+        "n_not_applicable": samples * repetitions - n,
     }
 
 
-def share_interval(passed: NDArray[np.int64], marks: int) -> Interval:
-    """Wilson's 95 % interval of the share of marks that passed, clustered by sample.
+def share_interval(passed: NDArray[np.int64], marks: int) -> Interval | None:
+    """Wilson's 95 % interval of the share of marks that passed, clustered by sample. Undefined (None) without a mark.
 
     Args:
         passed: How many marks of each sample passed.
         marks: How many marks each sample has.
-
-    Raises:
-        ValueError: There is no mark.
     """
-    interval = interval_ends(clustered_wilson(passed, marks=marks).interval)
-    if interval is None:
-        raise ValueError("A summary needs at least one sample, one repetition and one metric.")
-    return interval
+    return interval_ends(clustered_wilson(passed, marks=marks).interval)
 
 
 def sample_means(scores: NDArray[np.float64], scored: NDArray[np.bool_]) -> NDArray[np.float64]:

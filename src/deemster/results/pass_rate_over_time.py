@@ -22,10 +22,11 @@ _SIGMAS = 3.0
 
 
 class MonitoredRecord(NamedTuple):
-    """One record: when it was made, and whether it passed; None if it could not be scored."""
+    """One record: when it was made, whether it passed (None if it could not be scored), whether a metric applies."""
 
     at: datetime
     passed: bool | None
+    applies: bool = True
 
 
 class Period(msgspec.Struct, frozen=True, kw_only=True):
@@ -63,6 +64,7 @@ class PassRateHistory(msgspec.Struct, frozen=True, kw_only=True):
         baseline_rate: The share of them that passed; None before there are enough.
         drift: The test of all later records; None before the baseline is complete.
         periods: The periods in order; those without a record are not listed.
+        not_applicable: Further records, which no metric applies to; nothing else counts them.
     """
 
     every: str
@@ -72,6 +74,7 @@ class PassRateHistory(msgspec.Struct, frozen=True, kw_only=True):
     baseline_rate: float | None
     drift: Drift | None
     periods: tuple[Period, ...]
+    not_applicable: int = 0
 
 
 def track_pass_rate(
@@ -96,7 +99,8 @@ def track_pass_rate(
         raise ConfigurationError(f"A baseline is a number of records of at least 1, not {baseline!r}.")
     if not 0 < alpha < 1:
         raise ConfigurationError(f"alpha lies strictly between 0 and 1, not {alpha!r}.")
-    ordered = sorted(records, key=lambda record: record.at)
+    known = list(records)
+    ordered = sorted((record for record in known if record.applies), key=lambda record: record.at)
     first = [record.passed for record in ordered if record.passed is not None][:baseline]
     rate = sum(first) / baseline if len(first) == baseline else None
     later: list[tuple[int, int]] = []
@@ -119,6 +123,7 @@ def track_pass_rate(
         baseline_rate=rate,
         drift=None if rate is None else rate_drift((sum(first), baseline), later, alpha=alpha),
         periods=tuple(periods),
+        not_applicable=len(known) - len(ordered),
     )
 
 

@@ -42,8 +42,8 @@ class ComparedRun(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fiel
     status: str
     samples: int
     repetitions: int
-    macro_f1: float
-    pass_rate: float
+    macro_f1: float | None
+    pass_rate: float | None
     part: SelectedPart | None = None
 
 

@@ -12,12 +12,14 @@ from numpy.typing import NDArray
 from deemster.results.mark_table import MarkTable
 from deemster.results.metric_summary import (
     NOT_RUN,
+    OUTSIDE,
     SCORED,
     HistogramBin,
     Interval,
     MetricSummary,
     RunMetricSummary,
     histogram,
+    interval_ends,
     mean_interval,
     metric_summary_fields,
     sample_means,
@@ -25,6 +27,7 @@ from deemster.results.metric_summary import (
 )
 from deemster.results.repetition_precision import Precision, repetition_precision
 from deemster.results.usage_and_cost import Cost, RunUsage, run_usage, total_cost
+from deemster.stats import weighted_wilson
 
 UNTAGGED = "(untagged)"
 
@@ -55,6 +58,7 @@ class Aggregate(msgspec.Struct, frozen=True, kw_only=True):
         interval: Wilson's 95 % interval of the success rate, clustered by sample.
         mean_score: The mean aggregate score over all executions.
         mean_score_interval: The 95 % interval of the mean score over per-sample means; None below two samples.
+        samples: How many samples it rests on: those that a metric applies to.
     """
 
     aggregator: str
@@ -62,26 +66,37 @@ class Aggregate(msgspec.Struct, frozen=True, kw_only=True):
     interval: Interval
     mean_score: float
     mean_score_interval: Interval | None
+    samples: int | None = None
 
 
 class Cohort(msgspec.Struct, frozen=True, kw_only=True):
-    """The samples that share a tag; `name` is None for those without one."""
+    """The samples that share a tag; `name` is None for those without one.
+
+    `macro_f1_metrics` are the metrics that apply to some of them, on which macro-F1 rests; it is None where none does.
+    The pass rate rests on the samples that a metric applies to: all but `samples_not_applicable`.
+    """
 
     name: str | None
     label: str
     untagged: bool
     samples: int
     executions: int
-    macro_f1: float
-    macro_f1_interval: Interval
-    pass_rate: float
-    pass_rate_interval: Interval
+    macro_f1: float | None
+    macro_f1_interval: Interval | None
+    pass_rate: float | None
+    pass_rate_interval: Interval | None
     metrics: dict[str, MetricSummary]
     aggregate: Aggregate | None = None
+    macro_f1_metrics: tuple[str, ...] | None = None
+    samples_not_applicable: int = 0
 
 
 class Totals(msgspec.Struct, frozen=True, kw_only=True):
-    """The counts of a run."""
+    """The counts of a run.
+
+    `not_applicable` counts marks that were not made, since the metric does not apply to the sample; they are not among
+    the `marks`. `samples_not_applicable` are the samples that no metric applies to.
+    """
 
     samples: int
     repetitions: int
@@ -92,16 +107,19 @@ class Totals(msgspec.Struct, frozen=True, kw_only=True):
     unscored: int
     not_run: int
     target_failures: int
+    not_applicable: int = 0
+    samples_not_applicable: int = 0
 
 
 class RunSummary(msgspec.Struct, frozen=True, kw_only=True):
     """Everything that is computed from the marks of a run."""
 
     totals: Totals
-    macro_f1: float
-    macro_f1_interval: Interval
-    pass_rate: float
-    pass_rate_interval: Interval
+    macro_f1: float | None
+    macro_f1_interval: Interval | None
+    macro_f1_metrics: tuple[str, ...]
+    pass_rate: float | None
+    pass_rate_interval: Interval | None
     metric_order: tuple[str, ...]
     metrics: dict[str, RunMetricSummary]
     histograms: dict[str, tuple[HistogramBin, ...]]
@@ -125,19 +143,18 @@ def summarize_run(marks: MarkTable, *, delta: float = 0.05) -> RunSummary:
     """
     names = tuple(card.name for card in marks.cards)
     spending = dict(zip(names, marks.scoring_usage, strict=True))
+    every = slice(None)
     return RunSummary(
         totals=_totals(marks),
-        **_rates(marks.passed),
+        **pass_rates(marks, every),
         metric_order=names,
         metrics={name: _metric(marks, place) for place, name in enumerate(names)},
         histograms={
             name: histogram(marks.scores[:, :, place], marks.causes[:, :, place]) for place, name in enumerate(names)
         },
         cohorts=tuple(_cohort(marks, name, positions) for name, positions in marks.cohorts),
-        aggregate=_aggregate(marks, slice(None)),
-        precision=repetition_precision(
-            marks.passed.all(axis=2).sum(axis=1), repetitions=marks.repetitions, delta=delta
-        ),
+        aggregate=_aggregate(marks, every),
+        precision=repetition_precision(_passes(marks, every), repetitions=marks.repetitions, delta=delta),
         usage=run_usage(marks.target_usage, spending),
         cost=total_cost([marks.target_usage, *marks.scoring_usage]),
         answers_without_usage=marks.without_usage,
@@ -147,16 +164,22 @@ def summarize_run(marks: MarkTable, *, delta: float = 0.05) -> RunSummary:
 def _totals(marks: MarkTable) -> Totals:
     not_run = int(np.count_nonzero(marks.causes == NOT_RUN))
     scored = int(np.count_nonzero(marks.causes == SCORED))
+    applies = marks.applies_to(slice(None))
+    made = int(np.count_nonzero(applies)) * marks.repetitions
+    outside = marks.causes.size - made
+    not_run += int(np.count_nonzero(marks.causes == OUTSIDE)) - outside
     return Totals(
         samples=marks.samples,
         repetitions=marks.repetitions,
         executions=marks.samples * marks.repetitions,
         metrics=len(marks.cards),
-        marks=marks.causes.size,
+        marks=made,
         scored=scored,
-        unscored=marks.causes.size - scored - not_run,
+        unscored=made - scored - not_run,
         not_run=not_run,
         target_failures=marks.target_failures,
+        not_applicable=outside,
+        samples_not_applicable=int(np.count_nonzero(~applies.any(axis=1))),
     )
 
 
@@ -174,6 +197,7 @@ def _metric(marks: MarkTable, place: int) -> RunMetricSummary:
         higher_is_better=next(iter(directions)) if len(directions) == 1 else card.higher_is_better,
         criteria=marks.criteria[place].summarize() if place in marks.criteria else None,
         roles=card.roles,
+        where=card.where,
     )
 
 
@@ -185,7 +209,7 @@ def _cohort(marks: MarkTable, name: str | None, positions: NDArray[np.int64]) ->
         untagged=name is None,
         samples=len(positions),
         executions=len(positions) * marks.repetitions,
-        **_rates(passed),
+        **pass_rates(marks, positions),
         metrics={
             card.name: MetricSummary(
                 **metric_summary_fields(scores[:, :, place], causes[:, :, place], passed[:, :, place])
@@ -193,35 +217,73 @@ def _cohort(marks: MarkTable, name: str | None, positions: NDArray[np.int64]) ->
             for place, card in enumerate(marks.cards)
         },
         aggregate=_aggregate(marks, positions),
+        samples_not_applicable=int(np.count_nonzero(~(causes != OUTSIDE).any(axis=(1, 2)))),
     )
 
 
 def _aggregate(marks: MarkTable, positions: NDArray[np.int64] | slice) -> Aggregate | None:
+    """The aggregate over the samples that have one. Undefined (None) without an aggregator or such a sample."""
     aggregates = marks.aggregates
     if aggregates is None:
         return None
-    successes, scores = aggregates.successes[positions], aggregates.scores[positions]
+    covered = aggregates.covers(marks.applies_to(positions))
+    successes, scores = aggregates.successes[positions][covered], aggregates.scores[positions][covered]
     counts = successes.sum(axis=1)
+    interval = share_interval(counts, marks.repetitions)
+    if interval is None:
+        return None
     return Aggregate(
         aggregator=aggregates.name,
         success_rate=int(counts.sum()) / successes.size,
-        interval=share_interval(counts, marks.repetitions),
+        interval=interval,
         mean_score=math.fsum(scores.ravel().tolist()) / scores.size,
         mean_score_interval=mean_interval(sample_means(scores, np.ones_like(successes))),
+        samples=len(counts),
     )
 
 
-def _rates(passed: NDArray[np.bool_]) -> dict[str, Any]:
+def _passes(marks: MarkTable, positions: NDArray[np.int64] | slice) -> NDArray[np.int64]:
+    """In how many repetitions every metric that applies passed, for each sample that one applies to."""
+    outside = marks.causes[positions] == OUTSIDE
+    every = (marks.passed[positions] | outside).all(axis=2).sum(axis=1)
+    return np.asarray(every[~outside.all(axis=(1, 2))])
+
+
+def pass_rates(marks: MarkTable, positions: NDArray[np.int64] | slice = slice(None)) -> dict[str, Any]:
     """Macro-F1 and pass rate with their intervals: the fields that a run and a cohort share.
 
-    Macro-F1 is the mean of the metrics' pass rates. All metrics have the same number of marks, so it is the share of
-    marks that pass. The pass rate is the share of executions in which every metric passed.
+    Macro-F1 is the mean of the metrics' pass rates, over metrics that apply to some of the samples. The pass rate is
+    the share of executions in which every metric that applies passed. Both are undefined (None) where none applies.
     """
-    samples, repetitions, metrics = passed.shape
-    marks, executions = passed.sum(axis=(1, 2)), passed.all(axis=2).sum(axis=1)
+    applies, passed = marks.applies_to(positions), marks.passed[positions]
+    used = np.asarray(applies.any(axis=0))
+    rows = np.asarray(applies.any(axis=1))
+    applies, passed = applies[np.ix_(rows, used)], passed[rows][:, :, used]
+    executions = _passes(marks, positions)
+    macro_f1, interval = _macro_f1(applies, passed)
     return {
-        "macro_f1": int(marks.sum()) / passed.size,
-        "macro_f1_interval": share_interval(marks, repetitions * metrics),
-        "pass_rate": int(executions.sum()) / (samples * repetitions),
-        "pass_rate_interval": share_interval(executions, repetitions),
+        "macro_f1": macro_f1,
+        "macro_f1_interval": interval,
+        "macro_f1_metrics": tuple(marks.cards[place].name for place in np.flatnonzero(used).tolist()),
+        "pass_rate": int(executions.sum()) / (len(executions) * marks.repetitions) if len(executions) else None,
+        "pass_rate_interval": share_interval(executions, marks.repetitions),
     }
+
+
+def _macro_f1(applies: NDArray[np.bool_], passed: NDArray[np.bool_]) -> tuple[float | None, Interval | None]:
+    """Macro-F1 with its interval, of samples and metrics that each have a counterpart that applies."""
+    repetitions = passed.shape[1]
+    if applies.all():
+        # All metrics have the same number of marks, so it is the share of marks that pass.
+        counts = passed.sum(axis=(1, 2))
+        share = int(counts.sum()) / passed.size if passed.size else None
+        return share, share_interval(counts, repetitions * applies.shape[1])
+    samples = applies.sum(axis=0)
+    rates = passed.sum(axis=(0, 1)) / (samples * repetitions)
+    # A mark of a metric that applies to few samples counts more, so that every metric has one vote.
+    votes = applies / samples
+    weights = votes.sum(axis=1)
+    shares = (passed.sum(axis=1) / repetitions * votes).sum(axis=1) / weights
+    most = len(samples) ** 2 * repetitions / math.fsum((1 / samples).tolist())
+    interval = interval_ends(weighted_wilson(shares, weights, most=most).interval)
+    return math.fsum(rates.tolist()) / len(rates), interval

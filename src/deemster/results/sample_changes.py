@@ -9,7 +9,7 @@ import msgspec
 import numpy as np
 from numpy.typing import NDArray
 
-from deemster.results.metric_summary import SCORED
+from deemster.results.metric_summary import OUTSIDE, SCORED
 from deemster.results.run_columns import JoinedSamples, RunColumns
 from deemster.results.sample_summary import DECIMALS
 from deemster.stats import fisher_exact
@@ -166,14 +166,15 @@ def _change(
 
 def _side(run: RunColumns, positions: NDArray[np.int64], names: Sequence[str]) -> _SidePasses:
     places = [place for place, card in enumerate(run.marks.cards) if card.name in names]
-    scored = run.marks.causes[positions][:, :, places] == SCORED
+    causes = run.marks.causes[positions][:, :, places]
+    scored, outside = causes == SCORED, causes == OUTSIDE
     upwards = np.array([run.marks.cards[place].higher_is_better for place in places], dtype=np.bool_)
     scores = run.marks.scores[positions][:, :, places]
     oriented = np.where(scored, np.where(upwards, scores, 1 - scores), 0.0)
     counts = np.maximum(scored.sum(axis=(1, 2)), 1)
     return _SidePasses(
-        np.asarray(run.marks.passed[positions][:, :, places].all(axis=2)),
-        scored.all(axis=(1, 2)),
+        np.asarray((run.marks.passed[positions][:, :, places] | outside).all(axis=2)),
+        np.asarray((scored | outside).all(axis=(1, 2))),
         oriented.sum(axis=(1, 2)) / counts,
     )
 
@@ -182,8 +183,10 @@ def _sides(run: RunColumns, positions: NDArray[np.int64], names: Sequence[str]) 
     places = {card.name: place for place, card in enumerate(run.marks.cards) if card.name in names}
     columns = [places[name] for name in names]
     repetitions = run.marks.repetitions
-    scored = run.marks.causes[positions][:, :, columns] == SCORED
-    passed = run.marks.passed[positions][:, :, columns]
+    causes = run.marks.causes[positions][:, :, columns]
+    scored = causes == SCORED
+    # A metric that does not apply does not fail.
+    passed = run.marks.passed[positions][:, :, columns] | (causes == OUTSIDE)
     counts = scored.sum(axis=1)
     sums = np.where(scored, run.marks.scores[positions][:, :, columns], 0.0).sum(axis=1)
     means = np.round(sums / np.maximum(counts, 1), DECIMALS).tolist()

@@ -160,7 +160,8 @@ class RunNoise:
         if self._stated is not None:
             return msgspec.structs.replace(self._stated, pass_rate=rate)
         if self._against is not None and self._joined is not None:
-            known = np.flatnonzero(np.isin(self._joined.after, places))
+            inside = rated_samples(self._against, metric)[self._joined.before]
+            known = np.flatnonzero(np.isin(self._joined.after, places) & inside)
             before = passed_marks(self._against, metric)[self._joined.before[known]]
             return _noise_of_pairs(rate, before, marks[self._joined.after[known]])
         within = within_sample_variance(here.sum(axis=1), repetitions=here.shape[1])
@@ -176,11 +177,25 @@ def passed_marks(run: RunColumns, metric: str) -> _Bools:
         ConfigurationError: The run has no such metric.
     """
     if metric == EVERY_METRIC:
-        return np.asarray(run.marks.passed.all(axis=2))
+        return np.asarray((run.marks.passed | ~run.marks.applies_to(slice(None))[:, None, :]).all(axis=2))
+    return run.marks.passed[:, :, _place(run, metric)]
+
+
+def rated_samples(run: RunColumns, metric: str) -> _Bools:
+    """For each sample, whether a metric, or any of them, applies to it.
+
+    Raises:
+        ConfigurationError: The run has no such metric.
+    """
+    applies = run.marks.applies_to(slice(None))
+    return np.asarray(applies.any(axis=1)) if metric == EVERY_METRIC else applies[:, _place(run, metric)]
+
+
+def _place(run: RunColumns, metric: str) -> int:
     names = [card.name for card in run.marks.cards]
     if metric not in names:
         raise ConfigurationError(f"No metric of the run is called `{metric}`. {did_you_mean(metric, names)}")
-    return run.marks.passed[:, :, names.index(metric)]
+    return names.index(metric)
 
 
 def _noise_of_pairs(rate: float, before: _Bools, after: _Bools) -> Noise:
@@ -199,6 +214,8 @@ def _noise_of_pairs(rate: float, before: _Bools, after: _Bools) -> Noise:
 def plan_run(noise: RunNoise, run: RunColumns, *, metric: str | None = None, goal: Goal) -> Iterator[Detection]:
     """What the samples of a run can show: each metric, then each cohort of one metric, or of all together.
 
+    Only samples that a metric applies to count.
+
     Raises:
         ConfigurationError: The run has no such metric.
     """
@@ -206,11 +223,15 @@ def plan_run(noise: RunNoise, run: RunColumns, *, metric: str | None = None, goa
     names = noise.metrics()
     together = metric or (EVERY_METRIC if len(names) > 1 else names[0])
     for name in [metric] if metric else [*names, *([EVERY_METRIC] if len(names) > 1 else [])]:
-        yield detection(name, None, len(everything), noise.find(name, everything), goal=goal)
+        inside = everything[rated_samples(run, name)]
+        if len(inside):
+            yield detection(name, None, len(inside), noise.find(name, inside), goal=goal)
     cohorts = run.marks.cohorts
     if len(cohorts) > 1:
+        rated = rated_samples(run, together)
         for tag, places in cohorts:
-            yield detection(together, cohort_label(tag), len(places), noise.find(together, places), goal=goal)
+            if len(inside := places[rated[places]]):
+                yield detection(together, cohort_label(tag), len(inside), noise.find(together, inside), goal=goal)
 
 
 def plan_dataset(tags: Iterable[Sequence[str]], noise: Noise, *, goal: Goal) -> Iterator[Detection]:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
+from itertools import compress
 from typing import Any, NamedTuple
 
 import msgspec
@@ -46,17 +47,18 @@ class SampleEntry(msgspec.Struct, frozen=True, gc=False, kw_only=True, forbid_un
         row_hash: The hash of its input and expected output.
         tags: Its tags.
         repetitions: How often it was run.
-        passed: Repetitions in which every metric passed.
+        passed: Repetitions in which every metric that applies passed; 0 where none applies.
         unscored: Marks without a score, those not run included.
-        pass_rate: passed / repetitions.
+        pass_rate: passed / repetitions; None where no metric applies.
         interval: Wilson's 95 % interval of the pass rate.
         unstable: Whether it passed sometimes but not always.
         score_mean: Mean over repetitions of the mean score of the repetition's scored marks.
         score_stdev: Their standard deviation; None below two repetitions.
         metrics: Each metric over the repetitions.
-        aggregate: What the aggregator makes of it; None without an aggregator.
+        aggregate: What the aggregator makes of it; None without an aggregator, or where no metric of it applies.
         expected_output: What should come out.
         input: What the target receives.
+        not_applicable: Metrics that do not apply to it.
     """
 
     id: str
@@ -65,8 +67,8 @@ class SampleEntry(msgspec.Struct, frozen=True, gc=False, kw_only=True, forbid_un
     repetitions: int
     passed: int
     unscored: int
-    pass_rate: float
-    interval: Interval
+    pass_rate: float | None
+    interval: Interval | None
     unstable: bool
     score_mean: float | None
     score_stdev: float | None
@@ -74,6 +76,7 @@ class SampleEntry(msgspec.Struct, frozen=True, gc=False, kw_only=True, forbid_un
     aggregate: AggregateEntry | None
     expected_output: Any
     input: Any
+    not_applicable: tuple[str, ...] = ()
 
 
 class ReportedSample(NamedTuple):
@@ -101,13 +104,19 @@ def summarize_samples(marks: MarkTable, samples: Iterable[ReportedSample]) -> It
     for start in range(0, marks.samples, _BLOCK):
         block = slice(start, start + _BLOCK)
         scores, scored = marks.scores[block], marks.causes[block] == SCORED
-        passed = marks.passed[block].all(axis=2).sum(axis=1).tolist()
-        unscored = (~scored).sum(axis=(1, 2)).tolist()
+        applies = marks.applies_to(block)
+        outside = np.logical_not(applies)[:, None, :]
+        every = (marks.passed[block] | outside).all(axis=2).sum(axis=1)
+        passed = np.where(applies.any(axis=1), every, 0).tolist()
+        unscored = (~scored & ~outside).sum(axis=(1, 2)).tolist()
+        left_out = [tuple(compress(names, row)) for row in (~applies).tolist()] if outside.any() else None
         columns = [_spreads(scores[:, :, place], scored[:, :, place]) for place in range(len(names))]
         means = _spreads(*_repetition_means(scores, scored))
         aggregates = _aggregates(marks, block)
         for place, (count, mean) in enumerate(zip(passed, means, strict=True)):
             sample = next(facts)
+            without = () if left_out is None else left_out[place]
+            is_marked = len(without) < len(names)
             yield SampleEntry(
                 id=sample.id,
                 row_hash=sample.row_hash,
@@ -115,8 +124,8 @@ def summarize_samples(marks: MarkTable, samples: Iterable[ReportedSample]) -> It
                 repetitions=repetitions,
                 passed=count,
                 unscored=unscored[place],
-                pass_rate=rates[count],
-                interval=intervals[count],
+                pass_rate=rates[count] if is_marked else None,
+                interval=intervals[count] if is_marked else None,
                 unstable=repetitions > 1 and 0 < count < repetitions,
                 score_mean=mean.mean,
                 score_stdev=mean.stdev,
@@ -124,17 +133,20 @@ def summarize_samples(marks: MarkTable, samples: Iterable[ReportedSample]) -> It
                 aggregate=None if aggregates is None else aggregates[place],
                 expected_output=sample.expected_output,
                 input=sample.input,
+                not_applicable=without,
             )
 
 
-def _aggregates(marks: MarkTable, block: slice) -> list[AggregateEntry] | None:
+def _aggregates(marks: MarkTable, block: slice) -> list[AggregateEntry | None] | None:
     if marks.aggregates is None:
         return None
     successes, scores = marks.aggregates.successes[block], marks.aggregates.scores[block]
     # Sorted within the sample, so that the order of repetitions cannot change a digit.
     means = np.sort(scores, axis=1).sum(axis=1) / marks.repetitions
     every: list[bool] = np.all(successes, axis=1).tolist()
-    return list(map(AggregateEntry, every, _rounded(means)))
+    covered = marks.aggregates.covers(marks.applies_to(block)).tolist()
+    found = map(AggregateEntry, every, _rounded(means))
+    return [entry if is_covered else None for entry, is_covered in zip(found, covered, strict=True)]
 
 
 def _interval(passed: int, repetitions: int) -> Interval:

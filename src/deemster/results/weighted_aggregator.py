@@ -4,12 +4,12 @@ from __future__ import annotations
 
 import math
 import sys
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import Any, NamedTuple, TypeAlias
 
 from deemster.errors import ConfigurationError, Issue, did_you_mean
 from deemster.formats.json_values import name_kind
-from deemster.results.metric_aggregators import MetricResult, MetricsAggregator, NamedResults, import_path
+from deemster.results.metric_aggregators import Aggregator, MetricResult, MetricsAggregator, NamedResults, import_path
 
 _LARGEST = sys.float_info.max
 ScoreMapping: TypeAlias = Mapping[float, float] | Callable[[float], float]
@@ -68,6 +68,10 @@ class WeightedMetricsAggregator(MetricsAggregator):
                 parts.append(self.weights[name] * mapped)
         total = math.fsum(weights)
         return min(1.0, math.fsum(parts) / total) if total else 0.0
+
+    def narrow(self, names: Sequence[str]) -> Aggregator | None:
+        """Without a metric that has a weight there is nothing to say."""
+        return self if any(self.weights.get(name, 1.0) for name in names) else None
 
     def _mapped(self, name: str, result: MetricResult) -> float:
         if name not in self.weights:

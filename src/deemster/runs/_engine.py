@@ -14,7 +14,15 @@ from deemster.models.secret_redaction import NO_SECRETS, Secrets
 from deemster.models.worker_threads import WorkerThreads
 from deemster.records import Execution, Mark, Output, Unscored
 from deemster.runs._judge_outputs import JudgePool
-from deemster.runs._score_batch import Answer, AnsweredBatch, WorkItem, finish_work, planned_work, score_batch
+from deemster.runs._score_batch import (
+    Answer,
+    AnsweredBatch,
+    WorkItem,
+    finish_work,
+    leave_out,
+    planned_work,
+    score_batch,
+)
 from deemster.runs._target_calls import BATCH, TargetCaller
 from deemster.runs._worker_pool import worker_pool
 from deemster.runs.kept_prompts import KeptPrompts
@@ -54,7 +62,7 @@ async def execute_plan(
     """
     answered: asyncio.Queue[AnsweredBatch | None] = asyncio.Queue(maxsize=1)
     threads = WorkerThreads("deemster-run", at_once=4)
-    rest = iter(planned_work(plan) if works is None else works)
+    rest = leave_out(plan, planned_work(plan) if works is None else works)
     asks = ask is not None and bool(plan.scorers)
     # Saved outputs can be read again: only the answers of a live target are stored before they are marked.
     stored = None if isinstance(plan.target, SavedOutputs) else pending

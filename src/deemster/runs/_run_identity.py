@@ -14,6 +14,7 @@ from typing import Any
 import msgspec
 
 from deemster.datasets.rubric_dataset import RubricDataset
+from deemster.datasets.where_condition import describe_where
 from deemster.errors import visible
 from deemster.formats.canonical_json import canonical
 from deemster.judges.criterion_grader import CriterionGrader
@@ -143,6 +144,8 @@ def format_time(at: datetime) -> str:
 
 def _metric_identity(metric: Any, card: MetricCard) -> dict[str, Any]:
     found: dict[str, Any] = {"identity": card.identity, "threshold": card.threshold}
+    if card.where is not None:
+        found["where"] = describe_where(card.where)
     if card.family == "custom" and (source := source_digest(metric)) is not None:
         # Users change their metrics without a new version.
         found["source"] = source

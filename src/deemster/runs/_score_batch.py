@@ -8,12 +8,25 @@ from typing import Any, NamedTuple, TypeAlias
 
 import msgspec
 
+from deemster.datasets.where_condition import applies
 from deemster.errors import visible
 from deemster.errors.user_code_guard import UserCodeGuard
 from deemster.metrics.batch_ranking import RankingMetric, score_rankings
 from deemster.metrics.builtin_metric import BuiltinMetric, BuiltinScorer
 from deemster.metrics.function_metric import mark_from
-from deemster.records import Execution, Mark, Metric, MetricScore, Output, Sample, TargetFailure, Unscored, Usage
+from deemster.records import (
+    NOT_APPLICABLE,
+    Execution,
+    Mark,
+    Metric,
+    MetricScore,
+    NotApplicable,
+    Output,
+    Sample,
+    TargetFailure,
+    Unscored,
+    Usage,
+)
 from deemster.records.shared_call_cost import add_earlier_calls
 from deemster.runs.run_plan import Plan
 
@@ -143,8 +156,9 @@ def _settle_column(metric: Any, place: int, executions: Iterable[Execution | Non
         if execution is not None:
             keys.append((execution.repetition, execution.position))
             marks.append(execution.marks[place])
-    # Repetition by repetition, as the work is planned.
-    order = sorted(range(len(keys)), key=keys.__getitem__)
+    # Repetition by repetition, as the work is planned; marks of samples that the metric does not apply to stay.
+    made = [number for number, mark in enumerate(marks) if not isinstance(mark, NotApplicable)]
+    order = sorted(made, key=keys.__getitem__)
     found = marks[:]
     for number, mark in zip(order, metric.settle([marks[number] for number in order]), strict=True):
         # What was paid for a mark does not change when it is settled.
@@ -187,6 +201,19 @@ def planned_work(plan: Plan) -> Iterator[WorkItem]:
     for repetition in range(plan.repetitions):
         for position, sample in enumerate(plan.dataset):
             yield WorkItem(position, sample, repetition)
+
+
+def leave_out(plan: Plan, works: Iterable[WorkItem]) -> Iterator[WorkItem]:
+    """Work in which the marks of metrics that do not apply to the sample are known already, so that none is made."""
+    conditions = [(place, where) for place, where in enumerate(plan.where) if where is not None]
+    for work in works:
+        outside = {place for place, where in conditions if is_missing(work, place) and not applies(where, work.sample)}
+        if outside:
+            known = work.marks or (None,) * len(plan.metrics)
+            marks = tuple(NOT_APPLICABLE if place in outside else mark for place, mark in enumerate(known))
+            yield work._replace(marks=marks)
+        else:
+            yield work
 
 
 def finish_work(work: WorkItem, answer: Answer, marks: tuple[Mark, ...]) -> Execution:

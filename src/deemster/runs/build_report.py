@@ -10,6 +10,7 @@ from typing import Literal, NamedTuple, TypeVar
 import msgspec
 import numpy as np
 
+from deemster.datasets.where_condition import applies
 from deemster.errors import ReportError
 from deemster.records import Execution, MetricCard, Sample
 from deemster.records.shared_call_cost import PaidExecutions
@@ -125,7 +126,8 @@ def build_report(
 def _decide(gate: Gate, settings: ReportSettings, summary: RunSummary, record: RunRecord) -> GateDecision:
     scorings = len(record.facts.scorings) if isinstance(record.facts, RunRow) else 1
     against = () if settings.baseline is None else settings.baseline.checks(gate, scorings=scorings)
-    return decide_gate(gate, summary, metrics=card_spellings(record.cards), against_baseline=against)
+    is_part = record.samples.part is not None
+    return decide_gate(gate, summary, metrics=card_spellings(record.cards), against_baseline=against, is_part=is_part)
 
 
 def count_marks(
@@ -159,11 +161,18 @@ def count_marks(
 def _empty_table(record: RunRecord, settings: ReportSettings) -> MarkTable:
     samples, repetitions = len(record.samples), record.facts.repetitions
     table = MarkTable(record.cards, samples=samples, repetitions=repetitions, aggregator=settings.aggregator)
-    # Stored samples are read without their content.
+    conditions = [(place, card.where) for place, card in enumerate(record.cards) if card.where is not None]
     read = getattr(record.samples, "tags", None)
-    every = (sample.tags for sample in record.samples) if read is None else read()
-    for position, tags in enumerate(every):
-        table.tag(position, tags)
+    if read is not None and not conditions:
+        # Stored samples are read without their content.
+        for position, tags in enumerate(read()):
+            table.tag(position, tags)
+        return table
+    for position, sample in enumerate(record.samples):
+        table.tag(position, sample.tags)
+        for place, where in conditions:
+            if not applies(where, sample):
+                table.leave_out(position, place)
     return table
 
 
@@ -388,14 +397,14 @@ class StoredSamples:
     def hashed(self) -> Iterator[tuple[Sample, str]]:
         """Every sample with its row hash, in order."""
         for stored in self._store.samples(self._row.id):
-            yield _to_sample(stored), stored.row_hash
+            yield to_sample(stored), stored.row_hash
 
     def tags(self) -> Iterator[tuple[str, ...]]:
         """The tags of every sample, in order."""
         digests = bytearray()
         for stored in self._store.samples(self._row.id, content=False):
             digests += bytes.fromhex(stored.row_hash)
-            yield _to_sample(stored).tags
+            yield to_sample(stored).tags
         # A full pass has seen all digests that `duplicates` needs.
         self._digests = self._digests or bytes(digests)
 
@@ -426,7 +435,8 @@ class StoredSamples:
         return [ids for ids in groups.values() if len(ids) > 1]
 
 
-def _to_sample(stored: SampleFacts) -> Sample:
+def to_sample(stored: SampleFacts) -> Sample:
+    """A stored sample as metrics see it."""
     metadata = {"tags": list(stored.tags)} if stored.metadata is None else stored.metadata
     return Sample(stored.id, stored.input or {}, stored.expected_output, metadata)
 

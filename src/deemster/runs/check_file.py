@@ -198,14 +198,16 @@ def _suite(file: str, warn: Callable[[str], None]) -> str:
         return _suite_for_rescoring(suite)
     job = build_suite_job(load_suite(file, calls_target=False), SuiteOverrides(calls=False))
     plan = job.plan
-    for warning in survey(plan, aggregator=job.aggregator, gate=job.gate).warnings:
+    found = survey(plan, aggregator=job.aggregator, gate=job.gate)
+    for warning in found.warnings:
         warn(warning)
-    rules = 0 if job.gate is None else len(job.gate.rules)
+    rules, samples = 0 if job.gate is None else len(job.gate.rules), plural(len(plan.dataset), "sample")
+    applied = (f"; {name} applies to {count:,} of {samples}" for name, count in found.applicable.items())
     compared = "" if job.gate is None or job.gate.baseline is None else " and a baseline"
     return (
-        f"suite `{job.suite}`, {plural(len(plan.dataset), 'sample')} x {plan.repetitions}, "
+        f"suite `{job.suite}`, {samples} x {plan.repetitions}, "
         f"{plural(len(plan.metrics), 'metric')}, "
-        f"{plural(rules, 'gate rule')}{compared}"
+        f"{plural(rules, 'gate rule')}{compared}{''.join(applied)}"
     )
 
 

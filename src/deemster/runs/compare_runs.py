@@ -25,6 +25,7 @@ from deemster.results.compare_columns import ComparisonSettings, compare_columns
 from deemster.results.comparison import Comparison
 from deemster.results.metric_summary import SCORED
 from deemster.results.run_columns import ComparedRun, RunColumns
+from deemster.results.run_summary import pass_rates
 from deemster.results.sample_changes import SampleChange
 from deemster.runs._report_settings import parse_part
 from deemster.runs.build_report import quoted_details
@@ -229,6 +230,7 @@ class StoredSource:
         figures = stored_figures(row)
         found = load_columns(store, row, cards) if figures is not None and figures.has_columns else None
         table, columns = found or read_columns(store, row, cards)
+        rates = pass_rates(table)
         return RunColumns(
             run=ComparedRun(
                 id=row.id,
@@ -241,8 +243,8 @@ class StoredSource:
                 status=row.status,
                 samples=row.samples,
                 repetitions=row.repetitions,
-                macro_f1=int(table.passed.sum()) / table.passed.size,
-                pass_rate=int(table.passed.all(axis=2).sum()) / (row.samples * row.repetitions),
+                macro_f1=rates["macro_f1"],
+                pass_rate=rates["pass_rate"],
                 part=parse_part(row.facts, where=f"run `{row.id}`"),
             ),
             marks=table,
@@ -370,6 +372,8 @@ class ReportSource:
             table.tag(position, sample.tags)
             hashes.append(sample.row_hash)
             ids.append(sample.id)
+            for name in sample.not_applicable:
+                table.leave_out(position, report.metric_order.index(name))
         if None in hashes:
             raise ReportError("The report leaves out the hashes of samples, so its samples cannot be found again.")
         for place, entry in enumerate(report.executions):
@@ -409,6 +413,7 @@ def _report_card(name: str, figures: RunMetricSummary) -> MetricCard:
         threshold=figures.threshold,
         higher_is_better=figures.higher_is_better,
         roles=figures.roles,
+        where=figures.where,
     )
 
 
@@ -417,7 +422,9 @@ def _note_execution(table: MarkTable, at: tuple[int, int], entry: ExecutionEntry
     if entry.output is not None:
         table.outputs[at] = output_digest(entry.output, entry.retrieved, entry.trajectory)
     for place, card in enumerate(table.cards):
-        mark = entry.marks[card.name]
+        mark = entry.marks.get(card.name)
+        if mark is None:
+            continue
         if isinstance(mark, ScoreEntry):
             table.scores[*at, place], table.passed[*at, place] = mark.score, mark.success
             table.causes[*at, place] = SCORED

@@ -11,6 +11,7 @@ import msgspec
 import numpy as np
 
 from deemster.datasets.rubric_dataset import RubricDataset
+from deemster.datasets.where_condition import applies
 from deemster.errors.user_code_guard import UserCodeGuard
 from deemster.formats.canonical_json import json_text
 from deemster.judges.criterion_grader import CriterionGrader
@@ -184,13 +185,16 @@ async def plan_grading_calls(dataset: RubricDataset, grader: CriterionGrader, ac
 async def _play_all(plan: Plan, counter: CallCounter) -> bool:
     """Play every script of a run; whether a context was assumed for a judge that reads one."""
     assumed = False
+    scorers = [each for each in zip(plan.metrics, plan.where, strict=True) if hasattr(each[0], "script")]
     for repetition in range(plan.repetitions):
         for samples in batches(plan.dataset, _BATCH):
             outputs = [_stand_in(plan, sample, repetition) for sample in samples]
-            for scorer in plan.scorers:
-                reads_context = "context" in getattr(scorer, "reads", ())
-                assumed |= reads_context and any(output.retrieved is _PASSAGES for output in outputs)
-                await _play_scorer(scorer, samples, outputs, counter=counter, repetition=repetition)
+            for scorer, where in scorers:
+                those = [pair for pair in zip(samples, outputs, strict=True) if applies(where, pair[0])]
+                if those:
+                    reads_context = "context" in getattr(scorer, "reads", ())
+                    assumed |= reads_context and any(output.retrieved is _PASSAGES for _, output in those)
+                    await _play_scorer(scorer, *zip(*those, strict=True), counter=counter, repetition=repetition)
     return assumed
 
 

@@ -15,25 +15,26 @@ from typing import Any, NamedTuple, cast
 
 import msgspec
 
+from deemster.datasets.where_condition import AUTO, parse_condition
 from deemster.errors import ConfigurationError, Issue, did_you_mean, list_names, show_value
 from deemster.errors.user_code_guard import UserCodeGuard
 from deemster.judges.metric_groups import metric_group
 from deemster.metrics.builtin_metric import BuiltinScorer, UnscoredError, output_text
 from deemster.metrics.metric_signature import reads_output_text
 from deemster.metrics.metric_spec import format_options, parse_spec
-from deemster.records import Metric, MetricCard, MetricScore, Output, Sample, Unscored
+from deemster.records import Metric, MetricCard, MetricScore, Output, Sample, Unscored, Where
 from deemster.runs._metric_table import CORE, PLACES, PRESETS, SHORT
 from deemster.runs.import_user_code import import_object
 
-OPTIONS = frozenset({"name", "threshold"})
+OPTIONS = frozenset({"name", "threshold", "where"})
 
 
 class AdjustedMetric:
-    """A custom metric with the options `name` and `threshold`, which every metric takes, or one that reads text.
+    """A custom metric with options that every metric takes (`name`, `threshold`, `where`), or one that reads text.
 
     Args:
         metric: The metric itself.
-        options: `name`, `threshold`, or both.
+        options: Those of the three that are given.
         reads_text: Whether its `score` and `script` take the output's text in place of the output.
 
     Raises:
@@ -47,15 +48,20 @@ class AdjustedMetric:
             raise ConfigurationError(f"`name` of `{metric.name}` is non-blank text, not {name!r:.80}.")
         if "threshold" in options and (type(threshold) not in (int, float) or not 0 <= threshold <= 1):
             raise ConfigurationError(f"`threshold` of `{name}` is a number between 0 and 1, not {threshold!r:.80}.")
+        if (where := options.get("where")) is not None:
+            options = {**options, "where": parse_condition(where, called=name)}
         self.metric = metric
         self.options = options
         self.reads_text = reads_text
         self.name = name
         self.threshold = getattr(metric, "threshold", None) if threshold is None else float(threshold)
+        self.where = options.get("where", getattr(metric, "where", None))
 
     def __getattr__(self, name: str) -> Any:
+        if name in ("metric", "options", "reads_text") or (name == "script_many" and self.reads_text):
+            raise AttributeError(name)
         # Without `score_many` the engine scores pair by pair, and every mark gets its pass mark.
-        if name in ("metric", "reads_text", "score_many") or (name == "script_many" and self.reads_text):
+        if name == "score_many" and (self.reads_text or "threshold" in self.options):
             raise AttributeError(name)
         found = getattr(self.metric, name)
         return partial(_script_with_text, found) if name == "script" and self.reads_text else found
@@ -109,6 +115,7 @@ class CatalogEntry(NamedTuple):
         core: Whether it is one of the fifteen.
         quotes: The details that may repeat text of a sample or output.
         prompt: What it asks a model, where it asks one and needs no option for that.
+        needs: What a sample must have for it where no option gives it: `where: auto` looks for that.
     """
 
     name: str
@@ -122,6 +129,7 @@ class CatalogEntry(NamedTuple):
     core: bool
     quotes: frozenset[str]
     prompt: str | None = None
+    needs: tuple[str, ...] = ()
 
 
 def parse_metric(text: str, *, search: str | PathLike[str] | None = None) -> Metric:
@@ -212,8 +220,40 @@ def identity(metric: Metric) -> str:
     >>> identity(parse_metric("json-valid"))
     'json-valid v1'
     """
-    named = metric.portable_spec if _is_built_in(metric) and hasattr(metric, "portable_spec") else spec(metric)
+    named = metric.portable_spec if _is_built_in(metric) and hasattr(metric, "portable_spec") else _bare_spec(metric)
     return f"{named} v{getattr(metric, 'version', '1')}"
+
+
+def _bare_spec(metric: Any) -> str:
+    """The spec without `where`, which chooses samples and changes no mark."""
+    if isinstance(metric, AdjustedMetric):
+        return spec(metric.metric) + format_options(_without_where(metric.options))
+    return spec(msgspec.structs.replace(metric, where=None) if _is_built_in(metric) else metric)
+
+
+def _without_where(options: Mapping[str, Any]) -> dict[str, Any]:
+    return {key: value for key, value in options.items() if key != "where"}
+
+
+def where_of(metric: Any) -> Where | None:
+    """The samples that a metric applies to; None for all. `auto` stands for those that have what the metric reads.
+
+    Raises:
+        ConfigurationError: A custom metric has a `where` that is none, or `auto` and does not say what it needs.
+    """
+    given = getattr(metric, "where", None)
+    if given is None:
+        return None
+    where = parse_condition(given, called=metric.name)
+    if where != AUTO:
+        return where
+    needs = getattr(metric, "needs", None)
+    if needs is None:
+        raise ConfigurationError(
+            f"`where: auto` applies a metric to samples that have what it reads, and `{metric.name}` does not say what "
+            "that is. Give it `needs`, a tuple of names such as `citations`, or write `where: {has: ...}`."
+        )
+    return Where(has=(needs,) if isinstance(needs, str) else tuple(needs), auto=True) if needs else None
 
 
 def family(metric: Metric) -> str:
@@ -251,7 +291,7 @@ def card(metric: Metric, *, threshold: float | None = None) -> MetricCard:
     own = getattr(metric, "threshold", None)
     return MetricCard(
         name=metric.name,
-        spec=spec(metric),
+        spec=_bare_spec(metric),
         identity=identity(metric),
         family=family(metric),
         quotes=quotes(metric),
@@ -259,6 +299,7 @@ def card(metric: Metric, *, threshold: float | None = None) -> MetricCard:
         higher_is_better=bool(getattr(metric, "higher_is_better", True)),
         parts=tuple(str(part) for part in getattr(metric, "parts", ())),
         roles=tuple(str(role) for role in getattr(metric, "roles", ())),
+        where=where_of(metric),
     )
 
 
@@ -315,6 +356,7 @@ def _entry(alias: str) -> CatalogEntry:
         CatalogOption(field.name, str(annotations[field.name]), defaults.get(field.name, _default(field)))
         for field in msgspec.structs.fields(metric)
     )
+    made = _make_plain(alias)
     return CatalogEntry(
         name=alias,
         short=metric.short,
@@ -326,17 +368,16 @@ def _entry(alias: str) -> CatalogEntry:
         reads_expected=reads_expected,
         core=alias in CORE,
         quotes=metric.quotes,
-        prompt=_prompt(alias, metric),
+        prompt=None if made is None or not hasattr(made, "prompt_text") else str(made.prompt_text()),
+        needs=() if made is None else made.needs,
     )
 
 
-def _prompt(alias: str, metric: type[BuiltinScorer]) -> str | None:
-    if not hasattr(metric, "prompt_text"):
-        return None
+def _make_plain(alias: str) -> Any:
+    """A metric without options; None where it cannot be made so."""
     try:
-        return str(parse_metric(alias).prompt_text())  # type: ignore[attr-defined]
+        return parse_metric(alias)
     except ConfigurationError:
-        # It cannot be made without options.
         return None
 
 
@@ -419,8 +460,9 @@ def _make_custom(found: Any, called: str, options: dict[str, Any]) -> Metric:
         if own:
             raise ConfigurationError(f"{called} is an instance already and takes no option {list_names(own)}.")
         return _check_metric(found, called, general)
-    if _accepts(found, options):
-        own, general = options, {}
+    # `where` is never an option of the class: it does not change how an output is marked.
+    if _accepts(found, _without_where(options)):
+        own, general = _without_where(options), {key: options[key] for key in ("where",) if key in options}
     with UserCodeGuard() as caught:
         return _check_metric(found(**own), called, general)
     if isinstance(caught.error, ConfigurationError):
@@ -429,7 +471,7 @@ def _make_custom(found: Any, called: str, options: dict[str, Any]) -> Metric:
 
 
 def _accepts(kind: type, options: dict[str, Any]) -> bool:
-    """Whether a class can be called with all of the options, `name` and `threshold` among them."""
+    """Whether a class can be called with all of these options, `name` and `threshold` among them."""
     with UserCodeGuard() as caught:
         inspect.signature(kind).bind(**options)
     return caught.error is None

@@ -7,7 +7,7 @@ from datetime import UTC, datetime
 from pathlib import Path
 
 from deemster.errors import ConfigurationError, did_you_mean, visible
-from deemster.records import Execution, TargetFailure
+from deemster.records import Execution, Mark, NotApplicable, TargetFailure
 from deemster.results.pass_rate_over_time import BASELINE, MonitoredRecord, PassRateHistory, track_pass_rate
 from deemster.store import RunRow, Store, open_store
 
@@ -78,16 +78,17 @@ def _records(store: Store, run: RunRow, metric: str | None) -> Iterator[Monitore
         while position < execution.position:
             position, at = next(moments, (execution.position, None))
         if position == execution.position and at is not None:
-            yield MonitoredRecord(parse_time(at), _passed(execution, places))
+            marks = [execution.marks[place] if place < len(execution.marks) else None for place in places]
+            made = [mark for mark in marks if not isinstance(mark, NotApplicable)]
+            yield MonitoredRecord(parse_time(at), _passed(execution, made), applies=len(made) > 0 or not marks)
 
 
-def _passed(execution: Execution, places: Sequence[int]) -> bool | None:
+def _passed(execution: Execution, marks: Sequence[Mark | None]) -> bool | None:
     """Whether a record passed; None where a mark is missing. A call that failed did not pass.
 
     A mark is missing also where another one failed: were only passing records left out, that would look like drift.
     """
-    if places and isinstance(execution.answer, TargetFailure):
+    if marks and isinstance(execution.answer, TargetFailure):
         return False
-    marks = [execution.marks[place] if place < len(execution.marks) else None for place in places]
     outcomes = [getattr(mark, "success", None) for mark in marks]
     return None if None in outcomes or not outcomes else all(outcomes)

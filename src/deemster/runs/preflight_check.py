@@ -4,14 +4,16 @@ from __future__ import annotations
 
 import hashlib
 from collections import Counter
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import Any, NamedTuple
 
 from deemster.datasets import Dataset
+from deemster.datasets.sample_selection import SampleSearch
+from deemster.datasets.where_condition import describe_where, where_selection
 from deemster.errors import ConfigurationError, Issue, list_names, nearest, plural, visible
 from deemster.errors.user_code_guard import UserCodeGuard
 from deemster.metrics.builtin_metric import BuiltinScorer
-from deemster.records import Metric, Sample
+from deemster.records import Metric, MetricCard, Sample
 from deemster.results import Aggregator, Gate, MarkTable, check_gate_names, cohort_label
 from deemster.results.gate_rules import EVERY
 from deemster.runs import metric_catalog as catalog
@@ -28,11 +30,14 @@ class Survey(NamedTuple):
         table: A table of marks that knows the samples' tags, and has no mark.
         order: A digest of the samples' ids in their order.
         warnings: What a person should know before the run.
+        applicable: By metric, the samples that it applies to and can read, for metrics that have a `where` or read
+            metadata of a sample.
     """
 
     table: MarkTable
     order: str
     warnings: tuple[str, ...]
+    applicable: Mapping[str, int]
 
 
 def survey(
@@ -53,15 +58,14 @@ def survey(
         redact: Whether warnings leave out what a sample says.
 
     Raises:
-        ConfigurationError: A sample is malformed for a metric, or the gate names something unknown; all are listed.
+        ConfigurationError: A sample is malformed for a metric, a `where` or the gate names something that no sample
+            has; all are listed.
     """
-    cards, checks = plan.cards, [(metric.name, _check(metric)) for metric in plan.metrics if hasattr(metric, "check")]
     size = len(plan.dataset)
-    table = MarkTable(cards, samples=size, repetitions=plan.repetitions, aggregator=aggregator)
+    table = MarkTable(plan.cards, samples=size, repetitions=plan.repetitions, aggregator=aggregator)
+    checks = [_MetricCheck(metric, card) for metric, card in zip(plan.metrics, table.cards, strict=True)]
     order = hashlib.sha256()
     issues: dict[tuple[str, str], list[str]] = {}
-    # By metric: the first sample in which something is absent, the message about it, and the number of such samples.
-    absences: dict[str, tuple[str, str, int]] = {}
     keys: set[str] = set()
     rules = None if gate is None else gate.baseline
     clusters: list[Any] = []
@@ -74,24 +78,99 @@ def survey(
                 message = f"gate.baseline: it has no `metadata.{rules.cluster}`, by which samples are clustered"
                 issues.setdefault((sample.id, message), []).append("the gate")
             clusters.append(repr(sample.metadata.get(rules.cluster)))
-        for name, check in checks:
-            for issue in check(sample):
-                if strict or not issue.warning:
-                    issues.setdefault((sample.id, issue.message), []).append(name)
-                else:
-                    first, message, count = absences.get(name, (sample.id, issue.message, 0))
-                    absences[name] = (first, message, count + 1)
+        for place, check in enumerate(checks):
+            found = check.look_at(sample, strict=strict)
+            if found is None:
+                table.leave_out(position, place)
+            else:
+                for message in found:
+                    issues.setdefault((sample.id, message), []).append(check.card.name)
+    _check_where(plan, checks)
     if issues:
         where = plan.dataset.path
         raise ConfigurationError(
             Issue(f"{', '.join(names)}: {message}", where, sample) for (sample, message), names in issues.items()
         )
-    warnings = [_absence_warning(name, *found, size, redact=redact) for name, found in absences.items()]
+    warnings = [warning for check in checks for warning in check.warnings(size, redact=redact)]
     warnings += _misspelt_keys(plan.metrics, keys)
     if gate is not None:
         _check_gate(gate, table, plan.dataset)
         warnings += _margin_warnings(gate, table, clusters)
-    return Survey(table, order.hexdigest(), (*plan.dataset.warnings, *warnings))
+    applicable = {check.card.name: check.inside - check.absent for check in checks if check.is_selective}
+    return Survey(table, order.hexdigest(), (*plan.dataset.warnings, *warnings), applicable)
+
+
+class _MetricCheck:
+    """Checks samples with one metric, and counts those that it applies to.
+
+    Args:
+        metric: The metric.
+        card: What reports say of it.
+
+    Attributes:
+        search: Finds the samples that it applies to, and what its `where` names that none has; None for all samples.
+        inside: How many samples it applies to.
+        absent: Of them, those that lack something that it reads.
+    """
+
+    def __init__(self, metric: Metric, card: MetricCard) -> None:
+        self.card = card
+        self.search = None if card.where is None else SampleSearch(where_selection(card.where))
+        self.inside = self.absent = 0
+        self._check = _check(metric)
+        self._first: tuple[str, str] | None = None
+        # Others apply to every sample with an expected output, or to all.
+        self.is_selective = card.where is not None or bool(set(getattr(metric, "needs", ())) - {"expected_output"})
+
+    def look_at(self, sample: Sample, *, strict: bool) -> list[str] | None:
+        """What is wrong with a sample; None where the metric does not apply to it."""
+        if self.search is not None and not self.search.takes(sample):
+            return None
+        self.inside += 1
+        wrong = []
+        for issue in self._check(sample):
+            if strict or not issue.warning:
+                wrong.append(issue.message)
+            else:
+                self._first = self._first or (sample.id, issue.message)
+                self.absent += 1
+        return wrong
+
+    def warnings(self, samples: int, *, redact: bool) -> Iterator[str]:
+        """What a person should know about the samples."""
+        if self._first is not None:
+            sample, message = self._first
+            why = "" if redact else f": {visible(message)}"
+            count = f"{self.absent} of {self.inside} samples"
+            yield f"{self.card.name}: {count} will be unscored, first `{visible(sample, limit=80)}`{why}"
+        if not self.inside:
+            yield f"{self.card.name} applies to none of the {samples} samples."
+
+
+def _check_where(plan: Plan, checks: Sequence[_MetricCheck]) -> None:
+    """Refuse a `where` that names a tag, a key or a value that no sample of the whole dataset has, or fits none.
+
+    `auto` names nothing itself. The samples of a stored run may be other ones than those that the suite was written
+    for: there it is no error.
+    """
+    dataset = plan.dataset
+    if not isinstance(dataset, Dataset):
+        return
+    issues: list[Issue] = []
+    for check in checks:
+        card, search, count = check.card, check.search, check.inside
+        if search is None or card.where is None or card.where.auto:
+            continue
+        if dataset.part is not None:
+            search = SampleSearch(where_selection(card.where))
+            count = sum(map(search.takes, dataset.whole))
+        place = plan.places.get(card.name, dataset.path)
+        found = list(search.issues(place))
+        if not found and not count:
+            found = [Issue(f"No sample fits all of it: {describe_where(card.where)}.", place)]
+        issues += [issue._replace(message=f"`where` of `{card.name}`: {issue.message}") for issue in found]
+    if issues:
+        raise ConfigurationError(issues)
 
 
 def _check_gate(gate: Gate, table: MarkTable, dataset: Dataset) -> None:
@@ -134,6 +213,8 @@ def _check(metric: Any) -> Callable[[Sample], Sequence[Issue]]:
     """A metric's check; an error or a wrong result of a user's check is an issue."""
     if isinstance(metric, BuiltinScorer):
         return metric.check
+    if not hasattr(metric, "check"):
+        return lambda _: ()
 
     def guarded(sample: Sample) -> Sequence[Issue]:
         with UserCodeGuard() as caught:
@@ -144,11 +225,6 @@ def _check(metric: Any) -> Callable[[Sample], Sequence[Issue]]:
         return (Issue(f"its check failed with {caught.message}"),)
 
     return guarded
-
-
-def _absence_warning(name: str, sample: str, message: str, count: int, samples: int, *, redact: bool) -> str:
-    why = "" if redact else f": {visible(message)}"
-    return f"{name}: {count} of {samples} samples will be unscored, first `{visible(sample, limit=80)}`{why}"
 
 
 def _misspelt_keys(metrics: tuple[Metric, ...], keys: set[str]) -> list[str]:

@@ -7,7 +7,7 @@ from typing import NamedTuple, TypeAlias
 
 import msgspec
 
-from deemster.records import Execution, Mark, Output, Sample, TargetFailure, Unscored
+from deemster.records import Execution, Mark, NotApplicable, Output, Sample, TargetFailure, Unscored
 from deemster.records.shared_call_cost import NOTHING_SPENT, Spending, sum_spending
 from deemster.runs._score_batch import WorkItem
 from deemster.runs.kept_calls import KeptCalls
@@ -178,6 +178,8 @@ def is_retried(mark: Mark) -> bool:
     """
     if isinstance(mark, Unscored):
         return mark.cause in RETRIED_CAUSES
+    if isinstance(mark, NotApplicable):
+        return False
     votes = mark.details.get("votes")
     return isinstance(votes, (list, tuple)) and any(map(_is_unasked, votes))
 

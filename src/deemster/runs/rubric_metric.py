@@ -11,7 +11,7 @@ from typing import Any, ClassVar
 
 import msgspec
 
-from deemster.errors import ConfigurationError, InputError, visible
+from deemster.errors import ConfigurationError, InputError, Issue, visible
 from deemster.errors.user_code_guard import UserCodeGuard
 from deemster.formats import missing_file
 from deemster.formats.canonical_json import canonical
@@ -171,6 +171,11 @@ class RubricMetric(JudgeMetric, frozen=True, kw_only=True, dict=True):
         kinds = ["rubric"] if self.calls == "per_item" else dict.fromkeys(each.kind for each in criteria)
         return "\n\n".join(self.grader.style.prompt(kind).text for kind in kinds)
 
+    @property
+    def needs(self) -> tuple[str, ...]:
+        """Nothing: a sample need not have a reference."""
+        return ()
+
     def expect(self, sample: Sample) -> tuple[str, str | None]:
         """The prompt and the reference, which a sample need not have.
 
@@ -261,6 +266,9 @@ def build_criterion_checks(rubrics: Iterable[Rubric]) -> dict[Criterion, Any]:
     for rubric in {id(rubric): rubric for rubric in rubrics}.values():
         for criterion in rubric.criteria:
             if criterion.check is None or criterion in found:
+                continue
+            if "where" in criterion.check.args:
+                issues.append(Issue(f"`{criterion.name}`: a metric that answers a criterion takes no `where`."))
                 continue
             try:
                 found[criterion] = CriterionCheck(catalog.resolve({criterion.check.metric: dict(criterion.check.args)}))

@@ -33,7 +33,7 @@ class RunFigures(msgspec.Struct, frozen=True, kw_only=True):
         has_columns: Whether the columns that are kept of its marks are those of its report.
     """
 
-    macro_f1: float
+    macro_f1: float | None
     gate: str | None
     cost_usd: Decimal | None
     is_whole_cost: bool
@@ -62,7 +62,8 @@ def _outcomes(report: Report) -> Sequence[PassCounts]:
         figures = report.metrics[name]
         causes = {**figures.unscored_by_cause, "not_run": figures.n_not_run}
         unscored: dict[str, int] = {cause: causes[cause] for cause in CAUSES if causes.get(cause)}
-        found.append(PassCounts(name, figures.n_passed, figures.n_scored - figures.n_passed, unscored))
+        failed = figures.n_scored - figures.n_passed
+        found.append(PassCounts(name, figures.n_passed, failed, unscored, figures.n_not_applicable))
     return found
 
 

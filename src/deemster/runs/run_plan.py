@@ -7,7 +7,7 @@ from typing import Any, Literal, NamedTuple, Protocol, TypeAlias
 
 from deemster.datasets import Dataset
 from deemster.models.secret_redaction import NO_SECRETS, Secrets
-from deemster.records import Invocation, Metric, MetricCard, Output, TargetFailure
+from deemster.records import Invocation, Metric, MetricCard, Output, TargetFailure, Where
 from deemster.runs import metric_catalog as catalog
 from deemster.targets.saved_outputs import SavedOutputs
 
@@ -51,6 +51,7 @@ class Plan(NamedTuple):
         timeout_s: How long the run may take; what is not started by then is not run.
         target_timeout_s: How long one call of the target may take.
         secrets: The keys of its models, which nothing may tell that its target or metrics say.
+        places: Where a suite declares each metric, by its name.
     """
 
     dataset: Dataset
@@ -62,11 +63,17 @@ class Plan(NamedTuple):
     timeout_s: float | None = None
     target_timeout_s: float | None = None
     secrets: Secrets = NO_SECRETS
+    places: Mapping[str, str] = {}
 
     @property
     def scorers(self) -> tuple[Any, ...]:
         """The metrics that ask a model."""
         return tuple(metric for metric in self.metrics if hasattr(metric, "script"))
+
+    @property
+    def where(self) -> tuple[Where | None, ...]:
+        """The samples that each metric applies to; None for all."""
+        return tuple(map(catalog.where_of, self.metrics))
 
     @property
     def varied(self) -> Literal["target", "scoring"] | None:

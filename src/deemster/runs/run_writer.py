@@ -272,12 +272,18 @@ def _sample_facts(job: Job) -> Iterator[SampleFacts]:
 
 
 def _shape_changes(job: Job, store: Store, order: str, row: RunRow) -> list[str]:
-    """Changes that `allow_changed` does not permit: other samples, other metrics, another number of repetitions."""
+    """Changes that `allow_changed` does not permit: other samples, other metrics or `where`, other repetitions."""
     found = []
     before, now = [card.name for card in row.scorings[0].cards], [metric.name for metric in job.plan.metrics]
     if sorted(before) != sorted(now):
         changed = f"The metrics were {', '.join(before)} and are {', '.join(now)}."
         found.append(f"{changed} `deemster rescore {row.id} --metric ...` adds metrics to a run.")
+    places = {card.name: card.where for card in row.scorings[0].cards}
+    found += [
+        f"`{card.name}` has another `where`, and applies to other samples."
+        for card in job.plan.cards
+        if card.name in places and card.where != places[card.name]
+    ]
     if row.repetitions != job.plan.repetitions:
         found.append(f"The repetitions were {row.repetitions} and are {job.plan.repetitions}.")
     if row.identity.get("order") != order:

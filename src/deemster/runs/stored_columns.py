@@ -12,11 +12,12 @@ import msgspec
 import numpy as np
 from numpy.typing import NDArray
 
+from deemster.datasets.where_condition import applies
 from deemster.errors import StoreError
 from deemster.records import MetricCard
 from deemster.results import MarkTable
 from deemster.results.usage_and_cost import USAGE
-from deemster.runs.build_report import batches
+from deemster.runs.build_report import batches, to_sample
 from deemster.store import RunRow, SampleFacts, Store
 
 _BLOCK = 1 << 16
@@ -149,8 +150,12 @@ def read_columns(store: Store, row: RunRow, cards: Sequence[MetricCard]) -> tupl
     """
     table = MarkTable(cards, samples=row.samples, repetitions=row.repetitions)
     digests, ids = bytearray(), []
-    for sample in store.samples(row.id, content=False):
+    conditions = [(place, card.where) for place, card in enumerate(cards) if card.where is not None]
+    for sample in store.samples(row.id, content=bool(conditions)):
         table.tag(sample.position, sample.tags)
+        for place, where in conditions:
+            if not applies(where, to_sample(sample)):
+                table.leave_out(sample.position, place)
         digests += bytes.fromhex(sample.row_hash)
         ids.append(sample.id)
     for batch in batches(store.executions(row.id)):

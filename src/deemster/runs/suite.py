@@ -26,6 +26,23 @@ _Count: TypeAlias = Annotated[int, Meta(ge=1)] | None
 _Seconds: TypeAlias = Annotated[float, Meta(gt=0, title="a number of seconds above 0")] | None
 
 
+_Texts: dict[str, Any] = {"type": ["string", "array"], "items": {"type": "string"}}
+_WHERE = {
+    "title": "the samples that the metric applies to",
+    "anyOf": [
+        {"const": "auto"},
+        {
+            "type": "object",
+            "properties": {"tags": _Texts, "has": _Texts, "metadata": {"type": "object"}},
+            "additionalProperties": False,
+            "minProperties": 1,
+        },
+    ],
+}
+# Every metric has its own options, which the catalog checks; `where` is the same for all.
+MetricOptions: TypeAlias = Annotated[Any, Meta(extra_json_schema={"properties": {"where": _WHERE}})]
+
+
 class LimitsSection(msgspec.Struct, forbid_unknown_fields=True):
     """The limits."""
 
@@ -38,7 +55,7 @@ class SuiteFile(msgspec.Struct, forbid_unknown_fields=True, kw_only=True):
     """A suite."""
 
     dataset: NonBlank | UnsetType = UNSET
-    metrics: list[str | dict[str, Any]] = []
+    metrics: list[str | dict[str, MetricOptions]] = []
     schema_version: Literal["deemster.suite.v1"] = "deemster.suite.v1"
     name: NonBlank | UnsetType = UNSET
     description: str | None = None

@@ -17,7 +17,7 @@ from deemster.runs import metric_catalog as catalog
 from deemster.runs.evaluation_job import DELTA, Job, build_plan, group_aggregator
 from deemster.runs.import_user_code import import_object
 from deemster.runs.model_access import ModelAccess, ModelLimits, complete_model_access, read_model_access
-from deemster.runs.run_plan import Target
+from deemster.runs.run_plan import Plan, Target
 from deemster.runs.suite import Suite
 from deemster.targets.saved_outputs import SavedOutputs
 from deemster.targets.target_section import build_target
@@ -87,10 +87,7 @@ def build_suite_job(suite: Suite, overrides: SuiteOverrides) -> Job:
         file = overrides.outputs or (None if suite.target is None else suite.target.main)
         raise OutputsError([issue._replace(where=issue.where or file) for issue in error.issues]) from None
     return Job(
-        plan._replace(
-            timeout_s=overrides.timeout_s if overrides.timeout_s is not None else suite.timeout_s,
-            target_timeout_s=suite.target_timeout_s,
-        ),
+        _with_suite(plan, suite, overrides),
         gate=gate,
         suite=suite.name,
         seed=suite.seed,
@@ -110,6 +107,16 @@ def _dataset(suite: Suite, overrides: SuiteOverrides) -> Dataset:
         raise ConfigurationError(Issue(message, suite.document.where(("dataset",))))
     dataset = Dataset.load(suite.dataset)
     return dataset if overrides.select is None else overrides.select(dataset)
+
+
+def _with_suite(plan: Plan, suite: Suite, overrides: SuiteOverrides) -> Plan:
+    """The plan with the suite's timeouts, and with where the suite declares each metric."""
+    places = {metric.name: suite.document.where(("metrics", place)) for place, metric in enumerate(plan.metrics)}
+    return plan._replace(
+        timeout_s=overrides.timeout_s if overrides.timeout_s is not None else suite.timeout_s,
+        target_timeout_s=suite.target_timeout_s,
+        places={} if overrides.metrics else places,
+    )
 
 
 def _check_numbers(overrides: SuiteOverrides) -> None:

@@ -68,6 +68,7 @@ from deemster.stats.proportion_intervals import (
     effective_size,
     newcombe,
     tango,
+    weighted_wilson,
     wilson,
 )
 from deemster.stats.run_ranking import RankedRun, rank_runs
@@ -204,5 +205,6 @@ __all__ = [
     "student",
     "systematic_bias",
     "tango",
+    "weighted_wilson",
     "wilson",
 ]

@@ -224,6 +224,47 @@ def clustered_wilson(passed: ArrayLike, *, marks: int, confidence: float = 0.95)
     return msgspec.structs.replace(wilson(successes, size, confidence=confidence), value=total / every)
 
 
+def weighted_wilson(shares: ArrayLike, weights: ArrayLike, *, most: float, confidence: float = 0.95) -> Proportion:
+    """The weighted mean of clusters' shares, with Wilson's interval.
+
+    It is ``clustered_wilson`` for clusters that do not count alike. With the weights w scaled to a mean of 1 and two
+    clusters of weight 1 that pass all and two that fail all added, q is the weighted mean of the shares y and s² the
+    sum of (w(y - q))² over count - 1. The interval is that of q(1-q)N/s² marks, at least (sum of w)²/(sum of w²) and at
+    most ``most``, given as ``n``. Undefined (value and interval None) without a cluster.
+
+    Reference for the lower bound: L. Kish, Survey Sampling (1965), the effective size of a weighted sample.
+
+    Args:
+        shares: The share of marks that passed in each cluster.
+        weights: The weight of each cluster, above 0.
+        most: How many independent marks they are worth at most.
+        confidence: The level of the interval.
+
+    Raises:
+        ValueError: The level is not strictly between 0 and 1.
+
+    >>> shares = [1, 1, 1, 0.8, 0.6, 1, 1, 0, 0.4, 1]
+    >>> interval = weighted_wilson(shares, [1] * 10, most=50).interval
+    >>> round(interval.lower, 4), round(interval.upper, 4)
+    (0.4956, 0.9275)
+    """
+    values, given = np.asarray(shares, dtype=np.float64), np.asarray(weights, dtype=np.float64)
+    clusters = len(values)
+    if not clusters:
+        return Proportion(value=None, n=0, interval=None)
+    # Exactly rounded sums, so that the order of the clusters cannot change a digit.
+    scaled = given * (clusters / math.fsum(given.tolist()))
+    total = math.fsum((scaled * values).tolist())
+    count = clusters + 4
+    mean = (total + 2) / count
+    squares = [*np.square(scaled * (values - mean)).tolist(), *[(1 - mean) ** 2] * 2, *[mean**2] * 2]
+    size = mean * (1 - mean) * clusters * (count - 1) / math.fsum(squares)
+    least = clusters**2 / math.fsum(np.square(scaled).tolist())
+    size = min(max(size, least), most)
+    share = 1.0 if (values == 1).all() else 0.0 if (values == 0).all() else min(1.0, total / clusters)
+    return msgspec.structs.replace(wilson(share * size, size, confidence=confidence), value=share)
+
+
 def _wilson_ends(successes: float, n: float, z: float) -> tuple[float, float]:
     share = successes / n
     scale = 1 + z * z / n

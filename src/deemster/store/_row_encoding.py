@@ -10,7 +10,7 @@ from typing import Any
 
 import msgspec
 
-from deemster.records import Cut, Exchange, Execution, Mark, MetricCard, MetricScore, Output, TargetFailure, Unscored
+from deemster.records import Cut, Exchange, Execution, Mark, MetricCard, Output, TargetFailure
 
 LONGEST = 1 << 20
 _WIDEST = 2**63
@@ -50,7 +50,7 @@ _encode = msgspec.json.Encoder(enc_hook=_encode_unknown).encode
 _encode_sorted = msgspec.json.Encoder(enc_hook=_encode_unknown, order="sorted").encode
 decode_execution = msgspec.json.Decoder(Execution).decode
 decode_answer = msgspec.json.Decoder(StoredAnswer).decode
-decode_marks = msgspec.json.Decoder(tuple[MetricScore | Unscored, ...]).decode
+decode_marks = msgspec.json.Decoder(tuple[Mark, ...]).decode
 decode_prompts = msgspec.json.Decoder(tuple[Exchange, ...]).decode
 decode_content = msgspec.json.Decoder(SampleContent).decode
 decode_labels = msgspec.json.Decoder(SampleLabels).decode

@@ -10,7 +10,7 @@ from typing import Any
 import msgspec
 
 from deemster.errors import Issue, MissingExtraError, StorageError, StoreError, is_storage_failure
-from deemster.records import Execution, Mark, MetricCard, MetricScore, Output, TargetFailure
+from deemster.records import Execution, Mark, MetricCard, MetricScore, NotApplicable, Output, TargetFailure
 from deemster.store.run_facts import RunRow
 from deemster.store.run_store import Store
 
@@ -159,6 +159,8 @@ def _marks(store: Store, runs: Sequence[RunRow]) -> Iterator[_Row]:
 
 
 def _mark(card: MetricCard, mark: Mark) -> _Row:
+    if isinstance(mark, NotApplicable):
+        return {"metric": card.name, "cause": "not_applicable"}
     if not isinstance(mark, MetricScore):
         return {"metric": card.name, "cause": mark.cause, "message": mark.message, "usage": _json(mark.usage)}
     return {

@@ -151,12 +151,14 @@ class PassCounts(msgspec.Struct, frozen=True):
         passed: Scores that reach the threshold.
         failed: Scores that do not.
         unscored: Marks without a score, by cause.
+        not_applicable: Marks that were not made, since the metric does not apply to the sample.
     """
 
     metric: str
     passed: int
     failed: int
     unscored: Mapping[str, int]
+    not_applicable: int = 0
 
 
 class LeaseOwner(msgspec.Struct, frozen=True, kw_only=True):

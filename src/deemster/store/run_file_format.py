@@ -11,7 +11,7 @@ from msgspec import Meta
 from deemster.errors import did_you_mean, visible
 from deemster.formats.document import DEPTH
 from deemster.formats.strict_json import json_value
-from deemster.records import Mark, MetricCard
+from deemster.records import Mark, MetricCard, Where
 from deemster.store._row_encoding import SampleContent, SampleLabels, StoredAnswer
 
 SCHEMA: Literal["deemster.run.v1"] = "deemster.run.v1"
@@ -69,6 +69,7 @@ class Card(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True
     higher_is_better: bool
     parts: tuple[str, ...] = ()
     roles: tuple[str, ...] = ()
+    where: Where | None = None
 
 
 class ScoringLine(_Line, frozen=True, kw_only=True, tag="scoring"):

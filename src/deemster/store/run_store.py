@@ -13,7 +13,7 @@ from typing import Any, Self
 import msgspec
 
 from deemster.errors import Issue, LeaseError
-from deemster.records import CAUSES, Exchange, Execution, MetricCard, MetricScore
+from deemster.records import CAUSES, Exchange, Execution, Mark, MetricCard, MetricScore, NotApplicable
 from deemster.store._baseline_table import delete_baseline, find_baseline, put_baseline, read_baselines
 from deemster.store._database import ConnectionPool, store_error
 from deemster.store._row_encoding import encode_json, encode_marks, entry_checksum
@@ -295,12 +295,18 @@ class Store:
             StoreError: There is no such run, it is damaged, or the database refuses.
         """
         cards = self.cards(run_id)
-        counts: list[Counter[bool | str]] = [Counter() for _ in cards]
+        counts: list[Counter[bool | str | None]] = [Counter() for _ in cards]
         for execution in self.executions(run_id) if cards else ():
             for counted, mark in zip(counts, execution.marks, strict=True):
-                counted[mark.success if isinstance(mark, MetricScore) else mark.cause] += 1
+                counted[_outcome(mark)] += 1
         return tuple(
-            PassCounts(card.name, found[True], found[False], {cause: found[cause] for cause in CAUSES if found[cause]})
+            PassCounts(
+                card.name,
+                found[True],
+                found[False],
+                {cause: found[cause] for cause in CAUSES if found[cause]},
+                found[None],
+            )
             for card, found in zip(cards, counts, strict=True)
         )
 
@@ -558,3 +564,10 @@ class Store:
         if lease is None or not lease.is_held:
             lease = self.lease(run_id)
         self._delete(lease)
+
+
+def _outcome(mark: Mark) -> bool | str | None:
+    """Whether a mark passed, or why it has no score; None where its metric does not apply."""
+    if isinstance(mark, NotApplicable):
+        return None
+    return mark.success if isinstance(mark, MetricScore) else mark.cause

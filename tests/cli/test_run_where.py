@@ -1,0 +1,307 @@
+"""Metrics with `where` on the command line: what is not applicable, in every report, store and command."""
+
+from __future__ import annotations
+
+import csv
+import json
+import re
+from io import StringIO
+from pathlib import Path
+from xml.etree import ElementTree as ET
+
+import pytest
+
+from deemster.report.report_loader import load_report
+from deemster.store import open_store
+from deemster.testing import ModelServer
+from tests.cli.workspace import called, started, written
+
+GOLDEN = """\
+name: support
+samples:
+  - id: window
+    input: { question: How long? }
+    expected_output: 30 days
+    metadata: { tags: [policy], citations: ["[1]"] }
+  - id: frist
+    input: { question: Wie lange? }
+    expected_output: 30 Tage
+    metadata: { tags: [policy], lang: de }
+  - id: fee
+    input: { question: What fee? }
+    expected_output: none
+    metadata: { tags: [money], citations: ["[2]", "[3]"] }
+  - id: hello
+    input: { question: Hello! }
+    expected_output: null
+    metadata: { tags: [smalltalk], lang: de }
+"""
+ANSWERS = 'outputs: { window: "30 days [1]", frist: 30 Tage, fee: "ten euros [2]", hello: Hi }\n'
+SUITE = """\
+name: refunds
+dataset: golden.yml
+target: { outputs: answers.yml }
+metrics:
+  - contains: { where: { has: expected_output } }
+  - citation-groundedness: { where: auto, threshold: 0.9 }
+  - length-within: { max: 20, name: short-german, where: { tags: [policy, smalltalk], metadata: { lang: de } } }
+"""
+REPORTS = {"json": "r.json", "markdown": "r.md", "csv": "r.csv", "html": "r.html", "junit": "r.xml"}
+FLAGS = [word for flag, file in REPORTS.items() for word in (f"--{flag}", file)]
+
+
+@pytest.fixture
+def where_world(world):
+    return world(golden_yml=GOLDEN, answers_yml=ANSWERS, suite_yml=SUITE)
+
+
+def report_of(*flags, codes=(0, 1, 3)):
+    result = called("run", "suite.yml", "--json", "-", *flags)
+    assert result.exit_code in codes, result.stderr
+    return json.loads(result.stdout)
+
+
+def refused(suite, folder, command="validate"):
+    written(folder, {"suite.yml": suite})
+    result = called(command, "suite.yml")
+    assert result.exit_code == 2, result.output
+    return result.stderr
+
+
+def test_every_report_counts_and_shows_what_is_not_applicable(where_world, golden):
+    result = called("run", "suite.yml", *FLAGS, COLUMNS="120")
+    assert result.exit_code == 0, result.output
+    golden("cli/run-where.txt", result.stdout)
+    golden("cli/run-where.md", Path("r.md").read_text())
+    report = json.loads(Path("r.json").read_text())
+    assert (report["totals"]["marks"], report["totals"]["not_applicable"]) == (7, 5)
+    assert report["totals"]["samples_not_applicable"] == 0
+    counts = {name: (each["n"], each["n_not_applicable"]) for name, each in report["metrics"].items()}
+    assert counts == {"contains": (3, 1), "citation-groundedness": (2, 2), "short-german": (2, 2)}
+    assert report["metrics"]["citation-groundedness"]["where"] == {
+        "tags": [],
+        "has": ["citations|citation_evidence"],
+        "metadata": {},
+        "auto": True,
+    }
+    cohorts = {cohort["label"]: cohort for cohort in report["cohorts"]}
+    assert cohorts["smalltalk"]["metrics"]["contains"]["pass_rate"] is None
+    assert cohorts["smalltalk"]["macro_f1_metrics"] == ["short-german"]
+    assert [list(entry["marks"]) for entry in report["executions"]] == [
+        ["citation-groundedness", "contains"],
+        ["contains", "short-german"],
+        ["citation-groundedness", "contains"],
+        ["short-german"],
+    ]
+    rows = list(csv.DictReader(StringIO(Path("r.csv").read_text())))
+    assert len(rows) == 12
+    assert [row["metric"] for row in rows if row["sample_id"] == "hello" and row["cause"] == "not_applicable"] == [
+        "contains",
+        "citation-groundedness",
+    ]
+    suite = ET.parse("r.xml").getroot()[1]
+    assert (suite.get("tests"), suite.get("skipped")) == ("12", "7")
+    assert len(suite.findall("testcase/skipped[@message='not applicable']")) == 5
+    assert "not applicable" in Path("r.html").read_text()
+    frame = load_report("r.json").to_dataframe()
+    assert (frame["cause"] == "not_applicable").sum() == 5
+    assert called("show", "latest", "hello").stdout.count(": not applicable, outside its `where`") == 2
+    assert re.search(r"short-german +2 +0 +- +2", called("runs", "show", "latest").stdout)
+
+
+def test_a_stored_run_shows_the_same_bytes_again(where_world):
+    called("run", "suite.yml", *FLAGS)
+    for flag, file in REPORTS.items():
+        assert called("report", "latest", f"--{flag}", "-").stdout == Path(file).read_text(), flag
+    assert called("report", "r.json", "--json", "-").stdout == Path("r.json").read_text()
+    exported = called("store", "export", "latest", "--to", "run.jsonl")
+    assert exported.exit_code == 0, exported.output
+    assert called("store", "import", "run.jsonl", "--store", "other.db").exit_code == 0
+    assert called("report", "latest", "--store", "other.db", "--csv", "-").stdout == Path("r.csv").read_text()
+
+
+def test_validate_says_how_many_samples_a_metric_applies_to(where_world):
+    found = called("validate", "suite.yml")
+    assert (found.exit_code, found.stderr) == (0, "")
+    assert found.stdout == (
+        "suite.yml: suite `refunds`, 4 samples x 1, 3 metrics, 0 gate rules; contains applies to 3 of 4 samples; "
+        "citation-groundedness applies to 2 of 4 samples; short-german applies to 2 of 4 samples\n"
+    )
+
+
+def test_validate_counts_for_metrics_that_read_metadata_without_where(where_world):
+    metrics = "metrics: [contains, citation-groundedness, ndcg, tool-called, { ordinal-distance: { scale: [a, b] } }]\n"
+    written(where_world, {"suite.yml": SUITE.partition("metrics:")[0] + metrics})
+    found = called("validate", "suite.yml")
+    assert "citation-groundedness: 2 of 4 samples will be unscored" in found.stderr
+    assert found.stdout.endswith(
+        "; citation-groundedness applies to 2 of 4 samples; retrieval-ndcg-at-k applies to 0 of 4 samples; "
+        "tool-called applies to 0 of 4 samples\n"
+    )
+
+
+@pytest.mark.parametrize(
+    ("where", "message"),
+    [
+        (
+            "{ tags: polcy }",
+            "suite.yml:5: `where` of `contains`: No sample has the tag `polcy`. Did you mean `policy`?",
+        ),
+        ("{ has: citation }", "No sample has `metadata.citation`. Did you mean `metadata.citations`?"),
+        ("{ metadata: { lang: ed } }", "No sample has `ed` as its `metadata.lang`. Known: `de`."),
+        ("{ metadata: { lnag: de } }", "No sample has `metadata.lnag`. Did you mean `metadata.lang`?"),
+        ("{ tags: money, has: lang }", "No sample fits all of it: tag money; has lang."),
+        ("{ tag: policy }", "suite.yml:5: `where` of `contains` has no key 'tag'. Did you mean `tags`?"),
+        ("often", "`where` of `contains` is `auto` or a map with `tags`, `has` or `metadata`, not 'often'."),
+        ("{}", "`where` of `contains` is empty."),
+        ("{ tags: [1] }", "`tags` in `where` of `contains` is text or a list of texts, such as `policy`."),
+        ("{ metadata: [lang] }", "`metadata` in `where` of `contains` is a map of keys to values"),
+        ("{ metadata: { lang: { a: b } } }", "maps 'lang' to a value or a list of values, not to a map."),
+    ],
+)
+def test_a_where_that_cannot_be_used_is_named_with_the_nearest(where_world, where, message):
+    said = refused(SUITE.replace("{ has: expected_output }", where), where_world)
+    assert message in re.sub(r"\s+", " ", said)
+
+
+def test_auto_that_applies_nowhere_is_undefined_and_macro_f1_leaves_it_out(where_world):
+    suite = SUITE.replace("citation-groundedness: { where: auto, threshold: 0.9 }", "ndcg: { where: auto, name: ndcg }")
+    written(where_world, {"suite.yml": suite + "gate: { metrics: { ndcg: { min_pass_rate: 0.1 } } }\n"})
+    result = called("run", "suite.yml", "--json", "r.json")
+    assert "ndcg applies to none of the 4 samples." in result.stderr
+    assert "It rests on 2 of 3 metrics; these apply to no sample: ndcg." in result.stdout
+    report = json.loads(Path("r.json").read_text())
+    figures = report["metrics"]["ndcg"]
+    assert (figures["n"], figures["mean"], figures["pass_rate"], figures["pass_rate_interval"]) == (0, None, None, None)
+    assert report["macro_f1_metrics"] == ["contains", "short-german"]
+    # A whole run that measures nothing does not reach what is required.
+    assert (result.exit_code, report["gate"]["checks"][0]["status"]) == (1, "fail")
+
+
+def test_a_part_without_an_applicable_sample_skips_the_rule(where_world):
+    gate = "gate: { min_macro_f1: 0.5, metrics: { citation-groundedness: { min_pass_rate: 0.1 } } }\n"
+    written(where_world, {"suite.yml": SUITE + gate})
+    report = report_of("--tag", "smalltalk")
+    assert {check["name"]: check["status"] for check in report["gate"]["checks"]} == {
+        "min_macro_f1": "pass",
+        "metrics.citation-groundedness.min_pass_rate": "skipped",
+    }
+    assert report["macro_f1_metrics"] == ["short-german"]
+
+
+def test_a_part_that_no_metric_applies_to_has_no_numbers(where_world):
+    written(where_world, {"suite.yml": SUITE.replace("  - length-within", "  # length-within")})
+    result = called("run", "suite.yml", "--tag", "smalltalk", "--json", "r.json")
+    assert result.exit_code == 0, result.output
+    report = json.loads(Path("r.json").read_text())
+    assert (report["macro_f1"], report["pass_rate"], report["samples"][0]["pass_rate"]) == (None, None, None)
+    assert "1 sample that no metric applies to" in result.stdout
+    assert "Macro-F1 (avg pass-rate across all metrics): n/a" in result.stdout
+    assert "no metric applies" in called("show", "latest", "hello").stdout
+
+
+def test_a_sample_with_no_failing_applicable_metric_did_not_fail(where_world):
+    report_of()
+    again = report_of("--failed")
+    assert [sample["id"] for sample in again["samples"]] == ["fee"]
+
+
+def test_resuming_with_another_where_is_refused_even_with_allow_changed(where_world):
+    report_of()
+    written(where_world, {"suite.yml": SUITE.replace("[policy, smalltalk]", "[policy]")})
+    result = called("run", "suite.yml", "--resume", "--allow-changed")
+    assert result.exit_code == 2
+    said = re.sub(r"\s+", " ", result.stderr)
+    assert "`short-german` has another `where`, and applies to other samples." in said
+
+
+LIVE = SUITE.replace("{ outputs: answers.yml }", "{ python: 'where_app:answer' }") + "limits: { concurrency: 1 }\n"
+APP = """\
+import time
+from pathlib import Path
+
+def answer(invocation):
+    if invocation.id == "frist" and not Path("ready").exists():
+        time.sleep(60)
+    return {"window": "30 days [1]", "frist": "30 Tage", "fee": "ten euros [2]", "hello": "Hi"}[invocation.id]
+"""
+
+
+def test_a_stopped_run_knows_what_is_not_applicable_before_it_is_run(where_world):
+    written(where_world, {"suite.yml": LIVE, "where_app.py": APP})
+    process = started(where_world, "run", "suite.yml", "--timeout", "0.2", "--json", "r.json", "--quiet")
+    _, said = process.communicate(timeout=60)
+    assert process.returncode == 3, said
+    stopped = json.loads(Path("r.json").read_text())
+    totals = {name: stopped["totals"][name] for name in ("marks", "scored", "not_run", "not_applicable")}
+    assert totals == {"marks": 7, "scored": 2, "not_run": 5, "not_applicable": 5}
+    assert [sample["not_applicable"] for sample in stopped["samples"]] == [
+        ["short-german"],
+        ["citation-groundedness"],
+        ["short-german"],
+        ["contains", "citation-groundedness"],
+    ]
+    assert json.loads(called("report", "latest", "--json", "-").stdout) == stopped
+    Path("ready").touch()
+    process = started(where_world, "run", "suite.yml", "--resume", "--json", "-", "--quiet")
+    shown, said = process.communicate(timeout=60)
+    assert process.returncode == 0, said
+    resumed = json.loads(shown)
+    assert (resumed["totals"]["scored"], resumed["totals"]["not_applicable"]) == (7, 5)
+
+
+def test_rescoring_takes_where_from_a_suite(where_world):
+    report_of()
+    more = "metrics:\n  - starts-with: { where: { tags: money } }\n  - contains: { where: { tags: policy } }\n"
+    written(where_world, {"more.yml": more})
+    result = called("rescore", "latest", "--suite", "more.yml", "--json", "-")
+    assert result.exit_code == 0, result.output
+    figures = json.loads(result.stdout)["metrics"]
+    assert {name: (each["n"], each["n_not_applicable"]) for name, each in figures.items()} == {
+        "contains": (2, 2),
+        "citation-groundedness": (2, 2),
+        "short-german": (2, 2),
+        "starts-with": (1, 3),
+    }
+
+
+def test_parquet_has_a_row_for_what_is_not_applicable(where_world):
+    parquet = pytest.importorskip("pyarrow.parquet")
+    report_of()
+    result = called("store", "export", "latest", "--parquet", "tables")
+    assert result.exit_code == 0, result.output
+    causes = parquet.read_table("tables/marks.parquet").column("cause").to_pylist()
+    assert causes.count("not_applicable") == 5
+
+
+JUDGED = """\
+name: judged
+dataset: golden.yml
+target: { outputs: answers.yml }
+metrics: [contains, { llm-as-judge: { where: { tags: policy } } }]
+models: { judge: { base_url: "URL", model: toy-1, price: { input: 1, output: 2 }, retries: 0 } }
+"""
+
+
+def test_a_judge_is_not_asked_about_samples_outside_and_nothing_is_paid(where_world):
+    with ModelServer(answer=lambda _: json.dumps({"reason": "Fine.", "score": 1.0})) as server:
+        written(where_world, {"suite.yml": JUDGED.replace("URL", server.url)})
+        planned = called("run", "suite.yml", "--dry-run", "--json", "-")
+        assert planned.exit_code == 0, planned.output
+        assert json.loads(planned.stdout)["roles"]["judge"]["least"]["calls"] == 2
+        assert not server.requests
+        report = report_of("--max-unscored", "1")
+        assert len(server.requests) == 2
+    assert report["usage"]["by_metric"]["llm-as-judge"]["calls"] == 2
+    assert (report["metrics"]["llm-as-judge"]["n_scored"], report["metrics"]["llm-as-judge"]["n_not_applicable"]) == (
+        2,
+        2,
+    )
+
+
+def test_runs_of_yesterday_without_where_open_and_list(where_world):
+    report_of()
+    with open_store(".deemster/runs.db") as store:
+        row = store.run("latest")
+        assert [card.where is None for card in row.scorings[0].cards] == [False, False, False]
+        assert [count.not_applicable for count in store.pass_counts(row.id)] == [1, 2, 2]
