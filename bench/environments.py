@@ -10,7 +10,10 @@ import sys
 from pathlib import Path
 
 FOLDER = Path(__file__).parent.parent / ".envs"
-PEERS = ("pydantic-evals", "deepeval", "inspect-ai", "ranx", "autorubric", "irrcac", "crowd-kit", "openai", "litellm")
+PEERS = (
+    *("pydantic-evals", "deepeval", "inspect-ai", "ranx", "autorubric", "irrcac", "crowd-kit", "openai", "litellm"),
+    *("statgate", "evalstats"),
+)
 # What pip is asked for, where it is more than the name. The tests compare with this release of autorubric.
 REQUIREMENTS = {
     "autorubric": ("autorubric==1.6.1",),

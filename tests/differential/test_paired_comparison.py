@@ -1,6 +1,8 @@
 """Comparisons of two runs against scipy, statsmodels, statgate, evalstats and direct optimisation."""
 
+import json
 import math
+import subprocess
 
 import numpy as np
 import pytest
@@ -8,6 +10,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from scipy import optimize
 
+from bench.environments import exists, python
 from deemster.stats import fisher_exact, holm, mcnemar, paired_difference, sign_flip, tango
 
 scipy_stats = pytest.importorskip("scipy.stats")
@@ -89,3 +92,87 @@ def test_tangos_interval_equals_its_definition(gained, lost, n):
     interval = tango(gained, lost, n).interval
     expected = tango_by_optimisation(gained, lost, n, scipy_stats.norm.ppf(0.975))
     assert (interval.lower, interval.upper) == pytest.approx(expected, abs=2e-5)
+
+
+EVALSTATS = """
+import json, sys
+import numpy as np
+from evalstats.core.paired import pairwise_differences
+
+told = []
+for before, after in json.load(sys.stdin):
+    scores = np.array([after, before])
+    row = {}
+    for method in ("tango", "t_interval", "permutation"):
+        found = pairwise_differences(scores, 0, 1, method=method, rng=np.random.default_rng(0), n_bootstrap=4000)
+        row[method] = [float(found.ci_low), float(found.ci_high), float(found.p_value)]
+    told.append({**row, "value": float(found.point_diff)})
+print(json.dumps(told))
+"""
+STATGATE = """
+import json, sys
+from statgate.config import GateSettings
+from statgate.records import EvalRecord
+from statgate.verdict import evaluate_gate
+
+told = []
+for before, after in json.load(sys.stdin):
+    runs = [[EvalRecord(case_id=str(place), score=x) for place, x in enumerate(side)] for side in (before, after)]
+    report = evaluate_gate(*runs, GateSettings(seed=1, margin=0.02))
+    told.append([report.verdict.value, report.mean_diff, report.interval.low, report.interval.high, report.p_value])
+print(json.dumps(told))
+"""
+
+
+def told_by(peer, code, comparisons):
+    done = subprocess.run(
+        [python(peer), "-W", "ignore", "-c", code],
+        input=json.dumps(comparisons),
+        capture_output=True,
+        text=True,
+        check=True,
+    )
+    return json.loads(done.stdout.splitlines()[-1])
+
+
+def drawn_passes(count=8):
+    rng = np.random.default_rng(21)
+    comparisons = []
+    for _ in range(count):
+        n = int(rng.integers(15, 120))
+        before = rng.integers(0, 2, n)
+        comparisons.append((before.tolist(), np.where(rng.random(n) < 0.3, 1 - before, before).tolist()))
+    return comparisons
+
+
+@pytest.mark.skipif(not exists("evalstats"), reason="evalstats has no environment: bench/environments.py evalstats")
+def test_tangos_interval_and_the_sign_flip_test_equal_those_of_evalstats():
+    comparisons = drawn_passes()
+    for (before, after), theirs in zip(comparisons, told_by("evalstats", EVALSTATS, comparisons), strict=True):
+        moved = np.array(after) - np.array(before)
+        worse, better, n = int((moved < 0).sum()), int((moved > 0).sum()), len(moved)
+        ours = tango(better, worse, n)
+        assert ours.value == pytest.approx(theirs["value"])
+        assert [ours.interval.lower, ours.interval.upper] == pytest.approx(theirs["tango"][:2], abs=1e-9)
+        assert mcnemar(worse, better).mid_p == pytest.approx(theirs["tango"][2], abs=1e-9)
+        # Theirs is drawn.
+        assert sign_flip(moved).p_value == pytest.approx(theirs["permutation"][2], abs=0.03)
+        # Few changes make ours wider than t; many do not, except for the skewness of flips.
+        found = paired_difference(moved)
+        low, high, _ = theirs["t_interval"]
+        assert found.interval.lower <= low + 1e-9
+        assert found.interval.upper >= high - 1e-9
+
+
+@pytest.mark.skipif(not exists("statgate"), reason="statgate has no environment: bench/environments.py statgate")
+def test_the_same_data_have_the_same_difference_in_statgate_and_a_width_in_ours():
+    comparisons = [*drawn_passes(4), ([1] * 20, [1] * 20)]
+    answers = told_by("statgate", STATGATE, comparisons)
+    for (before, after), (_, value, _, _, p_value) in zip(comparisons, answers, strict=True):
+        moved = np.array(after, dtype=float) - before
+        assert paired_difference(moved).value == pytest.approx(value)
+        assert sign_flip(moved).p_value == pytest.approx(p_value, abs=0.03)
+    # Nothing flips on 20 samples: their interval has no width and certifies 2 %, ours does not.
+    verdict, _, low, high, _ = answers[-1]
+    assert (verdict, low, high) == ("SHIP", 0, 0)
+    assert paired_difference(np.zeros(20), margin=0.02).p_within > 0.05
