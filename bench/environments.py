@@ -12,7 +12,7 @@ from pathlib import Path
 FOLDER = Path(__file__).parent.parent / ".envs"
 PEERS = (
     *("pydantic-evals", "deepeval", "inspect-ai", "ranx", "autorubric", "irrcac", "crowd-kit", "openai", "litellm"),
-    *("statgate", "evalstats"),
+    *("statgate", "evalstats", "trulens-core"),
 )
 # What pip is asked for, where it is more than the name. The tests compare with this release of autorubric.
 REQUIREMENTS = {

@@ -10,6 +10,7 @@ import numpy as np
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from scipy.stats import binomtest
 
 from deemster.stats import (
     mcnemar,
@@ -139,14 +140,28 @@ def test_invalid_arguments_are_error_with_reason(call, message):
         call()
 
 
-def test_many_differences_of_few_sizes_are_drawn_as_binomial_numbers():
-    sizes = np.repeat([1.0, math.sqrt(2), math.pi], [1500, 1500, 1000])
-    signs = np.where(np.arange(4000) % 1000 < 520, 1.0, -1.0)
-    result = sign_flip(sizes * signs, seed=2)
-    assert result.method == "monte carlo"
-    spread = math.sqrt(float(np.square(sizes).sum()))
-    normal = math.erfc(abs(float((sizes * signs).sum())) / spread / math.sqrt(2))
-    assert result.p_value == pytest.approx(normal, abs=0.01)
+def test_many_differences_have_the_p_value_of_the_normal_limit():
+    sizes = np.repeat([1.0, math.sqrt(2), math.pi], [600, 600, 400])
+    signs = np.where(np.arange(1600) % 100 < 53, 1.0, -1.0)
+    result = sign_flip(sizes * signs)
+    drawn = np.random.default_rng(2).choice([-1.0, 1.0], (40_000, 1600)) @ sizes
+    reference = float((np.abs(drawn) >= abs(float((sizes * signs).sum()))).mean())
+    assert (result.method, result.seed) == ("normal", None)
+    assert result.p_value == pytest.approx(reference, abs=4 * math.sqrt(reference / 40_000))
+    sides = [sign_flip(sizes * signs, alternative=side).p_value for side in ("greater", "less")]
+    assert sides == pytest.approx([result.p_value / 2, 1 - result.p_value / 2])
+
+
+def test_many_passes_and_fails_are_counted_exactly():
+    moved = np.where(np.arange(200_000) % 1000 < 503, 1.0, -1.0)
+    result = sign_flip(moved)
+    assert result.method == "convolution"
+    assert result.p_value == pytest.approx(binomtest(100_600, 200_000).pvalue, rel=1e-6)
+
+
+def test_one_difference_that_outweighs_the_others_is_drawn():
+    moved = np.append(np.random.default_rng(0).normal(size=300), 40.0)
+    assert sign_flip(moved, seed=1).method == "monte carlo"
 
 
 FILE = Path(__file__).parent.parent / "fixtures" / "statistics.json"

@@ -96,7 +96,9 @@ def join_samples(baseline: RunColumns, candidate: RunColumns) -> JoinedSamples:
     places = np.minimum(np.searchsorted(before[order], after), len(order) - 1)
     partners = order[places]
     # The keys are a part of the hash: the whole of it decides.
-    same = (before[partners] == after) & (baseline.digests[partners] == candidate.digests).all(axis=1)
+    same = before[partners] == after
+    for first, second in zip(_words(baseline).T, _words(candidate).T, strict=True):
+        same &= first[partners] == second
     matched = np.flatnonzero(same)
     partners = partners[matched]
     removed = np.ones(len(before), dtype=np.bool_)
@@ -104,9 +106,14 @@ def join_samples(baseline: RunColumns, candidate: RunColumns) -> JoinedSamples:
     return JoinedSamples(partners, matched, np.flatnonzero(removed), np.flatnonzero(~same))
 
 
+def _words(run: RunColumns) -> NDArray[np.uint64]:
+    """The row hash of each sample as four numbers."""
+    return np.ascontiguousarray(run.digests).view(np.uint64)
+
+
 def _sample_keys(run: RunColumns) -> NDArray[np.uint64]:
     """A number for each sample that the same sample of another run has too: its hash and its place among equal ones."""
-    heads = np.ascontiguousarray(run.digests).view(np.uint64)[:, 0]
+    heads = np.ascontiguousarray(_words(run)[:, 0])
     order = np.argsort(heads, kind="stable")
     ranked = heads[order]
     repeated = np.flatnonzero(ranked[1:] == ranked[:-1])

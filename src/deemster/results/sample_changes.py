@@ -29,7 +29,7 @@ STATUSES: tuple[Status, ...] = get_args(Status)
 _CODES = {status: code for code, status in enumerate(STATUSES)}
 # Reports round scores to nine decimals: numbers that differ by less are equal.
 _ROUNDING = 2e-9
-_BLOCK = 4096
+_BLOCK = 512
 # A sample has changed for certain where chance would part its own pass counts so far once in twenty times.
 _CONFIDENT = 0.05
 
@@ -165,18 +165,20 @@ def _change(
 
 
 def _side(run: RunColumns, positions: NDArray[np.int64], names: Sequence[str]) -> _SidePasses:
-    places = [place for place, card in enumerate(run.marks.cards) if card.name in names]
-    causes = run.marks.causes[positions][:, :, places]
-    scored, outside = causes == SCORED, causes == OUTSIDE
-    upwards = np.array([run.marks.cards[place].higher_is_better for place in places], dtype=np.bool_)
-    scores = run.marks.scores[positions][:, :, places]
-    oriented = np.where(scored, np.where(upwards, scores, 1 - scores), 0.0)
-    counts = np.maximum(scored.sum(axis=(1, 2)), 1)
-    return _SidePasses(
-        np.asarray((run.marks.passed[positions][:, :, places] | outside).all(axis=2)),
-        np.asarray((scored | outside).all(axis=(1, 2))),
-        oriented.sum(axis=(1, 2)) / counts,
-    )
+    shape = len(positions), run.marks.repetitions
+    passed, whole = np.ones(shape, dtype=np.bool_), np.ones(shape[0], dtype=np.bool_)
+    total, counts = np.zeros(shape[0]), np.zeros(shape[0])
+    # Metric by metric, since the scores of a million samples take much room.
+    for place, card in enumerate(run.marks.cards):
+        if card.name in names:
+            causes = run.marks.causes[positions, :, place]
+            scored, outside = causes == SCORED, causes == OUTSIDE
+            scores = run.marks.scores[positions, :, place]
+            total += np.where(scored, scores if card.higher_is_better else 1 - scores, 0.0).sum(axis=1)
+            counts += scored.sum(axis=1)
+            passed &= run.marks.passed[positions, :, place] | outside
+            whole &= (scored | outside).all(axis=1)
+    return _SidePasses(passed, whole, total / np.maximum(counts, 1))
 
 
 def _sides(run: RunColumns, positions: NDArray[np.int64], names: Sequence[str]) -> list[SampleSide]:

@@ -261,20 +261,16 @@ class StoredSource:
             StoreError: They cannot be read.
         """
         names = [card.name for card in self._store.cards(self.row.id)]
-        return [self._sample(position, names) for position in positions]
-
-    def _sample(self, position: int, names: Sequence[str]) -> ShownSample:
-        sample = next(self._store.samples(self.row.id, since=position))
-        executions = self._executions(position, names)
-        return ShownSample(sample.id, sample.tags, sample.input, sample.expected_output, executions)
-
-    def _executions(self, position: int, names: Sequence[str]) -> list[ExecutionEntry]:
-        entries = []
-        for execution in self._store.executions(self.row.id, since=position):
-            if execution.position != position:
-                break
-            entries.append(execution_entry(execution, names))
-        return entries
+        return [
+            ShownSample(
+                sample.id,
+                sample.tags,
+                sample.input,
+                sample.expected_output,
+                [execution_entry(execution, names) for execution in executions],
+            )
+            for sample, executions in self._store.samples_at(self.row.id, positions)
+        ]
 
 
 def stored_identities(row: RunRow, cards: Sequence[MetricCard]) -> dict[str, Any]:

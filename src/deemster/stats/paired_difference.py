@@ -138,15 +138,22 @@ def certifiable_margin(n: int, *, sizes: ArrayLike | None = None, confidence: fl
     >>> [round(certifiable_margin(n), 4) for n in (20, 75, 180)]
     [0.163, 0.0472, 0.02]
     """
-    from scipy.special import chdtri  # noqa: PLC0415 - scipy takes a tenth of a second to load
-
     check_confidence(confidence)
     if sizes is not None and (np.shape(sizes) != (n,) or (n and finite_vector(sizes).min() <= 0)):
         raise ValueError(f"Each of the {n} units has a size above 0.")
-    kinds, counts = _size_kinds(n, sizes)
     if n < 1 or confidence <= 0.5:
         return None
-    average = float(counts @ kinds) / n
+    kinds, counts = _size_kinds(n, sizes)
+    return _unchanged_margin(tuple(kinds.tolist()), tuple(counts.tolist()), confidence)
+
+
+@lru_cache
+def _unchanged_margin(kinds: tuple[float, ...], numbers: tuple[float, ...], confidence: float) -> float:
+    """The margin that units of these sizes certify if none changes; metrics and cohorts ask for the same ones."""
+    from scipy.special import chdtri  # noqa: PLC0415 - scipy takes a tenth of a second to load
+
+    counts = np.array(numbers)
+    average = float(counts @ kinds / counts.sum())
     totals, spans = np.append(np.zeros(len(kinds)), -average), np.append(kinds, average)
     limit = float(chdtri(1, 2 * (1 - confidence)))
     return -furthest_mean(totals, spans, np.append(counts, 1.0), bound=-1.0, limit=limit)

@@ -7,6 +7,7 @@ import threading
 from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import ExitStack
+from operator import attrgetter
 from types import TracebackType
 from typing import Any, Self
 
@@ -354,6 +355,24 @@ class Store:
         reader, done = self._reader(row, on_damage), 0 if row.kind == "grading" else row.done
         view = select_marks(row.scorings) if scoring is None else select_marks([self._scoring(row, scoring)])
         return reader.executions(view, settled=settled, done=done, since=since)
+
+    def samples_at(self, run_id: str, positions: Iterable[int]) -> Iterator[tuple[SampleFacts, list[Execution]]]:
+        """Some samples of a run with all their executions, as a report shows them.
+
+        Args:
+            run_id: The run.
+            positions: Their places in the dataset.
+
+        Raises:
+            StoreError: There is no such run or sample, something is damaged, or the database refuses.
+        """
+        row = self.run(run_id)
+        reader, view = self._reader(row, None), select_marks(row.scorings)
+        for position in positions:
+            for sample in itertools.islice(reader.samples(expected=0, since=position), 1):
+                rest = reader.executions(view, settled=True, done=0, since=position)
+                _, own = next(itertools.groupby(rest, attrgetter("position")), (position, ()))
+                yield sample, list(own)
 
     def entries(self, run_id: str, *, on_damage: OnDamage = None) -> Iterator[tuple[int, bytes]]:
         """The graded items of a grading, in order: position and JSON.

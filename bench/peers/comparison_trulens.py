@@ -1,0 +1,45 @@
+"""TruLens' compare_runs on records in memory: prints CPU seconds, peak memory and the mean difference of each metric.
+
+Usage: .envs/trulens-core/bin/python bench/peers/comparison_trulens.py SCORES.json
+"""
+
+import json
+import logging
+import resource
+import sys
+from pathlib import Path
+
+import pandas as pd
+from trulens.core.run import compare_runs
+
+
+class Records:
+    """A run that has its records already."""
+
+    run_name = "bench"
+
+    def __init__(self, rows):
+        self._frame = pd.DataFrame(rows)
+
+    def get_records(self):
+        return self._frame
+
+
+def spent():
+    used = resource.getrusage(resource.RUSAGE_SELF)
+    return used.ru_utime + used.ru_stime
+
+
+def main():
+    logging.disable(logging.CRITICAL)
+    rows = json.loads(Path(sys.argv[1]).read_text())
+    runs = Records(rows["before"]), Records(rows["after"])
+    names = [name for name in rows["before"][0] if name not in ("record_id", "input")]
+    start = spent()
+    found = compare_runs(*runs, metric_directions=dict.fromkeys(names, True))
+    told = {"cpu": spent() - start, "peak_mb": resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 1024}
+    metrics = found.metrics.items() if isinstance(found.metrics, dict) else ((one.name, one) for one in found.metrics)
+    print(json.dumps(told | {"means": {name: metric.mean_delta for name, metric in metrics}}))
+
+
+main()
