@@ -8,13 +8,15 @@ from typing import TYPE_CHECKING
 
 import click
 
-from deemster.cli._console import print_sections
+from deemster.cli._console import note, print_sections, show_progress, warn
 from deemster.cli.options import ReportOptions, comparison_options, open_run_store, store_option
 from deemster.cli.run import warn_of_open_checks
 from deemster.errors import ConfigurationError
 
 if TYPE_CHECKING:
+    from deemster.report.comparison_report import ComparisonReport
     from deemster.results import Gate
+    from deemster.runs.compare_runs import RunSource
 
 
 @click.command("compare", short_help="Compare two runs: is the second worse, where, and why?")
@@ -27,6 +29,12 @@ if TYPE_CHECKING:
 )
 @click.option("--cluster", metavar="KEY", help="Samples with the same metadata KEY are one unit.")
 @click.option("--seed", type=int, default=0, show_default=True, help="The seed of what is drawn.")
+@click.option(
+    "--confirm",
+    type=click.IntRange(min=1),
+    metavar="N",
+    help="Run the candidate's newly failing samples up to N more times: confirmed, or only flaky?",
+)
 @click.option("--full", is_flag=True, help="Print effects, tests and more samples too.")
 @comparison_options
 @store_option
@@ -39,6 +47,7 @@ def command(
     confidence: float,
     cluster: str | None,
     seed: int,
+    confirm: int | None,
     full: bool,
     reports: ReportOptions,
     store: str,
@@ -71,6 +80,8 @@ def command(
         now = sources.find(candidate)
         before = sources.find(baseline, beside=now)
         comparison = compare_sources(before, now, settings=settings)
+        if confirm is not None:
+            comparison = _confirm(comparison, now, confirm)
         quotes = quotes_of_either(before, now)
     if rules is not None:
         comparison = msgspec.structs.replace(comparison, gate=decide_comparison(rules, comparison))
@@ -81,6 +92,23 @@ def command(
     if comparison.gate is not None:
         warn_of_open_checks(comparison.gate)
         raise click.exceptions.Exit(comparison.gate.exit_code)
+
+
+def _confirm(comparison: ComparisonReport, candidate: RunSource, confirm: int) -> ComparisonReport:
+    """The comparison, after the newly failing samples of the candidate were run again."""
+    from deemster.runs.compare_runs import StoredSource, with_confirmation
+    from deemster.runs.confirm_run import confirm_comparison
+    from deemster.runs.run_sync import run_sync
+    from deemster.runs.stop_request import Stop, interruptible
+
+    if not isinstance(candidate, StoredSource):
+        raise ConfigurationError("`--confirm` calls the target again, which a stored run knows and a report does not.")
+    stop = Stop()
+    with interruptible(stop, tell=note), show_progress(quiet=False) as progress:
+        work = confirm_comparison(
+            comparison, candidate.store, candidate.row, confirm=confirm, stop=stop, warn=warn, progress=progress
+        )
+        return with_confirmation(comparison, run_sync(work))
 
 
 def find_rules(*, margin: float | None, gate: str | None, confidence: float, cluster: str | None) -> Gate | None:

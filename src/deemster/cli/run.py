@@ -183,6 +183,12 @@ _OVERRIDES: Sequence[Decorator] = (
     click.option(
         "--timeout", "timeout_s", type=float, metavar="SECONDS", help="Stop the run after so long; it can be resumed."
     ),
+    click.option(
+        "--confirm",
+        type=click.IntRange(min=1),
+        metavar="N",
+        help="Run samples that newly fail against the baseline up to N more times: confirmed, or only flaky?",
+    ),
     click.option("--max-unscored", metavar="COUNT|SHARE%", help="Unscored marks allowed; default 0."),
     *BUDGET_OPTIONS,
     *CACHE_OPTIONS,
@@ -224,6 +230,7 @@ def command(
 
     Exit codes: 0 all rules pass (or none is declared), 1 a gate rule fails, 2 bad input, 3 incomplete, 4 inconclusive.
     """
+    from deemster.runs.confirm_run import check_confirmation
     from deemster.runs.evaluate_dataset import run_job
     from deemster.runs.run_sync import run_sync
     from deemster.runs.stop_request import Stop, interruptible
@@ -237,6 +244,8 @@ def command(
         raise ConfigurationError("`--promote-baseline` is for a stored run, and `--no-store` stores none.")
     loaded = load_suite(suite, calls_target=overrides.outputs is None and not dry_run)
     job = build_suite_job(loaded, overrides._replace(select=part.find(storage, loaded).select))
+    if job.confirm:
+        check_confirmation(job)
     if dry_run:
         from deemster.runs.dry_run import plan_job_calls
 

@@ -11,6 +11,7 @@ import msgspec
 from deemster.errors import plural
 from deemster.records.marks import reaches
 from deemster.results.comparison import CohortComparison, Comparison, Difference, SampleCounts
+from deemster.results.confirmation import Confirmation
 from deemster.results.difference_origin import DRIFT_LEVEL, JudgeDrift
 from deemster.results.gate_decision import GateCheck, GateDecision, Status, conclude
 from deemster.results.gate_rules import EVERY, BaselineRules, Gate
@@ -52,6 +53,7 @@ class BaselineEvidence(msgspec.Struct, frozen=True, kw_only=True):
         drift: By metric, how the marks of equal outputs moved.
         newly_failing: How many samples passed before and do not pass now.
         largest_drop: The sample that lost most of a score; None where none lost anything.
+        confirmation: Which newly failing samples really fail; None where none was run again.
     """
 
     baseline: ComparedRun
@@ -66,6 +68,7 @@ class BaselineEvidence(msgspec.Struct, frozen=True, kw_only=True):
     drift: dict[str, JudgeDrift]
     newly_failing: int
     largest_drop: LostScore | None
+    confirmation: Confirmation | None = None
 
 
 class PinnedBaseline(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
@@ -132,6 +135,7 @@ def baseline_evidence(comparison: Comparison, *, cohorts: Sequence[str]) -> Base
         drift={name: metric.drift for name, metric in comparison.metrics.items() if metric.drift is not None},
         newly_failing=comparison.table.newly_failing,
         largest_drop=max(drops, key=lambda lost: lost.drop, default=None),
+        confirmation=comparison.confirmation,
     )
 
 
@@ -262,9 +266,7 @@ def _samples_needed(found: Difference, margin: float, confidence: float) -> int 
 
 def _count_checks(rules: BaselineRules, evidence: BaselineEvidence) -> Iterator[GateCheck]:
     if rules.max_newly_failing is not None:
-        count, most = evidence.newly_failing, rules.max_newly_failing
-        because = f"{plural(count, 'sample')} passed before and {'does' if count == 1 else 'do'} not pass now"
-        yield _bounded("baseline.max_newly_failing", count, most, because)
+        yield _newly_failing_check(rules.max_newly_failing, evidence)
     if rules.max_single_drop is not None:
         lost = evidence.largest_drop
         because = "no sample lost anything" if lost is None else f"`{lost.id}` lost most, of {lost.metric}"
@@ -276,6 +278,19 @@ def _count_checks(rules: BaselineRules, evidence: BaselineEvidence) -> Iterator[
         yield _check(name, None, rules.max_removed, "skipped", skipped)
     else:
         yield _bounded(name, gone, rules.max_removed, because)
+
+
+def _newly_failing_check(most: int, evidence: BaselineEvidence) -> GateCheck:
+    """Samples that newly fail; those that running them again showed to be flaky do not count."""
+    count, found = evidence.newly_failing, evidence.confirmation
+    because = f"{plural(count, 'sample')} passed before and {'does' if count == 1 else 'do'} not pass now"
+    if found is not None:
+        flaky, open_ = found.count("flaky"), count - found.count("flaky") - found.count("confirmed")
+        because += f": {found.count('confirmed'):,} confirmed by running them again, {flaky:,} flaky"
+        if open_:
+            because += f", {open_:,} open (it takes {plural(found.needed, 'rerun')} to confirm one)"
+        count -= flaky
+    return _bounded("baseline.max_newly_failing", count, most, because)
 
 
 def _bounded(name: str, observed: float, most: float, because: str) -> GateCheck:

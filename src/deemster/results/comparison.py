@@ -6,6 +6,7 @@ from collections.abc import Sequence
 
 import msgspec
 
+from deemster.results.confirmation import Confirmation
 from deemster.results.difference_origin import DifferenceOrigin, JudgeDrift
 from deemster.results.metric_summary import Interval
 from deemster.results.run_columns import ComparedRun
@@ -183,6 +184,7 @@ class Comparison(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_field
         usage: What the target used: cost in USD, tokens, latency in milliseconds.
         statuses: How many samples have each status.
         changes: Every sample whose status is not `stable`; it may be read any number of times.
+        confirmation: Which newly failing samples really fail; None where none was run again.
     """
 
     schema_version: str = SCHEMA
@@ -206,3 +208,4 @@ class Comparison(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_field
     usage: dict[str, UsageComparison]
     statuses: dict[str, int]
     changes: Sequence[SampleChange]
+    confirmation: Confirmation | None = None

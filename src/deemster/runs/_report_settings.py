@@ -25,6 +25,7 @@ from deemster.results import (
     aggregator_name,
 )
 from deemster.results.baseline_gate import PinnedBaseline
+from deemster.results.confirmation import Reruns
 from deemster.results.metric_aggregators import SubsetAggregator
 from deemster.runs.evaluation_job import DELTA, Job
 
@@ -38,6 +39,7 @@ _NAMES = re.compile(r".*_env|max_.*|.*_tokens", re.IGNORECASE)
 _USER = re.compile(r"(?<=://)[^/@\s]+@")
 _QUERY = re.compile(r"(?i)([?&][^=&#\s]*(?:auth|code|credential|key|passw|pwd|secret|sig|token)[^=&#\s]*=)([^&#\s]*)")
 _HIDDEN = "(not kept)"
+_RERUNS = "reruns"
 
 
 class ReportSettings(NamedTuple):
@@ -114,6 +116,23 @@ def stored_baseline(facts: Mapping[str, Any]) -> PinnedBaseline | None:
         ValidationError: It is not what `settings_facts` writes.
     """
     return msgspec.convert(facts.get("baseline"), PinnedBaseline | None)
+
+
+def stored_reruns(facts: Mapping[str, Any], *, where: str) -> Reruns:
+    """The samples that were run again after a stored run.
+
+    Raises:
+        StoreError: They are not what `reruns_facts` writes.
+    """
+    try:
+        return msgspec.convert(facts.get(_RERUNS, {}), Reruns)
+    except msgspec.ValidationError as error:
+        raise StoreError(f"{where}: The stored reruns cannot be read: {error}") from None
+
+
+def reruns_facts(reruns: Reruns) -> dict[str, Any]:
+    """What a store keeps of reruns, as plain JSON."""
+    return {_RERUNS: msgspec.to_builtins(reruns)}
 
 
 def parse_budget(facts: Mapping[str, Any], *, where: str) -> BudgetEntry | None:

@@ -42,7 +42,7 @@ def evaluation_identity(job: Job, *, order: str) -> dict[str, Any]:
     identity = {
         "dataset": plan.dataset.fingerprint,
         "order": order,
-        "target": dict(getattr(plan.target, "identity", None) or {"kind": type(plan.target).__name__}),
+        "target": target_identity(job),
         **scoring_identity(job),
         "seed": job.seed,
         "repetitions": plan.repetitions,
@@ -51,6 +51,12 @@ def evaluation_identity(job: Job, *, order: str) -> dict[str, Any]:
     if plan.dataset.part is not None:
         identity["part"] = plan.dataset.part.selection
     return plain_json(identity)
+
+
+def target_identity(job: Job) -> dict[str, Any]:
+    """The part of an identity that says what was run."""
+    target = job.plan.target
+    return dict(getattr(target, "identity", None) or {"kind": type(target).__name__})
 
 
 def scoring_identity(job: Job) -> dict[str, Any]:

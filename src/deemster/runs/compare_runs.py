@@ -23,11 +23,12 @@ from deemster.report.report_entries import ExecutionEntry, PrivacyEntry, ScoreEn
 from deemster.results import MarkTable, RunMetricSummary
 from deemster.results.compare_columns import ComparisonSettings, compare_columns
 from deemster.results.comparison import Comparison
+from deemster.results.confirmation import Reruns, confirm_changes
 from deemster.results.metric_summary import SCORED
 from deemster.results.run_columns import ComparedRun, RunColumns
 from deemster.results.run_summary import pass_rates
 from deemster.results.sample_changes import SampleChange
-from deemster.runs._report_settings import parse_part
+from deemster.runs._report_settings import parse_part, stored_reruns
 from deemster.runs.build_report import quoted_details
 from deemster.runs.metric_catalog import quotes_of_spec
 from deemster.runs.run_figures import stored_figures
@@ -68,6 +69,10 @@ class RunSource(Protocol):
     def privacy(self) -> PrivacyEntry:
         """What was left out already."""
 
+    @property
+    def reruns(self) -> Reruns:
+        """The samples that were run again after the run."""
+
 
 def quotes_of_either(*sources: RunSource) -> Callable[[str], frozenset[str] | None]:
     """Says by a metric's name which of its details may repeat text, in any of the runs."""
@@ -99,7 +104,16 @@ def compare_sources(
     comparison = compare_columns(before, after, settings=settings, tool_version=__version__)
     fields = {name: getattr(comparison, name) for name in comparison.__struct_fields__}
     privacy = widen_privacy(candidate.privacy, baseline.privacy.level)
-    return ComparisonReport(**fields, examples=tuple(_examples(comparison, baseline, candidate)), privacy=privacy)
+    examples = tuple(_examples(comparison, baseline, candidate))
+    return with_confirmation(ComparisonReport(**fields, examples=examples, privacy=privacy), candidate.reruns)
+
+
+def with_confirmation(comparison: ComparisonReport, reruns: Reruns) -> ComparisonReport:
+    """A comparison that says which newly failing samples really fail, where they were run again."""
+    if not reruns.samples:
+        return comparison
+    found = confirm_changes(comparison.changes, reruns, names=list(comparison.metrics))
+    return msgspec.structs.replace(comparison, confirmation=found)
 
 
 def compare(
@@ -208,9 +222,10 @@ class StoredSource:
     """
 
     def __init__(self, store: Store, row: RunRow) -> None:
-        self._store, self.row = store, row
+        self.store, self.row = store, row
         self.quotes = quoted_details(store, row.id)
         self.privacy = PrivacyEntry()
+        self.reruns = stored_reruns(row.facts, where=f"run `{row.id}`")
 
     def columns(self, *, cluster: str | None) -> RunColumns:
         """The run as arrays.
@@ -219,7 +234,7 @@ class StoredSource:
             StoreError: It cannot be read.
             ReportError: It has no marks.
         """
-        store, row = self._store, self.row
+        store, row = self.store, self.row
         cards = store.cards(row.id)
         if row.kind == "grading" or not cards or not row.samples:
             raise ReportError(f"`{row.id}` has no marks of metrics, so it cannot be compared.")
@@ -260,7 +275,7 @@ class StoredSource:
         Raises:
             StoreError: They cannot be read.
         """
-        names = [card.name for card in self._store.cards(self.row.id)]
+        names = [card.name for card in self.store.cards(self.row.id)]
         return [
             ShownSample(
                 sample.id,
@@ -269,7 +284,7 @@ class StoredSource:
                 sample.expected_output,
                 [execution_entry(execution, names) for execution in executions],
             )
-            for sample, executions in self._store.samples_at(self.row.id, positions)
+            for sample, executions in self.store.samples_at(self.row.id, positions)
         ]
 
 
@@ -351,6 +366,7 @@ class ReportSource:
         self._report = report
         self.quotes = {name: quotes_of_spec(figures.spec) for name, figures in report.metrics.items()}
         self.privacy = report.privacy
+        self.reruns = Reruns()
 
     def columns(self, *, cluster: str | None) -> RunColumns:
         """The run as arrays.

@@ -2,12 +2,10 @@
 
 from __future__ import annotations
 
-import asyncio
 import inspect
 import warnings
 from collections.abc import Callable, Coroutine, Iterable, Mapping, Sequence
 from decimal import Decimal
-from functools import partial
 from pathlib import Path
 from types import FrameType
 from typing import Any
@@ -21,19 +19,17 @@ from deemster.report.comparison_report import ComparisonReport
 from deemster.report.report_sections import group_failures
 from deemster.results import Aggregator, MarkTable
 from deemster.runs._constant_judge_warning import ConstantJudgeWatch
-from deemster.runs._engine import PendingStorage, Sink, execute_plan
 from deemster.runs._report_settings import report_settings
 from deemster.runs.build_report import LiveMarks, RunRecord, build_report, count_marks
 from deemster.runs.evaluation_job import DELTA, Job, build_job, with_secrets
-from deemster.runs.gate_baseline import compare_with_baseline, pin_baseline
-from deemster.runs.model_access import open_gateway
+from deemster.runs.execute_job import execute_job
+from deemster.runs.gate_baseline import BaselineGate, pin_baseline
 from deemster.runs.notebook_progress import notebook_progress
 from deemster.runs.preflight_check import survey
 from deemster.runs.progress import Progress, ProgressCounter
-from deemster.runs.resume_backlog import RemainingWork
 from deemster.runs.run_lifecycle import RunStorage, RunTimer, build_storage
 from deemster.runs.run_sync import run_sync, with_parameters_of
-from deemster.runs.run_writer import SpooledWriter, StoredWriter, open_run_writer
+from deemster.runs.run_writer import open_run_writer
 from deemster.runs.stop_request import Stop
 from deemster.runs.suite import CONCURRENCY, SEED
 from deemster.store import Store
@@ -223,7 +219,8 @@ async def run_job(
         fits = record.samples is job.plan.dataset and found.table.cards == tuple(record.cards)
         table = _count(record, job, live.table() if fits else None, warn=warn)
         report = build_report(record, report_settings(job)._replace(baseline=None), table=table)
-        report = _against_baseline(report, record, table, writer, store=store, tell=tell_comparison)
+        against = BaselineGate(writer, store, clock=timer.clock, stop=stop, warn=warn, progress=progress)
+        report = await against.conclude(report, record, table, tell=tell_comparison)
         return writer.close(report, table, stopped=stopped)
 
 
@@ -234,80 +231,3 @@ def _count(record: RunRecord, job: Job, table: MarkTable | None, *, warn: Callab
     for warning in judges.warnings():
         warn(warning)
     return table
-
-
-def _against_baseline(
-    report: Report,
-    record: RunRecord,
-    table: MarkTable,
-    writer: SpooledWriter | StoredWriter,
-    *,
-    store: Store | None,
-    tell: Callable[[ComparisonReport], None] | None,
-) -> Report:
-    """The report of a run with the checks against the baseline of its gate, which its writer then remembers."""
-    compared = compare_with_baseline(report, record, table, writer.job, store=store)
-    if compared is None:
-        return report
-    writer.job = writer.job._replace(baseline=compared.baseline)
-    if compared.comparison is not None and tell is not None:
-        tell(compared.comparison)
-    return compared.report
-
-
-async def execute_job(
-    job: Job,
-    sink: Sink,
-    remaining: RemainingWork,
-    *,
-    counter: ProgressCounter,
-    clock: Clock,
-    stop: Stop,
-    warn: Callable[[str], None],
-    pending: PendingStorage | None = None,
-) -> None:
-    """Execute what is left of a job, with its models open where a metric asks one.
-
-    Args:
-        job: What is run.
-        sink: Takes finished executions.
-        remaining: What is left to do.
-        counter: Counts executions.
-        clock: The time.
-        stop: Asks it to stop.
-        warn: Gets each warning.
-        pending: Stores answers that wait for their marks.
-    """
-
-    def count(executions: Sequence[Execution]) -> None:
-        sink(executions)
-        counter.add(executions)
-
-    execute = partial(
-        execute_plan,
-        job.plan,
-        sink=count,
-        clock=clock,
-        stop=stop,
-        works=remaining.works,
-        pending=pending,
-        prompts=remaining.prompts,
-    )
-    if not job.plan.scorers:
-        await execute()
-        return
-    async with open_gateway(
-        job.access,
-        clock=clock,
-        seed=job.seed,
-        stop=stop,
-        warn=warn,
-        spent=remaining.spent,
-        calls=remaining.calls,
-    ) as gateway:
-        counter.gateway = gateway
-        telling = asyncio.create_task(counter.tell_regularly())
-        try:
-            await execute(ask=gateway.answers, may_batch=gateway.may_batch)
-        finally:
-            telling.cancel()

@@ -46,6 +46,7 @@ class Job(NamedTuple):
         origin: The suite file and what it says, as plain data; None where there is none.
         label: What the user calls the run.
         baseline: The baseline that the gate compares with, once it is found.
+        confirm: How often samples that newly fail against the baseline are run again.
     """
 
     plan: Plan
@@ -61,6 +62,7 @@ class Job(NamedTuple):
     origin: Mapping[str, Any] | None = None
     label: str | None = None
     baseline: PinnedBaseline | None = None
+    confirm: int = 0
 
 
 def with_secrets(job: Job) -> Job:

@@ -2,20 +2,23 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import Any
 
 import msgspec
 import numpy as np
 
 from deemster.datasets import Dataset
 from deemster.errors import ConfigurationError, Issue, StorageError, StoreError
+from deemster.models.clock import Clock
+from deemster.records.shared_call_cost import sum_spending
 from deemster.report import Report, load_report
 from deemster.report.comparison_report import ComparisonReport
 from deemster.results import MarkTable
 from deemster.results.baseline_gate import PinnedBaseline, baseline_evidence
 from deemster.results.compare_columns import ComparisonSettings
+from deemster.results.confirmation import newly_failing
 from deemster.results.gate_decision import conclude
 from deemster.results.gate_rules import BaselineRules
 from deemster.results.run_columns import RunColumns
@@ -29,25 +32,16 @@ from deemster.runs.compare_runs import (
     compare_sources,
     compared_report,
     metric_identity,
+    with_confirmation,
 )
+from deemster.runs.confirm_run import rerun_samples
 from deemster.runs.evaluation_job import Job
+from deemster.runs.progress import Progress
+from deemster.runs.run_writer import SpooledWriter, StoredWriter
+from deemster.runs.stop_request import Stop
 from deemster.store import Store
 
 _NEWEST = ("previous", "latest")
-
-
-class BaselineComparison(NamedTuple):
-    """A run compared with its baseline.
-
-    Attributes:
-        report: The report of the run, with the checks against the baseline.
-        baseline: The baseline, with what the comparison found.
-        comparison: The comparison; None where the baseline is missing.
-    """
-
-    report: Report
-    baseline: PinnedBaseline
-    comparison: ComparisonReport | None
 
 
 def pin_baseline(job: Job, store: Store | None) -> PinnedBaseline | None:
@@ -120,38 +114,82 @@ def _share_samples(dataset: Dataset, hashes: Iterable[str]) -> bool:
     return any(row_hash in own for row_hash in hashes)
 
 
-def compare_with_baseline(
-    report: Report, record: RunRecord, table: MarkTable, job: Job, *, store: Store | None
-) -> BaselineComparison | None:
-    """Compare a run that has ended with the baseline of its gate; None where the gate compares with none.
+class BaselineGate:
+    """Compares a run that has ended with the baseline of its gate.
 
     Args:
-        report: The report of the run, without checks against the baseline.
-        record: What the report is built from.
-        table: The marks of the run.
-        job: What was run.
+        writer: The run.
         store: Where it is stored; None where it is not.
-
-    Raises:
-        StoreError: The store cannot be read.
-        ReportError: The report file of the baseline cannot be read.
+        clock: The time.
+        stop: Asks the run to stop.
+        warn: Gets each warning.
+        progress: Gets the progress of what is run again.
     """
-    gate, pinned = job.gate, job.baseline
-    rules = None if gate is None else gate.baseline
-    if gate is None or rules is None or pinned is None:
-        return None
-    comparison = None
-    source = _open(pinned, store)
-    if isinstance(source, str):
-        pinned = PinnedBaseline(name=pinned.name, missing=source)
-    else:
-        settings = comparison_settings(rules, seed=job.seed)
-        comparison = compare_sources(source, _FinishedRun(report, record, table, job), settings=settings)
-        evidence = baseline_evidence(comparison, cohorts=rules.cohorts)
-        pinned = msgspec.structs.replace(pinned, evidence=evidence)
-    before = () if report.gate is None else report.gate.checks
-    decision = conclude((*before, *pinned.checks(gate)), mode=gate.decision)
-    return BaselineComparison(msgspec.structs.replace(report, gate=decision), pinned, comparison)
+
+    def __init__(
+        self,
+        writer: SpooledWriter | StoredWriter,
+        store: Store | None,
+        *,
+        clock: Clock,
+        stop: Stop,
+        warn: Callable[[str], None],
+        progress: Callable[[Progress], None] | None,
+    ) -> None:
+        self._writer, self._store = writer, store
+        self._clock, self._stop, self._warn, self._progress = clock, stop, warn, progress
+
+    async def conclude(
+        self, report: Report, record: RunRecord, table: MarkTable, *, tell: Callable[[ComparisonReport], None] | None
+    ) -> Report:
+        """The report with the checks against the baseline, which the run then remembers.
+
+        Args:
+            report: The report of the run, without these checks.
+            record: What the report is built from.
+            table: The marks of the run.
+            tell: Gets the comparison, where there is a baseline.
+
+        Raises:
+            StoreError: The store cannot be read.
+            ReportError: The report file of the baseline cannot be read.
+        """
+        job = self._writer.job
+        gate, pinned = job.gate, job.baseline
+        rules = None if gate is None else gate.baseline
+        if gate is None or rules is None or pinned is None:
+            return report
+        source = _open(pinned, self._store)
+        if isinstance(source, str):
+            pinned = PinnedBaseline(name=pinned.name, missing=source)
+        else:
+            settings = comparison_settings(rules, seed=job.seed)
+            comparison = compare_sources(source, _FinishedRun(report, record, table, job), settings=settings)
+            comparison = await self._confirm(comparison, record)
+            if tell is not None:
+                tell(comparison)
+            pinned = msgspec.structs.replace(pinned, evidence=baseline_evidence(comparison, cohorts=rules.cohorts))
+        self._writer.job = job._replace(baseline=pinned)
+        before = () if report.gate is None else report.gate.checks
+        decision = conclude((*before, *pinned.checks(gate)), mode=gate.decision)
+        return msgspec.structs.replace(report, gate=decision)
+
+    async def _confirm(self, comparison: ComparisonReport, record: RunRecord) -> ComparisonReport:
+        """The comparison, after newly failing samples were run again where that is wanted."""
+        writer, reruns = self._writer, self._writer.reruns
+        if writer.job.confirm and comparison.statuses["newly_failing"] and not self._stop.requested:
+            reruns = await rerun_samples(
+                writer.job,
+                newly_failing(comparison.changes),
+                known=reruns,
+                keep=writer.keep_reruns,
+                clock=self._clock,
+                stop=self._stop,
+                warn=self._warn,
+                spent=sum_spending(record.executions),
+                progress=self._progress,
+            )
+        return with_confirmation(comparison, reruns)
 
 
 def comparison_settings(rules: BaselineRules, *, seed: int) -> ComparisonSettings:

@@ -15,8 +15,8 @@ from deemster.runs import metric_catalog as catalog
 from deemster.runs._run_identity import scoring_identity
 from deemster.runs._score_batch import WorkItem, needs_settling, settle_marks
 from deemster.runs.build_report import ExecutionSlots, StoredSamples, stored_report
-from deemster.runs.evaluate_dataset import execute_job
 from deemster.runs.evaluation_job import Job, with_secrets
+from deemster.runs.execute_job import execute_job
 from deemster.runs.model_access import ModelAccess, ModelLimits, complete_model_access, read_model_access
 from deemster.runs.preflight_check import survey
 from deemster.runs.progress import Progress, ProgressCounter

@@ -13,8 +13,16 @@ from deemster import __version__
 from deemster.records import Execution
 from deemster.report import BudgetEntry, Report, RunSamples
 from deemster.results import MarkTable, MetricSummary
+from deemster.results.confirmation import Reruns
 from deemster.runs._engine import PendingStorage
-from deemster.runs._report_settings import settings_facts, stop_reason, stored_baseline, stored_changes
+from deemster.runs._report_settings import (
+    reruns_facts,
+    settings_facts,
+    stop_reason,
+    stored_baseline,
+    stored_changes,
+    stored_reruns,
+)
 from deemster.runs._run_identity import evaluation_id, evaluation_identity, plain_json, scoring_identity
 from deemster.runs._score_batch import needs_settling, settle_marks
 from deemster.runs.build_report import ExecutionSlots, LiveMarks, RunRecord, StoredSamples, batches, stored_report
@@ -75,10 +83,12 @@ class SpooledWriter:
     Attributes:
         remaining: What is left to do: everything.
         pending: Where answers that wait for their marks are stored: nowhere.
+        reruns: What was run again before: nothing.
     """
 
     remaining = RemainingWork()
     pending: PendingStorage | None = None
+    reruns = Reruns()
 
     def __init__(self, job: Job, *, timer: RunTimer) -> None:
         self.job, self._timer = job, timer
@@ -107,6 +117,9 @@ class SpooledWriter:
             stopped=stopped,
             budget=budget,
         )
+
+    def keep_reruns(self, reruns: Reruns) -> None:
+        """Note what was run again; nothing is kept."""
 
     def close(self, report: Report, _table: MarkTable, *, stopped: str | None) -> Report:  # noqa: ARG002 - nothing is noted
         """The report."""
@@ -147,6 +160,23 @@ class StoredWriter:
             StoreError: The store fails.
         """
         self._run.writer.add(executions, at=self._run.timer.now())
+
+    @property
+    def reruns(self) -> Reruns:
+        """What was run again before.
+
+        Raises:
+            StoreError: It cannot be read.
+        """
+        return stored_reruns(self._run.row.facts, where=f"run `{self._run.id}`")
+
+    def keep_reruns(self, reruns: Reruns) -> None:
+        """Store what was run again, as it finishes.
+
+        Raises:
+            StoreError: The store fails.
+        """
+        self._store.amend(self._run.id, facts=reruns_facts(reruns))
 
     def settle(self) -> None:
         """Make the marks final that need the whole run.

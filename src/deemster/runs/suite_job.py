@@ -40,6 +40,7 @@ class SuiteOverrides(NamedTuple):
     calls: bool = True
     partial: bool = False
     label: str | None = None
+    confirm: int | None = None
     select: Callable[[Dataset], Dataset] | None = None
 
 
@@ -98,6 +99,7 @@ def build_suite_job(suite: Suite, overrides: SuiteOverrides) -> Job:
         access=access,
         aggregator=aggregator,
         label=overrides.label,
+        confirm=overrides.confirm or 0,
         origin={"file": str(Path(suite.document.file).resolve()), "document": suite.document.value},
     )
 

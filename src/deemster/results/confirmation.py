@@ -1,0 +1,140 @@
+"""Confirm or clear: which newly failing samples really fail, from running them again."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from typing import Literal, TypeAlias
+
+import msgspec
+
+from deemster.records import Mark, MetricScore, NotApplicable, Unscored
+from deemster.results.sample_changes import SampleChange
+from deemster.stats import confirm_failures, reruns_to_confirm
+
+# The chance of any false confirmation that is accepted.
+_LEVEL = 0.05
+State: TypeAlias = Literal["confirmed", "flaky", "open"]
+
+
+class Reruns(msgspec.Struct, frozen=True, kw_only=True):
+    """Samples that were run again after a run. They are stored with it, beside its marks.
+
+    Attributes:
+        metrics: The metrics, in the order of the outcomes.
+        samples: By a sample's id, the outcomes of each rerun: whether each metric passed or does not
+            apply, None where it gave no score.
+    """
+
+    metrics: tuple[str, ...] = ()
+    samples: Mapping[str, tuple[tuple[bool | None, ...], ...]] = {}
+
+    def add(self, sample: str, marks: Sequence[Mark]) -> Reruns:
+        """The reruns with one more."""
+        outcome = tuple(None if isinstance(mark, Unscored) else _passed(mark) for mark in marks)
+        return msgspec.structs.replace(self, samples={**self.samples, sample: (*self.samples.get(sample, ()), outcome)})
+
+    def counts(self, sample: str, names: Sequence[str]) -> tuple[int, int]:
+        """How often every one of some metrics passed, and in how many reruns that is known."""
+        columns = [self.metrics.index(name) for name in names if name in self.metrics]
+        known = [
+            all(outcome[column] for column in columns)
+            for outcome in self.samples.get(sample, ())
+            if _is_known([outcome[column] for column in columns])
+        ]
+        return sum(known), len(known)
+
+
+def _passed(mark: MetricScore | NotApplicable) -> bool:
+    """Whether a mark lets its sample pass; a metric that does not apply stops none."""
+    return isinstance(mark, NotApplicable) or mark.success
+
+
+def _is_known(passes: Sequence[bool | None]) -> bool:
+    """Whether a rerun tells something: one metric failed, or all passed. One without a score is no failure."""
+    return False in passes or None not in passes
+
+
+class ConfirmedSample(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
+    """A newly failing sample that was run again.
+
+    Attributes:
+        id: Its id in the candidate.
+        reruns: How often it was run again and marked.
+        passed: In how many of these every compared metric passed.
+        p_value: The exact test that it passes as often as before, after Holm's correction over all of them.
+        state: `confirmed` where it fails more often than its history allows, `flaky` where it does not, `open` where so
+            few reruns cannot tell.
+    """
+
+    id: str
+    reruns: int
+    passed: int
+    p_value: float
+    state: State
+
+
+class Confirmation(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
+    """Every newly failing sample, confirmed or cleared by running it again.
+
+    Attributes:
+        samples: The samples.
+        needed: How many reruns confirm a sample that fails all of them, so many samples being tested.
+    """
+
+    samples: tuple[ConfirmedSample, ...]
+    needed: int
+
+    def count(self, state: State) -> int:
+        """How many samples are in a state."""
+        return sum(sample.state == state for sample in self.samples)
+
+
+def newly_failing(changes: Iterable[SampleChange]) -> Iterator[SampleChange]:
+    """The samples that newly fail; they come first among the changes."""
+    for change in changes:
+        if change.status != "newly_failing":
+            return
+        yield change
+
+
+def confirm_changes(changes: Iterable[SampleChange], reruns: Reruns, *, names: Sequence[str]) -> Confirmation | None:
+    """Test which newly failing samples really fail; None where none was run again.
+
+    The mark that made a sample newly failing is no evidence, because it was selected for failing. Only the reruns are.
+
+    Args:
+        changes: Every sample that changed, those that newly fail first.
+        reruns: What was run again.
+        names: The metrics that are compared.
+    """
+    failing = [change for change in newly_failing(changes) if change.candidate and change.baseline]
+    counts = [reruns.counts(change.candidate.id, names) for change in failing if change.candidate]
+    if not any(n for _, n in counts):
+        return None
+    before = [(side.passed, side.repetitions) for change in failing if (side := change.baseline)]
+    found = confirm_failures(
+        [passed for passed, _ in counts],
+        [n for _, n in counts],
+        baseline_passed=[passed for passed, _ in before],
+        baseline_n=[n for _, n in before],
+        needed=[(n + 1) // 2 for _, n in before],
+        level=_LEVEL,
+    )
+    samples = [
+        ConfirmedSample(
+            id=change.candidate.id if change.candidate else "",
+            reruns=n,
+            passed=passed,
+            p_value=found.adjusted[place],
+            state=_state(passed, n, confirmed=found.confirmed[place], possible=found.possible[place]),
+        )
+        for place, (change, (passed, n)) in enumerate(zip(failing, counts, strict=True))
+    ]
+    return Confirmation(samples=tuple(samples), needed=reruns_to_confirm(len(samples), level=_LEVEL))
+
+
+def _state(passed: int, reruns: int, *, confirmed: bool, possible: bool) -> State:
+    if confirmed:
+        return "confirmed"
+    # Where too few reruns could confirm anything, failing most of them clears nothing.
+    return "flaky" if possible or (reruns and passed * 2 >= reruns) else "open"

@@ -1,0 +1,158 @@
+"""Runs newly failing samples again on the target of a run, to confirm or clear them."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+
+from deemster.errors import ConfigurationError, Issue
+from deemster.models.clock import Clock, clock_from_environment
+from deemster.records import Execution
+from deemster.records.shared_call_cost import NOTHING_SPENT, Spending
+from deemster.report.comparison_report import ComparisonReport
+from deemster.results.confirmation import Reruns, newly_failing
+from deemster.results.sample_changes import SampleChange
+from deemster.runs._report_settings import reruns_facts, stored_reruns
+from deemster.runs._run_identity import identity_differences, plain_json, scoring_identity, target_identity
+from deemster.runs._score_batch import WorkItem
+from deemster.runs.evaluation_job import Job, with_secrets
+from deemster.runs.execute_job import execute_job
+from deemster.runs.progress import Progress, ProgressCounter
+from deemster.runs.resume_backlog import RemainingWork
+from deemster.runs.stop_request import Stop
+from deemster.runs.suite import load_suite
+from deemster.runs.suite_job import SuiteOverrides, build_suite_job
+from deemster.store import RunRow, Store
+from deemster.store.run_file_format import IMPORTED_FACT
+from deemster.targets.saved_outputs import SavedOutputs
+
+
+def check_confirmation(job: Job) -> None:
+    """Refuse to confirm where there is no baseline, or the target cannot be called again.
+
+    Raises:
+        ConfigurationError: The gate compares with no baseline, or the outputs are saved ones.
+    """
+    if job.gate is None or job.gate.baseline is None:
+        message = "`--confirm` runs samples again that newly fail, and the suite's gate has no section `baseline`."
+        raise ConfigurationError(message)
+    _check_target(job)
+
+
+def _check_target(job: Job) -> None:
+    if isinstance(job.plan.target, SavedOutputs):
+        raise ConfigurationError("`--confirm` calls the target again, and this run grades saved outputs.")
+
+
+async def rerun_samples(
+    job: Job,
+    changes: Iterable[SampleChange],
+    *,
+    known: Reruns,
+    keep: Callable[[Reruns], None],
+    clock: Clock,
+    stop: Stop,
+    warn: Callable[[str], None],
+    spent: Spending,
+    progress: Callable[[Progress], None] | None = None,
+) -> Reruns:
+    """Run samples again, each as often as the job says, and mark what comes out.
+
+    Args:
+        job: The run.
+        changes: The samples: those that newly fail.
+        known: What was run again already; it counts.
+        keep: Stores the reruns as they finish; called in a thread, one call at a time.
+        clock: The time.
+        stop: Asks to stop.
+        warn: Gets each warning.
+        spent: What the models used before; it counts for the budget.
+        progress: Gets the progress.
+    """
+    names = tuple(card.name for card in job.plan.cards)
+    found = known if known.metrics == names else Reruns(metrics=names)
+    wanted = {change.row_hash: change.candidate.id for change in changes if change.candidate is not None}
+    works = list(_works(job, wanted, found))
+
+    def sink(executions: Sequence[Execution]) -> None:
+        nonlocal found
+        for execution in executions:
+            found = found.add(execution.id, execution.marks)
+        keep(found)
+
+    counter = ProgressCounter(len(works), progress)
+    remaining = RemainingWork(works, spent=spent)
+    await execute_job(job, sink, remaining, counter=counter, clock=clock, stop=stop, warn=warn)
+    return found
+
+
+def _works(job: Job, wanted: Mapping[str | None, str], known: Reruns) -> Iterator[WorkItem]:
+    """What is left to run again. The repetitions are numbered on from those of the run, so that seeds differ."""
+    dataset = job.plan.dataset
+    for position, (sample, row_hash) in enumerate(zip(dataset, dataset.row_hashes, strict=True)):
+        if wanted.get(row_hash) == sample.id:
+            for number in range(len(known.samples.get(sample.id, ())), job.confirm):
+                yield WorkItem(position, sample, job.plan.repetitions + number)
+
+
+async def confirm_comparison(
+    comparison: ComparisonReport,
+    store: Store,
+    row: RunRow,
+    *,
+    confirm: int,
+    stop: Stop,
+    warn: Callable[[str], None],
+    progress: Callable[[Progress], None] | None = None,
+) -> Reruns:
+    """Run the newly failing samples of a stored candidate again, and store that with it.
+
+    Args:
+        comparison: The comparison.
+        store: Where the candidate is stored.
+        row: The candidate.
+        confirm: How often each sample is run again, those times included that it was already.
+        stop: Asks to stop.
+        warn: Gets each warning.
+        progress: Gets the progress.
+
+    Raises:
+        ConfigurationError: The target of the candidate cannot be called again.
+        StoreError: The store fails, or another process writes the run.
+    """
+    job = stored_job(row, confirm=confirm)
+    with store.lease(row.id):
+        return await rerun_samples(
+            job,
+            newly_failing(comparison.changes),
+            known=stored_reruns(row.facts, where=f"run `{row.id}`"),
+            keep=lambda reruns: store.amend(row.id, facts=reruns_facts(reruns)),
+            clock=clock_from_environment(),
+            stop=stop,
+            warn=warn,
+            spent=NOTHING_SPENT,
+            progress=progress,
+        )
+
+
+def stored_job(row: RunRow, *, confirm: int) -> Job:
+    """The job of a stored run, to call its target again.
+
+    Args:
+        row: The run.
+        confirm: How often newly failing samples are run again.
+
+    Raises:
+        ConfigurationError: Its suite is not known, cannot be read, or has another target, metric or model now.
+    """
+    suite = {} if row.facts.get(IMPORTED_FACT) else row.facts.get("suite") or {}
+    if "file" not in suite:
+        message = f"The target of the run `{row.id}` cannot be called again: no suite is stored with it."
+        raise ConfigurationError(message)
+    job = with_secrets(build_suite_job(load_suite(suite["file"]), SuiteOverrides(confirm=confirm)))
+    _check_target(job)
+    now = plain_json({"target": target_identity(job), **scoring_identity(job)})
+    before = {name: row.identity.get(name) for name in now}
+    if changes := identity_differences(before, now):
+        message = f"The suite of the run `{row.id}` is not the same any more, so its samples are not run again."
+        raise ConfigurationError([Issue(message, suite["file"]), *map(Issue, changes)])
+    return job

@@ -1,0 +1,74 @@
+"""Executes what is left of a job, with its models open where a metric asks one."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Callable, Sequence
+from functools import partial
+
+from deemster.models.clock import Clock
+from deemster.records import Execution
+from deemster.runs._engine import PendingStorage, Sink, execute_plan
+from deemster.runs.evaluation_job import Job
+from deemster.runs.model_access import open_gateway
+from deemster.runs.progress import ProgressCounter
+from deemster.runs.resume_backlog import RemainingWork
+from deemster.runs.stop_request import Stop
+
+
+async def execute_job(
+    job: Job,
+    sink: Sink,
+    remaining: RemainingWork,
+    *,
+    counter: ProgressCounter,
+    clock: Clock,
+    stop: Stop,
+    warn: Callable[[str], None],
+    pending: PendingStorage | None = None,
+) -> None:
+    """Execute what is left of a job, with its models open where a metric asks one.
+
+    Args:
+        job: What is run.
+        sink: Takes finished executions.
+        remaining: What is left to do.
+        counter: Counts executions.
+        clock: The time.
+        stop: Asks it to stop.
+        warn: Gets each warning.
+        pending: Stores answers that wait for their marks.
+    """
+
+    def count(executions: Sequence[Execution]) -> None:
+        sink(executions)
+        counter.add(executions)
+
+    execute = partial(
+        execute_plan,
+        job.plan,
+        sink=count,
+        clock=clock,
+        stop=stop,
+        works=remaining.works,
+        pending=pending,
+        prompts=remaining.prompts,
+    )
+    if not job.plan.scorers:
+        await execute()
+        return
+    async with open_gateway(
+        job.access,
+        clock=clock,
+        seed=job.seed,
+        stop=stop,
+        warn=warn,
+        spent=remaining.spent,
+        calls=remaining.calls,
+    ) as gateway:
+        counter.gateway = gateway
+        telling = asyncio.create_task(counter.tell_regularly())
+        try:
+            await execute(ask=gateway.answers, may_batch=gateway.may_batch)
+        finally:
+            telling.cancel()

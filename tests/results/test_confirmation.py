@@ -1,0 +1,81 @@
+"""Confirm or clear: broken samples are confirmed, flaky ones are not, and selection does not fool the test."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+
+from deemster.records import MetricScore, Unscored
+from deemster.records.marks import NOT_APPLICABLE
+from deemster.results.confirmation import Reruns, confirm_changes, newly_failing
+from deemster.results.sample_changes import SampleChange, SampleSide
+
+PASS, FAIL, NONE = MetricScore(1.0), MetricScore(0.0), Unscored("model_failed", "down")
+
+
+def side(name, passed=0, repetitions=1):
+    return SampleSide(id=name, position=0, repetitions=repetitions, passed=passed, scores={}, failed=())
+
+
+def change(name, *, before=(1, 1), status="newly_failing"):
+    return SampleChange(status=status, row_hash="0" * 64, baseline=side(name, *before), candidate=side(name))
+
+
+def reruns(**outcomes):
+    found = Reruns(metrics=("a",))
+    for name, passes in outcomes.items():
+        for passed in passes:
+            found = found.add(name, [PASS if passed else FAIL])
+    return found
+
+
+def states(found):
+    return {sample.id: sample.state for sample in found.samples}
+
+
+def test_a_sample_that_fails_every_rerun_is_confirmed_and_one_that_passes_is_flaky():
+    found = confirm_changes([change("s"), change("t")], reruns(s=[0] * 8, t=[1] * 8), names=["a"])
+    assert states(found) == {"s": "confirmed", "t": "flaky"}
+    assert (found.count("confirmed"), found.needed) == (1, 6)
+
+
+def test_so_few_reruns_leave_a_sample_open_unless_it_passes():
+    found = confirm_changes([change("s"), change("t"), change("u")], reruns(s=[0, 0], t=[1, 0]), names=["a"])
+    assert states(found) == {"s": "open", "t": "flaky", "u": "open"}
+
+
+def test_a_sample_that_wobbled_before_needs_more_to_be_confirmed():
+    failing = {"s": [0] * 6}
+    steady = confirm_changes([change("s", before=(8, 8))], reruns(**failing), names=["a"])
+    wobbling = confirm_changes([change("s", before=(5, 8))], reruns(**failing), names=["a"])
+    assert states(steady) == {"s": "confirmed"}
+    assert wobbling.samples[0].p_value > steady.samples[0].p_value
+
+
+def test_only_newly_failing_samples_are_tested_and_none_without_reruns():
+    changes = [change("s"), change("t", status="newly_passing"), change("u")]
+    assert [each.candidate.id for each in newly_failing(changes)] == ["s"]
+    assert confirm_changes(changes, Reruns(metrics=("a",)), names=["a"]) is None
+
+
+def test_a_rerun_counts_where_a_metric_failed_or_all_passed():
+    found = Reruns(metrics=("a", "b")).add("s", [PASS, PASS]).add("s", [PASS, NONE]).add("s", [FAIL, NONE])
+    assert found.counts("s", ["a", "b"]) == (1, 2)
+    assert found.counts("s", ["a"]) == (2, 3)
+    assert found.counts("t", ["a"]) == (0, 0)
+    assert Reruns(metrics=("a", "b")).add("s", [PASS, NOT_APPLICABLE]).counts("s", ["a", "b"]) == (1, 1)
+
+
+@pytest.mark.parametrize("chance", [0.5, 0.8])
+def test_flaky_samples_that_did_not_change_are_seldom_confirmed(chance):
+    draw, wrong, repeats = np.random.default_rng(3), 0, 300
+    for _ in range(repeats):
+        # Thirty samples wobble alike in both runs; those that passed before and fail now are run again.
+        before, now = draw.random((2, 30)) < chance
+        flipped = [f"s{at}" for at in np.flatnonzero(before & ~now)]
+        if not flipped:
+            continue
+        again = {name: draw.random(8) < chance for name in flipped}
+        found = confirm_changes([change(name) for name in flipped], reruns(**again), names=["a"])
+        wrong += found.count("confirmed") > 0
+    assert wrong / repeats <= 0.065
