@@ -87,6 +87,19 @@ def test_repetitions_of_a_sample_are_one_unit():
     assert found.tango is None
 
 
+def test_noise_of_repeated_runs_is_split():
+    generator = np.random.default_rng(3)
+    before, after = (run({"m": generator.integers(0, 2, (30, 4)).astype(float).tolist()}, name=name) for name in "ab")
+    noise = compare(before, after).noise
+    assert (noise.n, noise.repetitions) == (30, (4.0, 4.0))
+    assert noise.share_within > 0.5, "every answer is a coin, so the noise is the system's own"
+    assert noise.error_twice_repetitions < noise.standard_error
+
+
+def test_noise_is_not_split_without_repetitions():
+    assert compare(run({"m": [1.0, 0.0]}), run({"m": [1.0, 1.0]}, name="b")).noise is None
+
+
 def test_clusters_are_the_units():
     scores = [1.0] * 12, [0.0] * 4 + [1.0] * 8
     clusters = [place // 4 for place in range(12)]

@@ -28,6 +28,7 @@ from deemster.report.text_sections import (
 )
 from deemster.results.comparison import Difference, PassTable
 from deemster.results.run_columns import ComparedRun
+from deemster.stats.noise_split import NoiseSplit
 
 if TYPE_CHECKING:
     from deemster.report.comparison_report import ComparedSample, ComparisonReport
@@ -166,6 +167,14 @@ def _name_run(role: str, run: ComparedRun) -> TextLine:
     return (f"{role}: ", *name, *target, f", {run.started_at[:16].replace('T', ' ')}.")
 
 
+def _noise(noise: NoiseSplit) -> TextLine:
+    """What more repetitions, or more samples, would bring."""
+    own = "" if noise.share_within is None else f"{noise.share_within:.0%} of the noise is the system's own variation. "
+    now, repeated, wider = noise.standard_error, noise.error_twice_repetitions, noise.error_twice_samples
+    change = f"Twice the repetitions would bring the standard error of the pass-rate's change from {_points(now)}"
+    return (f"{own}{change} to {_points(repeated)}, twice the samples to {_points(wider)}.",)
+
+
 def _resolution(comparison: ComparisonReport) -> Iterator[TextLine]:
     """What such a comparison can show at all."""
     macro = comparison.macro_f1
@@ -175,6 +184,8 @@ def _resolution(comparison: ComparisonReport) -> Iterator[TextLine]:
         ideal = _points(macro.certifiable_unchanged)
         told = f"It certifies that macro-F1 fell by at most {_points(macro.certifiable)}"
         yield (f"{told}; if nothing had changed, {ideal}.",)
+    if comparison.noise is not None:
+        yield _noise(comparison.noise)
 
 
 def _drifts(comparison: ComparisonReport) -> Iterator[TextLine]:

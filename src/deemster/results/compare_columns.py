@@ -35,6 +35,7 @@ from deemster.results.run_summary import cohort_label
 from deemster.results.sample_changes import ChangeTable
 from deemster.results.usage_and_cost import USAGE
 from deemster.stats import exact_mean, mcnemar, paired_difference, sign_flip, student, tango
+from deemster.stats.noise_split import NoiseSplit, noise_split
 
 _Floats: TypeAlias = NDArray[np.float64]
 _Bools: TypeAlias = NDArray[np.bool_]
@@ -201,6 +202,7 @@ class _Pair:
             "macro_f1": self._macro_f1(macro, np.arange(count)),
             "pass_rate": self._difference(before.share, after.share, places, table=(before, after)),
             "table": _pass_table(before.share, after.share),
+            "noise": _noise(before, after),
             "metrics": metrics,
             "cohorts": tuple(
                 CohortComparison(
@@ -260,6 +262,7 @@ class _Pair:
             mean_bounds=_mean_bounds(before, after),
             left_out=len(places) - len(known),
             table=_pass_table(before.share, after.share),
+            noise=_noise(before, after),
             higher_is_better=upwards,
             largest_drop=self._largest_drop(*means, places[known], upwards=upwards),
             origin=self._origin(before, after, matched, *rates),
@@ -460,6 +463,13 @@ def _mean_bounds(before: _Side, after: _Side) -> Interval | None:
     low = np.where(after.scored, after.scores, 0.0).mean() - np.where(before.scored, before.scores, 1.0).mean()
     high = np.where(after.scored, after.scores, 1.0).mean() - np.where(before.scored, before.scores, 0.0).mean()
     return Interval(float(low), float(high))
+
+
+def _noise(before: _Side, after: _Side) -> NoiseSplit | None:
+    """Where the noise of a pass-rate comes from; None where a run has no repetitions."""
+    if before.passed.shape[1] < 2 or after.passed.shape[1] < 2:
+        return None
+    return noise_split(before.passed.astype(np.float64), after.passed.astype(np.float64))
 
 
 def _pass_table(before: _Floats, after: _Floats) -> PassTable:

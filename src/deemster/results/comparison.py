@@ -11,6 +11,7 @@ from deemster.results.difference_origin import DifferenceOrigin, JudgeDrift
 from deemster.results.metric_summary import Interval
 from deemster.results.run_columns import ComparedRun
 from deemster.results.sample_changes import SampleChange
+from deemster.stats.noise_split import NoiseSplit
 
 SCHEMA = "deemster.comparison.v1"
 
@@ -102,6 +103,7 @@ class MetricComparison(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown
         mean_bounds: What the mean difference could be at worst and at best, whatever the unscored marks are.
         left_out: Samples without a score on a side, which the mean leaves out.
         table: Pass and fail before and now.
+        noise: How much of the noise of its pass-rate is the system's own; None without repetitions.
         higher_is_better: Whether a higher score is a better one.
         largest_drop: The sample that lost most; None where none lost anything.
         origin: Where the change of its pass-rate comes from.
@@ -113,6 +115,7 @@ class MetricComparison(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown
     mean_bounds: Interval | None
     left_out: int
     table: PassTable
+    noise: NoiseSplit | None
     higher_is_better: bool
     largest_drop: SampleDrop | None
     origin: DifferenceOrigin
@@ -175,6 +178,7 @@ class Comparison(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_field
         macro_f1: The difference of the mean pass-rate of the metrics that can be compared.
         pass_rate: The difference of the share of executions in which all these metrics passed.
         table: Samples by whether all these metrics passed before and now.
+        noise: How much of the noise of the pass-rate is the system's own; None without repetitions.
         metrics: Each metric that can be compared.
         warnings: What a reader must know before believing the numbers.
         not_comparable: Metrics that cannot be compared, and why.
@@ -199,6 +203,7 @@ class Comparison(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_field
     macro_f1: Difference
     pass_rate: Difference
     table: PassTable
+    noise: NoiseSplit | None
     metrics: dict[str, MetricComparison]
     warnings: tuple[str, ...]
     not_comparable: dict[str, str]
