@@ -59,7 +59,7 @@ def test_dataset_is_planned_as_a_whole_and_by_cohort():
     assert rows[0]["certifiable"] == pytest.approx(certifiable_margin(40))
     assert rows[0]["noise"] == {
         "source": "stated",
-        "pass_rate": 0.8,
+        "variance": pytest.approx(0.16),
         "flip_rate": 0.1,
         "sd": None,
         "within": None,
@@ -79,9 +79,8 @@ def test_run_with_single_marks_is_guessed_from_its_pass_rate():
         ("every metric", "hard"),
         ("every metric", "(untagged)"),
     ]
-    rate = rows[0]["noise"]["pass_rate"]
-    assert rows[0]["noise"]["source"] == "pass-rate"
-    assert rows[0]["noise"]["flip_rate"] == pytest.approx(rate * (1 - rate))
+    assert rows[0]["noise"]["source"] == "one run"
+    assert rows[0]["noise"]["flip_rate"] == rows[0]["noise"]["variance"] > 0
 
 
 def test_run_with_repetitions_is_measured_on_them():
@@ -113,6 +112,19 @@ def test_two_runs_with_repetitions_tell_the_cheapest_split():
     assert all(split["samples"] * (5 + split["repetitions"]) == split["cost"] for split in size["splits"])
     text = called("plan", "size", "--effect", "0.1", "--from", "latest", "--against", "previous", "--store", "runs.db")
     assert "Samples or repetitions, cheapest first" in text.stdout
+
+
+def test_scores_are_measured_by_their_spread():
+    run(seed=1)
+    run(seed=2)
+    rows = plan("detect", "latest", "--scores")["detect"]
+    assert [(row["metric"], row["cohort"]) for row in rows] == [("exact-match", None), ("contains", None)]
+    assert rows[0]["noise"]["sd"] == pytest.approx(rows[0]["noise"]["variance"] ** 0.5)
+
+    one = plan("detect", "latest", "--scores", "--metric", "contains", "--against", "previous")["detect"]
+    assert [row["cohort"] for row in one] == [None, "hard", "(untagged)"]
+    assert one[0]["noise"]["source"] == "two runs"
+    assert one[0]["noise"]["flip_rate"] is None
 
 
 def test_report_file_is_planned_like_its_run():
@@ -147,6 +159,7 @@ def test_labels_are_counted_with_the_judge_and_without():
         (("detect", "missing.yml"), "missing"),
         (("size", "--effect", "0.1", "--metric", "contains"), "--from RUN"),
         (("size", "--effect", "0"), "effect"),
+        (("size", "--effect", "0.1", "--from", "latest", "--scores"), "Name one with"),
         (("size", "--effect", "0.1", "--from", "latest", "--against", "latest", "--sd", "0.1"), "leave out"),
         (("detect", "latest", "--metric", "contain"), "contains"),
         (("labels", "--half-width", "0.1", "--correlation", "2"), "correlation"),

@@ -8,10 +8,10 @@ from deemster.report.plan_report import detection_sections, size_sections
 from deemster.results.sample_plans import Goal, Noise, plan_dataset, plan_size
 
 NOISE = {
-    "stated": (Noise(source="stated", pass_rate=0.8, flip_rate=0.1), "Stated or guessed"),
-    "runs": (Noise(source="two runs", pass_rate=0.8, sd=0.2), "Measured on two runs: differences; a spread of 0.2000."),
-    "repetitions": (Noise(source="repetitions", pass_rate=0.8, sd=0.2, within=0.1), "noise of the system itself"),
-    "pass-rate": (Noise(source="pass-rate", pass_rate=0.8, flip_rate=0.16), "Guessed from the pass-rate"),
+    "stated": (Noise(source="stated", variance=0.16, flip_rate=0.1), "Stated or guessed"),
+    "runs": (Noise(source="two runs", variance=0.16, sd=0.2), "Measured on two runs: differences; a spread of 0.2000."),
+    "repetitions": (Noise(source="repetitions", variance=0.16, sd=0.2, within=0.1), "noise of the system itself"),
+    "one run": (Noise(source="one run", variance=0.16, flip_rate=0.16), "Guessed from the spread"),
 }
 
 

@@ -24,7 +24,7 @@ def test_stated_pass_rate_gives_the_flip_rate_of_half_correlated_runs():
 
 
 def test_splits_never_ask_for_fewer_samples_than_flips_need():
-    noise = Noise(source="two runs", pass_rate=0.8, sd=0.01, within=0.0001, between=0.0)
+    noise = Noise(source="two runs", variance=0.16, sd=0.01, within=0.0001, between=0.0)
     plan = plan_size(0.1, noise, goal=Goal())
 
     assert min(split.samples for split in plan.splits) >= 40

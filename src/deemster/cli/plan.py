@@ -32,6 +32,7 @@ class StatedNoise(NamedTuple):
 
     against: str | None
     metric: str | None
+    scores: bool
     flip_rate: float | None
     sd: float | None
     pass_rate: float | None
@@ -59,6 +60,7 @@ def _noise_options(command: Command) -> Command:
         [
             click.option("--against", metavar="RUN", help="Measure the noise on the differences to this run."),
             click.option("--metric", metavar="NAME", help="Look at this metric; otherwise at every metric together."),
+            click.option("--scores", is_flag=True, help="Look at mean scores of a run instead of pass-rates."),
             click.option("--flip-rate", type=_SHARE, help="The share of samples that flip from run to run."),
             click.option(
                 "--sd", type=click.FloatRange(min=0, min_open=True), help="The spread of differences of scores."
@@ -97,7 +99,7 @@ def detect(
 
     DATASET_OR_RUN is a dataset file, the id of a stored run, the beginning of one, a label, `latest`, or a file that
     `deemster run --json FILE` wrote. The noise is measured on `--against`, else on the run's repetitions, else guessed
-    from its pass-rate. For a dataset it is stated, or 10 % of samples flip.
+    from the spread of its marks. For a dataset it is stated, or 10 % of samples flip.
     """
     from deemster.report.plan_report import detection_sections
     from deemster.results.sample_plans import Goal, plan_dataset, plan_run, stated_noise
@@ -106,8 +108,8 @@ def detect(
     if _is_dataset(dataset_or_run):
         from deemster.datasets import Dataset
 
-        if said.against or said.metric:
-            raise ConfigurationError("`--against` and `--metric` are for a run, and this is a dataset.")
+        if said.against or said.metric or said.scores:
+            raise ConfigurationError("`--against`, `--metric` and `--scores` are for a run, and this is a dataset.")
         tags = [sample.tags for sample in Dataset.load(dataset_or_run)]
         found = list(plan_dataset(tags, said.noise() or stated_noise(), goal=goal))
     else:
@@ -154,8 +156,8 @@ def size(
 
     goal, said = Goal(confidence, power), StatedNoise(**stated)
     if run is None:
-        if said.against or said.metric:
-            raise ConfigurationError("`--against` and `--metric` need a run: `--from RUN`.")
+        if said.against or said.metric or said.scores:
+            raise ConfigurationError("`--against`, `--metric` and `--scores` need a run: `--from RUN`.")
         noise = said.noise() or stated_noise()
     else:
         columns, measured = _read_runs(run, said, store)
@@ -219,7 +221,7 @@ def _read_runs(run: str, said: StatedNoise, store: str) -> tuple[RunColumns, Run
         sources = RunSources(lambda: opened.enter_context(open_run_store(store)))
         columns = sources.find(run).columns(cluster=None)
         against = None if said.against is None else sources.find(said.against).columns(cluster=None)
-        return columns, RunNoise(columns, against, said.noise())
+        return columns, RunNoise(columns, against, said.noise(), scores=said.scores)
 
 
 def _write(json: str | None, value: dict[str, Any], sections: Sequence[TextSection]) -> None:

@@ -16,7 +16,7 @@ _LISTED_SPLITS = 5
 def detection_sections(found: Sequence[Detection], *, goal: Goal) -> list[TextSection]:
     """What samples can show, for people."""
     head = (
-        "pass-rate of",
+        "metric",
         "cohort",
         "samples",
         "certifies if nothing flips",
@@ -89,7 +89,7 @@ def _describe_noise(noise: Noise, *, several: bool) -> str:
         "stated": f"Stated or guessed: from run to run, {amount} without any true difference.",
         "two runs": f"Measured on two runs: {own}differences; {amount}{first}.",
         "repetitions": f"Measured on repetitions: {own}noise of the system itself; {amount}{first}.",
-        "pass-rate": f"Guessed from {own or 'the '}pass-rate, as if two runs correlated by 0.5: {amount}{first}.",
+        "one run": f"Guessed from {own or 'the '}spread of marks, as if two runs correlated by 0.5: {amount}{first}.",
     }
     return words[noise.source]
 

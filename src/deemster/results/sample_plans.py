@@ -10,7 +10,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from deemster.errors import ConfigurationError, did_you_mean
-from deemster.results.repetition_precision import within_sample_variance
+from deemster.results.metric_summary import SCORED
 from deemster.results.run_columns import JoinedSamples, RunColumns, join_samples
 from deemster.results.run_summary import cohort_label
 from deemster.stats.noise_split import noise_split
@@ -26,8 +26,9 @@ from deemster.stats.power_analysis import (
     samples_to_detect,
 )
 
-Source: TypeAlias = Literal["stated", "two runs", "repetitions", "pass-rate"]
+Source: TypeAlias = Literal["stated", "two runs", "repetitions", "one run"]
 _Bools: TypeAlias = NDArray[np.bool_]
+_Floats: TypeAlias = NDArray[np.float64]
 _Places: TypeAlias = NDArray[np.int64]
 
 EVERY_METRIC = "every metric"
@@ -39,9 +40,9 @@ class Noise(msgspec.Struct, frozen=True, kw_only=True):
     """How much the marks of two runs on the same samples differ without any true difference.
 
     Attributes:
-        source: Where it comes from: stated by the user, two runs, the repetitions of one, or the pass-rate of one, as
-            if the marks of two runs had a correlation of one half.
-        pass_rate: The share of marks that pass.
+        source: Where it comes from: stated by the user, two runs, the repetitions of one, or the spread of the marks of
+            one, as if the marks of two runs had a correlation of one half.
+        variance: The variance of the marks of different samples; p(1 - p) for a pass-rate p.
         flip_rate: The share of samples whose mark differs, for single marks of pass or fail.
         sd: The standard deviation over samples of the difference, otherwise.
         within: The variance of single marks of one sample, where there are repetitions.
@@ -49,7 +50,7 @@ class Noise(msgspec.Struct, frozen=True, kw_only=True):
     """
 
     source: Source
-    pass_rate: float
+    variance: float
     flip_rate: float | None = None
     sd: float | None = None
     within: float | None = None
@@ -72,7 +73,7 @@ class Detection(msgspec.Struct, frozen=True, kw_only=True):
     """What some samples can show.
 
     Attributes:
-        metric: Whose pass-rate it is.
+        metric: Whose pass-rate, or mean score, it is.
         cohort: The cohort; None for all samples.
         n: How many samples.
         noise: What the numbers rest on.
@@ -120,7 +121,7 @@ def stated_noise(*, pass_rate: float | None = None, flip_rate: float | None = No
     rate = USUAL_PASS_RATE if pass_rate is None else pass_rate
     if flip_rate is None and sd is None:
         flip_rate = USUAL_FLIP_RATE if pass_rate is None else rate * (1 - rate)
-    return Noise(source="stated", pass_rate=rate, flip_rate=flip_rate, sd=sd)
+    return Noise(source="stated", variance=rate * (1 - rate), flip_rate=flip_rate, sd=sd)
 
 
 class RunNoise:
@@ -130,12 +131,16 @@ class RunNoise:
         run: The run.
         against: Another run of the same samples, whose differences are the noise.
         stated: What the user says instead.
+        scores: Look at scores instead of passes.
 
     Raises:
         ConfigurationError: The two runs share no sample.
     """
 
-    def __init__(self, run: RunColumns, against: RunColumns | None, stated: Noise | None) -> None:
+    def __init__(
+        self, run: RunColumns, against: RunColumns | None, stated: Noise | None, *, scores: bool = False
+    ) -> None:
+        self.scores = scores
         self._run, self._against, self._stated = run, against, stated
         self._joined: JoinedSamples | None = None
         if against is not None:
@@ -148,37 +153,57 @@ class RunNoise:
         return [card.name for card in self._run.marks.cards]
 
     def find(self, metric: str, places: _Places) -> Noise:
-        """The noise of a metric's pass-rate, or that of all metrics together, at some samples.
+        """The noise of a metric, or of all metrics together, at some samples.
 
         Raises:
-            ConfigurationError: A run has no such metric.
+            ConfigurationError: A run has no such metric, or no score there.
         """
-        marks = passed_marks(self._run, metric)
+        marks = mark_values(self._run, metric, scores=self.scores)
         here = marks[places]
-        # With all or nothing passed, the rate is known no better than this.
-        rate = (int(here.sum()) + 1) / (here.size + 2)
+        if np.isnan(here).all():
+            raise ConfigurationError(f"The run has no score of `{metric}` to measure the noise on.")
+        variance = float(np.nanvar(here))
+        if not self.scores:
+            # With all or nothing passed, the rate is known no better than this.
+            rate = (float(here.sum()) + 1) / (here.size + 2)
+            variance = rate * (1 - rate)
         if self._stated is not None:
-            return msgspec.structs.replace(self._stated, pass_rate=rate)
+            return msgspec.structs.replace(self._stated, variance=variance)
         if self._against is not None and self._joined is not None:
             inside = rated_samples(self._against, metric)[self._joined.before]
             known = np.flatnonzero(np.isin(self._joined.after, places) & inside)
-            before = passed_marks(self._against, metric)[self._joined.before[known]]
-            return _noise_of_pairs(rate, before, marks[self._joined.after[known]])
-        within = within_sample_variance(here.sum(axis=1), repetitions=here.shape[1])
-        if within:
-            return Noise(source="repetitions", pass_rate=rate, sd=(2 * within / here.shape[1]) ** 0.5, within=within)
-        return Noise(source="pass-rate", pass_rate=rate, flip_rate=rate * (1 - rate), within=within)
+            before = mark_values(self._against, metric, scores=self.scores)[self._joined.before[known]]
+            return _noise_of_pairs(variance, before, marks[self._joined.after[known]], scores=self.scores)
+        # A run compared with itself: what is left is the noise of repetitions.
+        split = noise_split(here, here)
+        if split is not None and split.within[0]:
+            within, repetitions = split.within[0], split.repetitions[0]
+            return Noise(source="repetitions", variance=variance, sd=(2 * within / repetitions) ** 0.5, within=within)
+        if self.scores:
+            return Noise(source="one run", variance=variance, sd=variance**0.5)
+        return Noise(source="one run", variance=variance, flip_rate=variance)
 
 
-def passed_marks(run: RunColumns, metric: str) -> _Bools:
-    """Which marks of a metric, or of all metrics together, passed, by sample and repetition.
+def mark_values(run: RunColumns, metric: str, *, scores: bool = False) -> _Floats:
+    """The marks of a metric, or of all metrics together, by sample and repetition.
+
+    Passes are 1 and all others 0, unscored ones too; scores are NaN where there is none.
 
     Raises:
-        ConfigurationError: The run has no such metric.
+        ConfigurationError: The run has no such metric, or scores of all metrics together are asked for.
     """
-    if metric == EVERY_METRIC:
-        return np.asarray((run.marks.passed | ~run.marks.applies_to(slice(None))[:, None, :]).all(axis=2))
-    return run.marks.passed[:, :, _place(run, metric)]
+    if metric != EVERY_METRIC:
+        place = _place(run, metric)
+        passed = run.marks.passed[:, :, place].astype(np.float64)
+        return (
+            np.where(run.marks.causes[:, :, place] == SCORED, run.marks.scores[:, :, place], np.nan)
+            if scores
+            else passed
+        )
+    if scores:
+        raise ConfigurationError("Scores of different metrics are not looked at together. Name one with `--metric`.")
+    together = (run.marks.passed | ~run.marks.applies_to(slice(None))[:, None, :]).all(axis=2)
+    return np.asarray(together, dtype=np.float64)
 
 
 def rated_samples(run: RunColumns, metric: str) -> _Bools:
@@ -198,14 +223,20 @@ def _place(run: RunColumns, metric: str) -> int:
     return names.index(metric)
 
 
-def _noise_of_pairs(rate: float, before: _Bools, after: _Bools) -> Noise:
-    differences = after.mean(axis=1) - before.mean(axis=1)
+def _noise_of_pairs(variance: float, before: _Floats, after: _Floats, *, scores: bool) -> Noise:
+    """The noise of two runs of the same samples, of those that have marks on both sides."""
+    both = ~(np.isnan(before).all(axis=1) | np.isnan(after).all(axis=1))
+    before, after = before[both], after[both]
+    if not len(before):
+        raise ConfigurationError("The two runs share no scored sample, so nothing says how much they differ.")
+    differences = np.nanmean(after, axis=1) - np.nanmean(before, axis=1)
+    is_flip = not scores and before.shape[1] == after.shape[1] == 1
     split = noise_split(before, after)
     return Noise(
         source="two runs",
-        pass_rate=rate,
-        flip_rate=float(np.mean(differences != 0)) if before.shape[1] == after.shape[1] == 1 else None,
-        sd=None if before.shape[1] == after.shape[1] == 1 else float(np.std(differences, ddof=min(1, len(after) - 1))),
+        variance=variance,
+        flip_rate=float(np.mean(differences != 0)) if is_flip else None,
+        sd=None if is_flip else float(np.std(differences, ddof=min(1, len(after) - 1))),
         within=None if split is None else sum(split.within) / 2,
         between=None if split is None else split.between,
     )
@@ -221,13 +252,14 @@ def plan_run(noise: RunNoise, run: RunColumns, *, metric: str | None = None, goa
     """
     everything = np.arange(run.marks.samples)
     names = noise.metrics()
-    together = metric or (EVERY_METRIC if len(names) > 1 else names[0])
-    for name in [metric] if metric else [*names, *([EVERY_METRIC] if len(names) > 1 else [])]:
+    is_several = len(names) > 1 and metric is None
+    together = metric or (EVERY_METRIC if is_several else names[0])
+    for name in [*names, *([] if noise.scores else [EVERY_METRIC])] if is_several else [together]:
         inside = everything[rated_samples(run, name)]
         if len(inside):
             yield detection(name, None, len(inside), noise.find(name, inside), goal=goal)
     cohorts = run.marks.cohorts
-    if len(cohorts) > 1:
+    if len(cohorts) > 1 and not (noise.scores and is_several):
         rated = rated_samples(run, together)
         for tag, places in cohorts:
             if len(inside := places[rated[places]]):
@@ -267,7 +299,7 @@ def detection(metric: str, cohort: str | None, n: int, noise: Noise, *, goal: Go
         drop=detectable_drop(n, **ask),
         drop_unpaired=min(
             1.0,
-            detectable_difference(_unpaired_variance(noise), n, level=1 - goal.confidence, power=goal.power).value,
+            detectable_difference(2 * noise.variance, n, level=1 - goal.confidence, power=goal.power).value,
         ),
     )
 
@@ -295,13 +327,8 @@ def plan_size(effect: float, noise: Noise, *, sample_cost: float = 0.0, goal: Go
         effect=effect,
         noise=noise,
         detect=samples_to_detect(effect, **ask),
-        detect_unpaired=sample_size(_unpaired_variance(noise), effect, level=level, power=goal.power).value,
+        detect_unpaired=sample_size(2 * noise.variance, effect, level=level, power=goal.power).value,
         certify=samples_to_certify(effect, **ask),
         certify_unchanged=samples_to_certify(effect, flip_rate=0.0, **goal._asdict()),
         splits=splits,
     )
-
-
-def _unpaired_variance(noise: Noise) -> float:
-    """The variance of the difference of two marks of different samples."""
-    return 2 * noise.pass_rate * (1 - noise.pass_rate)
