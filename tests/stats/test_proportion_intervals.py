@@ -14,6 +14,7 @@ from deemster.stats import (
     newcombe,
     student,
     tango,
+    weighted_wilson,
     wilson,
 )
 
@@ -141,3 +142,39 @@ def test_tangos_interval_holds_the_value_and_mirrors(gained, lost, unchanged, co
 def test_tango_refuses_more_changes_than_samples():
     with pytest.raises(ValueError, match="cannot have changed"):
         tango(3, 3, 5)
+
+
+def test_equal_weights_give_the_interval_of_equal_clusters():
+    random = np.random.default_rng(3)
+    for _ in range(50):
+        marks, clusters = int(random.integers(1, 6)), int(random.integers(1, 40))
+        passed = random.integers(0, marks + 1, clusters)
+        plain = clustered_wilson(passed, marks=marks)
+        weighted = weighted_wilson(passed / marks, np.full(clusters, 7.0), most=clusters * marks)
+        assert weighted.value == pytest.approx(plain.value)
+        assert weighted.n == pytest.approx(plain.n)
+        assert weighted.interval.lower == pytest.approx(plain.interval.lower)
+        assert weighted.interval.upper == pytest.approx(plain.interval.upper)
+
+
+def test_weighted_wilson_without_a_cluster_is_undefined():
+    found = weighted_wilson([], [], most=0)
+    assert (found.value, found.interval) == (None, None)
+
+
+@pytest.mark.parametrize("rate", [0.5, 0.8, 0.95])
+def test_weighted_wilson_covers_a_mean_of_metrics_that_apply_to_few_samples(rate):
+    random = np.random.default_rng(7)
+    samples, covered, runs = 60, 0, 600
+    # One metric applies to all samples, a second one to a quarter of them; marks of a sample go together.
+    applies = np.column_stack([np.ones(samples, dtype=bool), np.arange(samples) % 4 == 0])
+    votes = applies / applies.sum(axis=0)
+    weights = votes.sum(axis=1)
+    most = 4 / (1 / applies.sum(axis=0)).sum()
+    for _ in range(runs):
+        together = random.random(samples) < rate
+        own = random.random((samples, 2)) < rate
+        passed = np.where(random.random((samples, 1)) < 0.5, together[:, None], own) & applies
+        found = weighted_wilson((passed * votes).sum(axis=1) / weights, weights, most=most)
+        covered += found.interval.lower <= rate <= found.interval.upper
+    assert covered / runs >= 0.93
