@@ -145,8 +145,7 @@ def test_p_values_of_many_flips_at_once_are_the_same(worse, better, kept, margin
         result = paired_difference(flips(worse, better, n), margin=margin)
         for side, expected in (("above", result.p_within), ("below", result.p_beyond)):
             ours = flip_p_values([worse], [better], n=n, mean=-margin, side=side)
-            # Above one half, what the floor of the lower bound says is of no interest.
-            assert ours == pytest.approx([expected], abs=1e-5) or min(ours[0], expected) >= 0.5 - 1e-9
+            assert ours == pytest.approx([expected], abs=1e-9)
 
 
 def test_so_many_flips_as_a_sign_test_needs_are_detected():

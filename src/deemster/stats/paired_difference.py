@@ -174,7 +174,7 @@ def flip_p_values(
     >>> flip_p_values([3, 0], [0, 0], n=100, mean=-0.05, side="above").round(4)
     array([0.3097, 0.0125])
     """
-    from scipy.special import ndtr, stdtr  # noqa: PLC0415 - scipy takes a tenth of a second to load
+    from scipy.special import stdtr  # noqa: PLC0415 - scipy takes a tenth of a second to load
 
     lost, gained = np.asarray(worse, dtype=np.float64), np.asarray(better, dtype=np.float64)
     sign = 1.0 if side == "above" else -1.0
@@ -192,11 +192,24 @@ def flip_p_values(
     if not many.all():
         # One more unit at the end of the range on the side of the bound.
         counts = np.column_stack([lost, gained, kept, np.ones(len(lost))])[~many]
-        values = np.array([-1.0, 1.0, 0.0, -sign])
-        ratios = likelihood_ratios(np.broadcast_to(values - mean, counts.shape), counts)
-        beyond = sign * (counts @ values / (n + 1) - mean)
-        answer[~many] = ndtr(-np.copysign(np.sqrt(ratios), beyond))
+        values = np.broadcast_to([-1.0, 1.0, 0.0, -sign], counts.shape)
+        answer[~many] = _likelihood_p_values(values, counts, mean, sign)
+    if side == "above":
+        # As many units without any spread.
+        balance, places = np.unique(gained - lost, return_inverse=True)
+        same = np.column_stack([balance / n, np.full(len(balance), -1.0)])
+        floor = _likelihood_p_values(same, np.broadcast_to([float(n), 1.0], same.shape), mean, sign)
+        answer = np.maximum(answer, floor[places])
     return answer
+
+
+def _likelihood_p_values(values: Floats, counts: Floats, mean: float, sign: float) -> Floats:
+    """The one-sided p-values of units of size 1, one row for each case, the imagined unit among them."""
+    from scipy.special import ndtr  # noqa: PLC0415 - scipy takes a tenth of a second to load
+
+    ratios = likelihood_ratios(values - mean, counts)
+    beyond = sign * ((counts * values).sum(axis=1) / counts.sum(axis=1) - mean)
+    return np.asarray(ndtr(-np.copysign(np.sqrt(ratios), beyond)), dtype=np.float64)
 
 
 def _effective_flips(lost: Floats, gained: Floats, kept: Floats, place: int) -> Floats:
