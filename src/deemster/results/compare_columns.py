@@ -333,8 +333,9 @@ class _Pair:
         self, before: _Side, after: _Side, matched: MatchedOutputs, rate_before: float, rate_after: float
     ) -> DifferenceOrigin:
         """Split the change of a rate; the rates are those of the whole runs."""
-        parts = split_difference((before.passed, before.scored), (after.passed, after.scored), matched)
-        outputs, judge, unscored = (exact_mean(part) or 0.0 for part in parts)
+        outputs, judge, unscored = split_difference(
+            (before.passed, before.scored), (after.passed, after.scored), matched
+        )
         total = rate_after - rate_before
         return DifferenceOrigin(
             total=total,

@@ -118,8 +118,8 @@ def match_outputs(before: NDArray[np.int64], after: NDArray[np.int64]) -> Matche
 
 def split_difference(
     before: tuple[_Bools, _Bools], after: tuple[_Bools, _Bools], matched: MatchedOutputs
-) -> tuple[_Floats, _Floats, _Floats]:
-    """Split each sample's difference of pass shares into what outputs, judge and unscored marks did.
+) -> tuple[float, float, float]:
+    """Split the difference of two pass-rates into what outputs, judge and unscored marks did.
 
     Args:
         before: Whether the baseline passed, and whether it was scored, by sample and repetition.
@@ -127,14 +127,18 @@ def split_difference(
         matched: Which repetitions stand beside each other.
 
     Returns:
-        The three parts of each sample. They add up to its difference.
+        The three parts. They add up to the difference.
     """
-    whole = after[0].mean(axis=1) - before[0].mean(axis=1)
+    if not len(before[0]):
+        return 0.0, 0.0, 0.0
     passed, scored = matched.pairs(before[0], after[0]), matched.pairs(before[1], after[1])
-    moved = (passed[1].astype(np.int8) - passed[0]) * matched.weight
+    moved = passed[1].astype(np.int8) - passed[0]
     came_or_went = scored[0] != scored[1]
-    unscored = np.where(came_or_went, moved, 0.0).sum(axis=1)
-    judge = np.where(~came_or_went & matched.equal, moved, 0.0).sum(axis=1)
+    unit = matched.weight / len(moved)
+    unscored = int(moved[came_or_went].sum()) * unit
+    judge = int(moved[~came_or_went & matched.equal].sum()) * unit
+    rates = [int(np.count_nonzero(side)) / side.size for side in (after[0], before[0])]
+    whole = rates[0] - rates[1]
     return whole - unscored - judge, judge, unscored
 
 

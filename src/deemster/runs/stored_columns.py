@@ -20,7 +20,7 @@ from deemster.results.usage_and_cost import USAGE
 from deemster.runs.build_report import batches, to_sample
 from deemster.store import RunRow, SampleFacts, Store
 
-_BLOCK = 1 << 16
+_BLOCK = 1 << 13
 _LEVEL = 1
 
 

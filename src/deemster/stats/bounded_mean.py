@@ -174,9 +174,9 @@ def bounded_units(
     unusual = effective_changes(u, s) if strict else count_unusual(values, usual=usual, slack=slack)
     kinds = None
     if error is None or unusual < ENOUGH_DIFFERENT:
-        # One sort of complex numbers is many times quicker than a sort of rows.
-        distinct, counts = np.unique(u + 1j * s, return_counts=True)
-        kinds = np.array([distinct.real, distinct.imag, counts])
+        # One sort of complex numbers is many times quicker than a sort of rows; sizes of 1 need no sort at all.
+        distinct, counts = np.unique(u if sizes is None else u + 1j * s, return_counts=True)
+        kinds = np.array([distinct.real, np.ones(len(distinct)) if sizes is None else distinct.imag, counts])
     return BoundedUnits(
         mean=mean,
         n=len(u),

@@ -30,8 +30,8 @@ from deemster.store.run_facts import SampleFacts, ScoringRow
 # How often in a row a connection may be lost before a row comes: a damaged database ends every query.
 _MOST_LOSSES = 3
 PAGE = 2000
-# A part of the columns of a run is a megabyte or more.
-_COLUMN_PAGE = 4
+# A part of the columns of a run is some hundred kilobytes.
+_COLUMN_PAGE = 16
 _Found = TypeVar("_Found")
 _UNREADABLE = (msgspec.MsgspecError, ArithmeticError, TypeError, ValueError)
 _LATER = Unscored("not_run", "The output came after this metric was scored.")
