@@ -138,3 +138,33 @@ def test_runs_without_a_common_sample_are_an_error(runs):
     done = called("compare", "before", "other")
     assert done.exit_code == 2
     assert "share no sample" in done.stderr
+
+
+def test_comment_of_a_run_shows_what_broke_since_the_baseline(runs, golden):
+    assert called("baseline", "promote", "before").exit_code == 0
+    written(runs, {"suite.yml": f"{SUITE}gate: {{ baseline: {{ margin: 0.3, max_newly_failing: 1 }} }}\n"})
+    place = str(runs / "summary.md")
+    Path(place).touch()
+    flags = ("--quiet", "--outputs", "now.yml", "--pr-comment", "comment.md")
+    done = called("run", "suite.yml", *flags, GITHUB_STEP_SUMMARY=place)
+    assert done.exit_code == 1
+    golden("cli/run-comment.md", Path("comment.md").read_text(encoding="utf-8"))
+    assert "Newly failing samples: 2" in Path(place).read_text(encoding="utf-8")
+
+
+def test_comment_of_a_run_without_a_baseline_shows_questions_unless_redacted(runs):
+    again = ("run", "suite.yml", "--quiet", "--outputs", "now.yml", "--pr-comment", "c.md")
+    asked = ("--redact", "outputs", "--include", "input")
+    for flags, shown in (((), True), (("--redact", "all"), False), (asked, True)):
+        assert called(*again, *flags).exit_code == 0
+        text = Path("c.md").read_text(encoding="utf-8")
+        assert "Samples that did not pass: 2" in text
+        assert ("How many days" in text) is shown
+
+
+def test_comment_of_a_comparison(runs):
+    assert called("compare", "before", "now", "--pr-comment", "c.md").exit_code == 0
+    text = Path("c.md").read_text(encoding="utf-8")
+    assert text.startswith("<!-- deemster comment: refunds -->\n\n**Not shown to be worse: ")
+    assert "<script>" not in text
+    assert "@all" not in text

@@ -64,7 +64,6 @@ def command(
 
     from deemster.report.comparison_report import write_comparison
     from deemster.report.comparison_sections import comparison_sections
-    from deemster.report.privacy_levels import redact_comparison
     from deemster.results.baseline_gate import decide_comparison
     from deemster.results.compare_columns import ComparisonSettings
     from deemster.runs.compare_runs import RunSources, compare_sources, quotes_of_either
@@ -85,7 +84,7 @@ def command(
         quotes = quotes_of_either(before, now)
     if rules is not None:
         comparison = msgspec.structs.replace(comparison, gate=decide_comparison(rules, comparison))
-    shown = redact_comparison(comparison, level=reports.level, include_input=reports.include_input, quotes=quotes)
+    shown = reports.redact_comparison(comparison, quotes)
     reports.write_each(functools.partial(write_comparison, shown))
     if not reports.takes_stdout:
         print_sections(comparison_sections(shown, full=full))

@@ -19,6 +19,7 @@ from deemster.errors.user_code_guard import UserCodeGuard, is_raised_by_code
 COMMANDS = {
     "align": "Tell how judges agree with people, and with each other.",
     "baseline": "The run that others are compared with: promote one, show it, clear it.",
+    "brief": "Tell what failed, by likely cause, to a person or an assistant who must fix it.",
     "compare": "Compare two runs: is the second worse, where, and why?",
     "completion": "Print the shell completion script.",
     "grade": "Grade submissions by a rubric, and tell how judges agree with people.",

@@ -23,7 +23,7 @@ from deemster.cli.main import TO_CONTINUE
 from deemster.errors import ConfigurationError, DeemsterError, Issue, ReportError, visible
 
 if TYPE_CHECKING:
-    from deemster.report import Destination, Report
+    from deemster.report import ComparisonReport, Destination, Report
     from deemster.runs.model_access import ModelAccess, ModelLimits
     from deemster.runs.run_lifecycle import RunStorage
     from deemster.store import Store
@@ -39,6 +39,7 @@ ANSWER_CACHE = ".deemster/answers.jsonl"
 # Levels of privacy that `--redact` knows; `--publish-safe` is the last one.
 REDACT_LEVELS = ("default", "outputs", "expected", "all")
 PUBLISH_SAFE = "publish-safe"
+PR_COMMENT = "pr-comment"
 LAST_RUN = ""
 _AGE = re.compile(r"([0-9]{1,6})([mhdw])", re.ASCII)
 _DAY = re.compile(r"[0-9]{4}-[0-9]{2}-[0-9]{2}", re.ASCII)
@@ -305,15 +306,48 @@ class ReportOptions(NamedTuple):
                 known[name] = quotes_of_spec(figures.spec)
         return redact_report(report, level=self.level, include_input=self.include_input, quotes=known.__getitem__)
 
-    def write(self, report: Report) -> None:
+    def redact_comparison(
+        self, comparison: ComparisonReport, quotes: Callable[[str], frozenset[str] | None]
+    ) -> ComparisonReport:
+        """The comparison without what the flags leave out.
+
+        Args:
+            comparison: The comparison.
+            quotes: Says by a metric's name which of its details may repeat text; None for all.
+        """
+        from deemster.report.privacy_levels import redact_comparison
+
+        return redact_comparison(comparison, level=self.level, include_input=self.include_input, quotes=quotes)
+
+    def write(
+        self, report: Report, *, with_input: Report | None = None, comparison: ComparisonReport | None = None
+    ) -> None:
         """Write the report to every destination.
+
+        Args:
+            report: The report.
+            with_input: The same with the samples' input, for the comment of a pull request.
+            comparison: The comparison with a baseline, for the comment and for the summary of a job.
 
         Raises:
             ReportError: It cannot be written to some of them; it is to the others.
         """
         from deemster.report import write_report
+        from deemster.report.comparison_sections import comparison_summary
+        from deemster.report.markdown_report import github_job_summary
+        from deemster.report.pull_request_comment import pull_request_comment
+        from deemster.report.report_files import write_pieces
 
-        self.write_each(functools.partial(write_report, report))
+        def write_one(destination: Destination) -> None:
+            if destination.format == PR_COMMENT:
+                write_pieces((pull_request_comment(with_input or report, comparison).encode(),), destination)
+            elif destination.format == "github" and comparison is not None:
+                parts = github_job_summary(report), comparison_summary(comparison)
+                write_pieces(("\n".join(parts).encode(),), destination)
+            else:
+                write_report(report, destination)
+
+        self.write_each(write_one)
 
     def write_each(self, write: Callable[[Destination], None]) -> None:
         """Write something to every destination.
@@ -344,6 +378,18 @@ def run_report_options(command: Command) -> Command:
 def comparison_options(command: Command) -> Command:
     """Add the flags of writing a comparison; in a GitHub job, its summary is written too."""
     return _add_report_options(command, _COMPARISON_FORMATS, _COMPARISON_FLAGS, step_summary=True)
+
+
+def privacy_options(command: Command) -> Command:
+    """Add the flags of what is left out; the command receives them as one ``reports`` that is written nowhere."""
+
+    @functools.wraps(command)
+    def collect(**flags: Any) -> Any:
+        level, publish_safe = flags.pop("redact"), flags.pop("publish_safe")
+        level = PUBLISH_SAFE if publish_safe else level
+        return command(reports=ReportOptions((), level, include_input=level == REDACT_LEVELS[0]), **flags)
+
+    return add_options(collect, _PRIVACY)  # type: ignore[return-value]
 
 
 def _add_report_options(
@@ -377,6 +423,7 @@ _REPORT_FORMATS = {
     "html": "the report as one HTML page that loads nothing",
     "junit": "the report as JUnit XML",
     "github": "the report as the summary of a GitHub job",
+    PR_COMMENT: "what a pull request must know, as a comment",
 }
 _COMPARISON_FORMATS = {
     "json": "the comparison as canonical JSON",
@@ -384,6 +431,7 @@ _COMPARISON_FORMATS = {
     "html": "the comparison as one HTML page that loads nothing",
     "junit": "the comparison as JUnit XML",
     "github": "the comparison as the summary of a GitHub job",
+    PR_COMMENT: "what a pull request must know, as a comment",
 }
 _PRIVACY: Sequence[Decorator] = (
     click.option(

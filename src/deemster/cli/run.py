@@ -41,7 +41,7 @@ from deemster.errors import (
 if TYPE_CHECKING:
     from deemster.datasets import SelectedPart
     from deemster.records import Execution
-    from deemster.report import Report
+    from deemster.report import ComparisonReport, Report
     from deemster.results import GateDecision
     from deemster.runs.run_part import RunPart
     from deemster.runs.suite import Suite
@@ -252,16 +252,16 @@ def command(
         print_planned_calls(run_sync(plan_job_calls(job)), reports.destinations)
         return
     stop, raised = Stop(), RaisedErrors()
+    compared: list[ComparisonReport] = []
     with storage.open(f"deemster run {suite}") as stored:
         kept = None if stored is None else stored._replace(keep_prompts=keep_prompts)
         with interruptible(stop, tell=note), show_progress(quiet=quiet) as progress:
-            work = run_job(
-                job, stop=stop, warn=warn, progress=progress, storage=kept, watch=raised.add if verbose else None
-            )
-            report = run_sync(work)
+            told: dict[str, Any] = {"tell_comparison": compared.append, "watch": raised.add if verbose else None}
+            report = run_sync(run_job(job, stop=stop, warn=warn, progress=progress, storage=kept, **told))
         again = f"deemster report {report.run.id}{storage.store_flag(stored)}" if stored is not None else None
         quotes = {card.name: card.quotes for card in job.plan.cards}
-        code = write_and_print(report, reports, quotes=quotes, quiet=quiet, again=again)
+        comparison = next(iter(compared), None)
+        code = write_and_print(report, reports, quotes=quotes, quiet=quiet, again=again, comparison=comparison)
         if verbose:
             raised.print(redacted=reports.level != REDACT_LEVELS[0])
         if stored is not None and _is_worth_resuming(report):
@@ -338,6 +338,7 @@ def write_and_print(
     quotes: Mapping[str, frozenset[str] | None],
     quiet: bool,
     again: str | None,
+    comparison: ComparisonReport | None = None,
 ) -> ExitCode:
     """Write and print a report; returns the exit code.
 
@@ -347,13 +348,17 @@ def write_and_print(
         quotes: By a metric's name, the details that may repeat text.
         quiet: Whether it is not printed on the terminal.
         again: The command that writes it again; None where it is not stored.
+        comparison: Its comparison with the baseline, where there is one.
     """
     from deemster.report.report_sections import report_sections
 
     code = exit_code(report)
     shown = reports.redact(report, quotes)
+    compared = None if comparison is None else reports.redact_comparison(comparison, quotes.get)
+    # A comment shows the questions, except beside `--redact`.
+    asked = reports._replace(include_input=reports.include_input or reports.level == REDACT_LEVELS[0])
     try:
-        reports.write(shown)
+        reports.write(shown, with_input=asked.redact(report, quotes), comparison=compared)
     except ReportError as error:
         complain(str(error))
         if again is not None:

@@ -12,7 +12,7 @@ PASSAGE_LIMIT = 2_000
 _ENTITIES = {"&": "&amp;", "<": "&lt;", ">": "&gt;"} | {char: f"&#{ord(char)};" for char in "\"'|`\\*_[]~@#!$"}
 _SPECIAL = re.compile(r"""[&<>"'|`\\*_\[\]~@#!$]|:(?=//)|(?<=www)\.""", re.IGNORECASE)
 _PLAIN_NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9.\-]*(@[0-9]+)?")
-_PLAIN_SENTENCE = re.compile(r"[a-z0-9][a-z0-9 .,;'()=+-]{0,199}")
+_PLAIN_SENTENCE = re.compile(r"[a-z0-9](?:[a-z0-9 .,;'()=+%-]|:(?= )){0,399}")
 _FORMULA = re.compile("[=+\\-@\t\r\n\uff1d\uff0b\uff0d\uff20]")
 
 

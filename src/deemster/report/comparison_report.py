@@ -14,6 +14,7 @@ from deemster.report._comparison_page import comparison_notebook, comparison_pag
 from deemster.report._report_json import json_pieces
 from deemster.report.comparison_sections import comparison_sections, comparison_summary, comparison_verdict
 from deemster.report.markdown_report import render_markdown
+from deemster.report.pull_request_comment import comparison_comment
 from deemster.report.report_entries import ExecutionEntry, PrivacyEntry
 from deemster.report.report_files import Destination, write_pieces
 from deemster.results import GateDecision
@@ -126,6 +127,7 @@ COMPARISON_FORMATS: dict[str, Callable[[ComparisonReport], Iterable[bytes]]] = {
     "junit": _junit,
     "junit-samples": lambda comparison: _junit(comparison, samples_fail=True),
     "github": lambda comparison: (comparison_summary(comparison).encode(),),
+    "pr-comment": lambda comparison: (comparison_comment(comparison).encode(),),
 }
 
 

@@ -106,11 +106,11 @@ def _without_hash(change: SampleChange) -> SampleChange:
 
 
 def _redact_run(run: ComparedRun, removed: frozenset[str]) -> ComparedRun:
+    """A run without its fingerprint, label and target, and without what selected its part."""
     if "dataset.fingerprint" not in removed:
         return run
-    # The words that selected a part may be values of metadata.
     part = None if run.part is None else msgspec.structs.replace(run.part, selection=None)
-    return msgspec.structs.replace(run, fingerprint=None, part=part)
+    return msgspec.structs.replace(run, fingerprint=None, label=None, target=None, part=part)
 
 
 def _metrics_without_words(metrics: Mapping[str, RunMetricSummary]) -> dict[str, RunMetricSummary]:

@@ -15,6 +15,7 @@ from deemster.formats.atomic_write import write_aside
 from deemster.report._csv_report import csv_rows
 from deemster.report._html_report import html_page
 from deemster.report.markdown_report import github_job_summary, report_markdown
+from deemster.report.pull_request_comment import pull_request_comment
 
 if TYPE_CHECKING:
     from deemster.report.report_document import Report
@@ -42,6 +43,7 @@ FORMATS: dict[str, Callable[[Report], Iterable[bytes]]] = {
     "junit": _junit,
     "junit-samples": lambda report: _junit(report, samples_fail=True),
     "github": lambda report: (github_job_summary(report).encode(),),
+    "pr-comment": lambda report: (pull_request_comment(report).encode(),),
 }
 
 

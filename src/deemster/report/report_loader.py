@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
@@ -33,8 +34,21 @@ def load_report(path: str | Path) -> Report:
     Raises:
         ReportError: The file cannot be read or is no report.
     """
-    where = str(path)
-    value = _read_document(path, SCHEMA, "report")
+    return _parse_report(_read_document(path, {SCHEMA: "report"}), str(path))
+
+
+def load_report_or_comparison(path: str | Path) -> Report | ComparisonReport:
+    """Read a report or a comparison that was written as JSON, whichever the file holds.
+
+    Raises:
+        ReportError: The file cannot be read or is neither.
+    """
+    value = _read_document(path, {SCHEMA: "report", COMPARISON_SCHEMA: "comparison"})
+    parse = _parse_report if value["schema_version"] == SCHEMA else _parse_comparison
+    return parse(value, str(path))
+
+
+def _parse_report(value: dict[str, Any], where: str) -> Report:
     if missing := [name for name in Report.__struct_encode_fields__ if name not in value and name not in _LATER]:
         raise ReportError(Issue(f"The report is not whole; missing: {list_names(missing)}.", where))
     try:
@@ -112,8 +126,10 @@ def load_comparison(path: str | Path) -> ComparisonReport:
     Raises:
         ReportError: The file cannot be read or is no comparison.
     """
-    where = str(path)
-    value = _read_document(path, COMPARISON_SCHEMA, "comparison")
+    return _parse_comparison(_read_document(path, {COMPARISON_SCHEMA: "comparison"}), str(path))
+
+
+def _parse_comparison(value: dict[str, Any], where: str) -> ComparisonReport:
     if missing := [name for name in ComparisonReport.__struct_encode_fields__ if name not in value]:
         raise ReportError(Issue(f"The comparison is not whole; missing: {list_names(missing)}.", where))
     try:
@@ -136,13 +152,15 @@ def _convert_sample(value: dict[str, Any]) -> ComparedSample:
     return msgspec.structs.replace(bare, **sides)
 
 
-def _read_document(path: str | Path, schema: str, kind: str) -> dict[str, Any]:
-    """The plain data of a file that names the right schema."""
+def _read_document(path: str | Path, schemas: Mapping[str, str]) -> dict[str, Any]:
+    """The plain data of a file that names one of the schemas; they are given with what such a file is."""
     value, where = read_value(path, error=ReportError), str(path)
+    kind = " or a ".join(schemas.values())
     if not isinstance(value, dict):
         raise ReportError(Issue(f"A {kind} is a map, not {name_kind(value)}.", where))
     version = value.get("schema_version")
-    if version != schema:
+    if version not in schemas:
         found = f"not {version!r:.80}" if "schema_version" in value else "and this file has none"
-        raise ReportError(Issue(f"A {kind} has the schema_version `{schema}`, {found}.", where))
+        known = "` or `".join(schemas)
+        raise ReportError(Issue(f"A {kind} has the schema_version `{known}`, {found}.", where))
     return value

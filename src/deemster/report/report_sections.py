@@ -20,12 +20,14 @@ from deemster.report.text_sections import (
     TextLine,
     TextSection,
     TextTable,
+    format_change_interval,
     format_interval,
     format_number,
 )
 from deemster.results import (
     Aggregate,
     CriterionSummary,
+    GateCheck,
     GateDecision,
     Interval,
     RunMetricSummary,
@@ -377,7 +379,7 @@ def gate_section(gate: GateDecision, part: SelectedPart | None) -> TextSection:
             check.status,
             DataText(check.name),
             format_number(check.observed),
-            "n/a" if check.low is None or check.high is None else format_interval(Interval(check.low, check.high)),
+            _check_interval(check),
             f"{check.required:.4g}",
             SentenceText(check.because),
         )
@@ -388,6 +390,13 @@ def gate_section(gate: GateDecision, part: SelectedPart | None) -> TextSection:
     # The headline tells the decision.
     lines: list[TextLine] = [] if rows else [(gate_verdict(gate, part),)]
     return TextSection(("Gate",), lines, TextTable(head, rows, spare) if rows else None)
+
+
+def _check_interval(check: GateCheck) -> str:
+    if check.low is None or check.high is None:
+        return "n/a"
+    interval = Interval(check.low, check.high)
+    return format_interval(interval) if check.low >= 0 else format_change_interval(interval)
 
 
 _HEAD = ("metric", "criterion", "mean value", "95% interval", "judged", "abstained", "failed", "agreement")

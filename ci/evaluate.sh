@@ -1,0 +1,22 @@
+#!/usr/bin/env bash
+# Runs a suite and writes its reports; later steps of the job comment, keep the reports, and decide by the exit code.
+# Reads SUITE, ARGS (one flag a line), PUBLISH_SAFE and STORE; writes its results to GITHUB_OUTPUT.
+set -uo pipefail
+
+reports=$(mktemp -d "${RUNNER_TEMP:-/tmp}/deemster.XXXXXX")
+flags=(--json "$reports/report.json" --html "$reports/report.html" --junit "$reports/report.xml")
+flags+=(--pr-comment "$reports/comment.md")
+if [ "${PUBLISH_SAFE:-false}" = true ]; then flags+=(--publish-safe); fi
+while IFS= read -r flag; do
+  if [ -n "$flag" ]; then flags+=("$flag"); fi
+done <<< "${ARGS:-}"
+if [ -n "${STORE:-}" ]; then export DEEMSTER_STORE=$STORE; fi
+
+# The summary of the job is written to GITHUB_STEP_SUMMARY.
+deemster run "$SUITE" "${flags[@]}"
+code=$?
+{
+  echo "exit-code=$code"
+  echo "reports=$reports"
+  if [ -s "$reports/comment.md" ]; then echo "comment=$reports/comment.md"; fi
+} >> "$GITHUB_OUTPUT"

@@ -1,0 +1,85 @@
+"""`deemster brief`: what failed, grouped by likely cause, for a person or an assistant who must fix it."""
+
+from __future__ import annotations
+
+import functools
+from collections.abc import Callable
+from contextlib import ExitStack
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import click
+
+from deemster.cli._console import warn, write_out
+from deemster.cli.options import ReportOptions, open_run_store, privacy_options, store_option
+from deemster.errors import ConfigurationError, ReportError, visible
+
+if TYPE_CHECKING:
+    from deemster.report import ComparisonReport, Report
+    from deemster.store import Store
+
+MAX_CHARS = 12_000
+LEAST_CHARS = 1_000
+
+
+@click.command("brief", short_help="Tell what failed, by likely cause, to a person or an assistant who must fix it.")
+@click.argument("run", type=click.Path())
+@click.option("--against", metavar="RUN", help="Tell what changed since this run; default the suite's baseline.")
+@click.option(
+    "--max-chars", type=int, default=MAX_CHARS, show_default=True, metavar="N", help="The most characters of the brief."
+)
+@privacy_options
+@store_option
+def command(*, run: str, against: str | None, max_chars: int, reports: ReportOptions, store: str) -> None:
+    """Tell what failed, by likely cause, to a person or an assistant who must fix it.
+
+    RUN is the id of a stored run, the beginning of one, a label, `latest`, or a file: a report that `deemster run
+    --json FILE` wrote, or a comparison that `deemster compare --json FILE` wrote.
+
+    The brief is Markdown and needs nothing else to be understood. Text of samples and models stands between fences.
+    """
+    from deemster.report import Report
+    from deemster.report.failure_brief import comparison_brief, report_brief
+    from deemster.report.report_loader import load_report_or_comparison
+    from deemster.runs.build_report import quoted_details, stored_report
+
+    if max_chars < LEAST_CHARS:
+        raise ConfigurationError(f"A brief needs at least {LEAST_CHARS:,} characters, not {max_chars:,}.")
+    with ExitStack() as opened:
+        find_store = functools.cache(lambda: opened.enter_context(open_run_store(store)))
+        is_file = Path(run).is_file() or Path(run).suffix == ".json"
+        found = load_report_or_comparison(run) if is_file else stored_report(find_store(), run, warn=warn)
+        if isinstance(found, Report):
+            quotes = None if is_file else quoted_details(find_store(), found.run.id)
+            comparison = _compare(found, against, reports, find_store, stored=not is_file)
+            text = report_brief(reports.redact(found, quotes), comparison, max_chars=max_chars)
+        elif against is not None:
+            raise ConfigurationError("A comparison tells already what changed: leave out `--against`.")
+        else:
+            text = comparison_brief(reports.redact_comparison(found, lambda _: None), max_chars=max_chars)
+    write_out(text)
+
+
+def _compare(
+    report: Report, against: str | None, reports: ReportOptions, find_store: Callable[[], Store], *, stored: bool
+) -> ComparisonReport | None:
+    """The comparison of a run with the one that is named, else with its suite's baseline; None where there is none."""
+    from deemster.runs.compare_runs import RunSources, compare_sources, quotes_of_either
+
+    sources = RunSources(find_store)
+    run = sources.find(report.run.id if stored else report)
+    named = against is not None
+    if against is None and stored:
+        baseline = find_store().baseline(report.run.suite, report.dataset.name)
+        against = None if baseline is None or baseline.run == report.run.id else baseline.run
+    if against is None:
+        return None
+    before = sources.find(against)
+    try:
+        comparison = compare_sources(before, run)
+    except ReportError as error:
+        if named:
+            raise
+        warn(visible(f"the brief does not compare with the baseline: {error}"))
+        return None
+    return reports.redact_comparison(comparison, quotes_of_either(before, run))

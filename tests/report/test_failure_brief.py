@@ -1,0 +1,156 @@
+import re
+
+import msgspec
+import pytest
+from hypothesis import given
+
+import deemster as dm
+from deemster.report.failure_brief import LEAST_CHARS, comparison_brief, report_brief
+from tests.report.comparisons import HOSTILE, compared, evaluated, helpdesk, hostile
+from tests.report.runs import full_report, small_report
+from tests.report.test_comparison_sections import renamed
+from tests.report.test_report_sections import NAMES, QUICK
+from tests.report.test_report_sections import hostile as hostile_report
+
+COUNT = 60
+
+
+def groups(text):
+    return re.findall(r"^## \d+\. (.*)$", text, re.MULTILINE)
+
+
+def planted(answer, *, broken, tags=None, metrics=("exact-match",)):
+    """A run in which the broken samples got an answer that is made from what was expected."""
+    ids = [f"q{place:02d}" for place in range(COUNT)]
+    expected = {name: f"Parcel number {place} arrives on day {place}." for place, name in enumerate(ids)}
+    answers = {name: answer(text) if place in broken else text for place, (name, text) in enumerate(expected.items())}
+    return evaluated(answers, expected=expected, tags=tags, metrics=metrics)
+
+
+def test_failures_that_say_the_same_thing_are_one_group():
+    text = report_brief(planted(lambda _: "Sorry, please contact support.", broken=range(10)))
+    words = "`support`, `contact`, `please`, `sorry`"
+    assert groups(text) == [f"10 failures: the answer says {words}, which was not expected"]
+
+
+def test_failures_that_leave_out_the_same_word_are_one_group():
+    text = report_brief(planted(lambda said: said.replace("arrives ", ""), broken=range(10)))
+    assert groups(text) == ["10 failures: the answer does not say `arrives`, which was expected"]
+
+
+def test_failures_of_one_cohort_are_one_group():
+    tags = {f"q{place:02d}": ["late"] for place in range(12)}
+    text = report_brief(planted(lambda said: said.replace("day", "dya"), broken=range(10), tags=tags))
+    assert groups(text)[0].startswith("10 failures: cohort `late`")
+
+
+def test_failures_without_a_score_are_grouped_by_their_cause():
+    samples = [dm.Sample(f"q{place}", {"n": place}, "yes", {}) for place in range(20)]
+
+    def answer(asked):
+        if asked["n"] < 5:
+            raise ValueError("the database is closed")
+        return "yes"
+
+    text = report_brief(dm.evaluate(dm.Dataset(samples, name="d"), target=answer, metrics=["exact-match"]))
+    (group,) = groups(text)
+    assert group.startswith("5 failures: no score, `target_failed: ValueError: the database is closed")
+
+
+def test_failures_that_miss_the_same_passage_are_one_group():
+    samples = [
+        dm.Sample(f"q{place}", {"n": place}, "yes", {"relevant": ["d1" if place < 6 else f"d{place}"]})
+        for place in range(20)
+    ]
+    outputs = [
+        {"id": f"q{place}", "output": "yes", "retrieved": [f"d{place}" if place >= 6 else "other"]}
+        for place in range(20)
+    ]
+    report = dm.evaluate(
+        dm.Dataset(samples, name="d"), outputs=dm.targets.SavedOutputs(outputs), metrics=["retrieval-recall-at-k"]
+    )
+    assert groups(report_brief(report)) == ["6 failures: the same thing is missing: `d1`"]
+
+
+def test_failures_with_nothing_in_common_are_grouped_by_metric():
+    report = small_report("a", "b", outputs={"a": "no", "b": "nay"})
+    assert groups(report_brief(report)) == ["2 failures: these metrics fail: `exact-match`"]
+
+
+def test_run_that_passes_has_a_brief_without_groups():
+    text = report_brief(small_report("a", "b"))
+    assert text.startswith("# Brief: `small`, run `")
+    assert ": 0 of 2 samples did not pass\n" in text
+    assert groups(text) == []
+
+
+def test_brief_of_a_run(golden):
+    golden("report/brief.md", report_brief(full_report()))
+
+
+def test_brief_of_a_comparison(golden):
+    golden("report/brief-comparison.md", comparison_brief(helpdesk()))
+
+
+def test_what_broke_since_the_baseline_comes_first():
+    ids = [f"q{place:02d}" for place in range(20)]
+    before = dict.fromkeys(ids, "right") | {"q00": "wrong", "q01": "wrong"}
+    comparison = compared(before, before | {"q19": "wrong"}, metrics=("exact-match",))
+    report = evaluated(before | {"q19": "wrong"}, metrics=("exact-match",))
+    text = report_brief(report, comparison)
+    assert "## Since the baseline" in text
+    assert "samples, worst first: `q19`, `q00`, `q01`" in text
+    assert "### `q19` (newly failing)" in text
+
+
+@pytest.mark.parametrize("most", [LEAST_CHARS, 3_000, 12_000, 100_000])
+def test_brief_has_at_most_so_many_characters(most):
+    report = planted(lambda said: f"Sorry, {said} " * 40, broken=range(50))
+    text = report_brief(report, max_chars=most)
+    assert len(text) <= most
+    assert text.startswith("# Brief: ")
+    shown = text.count("\n### ")
+    assert f"Not shown: {50 - shown} of 50 failures." in text
+
+
+def test_too_few_characters_are_refused():
+    with pytest.raises(ValueError, match="at least 1,000 characters, not 999"):
+        report_brief(small_report("a"), max_chars=999)
+
+
+def outside_of_fences(text):
+    """The lines that are not inside of a fence; a fence ends at a line of as many backticks as it began with."""
+    fence, lines = None, []
+    for line in text.splitlines():
+        if fence is not None:
+            fence = None if line == fence else fence
+        elif found := re.fullmatch("(`{3,})text", line):
+            fence = found[1]
+        else:
+            lines.append(line)
+    assert fence is None
+    return lines
+
+
+@QUICK
+@given(name=NAMES)
+def test_text_of_samples_and_models_stays_inside_of_fences(name):
+    for text in (comparison_brief(renamed(name)), report_brief(hostile_report(name))):
+        for line in outside_of_fences(text):
+            # What is left is ours, and names from data on one line between backticks.
+            assert re.match(r"(#|-|Text inside|Gate:|Macro-F1|The run is|Not shown|[a-z ]+:$|$)", line), line
+            assert line.count("`") % 2 == 0
+        assert not re.search("[\x00-\x09\x0b-\x1f\x7f\u202e\u200b]", text)
+
+
+def test_fence_in_an_answer_does_not_end_its_fence():
+    text = comparison_brief(hostile())
+    outside = "\n".join(outside_of_fences(text))
+    assert "# heading" not in re.sub("`[^`]*`", "", outside)
+    assert all(attack.splitlines()[0] not in re.sub("`[^`]*`", "", outside) for attack in HOSTILE)
+
+
+def test_texts_that_were_redacted_are_not_in_the_brief():
+    report = msgspec.structs.replace(full_report())
+    safe = dm.report.redact_report(report, level="publish-safe", quotes=lambda _: None)
+    assert "canary" not in report_brief(safe)
