@@ -386,7 +386,7 @@ def show_confirming(pool, draws):
 
 def main():
     quick = "--quick" in sys.argv[1:]
-    sizes, draws, peers = ((12, 100), 20, 5) if quick else (SIZES, 2000, 200)
+    sizes, draws, peers = ((12, 100), 20, 5) if quick else (SIZES, 2000, 100)
     if not quick:
         environments.environment(STATGATE)
     started = time.perf_counter()

@@ -10,6 +10,7 @@ import json
 import sys
 
 from statgate.config import GateSettings
+from statgate.errors import AnalysisError
 from statgate.records import EvalRecord
 from statgate.verdict import Verdict, evaluate_gate
 
@@ -22,7 +23,11 @@ def main():
         for differences in job["comparisons"]:
             before = [EvalRecord(case_id=str(place), score=0.0) for place in range(len(differences))]
             after = [EvalRecord(case_id=str(place), score=value) for place, value in enumerate(differences)]
-            verdict = evaluate_gate(before, after, settings).verdict
+            try:
+                verdict = evaluate_gate(before, after, settings).verdict
+            except AnalysisError:
+                # It refuses fewer than five samples.
+                continue
             told["ship"] += verdict is Verdict.SHIP
             told["block"] += verdict is Verdict.BLOCK
         counts.append(told)

@@ -170,7 +170,8 @@ def bounded_units(
     slack = 1e-9 * max(1.0, abs(low), abs(high))
     if values.min() < low - slack or values.max() > high + slack:
         raise ValueError(f"A value lies outside the bounds, {low} to {high}.")
-    mean, error = _mean_and_error(u, s)
+    size = float(len(u)) if sizes is None else math.fsum(s.data)
+    mean, error = _mean_and_error(u, s, size)
     unusual = effective_changes(u, s) if strict else count_unusual(values, usual=usual, slack=slack)
     kinds = None
     if error is None or unusual < ENOUGH_DIFFERENT:
@@ -180,7 +181,7 @@ def bounded_units(
     return BoundedUnits(
         mean=mean,
         n=len(u),
-        size=math.fsum(s.data),
+        size=size,
         error=error,
         unusual=unusual,
         low=low,
@@ -201,7 +202,7 @@ def effective_changes(totals: Floats, sizes: Floats) -> float:
     """
     values, n = totals / sizes, len(totals)
     found = []
-    for median in np.partition(values, [(n - 1) // 2, n // 2])[[(n - 1) // 2, n // 2]]:
+    for median in np.unique(np.partition(values, [(n - 1) // 2, n // 2])[[(n - 1) // 2, n // 2]]):
         away = np.abs(totals - sizes * median)
         squares = float(np.square(away).sum())
         found.append(float(away.sum()) ** 2 / squares if squares > 0 else 0.0)
@@ -212,7 +213,7 @@ def effective_changes(totals: Floats, sizes: Floats) -> float:
 def _bend(deviations: Floats) -> float:
     """1.5·γ/(6√n), γ the skewness of deviations from the mean; 0 without spread."""
     squares = float(np.square(deviations).mean())
-    skewness = float((deviations**3).mean()) / squares**1.5 if squares > 0 else 0.0
+    skewness = float((deviations * deviations * deviations).mean()) / squares**1.5 if squares > 0 else 0.0
     return SKEWNESS_WEIGHT * skewness / (6 * math.sqrt(len(deviations)))
 
 
@@ -241,9 +242,9 @@ def unbend_t(distances: Floats, bends: Floats) -> Floats:
         return np.where(np.isinf(rest), rest, 2 * rest / (1 + np.sqrt(1 + 8 * a * np.abs(rest))))
 
 
-def _mean_and_error(totals: Floats, sizes: Floats) -> tuple[float, float | None]:
+def _mean_and_error(totals: Floats, sizes: Floats, size: float) -> tuple[float, float | None]:
     """The mean and its standard error; there is none below two units."""
-    count, size = len(totals), math.fsum(sizes.data)
+    count = len(totals)
     mean = math.fsum(totals.data) / size
     if count < 2:
         return mean, None
