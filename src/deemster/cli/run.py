@@ -189,6 +189,11 @@ _OVERRIDES: Sequence[Decorator] = (
         metavar="N",
         help="Run samples that newly fail against the baseline up to N more times: confirmed, or only flaky?",
     ),
+    click.option(
+        "--until-decided",
+        is_flag=True,
+        help="Run samples in random order, and stop once the gate's margin against its baseline is settled.",
+    ),
     click.option("--max-unscored", metavar="COUNT|SHARE%", help="Unscored marks allowed; default 0."),
     *BUDGET_OPTIONS,
     *CACHE_OPTIONS,

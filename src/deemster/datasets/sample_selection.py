@@ -71,7 +71,7 @@ class SelectedRows:
 
     Args:
         rows: All samples.
-        positions: The positions of those that are selected, in increasing order.
+        positions: The positions of those that are selected, in their order.
 
     Attributes:
         digests: 32 bytes of row hash for each.
@@ -199,9 +199,14 @@ def select_positions(samples: Iterable[Sample], selection: Selection, *, file: s
         raise DatasetError(Issue(f"No sample fits all of `{selection.flags()}`.", file))
     if selection.sample is not None:
         # The rank of a sample depends on its id alone: samples that are added change little, and 20 include the 10.
-        found = sorted(found, key=lambda entry: hashlib.sha256(f"{selection.seed}/{entry[1]}".encode()).digest())
+        found = sorted(found, key=lambda entry: random_rank(selection.seed, entry[1]))
         found = sorted(found[: selection.sample])
     return [position for position, _ in found[: selection.limit]]
+
+
+def random_rank(seed: int, name: str) -> bytes:
+    """The place of a sample in a random order, which depends on the seed and its id alone."""
+    return hashlib.sha256(f"{seed}/{name}".encode()).digest()
 
 
 class SampleSearch:

@@ -15,6 +15,7 @@ from deemster.results.confirmation import Confirmation
 from deemster.results.difference_origin import DRIFT_LEVEL, JudgeDrift
 from deemster.results.gate_decision import GateCheck, GateDecision, Status, conclude
 from deemster.results.gate_rules import EVERY, BaselineRules, Gate
+from deemster.results.margin_watch import SequentialCheck
 from deemster.results.metric_summary import Interval
 from deemster.results.run_columns import ComparedRun
 from deemster.stats import certifiable_margin, holm
@@ -54,6 +55,7 @@ class BaselineEvidence(msgspec.Struct, frozen=True, kw_only=True):
         newly_failing: How many samples passed before and do not pass now.
         largest_drop: The sample that lost most of a score; None where none lost anything.
         confirmation: Which newly failing samples really fail; None where none was run again.
+        sequence: By the name of a margin check, what a run that stops once it is decided knows; None for other runs.
     """
 
     baseline: ComparedRun
@@ -69,6 +71,7 @@ class BaselineEvidence(msgspec.Struct, frozen=True, kw_only=True):
     newly_failing: int
     largest_drop: LostScore | None
     confirmation: Confirmation | None = None
+    sequence: Mapping[str, SequentialCheck] | None = None
 
 
 class PinnedBaseline(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
@@ -110,12 +113,15 @@ class PinnedBaseline(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=Tr
         return baseline_checks(gate, rules, self.evidence)
 
 
-def baseline_evidence(comparison: Comparison, *, cohorts: Sequence[str]) -> BaselineEvidence:
+def baseline_evidence(
+    comparison: Comparison, *, cohorts: Sequence[str], sequence: Mapping[str, SequentialCheck] | None = None
+) -> BaselineEvidence:
     """What a gate looks at of a comparison.
 
     Args:
         comparison: The comparison.
         cohorts: The cohorts that the gate names, `*` for each.
+        sequence: By the name of a margin check, what a run that stops once it is decided knows; None for other runs.
     """
     drops = [
         LostScore(metric=name, id=metric.largest_drop.id, drop=metric.largest_drop.drop)
@@ -136,6 +142,7 @@ def baseline_evidence(comparison: Comparison, *, cohorts: Sequence[str]) -> Base
         newly_failing=comparison.table.newly_failing,
         largest_drop=max(drops, key=lambda lost: lost.drop, default=None),
         confirmation=comparison.confirmation,
+        sequence=sequence,
     )
 
 
@@ -193,6 +200,8 @@ def _margin_checks(gate: Gate, rules: BaselineRules, margin: float, evidence: Ba
             yield _check(name, None, -margin, "skipped", one.skipped)
         elif found is None or found.difference is None or found.lower_bound is None or p_value is None:
             yield _check(name, None, -margin, "inconclusive", one.unknown or "no sample of it is in both runs")
+        elif evidence.sequence is not None:
+            yield _sequential_check(name, found.difference, margin, evidence.sequence.get(one.name))
         elif found.lower_bound > -margin:
             bound = f"the one-sided {_percent(rules.confidence)} lower bound {found.lower_bound:.4f}"
             yield _check(name, found, -margin, "pass", f"{bound} lies above -{margin:.4g}")
@@ -202,6 +211,24 @@ def _margin_checks(gate: Gate, rules: BaselineRules, margin: float, evidence: Ba
             yield _check(name, found, -margin, "fail", because)
         else:
             yield _check(name, found, -margin, "inconclusive", _what_decides(found, margin, rules.confidence))
+
+
+def _sequential_check(name: str, observed: float, margin: float, found: SequentialCheck | None) -> GateCheck:
+    """A margin that was looked at after every sample: only evidence that holds at every look counts."""
+    status: Status = "inconclusive"
+    if found is None:
+        because = "no sample of it was run before the gate was decided"
+    elif found.settled is None:
+        because = (
+            f"{found.n:,} samples, looked at one by one, did not settle a drop of {margin:.4g}: anytime-valid p "
+            f"{found.p_within:.2g} that it is kept, {found.p_beyond:.2g} that it is exceeded"
+        )
+    else:
+        status, p_value = found.settled, found.p_within if found.settled == "pass" else found.p_beyond
+        word = "at most" if status == "pass" else "larger than"
+        because = f"settled after {found.at:,} samples: the drop is {word} {margin:.4g}, anytime-valid p {p_value:.2g}"
+    low, high = (None, None) if found is None or found.interval is None else found.interval
+    return GateCheck(name=name, observed=observed, low=low, high=high, required=-margin, status=status, because=because)
 
 
 def _margins(gate: Gate, rules: BaselineRules, evidence: BaselineEvidence) -> Iterator[_Margin]:

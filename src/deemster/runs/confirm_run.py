@@ -81,7 +81,7 @@ async def rerun_samples(
 
     counter = ProgressCounter(len(works), progress)
     remaining = RemainingWork(works, spent=spent)
-    await execute_job(job, sink, remaining, counter=counter, clock=clock, stop=stop, warn=warn)
+    await execute_job(job, [sink], remaining, counter=counter, clock=clock, stop=stop, warn=warn)
     return found
 
 

@@ -19,6 +19,7 @@ from deemster.report.comparison_report import ComparisonReport
 from deemster.report.report_sections import group_failures
 from deemster.results import Aggregator, MarkTable
 from deemster.runs._constant_judge_warning import ConstantJudgeWatch
+from deemster.runs._engine import Sink
 from deemster.runs._report_settings import report_settings
 from deemster.runs.build_report import LiveMarks, RunRecord, build_report, count_marks
 from deemster.runs.evaluation_job import DELTA, Job, build_job, with_secrets
@@ -32,6 +33,7 @@ from deemster.runs.run_sync import run_sync, with_parameters_of
 from deemster.runs.run_writer import open_run_writer
 from deemster.runs.stop_request import Stop
 from deemster.runs.suite import CONCURRENCY, SEED
+from deemster.runs.until_decided import UntilDecided, in_random_order
 from deemster.store import Store
 from deemster.targets.saved_outputs import SavedOutputs
 
@@ -191,37 +193,41 @@ async def run_job(
         StoreError: The store fails, or the run that is to be resumed is missing or held by another process.
     """
     timer, stop = RunTimer(clock), stop or Stop()
-    job = with_secrets(job)
+    job = with_secrets(in_random_order(job) if job.until_decided else job)
     found = survey(job.plan, aggregator=job.aggregator, gate=job.gate, strict=job.strict, redact=job.redact_warnings)
     for warning in found.warnings:
         warn(warning)
     store = None if storage is None else storage.store
-    job = job._replace(baseline=pin_baseline(job, store))
-    live = LiveMarks(found.table, job.plan)
+    job, live = job._replace(baseline=pin_baseline(job, store)), LiveMarks(found.table, job.plan)
     with open_run_writer(job, storage, order=found.order, live=live, timer=timer, warn=warn) as writer:
-        job, remaining = writer.job, writer.remaining
+        until = UntilDecided(writer, store, found.table.empty_copy(), stop=stop) if job.until_decided else None
+        remaining = writer.remaining if until is None else until.remaining(writer.remaining)
         total = len(job.plan.dataset) * job.plan.repetitions
         counter = ProgressCounter(total, progress, done=remaining.done, unscored=remaining.unscored)
-
-        def sink(executions: Sequence[Execution]) -> None:
-            writer.add(executions)
-            live.add(executions)
-            if watch is not None:
-                watch(executions)
-
+        sinks: list[Sink] = [writer.add, live.add, *([watch] if watch else []), *([until.add] if until else [])]
+        halt, pending = stop if until is None else until.stop, writer.pending
         await execute_job(
-            job, sink, remaining, counter=counter, clock=timer.clock, stop=stop, warn=warn, pending=writer.pending
+            writer.job, sinks, remaining, counter=counter, clock=timer.clock, stop=halt, warn=warn, pending=pending
         )
+        sequence = None if until is None else until.finish()
+        job = writer.job
         writer.settle()
         stopped = stop.reason or counter.open_circuit or getattr(job.plan.target, "open_circuit", None)
         record = writer.record(stopped=stopped, budget=counter.budget)
-        # The report of a run that was resumed with changes shows the stored samples, which `live` has not counted.
-        fits = record.samples is job.plan.dataset and found.table.cards == tuple(record.cards)
-        table = _count(record, job, live.table() if fits else None, warn=warn)
+        table = _count(record, job, live.table() if _is_counted(record, job, found.table) else None, warn=warn)
         report = build_report(record, report_settings(job)._replace(baseline=None), table=table)
         against = BaselineGate(writer, store, clock=timer.clock, stop=stop, warn=warn, progress=progress)
-        report = await against.conclude(report, record, table, tell=tell_comparison)
+        report = await against.conclude(report, record, table, sequence=sequence, tell=tell_comparison)
         return writer.close(report, table, stopped=stopped)
+
+
+def _is_counted(record: RunRecord, job: Job, table: MarkTable) -> bool:
+    """Whether the marks that were counted as they came are those of the report.
+
+    The report of a run that was resumed with changes shows the stored samples. One that was decided early has fewer.
+    """
+    is_same = record.samples is job.plan.dataset and len(record.samples) == table.samples
+    return is_same and table.cards == tuple(record.cards)
 
 
 def _count(record: RunRecord, job: Job, table: MarkTable | None, *, warn: Callable[[str], None]) -> MarkTable:

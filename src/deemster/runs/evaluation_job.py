@@ -47,6 +47,7 @@ class Job(NamedTuple):
         label: What the user calls the run.
         baseline: The baseline that the gate compares with, once it is found.
         confirm: How often samples that newly fail against the baseline are run again.
+        until_decided: Whether the run stops once the margins of its gate are settled.
     """
 
     plan: Plan
@@ -63,6 +64,7 @@ class Job(NamedTuple):
     label: str | None = None
     baseline: PinnedBaseline | None = None
     confirm: int = 0
+    until_decided: bool = False
 
 
 def with_secrets(job: Job) -> Job:

@@ -18,7 +18,7 @@ from deemster.runs.stop_request import Stop
 
 async def execute_job(
     job: Job,
-    sink: Sink,
+    sinks: Sequence[Sink],
     remaining: RemainingWork,
     *,
     counter: ProgressCounter,
@@ -31,7 +31,7 @@ async def execute_job(
 
     Args:
         job: What is run.
-        sink: Takes finished executions.
+        sinks: Each takes finished executions, one after the other.
         remaining: What is left to do.
         counter: Counts executions.
         clock: The time.
@@ -41,7 +41,8 @@ async def execute_job(
     """
 
     def count(executions: Sequence[Execution]) -> None:
-        sink(executions)
+        for sink in sinks:
+            sink(executions)
         counter.add(executions)
 
     execute = partial(

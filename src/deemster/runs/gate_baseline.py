@@ -21,6 +21,7 @@ from deemster.results.compare_columns import ComparisonSettings
 from deemster.results.confirmation import newly_failing
 from deemster.results.gate_decision import conclude
 from deemster.results.gate_rules import BaselineRules
+from deemster.results.margin_watch import SequentialCheck
 from deemster.results.run_columns import RunColumns
 from deemster.runs._run_identity import plain_json, scoring_identity
 from deemster.runs.build_report import RunRecord
@@ -61,6 +62,8 @@ def pin_baseline(job: Job, store: Store | None) -> PinnedBaseline | None:
         return None
     found = _find(rules, job, store)
     if found.missing is not None:
+        if job.until_decided:
+            raise ConfigurationError(Issue(f"`--until-decided` needs a baseline: {found.missing}.", rules.where))
         return found
     dataset = job.plan.dataset
     if _share_samples(dataset, _row_hashes(found, store)):
@@ -140,7 +143,13 @@ class BaselineGate:
         self._clock, self._stop, self._warn, self._progress = clock, stop, warn, progress
 
     async def conclude(
-        self, report: Report, record: RunRecord, table: MarkTable, *, tell: Callable[[ComparisonReport], None] | None
+        self,
+        report: Report,
+        record: RunRecord,
+        table: MarkTable,
+        *,
+        sequence: Mapping[str, SequentialCheck] | None,
+        tell: Callable[[ComparisonReport], None] | None,
     ) -> Report:
         """The report with the checks against the baseline, which the run then remembers.
 
@@ -148,6 +157,7 @@ class BaselineGate:
             report: The report of the run, without these checks.
             record: What the report is built from.
             table: The marks of the run.
+            sequence: By the name of a margin check, what a run knows that stops once it is decided; None for others.
             tell: Gets the comparison, where there is a baseline.
 
         Raises:
@@ -159,7 +169,7 @@ class BaselineGate:
         rules = None if gate is None else gate.baseline
         if gate is None or rules is None or pinned is None:
             return report
-        source = _open(pinned, self._store)
+        source = open_baseline(pinned, self._store)
         if isinstance(source, str):
             pinned = PinnedBaseline(name=pinned.name, missing=source)
         else:
@@ -168,7 +178,8 @@ class BaselineGate:
             comparison = await self._confirm(comparison, record)
             if tell is not None:
                 tell(comparison)
-            pinned = msgspec.structs.replace(pinned, evidence=baseline_evidence(comparison, cohorts=rules.cohorts))
+            evidence = baseline_evidence(comparison, cohorts=rules.cohorts, sequence=sequence)
+            pinned = msgspec.structs.replace(pinned, evidence=evidence)
         self._writer.job = job._replace(baseline=pinned)
         before = () if report.gate is None else report.gate.checks
         decision = conclude((*before, *pinned.checks(gate)), mode=gate.decision)
@@ -197,8 +208,17 @@ def comparison_settings(rules: BaselineRules, *, seed: int) -> ComparisonSetting
     return ComparisonSettings(confidence=rules.confidence, margin=rules.margin, cluster=rules.cluster, seed=seed)
 
 
-def _open(pinned: PinnedBaseline, store: Store | None) -> RunSource | str:
-    """The baseline, or why it is missing."""
+def open_baseline(pinned: PinnedBaseline, store: Store | None) -> RunSource | str:
+    """The baseline, or why it is missing.
+
+    Args:
+        pinned: The baseline, as it was found when the run began.
+        store: Where it is stored; None where the run is not.
+
+    Raises:
+        StoreError: The store cannot be read.
+        ReportError: It is a file that is no report.
+    """
     if pinned.missing is not None:
         return pinned.missing
     if pinned.file is not None:
@@ -242,13 +262,13 @@ class _FinishedRun(ReportSource):
             run=compared_report(self._report),
             marks=self._table,
             digests=np.frombuffer(digests, dtype=np.uint8).reshape(-1, 32),
-            identities=_identities(self._job),
+            identities=job_identities(self._job),
             clusters=clusters,
             ids=lambda positions: [ids[position] for position in positions],
         )
 
 
-def _identities(job: Job) -> dict[str, Any]:
+def job_identities(job: Job) -> dict[str, Any]:
     """By a metric's name, everything that must be equal for its marks to be compared."""
     identity: Mapping[str, Any] = plain_json(scoring_identity(job))
     found = {}

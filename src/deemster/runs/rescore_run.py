@@ -112,7 +112,7 @@ class _ScoringWork:
         prompts = run.prompts("failed", secrets=self._job.plan.secrets)
         remaining = RemainingWork(self._works(), spent=spent, calls=run.calls, prompts=prompts)
         await execute_job(
-            self._job, run.writer.add, remaining, counter=self._counter, clock=run.timer.clock, stop=stop, warn=warn
+            self._job, [run.writer.add], remaining, counter=self._counter, clock=run.timer.clock, stop=stop, warn=warn
         )
 
     def settle(self) -> None:

@@ -2,14 +2,16 @@
 
 from __future__ import annotations
 
+import hashlib
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from functools import partial
-from itertools import zip_longest
+from itertools import islice, zip_longest
 
 import msgspec
 
 from deemster import __version__
+from deemster.datasets import Dataset
 from deemster.records import Execution
 from deemster.report import BudgetEntry, Report, RunSamples
 from deemster.results import MarkTable, MetricSummary
@@ -28,7 +30,7 @@ from deemster.runs._score_batch import needs_settling, settle_marks
 from deemster.runs.build_report import ExecutionSlots, LiveMarks, RunRecord, StoredSamples, batches, stored_report
 from deemster.runs.evaluation_job import Job
 from deemster.runs.kept_prompts import PROMPTS_FACT, WhichPrompts
-from deemster.runs.resume_backlog import RETRIED_CAUSES, RemainingWork, ResumeBacklog
+from deemster.runs.resume_backlog import RETRIED_CAUSES, RemainingWork, ResumeBacklog, is_retried
 from deemster.runs.run_figures import NO_FIGURES, figures_facts, target_name
 from deemster.runs.run_lifecycle import RunDefinition, RunStorage, RunTimer, StoredRun, new_token, open_run
 from deemster.runs.stored_columns import save_columns
@@ -105,6 +107,10 @@ class SpooledWriter:
             for batch in batches(settle_marks(self.job.plan.metrics, self._spool)):
                 self._spool.add(batch)
 
+    def _executed(self) -> Iterator[Execution]:
+        size = len(self.job.plan.dataset) * self.job.plan.repetitions
+        return (execution for execution in islice(self._spool, size) if execution is not None)
+
     def record(self, *, stopped: str | None, budget: BudgetEntry | None) -> RunRecord:
         """What the report is built from."""
         return RunRecord(
@@ -113,13 +119,28 @@ class SpooledWriter:
             duration_s=self._timer.seconds(),
             samples=self.job.plan.dataset,
             cards=self.job.plan.cards,
-            executions=self._spool,
+            executions=ExecutionSlots(
+                self._executed, samples=len(self.job.plan.dataset), repetitions=self.job.plan.repetitions
+            ),
             stopped=stopped,
             budget=budget,
         )
 
     def keep_reruns(self, reruns: Reruns) -> None:
         """Note what was run again; nothing is kept."""
+
+    def earlier(self) -> Iterator[Execution]:
+        """The executions of an earlier process that are done: none."""
+        return iter(())
+
+    def shorten(self, dataset: Dataset) -> None:
+        """Leave out the samples that were not run.
+
+        Args:
+            dataset: The first samples of the run, which stay.
+        """
+        self.job = self.job._replace(plan=self.job.plan._replace(dataset=dataset))
+        self._facts = msgspec.structs.replace(self._facts, samples=len(dataset), fingerprint=dataset.fingerprint)
 
     def close(self, report: Report, _table: MarkTable, *, stopped: str | None) -> Report:  # noqa: ARG002 - nothing is noted
         """The report."""
@@ -177,6 +198,37 @@ class StoredWriter:
             StoreError: The store fails.
         """
         self._store.amend(self._run.id, facts=reruns_facts(reruns))
+
+    def earlier(self) -> Iterator[Execution]:
+        """The executions of an earlier process that are done.
+
+        Raises:
+            StoreError: The store fails.
+        """
+        for execution in self._executions(settled=False) if self._backlog is not None else ():
+            if execution is not None and execution.marks and not any(map(is_retried, execution.marks)):
+                yield execution
+
+    def shorten(self, dataset: Dataset) -> None:
+        """Leave out the samples that were not run.
+
+        Args:
+            dataset: The first samples of the run, which stay.
+
+        Raises:
+            StoreError: The store fails.
+        """
+        self._run.writer.flush()
+        self.job = self.job._replace(plan=self.job.plan._replace(dataset=dataset))
+        order = hashlib.sha256(b"".join(sample.id.encode() + b"\0" for sample in dataset)).hexdigest()
+        self._store.shorten(
+            self._run.id,
+            samples=len(dataset),
+            fingerprint=dataset.fingerprint,
+            identity=evaluation_identity(self.job, order=order),
+            facts=settings_facts(self.job),
+        )
+        self._run.row = self._store.run(self._run.id)
 
     def settle(self) -> None:
         """Make the marks final that need the whole run.

@@ -41,6 +41,7 @@ class SuiteOverrides(NamedTuple):
     partial: bool = False
     label: str | None = None
     confirm: int | None = None
+    until_decided: bool = False
     select: Callable[[Dataset], Dataset] | None = None
 
 
@@ -100,6 +101,7 @@ def build_suite_job(suite: Suite, overrides: SuiteOverrides) -> Job:
         aggregator=aggregator,
         label=overrides.label,
         confirm=overrides.confirm or 0,
+        until_decided=overrides.until_decided,
         origin={"file": str(Path(suite.document.file).resolve()), "document": suite.document.value},
     )
 
