@@ -9,10 +9,12 @@ import psycopg
 import pytest
 
 from deemster.errors import LeaseError, StorageError, StoreError
-from deemster.store import _database, open_store
+from deemster.formats.streamed_list import Stream
+from deemster.records import MetricScore
+from deemster.store import RunFacts, _database, open_store
 from tests.cli.workspace import started
 from tests.cli.workspace import written as put_files
-from tests.store.make_runs import begun, execution, written
+from tests.store.make_runs import begun, card, execution, sample, written
 
 COUNT = 600
 
@@ -71,6 +73,31 @@ def test_writer_loses_and_doubles_nothing_while_connections_drop(store, postgres
     store.finish(name, status="complete", reason=None, finished_at=None, duration_s=None)
     assert [each.answer.text for each in store.executions(name)] == [f"text {n}" for n in range(COUNT)]
     assert (store.run(name).done, store.run(name).scorings[0].done) == (COUNT, COUNT)
+
+
+def test_run_begins_and_settles_while_connections_drop(store, postgres_url, monkeypatch):
+    monkeypatch.setattr("deemster.store._run_table._CHUNK_SAMPLES", 20)
+    left = [30, 300, 590]
+
+    def dropping(each):
+        if each.position in left:
+            left.remove(each.position)
+            assert end_connections(postgres_url) > 0
+        return each
+
+    facts = RunFacts(
+        id="run", dataset="d", fingerprint="f", samples=COUNT, started_at="2026-01-01T00:00:00.000Z", tool_version="0"
+    )
+    lease = store.begin(facts, (dropping(sample(n)) for n in range(COUNT)), cards=[card("a")])
+    assert [each.id for each in store.samples("run")] == [sample(n).id for n in range(COUNT)]
+    assert left == []
+    with store.writer("run") as writer:
+        writer.add([execution(n) for n in range(COUNT)])
+    left.append(400)
+    store.settle("run", 0, Stream(lambda: (dropping(execution(n, marks=[MetricScore(0.25)])) for n in range(COUNT))))
+    assert left == []
+    assert {each.marks[0].score for each in store.executions("run")} == {0.25}
+    lease.release()
 
 
 def test_reader_goes_on_behind_the_last_row_where_its_connection_drops(store, postgres_url, monkeypatch):

@@ -7,6 +7,7 @@ from pathlib import Path
 from typing import Any, NamedTuple
 
 from deemster.errors import ConfigurationError, StoreError, did_you_mean
+from deemster.formats.streamed_list import Stream
 from deemster.models.clock import Clock
 from deemster.records import Execution, Mark, Metric, Output, Unscored
 from deemster.records.shared_call_cost import sum_spending
@@ -121,7 +122,8 @@ class _ScoringWork:
         metrics, row = self._job.plan.metrics, self._run.row
         if needs_settling(metrics):
             marked = ExecutionSlots(self._marked, samples=row.samples, repetitions=row.repetitions)
-            self._run.store.settle(row.id, self._run.scoring, settle_marks(metrics, marked))
+            settled = Stream(lambda: settle_marks(metrics, marked))
+            self._run.store.settle(row.id, self._run.scoring, settled)
 
     def missing(self, stop: Stop) -> str | None:
         """Why marks are missing, where some are."""

@@ -12,6 +12,7 @@ import msgspec
 
 from deemster import __version__
 from deemster.datasets import Dataset
+from deemster.formats.streamed_list import Stream
 from deemster.records import Execution
 from deemster.report import BudgetEntry, Report, RunSamples
 from deemster.results import MarkTable, MetricSummary
@@ -239,7 +240,8 @@ class StoredWriter:
         self._run.writer.flush()
         metrics = self.job.plan.metrics
         if needs_settling(metrics) and not self.is_idle:
-            self._store.settle(self._run.id, 0, settle_marks(metrics, self._executions(settled=False)))
+            settled = Stream(lambda: settle_marks(metrics, self._executions(settled=False)))
+            self._store.settle(self._run.id, 0, settled)
 
     def record(self, *, stopped: str | None, budget: BudgetEntry | None) -> RunRecord:
         """What the report is built from."""

@@ -14,7 +14,7 @@ from deemster.records import MetricCard
 from deemster.store._baseline_table import find_baseline
 from deemster.store._database import Connection, ConnectionPool, Row, storage_error, store_error
 from deemster.store._row_encoding import clean_text, decode_cards, decode_mapping, encode_cards, encode_json
-from deemster.store._row_tables import encode_samples, insert_samples
+from deemster.store._row_tables import SampleRows, encode_samples, insert_samples
 from deemster.store.lease import Lease, claim_run, find_owner
 from deemster.store.run_facts import RunFacts, RunKind, RunRow, RunStatus, SampleFacts, ScoringRow
 
@@ -67,19 +67,33 @@ def insert_all_samples(pool: ConnectionPool, lease: Lease, run: RunFacts, sample
         StoreError: The number of samples is not what the run says, or the database refuses.
     """
     count, each = 0, iter(samples)
-    with pool.connection() as connection, connection.large_cache():
-        while (
-            chunk := encode_samples(lease.number, itertools.islice(each, _CHUNK_SAMPLES), most=_CHUNK_BYTES)
-        ).samples:
-            with connection.transaction():
-                lease.renew(connection)
-                count += insert_samples(connection, chunk)
+    chunk: SampleRows | None = None
+
+    def write() -> None:
+        nonlocal count, chunk
+        with pool.connection() as connection, connection.large_cache():
+            while True:
+                # A chunk whose connection was lost is written again; rows that are there already stay as they are.
+                rest = itertools.islice(each, _CHUNK_SAMPLES)
+                chunk = chunk or encode_samples(lease.number, rest, most=_CHUNK_BYTES)
+                if not chunk.samples:
+                    return
+                with connection.transaction():
+                    lease.renew(connection)
+                    insert_samples(connection, chunk)
+                count, chunk = count + len(chunk.samples), None
+
+    pool.retry_when_lost(write)
     if count != run.samples:
         message = f"The run `{run.id}` was said to have {plural(run.samples, 'sample')}; {count:,} came."
         raise store_error(pool.database.where, message)
-    with pool.write_transaction() as connection:
-        lease.renew(connection)
-        update_run_row(connection, lease.number, run, status="running")
+
+    def show() -> None:
+        with pool.write_transaction() as connection:
+            lease.renew(connection)
+            update_run_row(connection, lease.number, run, status="running")
+
+    pool.retry_when_lost(show)
 
 
 def delete_abandoned_runs(pool: ConnectionPool) -> None:

@@ -95,8 +95,9 @@ class Store:
             RunExistsError: There is a run of that id.
             StoreError: The number of samples is not what the run says, or the database refuses.
         """
-        delete_abandoned_runs(self.pool)
-        lease = self._remember(insert_run(self.pool, run, cards))
+        self.pool.retry_when_lost(lambda: delete_abandoned_runs(self.pool))
+        # A run whose connection was lost at the very end is there, unseen, and the next one removes it.
+        lease = self._remember(self.pool.retry_when_lost(lambda: insert_run(self.pool, run, cards)))
         with ExitStack() as failing:
             failing.callback(self._delete, lease)
             insert_all_samples(self.pool, lease, run, samples)
@@ -469,17 +470,26 @@ class Store:
     def settle(self, run_id: str, scoring: int, executions: Iterable[Execution]) -> None:
         """Write final marks, in one transaction.
 
+        Args:
+            run_id: The run, leased here.
+            scoring: The scoring that made them.
+            executions: The executions whose marks changed; they are read again where the connection is lost.
+
         Raises:
             LeaseError: The run is not leased here.
             StoreError: The database refuses.
         """
         lease = self._require_lease(run_id)
-        marks = ((each.position, each.repetition, encode_marks(each.marks)) for each in executions)
-        with self.pool.write_transaction() as connection:
-            lease.renew(connection)
-            while chunk := list(itertools.islice(marks, _SETTLED)):
-                put_final_marks(connection, lease.number, scoring, chunk)
-            lease.renew(connection)
+
+        def write() -> None:
+            marks = ((each.position, each.repetition, encode_marks(each.marks)) for each in executions)
+            with self.pool.write_transaction() as connection:
+                lease.renew(connection)
+                while chunk := list(itertools.islice(marks, _SETTLED)):
+                    put_final_marks(connection, lease.number, scoring, chunk)
+                lease.renew(connection)
+
+        self.pool.retry_when_lost(write)
 
     def amend(
         self,
