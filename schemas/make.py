@@ -18,6 +18,7 @@ from deemster.formats.schema_validation import DRAFT, json_schema
 from deemster.records import ToolCall, Trajectory
 from deemster.report import Report, ScoreEntry, UnscoredEntry
 from deemster.report.comparison_report import ComparisonReport
+from deemster.report.ranking_report import RankingReport
 from deemster.results.grading_summary import GradingSummary
 from deemster.rubrics.rubric_format import RubricFile, add_rubric_shapes
 from deemster.runs.suite import SuiteFile
@@ -74,6 +75,7 @@ def schemas() -> dict[str, str]:
         "deemster.dataset.v1.json": _written(DatasetFile),
         "deemster.grading.v1.json": _written(GradingFile),
         "deemster.outputs.v1.json": _written(OutputsFile),
+        "deemster.ranking.v1.json": _written(RankingReport),
         "deemster.report.v1.json": _written(Report),
         "deemster.rubric.v1.json": _text(_trimmed(_rubric_schema(None))),
         "deemster.rubric_dataset.v1.json": _text(_trimmed(_rubric_schema(RubricDatasetFile))),

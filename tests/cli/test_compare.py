@@ -168,3 +168,22 @@ def test_comment_of_a_comparison(runs):
     assert text.startswith("<!-- deemster comment: refunds -->\n\n**Not shown to be worse: ")
     assert "<script>" not in text
     assert "@all" not in text
+
+
+def test_more_than_two_runs_are_ranked(runs, golden):
+    done = called("compare", "before", "now", "before.json", "--json", "r.json", "--html", "r.html")
+    assert done.exit_code == 0
+    golden("cli/compare-ranking.txt", done.stdout)
+    ranking = json.loads(Path("r.json").read_text(encoding="utf-8"))
+    assert ranking["schema_version"] == "deemster.ranking.v1"
+    assert [run["run"]["label"] for run in ranking["runs"]] == ["before", "now", "before"]
+    assert called("compare", "before", "now", "before.json", "--json", "-").stdout == Path("r.json").read_text("utf-8")
+
+
+@pytest.mark.parametrize(
+    "flags", [("--margin", "0.1"), ("--full",), ("--confirm", "2"), ("--gate", "suite.yml"), ("--junit", "r.xml")]
+)
+def test_flags_of_two_runs_are_refused_for_more(flags, runs):
+    done = called("compare", "before", "now", "before.json", *flags)
+    assert done.exit_code == 2
+    assert "for two runs" in done.stderr

@@ -1,8 +1,9 @@
-"""`deemster compare`: compares two runs sample by sample."""
+"""`deemster compare`: compares two runs sample by sample, and ranks more than two."""
 
 from __future__ import annotations
 
 import functools
+from collections.abc import Sequence
 from contextlib import ExitStack
 from typing import TYPE_CHECKING
 
@@ -16,12 +17,13 @@ from deemster.errors import ConfigurationError
 if TYPE_CHECKING:
     from deemster.report.comparison_report import ComparisonReport
     from deemster.results import Gate
+    from deemster.results.compare_columns import ComparisonSettings
     from deemster.runs.compare_runs import RunSource
 
 
 @click.command("compare", short_help="Compare two runs: is the second worse, where, and why?")
 @click.argument("baseline", type=click.Path())
-@click.argument("candidate", type=click.Path())
+@click.argument("candidates", metavar="CANDIDATE...", type=click.Path(), nargs=-1, required=True)
 @click.option("--margin", type=float, metavar="M", help="Decide: the drop that would still be acceptable.")
 @click.option("--gate", metavar="SUITE", help="Decide by the `gate.baseline` rules of this suite.")
 @click.option(
@@ -41,7 +43,7 @@ if TYPE_CHECKING:
 def command(
     *,
     baseline: str,
-    candidate: str,
+    candidates: tuple[str, ...],
     margin: float | None,
     gate: str | None,
     confidence: float,
@@ -56,7 +58,7 @@ def command(
 
     BASELINE and CANDIDATE are ids of stored runs, the beginnings of ids, labels, `latest`, `previous`, `baseline`, or
     files that `deemster run --json FILE` wrote. Samples with the same input and expected output are compared with each
-    other.
+    other. With more than one CANDIDATE, each is compared with BASELINE, and all runs are ranked by macro-F1.
 
     Exit codes with --margin or --gate: 0 passed, 1 failed, 4 inconclusive. A margin alone is decided in three ways.
     """
@@ -69,6 +71,12 @@ def command(
     from deemster.runs.compare_runs import RunSources, compare_sources, quotes_of_either
     from deemster.runs.gate_baseline import comparison_settings
 
+    if len(candidates) > 1:
+        if margin is not None or gate is not None or confirm is not None or full:
+            raise ConfigurationError("`--margin`, `--gate`, `--confirm` and `--full` are for two runs.")
+        settings = ComparisonSettings(confidence=confidence, cluster=cluster, seed=seed)
+        _rank((baseline, *candidates), settings, reports, store)
+        return
     rules = find_rules(margin=margin, gate=gate, confidence=confidence, cluster=cluster)
     settings = ComparisonSettings(confidence=confidence, margin=margin, cluster=cluster, seed=seed)
     if rules is not None and rules.baseline is not None:
@@ -76,7 +84,7 @@ def command(
     reports.check()
     with ExitStack() as opened:
         sources = RunSources(lambda: opened.enter_context(open_run_store(store)))
-        now = sources.find(candidate)
+        now = sources.find(candidates[0])
         before = sources.find(baseline, beside=now)
         comparison = compare_sources(before, now, settings=settings)
         if confirm is not None:
@@ -91,6 +99,24 @@ def command(
     if comparison.gate is not None:
         warn_of_open_checks(comparison.gate)
         raise click.exceptions.Exit(comparison.gate.exit_code)
+
+
+def _rank(names: Sequence[str], settings: ComparisonSettings, reports: ReportOptions, store: str) -> None:
+    """Rank more than two runs."""
+    from deemster.report.privacy_levels import redact_ranking
+    from deemster.report.ranking_report import RANKING_FORMATS, ranking_sections, write_ranking
+    from deemster.runs.compare_runs import RunSources, rank_sources
+
+    if unknown := [one.format for one in reports.destinations if one.format not in RANKING_FORMATS]:
+        raise ConfigurationError(f"`--{unknown[0].removesuffix('-samples')}` is for two runs.")
+    reports.check()
+    with ExitStack() as opened:
+        sources = RunSources(lambda: opened.enter_context(open_run_store(store)))
+        ranking = rank_sources([sources.find(name) for name in names], settings=settings)
+    shown = redact_ranking(ranking, level=reports.level)
+    reports.write_each(functools.partial(write_ranking, shown))
+    if not reports.takes_stdout:
+        print_sections(ranking_sections(shown))
 
 
 def _confirm(comparison: ComparisonReport, candidate: RunSource, confirm: int) -> ComparisonReport:

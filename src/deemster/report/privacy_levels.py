@@ -9,6 +9,7 @@ import msgspec
 
 from deemster.formats.streamed_list import Stream
 from deemster.report.comparison_report import ComparedSample, ComparisonReport
+from deemster.report.ranking_report import RankingReport
 from deemster.report.report_document import Report
 from deemster.report.report_entries import (
     ExecutionEntry,
@@ -134,6 +135,18 @@ def _redact_sample(example: ComparedSample, view: EntryView) -> ComparedSample:
             entry = getattr(example, side)
             changes[side] = None if entry is None else view.execution(entry)
     return msgspec.structs.replace(example, **changes)
+
+
+def redact_ranking(ranking: RankingReport, *, level: str = DEFAULT) -> RankingReport:
+    """A ranking that shows what a level allows: it holds names of runs, and no text of samples.
+
+    Args:
+        ranking: The ranking.
+        level: One of ``LEVELS``.
+    """
+    removed = frozenset(_REMOVED[level])
+    runs = (msgspec.structs.replace(entry, run=_redact_run(entry.run, removed)) for entry in ranking.runs)
+    return msgspec.structs.replace(ranking, runs=tuple(runs))
 
 
 def widen_privacy(before: PrivacyEntry, level: str) -> PrivacyEntry:

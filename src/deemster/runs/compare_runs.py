@@ -6,18 +6,19 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import ExitStack
 from itertools import islice
 from pathlib import Path
-from typing import Any, NamedTuple, Protocol
+from typing import Any, NamedTuple, Protocol, overload
 
 import msgspec
 import numpy as np
 
 from deemster import __version__
-from deemster.errors import ReportError
+from deemster.errors import ConfigurationError, ReportError
 from deemster.records import CAUSES, MetricCard
 from deemster.records.output import output_digest
 from deemster.report import Report, load_report
 from deemster.report.comparison_report import ComparedSample, ComparisonReport
 from deemster.report.privacy_levels import widen_privacy
+from deemster.report.ranking_report import RankingReport
 from deemster.report.report_assembly import execution_entry
 from deemster.report.report_entries import ExecutionEntry, PrivacyEntry, ScoreEntry
 from deemster.results import MarkTable, RunMetricSummary
@@ -25,6 +26,7 @@ from deemster.results.compare_columns import ComparisonSettings, compare_columns
 from deemster.results.comparison import Comparison
 from deemster.results.confirmation import Reruns, confirm_changes
 from deemster.results.metric_summary import SCORED
+from deemster.results.ranking import rank_columns
 from deemster.results.run_columns import ComparedRun, RunColumns
 from deemster.results.run_summary import pass_rates
 from deemster.results.sample_changes import SampleChange
@@ -116,37 +118,89 @@ def with_confirmation(comparison: ComparisonReport, reruns: Reruns) -> Compariso
     return msgspec.structs.replace(comparison, confirmation=found)
 
 
+@overload
 def compare(
     baseline: Report | str | Path,
     candidate: Report | str | Path,
+    /,
     *,
     store: str | Path | None = None,
     confidence: float = 0.95,
     margin: float | None = None,
     cluster: str | None = None,
     seed: int = 0,
-) -> ComparisonReport:
-    """Compare two runs sample by sample: is the second one worse, where, and why?
+) -> ComparisonReport: ...
+
+
+@overload
+def compare(
+    first: Report | str | Path,
+    second: Report | str | Path,
+    third: Report | str | Path,
+    /,
+    *others: Report | str | Path,
+    store: str | Path | None = None,
+    confidence: float = 0.95,
+    cluster: str | None = None,
+    seed: int = 0,
+) -> RankingReport: ...
+
+
+def compare(
+    baseline: Report | str | Path,
+    candidate: Report | str | Path,
+    /,
+    *others: Report | str | Path,
+    store: str | Path | None = None,
+    confidence: float = 0.95,
+    margin: float | None = None,
+    cluster: str | None = None,
+    seed: int = 0,
+) -> ComparisonReport | RankingReport:
+    """Compare two runs sample by sample: is the second one worse, where, and why? More than two are ranked.
 
     Args:
         baseline: The run before: a report, the file of one, or a stored run by its id, label,
             `latest`, `previous` or `baseline`.
         candidate: The run now.
+        others: More runs. Each is compared with the first, and all are ranked by macro-F1.
         store: The store of runs that are given by name; `.deemster/runs.db` where not given.
-        confidence: The level of the intervals, and of one-sided bounds.
-        margin: The drop that would still be acceptable.
+        confidence: The level of the intervals, and of one-sided bounds; of more than two runs, of all together.
+        margin: The drop that would still be acceptable; for two runs.
         cluster: The metadata key whose equal values make one unit, such as a document or a customer.
         seed: The seed of what is drawn.
 
     Raises:
         ReportError: The runs share no sample, or do not hold what the comparison needs.
         StoreError: A run is not there, or cannot be read.
+        ConfigurationError: A margin is given for more than two runs.
     """
+    if others and margin is not None:
+        raise ConfigurationError("A margin is for two runs: the one before, and the one now.")
     settings = ComparisonSettings(confidence=confidence, margin=margin, cluster=cluster, seed=seed)
     with ExitStack() as opened:
         sources = RunSources(lambda: opened.enter_context(open_store(store, create=False)))
         now = sources.find(candidate)
-        return compare_sources(sources.find(baseline, beside=now), now, settings=settings)
+        before = sources.find(baseline, beside=now)
+        if others:
+            return rank_sources([before, now, *map(sources.find, others)], settings=settings)
+        return compare_sources(before, now, settings=settings)
+
+
+def rank_sources(sources: Sequence[RunSource], *, settings: ComparisonSettings = DEFAULT_SETTINGS) -> RankingReport:
+    """Rank three or more runs, each compared with the first and with all others.
+
+    Args:
+        sources: The runs.
+        settings: How they are compared.
+
+    Raises:
+        ReportError: Two of the runs share no sample, or do not hold what the comparison needs.
+        StoreError: A run cannot be read.
+    """
+    columns = [source.columns(cluster=settings.cluster) for source in sources]
+    ranking = rank_columns(columns, settings=settings, tool_version=__version__)
+    return RankingReport(**{name: getattr(ranking, name) for name in ranking.__struct_fields__})
 
 
 class RunSources:

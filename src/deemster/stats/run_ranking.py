@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Hashable, Sequence
+from collections.abc import Hashable, Mapping, Sequence
 from itertools import combinations
 
 import msgspec
@@ -68,26 +68,54 @@ def rank_runs(
     table = matrix(scores, name="scores")
     runs, samples = table.shape
     codes = np.arange(samples) if clusters is None else cluster_codes(clusters, samples)[0]
-    pairs = list(combinations(range(runs), 2))
-    better, worse = np.zeros(runs, dtype=int), np.zeros(runs, dtype=int)
-    for first, second in pairs:
-        interval = _compare(table[first], table[second], codes, 1 - (1 - confidence) / len(pairs)).interval
-        if interval is None or interval.lower <= 0 <= interval.upper:
-            continue
-        ahead, behind = (second, first) if interval.lower > 0 else (first, second)
-        better[behind] += 1
-        worse[ahead] += 1
+    level = pair_confidence(runs, confidence)
+    ends: dict[tuple[int, int], tuple[float, float] | None] = {}
+    for first, second in combinations(range(runs), 2):
+        interval = _compare(table[first], table[second], codes, level).interval
+        ends[first, second] = None if interval is None else (interval.lower, interval.upper)
+    ranks = rank_ranges(runs, ends)
     level = 1 - (1 - confidence) / max(1, runs - 1)
     return tuple(
         RankedRun(
             value=exact_mean(row[~np.isnan(row)]),
             n=int((~np.isnan(row)).sum()),
             against_first=_compare(table[0], row, codes, level) if place else None,
-            best_rank=1 + int(better[place]),
-            worst_rank=runs - int(worse[place]),
+            best_rank=ranks[place][0],
+            worst_rank=ranks[place][1],
         )
         for place, row in enumerate(table)
     )
+
+
+def pair_confidence(runs: int, confidence: float) -> float:
+    """The level of the interval of each pair of runs, at which all pairs hold together with a given confidence.
+
+    >>> round(pair_confidence(3, 0.95), 4)
+    0.9833
+    """
+    return 1 - (1 - confidence) / max(1, runs * (runs - 1) // 2)
+
+
+def rank_ranges(
+    runs: int, intervals: Mapping[tuple[int, int], tuple[float, float] | None]
+) -> tuple[tuple[int, int], ...]:
+    """The best and the worst rank of each run that the intervals of all pairs leave open.
+
+    Args:
+        runs: How many runs there are.
+        intervals: Of the second minus the first of each pair; None where there is none.
+
+    >>> rank_ranges(3, {(0, 1): (0.1, 0.3), (0, 2): (-0.1, 0.2), (1, 2): None})
+    ((2, 3), (1, 2), (1, 3))
+    """
+    better, worse = [0] * runs, [0] * runs
+    for (first, second), interval in intervals.items():
+        if interval is None or interval[0] <= 0 <= interval[1]:
+            continue
+        ahead, behind = (second, first) if interval[0] > 0 else (first, second)
+        better[behind] += 1
+        worse[ahead] += 1
+    return tuple((1 + better[place], runs - worse[place]) for place in range(runs))
 
 
 def _compare(first: Floats, second: Floats, codes: NDArray[np.generic], confidence: float) -> PairedDifference:

@@ -1,0 +1,202 @@
+"""The ranking of several runs as a document: JSON, Markdown, HTML, tables."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Iterator
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from deemster.errors import MissingExtraError, ReportError, list_names, plural
+from deemster.report._html_report import render_page, render_part
+from deemster.report._report_json import json_pieces
+from deemster.report.markdown_report import render_markdown
+from deemster.report.report_files import Destination, write_pieces
+from deemster.report.text_sections import (
+    DataText,
+    MetricName,
+    SentenceText,
+    TextLine,
+    TextSection,
+    TextTable,
+    format_change,
+    format_change_interval,
+    format_number,
+)
+from deemster.results.ranking import RankedEntry, Ranking
+
+if TYPE_CHECKING:
+    import pandas as pd
+
+EXTENSIONS = {".json": "json", ".md": "markdown", ".html": "html"}
+
+
+class RankingReport(Ranking, frozen=True, kw_only=True, forbid_unknown_fields=True):
+    """Several runs ranked by macro-F1, each compared with the first and with all others.
+
+    The fields are those of `deemster.ranking.v1`, in its order.
+    """
+
+    @property
+    def verdict(self) -> str:
+        """Which runs may be the best, in one sentence."""
+        return "".join(ranking_verdict(self))
+
+    def to_json(self) -> str:
+        """The ranking as canonical JSON: the same runs are the same bytes."""
+        return b"".join(self.pieces()).decode()
+
+    def pieces(self) -> Iterator[bytes]:
+        """The canonical JSON of the ranking, in pieces."""
+        return json_pieces((name, getattr(self, name)) for name in self.__struct_fields__)
+
+    def to_markdown(self) -> str:
+        """The ranking as Markdown."""
+        return render_markdown(ranking_sections(self))
+
+    def to_html(self) -> str:
+        """The ranking as one HTML page that loads nothing."""
+        return render_page("deemster ranking", ranking_sections(self))
+
+    def to_dataframe(self) -> pd.DataFrame:
+        """The ranking as a pandas table with a row for each run.
+
+        Raises:
+            MissingExtraError: pandas is not installed.
+        """
+        try:
+            import pandas as pd  # noqa: PLC0415 - an optional extra, loaded where it is used
+        except ImportError:
+            raise MissingExtraError("A ranking as a table of pandas", extra="dataframe") from None
+        rows = []
+        for entry in self.runs:
+            macro = None if entry.against_first is None else entry.against_first.macro_f1
+            low, high = (None, None) if macro is None or macro.interval is None else macro.interval
+            rows.append(
+                {
+                    "run": entry.run.id,
+                    "label": entry.run.label,
+                    "macro_f1": entry.run.macro_f1,
+                    "best_rank": entry.best_rank,
+                    "worst_rank": entry.worst_rank,
+                    "difference": None if macro is None else macro.difference,
+                    "low": low,
+                    "high": high,
+                }
+            )
+        return pd.DataFrame(rows)
+
+    def _repr_html_(self) -> str:
+        return render_part(ranking_sections(self))
+
+    def save(self, path: str | Path) -> None:
+        """Write the ranking, in the format its extension says: .json, .md or .html.
+
+        Raises:
+            ReportError: The extension is none of these, or the file cannot be written.
+        """
+        suffix = Path(path).suffix.lower()
+        if suffix not in EXTENSIONS:
+            raise ReportError(f"A ranking is written as {list_names(EXTENSIONS)}, not as `{suffix}`.")
+        write_ranking(self, Destination(EXTENSIONS[suffix], str(path)))
+
+    def __repr__(self) -> str:
+        return f"<RankingReport of {plural(len(self.runs), 'run')}: {self.verdict}>"
+
+
+RANKING_FORMATS: dict[str, Callable[[RankingReport], Iterable[bytes]]] = {
+    "json": lambda ranking: ranking.pieces(),
+    "markdown": lambda ranking: (ranking.to_markdown().encode(),),
+    "html": lambda ranking: (ranking.to_html().encode(),),
+    "github": lambda ranking: (ranking.to_markdown().encode(),),
+}
+
+
+def write_ranking(ranking: RankingReport, destination: Destination) -> None:
+    """Write a ranking.
+
+    Raises:
+        ReportError: It cannot be written, or not in this format.
+    """
+    if destination.format not in RANKING_FORMATS:
+        known = list_names(RANKING_FORMATS)
+        raise ReportError(f"More than two runs are written as {known}, not as {destination.format}.")
+    write_pieces(RANKING_FORMATS[destination.format](ranking), destination)
+
+
+def ranking_verdict(ranking: Ranking) -> TextLine:
+    """Which runs may be the best."""
+    first = [entry for entry in ranking.runs if entry.best_rank == 1]
+    if len(first) == 1:
+        return ("The best run is ", DataText(_name(first[0])), ".")
+    if len(first) == len(ranking.runs):
+        return ("Any of these runs may be the best: the data do not tell them apart.",)
+    names = tuple(part for entry in first for part in (", ", DataText(_name(entry))))[1:]
+    return (f"One of {len(first)} of {plural(len(ranking.runs), 'run')} is the best: ", *names, ".")
+
+
+def ranking_sections(ranking: Ranking) -> list[TextSection]:
+    """What a ranking says, in order."""
+    found = [entry.against_first for entry in ranking.runs if entry.against_first is not None]
+    warnings = dict.fromkeys(warning for against in found for warning in against.warnings)
+    lines: list[TextLine] = [("Warning: ", SentenceText(warning)) for warning in warnings]
+    return [
+        TextSection(ranking_verdict(ranking), lines),
+        _ranks(ranking),
+        _against_first(ranking),
+    ]
+
+
+def _name(entry: RankedEntry) -> str:
+    return entry.run.label or entry.run.id
+
+
+def _level(confidence: float) -> str:
+    return f"{100 * confidence:.4g}%"
+
+
+def _ranks(ranking: Ranking) -> TextSection:
+    ordered = sorted(ranking.runs, key=lambda entry: -1.0 if entry.run.macro_f1 is None else -entry.run.macro_f1)
+    rows = [
+        (
+            DataText(_name(entry)),
+            format_number(entry.run.macro_f1),
+            format_number(entry.run.pass_rate),
+            str(entry.best_rank) if entry.best_rank == entry.worst_rank else f"{entry.best_rank} to {entry.worst_rank}",
+            f"{entry.run.samples:,}",
+        )
+        for entry in ordered
+    ]
+    line = f"What the comparisons of all pairs leave open. All ranks hold together with {_level(ranking.confidence)}."
+    head = ("run", "macro-F1", "pass-rate", "rank", "samples")
+    return TextSection(("Ranks",), [(line,)], TextTable(head, rows, ("samples", "pass-rate")))
+
+
+def _against_first(ranking: Ranking) -> TextSection:
+    first, *others = ranking.runs
+    rows: list[TextLine] = []
+    after: list[TextLine] = []
+    for entry in others:
+        found = entry.against_first
+        if found is None:
+            continue
+        rows.append(
+            (
+                DataText(_name(entry)),
+                f"{found.samples.paired:,}",
+                format_number(found.macro_f1.baseline),
+                format_number(found.macro_f1.candidate),
+                format_change(found.macro_f1.difference),
+                format_change_interval(found.macro_f1.interval),
+                f"{found.table.newly_failing:,}",
+                f"{found.table.newly_passing:,}",
+            )
+        )
+        after += (
+            ("Not compared: ", DataText(_name(entry)), ", ", MetricName(name), ": ", SentenceText(why), ".")
+            for name, why in found.not_comparable.items()
+        )
+    interval = f"{_level(ranking.confidence)} simultaneous interval"
+    head = ("run", "samples", "first", "this", "change", interval, "newly failing", "newly passing")
+    lines: list[TextLine] = [("Macro-F1, over the samples that both have.",)]
+    title = ("Against the first run, ", DataText(_name(first)))
+    return TextSection(title, lines, TextTable(head, rows, ("samples", "first")), after)

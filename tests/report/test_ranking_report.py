@@ -1,0 +1,64 @@
+import json
+from pathlib import Path
+
+import jsonschema_rs
+import msgspec
+import pytest
+from hypothesis import given
+from markdown_it import MarkdownIt
+
+import deemster as dm
+from deemster.errors import ReportError
+from deemster.report.privacy_levels import redact_ranking
+from tests.report.test_comparison_sections import answers, evaluated
+from tests.report.test_report_sections import MARKDOWN, NAMES, QUICK, parsed
+
+SCHEMA = json.loads((Path(__file__).parents[2] / "schemas" / "deemster.ranking.v1.json").read_text(encoding="utf-8"))
+
+
+@pytest.fixture(scope="module")
+def ranking():
+    return dm.compare(*(evaluated(answers(right)) for right in (30, 55, 33)))
+
+
+def test_ranking_fits_its_schema(ranking):
+    jsonschema_rs.validator_for(SCHEMA).validate(json.loads(ranking.to_json()))
+
+
+def test_every_form_says_the_same(ranking, tmp_path):
+    for suffix in (".json", ".md", ".html"):
+        ranking.save(tmp_path / f"r{suffix}")
+    name = ranking.runs[1].run.id
+    assert ranking.verdict == f"The best run is {name}."
+    assert (tmp_path / "r.md").read_text(encoding="utf-8").startswith(f"# The best run is <code>{name}</code>.")
+    assert "<h1>The best run is " in (tmp_path / "r.html").read_text(encoding="utf-8")
+    assert ranking._repr_html_().startswith("<div>\n<h2>The best run is ")
+    table = ranking.to_dataframe()
+    assert table.best_rank.tolist() == [2, 1, 2]
+    assert table.difference.tolist()[1:] == [one.against_first.macro_f1.difference for one in ranking.runs[1:]]
+    assert repr(ranking).startswith("<RankingReport of 3 runs: The best run is ")
+    with pytest.raises(ReportError, match=r"not as `\.xml`"):
+        ranking.save(tmp_path / "r.xml")
+
+
+@QUICK
+@given(name=NAMES)
+def test_hostile_names_make_no_element(name, ranking):
+    replace = msgspec.structs.replace
+    runs = tuple(replace(entry, run=replace(entry.run, label=name)) for entry in ranking.runs)
+    against = replace(runs[1].against_first, warnings=(name,), not_comparable={name: name})
+    named = replace(ranking, runs=(runs[0], replace(runs[1], against_first=against), runs[2]))
+    page = parsed(MarkdownIt("commonmark").enable("table").render(named.to_markdown()))
+    assert page.elements <= MARKDOWN
+    assert page.attributes == set()
+    assert page.odd == []
+    plain = replace(ranking, runs=(runs[0], replace(runs[1], against_first=against), runs[2]))
+    assert parsed(named.to_html()).elements == parsed(plain.to_html()).elements
+
+
+def test_publish_safe_ranking_has_no_label(ranking):
+    replace = msgspec.structs.replace
+    runs = tuple(replace(entry, run=replace(entry.run, label="secret")) for entry in ranking.runs)
+    safe = redact_ranking(replace(ranking, runs=runs), level="publish-safe")
+    assert "secret" not in safe.to_json()
+    assert "secret" not in safe.to_markdown()

@@ -1,0 +1,76 @@
+import numpy as np
+import pytest
+
+import deemster as dm
+from deemster.stats import rank_runs
+from deemster.stats.run_ranking import pair_confidence, rank_ranges
+from tests.report.comparisons import evaluated
+
+
+def run(passed, *, total=80, **options):
+    answers = {f"q{place:02d}": "right" if place < passed else "wrong" for place in range(total)}
+    return evaluated(answers, metrics=("exact-match", "rouge-l"), **options)
+
+
+def test_runs_far_apart_have_one_rank_each():
+    ranking = dm.compare(run(10), run(70), run(40))
+    assert [(entry.best_rank, entry.worst_rank) for entry in ranking.runs] == [(3, 3), (1, 1), (2, 2)]
+    assert ranking.verdict.startswith("The best run is ")
+
+
+def test_equal_runs_are_not_told_apart():
+    ranking = dm.compare(run(40), run(40), run(40))
+    assert [(entry.best_rank, entry.worst_rank) for entry in ranking.runs] == [(1, 3)] * 3
+    assert ranking.verdict == "Any of these runs may be the best: the data do not tell them apart."
+
+
+def test_differences_are_those_of_two_runs_at_the_level_that_holds_for_all():
+    first, others = run(40), [run(50), run(44), run(20)]
+    ranking = dm.compare(first, *others)
+    assert ranking.interval_confidence == pytest.approx(1 - 0.05 / 3)
+    for entry, other in zip(ranking.runs[1:], others, strict=True):
+        alone = dm.compare(first, other, confidence=ranking.interval_confidence)
+        assert entry.against_first.macro_f1 == alone.macro_f1
+        assert entry.against_first.table == alone.table
+    assert ranking.runs[0].against_first is None
+
+
+@pytest.mark.parametrize("seed", range(6))
+def test_ranks_are_those_of_the_statistic(seed):
+    counts = np.random.default_rng(seed).integers(5, 75, size=4).tolist()
+    ranking = dm.compare(*map(run, counts))
+    scores = [[float(place < passed) for place in range(80)] for passed in counts]
+    expected = [(one.best_rank, one.worst_rank) for one in rank_runs(scores)]
+    assert [(entry.best_rank, entry.worst_rank) for entry in ranking.runs] == expected
+
+
+def test_runs_with_other_samples_are_compared_on_those_that_both_have():
+    ranking = dm.compare(run(40), run(40, total=60), run(60))
+    assert [entry.against_first.samples.paired for entry in ranking.runs[1:]] == [60, 80]
+
+
+def test_two_runs_without_a_common_sample_are_refused():
+    strange = evaluated({"z": "right"}, expected={"z": "other"})
+    with pytest.raises(dm.InputError, match="share no sample"):
+        dm.compare(run(40), run(50), strange)
+
+
+def test_margin_is_for_two_runs():
+    with pytest.raises(dm.ConfigurationError, match="A margin is for two runs"):
+        dm.compare(run(1), run(2), run(3), margin=0.1)
+
+
+def test_pairs_hold_together_by_bonferroni():
+    assert pair_confidence(2, 0.95) == pytest.approx(0.95)
+    assert pair_confidence(5, 0.95) == pytest.approx(1 - 0.05 / 10)
+    assert rank_ranges(2, {(0, 1): (-0.3, -0.1)}) == ((1, 1), (2, 2))
+
+
+@pytest.mark.parametrize("seed", [0])
+def test_chance_alone_seldom_ranks_equal_runs(seed):
+    draw = np.random.default_rng(seed)
+    wrong = 0
+    for _ in range(300):
+        scores = (draw.random((4, 40)) < 0.7).astype(float)
+        wrong += any((one.best_rank, one.worst_rank) != (1, 4) for one in rank_runs(scores))
+    assert wrong / 300 <= 0.065
