@@ -75,6 +75,8 @@ def test_removed_samples_do_not_pass_quietly(folder):
     ready(folder, "margin: 0.05", wrong={3, 4})
     result = ran(folder, wrong={3, 4}, without={3, 4})
     assert result.exit_code == 1
+    # The samples after a missing one still stand beside their own partners.
+    assert checks()["baseline.margin.metrics.exact-match"]["observed"] == 0.0
     assert "fail: baseline.max_removed: 2.0000, required 0: 2 samples of the baseline are gone or edited" in (
         result.stderr
     )
@@ -248,3 +250,23 @@ def test_compare_decides_by_a_margin_or_by_the_rules_of_a_suite(folder, golden):
     written(folder, {"other.yml": suite(None)})
     none = called("compare", "baseline", "latest", "--gate", "other.yml")
     assert (none.exit_code, "has no section `baseline`" in none.stderr) == (2, True)
+
+
+def test_the_same_seed_gives_the_same_interval(folder):
+    ready(folder, "margin: 0.05", wrong={1})
+    ran(folder, wrong={2, 3})
+    first, second = (
+        called("compare", "baseline", "latest", "--margin", "0.05", "--seed", "5", "--json", "-").stdout
+        for _ in range(2)
+    )
+    assert first == second
+    assert json.loads(first)["gate"]["checks"][0]["low"] < 0
+
+
+def test_a_rescored_run_is_compared_again(folder):
+    ready(folder, "margin: 0.05", metrics="exact-match, token-f1")
+    ran(folder, wrong=range(40))
+    assert called("rescore", "latest", "--metric", "token-f1").exit_code == 1
+    found = checks()
+    assert found["baseline.margin.metrics.exact-match"]["status"] == "fail"
+    assert found["baseline.margin.metrics.token-f1"]["status"] == "fail"

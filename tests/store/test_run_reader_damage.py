@@ -98,7 +98,7 @@ def test_zeroed_page_is_detected(tmp_path, sound):
         path.write_bytes(data[:start] + bytes(8192) + data[start + 8192 :])
         outcomes.append(outcome(path, expected))
     # Pages of tables without a row hold nothing that could be lost.
-    assert outcomes.count("told") >= len(outcomes) - 8
+    assert outcomes.count("told") >= len(outcomes) - 10
 
 
 @pytest.mark.parametrize("table", ["outputs", "marks", "samples", "contents", "entries", "runs", "scorings"])

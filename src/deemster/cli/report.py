@@ -21,7 +21,8 @@ if TYPE_CHECKING:
 def command(*, run: str, reports: ReportOptions, store: str) -> None:
     """Render a stored run or a JSON report again, in any format.
 
-    RUN is the id of a stored run, the beginning of one, `latest`, or a file that `deemster run --json FILE` wrote.
+    RUN is the id of a stored run, the beginning of one, a label, `latest`, `baseline`, or a file that
+    `deemster run --json FILE` wrote.
     Without a flag the report is printed on the terminal.
     """
     reports.check()

@@ -30,7 +30,8 @@ def command(*, run: str, sample: str, redact: str, prompts: bool, store: str) ->
     raised are shown too. A run keeps the prompts of judges whose marks did not pass; `deemster run --keep-prompts all`
     keeps all.
 
-    RUN is the id of a stored run, the beginning of one, `latest`, or a file that `deemster run --json FILE` wrote.
+    RUN is the id of a stored run, the beginning of one, a label, `latest`, `baseline`, or a file that
+    `deemster run --json FILE` wrote.
     SAMPLE is the id of the sample.
     """
     from deemster.report.sample_report import NOTHING_KEPT, find_sample, sample_sections

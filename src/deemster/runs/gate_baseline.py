@@ -23,6 +23,7 @@ from deemster.results.gate_decision import conclude
 from deemster.results.gate_rules import BaselineRules
 from deemster.results.margin_watch import SequentialCheck
 from deemster.results.run_columns import RunColumns
+from deemster.runs._report_settings import parse_settings, stored_baseline
 from deemster.runs._run_identity import plain_json, scoring_identity
 from deemster.runs.build_report import RunRecord
 from deemster.runs.compare_runs import (
@@ -169,20 +170,20 @@ class BaselineGate:
         rules = None if gate is None else gate.baseline
         if gate is None or rules is None or pinned is None:
             return report
-        source = open_baseline(pinned, self._store)
+        source, comparison = open_baseline(pinned, self._store), None
         if isinstance(source, str):
             pinned = PinnedBaseline(name=pinned.name, missing=source)
         else:
             settings = comparison_settings(rules, seed=job.seed)
             comparison = compare_sources(source, _FinishedRun(report, record, table, job), settings=settings)
             comparison = await self._confirm(comparison, record)
-            if tell is not None:
-                tell(comparison)
             evidence = baseline_evidence(comparison, cohorts=rules.cohorts, sequence=sequence)
             pinned = msgspec.structs.replace(pinned, evidence=evidence)
         self._writer.job = job._replace(baseline=pinned)
         before = () if report.gate is None else report.gate.checks
         decision = conclude((*before, *pinned.checks(gate)), mode=gate.decision)
+        if comparison is not None and tell is not None:
+            tell(msgspec.structs.replace(comparison, gate=decision))
         return msgspec.structs.replace(report, gate=decision)
 
     async def _confirm(self, comparison: ComparisonReport, record: RunRecord) -> ComparisonReport:
@@ -201,6 +202,32 @@ class BaselineGate:
                 progress=self._progress,
             )
         return with_confirmation(comparison, reruns)
+
+
+def compare_again(store: Store, run_id: str) -> dict[str, Any]:
+    """Compare a stored run with its baseline once more, after it was rescored; facts of the run, which remember that.
+
+    Args:
+        store: Where it is stored.
+        run_id: The run.
+
+    Returns:
+        Nothing where its gate compares with no baseline, or the baseline is gone.
+
+    Raises:
+        StoreError: The store cannot be read.
+    """
+    row = store.run(run_id)
+    pinned = stored_baseline(row.facts)
+    source = None if pinned is None or pinned.evidence is None else open_baseline(pinned, store)
+    gate = None if pinned is None else parse_settings(row.facts, where=f"run `{row.id}`").gate
+    if pinned is None or gate is None or gate.baseline is None or source is None or isinstance(source, str):
+        return {}
+    settings = comparison_settings(gate.baseline, seed=row.seed)
+    comparison = compare_sources(source, StoredSource(store, row), settings=settings)
+    evidence = baseline_evidence(comparison, cohorts=gate.baseline.cohorts)
+    pinned = msgspec.structs.replace(pinned, evidence=evidence, scorings=len(row.scorings))
+    return {"baseline": msgspec.to_builtins(pinned)}
 
 
 def comparison_settings(rules: BaselineRules, *, seed: int) -> ComparisonSettings:

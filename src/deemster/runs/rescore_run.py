@@ -18,6 +18,7 @@ from deemster.runs._score_batch import WorkItem, needs_settling, settle_marks
 from deemster.runs.build_report import ExecutionSlots, StoredSamples, stored_report
 from deemster.runs.evaluation_job import Job, with_secrets
 from deemster.runs.execute_job import execute_job
+from deemster.runs.gate_baseline import compare_again
 from deemster.runs.model_access import ModelAccess, ModelLimits, complete_model_access, read_model_access
 from deemster.runs.preflight_check import survey
 from deemster.runs.progress import Progress, ProgressCounter
@@ -92,6 +93,9 @@ async def rescore(
             if missing is None:
                 # Otherwise the scoring stays open, and the same rescoring continues it.
                 scoring.close("complete", None, duration_s=None, facts=NO_FIGURES, is_final=True)
+    if missing is None and (found_again := compare_again(store, row.id)):
+        with store.lease(row.id):
+            store.amend(row.id, facts=found_again)
     report = stored_report(store, row.id, warn=warn)
     if missing is None and row.kind == "run":
         with store.lease(row.id):
