@@ -5,6 +5,7 @@ import pytest
 from hypothesis import given
 
 import deemster as dm
+from deemster.errors import ReportError
 from deemster.report.failure_brief import LEAST_CHARS, comparison_brief, report_brief
 from tests.report.comparisons import HOSTILE, compared, evaluated, helpdesk, hostile
 from tests.report.runs import full_report, small_report
@@ -114,7 +115,7 @@ def test_brief_has_at_most_so_many_characters(most):
 
 
 def test_too_few_characters_are_refused():
-    with pytest.raises(ValueError, match="at least 1,000 characters, not 999"):
+    with pytest.raises(ReportError, match="at least 1,000 characters, not 999"):
         report_brief(small_report("a"), max_chars=999)
 
 

@@ -64,12 +64,19 @@ def test_incomplete_run_is_a_warning():
     assert "Warning: this run is incomplete: <code>the budget is spent</code>" in text
 
 
-def test_checks_that_fail_come_first_and_many_are_cut():
+def test_checks_that_fail_come_first_and_many_are_folded_and_cut():
     text = comparison_comment(decided(helpdesk(), *["pass"] * 60, "fail"))
     rows = [line for line in text.splitlines() if line.startswith(("| pass", "| fail"))]
     assert rows[0].startswith("| fail")
-    assert len(rows) == 30
-    assert "... and 31 more." in text
+    assert len(rows) == 40
+    assert "<summary>49 more checks</summary>" in text
+    assert "... and 21 more." in text
+
+
+def test_reasons_of_checks_are_folded():
+    text = comparison_comment(decided(helpdesk(), "pass", "fail"))
+    assert "<details><summary>Why a check did not pass</summary>\n\n- <code>metrics.x1</code>: it fell\n" in text
+    assert "it holds" not in text
 
 
 @pytest.mark.parametrize("words", [10, 3_000])

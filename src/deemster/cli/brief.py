@@ -19,7 +19,6 @@ if TYPE_CHECKING:
     from deemster.store import Store
 
 MAX_CHARS = 12_000
-LEAST_CHARS = 1_000
 
 
 @click.command("brief", short_help="Tell what failed, by likely cause, to a person or an assistant who must fix it.")
@@ -43,8 +42,6 @@ def command(*, run: str, against: str | None, max_chars: int, reports: ReportOpt
     from deemster.report.report_loader import load_report_or_comparison
     from deemster.runs.build_report import quoted_details, stored_report
 
-    if max_chars < LEAST_CHARS:
-        raise ConfigurationError(f"A brief needs at least {LEAST_CHARS:,} characters, not {max_chars:,}.")
     with ExitStack() as opened:
         find_store = functools.cache(lambda: opened.enter_context(open_run_store(store)))
         is_file = Path(run).is_file() or Path(run).suffix == ".json"

@@ -8,6 +8,7 @@ from deemster.errors import visible
 from deemster.report.text_sections import AddedText, PassageText, RemovedText
 
 LIMIT = 200
+SENTENCE_LIMIT = 400
 PASSAGE_LIMIT = 2_000
 _ENTITIES = {"&": "&amp;", "<": "&lt;", ">": "&gt;"} | {char: f"&#{ord(char)};" for char in "\"'|`\\*_[]~@#!$"}
 _SPECIAL = re.compile(r"""[&<>"'|`\\*_\[\]~@#!$]|:(?=//)|(?<=www)\.""", re.IGNORECASE)
@@ -45,7 +46,8 @@ def escape_metric_name(text: str) -> str:
 
 def escape_sentence(text: str) -> str:
     """Escape a sentence for Markdown, unless it has only plain words and numbers."""
-    return text if _PLAIN_SENTENCE.fullmatch(text) and "www." not in text else code_element(text)
+    is_plain = _PLAIN_SENTENCE.fullmatch(text) and "www." not in text
+    return text if is_plain else code_element(text, limit=SENTENCE_LIMIT)
 
 
 def escape_line(text: str, *, limit: int | None = LIMIT) -> str:

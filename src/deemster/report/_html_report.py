@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from typing import TYPE_CHECKING
 
-from deemster.report._escaping import code_element, escape_markup, passage_element
+from deemster.report._escaping import SENTENCE_LIMIT, code_element, escape_markup, passage_element
 from deemster.report.report_sections import report_sections
 from deemster.report.text_sections import DataText, PassageText, SentenceText, TextLine, TextSection, TextTable
 
@@ -21,6 +21,7 @@ table { border-collapse: collapse; font-variant-numeric: tabular-nums; }
 th, td { text-align: left; padding: .25rem .8rem .25rem 0; border-bottom: 1px solid var(--line); white-space: nowrap; }
 th, td { vertical-align: top; }
 td.text { white-space: normal; overflow-wrap: anywhere; min-width: 8rem; }
+td.sentence { white-space: normal; min-width: 16rem; }
 th { color: var(--dim); font-weight: 500; }
 code { font-size: .92em; }
 .pass { color: #1a7f37; } .fail { color: #cf222e; font-weight: 600; } .inconclusive { color: #9a6700; }
@@ -127,7 +128,7 @@ def _table(content: TextTable) -> str:
 
 def _cell(part: str) -> str:
     if isinstance(part, SentenceText):
-        return f"<td>{escape_markup(part)}</td>"
+        return f'<td class="sentence">{escape_markup(part, limit=SENTENCE_LIMIT)}</td>'
     if isinstance(part, DataText):
         return f'<td class="text">{code_element(part)}</td>'
     kind = f' class="{part}"' if part in _STATUSES else ""

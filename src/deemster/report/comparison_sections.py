@@ -110,22 +110,28 @@ def comparison_verdict(comparison: ComparisonReport) -> str:
             return f"Better: {told}."
         return f"Not shown to be worse: {told}{certified}."
     drop, statuses = _points(margin), _margin_statuses(comparison, margin)
+    # A gate holds several pass-rates to the margin: the verdict says of how many it speaks.
+    failed, unsure = (
+        "" if len(statuses) == 1 else f" in {statuses.count(status)} of {len(statuses)} pass-rates"
+        for status in ("fail", "inconclusive")
+    )
     if "fail" in statuses:
-        return f"Worse by more than {drop}: {told}."
+        return f"Worse by more than {drop}{failed}: {told}."
     if "inconclusive" in statuses:
-        return f"Not enough data to say whether it is worse by more than {drop}: {told}{certified}."
+        reached = "" if unsure else certified
+        return f"Not enough data to say whether it is worse by more than {drop}{unsure}: {told}{reached}."
     return f"Not worse by more than {drop}: {told}."
 
 
-def _margin_statuses(comparison: ComparisonReport, margin: float) -> set[str]:
-    """What the checks of the margin say, of every metric; of macro-F1 where no gate decided."""
+def _margin_statuses(comparison: ComparisonReport, margin: float) -> list[str]:
+    """What the checks of the margin say, of every pass-rate; of macro-F1 where no gate decided."""
     if comparison.gate is not None:
-        return {check.status for check in comparison.gate.checks if check.name.startswith("baseline.margin.")}
+        return [check.status for check in comparison.gate.checks if check.name.startswith("baseline.margin.")]
     macro = comparison.macro_f1
     if macro.lower_bound is not None and macro.lower_bound > -margin:
-        return {"pass"}
+        return ["pass"]
     is_worse = macro.p_beyond is not None and macro.p_beyond < 1 - comparison.confidence
-    return {"fail" if is_worse else "inconclusive"}
+    return ["fail" if is_worse else "inconclusive"]
 
 
 def _points(share: float | None, *, unit: bool = True, sign: bool = False) -> str:

@@ -11,7 +11,7 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from itertools import islice
 from typing import TYPE_CHECKING, Any, NamedTuple, TypeAlias
 
-from deemster.errors import plural, visible
+from deemster.errors import ReportError, plural, visible
 from deemster.report.comparison_sections import comparison_verdict
 from deemster.report.failing_samples import detail_notes, is_failed
 from deemster.report.report_entries import ExecutionEntry, MarkEntry, ScoreEntry
@@ -108,7 +108,7 @@ def report_brief(report: Report, comparison: ComparisonReport | None = None, *, 
         max_chars: The most characters of the brief.
 
     Raises:
-        ValueError: So few characters hold no brief.
+        ReportError: So few characters hold no brief.
     """
     totals = report.totals
     changed = {} if comparison is None else dict(_statuses(comparison))
@@ -132,7 +132,7 @@ def comparison_brief(comparison: ComparisonReport, *, max_chars: int = MAX_CHARS
         max_chars: The most characters of the brief.
 
     Raises:
-        ValueError: So few characters hold no brief.
+        ReportError: So few characters hold no brief.
     """
     failures = [_changed_failure(comparison, example) for example in comparison.examples if example.status in _BROKEN]
     whole = sum(comparison.statuses.get(status, 0) for status in _BROKEN)
@@ -341,7 +341,7 @@ def _since(comparison: ComparisonReport) -> Iterator[str]:
 def _fit(lines: Sequence[str], groups: Sequence[_Group], whole: int, max_chars: int, again: str) -> str:
     """The brief, with as many examples as there is room for: one of each group first, then a second, and so on."""
     if max_chars < LEAST_CHARS:
-        raise ValueError(f"A brief needs at least {LEAST_CHARS:,} characters, not {max_chars:,}.")
+        raise ReportError(f"A brief needs at least {LEAST_CHARS:,} characters, not {max_chars:,}.")
     head = "\n\n".join(lines)
     ending = f"\n\nNot shown: {whole:,} of {whole:,} failures. One sample whole: `{again}`\n"
     if len(head) > max_chars - len(ending) - 200:

@@ -7,6 +7,8 @@ from collections.abc import Iterator, Sequence
 from itertools import islice
 from typing import TYPE_CHECKING, NamedTuple
 
+import msgspec
+
 from deemster.datasets import SelectedPart
 from deemster.errors import plural
 from deemster.report.comparison_sections import comparison_sections, comparison_verdict, describe_change
@@ -32,7 +34,8 @@ if TYPE_CHECKING:
 LIMIT = 65_535
 # Bytes that samples leave for the lines after them.
 _RESERVE = 2_000
-_MOST_ROWS = 30
+_MOST_ROWS = 40
+_OPEN_ROWS = 12
 _MOST_WARNINGS = 10
 _MOST_SAMPLES = 50
 # A text of a sample or model, and a word difference, are cut sooner than in a report.
@@ -94,8 +97,8 @@ def pull_request_comment(report: Report, comparison: ComparisonReport | None = N
     if run.status != "complete":
         lines.append((f"Warning: this run is {run.status}: ", DataText(run.reason or "no reason is known")))
     if comparison is not None:
-        found = _compared(comparison)
-        return _render(found._replace(gate=report.gate, notes=[*lines, *found.notes]))
+        found = _compared(msgspec.structs.replace(comparison, gate=report.gate))
+        return _render(found._replace(notes=[*lines, *found.notes]))
     failing = failing_samples(report)
     samples = [describe_sample(report, *sample) for sample in islice(failing, _MOST_SAMPLES)]
     count = len(samples) + sum(1 for _ in failing)
@@ -145,8 +148,8 @@ def _compared(comparison: ComparisonReport) -> _Content:
 def _render(content: _Content) -> str:
     blocks = [comment_marker(content.suite), _verdict(content)]
     blocks += map(join_line, content.notes)
-    if content.gate is not None:
-        blocks += _tables([gate_section(content.gate, content.part)])
+    if content.gate is not None and content.gate.checks:
+        blocks += _checks(content.gate, content.part)
     if content.tables:
         blocks += ["<details><summary>Pass-rates and cohorts</summary>", *_tables(content.tables), "</details>"]
     if content.total:
@@ -166,12 +169,31 @@ def _verdict(content: _Content) -> str:
     return f"**{_SIGNS[gate.decision]} {gate_verdict(gate, content.part)} {content.verdict}**"
 
 
+def _checks(gate: GateDecision, part: SelectedPart | None) -> Iterator[str]:
+    """The table of checks, what needs attention first; later checks, and the reasons, are folded away."""
+    table = gate_section(gate, part).table
+    if table is None:
+        return
+    rows = sorted(table.rows, key=lambda row: _ORDER.get(row[0], 0))[:_MOST_ROWS]
+    narrow = table._replace(head=table.head[:-1], rows=[row[:-1] for row in rows])
+    yield markdown_table(narrow._replace(rows=narrow.rows[:_OPEN_ROWS]))
+    if len(table.rows) > _OPEN_ROWS:
+        yield f"<details><summary>{plural(len(table.rows) - _OPEN_ROWS, 'more check')}</summary>"
+        yield markdown_table(narrow._replace(rows=narrow.rows[_OPEN_ROWS:]))
+        yield from (f"... and {rest:,} more." for rest in (len(table.rows) - _MOST_ROWS,) if rest > 0)
+        yield "</details>"
+    if reasons := [("- ", row[1], ": ", row[-1]) for row in rows if row[0] != "pass"]:
+        yield "<details><summary>Why a check did not pass</summary>"
+        yield "\n".join(map(join_line, reasons))
+        yield "</details>"
+
+
 def _tables(sections: Sequence[TextSection]) -> Iterator[str]:
-    """The tables of some sections, the rows that need attention first."""
+    """The tables of some sections; long ones are cut."""
     for section in sections:
         if section.table is None:
             continue
-        rows = sorted(section.table.rows, key=lambda row: _ORDER.get(row[0], 0))
+        rows = section.table.rows
         yield markdown_table(section.table._replace(rows=rows[:_MOST_ROWS]))
         if len(rows) > _MOST_ROWS:
             yield f"... and {len(rows) - _MOST_ROWS:,} more."

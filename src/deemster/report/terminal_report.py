@@ -12,12 +12,13 @@ from rich.padding import Padding
 from rich.table import Table as RichTable
 from rich.text import Text
 
-from deemster.report._escaping import escape_terminal_line
+from deemster.report._escaping import SENTENCE_LIMIT, escape_terminal_line
 from deemster.report.text_sections import (
     AddedText,
     DataText,
     PassageText,
     RemovedText,
+    SentenceText,
     TextDetail,
     TextLine,
     TextSection,
@@ -174,6 +175,8 @@ def _shown(part: str) -> str:
         return "\n".join(map(_whole_line, part.splitlines()))
     if isinstance(part, PassageText):
         return escape_terminal_line(part, limit=_PASSAGE)
+    if isinstance(part, SentenceText):
+        return escape_terminal_line(part, limit=SENTENCE_LIMIT)
     return escape_terminal_line(part) if isinstance(part, DataText) else part
 
 
