@@ -15,7 +15,7 @@ from deemster.results.gate_decision import conclude
 from deemster.results.gate_rules import BaselineRules, Gate
 from deemster.results.metric_summary import Interval
 from deemster.results.run_columns import ComparedRun
-from deemster.stats import paired_difference
+from deemster.stats import noise_split, paired_difference
 
 RUN = ComparedRun(
     id="run-0",
@@ -260,3 +260,26 @@ def test_a_run_that_was_not_compared_says_why(pinned, status, because):
     (check,) = pinned.checks(Gate(baseline=BaselineRules()))
     assert (check.name, check.status, check.because) == ("baseline", status, because)
     assert pinned.checks(Gate()) == ()
+
+
+def test_repetitions_are_offered_where_the_noise_is_the_system_s_own():
+    draw = np.random.default_rng(5)
+    before, after = draw.random((2, 60, 4)) < np.tile([0.2, 0.5, 0.8], 20)[:, None]
+    moved, noise = difference(after.mean(axis=1) - before.mean(axis=1)), noise_split(before, after)
+    check = checks(evidence({"a": moved}, noise={"metrics.a": noise}))["baseline.margin.metrics.a"]
+    assert check.status == "inconclusive"
+    needed = int(re.search(r"about ([\d,]+) repetitions of each sample", check.because)[1].replace(",", ""))
+    # With so many, and no fewer, the bound comes to lie at the margin.
+    gap, reach = moved.difference + 0.05, moved.difference - moved.lower_bound
+    at, below = (
+        reach * np.sqrt(1 - noise.share_within + noise.share_within * 4 / times) for times in (needed, needed - 1)
+    )
+    assert at <= gap < below
+
+
+def test_repetitions_are_not_offered_where_samples_differ_in_truth():
+    before, after = np.ones((40, 4)), np.ones((40, 4))
+    after[:3] = 0.0
+    moved = difference(after.mean(axis=1) - before.mean(axis=1))
+    seen = evidence({"a": moved}, noise={"metrics.a": noise_split(before, after)})
+    assert "repetition" not in checks(seen)["baseline.margin.metrics.a"].because

@@ -19,6 +19,7 @@ from deemster.results.margin_watch import SequentialCheck
 from deemster.results.metric_summary import Interval
 from deemster.results.run_columns import ComparedRun
 from deemster.stats import certifiable_margin, holm
+from deemster.stats.noise_split import NoiseSplit
 
 # A number of samples that is so many times what there is decides nothing in practice.
 _FAR_MORE = 1000
@@ -56,6 +57,7 @@ class BaselineEvidence(msgspec.Struct, frozen=True, kw_only=True):
         largest_drop: The sample that lost most of a score; None where none lost anything.
         confirmation: Which newly failing samples really fail; None where none was run again.
         sequence: By the name of a margin check, what a run that stops once it is decided knows; None for other runs.
+        noise: By the name of a margin check, how much of its noise is the system's own, where there are repetitions.
     """
 
     baseline: ComparedRun
@@ -72,6 +74,7 @@ class BaselineEvidence(msgspec.Struct, frozen=True, kw_only=True):
     largest_drop: LostScore | None
     confirmation: Confirmation | None = None
     sequence: Mapping[str, SequentialCheck] | None = None
+    noise: Mapping[str, NoiseSplit] = {}
 
 
 class PinnedBaseline(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
@@ -128,6 +131,8 @@ def baseline_evidence(
         for name, metric in comparison.metrics.items()
         if metric.largest_drop is not None
     ]
+    splits = {f"metrics.{name}": metric.noise for name, metric in comparison.metrics.items()}
+    splits["pass_rate"] = comparison.noise
     return BaselineEvidence(
         baseline=comparison.baseline,
         confidence=comparison.confidence,
@@ -143,6 +148,7 @@ def baseline_evidence(
         largest_drop=max(drops, key=lambda lost: lost.drop, default=None),
         confirmation=comparison.confirmation,
         sequence=sequence,
+        noise={name: found for name, found in splits.items() if found is not None},
     )
 
 
@@ -210,7 +216,8 @@ def _margin_checks(gate: Gate, rules: BaselineRules, margin: float, evidence: Ba
             because = f"the drop is larger than {margin:.4g}: p {p_value:.2g}{corrected}"
             yield _check(name, found, -margin, "fail", because)
         else:
-            yield _check(name, found, -margin, "inconclusive", _what_decides(found, margin, rules.confidence))
+            because = _what_decides(found, margin, rules.confidence, evidence.noise.get(one.name))
+            yield _check(name, found, -margin, "inconclusive", because)
 
 
 def _sequential_check(name: str, observed: float, margin: float, found: SequentialCheck | None) -> GateCheck:
@@ -261,14 +268,28 @@ def _part_margins(
         yield _Margin(f"{prefix}metrics.{name}", skipped=idle, unknown=f"it cannot be compared: {why}")
 
 
-def _what_decides(found: Difference, margin: float, confidence: float) -> str:
+def _what_decides(found: Difference, margin: float, confidence: float, noise: NoiseSplit | None) -> str:
     """Why a margin is neither kept nor exceeded for certain, and what would decide it."""
     lower = found.lower_bound or 0.0
     open_ = f"a drop of {margin:.4g} is neither excluded nor shown: the one-sided {_percent(confidence)} lower bound is"
     ways = [f"a margin of {_up(-lower)}, which these {plural(found.n, 'sample')} certify"]
     if (needed := _samples_needed(found, margin, confidence)) is not None:
         ways.insert(0, f"about {needed:,} samples like these")
+    if noise is not None and (times := _repetitions_needed(found, margin, noise)) is not None:
+        ways.insert(0, f"about {plural(times, 'repetition')} of each sample in both runs")
     return f"{open_} {lower:.4f}; {', or '.join(ways)}, would decide it"
+
+
+def _repetitions_needed(found: Difference, margin: float, noise: NoiseSplit) -> int | None:
+    """About how many repetitions would decide a margin; None where the choice of samples leaves too much noise."""
+    if found.difference is None or found.lower_bound is None or found.upper_bound is None or not noise.share_within:
+        return None
+    gap = found.difference + margin
+    reach = found.difference - found.lower_bound if gap > 0 else found.upper_bound - found.difference
+    left = (gap / reach) ** 2 - (1 - noise.share_within) if reach else 0.0
+    if left <= 0 or noise.share_within / left > _FAR_MORE:
+        return None
+    return math.ceil(max(noise.repetitions) * noise.share_within / left)
 
 
 def _samples_needed(found: Difference, margin: float, confidence: float) -> int | None:
