@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from itertools import islice
 from typing import TYPE_CHECKING
 
@@ -110,17 +110,25 @@ def comparison_verdict(comparison: ComparisonReport) -> str:
             return f"Better: {told}."
         return f"Not shown to be worse: {told}{certified}."
     drop, statuses = _points(margin), _margin_statuses(comparison, margin)
-    # A gate holds several pass-rates to the margin: the verdict says of how many it speaks.
-    failed, unsure = (
-        "" if len(statuses) == 1 else f" in {statuses.count(status)} of {len(statuses)} pass-rates"
-        for status in ("fail", "inconclusive")
-    )
+    failed, unsure = (_share_of_rates(statuses, status) for status in ("fail", "inconclusive"))
     if "fail" in statuses:
         return f"Worse by more than {drop}{failed}: {told}."
     if "inconclusive" in statuses:
         reached = "" if unsure else certified
         return f"Not enough data to say whether it is worse by more than {drop}{unsure}: {told}{reached}."
     return f"Not worse by more than {drop}: {told}."
+
+
+def _share_of_rates(statuses: Sequence[str], status: str) -> str:
+    """Of how many pass-rates a verdict speaks: a gate holds several of them to the margin.
+
+    >>> _share_of_rates(["fail"], "fail"), _share_of_rates(["fail", "pass"], "fail")
+    ('', ' in 1 of 2 pass-rates')
+    """
+    count = statuses.count(status)
+    if len(statuses) == 1:
+        return ""
+    return f" in all {count} pass-rates" if count == len(statuses) else f" in {count} of {len(statuses)} pass-rates"
 
 
 def _margin_statuses(comparison: ComparisonReport, margin: float) -> list[str]:
