@@ -300,17 +300,21 @@ def show_power(pool, draws):
 
 def stopped(job):
     """Early stopping after every sample: answers, and how many samples were seen."""
-    draw, n, margin, options, draws, seed = job
+    draw, n, is_dataset, draws, seed = job
     rng = np.random.default_rng(seed)
     answers, seen = [], []
     for _ in range(draws):
         values = STOPPING[draw](rng, n)
-        truth = {"dataset_size": n} if options else {}
-        margin_here = -float(values.mean()) if options and margin is None else margin or 0.05
-        evidence = dm.stats.EarlyStopping(margin_here, **truth).add(values)
+        if is_dataset:
+            # The margin is the drop of the dataset itself, whichever way it went.
+            values = -math.copysign(1.0, values.mean()) * values
+        watch = dm.stats.EarlyStopping(
+            -float(values.mean()) if is_dataset else 0.05, dataset_size=n if is_dataset else None
+        )
+        evidence = watch.add(values)
         answers.append(evidence.settled)
         seen.append(evidence.at or n)
-    return draw, options, answers.count("pass") / draws, answers.count("fail") / draws, float(np.mean(seen))
+    return draw, is_dataset, answers.count("pass") / draws, answers.count("fail") / draws, float(np.mean(seen))
 
 
 STOPPING = {
@@ -325,8 +329,8 @@ STOPPING = {
 
 def show_stopping(pool, draws):
     print("\nearly stopping, looked at after each of up to 1,000 samples, margin 0.05, % of comparisons")
-    jobs = [(name, 1000, 0.05, False, draws, 1) for name in STOPPING]
-    jobs += [(name, 1000, None, True, draws, 2) for name in STOPPING if name.startswith("at the margin")]
+    jobs = [(name, 1000, False, draws, 1) for name in STOPPING]
+    jobs += [(name, 1000, True, draws, 2) for name in STOPPING if name.startswith("at the margin")]
     for name, dataset, passed, failed, seen in pool.map(stopped, jobs):
         whose = "its own mean at the margin, drawn without replacement" if dataset else ""
         answers = f"pass {passed:6.1%}  fail {failed:6.1%}  samples {seen:5.0f}  saved {1 - seen / 1000:4.0%}"

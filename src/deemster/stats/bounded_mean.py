@@ -195,17 +195,20 @@ def effective_changes(totals: Floats, sizes: Floats) -> float:
     """How many units of equal weight carry a change: (Σ|d|)²/Σd², d the deviation of a unit from the median value.
 
     It is the number of changed units where all change by the same, and less where a few change by more than the rest.
-    An even number of units has two medians; the smaller result counts.
+    Where units differ in size, the few large ones count for more: it is (Σd²)²/Σd⁴. An even number of units has two
+    medians; the smaller result counts.
 
     >>> effective_changes(np.array([-1.0, -1.0, 0.0, 0.0, 0.0]), np.ones(5))
     2.0
     """
     values, n = totals / sizes, len(totals)
+    is_one_size = sizes.min() == sizes.max()
     found = []
     for median in np.unique(np.partition(values, [(n - 1) // 2, n // 2])[[(n - 1) // 2, n // 2]]):
         away = np.abs(totals - sizes * median)
-        squares = float(np.square(away).sum())
-        found.append(float(away.sum()) ** 2 / squares if squares > 0 else 0.0)
+        weights = away if is_one_size else np.square(away)
+        squares = float(np.square(weights).sum())
+        found.append(float(weights.sum()) ** 2 / squares if squares > 0 else 0.0)
     # A sum that should be a whole number must not miss it by its last digit.
     return round(min(found), 9)
 
