@@ -159,7 +159,7 @@ def _read_document(path: str | Path, schemas: Mapping[str, str]) -> dict[str, An
     if not isinstance(value, dict):
         raise ReportError(Issue(f"A {kind} is a map, not {name_kind(value)}.", where))
     version = value.get("schema_version")
-    if version not in schemas:
+    if not isinstance(version, str) or version not in schemas:
         found = f"not {version!r:.80}" if "schema_version" in value else "and this file has none"
         known = "` or `".join(schemas)
         raise ReportError(Issue(f"A {kind} has the schema_version `{known}`, {found}.", where))

@@ -9,7 +9,6 @@ import numpy as np
 from numpy.typing import NDArray
 
 from deemster.errors import ReportError
-from deemster.formats.streamed_list import Stream
 from deemster.records import MetricCard
 from deemster.results.comparison import (
     SCHEMA,
@@ -32,7 +31,7 @@ from deemster.results.difference_origin import (
 from deemster.results.metric_summary import SCORED, Interval, interval_ends
 from deemster.results.run_columns import JoinedSamples, RunColumns, join_samples
 from deemster.results.run_summary import cohort_label
-from deemster.results.sample_changes import ChangeTable
+from deemster.results.sample_changes import ChangedSamples, ChangeTable
 from deemster.results.usage_and_cost import USAGE
 from deemster.stats import exact_mean, mcnemar, paired_difference, sign_flip, student, tango
 from deemster.stats.noise_split import NoiseSplit, noise_split
@@ -109,7 +108,7 @@ def compare_columns(
         not_comparable=reasons,
         usage=dict(pair.usage(compared)),
         statuses=table.counts,
-        changes=Stream(table.changes),
+        changes=ChangedSamples(table),
         **numbers,
     )
 

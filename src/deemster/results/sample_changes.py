@@ -9,6 +9,7 @@ import msgspec
 import numpy as np
 from numpy.typing import NDArray
 
+from deemster.formats.streamed_list import Stream
 from deemster.results.metric_summary import OUTSIDE, SCORED
 from deemster.results.run_columns import JoinedSamples, RunColumns
 from deemster.results.sample_summary import DECIMALS
@@ -117,6 +118,16 @@ class ChangeTable:
         sides = {"added": len(self._joined.added), "removed": len(self._joined.removed)}
         return {status: sides.get(status, found[code]) for status, code in _CODES.items()}
 
+    def first(self, status: Status, most: int) -> Iterator[SampleChange]:
+        """The samples of a status that lost most; only of those that both runs have.
+
+        Args:
+            status: The status.
+            most: At most so many.
+        """
+        places = np.flatnonzero(self.codes == _CODES[status])
+        yield from self._changed(places[np.argsort(self._drop[places], kind="stable")][:most])
+
     def changes(self) -> Iterator[SampleChange]:
         """Every sample that did not stay as it was: by status, the worst first."""
         baseline, candidate = self._runs
@@ -142,6 +153,18 @@ class ChangeTable:
             p_values = fisher_exact(counts[0], trials[0], counts[1], trials[1]).tolist()
         for code, old, new, p_value in zip(self.codes[places].tolist(), before, after, p_values, strict=True):
             yield _change(STATUSES[code], candidate, old, new, p_value)
+
+
+class ChangedSamples(Stream[SampleChange]):
+    """Every sample that did not stay as it was; it may be read any number of times.
+
+    Args:
+        table: The status of every sample.
+    """
+
+    def __init__(self, table: ChangeTable) -> None:
+        super().__init__(table.changes)
+        self.first = table.first
 
 
 def _in_blocks(places: NDArray[np.int64]) -> Iterator[NDArray[np.int64]]:

@@ -6,7 +6,7 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import ExitStack
 from itertools import islice
 from pathlib import Path
-from typing import Any, NamedTuple, Protocol, overload
+from typing import Any, NamedTuple, Protocol, cast, overload
 
 import msgspec
 import numpy as np
@@ -23,13 +23,12 @@ from deemster.report.report_assembly import execution_entry
 from deemster.report.report_entries import ExecutionEntry, PrivacyEntry, ScoreEntry
 from deemster.results import MarkTable, RunMetricSummary
 from deemster.results.compare_columns import ComparisonSettings, compare_columns
-from deemster.results.comparison import Comparison
 from deemster.results.confirmation import Reruns, confirm_changes
 from deemster.results.metric_summary import SCORED
 from deemster.results.ranking import rank_columns
 from deemster.results.run_columns import ComparedRun, RunColumns
 from deemster.results.run_summary import pass_rates
-from deemster.results.sample_changes import SampleChange
+from deemster.results.sample_changes import ChangedSamples, Status
 from deemster.runs._report_settings import parse_part, stored_reruns
 from deemster.runs.build_report import quoted_details
 from deemster.runs.metric_catalog import quotes_of_spec
@@ -38,7 +37,7 @@ from deemster.runs.stored_columns import load_columns, read_columns
 from deemster.store import RunRow, Store, open_store
 
 # So many samples of each status are shown with their question and both answers.
-SHOWN = {"newly_failing": 50, "newly_passing": 20, "regressed": 20, "unscored_now": 20}
+SHOWN: dict[Status, int] = {"newly_failing": 20, "newly_passing": 20, "regressed": 20, "unscored_now": 20}
 DEFAULT_SETTINGS = ComparisonSettings()
 _WORSE = frozenset({"newly_failing", "regressed", "unscored_now"})
 _encode = msgspec.json.Encoder(enc_hook=lambda value: dict(value) if isinstance(value, Mapping) else str(value)).encode
@@ -106,7 +105,9 @@ def compare_sources(
     comparison = compare_columns(before, after, settings=settings, tool_version=__version__)
     fields = {name: getattr(comparison, name) for name in comparison.__struct_fields__}
     privacy = widen_privacy(candidate.privacy, baseline.privacy.level)
-    examples = tuple(_examples(comparison, baseline, candidate))
+    # A comparison that is computed, not read from a file, has its samples in a table.
+    changes = cast("ChangedSamples", comparison.changes)
+    examples = tuple(_examples(changes, baseline, candidate))
     return with_confirmation(ComparisonReport(**fields, examples=examples, privacy=privacy), candidate.reruns)
 
 
@@ -234,16 +235,9 @@ class RunSources:
         return StoredSource(self._store, self._store.run(str(run), kind="run", beside=row))
 
 
-def _examples(comparison: Comparison, baseline: RunSource, candidate: RunSource) -> Iterator[ComparedSample]:
+def _examples(changes: ChangedSamples, baseline: RunSource, candidate: RunSource) -> Iterator[ComparedSample]:
     """The first samples of each status that shows a change, with what both runs answered."""
-    left = {status: min(most, comparison.statuses[status]) for status, most in SHOWN.items()}
-    shown: list[SampleChange] = []
-    for change in comparison.changes if any(left.values()) else ():
-        if left.get(change.status):
-            left[change.status] -= 1
-            shown.append(change)
-        if not any(left.values()):
-            break
+    shown = [change for status, most in SHOWN.items() for change in changes.first(status, most)]
     before = baseline.samples([change.baseline.position for change in shown if change.baseline is not None])
     after = candidate.samples([change.candidate.position for change in shown if change.candidate is not None])
     for change, old, new in zip(shown, before, after, strict=True):

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from functools import lru_cache
 
 import numpy as np
 
@@ -74,6 +75,13 @@ def furthest_mean(totals: Floats, sizes: Floats, counts: Floats, *, bound: float
     >>> round(furthest_mean(np.array([0.0, -1.0]), np.ones(2), np.array([180.0, 1.0]), bound=-1, limit=2.7055), 4)
     -0.02
     """
+    return _furthest_mean(totals.tobytes(), sizes.tobytes(), counts.tobytes(), bound, limit)
+
+
+@lru_cache(maxsize=1024)
+def _furthest_mean(all_totals: bytes, all_sizes: bytes, all_counts: bytes, bound: float, limit: float) -> float:
+    """The same from the bytes of the arrays: metrics and cohorts in which nothing changed ask for the same ends."""
+    totals, sizes, counts = map(np.frombuffer, (all_totals, all_sizes, all_counts))
     middle = float(counts @ totals / (counts @ sizes))
     if abs(middle - bound) <= 1e-12 * max(1.0, abs(bound)):
         return bound

@@ -24,9 +24,9 @@ _ENUMERATED = 20
 _LATTICE = 2_000_000
 _PRODUCTS = 500_000_000
 _ROUNDING = 1e-12
-# Where no sign has more than this share of the variance, the total is normal to two or three digits of its p-value, as
+# Where Σu⁴ is at most this share of (Σu²)², the total is normal to two or three digits of its p-value, as
 # good as a draw of 10,000 patterns or better. Exact convolution is then worth a tenth of a second.
-_OUTWEIGHS = 5e-3
+_KURTOSIS = 5e-3
 _QUICK_PRODUCTS = 20_000_000
 
 
@@ -146,7 +146,7 @@ def sign_flip(
     Every unit (item, or whole cluster) keeps or changes the sign of its sum; p is the share of the sign patterns whose
     total is at least as far out as the observed one. Up to 20 units that are not 0 all patterns are gone through; sums
     that lie on a common grid (passes, counts, steps of a scale) are convolved, which is exact too. Where there is no
-    grid or that takes long, and no unit has more than 1/200 of Σu², the total is normal with this variance. Otherwise
+    grid or that takes long, and Σu⁴ is at most (Σu²)²/200, the total is normal with the variance Σu². Otherwise
     patterns are drawn and p = (hits + 1)/(draws + 1). p is 1 (two-sided) where all sums are 0. Undefined
     (None) without a difference.
 
@@ -199,7 +199,7 @@ def _test_sums(sums: Floats, alternative: Alternative, seed: int | None, draws: 
     if sums.size <= _ENUMERATED:
         return _tail(*_enumerate_totals(sums), math.fsum(sums), alternative), "enumeration", None
     squares = np.square(sums)
-    is_normal = float(squares.max()) <= _OUTWEIGHS * float(squares.sum())
+    is_normal = float(np.square(squares).sum()) <= _KURTOSIS * float(squares.sum()) ** 2
     grid = _grid(sums)
     if grid is not None and (law := _convolve_totals(grid, _QUICK_PRODUCTS if is_normal else _PRODUCTS)) is not None:
         return _tail(*law, float(grid.sum()), alternative), "convolution", None

@@ -100,7 +100,9 @@ class RunReader:
     def __init__(self, pool: ConnectionPool, run_id: str, number: int, *, on_damage: OnDamage) -> None:
         self._pool, self._run_id, self._number, self._on_damage = pool, run_id, number, on_damage
 
-    def executions(self, view: MarkSelection, *, settled: bool, done: int, since: int = 0) -> Iterator[Execution]:
+    def executions(
+        self, view: MarkSelection, *, settled: bool, done: int, since: int = 0, most: int = PAGE
+    ) -> Iterator[Execution]:
         """Executions in the order of position and repetition.
 
         Args:
@@ -108,6 +110,7 @@ class RunReader:
             settled: Whether marks are shown as they were settled.
             done: How many there must be at least.
             since: The position they begin at; above 0, missing executions are not looked for.
+            most: How many are read at once, at most.
 
         Raises:
             StoreError: Something is damaged and there is no `on_damage`, or the database refuses.
@@ -119,7 +122,7 @@ class RunReader:
         # The marks of all scorings but the first, for one page: by scoring, position and repetition.
         beside: list[dict[tuple[int, int], Row]] = [{} for _ in others]
         marked = [0] * len(view.scorings)
-        page = max(1, PAGE // len(view.scorings))
+        page = max(1, min(PAGE // len(view.scorings), most))
 
         def read_others(connection: Connection, last: tuple[int, int]) -> None:
             for at, scoring in enumerate(others):
@@ -157,13 +160,16 @@ class RunReader:
             if since == 0 and lost > max(0, done - sound):
                 self._say(f"{plural(lost, 'execution')} of {scoring.done:,} lost its marks of scoring {scoring.number}")
 
-    def samples(self, *, expected: int, content: bool = True, since: int = 0) -> Iterator[SampleFacts]:
+    def samples(
+        self, *, expected: int, content: bool = True, since: int = 0, most: int = PAGE
+    ) -> Iterator[SampleFacts]:
         """Samples in order.
 
         Args:
             expected: How many there must be.
             content: Whether to read expected output and input.
             since: The position they begin at; above 0, missing samples are not looked for.
+            most: How many are read at once, at most.
 
         Raises:
             StoreError: Something is damaged and there is no `on_damage`, or the database refuses.
@@ -175,7 +181,8 @@ class RunReader:
             f"SELECT s.position, 0, s.id, s.row_hash, s.body, s.checksum, {columns} FROM samples s{join}"  # noqa: S608 - our own words
             " WHERE s.run = ? AND s.position > ? AND ? < 1 ORDER BY s.position LIMIT ?"
         )
-        yield from self._paged(sql, (since - 1, -1), _sample, what="sample", expected=expected if since == 0 else 0)
+        expected = expected if since == 0 else 0
+        yield from self._paged(sql, (since - 1, -1), _sample, what="sample", expected=expected, page=most)
 
     def entries(self, *, expected: int) -> Iterator[tuple[int, bytes]]:
         """Graded items in order.

@@ -7,7 +7,6 @@ import threading
 from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import ExitStack
-from operator import attrgetter
 from types import TracebackType
 from typing import Any, Self
 
@@ -371,10 +370,10 @@ class Store:
         row = self.run(run_id)
         reader, view = self._reader(row, None), select_marks(row.scorings)
         for position in positions:
-            for sample in itertools.islice(reader.samples(expected=0, since=position), 1):
-                rest = reader.executions(view, settled=True, done=0, since=position)
-                _, own = next(itertools.groupby(rest, attrgetter("position")), (position, ()))
-                yield sample, list(own)
+            for sample in itertools.islice(reader.samples(expected=0, since=position, most=1), 1):
+                rest = reader.executions(view, settled=True, done=0, since=position, most=row.repetitions)
+                found = itertools.islice(rest, row.repetitions)
+                yield sample, [execution for execution in found if execution.position == position]
 
     def entries(self, run_id: str, *, on_damage: OnDamage = None) -> Iterator[tuple[int, bytes]]:
         """The graded items of a grading, in order: position and JSON.
