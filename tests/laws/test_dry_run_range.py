@@ -168,6 +168,15 @@ def test_requests_of_run_are_in_range_of_dry_run(name, seed, numbers, repetition
     within(planned, roles)
 
 
+def test_later_rounds_are_counted_for_every_sample():
+    def most(numbers):
+        built, *_ = job("few-claims", 0, numbers=numbers, repetitions=1, with_context=True)
+        return asyncio.run(plan_job_calls(built)).roles["judge"].most.calls
+
+    assert most([0, 1, 2]) == 3 * most([0])
+    assert most([0, 0]) == most([0]), "equal samples share their requests"
+
+
 @settings(max_examples=10, deadline=None)
 @given(st.integers(0, 10**6), st.integers(1, 4), st.sampled_from(["probability", "consistency"]), st.booleans())
 def test_requests_of_grading_are_in_range_of_dry_run(seed, items, by, per_item):

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from binascii import crc32
 from collections.abc import AsyncIterator, Callable, Mapping, Sequence
 from contextlib import AsyncExitStack, asynccontextmanager
 from functools import partial
@@ -251,30 +252,32 @@ def _made_up_reply(request: Request, way: _Way) -> Reply:
         return Vectors(values=np.ones((len(request.texts), 1), dtype=np.float32))
     if request.schema is None or not (way.is_readable or _is_repeat(request)):
         return Answer(text=_ANSWER)
-    # The repeats of an unsure judge differ.
-    text = msgspec.json.encode(_made_up(request.schema, way, request.sample)).decode()
+    # The repeats of an unsure judge differ, and so do texts that are asked for by different requests: later requests
+    # that quote them are then as many as in the run.
+    mark = f"{crc32(repr(request.messages).encode('utf-8', 'surrogatepass')):08x}"
+    text = msgspec.json.encode(_made_up(request.schema, way, request.sample, mark=mark)).decode()
     sure = [Token(letter, 0.0, ((letter, 0.0),)) for letter in text] if way.is_sure and request.logprobs else ()
     return Answer(text=text, tokens=tuple(sure) or None)
 
 
-def _made_up(schema: Mapping[str, Any], way: _Way, number: int = 0) -> Any:
+def _made_up(schema: Mapping[str, Any], way: _Way, number: int = 0, *, mark: str = "") -> Any:
     """A value that fits a schema of a judge."""
     if "anyOf" in schema:
-        return _made_up(schema["anyOf"][0], way, number)
+        return _made_up(schema["anyOf"][0], way, number, mark=mark)
     if "enum" in schema:
         values = schema["enum"]
         return values[-1] if way.last else values[0] if way.is_sure else values[number % len(values)]
     kind = schema.get("type")
     if kind == "object":
-        return {name: _made_up(each, way, number) for name, each in schema.get("properties", {}).items()}
+        return {name: _made_up(each, way, number, mark=mark) for name, each in schema.get("properties", {}).items()}
     if kind == "array":
         items = schema.get("items", {})
         # An entry for each kind of them, such as for each criterion of a rubric.
         kinds = items.get("anyOf") or [items] * way.entries
-        return [_made_up(each, way, place) for place, each in enumerate(kinds)]
+        return [_made_up(each, way, place, mark=mark) for place, each in enumerate(kinds)]
     if kind in ("integer", "number"):
         low, high = schema.get("minimum", 0), schema.get("maximum", 1)
         return high if way.last else low if way.is_sure else low + number % (int(high - low) + 1)
     if kind == "boolean":
         return way.last
-    return None if kind == "null" else _TEXT.format(number + 1)
+    return None if kind == "null" else _TEXT.format(f"{number + 1}-{mark}")
