@@ -84,8 +84,10 @@ class Model:
     def __call__(self, ask):
         if ask.schema is None:
             return "Yes."
-        # Some replies cannot be read, and are asked for again.
-        text = "..." if self.random.random() < 0.2 else json.dumps(self.value(ask.schema))
+        # Some replies cannot be read, and are asked for again. The second reply can: without one, a later round may be
+        # left out, and fewer requests are made than the least.
+        is_unreadable = not ask.again and self.random.random() < 0.2
+        text = "..." if is_unreadable else json.dumps(self.value(ask.schema))
         chance = self.random.choice([0.0, -0.01, -2.0])
         tokens = tuple(Token(letter, chance, ((letter, chance),)) for letter in text) if ask.logprobs else None
         return Answer(text=text, tokens=tokens)
