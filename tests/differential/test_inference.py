@@ -13,6 +13,7 @@ from hypothesis import strategies as st
 
 from bench.environments import exists, python
 from deemster.stats import (
+    LabelledSide,
     alternative_annotator_test,
     benjamini_hochberg,
     benjamini_yekutieli,
@@ -21,6 +22,7 @@ from deemster.stats import (
     calibration_error,
     clopper_pearson,
     clustered_mean,
+    corrected_difference,
     dawid_skene,
     detectable_difference,
     holm,
@@ -208,6 +210,46 @@ def test_prediction_powered_means_equal_ppi_pythons(labelled, unlabelled, lam):
     low, high = ppi.ppi_mean_ci(y, known, others, alpha=0.1, lam=lam)
     assert ours.value == pytest.approx(float(point[0]), abs=1e-9)
     assert ends(ours) == pytest.approx([float(low[0]), float(high[0])], abs=1e-9)
+
+
+@settings(max_examples=60, deadline=None)
+@given(
+    st.lists(st.tuples(st.floats(0, 1), st.floats(0, 1), st.floats(0.1, 10)), min_size=3, max_size=40),
+    st.lists(st.floats(0, 1), min_size=2, max_size=60),
+    st.sampled_from([0.0, 0.5, 1.0]),
+)
+def test_weighted_prediction_powered_means_equal_ppi_pythons(labelled, unlabelled, lam):
+    ppi = pytest.importorskip("ppi_py")
+    y, known, weights = np.array(labelled).T
+    others = np.array(unlabelled)
+    point = ppi.ppi_mean_pointestimate(y, known, others, lam=lam, w=weights)
+    assert ppi_mean(y, known, others, lam=lam, weights=weights).value == pytest.approx(float(point[0]), abs=1e-9)
+
+
+@settings(max_examples=60, deadline=None)
+@given(st.lists(st.tuples(st.floats(0, 1), st.floats(0.1, 10)), min_size=3, max_size=40))
+def test_errors_of_weighted_labels_equal_those_of_a_robust_regression(labelled):
+    y, weights = np.array(labelled).T
+    fit = statsmodels.WLS(y, np.ones(len(y)), weights=weights).fit(cov_type="HC0")
+    ours = ppi_mean(y, np.zeros(len(y)), [0.0], weights=weights)
+    assert ours.classical == pytest.approx(fit.params[0], abs=1e-9)
+    assert ours.classical_error == pytest.approx(fit.bse[0], abs=1e-9)
+
+
+@settings(max_examples=40, deadline=None)
+@given(st.integers(0, 2**31), st.sampled_from([20, 60]))
+def test_corrected_difference_is_that_of_two_prediction_powered_means(seed, n):
+    ppi = pytest.importorskip("ppi_py")
+    rng = np.random.default_rng(seed)
+    truth = rng.random((2, 200))
+    judged = np.clip(truth + rng.normal(0.1, 0.2, (2, 200)), 0, 1)
+    places = [rng.choice(200, n, replace=False) for _ in range(2)]
+    sides = [LabelledSide(judged[at], places[at], truth[at][places[at]], judged[at][places[at]]) for at in range(2)]
+    means = [
+        float(ppi.ppi_mean_pointestimate(one.truth, one.judged, one.predicted, lam=weight)[0])
+        for one, weight in zip(sides, corrected_difference(*sides).weights, strict=True)
+    ]
+    assert corrected_difference(*sides).value == pytest.approx(means[1] - means[0], abs=1e-9)
 
 
 @given(st.lists(st.tuples(binary, st.floats(0, 1)), min_size=2, max_size=40))

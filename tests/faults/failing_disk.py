@@ -9,6 +9,7 @@ Usage: python tests/faults/failing_disk.py BASE SCRATCH KIND ARGV...
 from __future__ import annotations
 
 import builtins
+import contextlib
 import errno
 import io
 import json
@@ -20,10 +21,7 @@ import traceback
 from pathlib import Path
 from typing import Any, Self
 
-from deemster.cli import (
-    app,
-    run,  # noqa: F401 - loaded before the forks
-)
+from deemster.cli import app
 
 KINDS = ("open", "write", "fsync", "rename", "commit", "statement")
 ERRORS = (errno.ENOSPC, errno.EIO, errno.EACCES)
@@ -191,9 +189,17 @@ def forked(base: Path, folder: Path, shim_of: Any, argv: list[str]) -> dict[str,
         os._exit(code)
 
 
+def load_everything(base: Path, folder: Path, argv: list[str]) -> None:
+    """Runs the command once without a fork: what it imports, no fork imports again."""
+    shutil.copytree(base, folder)
+    with contextlib.chdir(folder), contextlib.suppress(SystemExit):
+        app(argv, prog_name="deemster")
+
+
 def main() -> None:
     """Print what every run came to, as JSON."""
     base, scratch, kind, *argv = sys.argv[1:]
+    load_everything(Path(base), Path(scratch) / "loading", argv)
     found = []
     first = forked(Path(base), Path(scratch) / "0", lambda folder: Shim(folder, kind, 0, 0), argv)
     for number in range(1, first["count"] + 1):

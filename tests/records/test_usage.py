@@ -125,3 +125,14 @@ def test_models_that_are_added_again_and_again_are_named_once():
     for _ in range(5):
         total = sum_usage([total, Usage(model="b"), Usage(model="a")])
     assert total.model == "a + b"
+
+
+@pytest.mark.parametrize("cost", ["0.01", 0.01, Decimal("0.01")])
+def test_cost_is_a_number_or_its_digits_as_in_a_file(cost):
+    assert Usage(cost_usd=cost).cost_usd == Decimal("0.01")
+
+
+@pytest.mark.parametrize("cost", ["a cent", True, "NaN", -1, float("inf"), [1]])
+def test_cost_that_is_no_amount_is_refused_by_name(cost):
+    with pytest.raises(ValueError, match=r"^cost_usd"):
+        Usage(cost_usd=cost)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from deemster.datasets.fingerprint import row_hash
 from deemster.records import Execution, MetricCard, MetricScore, Output
-from deemster.store import BaselineFacts, RunFacts, SampleFacts
+from deemster.store import BaselineFacts, LabelFacts, RunFacts, SampleFacts
 
 MARK = MetricScore(0.5)
 BASELINE = BaselineFacts(
@@ -20,6 +20,15 @@ def card(name="exact-match", identity="exact-match/1"):
 
 
 CARDS = (card(),)
+LABEL = LabelFacts(
+    position=1,
+    metric="exact-match",
+    author="ada",
+    at="2026-01-04T00:00:00.000000Z",
+    verdict="fail",
+    note="naïve",
+    probability=0.5,
+)
 
 
 def facts(number=0, *, samples=3, **other):

@@ -8,6 +8,7 @@ import os
 import signal
 import subprocess
 import sys
+import threading
 import weakref
 from pathlib import Path
 
@@ -212,6 +213,25 @@ def test_heartbeat_thread_runs_until_release(store, monkeypatch):
         lease.thread.join(0.01)
     lease.release()
     lease.thread.join(30)
+    assert not lease.thread.is_alive()
+
+
+def test_release_waits_for_heartbeat_that_is_under_way(store, monkeypatch):
+    under_way, finished = threading.Event(), []
+
+    def beat(lease):
+        under_way.set()
+        while lease.is_held:
+            store.owner("run-0")
+        finished.extend(store.owner("run-0") for _ in range(50))
+
+    monkeypatch.setattr(leasing, "HEARTBEAT_S", 0.001)
+    monkeypatch.setattr(leasing.Lease, "beat", beat)
+    lease = store._leases[begun(store)]
+    under_way.wait()
+    # A connection that is closed while the heartbeat uses it ends the process with a segmentation fault.
+    lease.stop_heartbeat()
+    assert len(finished) == 50
     assert not lease.thread.is_alive()
 
 

@@ -12,7 +12,7 @@ import pytest
 from deemster.records import Exchange, Message, MetricScore, TargetFailure, Unscored
 from deemster.store import open_and_migrate as migration
 from deemster.store import open_store
-from tests.store.make_runs import BASELINE, MARK, sample, samples, written
+from tests.store.make_runs import BASELINE, LABEL, MARK, sample, samples, written
 
 DATABASES = Path(__file__).parent / "databases"
 SCHEMAS = [file.stem for file in sorted(migration._FOLDER.glob("*.sql"))]
@@ -77,6 +77,7 @@ def test_store_of_earlier_schema_opens_with_all_runs(earlier, version):
         assert [(row.run, row.suite, row.facts) for row in store.baselines()] == (
             [] if version < 4 else [("run-0", "support-bot", BASELINE)]
         )
+        assert store.labels("run-0") == ([] if version < 6 else [LABEL])
 
 
 @pytest.mark.parametrize("version", range(1, len(SCHEMAS) + 1))

@@ -4,12 +4,13 @@ from __future__ import annotations
 
 import random
 
+import msgspec
 import pytest
 
 from deemster.errors import StoreError
 from deemster.records import MetricScore
 from deemster.store import open_store
-from tests.store.make_runs import begun, card, execution, written
+from tests.store.make_runs import LABEL, begun, card, execution, written
 
 PLACES = 220
 
@@ -25,6 +26,7 @@ def contents(path, *, on_damage=None):
                 list(store.executions(row.id, on_damage=on_damage)),
                 list(store.executions(row.id, scoring=0, settled=False, on_damage=on_damage)),
                 list(store.entries(row.id, on_damage=on_damage)) if row.kind == "grading" else [],
+                store.labels(row.id, on_damage=on_damage),
             )
     return found
 
@@ -36,6 +38,8 @@ def sound(tmp_path_factory):
     with open_store(path) as store:
         name = written(store, 0, count=40, cards=[card("a"), card("b")])
         store.settle(name, 0, [execution(position, marks=[MetricScore(1.0)] * 2) for position in range(0, 40, 3)])
+        for position in range(40):
+            store.put_label(name, msgspec.structs.replace(LABEL, position=position))
         name = begun(store, 1, count=30)
         with store.writer(name) as writer:
             writer.add([execution(position, text=f"{position}" * 400) for position in range(20)])
@@ -101,20 +105,21 @@ def test_zeroed_page_is_detected(tmp_path, sound):
     assert outcomes.count("told") >= len(outcomes) - 10
 
 
-@pytest.mark.parametrize("table", ["outputs", "marks", "samples", "contents", "entries", "runs", "scorings"])
+@pytest.mark.parametrize("table", ["outputs", "marks", "samples", "contents", "entries", "runs", "scorings", "labels"])
 def test_changed_row_of_any_table_is_detected_and_others_are_read(place, table):
     column = {"runs": "facts", "scorings": "cards"}.get(table, "body")
     with open_store(place) as store:
         written(store)
         with store.writer(begun(store, 1, kind="grading")) as writer:
             writer.add_entries([(1, b"{}")])
+        store.put_label("run-1", LABEL)
         with store.pool.write_transaction() as rows:
             rows.write(f"UPDATE {table} SET {column} = ?", (b'{"answer":null}',))
     told = []
 
     def everything(on_damage):
         for row in store.runs(on_damage=on_damage):
-            for read in (store.samples, store.executions, store.entries):
+            for read in (store.samples, store.executions, store.entries, store.labels):
                 list(read(row.id, on_damage=on_damage))
 
     with open_store(place, create=False) as store:

@@ -83,7 +83,7 @@ def test_foreign_database_is_error_and_unchanged(tmp_path):
 
 
 @pytest.mark.parametrize(
-    ("version", "said"), [(99, "has schema 99; this version of deemster reads up to 5"), (-1, "damaged")]
+    ("version", "said"), [(99, "has schema 99; this version of deemster reads up to 6"), (-1, "damaged")]
 )
 def test_newer_schema_is_error(tmp_path, version, said):
     path = tmp_path / "runs.db"
@@ -97,7 +97,7 @@ def test_newer_schema_is_error(tmp_path, version, said):
 def test_newer_schema_in_postgres_is_error(postgres_url):
     with open_store(postgres_url) as store, store.pool.write_transaction() as rows:
         rows.write("INSERT INTO migrations VALUES (99)")
-    assert "has schema 99; this version of deemster reads up to 5" in refused(lambda: open_store(postgres_url))
+    assert "has schema 99; this version of deemster reads up to 6" in refused(lambda: open_store(postgres_url))
 
 
 def test_uncreatable_folder_is_error(tmp_path):
@@ -108,10 +108,10 @@ def test_uncreatable_folder_is_error(tmp_path):
 
 
 def test_missing_permission_is_error(tmp_path, monkeypatch):
-    def denied(*_):
+    def denied(*_, **__):
         raise PermissionError(13, "Permission denied")
 
-    monkeypatch.setattr(sqlite.os, "open", denied)
+    monkeypatch.setattr(sqlite.Path, "touch", denied)
     path = tmp_path / "runs.db"
     said = refused(lambda: open_store(path), code=ExitCode.INCOMPLETE)
     assert said == f"{path}: The store cannot be opened: Permission denied."
@@ -228,3 +228,22 @@ def test_store_that_another_process_makes_meanwhile_is_no_foreign_database(tmp_p
         assert database.version(connection) > 0
     finally:
         connection.close()
+
+
+def test_second_opening_keeps_locks_of_the_first(tmp_path):
+    # SQLite holds a shared lock on these bytes of a file in write-ahead mode. Where a process loses it, another one may
+    # remove the log beside the file.
+    taking = (
+        "import fcntl, sys; fcntl.lockf(open(sys.argv[1], 'r+b'), fcntl.LOCK_EX | fcntl.LOCK_NB, 510, (1 << 30) + 2)"
+    )
+    command = [sys.executable, "-c", taking, str(tmp_path / "runs.db")]
+    with open_store(tmp_path / "runs.db"):
+        open_store(tmp_path / "runs.db").close()
+        assert "BlockingIOError" in subprocess.run(command, capture_output=True, text=True, check=False).stderr
+    subprocess.run(command, check=True)
+
+
+def test_store_is_made_where_a_link_points(tmp_path):
+    (tmp_path / "runs.db").symlink_to(tmp_path / "elsewhere.db")
+    open_store(tmp_path / "runs.db").close()
+    assert (tmp_path / "elsewhere.db").stat().st_mode & 0o777 == 0o600

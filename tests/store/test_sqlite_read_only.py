@@ -6,6 +6,7 @@ import os
 import shutil
 import subprocess
 import sys
+from pathlib import Path
 
 import pytest
 
@@ -105,3 +106,15 @@ def test_store_of_a_killed_run_on_read_only_mount_is_read_whole_or_not_at_all(fo
         there = on_read_only_mount(folder, "runs")
         assert there.returncode == 3
         assert "its last commits are still in runs.db-wal. Copy both files to a folder" in there.stderr
+
+
+def test_store_of_earlier_schema_on_read_only_mount_must_be_migrated_elsewhere(tmp_path, mounts):
+    (tmp_path / "kept").mkdir()
+    shutil.copy(Path(__file__).parent / "databases" / "v1.db", tmp_path / "kept" / "runs.db")
+    there = on_read_only_mount(tmp_path, "runs")
+    assert (there.returncode, there.stdout) == (3, "")
+    assert (
+        "it may only be read (attempt to write a readonly database). It has schema 1 and must be migrated to "
+        in there.stderr
+    )
+    assert "Open it, or a copy of it, where it can be written." in there.stderr

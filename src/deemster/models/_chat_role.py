@@ -134,7 +134,7 @@ class ChatRole:
         answer = msgspec.structs.replace(clean, usage=usage, call=Call(done.call_id, usage))
         if self._access.recording is not None:
             answer = self._record(ask, answer)
-        self._cache.keep(key, _with_run(answer, context.run))
+        self._cache.keep(key, msgspec.structs.replace(answer, call=Call(done.call_id, run=context.run)))
         if context.log is not None:
             # The log needs no answer that the cache file has.
             kept: dict[str, Any] = {} if self._is_filed else {"usage": usage, "answer": _plain(answer)}
@@ -180,13 +180,6 @@ def request_size(ask: Ask, longest: int | None) -> RequestSize:
     size = schema + sum(len(message.content.encode()) for message in ask.messages)
     completion = UNLIMITED_TOKENS if longest is None else longest
     return RequestSize(-(-size // 4), completion, size + len(ask.messages) * _PER_MESSAGE)
-
-
-def _with_run(answer: Answer, run: str) -> Answer:
-    """An answer with the run that paid for it, as the cache keeps it."""
-    if answer.call is None:
-        return answer
-    return msgspec.structs.replace(answer, usage=answer.call.usage, call=Call(answer.call.id, run=run))
 
 
 def _plain(answer: Answer) -> Answer:

@@ -161,7 +161,7 @@ class Endpoint:
         Raises:
             ModelFailure: There was no connection, no complete reply in time, or a reply too long to be read.
         """
-        attempt = SimpleNamespace(is_sent=False)
+        attempt = None if self._proxy is None else SimpleNamespace(is_sent=False)
         # Raised outside the handlers: the errors of aiohttp know the request's headers, and so the key.
         try:
             async with self._session().request(
@@ -178,7 +178,7 @@ class Endpoint:
                     return HttpResponse(response.status, content, response.headers)
             failure = self.failure("shape", f"The reply is longer than {longest / 2**20:.0f} MB.", may_cost=True)
         except (aiohttp.ClientError, TimeoutError, OSError, ValueError) as error:
-            unsent = isinstance(error, _UNSENT) or (self._proxy is not None and not attempt.is_sent)
+            unsent = isinstance(error, _UNSENT) or (attempt is not None and not attempt.is_sent)
             failure = self._before_sending(error) if unsent else self._after_sending(error)
         raise failure
 
@@ -281,10 +281,9 @@ _TRACE.on_request_headers_sent.append(_note_sending)
 
 async def _read(response: aiohttp.ClientResponse, longest: int) -> bytes | None:
     """The body; None where it is too long, and then the rest stays unread."""
-    if (response.content_length or 0) > longest:
-        return None
-    if response.content_length is not None and "Content-Encoding" not in response.headers:
-        return await response.read()
+    announced = response.content_length
+    if announced is not None and "Content-Encoding" not in response.headers:
+        return None if announced > longest else await response.read()
     parts, length = [], 0
     async for chunk in response.content.iter_any():
         parts.append(chunk)

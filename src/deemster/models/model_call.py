@@ -11,6 +11,7 @@ from operator import attrgetter
 from typing import Any, Generic, NamedTuple, TypeAlias, TypeVar
 
 import msgspec
+from msgspec.structs import force_setattr
 
 from deemster.errors.user_code_guard import UserCodeGuard
 from deemster.models.budget import UsageBound
@@ -145,36 +146,33 @@ class ModelCaller(Generic[_V]):
             keep: Keeps the answer; until it returns, the request counts as under way.
             size: How many tokens it may take.
         """
-        call = _Call(Attempts(self._policy, seed=self._context.seed, key=key), size, self._context.new_call_id())
-        if (lost := self._context.lost_calls.pop(key, None)) is not None:
+        context, budget = self._context, self._context.budget
+        call = _Call(Attempts(self._policy, seed=context.seed, key=key), size, context.new_call_id())
+        if (lost := context.lost_calls.pop(key, None)) is not None:
             call.continue_from(lost)
+        bound = self._usage_bound(size) if self.needs_size else NOTHING
         try:
-            return await self._attempts(payload, call, keep)
+            while True:
+                if budget is not None and not await budget.reserve(bound):
+                    context.stop(budget.exhausted or "")
+                    return self._end(call, "not_run", budget.exhausted or "")
+                call.used = NOTHING
+                try:
+                    step = await self._attempt(payload, call, bound, keep)
+                finally:
+                    call.count()
+                    if budget is not None:
+                        budget.settle(bound, call.used)
+                if not isinstance(step, Retry):
+                    return step
+                if context.halted is not None:
+                    return self._end_unsent(call)
+                await context.sleep(step.wait_s)
         finally:
             # What was paid for no answer is kept too, also where the run stops before the reply comes.
             if not call.is_answered and call.has_used and self.logs_calls:
                 usage = None if self._embeds else sum_usage(call.failed_usage)
-                self._context.keep_call(call.id, key, call.counted, usage=usage)
-
-    async def _attempts(self, payload: Any, call: _Call, keep: Keep[_V] | None) -> CallAnswer[_V] | CallFailure:
-        budget = self._context.budget
-        bound = self._usage_bound(call.size) if self.needs_size else NOTHING
-        while True:
-            if budget is not None and not await budget.reserve(bound):
-                self._context.stop(budget.exhausted or "")
-                return self._end(call, "not_run", budget.exhausted or "")
-            call.used = NOTHING
-            try:
-                step = await self._attempt(payload, call, bound, keep)
-            finally:
-                call.count()
-                if budget is not None:
-                    budget.settle(bound, call.used)
-            if not isinstance(step, Retry):
-                return step
-            if self._context.halted is not None:
-                return self._end_unsent(call)
-            await self._context.sleep(step.wait_s)
+                context.keep_call(call.id, key, call.counted, usage=usage)
 
     def plan(self, size: RequestSize) -> None:
         """Count a call that a dry run does not make."""
@@ -206,15 +204,21 @@ class ModelCaller(Generic[_V]):
                 return self._end_unsent(call)
             # Until the reply says otherwise, a request that is on its way may use the most.
             call.used, unused = bound, 0
-            has_result = False
+            caught, limit = UserCodeGuard(), asyncio.timeout(timeout_s)
+            result: ClientResult[_V] | None = None
             try:
-                result = await self._call_client(payload, timeout_s)
-                has_result = True
+                with caught:
+                    async with limit:
+                        result = self._read(await self._send(payload), payload)
             finally:
-                if is_probe and not has_result:
+                # A call that is cancelled says nothing about the endpoint.
+                if is_probe and result is None and caught.error is None:
                     self._circuit.end_probe(now)
-            if isinstance(result, ModelFailure):
-                return self._after_failure(result, call, entered, bound, is_probe=is_probe)
+            if result is None:
+                failure = _as_failure(caught.error, self._secrets)
+                if limit.expired():
+                    failure = ModelFailure("transport", f"No reply came within {timeout_s:g} s.", may_cost=True)
+                return self._after_failure(failure, call, entered, bound, is_probe=is_probe)
             self._circuit.record_success()
             limiter.record_answer()
             latency_ms = max((context.elapsed_s() - now) * 1000, 0.0) if context.measures_time else None
@@ -230,15 +234,6 @@ class ModelCaller(Generic[_V]):
             return answer if keep is None else await keep(answer)
         finally:
             limiter.leave(unused)
-
-    async def _call_client(self, payload: Any, timeout_s: float) -> ClientResult[_V] | ModelFailure:
-        limit = asyncio.timeout(timeout_s)
-        with UserCodeGuard() as caught:
-            async with limit:
-                return self._read(await self._send(payload), payload)
-        if limit.expired():
-            return ModelFailure("transport", f"No reply came within {timeout_s:g} s.", may_cost=True)
-        return _as_failure(caught.error, self._secrets)
 
     def _after_failure(
         self, failure: ModelFailure, call: _Call, entered: int, bound: UsageBound, *, is_probe: bool
@@ -287,24 +282,16 @@ class ModelCaller(Generic[_V]):
 
     def _complete_usage(self, reported: Usage | None, model: str | None, latency_ms: float | None) -> Usage:
         """What one attempt used: what the client reports, and what it leaves open filled in."""
-        usage = _ONE_CALL if reported is None else plausible_usage(reported)
-        changes: dict[str, Any] = {}
-        name = model if usage.model is None else usage.model
-        if name is not None and (clean := self._secrets.redact(name)) != usage.model:
-            changes["model"] = clean
-        if usage.latency_ms is None and latency_ms is not None:
-            changes["latency_ms"] = latency_ms
-        if usage.cost_usd is None and self._prices:
-            cost = self._prices.cost_of(usage, model=model, embeds=self._embeds)
-            if cost is not None:
-                changes |= {"cost_usd": cost, "cost_source": "derived"}
-        if not changes:
-            return usage
+        usage = copy(_ONE_CALL if reported is None else plausible_usage(reported))
         # The values are ours, so that the record need not check itself again.
-        completed = copy(usage)
-        for field, value in changes.items():
-            msgspec.structs.force_setattr(completed, field, value)
-        return completed
+        if (name := usage.model or model) is not None:
+            force_setattr(usage, "model", self._secrets.redact(name))
+        if usage.latency_ms is None:
+            force_setattr(usage, "latency_ms", latency_ms)
+        if usage.cost_usd is None and (cost := self._prices.cost_of(usage, embeds=self._embeds)) is not None:
+            force_setattr(usage, "cost_usd", cost)
+            force_setattr(usage, "cost_source", "derived")
+        return usage
 
     def _in_thread(self, method: Callable[[Any], Any], workers: int) -> Callable[[Any], Awaitable[Any]]:
         """A method that is not a coroutine, run in threads of the role's own."""

@@ -39,6 +39,7 @@ class Role(msgspec.Struct, frozen=True, kw_only=True):
         model: The model's name, where the client does not say it with its answers.
         recording: A file that is looked in first, and in which answers are recorded.
         hidden: What must be shown nowhere, beside the secrets that its client names.
+        anchors: A file of cases that every run judges anew, so that a drift of the model is seen.
 
     Raises:
         ValueError: A setting is out of range.
@@ -58,6 +59,7 @@ class Role(msgspec.Struct, frozen=True, kw_only=True):
     model: str | None = None
     recording: str | None = None
     hidden: Secrets = NO_SECRETS
+    anchors: str | None = None
 
     def __post_init__(self) -> None:
         concurrency_bounds(self.concurrency)

@@ -67,6 +67,7 @@ class ModelEntry(msgspec.Struct, forbid_unknown_fields=True):
     embedded: Annotated[bool | str | UnsetType, Meta(title="`true`, or the path of a GGUF file")] = UNSET
     replay: _Text = UNSET
     record: _Text = UNSET
+    anchors: _Text = UNSET
 
 
 def read_models(
@@ -152,6 +153,9 @@ class _Reader:
             "hidden": Secrets([*named_secrets(given.get("extra", {})), *variables]),
         }
         try:
+            if "anchors" in given:
+                self._require_file(name, "anchors", given["anchors"])
+                settings["anchors"] = str(self._folder / given["anchors"])
             client = self._client(name, given, settings)
         except ConfigurationError as error:
             self.issues += [

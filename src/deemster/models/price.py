@@ -78,15 +78,14 @@ class PriceTable:
         prices = [price for _, price in self._table]
         return Price(max(price.input for price in prices), max(price.output for price in prices))
 
-    def cost_of(self, usage: Usage, *, model: str | None, embeds: bool = False) -> Decimal | None:
+    def cost_of(self, usage: Usage, *, embeds: bool = False) -> Decimal | None:
         """What a usage costs by the table and its tokens; None where they do not say.
 
         Args:
             usage: What a call used.
-            model: The model, where the usage does not name it.
             embeds: Whether the tokens are all sent, none received.
         """
-        price = self.find(usage.model or model)
+        price = self.find(usage.model)
         if price is None:
             return None
         sent, received = usage.prompt_tokens, usage.completion_tokens

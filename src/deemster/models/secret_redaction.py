@@ -231,9 +231,8 @@ def redact_answer(answer: Answer, secrets: Secrets) -> Answer:
     >>> redact_answer(Answer(text="Your key is hunter2-hunter2."), Secrets(["hunter2-hunter2"])).text
     'Your key is [removed].'
     """
-    fields = (answer.text, answer.model, answer.thinking, answer.finish)
-    text = "\0".join([field for field in fields if isinstance(field, str)])
-    if not (secrets.found_in(text) or (answer.tokens is not None and _tokens_hold(answer.tokens, secrets))):
+    said = f"{answer.text}\0{answer.model}\0{answer.thinking}\0{answer.finish}"
+    if not (secrets.found_in(said) or (answer.tokens is not None and _tokens_hold(answer.tokens, secrets))):
         return answer
     changes: dict[str, Any] = {
         name: clean

@@ -68,9 +68,10 @@ class Usage(msgspec.Struct, frozen=True, kw_only=True, gc=False, forbid_unknown_
     model: str | None = None
 
     def __post_init__(self) -> None:
-        if isinstance(self.cost_usd, (int, float)):
-            msgspec.structs.force_setattr(self, "cost_usd", Decimal(str(self.cost_usd)))
         check_fields(self)
+        if self.cost_usd is not None and not isinstance(self.cost_usd, Decimal):
+            # As in a file, a number or its digits.
+            msgspec.structs.force_setattr(self, "cost_usd", Decimal(str(self.cost_usd)))
         # The typed decoder has no bounds for a Decimal, and a bound of 0 lets infinity pass.
         if self.latency_ms is not None and not math.isfinite(self.latency_ms):
             raise ValueError(f"latency_ms is {self.latency_ms}, which is not a finite number.")

@@ -21,9 +21,11 @@ from deemster.stats.cohen_kappa import Agreement, Confusion, Kappa, cohen_kappa,
 from deemster.stats.concordance import Concordance, LimitsOfAgreement, concordance, limits_of_agreement
 from deemster.stats.confidence_interval import ConfidenceInterval
 from deemster.stats.confirm_failures import ConfirmedFailures, confirm_failures, reruns_to_confirm
+from deemster.stats.corrected_difference import CorrectedDifference, LabelledSide, corrected_difference
+from deemster.stats.corrected_rate import CorrectedRate, corrected_rate, rogan_gladen, weighted_share
 from deemster.stats.correlation import Correlation, fisher_interval, kendall, pearson, spearman
 from deemster.stats.dawid_skene import DawidSkene, dawid_skene
-from deemster.stats.debiased_estimates import CorrectedRate, PpiMean, ppi_mean, rogan_gladen
+from deemster.stats.debiased_estimates import PpiMean, ppi_mean
 from deemster.stats.drift_test import Drift, rate_drift
 from deemster.stats.early_stopping import EarlyStopping, MarginEvidence, confidence_sequence
 from deemster.stats.fisher_exact import fisher_exact
@@ -98,6 +100,7 @@ __all__ = [
     "ConfidenceInterval",
     "ConfirmedFailures",
     "Confusion",
+    "CorrectedDifference",
     "CorrectedRate",
     "Correlation",
     "DawidSkene",
@@ -112,6 +115,7 @@ __all__ = [
     "Kappa",
     "KolmogorovSmirnov",
     "LabelSize",
+    "LabelledSide",
     "LimitsOfAgreement",
     "MarginEvidence",
     "McNemar",
@@ -150,7 +154,9 @@ __all__ = [
     "confidence_sequence",
     "confirm_failures",
     "confusion",
+    "corrected_difference",
     "corrected_interval",
+    "corrected_rate",
     "dawid_skene",
     "detectable_difference",
     "detectable_drop",
@@ -205,6 +211,7 @@ __all__ = [
     "student",
     "systematic_bias",
     "tango",
+    "weighted_share",
     "weighted_wilson",
     "wilson",
 ]

@@ -159,8 +159,9 @@ def bounded_units(
             bounds.
     """
     u = finite_vector(totals)
-    s = np.ones(len(u)) if sizes is None else finite_vector(sizes)
-    if len(s) != len(u):
+    # One size for all: numbers of a million units take much room.
+    s = np.ones(1) if sizes is None else finite_vector(sizes)
+    if sizes is not None and len(s) != len(u):
         raise ValueError(f"Each total has a size; there are {len(u)} totals and {len(s)} sizes.")
     if not len(u):
         return None
@@ -205,7 +206,8 @@ def effective_changes(totals: Floats, sizes: Floats) -> float:
     is_one_size = sizes.min() == sizes.max()
     found = []
     for median in np.unique(np.partition(values, [(n - 1) // 2, n // 2])[[(n - 1) // 2, n // 2]]):
-        away = np.abs(totals - sizes * median)
+        away = totals - sizes * median
+        np.abs(away, out=away)
         weights = away if is_one_size else np.square(away)
         squares = float(np.square(weights).sum())
         found.append(float(weights.sum()) ** 2 / squares if squares > 0 else 0.0)

@@ -3,13 +3,23 @@
 from deemster.store.batched_writer import Writer
 from deemster.store.lease import Lease
 from deemster.store.open_and_migrate import open_store
-from deemster.store.run_facts import BaselineFacts, BaselineRow, LeaseOwner, RunFacts, RunRow, SampleFacts, ScoringRow
+from deemster.store.run_facts import (
+    BaselineFacts,
+    BaselineRow,
+    LabelFacts,
+    LeaseOwner,
+    RunFacts,
+    RunRow,
+    SampleFacts,
+    ScoringRow,
+)
 from deemster.store.run_store import Store
 from deemster.store.spool import Spool
 
 __all__ = [
     "BaselineFacts",
     "BaselineRow",
+    "LabelFacts",
     "Lease",
     "LeaseOwner",
     "RunFacts",

@@ -7,7 +7,7 @@ import threading
 import time
 import weakref
 from abc import ABC, abstractmethod
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import AbstractContextManager
 from typing import Any, NamedTuple, Protocol, TypeAlias, TypeVar
 
@@ -205,10 +205,11 @@ class Database(Protocol):
         ...
 
 
-def _close_all(free: list[Connection], lent: Iterable[Connection]) -> None:
-    for connection in {*free, *lent}:
-        connection.close()
-    free.clear()
+def _close_all(connections: list[Connection]) -> None:
+    # `pop` gives each connection to one thread: another one may be borrowing from the same list.
+    with contextlib.suppress(IndexError):
+        while True:
+            connections.pop().close()
 
 
 class ConnectionPool:
@@ -230,8 +231,9 @@ class ConnectionPool:
         # Whether there ever was a connection, and since when none could be made.
         self._was_connected = False
         self._lost_since: float | None = None
-        # A report may read its run long after `evaluate` returned, and then no call closes its store.
-        weakref.finalize(self, _close_all, self._free, self._lent)
+        # A report may read its run long after `evaluate` returned, and then no call closes its store. When the
+        # interpreter exits, a thread may still use a connection: to close that one would crash the process.
+        weakref.finalize(self, _close_all, self._free)
 
     @contextlib.contextmanager
     def connection(self) -> Iterator[Connection]:
@@ -319,7 +321,8 @@ class ConnectionPool:
         """Close all connections, also those in use."""
         with self._lock:
             self._is_open = False
-            _close_all(self._free, self._lent)
+            _close_all([*self._lent, *self._free])
+            self._free.clear()
 
     def _take_back(self, connection: Connection, *, is_sound: bool) -> None:
         with self._lock:

@@ -97,6 +97,11 @@ def prompts_checksum(scoring: int, position: int, repetition: int, metric: int, 
     return crc32(body, crc32(b"%d/%d/%d/%d/" % (scoring, position, repetition, metric)))
 
 
+def label_checksum(key: Sequence[Any], body: bytes) -> int:
+    """The check sum of a row of `labels`."""
+    return crc32(body, crc32(_encode(key)))
+
+
 def encode_execution(execution: Execution) -> bytes:
     """A whole execution as JSON, nothing of it cut."""
     try:

@@ -18,6 +18,7 @@ from deemster.store._row_encoding import (
     decode_labels,
     decode_marks,
     decode_prompts,
+    encode_json,
     entry_checksum,
     marks_checksum,
     output_checksum,
@@ -25,7 +26,7 @@ from deemster.store._row_encoding import (
     sample_checksum,
 )
 from deemster.store._run_table import OnDamage
-from deemster.store.run_facts import SampleFacts, ScoringRow
+from deemster.store.run_facts import SampleFacts, ScoringRow, TextTable
 
 # How often in a row a connection may be lost before a row comes: a damaged database ends every query.
 _MOST_LOSSES = 3
@@ -35,6 +36,17 @@ _COLUMN_PAGE = 16
 _Found = TypeVar("_Found")
 _UNREADABLE = (msgspec.MsgspecError, ArithmeticError, TypeError, ValueError)
 _LATER = Unscored("not_run", "The output came after this metric was scored.")
+
+
+_TEXT_SQL: dict[TextTable, str] = {
+    "samples": "SELECT position, 0, id FROM samples WHERE run = ? AND position > ? AND ? < 1 ORDER BY position LIMIT ?",
+    "contents": "SELECT s.position, 0, c.body FROM samples s JOIN contents c ON c.number = s.content"
+    " WHERE s.run = ? AND s.position > ? AND ? < 1 ORDER BY s.position LIMIT ?",
+    "outputs": "SELECT position, repetition, body FROM outputs WHERE run = ? AND (position, repetition) > (?, ?)"
+    " ORDER BY position, repetition LIMIT ?",
+    "marks": "SELECT position, repetition, COALESCE(final, body) FROM marks WHERE run = ? AND scoring = {scoring}"
+    " AND (position, repetition) > (?, ?) ORDER BY position, repetition LIMIT ?",
+}
 
 
 class MarkSelection(NamedTuple):
@@ -270,6 +282,26 @@ class RunReader:
                 except _UNREADABLE:
                     lost += 1
         return lost
+
+    def positions_with_text(self, table: TextTable, text: str, *, scoring: int = 0) -> Iterator[int]:
+        """The places of samples whose rows in a table may hold a text, in lower or upper case.
+
+        Args:
+            table: The table.
+            text: The text, in lower case.
+            scoring: Whose marks, where marks are searched.
+
+        Raises:
+            StoreError: The database refuses.
+        """
+        # As it stands in JSON, without the quotation marks.
+        needle = encode_json(text).decode()[1:-1].lower()
+
+        def find(row: Row) -> int | None:
+            return row[0] if needle in bytes(row[2]).decode().lower() else None
+
+        found = self._paged(_TEXT_SQL[table].format(scoring=int(scoring)), (-1, -1), find, what="row", expected=0)
+        return (position for position in found if position is not None)
 
     def output_times(self) -> Iterator[tuple[int, str | None]]:
         """When each output came: position and time, in order.

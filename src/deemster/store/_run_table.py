@@ -122,7 +122,7 @@ def delete_run(pool: ConnectionPool, number: int) -> None:
             message = f"The run is the baseline of the {kind} `{name}`, so it stays. "
             hint = f"`deemster baseline clear {flag}{name}` forgets that, or promote another run."
             raise store_error(pool.database.where, message + hint)
-        for table in ("columns", "prompts", "calls", "marks", "outputs", "entries", "samples", "scorings"):
+        for table in ("labels", "columns", "prompts", "calls", "marks", "outputs", "entries", "samples", "scorings"):
             connection.write(f"DELETE FROM {table} WHERE run = ?", (number,))  # noqa: S608 - names only
         connection.write("DELETE FROM runs WHERE number = ?", (number,))
 
@@ -150,7 +150,7 @@ def shorten_run(connection: Connection, number: int, run: RunRow) -> None:
         number: The number of the run.
         run: The run as it is to be.
     """
-    for table in ("prompts", "marks", "outputs", "samples"):
+    for table in ("labels", "prompts", "marks", "outputs", "samples"):
         connection.write(f"DELETE FROM {table} WHERE run = ? AND position >= ?", (number, run.samples))  # noqa: S608 - names only
     sql = "UPDATE runs SET samples = ?, fingerprint = ? WHERE number = ?"
     connection.write(sql, (run.samples, clean_text(run.fingerprint), number))

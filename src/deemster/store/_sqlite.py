@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 import contextlib
+import errno
 import itertools
 import os
 import sqlite3
+import stat
 import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from pathlib import Path
@@ -17,7 +19,6 @@ from deemster.store._database import Connection, InsertStatement, Row, storage_e
 _Result = TypeVar("_Result")
 # "deem" as a number: the application id in the header of the file.
 _MARK = 0x6465656D
-_MAGIC = b"SQLite format 3\0"
 _SMALLEST = 512
 _NONE = "There is no store here. `deemster run` makes one; `--store` names another."
 # What SQLite takes for a database in memory, or for one without a name.
@@ -200,8 +201,9 @@ class SqliteDatabase:
         try:
             if create:
                 path.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
-                os.close(os.open(path, os.O_RDWR | os.O_CREAT, 0o600))
-            self._look_at(path, may_be_empty=create)
+                with contextlib.suppress(FileExistsError):
+                    path.resolve().touch(mode=0o600, exist_ok=False)
+            self._check_size(path, may_be_empty=create)
         except FileNotFoundError:
             raise store_error(self.where, _NONE) from None
         except OSError as error:
@@ -209,13 +211,16 @@ class SqliteDatabase:
             failure = storage_error if is_broken else store_error
             raise failure(self.where, f"The store cannot be opened: {error.strerror or error}.") from None
 
-    def _look_at(self, path: Path, *, may_be_empty: bool) -> None:
-        # SQLite takes a file shorter than a page for an empty database, and would overwrite the rest of a damaged one.
-        with path.open("rb") as file:
-            start = file.read(_SMALLEST)
-        if not start and not may_be_empty:
+    def _check_size(self, path: Path, *, may_be_empty: bool) -> None:
+        # Only SQLite opens an existing file: to close any other descriptor of it would release the locks that this
+        # process holds on it. SQLite itself refuses a file that is no database, but it takes one shorter than a page
+        # for an empty database, and would overwrite what is left of a damaged one.
+        found = path.stat()
+        if stat.S_ISDIR(found.st_mode):
+            raise IsADirectoryError(errno.EISDIR, os.strerror(errno.EISDIR))
+        if not found.st_size and not may_be_empty:
             raise store_error(self.where, "This file is empty: it holds no store.")
-        if start and (len(start) < _SMALLEST or not start.startswith(_MAGIC)):
+        if 0 < found.st_size < _SMALLEST:
             raise store_error(self.where, f"The store cannot be used: {_CAUSES['SQLITE_NOTADB']}.")
 
     def connect(self) -> SqliteConnection:

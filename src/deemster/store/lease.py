@@ -80,8 +80,9 @@ class Lease:
         )
 
     def stop_heartbeat(self) -> None:
-        """End the heartbeat."""
+        """End the heartbeat, and wait for one that is under way: a store that is closed takes its connection away."""
         self._ended.set()
+        self.thread.join()
 
     @property
     def is_held(self) -> bool:

@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 import re
+from collections.abc import Sequence
 from contextlib import ExitStack
 from pathlib import Path
 from urllib.parse import urlsplit
 
-from deemster.errors import StoreError
+from deemster.errors import StorageError, StoreError
 from deemster.store._database import Connection, ConnectionPool, Database, storage_error, store_error
 from deemster.store.run_store import Store
 
@@ -25,16 +26,31 @@ def migrate(database: Database, connection: Connection) -> None:
         StoreError: The database comes from a newer version, belongs to something else, or refuses.
     """
     files = sorted(_FOLDER.glob("[0-9]*.sql"))
-    if _missing(database, connection, len(files)):
-        with connection.transaction():
-            database.lock(connection)
-            # Another process may have migrated in the meantime.
-            missing = _missing(database, connection, len(files))
-            for file in files[len(files) - missing :]:
-                for statement in statements(file, database):
-                    connection.write(statement)
-            if missing:
-                database.stamp(connection, len(files))
+    missing = _missing(database, connection, len(files))
+    if not missing:
+        return
+    try:
+        _apply(files, database, connection)
+    except StorageError as error:
+        if missing == len(files):
+            raise
+        raise storage_error(
+            database.where,
+            f"{error.issues[0].message} It has schema {len(files) - missing} and must be migrated to {len(files)} "
+            "before it can be read. Open it, or a copy of it, where it can be written.",
+        ) from error
+
+
+def _apply(files: Sequence[Path], database: Database, connection: Connection) -> None:
+    with connection.transaction():
+        database.lock(connection)
+        # Another process may have migrated in the meantime.
+        missing = _missing(database, connection, len(files))
+        for file in files[len(files) - missing :]:
+            for statement in statements(file, database):
+                connection.write(statement)
+        if missing:
+            database.stamp(connection, len(files))
 
 
 def statements(file: Path, database: Database) -> list[str]:

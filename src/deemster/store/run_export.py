@@ -13,9 +13,11 @@ from deemster import __version__
 from deemster.errors import Issue, LeaseError, StorageError, StoreError, is_storage_failure, visible
 from deemster.formats.atomic_write import write_aside
 from deemster.store._database import Connection, storage_error, store_error
+from deemster.store._label_table import LABELS_SQL
 from deemster.store._row_encoding import (
     content_checksum,
     entry_checksum,
+    label_checksum,
     marks_checksum,
     output_checksum,
     sample_checksum,
@@ -28,6 +30,7 @@ from deemster.store.run_file_format import (
     SCHEMA,
     EndLine,
     EntryLine,
+    LabelLine,
     Line,
     MarksLine,
     OutputLine,
@@ -106,7 +109,7 @@ def encode_run(store: Store, run_id: str) -> Iterator[bytes]:
             digest.update(line)
             yield line
         lines = _Lines(connection, run, find_run_number(connection, store.where, run_id), store.where)
-        counts = dict.fromkeys(("samples", "outputs", "marks", "entries"), 0)
+        counts = dict.fromkeys(("samples", "outputs", "marks", "entries", "labels"), 0)
         for kind in counts:
             for line in getattr(lines, kind)():
                 counts[kind] += 1
@@ -180,6 +183,12 @@ class _Lines:
             what = f"graded item at position {position}"
             self._check(what, total, entry_checksum, position, body)
             yield self._encode(EntryLine(position=position, body=_raw(body)), what)
+
+    def labels(self) -> Iterator[bytes]:
+        for row in self._stream(LABELS_SQL):
+            what = f"label at position {row[0]}"
+            self._check(what, row[-1], label_checksum, row[:-2], row[-2])
+            yield self._encode(LabelLine(body=_raw(row[-2])), what)
 
     def damage(self, what: str) -> StoreError:
         """An error about the run."""

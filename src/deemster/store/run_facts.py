@@ -1,15 +1,21 @@
-"""The records of a stored run: run, sample, scoring, baseline, counts of passes, owner of the lease."""
+"""The records of a stored run: run, sample, scoring, baseline, label, counts of passes, owner of the lease."""
 
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import Any, Literal, TypeAlias
+from typing import Annotated, Any, Literal, TypeAlias
 
 import msgspec
 
 from deemster.records import FrozenDict, MetricCard
 
 RunKind: TypeAlias = Literal["run", "grading", "recording"]
+# The tables whose rows hold texts of samples.
+TextTable: TypeAlias = Literal["samples", "contents", "outputs", "marks"]
+# PostgreSQL has no zero bytes in its text.
+NO_ZERO = r"\A[^\x00]*\Z"
+LabelText: TypeAlias = Annotated[str, msgspec.Meta(max_length=1000, pattern=NO_ZERO)]
+LongText: TypeAlias = Annotated[str, msgspec.Meta(max_length=10_000)]
 RunStatus: TypeAlias = Literal["running", "complete", "incomplete", "mixed"]
 
 
@@ -141,6 +147,41 @@ class BaselineRow(msgspec.Struct, frozen=True, kw_only=True):
     suite: str | None
     dataset: str
     facts: BaselineFacts
+
+
+LabelOrder: TypeAlias = Literal["random", "disputed", "uncertain"]
+
+
+class LabelFacts(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
+    """What one person said of one output, by one metric or one criterion of a rubric.
+
+    Attributes:
+        position: The sample's place in the run, from 0.
+        repetition: The repetition that the person saw, from 0.
+        metric: The metric; empty for a criterion of a grading.
+        criterion: The criterion of a rubric; empty for the metric as a whole.
+        author: Who said it.
+        at: When, in RFC 3339 with microseconds.
+        verdict: `pass` or `fail`, or the label of an option of the criterion; None for a skipped one.
+        skip_reason: Why it was skipped; None for a verdict.
+        note: What else the person wrote.
+        order: How the sample came to the person: drawn at random, the disputed first, or the uncertain first.
+        probability: How probable it was that this sample is drawn; None where samples were not drawn at random.
+        seed: The seed of the draw.
+    """
+
+    position: Annotated[int, msgspec.Meta(ge=0)]
+    repetition: Annotated[int, msgspec.Meta(ge=0)] = 0
+    metric: LabelText = ""
+    criterion: LabelText = ""
+    author: Annotated[str, msgspec.Meta(min_length=1, max_length=200, pattern=NO_ZERO)]
+    at: LabelText
+    verdict: LabelText | None = None
+    skip_reason: LongText | None = None
+    note: LongText | None = None
+    order: LabelOrder = "random"
+    probability: Annotated[float, msgspec.Meta(gt=0, le=1)] | None = None
+    seed: int = 0
 
 
 class PassCounts(msgspec.Struct, frozen=True):

@@ -18,6 +18,7 @@ from deemster.store.run_file_format import (
     LONGEST,
     EndLine,
     EntryLine,
+    LabelLine,
     Line,
     MarksLine,
     OutputLine,
@@ -35,7 +36,7 @@ _EXECUTIONS = 100_000_000
 _EXECUTIONS_A_ROW = 1_000
 # A report looks at all scorings for each execution.
 _SCORINGS = 1_000
-_ORDER = (RunLine, ScoringLine, SampleLine, OutputLine, MarksLine, EntryLine, EndLine)
+_ORDER = (RunLine, ScoringLine, SampleLine, OutputLine, MarksLine, EntryLine, LabelLine, EndLine)
 _PLACES = {kind: place for place, kind in enumerate(_ORDER)}
 
 
@@ -154,6 +155,7 @@ class _Check:
         self._last_marks = (-1, -1)
         self._output_index = 0
         self._last_entry = -1
+        self._labels: set[tuple[int, int, str, str, str]] = set()
 
     def take(self, line: Line, data: bytes) -> None:
         """Check a line against those before it.
@@ -190,6 +192,8 @@ class _Check:
             self._scoring(line)
         elif isinstance(line, EntryLine):
             self._entry(line, self._run)
+        elif isinstance(line, LabelLine):
+            self._label(line, self._run)
 
     def _scoring(self, line: ScoringLine) -> None:
         self._cards.append(len(line.cards))
@@ -250,6 +254,15 @@ class _Check:
         if line.position <= self._last_entry:
             raise ValueError("Entries stand in the order of position, each once.")
         self._last_entry = line.position
+
+    def _label(self, line: LabelLine, run: RunLine) -> None:
+        label = line.body
+        if label.position >= self.samples or label.repetition >= run.repetitions:
+            raise ValueError("Neither `position` nor `repetition` may go beyond those of the run.")
+        key = (label.position, label.repetition, label.metric, label.criterion, label.author)
+        if key in self._labels:
+            raise ValueError("A person has one label for each sample, repetition, metric and criterion.")
+        self._labels.add(key)
 
     def _key(self, line: OutputLine | MarksLine, run: RunLine) -> int:
         if line.position >= self.samples or line.repetition >= run.repetitions:

@@ -13,6 +13,7 @@ from deemster.formats.document import DEPTH
 from deemster.formats.strict_json import json_value
 from deemster.records import Mark, MetricCard, Where
 from deemster.store._row_encoding import SampleContent, SampleLabels, StoredAnswer
+from deemster.store.run_facts import NO_ZERO, LabelFacts
 
 SCHEMA: Literal["deemster.run.v1"] = "deemster.run.v1"
 # The longest line that is read: it bounds the memory that a hostile file can take.
@@ -20,8 +21,7 @@ LONGEST = 16 * 1024 * 1024
 # The fact that marks a run that came from a file: no model or code that it names may be called or loaded.
 IMPORTED_FACT = "received"
 
-# PostgreSQL has no zero bytes in its text.
-Plain: TypeAlias = Annotated[str, Meta(pattern=r"\A[^\x00]*\Z")]
+Plain: TypeAlias = Annotated[str, Meta(pattern=NO_ZERO)]
 Name: TypeAlias = Annotated[str, Meta(min_length=1)]
 Id: TypeAlias = Annotated[str, Meta(pattern=r"\A[^\x00-\x1f\x7f]{1,200}\Z")]
 Count: TypeAlias = Annotated[int, Meta(ge=0, le=2**31 - 1)]
@@ -119,7 +119,13 @@ class EntryLine(_Line, frozen=True, kw_only=True, tag="entry"):
     body: dict[str, Any]
 
 
-class EndLine(_Line, frozen=True, kw_only=True, tag="end"):
+class LabelLine(_Line, frozen=True, kw_only=True, tag="label"):
+    """What a person said of a sample."""
+
+    body: LabelFacts
+
+
+class EndLine(_Line, frozen=True, kw_only=True, omit_defaults=True, tag="end"):
     """How many lines of each kind the run has, and the SHA-256 of all of them."""
 
     id: Id
@@ -128,6 +134,7 @@ class EndLine(_Line, frozen=True, kw_only=True, tag="end"):
     marks: Count
     entries: Count
     sha256: Hex
+    labels: Count = 0
 
 
 class RunFileHeader(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
@@ -138,7 +145,7 @@ class RunFileHeader(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fi
     runs: Count
 
 
-Line: TypeAlias = RunLine | ScoringLine | SampleLine | OutputLine | MarksLine | EntryLine | EndLine
+Line: TypeAlias = RunLine | ScoringLine | SampleLine | OutputLine | MarksLine | EntryLine | LabelLine | EndLine
 
 
 class RawBodies(msgspec.Struct, gc=False):
@@ -152,7 +159,7 @@ class RawBodies(msgspec.Struct, gc=False):
 raw_bodies = msgspec.json.Decoder(RawBodies).decode
 _encode = msgspec.json.Encoder().encode
 decode_line = msgspec.json.Decoder(Line).decode
-_KINDS = ("run", "scoring", "sample", "output", "marks", "entry", "end")
+_KINDS = ("run", "scoring", "sample", "output", "marks", "entry", "label", "end")
 # A line nests its values a few levels deeper than a dataset does.
 _DEEPEST = DEPTH + 10
 

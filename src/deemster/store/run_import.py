@@ -13,6 +13,7 @@ import msgspec
 
 from deemster.errors import Issue, RunExistsError, StoreError
 from deemster.store._database import Connection, ConnectionPool
+from deemster.store._label_table import put_label
 from deemster.store._row_encoding import entry_checksum, marks_checksum, output_checksum
 from deemster.store._row_tables import ENTRIES, MARKS, OUTPUTS, encode_samples, insert_samples, put_final_marks
 from deemster.store._run_table import (
@@ -215,8 +216,11 @@ class _RunInserter:
                     self._insert_outputs(connection, found)
                 elif kind is MarksLine:
                     self._insert_marks(connection, found)
-                else:
+                elif kind is EntryLine:
                     self._insert_entries(connection, found)
+                else:
+                    for line, _ in found:
+                        put_label(connection, self._run, line.body)
 
     def _insert_outputs(self, connection: Connection, found: Sequence[tuple[OutputLine, RawBodies]]) -> None:
         # The check sum of an output covers the id of its sample. A million ids would be too many to hold in memory.

@@ -5,17 +5,18 @@ from __future__ import annotations
 import itertools
 import threading
 from collections import Counter
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from contextlib import ExitStack
 from types import TracebackType
 from typing import Any, Self
 
 import msgspec
 
-from deemster.errors import Issue, LeaseError
+from deemster.errors import Issue, LeaseError, plural
 from deemster.records import CAUSES, Exchange, Execution, Mark, MetricCard, MetricScore, NotApplicable
 from deemster.store._baseline_table import delete_baseline, find_baseline, put_baseline, read_baselines
-from deemster.store._database import ConnectionPool, store_error
+from deemster.store._database import ConnectionPool, storage_error, store_error
+from deemster.store._label_table import delete_label, put_label, read_labels
 from deemster.store._row_encoding import encode_json, encode_marks, entry_checksum
 from deemster.store._row_tables import COLUMNS, put_final_marks
 from deemster.store._run_reader import RunReader, select_marks
@@ -39,6 +40,7 @@ from deemster.store.lease import Lease, acquire_lease, find_owner
 from deemster.store.run_facts import (
     BaselineFacts,
     BaselineRow,
+    LabelFacts,
     LeaseOwner,
     PassCounts,
     RunFacts,
@@ -47,6 +49,7 @@ from deemster.store.run_facts import (
     RunStatus,
     SampleFacts,
     ScoringRow,
+    TextTable,
 )
 
 _SETTLED = 2000
@@ -375,6 +378,42 @@ class Store:
                 found = itertools.islice(rest, row.repetitions)
                 yield sample, [execution for execution in found if execution.position == position]
 
+    def positions_with_text(self, run_id: str, text: str, *, within: Collection[TextTable]) -> Iterator[int]:
+        """The places of samples whose rows may hold a text; a place may come more than once, or hold it in a key alone.
+
+        Args:
+            run_id: The run.
+            text: The text, in lower case; upper case is found too.
+            within: The tables whose rows are searched.
+
+        Raises:
+            StoreError: There is no such run, or the database refuses.
+        """
+        row = self.run(run_id)
+        reader = self._reader(row, None)
+        for table in within:
+            for scoring in row.scorings if table == "marks" else row.scorings[:1]:
+                yield from reader.positions_with_text(table, text, scoring=scoring.number)
+
+    def find_sample(self, run_id: str, row_hash: str, *, near: int = 0) -> int | None:
+        """The place of the sample with a row hash; None where the run has none.
+
+        Args:
+            run_id: The run.
+            row_hash: The hash of its input and expected output, in hex.
+            near: Where it probably is, which is looked at first.
+
+        Raises:
+            StoreError: There is no such run, or the database refuses.
+        """
+        wanted = bytes.fromhex(row_hash)
+        with self.pool.read_transaction() as connection:
+            number = find_run_number(connection, self.where, run_id)
+            sql = "SELECT position FROM samples WHERE run = ? AND row_hash = ?"
+            found = connection.read(f"{sql} AND position = ?", (number, wanted, near))
+            found = found or connection.read(f"{sql} ORDER BY position LIMIT 1", (number, wanted))
+        return int(found[0][0]) if found else None
+
     def entries(self, run_id: str, *, on_damage: OnDamage = None) -> Iterator[tuple[int, bytes]]:
         """The graded items of a grading, in order: position and JSON.
 
@@ -455,6 +494,54 @@ class Store:
             StoreError: There is no such run, or the database refuses.
         """
         return self._reader(self.run(run_id), None).output_times()
+
+    def labels(self, run_id: str, *, on_damage: OnDamage = None) -> list[LabelFacts]:
+        """The labels that people gave to samples of a run, by position.
+
+        Args:
+            run_id: The run.
+            on_damage: Called with a message where labels are damaged, which are then left out; without it, damage
+                raises.
+
+        Raises:
+            StoreError: There is no such run, a label is damaged, or the database refuses.
+        """
+        with self.pool.read_transaction() as connection:
+            found = list(read_labels(connection, find_run_number(connection, self.where, run_id)))
+        lost = found.count(None)
+        if lost:
+            damage = f"The run `{run_id}` is damaged: {plural(lost, 'label')} of {len(found):,} cannot be read."
+            error = storage_error(self.where, f"{damage} `deemster store verify` says what is lost.")
+            if on_damage is None:
+                raise error
+            on_damage(str(error))
+        return [label for label in found if label is not None]
+
+    def put_label(self, run_id: str, label: LabelFacts) -> None:
+        """Write a label, in place of what the same person said of the same thing before. No lease is needed.
+
+        Args:
+            run_id: The run.
+            label: The label.
+
+        Raises:
+            StoreError: There is no such run, or the database refuses.
+        """
+        with self.pool.write_transaction() as connection:
+            put_label(connection, find_run_number(connection, self.where, run_id), label)
+
+    def delete_label(self, run_id: str, label: LabelFacts) -> None:
+        """Take a label back.
+
+        Args:
+            run_id: The run.
+            label: The label.
+
+        Raises:
+            StoreError: There is no such run, or the database refuses.
+        """
+        with self.pool.write_transaction() as connection:
+            delete_label(connection, find_run_number(connection, self.where, run_id), label)
 
     def _reader(self, row: RunRow, on_damage: OnDamage) -> RunReader:
         with self.pool.connection() as connection:

@@ -14,7 +14,7 @@ from deemster.store.run_store import Store
 
 _ADVICE = " `deemster store verify` says what is lost."
 _MOST_ISSUES = 20
-_TABLES = ("scorings", "samples", "outputs", "marks", "entries", "calls", "prompts", "columns", "baselines")
+_TABLES = ("scorings", "samples", "outputs", "marks", "entries", "calls", "prompts", "columns", "labels", "baselines")
 _STRAY_MARKS = (
     "SELECT COUNT(*) FROM marks m LEFT JOIN outputs o ON o.run = m.run AND o.position = m.position"
     " AND o.repetition = m.repetition WHERE m.run = ? AND o.run IS NULL"
@@ -125,6 +125,7 @@ def _run(store: Store, run: RunRow) -> Iterator[str]:
             pass
     except StoreError as error:
         found.append(str(error))
+    store.labels(run.id, on_damage=found.append)
     yield from found
     if lost := store.damaged_prompts(run.id):
         what = f"the prompts of {plural(lost, 'mark')} do not fit the check sum"

@@ -1,7 +1,7 @@
 """Writes the stored databases of the current schema. Run it when a schema is released, never for an old one.
 
-python tests/store/databases/make.py v5.db          # an SQLite file
-python tests/store/databases/make.py v5.sql URL     # the rows of a PostgreSQL database, as statements
+python tests/store/databases/make.py v6.db          # an SQLite file
+python tests/store/databases/make.py v6.sql URL     # the rows of a PostgreSQL database, as statements
 """
 
 from __future__ import annotations
@@ -13,13 +13,13 @@ HERE = Path(__file__).parent
 sys.path.insert(0, str(HERE.parent))
 TABLES = (
     *("migrations", "runs", "contents", "samples", "outputs", "scorings", "marks", "entries", "calls", "prompts"),
-    *("baselines", "columns"),
+    *("baselines", "columns", "labels"),
 )
 
 
 def fill(store):
     """Runs of each kind, with everything that a schema holds."""
-    from make_runs import BASELINE, MARK, begun, card, execution, sample, written
+    from make_runs import BASELINE, LABEL, MARK, begun, card, execution, sample, written
 
     from deemster.records import MetricScore, Output, TargetFailure, Unscored, Usage
 
@@ -31,6 +31,7 @@ def fill(store):
     store.finish(name, status="complete", reason=None, finished_at="2026-01-02", duration_s=1.0, scoring=number)
     store.promote(name, BASELINE)
     store.write_columns(name, [b"columns"])
+    store.put_label(name, LABEL)
     name = begun(store, 1, count=2, repetitions=2)
     with store.writer(name) as writer:
         writer.add([execution(0, answer=TargetFailure("refused"), marks=[Unscored("target_failed", "refused")])])
