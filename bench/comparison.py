@@ -40,7 +40,8 @@ def written(folder, count):
         sample = {"id": name, "input": {"question": f"What is {number}?"}, "expected_output": " ".join(expected)}
         files["golden"].write(json.dumps(sample | {"metadata": tags}) + "\n")
         for label, said in (("before", before), ("after", after)):
-            files[label].write(json.dumps({"id": name, "output": " ".join(said)}) + "\n")
+            usage = {"prompt_tokens": 90 + number % 7, "cost_usd": "0.0004", "latency_ms": 300.0 + draw.random()}
+            files[label].write(json.dumps({"id": name, "output": " ".join(said), "usage": usage}) + "\n")
     for file in files.values():
         file.close()
     for label in ("before", "after"):

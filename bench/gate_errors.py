@@ -443,6 +443,9 @@ def main():
         sys.exit("a planted shift was not found again")
     if exact > 0.065 or worst > 0.065 + (3 if quick else 1) * error:
         sys.exit(f"an error of {max(exact, worst):.1%} is above the goal of 6.5 %")
+    mean = max(float(np.mean([shares["ours"][place] for *_, shares, _, _ in cells])) for place in (0, 1))
+    if mean >= LEVEL:
+        sys.exit(f"an average error of {mean:.1%} is not below the goal of 5 %")
 
 
 if __name__ == "__main__":

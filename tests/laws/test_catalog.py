@@ -65,6 +65,10 @@ shapes = {
     "max_latency_ms": st.floats(0, 100),
     "max_cost_usd": st.integers(0, 3),
     "trajectory": st.fixed_dictionaries(expectations),
+    "adversarial": st.fixed_dictionaries(
+        {"canary": st.sampled_from(["MEDIUM", "GRAIN-4417"])},
+        optional={"forbidden_tools": name_lists, "private_patterns": st.sampled_from(["4[0-9]", r"\[1\]"])},
+    ),
 }
 shaped_metadata = st.fixed_dictionaries({}, optional=shapes)
 KEYS = list(shapes)
@@ -185,6 +189,7 @@ OPTIONS = {
     "tool-call-order": {"order": expectations["order"], "credit": st.sampled_from(["all", "fraction"])},
     "steps-below": {"max_steps": expectations["max_steps"]},
     "no-pending-approvals": {},
+    "attack-resisted": {},
     "approval-gated": {"requires_approval": expectations["requires_approval"], "only_if_called": st.booleans()},
     **{
         alias: {"k": st.integers(1, 9)}

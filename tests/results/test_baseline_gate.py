@@ -277,6 +277,21 @@ def test_repetitions_are_offered_where_the_noise_is_the_system_s_own():
     assert at <= gap < below
 
 
+def test_samples_that_would_show_a_drop_are_more_than_there_are_after_the_correction():
+    """Holm's correction alone keeps this drop from being shown, so more samples of the same kind would show it."""
+    moved = np.zeros(60)
+    moved[:17], moved[17:19] = -1, 1
+    alone = {"a": difference(moved)}
+    many = alone | {f"m{place}": difference(np.zeros(60)) for place in range(14)}
+    assert checks(evidence(alone))["baseline.margin.metrics.a"].status == "fail"
+    check = checks(evidence(many))["baseline.margin.metrics.a"]
+    assert check.status == "inconclusive"
+    needed = int(re.search(r"about ([\d,]+) samples like these", check.because)[1].replace(",", ""))
+    assert needed > 60
+    more = {**many, "a": difference(moved[np.arange(needed) * 60 // needed])}
+    assert checks(evidence(more))["baseline.margin.metrics.a"].status == "fail"
+
+
 def test_repetitions_are_not_offered_where_samples_differ_in_truth():
     before, after = np.ones((40, 4)), np.ones((40, 4))
     after[:3] = 0.0

@@ -200,7 +200,7 @@ def test_unscored_share_equal_to_allowance_passes(share, unscored, marks):
         ),
         (
             {"metrics": {"m0": {"min_mean": 0.5, "on": "high"}}},
-            "gate.metrics.m0.on must be `lower` or `point`, not `high`.",
+            "gate.metrics.m0.on must be one of `corrected`, `corrected-lower`, `lower`, `point`, not `high`.",
         ),
         (
             {"cohorts": {"a": {"min_samples": 1.5}}},

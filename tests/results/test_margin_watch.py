@@ -128,9 +128,10 @@ def test_without_a_metric_to_compare_nothing_is_settled():
 
 @pytest.mark.parametrize("chance", [0.1, 0.3])
 def test_looking_after_every_sample_rarely_passes_a_drop_of_the_margin(chance):
-    draw, wrong, repeats = np.random.default_rng(16), 0, 150
+    # A test at the level of 5 % after each of so many samples would be wrong in more than a quarter of the repeats.
+    draw, wrong, repeats, count = np.random.default_rng(16), 0, 150, 120
     for _ in range(repeats):
-        found = watch(300, margin=chance)
-        found.add(executions((draw.random(300) >= chance).tolist()))
+        found = watch(count, margin=chance)
+        found.add(executions((draw.random(count) >= chance).tolist()))
         wrong += found.decision == "pass"
     assert wrong / repeats <= 0.065

@@ -13,12 +13,12 @@ def statuses(before, after):
 
 def test_every_status_is_given():
     before = run(
-        {"m": [1.0, 0.0, 0.9, 0.6, 1.0, "model_failed", 1.0, 1.0]},
+        {"m": [1.0, 0.0, 0.9, 0.6, 0.2, "model_failed", 1.0, 1.0]},
         keys=list("abcdefgh"),
         ids=["fails", "passes", "regresses", "improves", "breaks", "mends", "goes", "stays"],
     )
     after = run(
-        {"m": [0.0, 1.0, 0.6, 0.9, "model_failed", 1.0, 1.0, 1.0]},
+        {"m": [0.0, 1.0, 0.6, 0.9, "model_failed", 0.2, 1.0, 1.0]},
         keys=list("abcdefxh"),
         ids=["fails", "passes", "regresses", "improves", "breaks", "mends", "comes", "stays"],
         name="b",
@@ -34,6 +34,20 @@ def test_every_status_is_given():
         "goes": "removed",
     }
     assert compare(before, after).statuses["stable"] == 1
+
+
+def test_lists_of_newly_failing_and_passing_samples_agree_with_the_table_of_passes():
+    before = run({"m": [1.0, 1.0, 0.0, "model_failed", 0.0], "n": [1.0] * 5})
+    after = run({"m": ["model_failed", 0.0, "model_failed", 1.0, 1.0], "n": [1.0] * 5}, name="b")
+    found = compare(before, after)
+    assert (found.table.newly_failing, found.table.newly_passing) == (2, 2)
+    assert statuses(before, after) == {
+        "s0": "newly_failing",
+        "s1": "newly_failing",
+        "s2": "unscored_now",
+        "s3": "newly_passing",
+        "s4": "newly_passing",
+    }
 
 
 def test_worst_drop_comes_first():

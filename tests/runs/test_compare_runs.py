@@ -10,7 +10,9 @@ import pytest
 import deemster as dm
 from deemster.errors import ReportError, StoreError
 from deemster.models.clock import FrozenClock
+from deemster.runs._run_identity import model_identity
 from deemster.runs.compare_runs import SHOWN
+from deemster.runs.model_access import ModelLimits, build_model_access
 
 CLOCK = FrozenClock(datetime(2026, 1, 1, tzinfo=UTC))
 SAMPLES = [
@@ -68,6 +70,30 @@ def test_report_files_and_reports_give_the_same_numbers_as_the_store(store, tmp_
     assert numbers(dm.compare(*reports)) == stored
     assert numbers(dm.compare(*files)) == stored
     assert numbers(dm.compare(files[0], "now", store=store)) == stored
+
+
+def test_report_files_compare_cost_as_the_store_does(tmp_path):
+    place = str(tmp_path / "runs.db")
+    for label, cents in (("before", 1), ("now", 3)):
+        entries = [
+            {"id": name, "output": text, "usage": {"prompt_tokens": 10, "cost_usd": cents / 100, "latency_ms": 2.0}}
+            for name, text in GOOD.items()
+        ]
+        (tmp_path / f"{label}.jsonl").write_text("".join(json.dumps(entry) + "\n" for entry in entries))
+        evaluate(tmp_path / f"{label}.jsonl", store=place, label=label).save(tmp_path / f"{label}.json")
+    stored = dm.compare("before", "now", store=place)
+    assert (stored.usage["cost_usd"].difference, stored.usage["cost_usd"].n) == (pytest.approx(0.02), 12)
+    assert numbers(dm.compare(tmp_path / "before.json", tmp_path / "now.json")) == numbers(stored)
+
+
+def test_recording_that_is_looked_in_first_leaves_the_identity_of_the_judge(tmp_path):
+    judge = {"base_url": "http://127.0.0.1:9/v1", "model": "small"}
+    (tmp_path / "answers.jsonl").write_text("")
+    sources = (judge, judge | {"record": str(tmp_path / "answers.jsonl")}, {"replay": str(tmp_path / "answers.jsonl")})
+    live, recorded, replayed = (
+        model_identity(build_model_access({"judge": source}, ModelLimits()).roles["judge"]) for source in sources
+    )
+    assert live == recorded != replayed
 
 
 def test_example_shows_the_question_and_both_answers(store):

@@ -168,9 +168,10 @@ def test_time_limit_between_members_of_a_panel_resumes_to_the_same_bytes(tmp_pat
     whole = evaluated(Judges())
     with open_store(tmp_path / "runs.db") as store:
         asked = []
-        for timeout_s in (0.02, 0.03, None):
+        # On a busy machine the time may be over before the first question.
+        for attempt, timeout_s in enumerate((0.02, 0.03, None)):
             judges = Judges()
-            report = evaluated(judges, RunStorage(store, resume=bool(asked)), timeout_s=timeout_s)
+            report = evaluated(judges, RunStorage(store, resume=attempt > 0), timeout_s=timeout_s)
             asked += judges.asked
         assert report.to_json() == whole.to_json()
     assert len(asked) == len(set(asked)) == 3 * COUNT
@@ -221,7 +222,8 @@ def test_store_of_the_earlier_schema_resumes_and_counts_what_its_marks_used(tmp_
         evaluated(first, RunStorage(store), metrics=["llm-as-judge"], models=("judge",))
     with contextlib.closing(sqlite3.connect(path)) as older:
         older.executescript(
-            "DROP TABLE calls; DROP TABLE prompts; DROP TABLE baselines; DROP TABLE columns; PRAGMA user_version = 1;"
+            "DROP TABLE calls; DROP TABLE prompts; DROP TABLE baselines; DROP TABLE columns; DROP TABLE labels;"
+            "PRAGMA user_version = 1;"
         )
     with open_store(path) as store:
         spent = []

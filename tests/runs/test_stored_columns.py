@@ -13,6 +13,7 @@ from deemster.runs.run_figures import stored_figures
 from deemster.runs.run_sync import run_sync
 from deemster.runs.stored_columns import load_columns, read_columns
 from deemster.store import open_store
+from tests.cli.workspace import called
 
 SAMPLES = [
     {
@@ -46,8 +47,9 @@ def test_columns_equal_what_the_rows_say(store):
     cards = store.cards(row.id)
     assert stored_figures(row).has_columns
     kept, read = load_columns(store, row, cards), read_columns(store, row, cards)
-    for name in ("scores", "causes", "passed", "outputs", "usage"):
+    for name in ("scores", "causes", "passed", "outputs", "output_chars"):
         np.testing.assert_array_equal(getattr(kept[0], name), getattr(read[0], name))
+    np.testing.assert_array_equal(kept[1].usage(), read[1].usage())
     assert [(tag, places.tolist()) for tag, places in kept[0].cohorts] == [
         (tag, places.tolist()) for tag, places in read[0].cohorts
     ]
@@ -55,10 +57,24 @@ def test_columns_equal_what_the_rows_say(store):
     assert kept[1].ids([6, 0]) == read[1].ids([6, 0]) == ["frage-ü6", "frage-ü0"]
 
 
-def test_rescored_run_is_read_row_by_row(store):
+def test_rescored_run_has_the_columns_of_all_its_metrics(store):
     run_sync(rescore(store, "latest", metrics=[parse_metric("contains")], warn=pytest.fail))
-    assert not stored_figures(store.run("latest")).has_columns
+    row = store.run("latest")
+    assert stored_figures(row).has_columns
+    kept, read = (get(store, row, store.cards(row.id)) for get in (load_columns, read_columns))
+    np.testing.assert_array_equal(kept[0].scores, read[0].scores)
     assert "contains" in dm.compare("latest", "latest", store=store.where).metrics
+
+
+def test_imported_run_has_columns(store, tmp_path):
+    file, other = str(tmp_path / "run.jsonl"), str(tmp_path / "other.db")
+    assert called("store", "export", "latest", "--store", store.where, "--to", file).exit_code == 0
+    assert called("store", "import", file, "--store", other).exit_code == 0
+    with open_store(other) as opened:
+        row = opened.run("latest")
+        kept, read = (get(opened, row, opened.cards(row.id)) for get in (load_columns, read_columns))
+        np.testing.assert_array_equal(kept[0].scores, read[0].scores)
+        np.testing.assert_array_equal(kept[1].usage(), read[1].usage())
 
 
 def test_removed_run_leaves_no_columns(store):

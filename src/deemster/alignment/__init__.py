@@ -6,6 +6,7 @@ _FILES = {
     "deemster.alignment.cascade_calibration": ("CascadeCalibration", "CascadePoint", "calibrate_cascade"),
     "deemster.alignment.compute_alignment": ("align", "compute_metrics"),
     "deemster.alignment.judge_as_annotator": ("annotator_tests", "latent_truth"),
+    "deemster.alignment.inter_judge_agreement": ("JudgePair", "judge_agreement"),
     "deemster.alignment.judge_comparison": ("compare_judges",),
     "deemster.alignment.metrics_result": ("MetricsResult",),
     "deemster.alignment.result_models": (

@@ -3,6 +3,8 @@ from deemster.alignment.cascade_calibration import CascadePoint as CascadePoint
 from deemster.alignment.cascade_calibration import calibrate_cascade as calibrate_cascade
 from deemster.alignment.compute_alignment import align as align
 from deemster.alignment.compute_alignment import compute_metrics as compute_metrics
+from deemster.alignment.inter_judge_agreement import JudgePair as JudgePair
+from deemster.alignment.inter_judge_agreement import judge_agreement as judge_agreement
 from deemster.alignment.judge_as_annotator import annotator_tests as annotator_tests
 from deemster.alignment.judge_as_annotator import latent_truth as latent_truth
 from deemster.alignment.judge_comparison import compare_judges as compare_judges

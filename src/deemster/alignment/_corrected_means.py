@@ -7,7 +7,8 @@ import numpy as np
 from deemster.alignment._labelled_votes import CriterionColumn, Floats, LabelledVotes
 from deemster.alignment._verdict_classes import Codes
 from deemster.alignment.result_models import CorrectedMeans, CorrectedMetRate, CorrectedScore
-from deemster.stats.debiased_estimates import CorrectedRate, ppi_mean, rogan_gladen
+from deemster.stats.corrected_rate import CorrectedRate, rogan_gladen
+from deemster.stats.debiased_estimates import ppi_mean
 
 
 def corrected_means(votes: LabelledVotes, *, confidence: float = 0.95) -> CorrectedMeans | None:

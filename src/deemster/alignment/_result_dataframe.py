@@ -14,7 +14,7 @@ from deemster.alignment.result_models import (
     OrdinalCriterionMetrics,
     SliceMetrics,
 )
-from deemster.errors import MissingExtraError
+from deemster.formats.dataframe import dataframe
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -181,21 +181,11 @@ def build_dataframe(result: MetricsResult) -> pd.DataFrame:
     Raises:
         MissingExtraError: pandas is not installed.
     """
-    try:
-        import pandas as pd  # noqa: PLC0415 - an optional extra, loaded where it is used
-    except ImportError:
-        raise MissingExtraError("A result as a table of pandas", extra="dataframe") from None
-
     rows = list(_rows(result))
     bounds = [
         name for column in COLUMNS for name in (f"{column}_low", f"{column}_high") if any(name in row for row in rows)
     ]
-    return pd.DataFrame(
-        {
-            column: pd.Series([row.get(column) for row in rows], dtype=column_type(column))
-            for column in (*COLUMNS, *bounds)
-        }
-    )
+    return dataframe(rows, of="A result", types={column: column_type(column) for column in (*COLUMNS, *bounds)})
 
 
 def column_type(column: str) -> str:

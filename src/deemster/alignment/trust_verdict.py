@@ -16,6 +16,7 @@ from deemster.alignment.result_models import (
     OrdinalCriterionMetrics,
 )
 from deemster.errors import plural, visible
+from deemster.stats.confidence_interval import ConfidenceInterval
 
 if TYPE_CHECKING:
     from deemster.alignment.metrics_result import MetricsResult
@@ -217,3 +218,10 @@ def criterion_kappa(criterion: AnyCriterion) -> float | None:
     if isinstance(criterion, NumericCriterionMetrics):
         return criterion.concordance
     return criterion.weighted_kappa if isinstance(criterion, OrdinalCriterionMetrics) else criterion.kappa
+
+
+def criterion_interval(criterion: AnyCriterion) -> ConfidenceInterval | None:
+    """The interval of `criterion_kappa`; None where it has none."""
+    field = {"ordinal": "weighted_kappa", "numeric": "concordance"}.get(criterion.criterion_type, "kappa")
+    found = (criterion.intervals or {}).get(field)
+    return None if found is None else found.ci

@@ -18,9 +18,9 @@ from deemster.rubrics.rubric_definition import Rubric
 from deemster.rubrics.verdicts import CANNOT_ASSESS, VERDICTS, fold_label
 
 # What people write for a verdict on a binary criterion, and for an abstention.
-_MET: Final = frozenset({"met", "yes", "y", "true", "1", "pass", "passed"})
-_UNMET: Final = frozenset({"unmet", "not met", "no", "n", "false", "0", "fail", "failed"})
-_ABSTAINS: Final = frozenset({"cannot_assess", "cannot assess", "n/a", "abstain", "abstained"})
+PASS_WORDS: Final = frozenset({"met", "yes", "y", "true", "1", "pass", "passed"})
+FAIL_WORDS: Final = frozenset({"unmet", "not met", "no", "n", "false", "0", "fail", "failed"})
+ABSTAIN_WORDS: Final = frozenset({"cannot_assess", "cannot assess", "n/a", "abstain", "abstained"})
 # What a log of judges has where a call gave no verdict.
 FAILED_CALL: Final = "error"
 MOST_LABELS: Final = 20
@@ -157,7 +157,7 @@ def derive_rubric(layouts: Sequence[Layout]) -> Rubric:
             for name, text in layout.verdicts_of(cells):
                 if (
                     fold_name(name) in values
-                    and fold_label(text) not in _ABSTAINS
+                    and fold_label(text) not in ABSTAIN_WORDS
                     and not _is_failed_call(layout.sheet, text)
                 ):
                     values[fold_name(name)].setdefault(fold_label(text), text)
@@ -175,11 +175,11 @@ def _list_criteria(layouts: Iterable[Layout]) -> str:
 def _derive_criterion(name: str, values: list[str]) -> Criterion | str:
     """A criterion that fits the values, or why there is none."""
     words = {fold_label(value) for value in values}
-    if words <= _MET | _UNMET:
+    if words <= PASS_WORDS | FAIL_WORDS:
         return Criterion(name, name=name, weight=1)
     if len(words) < 2:
         return f"All verdicts on `{name}` are `{values[0]}`, so its other labels are not known. Give a `--rubric`."
-    numbers = {_number(value) for value in values}
+    numbers = {parse_number(value) for value in values}
     scale = sorted(number for number in numbers if number is not None)
     if None in numbers or len(scale) < 2:
         if len(words) > MOST_LABELS:
@@ -193,7 +193,7 @@ def _derive_criterion(name: str, values: list[str]) -> Criterion | str:
     return Criterion(name, name=name, weight=1, scale_type="ordinal", options=options)
 
 
-def _number(text: str) -> float | None:
+def parse_number(text: str) -> float | None:
     """A number, also with a decimal comma; None where a text is none."""
     try:
         number = float(_DECIMAL_COMMA.sub(r"\1.\2", text.strip()))
@@ -363,11 +363,11 @@ def _read_tags(text: str) -> list[str]:
 
 def _spell_verdict(criterion: Criterion, text: str, sheet: Sheet) -> Any:
     spellings = [text]
-    if fold_label(text) in _ABSTAINS:
+    if fold_label(text) in ABSTAIN_WORDS:
         spellings.append(CANNOT_ASSESS)
-    if criterion.kind == "binary" and fold_label(text) in _MET | _UNMET:
-        spellings.append(VERDICTS[0] if fold_label(text) in _MET else VERDICTS[1])
-    if (number := _number(text)) is not None:
+    if criterion.kind == "binary" and fold_label(text) in PASS_WORDS | FAIL_WORDS:
+        spellings.append(VERDICTS[0] if fold_label(text) in PASS_WORDS else VERDICTS[1])
+    if (number := parse_number(text)) is not None:
         spellings.append(f"{number:g}")
     refused: RubricError | None = None
     for spelling in spellings:

@@ -6,7 +6,8 @@ from collections.abc import Iterator
 from itertools import islice
 from typing import TYPE_CHECKING, Any
 
-from deemster.errors import InputError, MissingExtraError, did_you_mean, plural
+from deemster.errors import InputError, did_you_mean, plural
+from deemster.formats.dataframe import dataframe
 from deemster.formats.notebook_html import notebook_part, notebook_table
 
 if TYPE_CHECKING:
@@ -27,11 +28,7 @@ def grading_dataframe(grading: Grading, form: str) -> pd.DataFrame:
     """
     if form not in FORMS:
         raise InputError(f"A grading has no table {form!r}. {did_you_mean(form, FORMS)}")
-    try:
-        import pandas as pd  # noqa: PLC0415 - an optional extra, loaded where it is used
-    except ImportError:
-        raise MissingExtraError("A grading as a table of pandas", extra="dataframe") from None
-    return pd.DataFrame(list(_vote_rows(grading) if form == "votes" else _item_rows(grading)))
+    return dataframe(_vote_rows(grading) if form == "votes" else _item_rows(grading), of="A grading")
 
 
 def _vote_rows(grading: Grading) -> Iterator[dict[str, Any]]:

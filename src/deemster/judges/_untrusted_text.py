@@ -24,9 +24,7 @@ def make_nonce(texts: Iterable[str], *, about: Iterable[str | int] = ()) -> str:
     (True, False)
     """
     every = list(texts)
-    content = "".join(
-        [f"{len(part if part.isascii() else part.encode())}:{part}" for part in (*map(str, about), "", *every)]
-    )
+    content = "".join([f"{len(part.encode())}:{part}" for part in (*map(str, about), "", *every)])
     # A separator that is no digit, so that no nonce can lie across two texts.
     joined = "\n".join(every)
     counter = 0

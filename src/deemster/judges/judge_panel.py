@@ -322,7 +322,7 @@ class PanelMetric(JudgeMetric, frozen=True, kw_only=True):
             logprobs: How many alternatives are wanted for each token.
         """
         found = yield from ask_all(self.asks(messages, schema=schema, logprobs=logprobs), read)
-        votes = [_score_vote(seat, each) for seat, each in zip(self.seats, found, strict=True)]
+        votes = list(map(_score_vote, self.seats, found))
         return PanelReplies(votes, [each.value for each in found if isinstance(each, ParsedReply)])
 
     def combine_votes(self, votes: Sequence[Vote], *, higher_is_better: bool = True) -> tuple[float, dict[str, Any]]:

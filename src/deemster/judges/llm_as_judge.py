@@ -78,9 +78,10 @@ class LlmAsJudge(PanelMetric, frozen=True, kw_only=True):
             UnscoredError: The sample or output cannot be read.
             NoAnswerError: Too few judges gave a usable answer.
         """
+        prompt = self.prompt
         values, nonce = wrap_texts({**self.expect(sample), "actual_output": output_text(output)})
         panel = yield from self.ask_panel(
-            self.prompt.messages(values, nonce=nonce),
+            prompt.messages(values, nonce=nonce),
             schema=SCHEMA_OF_TENTHS if self.logprobs else SCHEMA,
             read=self.read_reply,
             logprobs=ALTERNATIVES if self.logprobs else 0,
@@ -93,7 +94,7 @@ class LlmAsJudge(PanelMetric, frozen=True, kw_only=True):
                 "judge_score": score,
                 "judge_reason": first.reason,
                 "model": first.model,
-                "prompt_hash": self.prompt.hash,
+                "prompt_hash": prompt.hash,
                 **(panel.logprob_details() if self.logprobs else {}),
                 **details,
             },

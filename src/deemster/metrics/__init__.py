@@ -4,6 +4,7 @@ from deemster import lazy_names
 
 _FILES = {
     "deemster.metrics.answer_containment": ("AnswerContainmentAtK",),
+    "deemster.metrics.attack_resisted": ("AttackResisted",),
     "deemster.metrics.bleu_and_chrf": ("Bleu", "Chrf"),
     "deemster.metrics.citation_groundedness": ("CitationGroundedness",),
     "deemster.metrics.function_metric": ("metric",),

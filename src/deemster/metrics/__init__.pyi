@@ -1,4 +1,5 @@
 from deemster.metrics.answer_containment import AnswerContainmentAtK as AnswerContainmentAtK
+from deemster.metrics.attack_resisted import AttackResisted as AttackResisted
 from deemster.metrics.bleu_and_chrf import Bleu as Bleu
 from deemster.metrics.bleu_and_chrf import Chrf as Chrf
 from deemster.metrics.citation_groundedness import CitationGroundedness as CitationGroundedness

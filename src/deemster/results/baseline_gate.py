@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterator, Mapping, Sequence
+from statistics import NormalDist
 from typing import NamedTuple
 
 import msgspec
@@ -58,6 +59,7 @@ class BaselineEvidence(msgspec.Struct, frozen=True, kw_only=True):
         confirmation: Which newly failing samples really fail; None where none was run again.
         sequence: By the name of a margin check, what a run that stops once it is decided knows; None for other runs.
         noise: By the name of a margin check, how much of its noise is the system's own, where there are repetitions.
+        anchors: By metric, how the marks of the anchors moved.
     """
 
     baseline: ComparedRun
@@ -75,6 +77,7 @@ class BaselineEvidence(msgspec.Struct, frozen=True, kw_only=True):
     confirmation: Confirmation | None = None
     sequence: Mapping[str, SequentialCheck] | None = None
     noise: Mapping[str, NoiseSplit] = {}
+    anchors: dict[str, JudgeDrift] | None = None
 
 
 class PinnedBaseline(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
@@ -149,6 +152,7 @@ def baseline_evidence(
         confirmation=comparison.confirmation,
         sequence=sequence,
         noise={name: found for name, found in splits.items() if found is not None},
+        anchors=comparison.anchors,
     )
 
 
@@ -184,8 +188,15 @@ def _missing_check(rules: BaselineRules, reason: str) -> GateCheck:
     return _check("baseline", None, 0.0, status, f"nothing was compared: {reason}")
 
 
-class _Margin(NamedTuple):
-    """One number that a margin holds for: its difference, or why it has no check."""
+class MarginNumber(NamedTuple):
+    """One number that a margin holds for: its difference, or why it has no check.
+
+    Attributes:
+        name: The number, as its check is called behind `baseline.margin`.
+        difference: The difference; None where it has no check.
+        skipped: Why it is not gated, as half a sentence.
+        unknown: Why it is not known, as half a sentence.
+    """
 
     name: str
     difference: Difference | None = None
@@ -194,7 +205,7 @@ class _Margin(NamedTuple):
 
 
 def _margin_checks(gate: Gate, rules: BaselineRules, margin: float, evidence: BaselineEvidence) -> Iterator[GateCheck]:
-    numbers = list(_margins(gate, rules, evidence))
+    numbers = list(margin_numbers(gate, rules, evidence))
     p_values = [None if one.difference is None else one.difference.p_beyond for one in numbers]
     level = 1 - rules.confidence
     adjusted = holm(p_values, level=level).adjusted
@@ -216,7 +227,7 @@ def _margin_checks(gate: Gate, rules: BaselineRules, margin: float, evidence: Ba
             because = f"the drop is larger than {margin:.4g}: p {p_value:.2g}{corrected}"
             yield _check(name, found, -margin, "fail", because)
         else:
-            because = _what_decides(found, margin, rules.confidence, evidence.noise.get(one.name))
+            because = _what_decides(found, margin, rules.confidence, p_value, evidence.noise.get(one.name))
             yield _check(name, found, -margin, "inconclusive", because)
 
 
@@ -238,75 +249,90 @@ def _sequential_check(name: str, observed: float, margin: float, found: Sequenti
     return GateCheck(name=name, observed=observed, low=low, high=high, required=-margin, status=status, because=because)
 
 
-def _margins(gate: Gate, rules: BaselineRules, evidence: BaselineEvidence) -> Iterator[_Margin]:
+def margin_numbers(gate: Gate, rules: BaselineRules, evidence: BaselineEvidence) -> Iterator[MarginNumber]:
+    """The numbers that the margin of a gate holds for.
+
+    Args:
+        gate: The gate.
+        rules: Its rules about a baseline.
+        evidence: What the comparison found.
+    """
     yield from _part_margins("", gate, evidence.pass_rate, evidence.metrics, evidence.not_comparable)
     known = {cohort.label for cohort in evidence.cohorts}
     for name in rules.cohorts:
         if name not in (EVERY, *known):
             outside = "this run has no sample of the cohort" if evidence.is_part else None
-            yield _Margin(f"cohorts.{name}", skipped=outside, unknown="no sample of the cohort is in both runs")
+            yield MarginNumber(f"cohorts.{name}", skipped=outside, unknown="no sample of the cohort is in both runs")
     for cohort in evidence.cohorts:
         least, _ = gate.min_samples.get(cohort.label, gate.min_samples.get(EVERY, (0, "")))
         prefix = f"cohorts.{cohort.label}"
         if cohort.samples < least:
             because = f"{plural(cohort.samples, 'sample')} in the cohort, below the {least} it takes to be gated"
-            yield _Margin(prefix, skipped=because)
+            yield MarginNumber(prefix, skipped=because)
         else:
             yield from _part_margins(f"{prefix}.", gate, cohort.pass_rate, cohort.metrics, {})
 
 
 def _part_margins(
     prefix: str, gate: Gate, whole: Difference, metrics: Mapping[str, Difference], not_comparable: Mapping[str, str]
-) -> Iterator[_Margin]:
+) -> Iterator[MarginNumber]:
     """The numbers of a run or a cohort: the pass-rate of each metric, and of all together where there are several."""
     if len(metrics) > 1:
-        yield _Margin(f"{prefix}pass_rate", whole)
+        yield MarginNumber(f"{prefix}pass_rate", whole)
     for name, difference in metrics.items():
-        yield _Margin(f"{prefix}metrics.{name}", difference)
+        yield MarginNumber(f"{prefix}metrics.{name}", difference)
     for name, why in not_comparable.items():
         idle = "its metric is not part of this run" if name in gate.idle else None
-        yield _Margin(f"{prefix}metrics.{name}", skipped=idle, unknown=f"it cannot be compared: {why}")
+        yield MarginNumber(f"{prefix}metrics.{name}", skipped=idle, unknown=f"it cannot be compared: {why}")
 
 
-def _what_decides(found: Difference, margin: float, confidence: float, noise: NoiseSplit | None) -> str:
+def _what_decides(found: Difference, margin: float, confidence: float, p_value: float, noise: NoiseSplit | None) -> str:
     """Why a margin is neither kept nor exceeded for certain, and what would decide it."""
     lower = found.lower_bound or 0.0
     open_ = f"a drop of {margin:.4g} is neither excluded nor shown: the one-sided {_percent(confidence)} lower bound is"
     ways = [f"a margin of {_up(-lower)}, which these {plural(found.n, 'sample')} certify"]
-    if (needed := _samples_needed(found, margin, confidence)) is not None:
+    reach = _reach(found, margin, confidence, p_value)
+    if (needed := _samples_needed(found, margin, confidence, reach)) is not None:
         ways.insert(0, f"about {needed:,} samples like these")
-    if noise is not None and (times := _repetitions_needed(found, margin, noise)) is not None:
+    if noise is not None and (times := _repetitions_needed(reach, noise)) is not None:
         ways.insert(0, f"about {plural(times, 'repetition')} of each sample in both runs")
     return f"{open_} {lower:.4f}; {', or '.join(ways)}, would decide it"
 
 
-def _repetitions_needed(found: Difference, margin: float, noise: NoiseSplit) -> int | None:
-    """About how many repetitions would decide a margin; None where the choice of samples leaves too much noise."""
-    if found.difference is None or found.lower_bound is None or found.upper_bound is None or not noise.share_within:
+def _reach(found: Difference, margin: float, confidence: float, p_value: float) -> float | None:
+    """How many times too long the way from the estimate to its bound is to leave out the margin; None if at no length.
+
+    Passing looks at the lower bound. Failing looks at the p-value after Holm's correction, which asks for more.
+    """
+    if found.difference is None or found.lower_bound is None or not (gap := found.difference + margin):
         return None
-    gap = found.difference + margin
-    reach = found.difference - found.lower_bound if gap > 0 else found.upper_bound - found.difference
-    left = (gap / reach) ** 2 - (1 - noise.share_within) if reach else 0.0
+    if gap > 0:
+        return (found.difference - found.lower_bound) / gap
+    level, quantile = 1 - confidence, NormalDist().inv_cdf
+    raw = found.p_beyond or 0.0
+    return quantile(level * raw / p_value) / quantile(raw) if 0 < raw < 0.5 else None
+
+
+def _repetitions_needed(reach: float | None, noise: NoiseSplit) -> int | None:
+    """About how many repetitions would decide a margin; None where the choice of samples leaves too much noise."""
+    if not reach or not noise.share_within:
+        return None
+    left = 1 / reach**2 - (1 - noise.share_within)
     if left <= 0 or noise.share_within / left > _FAR_MORE:
         return None
     return math.ceil(max(noise.repetitions) * noise.share_within / left)
 
 
-def _samples_needed(found: Difference, margin: float, confidence: float) -> int | None:
+def _samples_needed(found: Difference, margin: float, confidence: float, reach: float | None) -> int | None:
     """About how many samples would decide a margin if the difference stays what it is; None where far too many.
 
     Where something changed, the distance of a bound from the estimate shrinks with the square root of the number.
     """
-    if found.difference is None or found.lower_bound is None or found.upper_bound is None:
-        return None
-    gap = found.difference + margin
-    reach = found.difference - found.lower_bound if gap > 0 else found.upper_bound - found.difference
-    if not gap or abs(reach / gap) > _FAR_MORE:
+    if reach is None or reach > _FAR_MORE:
         return None
     if found.equal < found.n:
-        times = (reach / gap) ** 2
-        return math.ceil(found.n * times) if times <= _FAR_MORE else None
-    units = math.ceil(found.units * reach / gap)
+        return math.ceil(found.n * reach**2) if reach**2 <= _FAR_MORE else None
+    units = math.ceil(found.units * reach)
     while (certifiable_margin(units, confidence=confidence) or 0.0) > margin:
         units += max(1, units // 200)
     return math.ceil(units * found.n / found.units)
@@ -348,15 +374,17 @@ def _bounded(name: str, observed: float, most: float, because: str) -> GateCheck
 
 def _drift_check(rules: BaselineRules, evidence: BaselineEvidence) -> GateCheck:
     """Whether a judge marks equal outputs otherwise than before, beyond chance."""
-    name, drifts = "baseline.judge_drift", evidence.drift
-    if not drifts:
+    name = "baseline.judge_drift"
+    found = [("equal output", metric, drift) for metric, drift in evidence.drift.items()]
+    found += (("anchor", metric, drift) for metric, drift in (evidence.anchors or {}).items())
+    if not found:
         return _check(name, None, DRIFT_LEVEL, "skipped", "no output is the same in both runs")
-    metric = min(drifts, key=lambda each: drifts[each].p_value)
-    worst = drifts[metric]
+    kind, metric, worst = min(found, key=lambda each: each[2].p_value)
     if not worst.drifted:
-        because = "equal outputs are marked as before, as far as chance goes"
+        alike = " and ".join(dict.fromkeys(f"{each}s" for each, _, _ in found))
+        because = f"{alike} are marked as before, as far as chance goes"
         return _check(name, None, DRIFT_LEVEL, "pass", because, observed=worst.p_value)
-    moved = f"{metric} marks {worst.changed:,} of {plural(worst.n, 'equal output')} otherwise than before"
+    moved = f"{metric} marks {worst.changed:,} of {plural(worst.n, kind)} otherwise than before"
     because = f"{moved}, by {worst.difference:+.4f} on average: p {worst.p_value:.2g}"
     if rules.judge_drift == "warn":
         return _check(name, None, DRIFT_LEVEL, "skipped", f"only a warning: {because}", observed=worst.p_value)

@@ -51,12 +51,15 @@ class ComparisonSettings(NamedTuple):
         margin: The drop that would still be acceptable; None where nothing is held to one.
         cluster: The metadata key whose equal values make one unit; None where each sample is one.
         seed: The seed of what is drawn.
+        tests: Whether differences are tested by flipping signs. No gate looks at these tests, and they take half the
+            time of a small comparison.
     """
 
     confidence: float = 0.95
     margin: float | None = None
     cluster: str | None = None
     seed: int = 0
+    tests: bool = True
 
 
 class _Side(NamedTuple):
@@ -64,13 +67,12 @@ class _Side(NamedTuple):
 
     passed: _Bools
     scored: _Bools
-    scores: _Floats
 
     def at(self, places: _Places) -> _Side:
         """The same of some samples."""
         if len(places) == len(self.passed):
             return self
-        return _Side(self.passed[places], self.scored[places], self.scores[places])
+        return _Side(self.passed[places], self.scored[places])
 
     @property
     def share(self) -> _Floats:
@@ -91,8 +93,10 @@ def compare_columns(
         message = f"The runs `{baseline.run.id}` and `{candidate.run.id}` share no sample, so nothing can be compared."
         raise ReportError(f"{message} Two samples are the same if their input and expected output are equal.")
     compared, reasons = comparable_metrics(baseline, candidate)
-    pair = _Pair(baseline, candidate, joined, settings)
     table = ChangeTable(baseline, candidate, joined, compared)
+    # The table knows the hashes of the samples that it shows. All others are joined, and take much room.
+    baseline, candidate = baseline.without_digests(), candidate.without_digests()
+    pair = _Pair(baseline, candidate, joined, settings)
     numbers = pair.numbers(compared)
     return Comparison(
         schema_version=SCHEMA,
@@ -135,21 +139,20 @@ def comparable_metrics(baseline: RunColumns, candidate: RunColumns) -> tuple[lis
     for name in [*now, *(name for name in before if name not in now)]:
         if name not in before or name not in now:
             reasons[name] = f"only the {'candidate' if name in now else 'baseline'} has it"
-        elif differences := list(_identity_changes(before[name], now[name])):
-            reasons[name] = "; ".join(_describe_change(key, before[name], now[name]) for key in differences)
+        elif differences := describe_identity_changes(before[name], now[name]):
+            reasons[name] = "; ".join(differences)
     return [name for name in now if name not in reasons], reasons
 
 
-def _identity_changes(before: Mapping[str, Any], now: Mapping[str, Any]) -> Iterator[str]:
+def describe_identity_changes(before: Mapping[str, Any], now: Mapping[str, Any]) -> list[str]:
+    """How the identity of a metric changed, half a sentence for each part; nothing where it is the same metric."""
+    found = []
     for key in {**now, **before}:
         # A report file does not know the code of a metric.
         is_unknown = key == "source" and (key not in before or key not in now)
         if not is_unknown and now.get(key) != before.get(key):
-            yield key
-
-
-def _describe_change(key: str, before: Mapping[str, Any], now: Mapping[str, Any]) -> str:
-    return f"its {key} was {before.get(key, 'not there')}, and is {now.get(key, 'not there')}"
+            found.append(f"its {key} was {before.get(key, 'not there')}, and is {now.get(key, 'not there')}")
+    return found
 
 
 class _Pair:
@@ -168,63 +171,68 @@ class _Pair:
             self._clusters = np.array(every, dtype=np.int64)
 
     def numbers(self, compared: list[str]) -> dict[str, Any]:
-        """The numbers of a comparison that come from marks."""
-        cohorts = list(self._cohort_places())
-        metrics: dict[str, MetricComparison] = {}
-        by_cohort: list[dict[str, Difference]] = [{} for _ in cohorts]
-        count = len(self._joined.after)
+        """The numbers of a comparison that come from marks.
+
+        One number after the other: the arrays of a million samples take much room.
+        """
         applies = self._applies(compared)
-        macro = _MacroShares(applies)
-        macros = [_MacroShares(applies[here]) for _, here in cohorts]
-        everything = [_Side(np.ones((count, run.marks.repetitions), dtype=np.bool_), *_EMPTY) for run in self._runs]
-        scored = [np.ones_like(side.passed) for side in everything]
-        for column, name in enumerate(compared):
-            sides, inside = self._sides(name), applies[:, column]
-            shares = sides[0].share, sides[1].share
-            metrics[name] = self._metric(name, *sides, np.flatnonzero(inside))
-            macro.add(column, *shares)
-            for (_, here), found, own in zip(cohorts, by_cohort, macros, strict=True):
-                places = here[inside[here]]
-                found[name] = self._share_difference(shares, places)
-                own.add(column, shares[0][here], shares[1][here])
-            for at, side in enumerate(sides):
-                everything[at].passed[:] &= side.passed | ~inside[:, None]
-                scored[at] &= side.scored | ~inside[:, None]
-        before, after = (side._replace(scored=known) for side, known in zip(everything, scored, strict=True))
-        rated = np.asarray(applies.any(axis=1))
-        places = np.flatnonzero(rated)
-        shares = before.share, after.share
-        before, after = (
-            side._replace(passed=side.passed[places], scored=side.scored[places]) for side in (before, after)
-        )
+        metrics = {name: self._metric(name, np.flatnonzero(applies[:, at])) for at, name in enumerate(compared)}
+        places = np.flatnonzero(applies.any(axis=1))
+        before, after = (side.at(places) for side in self._all_metrics(compared, applies))
         return {
-            "macro_f1": self._macro_f1(macro, np.arange(count)),
+            "metrics": metrics,
+            "macro_f1": self._macro_f1(self._macro_shares(compared, applies), places),
             "pass_rate": self._difference(before.share, after.share, places, table=(before, after)),
             "table": _pass_table(before.share, after.share),
             "noise": _noise(before, after),
-            "metrics": metrics,
-            "cohorts": tuple(
-                CohortComparison(
-                    label=label,
-                    samples=len(here),
-                    macro_f1=self._macro_f1(own, here),
-                    pass_rate=self._share_difference(shares, here[rated[here]]),
-                    metrics=found,
-                )
-                for (label, here), found, own in zip(cohorts, by_cohort, macros, strict=True)
-            ),
             "macro_f1_origin": self._macro_f1_origin(metrics),
             "pass_rate_origin": self._pass_rate_origin(compared, before, after, places),
+            "cohorts": tuple(
+                self._cohort(label, here, compared, applies[here]) for label, here in self._cohort_places()
+            ),
         }
 
-    def _share_difference(self, shares: tuple[_Floats, _Floats], places: _Places) -> Difference:
-        return self._difference(shares[0][places], shares[1][places], places)
+    def _cohort(self, label: str, here: _Places, compared: list[str], applies: _Bools) -> CohortComparison:
+        """One cohort: the samples at some places, and whether each metric applies to them."""
+        metrics = {}
+        for column, name in enumerate(compared):
+            inside = here[applies[:, column]]
+            before, after = self._sides(name, inside)
+            metrics[name] = self._difference(before.share, after.share, inside)
+        rated = applies.any(axis=1)
+        shares = [side.share[rated] for side in self._all_metrics(compared, applies, here)]
+        return CohortComparison(
+            label=label,
+            samples=len(here),
+            macro_f1=self._macro_f1(self._macro_shares(compared, applies, here), here[rated]),
+            pass_rate=self._difference(shares[0], shares[1], here[rated]),
+            metrics=metrics,
+        )
+
+    def _macro_shares(self, compared: list[str], applies: _Bools, here: _Places | None = None) -> _MacroShares:
+        macro = _MacroShares(applies)
+        for column, name in enumerate(compared):
+            before, after = self._sides(name, here)
+            macro.add(column, before.share, after.share)
+        return macro
+
+    def _all_metrics(self, compared: list[str], applies: _Bools, here: _Places | None = None) -> tuple[_Side, _Side]:
+        """Whether every metric that applies passed, and has a score, in both runs."""
+        shapes = [(len(applies), run.marks.repetitions) for run in self._runs]
+        before, after = (_Side(np.ones(shape, np.bool_), np.ones(shape, np.bool_)) for shape in shapes)
+        for column, name in enumerate(compared):
+            outside = ~applies[:, column][:, None]
+            for every, side in zip((before, after), self._sides(name, here), strict=True):
+                every.passed[:] &= side.passed | outside
+                every.scored[:] &= side.scored | outside
+        return before, after
 
     def _macro_f1(self, macro: _MacroShares, places: _Places) -> Difference:
-        """The difference of macro-F1 of the samples at some places."""
-        before, after = (shares[macro.rated] for shares in macro.shares)
-        weights = None if macro.weights is None else macro.weights[macro.rated]
-        return self._difference(before, after, places[macro.rated], weights=weights)
+        """The difference of macro-F1 of the samples at some places, to each of which a metric applies."""
+        (before, after), weights = macro.shares, macro.weights
+        if weights is not None:
+            before, after, weights = before[macro.rated], after[macro.rated], weights[macro.rated]
+        return self._difference(before, after, places, weights=weights)
 
     def _applies(self, compared: list[str]) -> _Bools:
         """For each joined sample and metric, whether the metric applies to the sample in both runs."""
@@ -234,9 +242,23 @@ class _Pair:
         )
         return np.asarray(before & after)
 
-    def _sides(self, name: str) -> tuple[_Side, _Side]:
-        before, after = self._runs
-        return _side(before, name, self._joined.before), _side(after, name, self._joined.after)
+    def _sides(self, name: str, here: _Places | None = None) -> tuple[_Side, _Side]:
+        """A metric in both runs: of all samples that both have, or of those at some places among them."""
+        (before, first), (after, second) = self._positions(here)
+        return _side(before, name, first), _side(after, name, second)
+
+    def _scores(self, name: str, here: _Places) -> tuple[_Floats, _Floats]:
+        """The scores of a metric in both runs, at some places; 0 where there is none."""
+        (before, first), (after, second) = self._positions(here)
+        scores = before.marks.scores[:, :, _place(before, name)], after.marks.scores[:, :, _place(after, name)]
+        return scores[0][first], scores[1][second]
+
+    def _positions(self, here: _Places | None) -> tuple[tuple[RunColumns, _Places], tuple[RunColumns, _Places]]:
+        """Both runs, with the positions there of the samples at some places."""
+        (before, after), (first, second, *_) = self._runs, self._joined
+        if here is not None and len(here) < len(first):
+            first, second = first[here], second[here]
+        return (before, first), (after, second)
 
     def _cohort_places(self) -> Iterator[tuple[str, _Places]]:
         """The cohorts of the candidate, with the places of their samples among those that both runs have."""
@@ -248,26 +270,32 @@ class _Pair:
             if len(here := here[here >= 0]):
                 yield cohort_label(tag), here
 
-    def _metric(self, name: str, before: _Side, after: _Side, places: _Places) -> MetricComparison:
+    def _metric(self, name: str, places: _Places) -> MetricComparison:
         """One metric, over the samples that it applies to in both runs."""
         upwards = _card(self._runs[1], name).higher_is_better
-        before, after, matched = before.at(places), after.at(places), self._matched.at(places)
+        before, after = self._sides(name, places)
+        matched = self._matched.at(places)
+        pass_rate = self._difference(before.share, after.share, places, table=(before, after))
+        scores = self._scores(name, places)
+        drift = find_drift((scores[0], before.scored), (scores[1], after.scored), matched, seed=self._settings.seed)
+        bounds = _mean_bounds((scores[0], before.scored), (scores[1], after.scored))
         known = np.flatnonzero(before.scored.any(axis=1) & after.scored.any(axis=1))
-        means = _mean_scores(before)[known], _mean_scores(after)[known]
-        rates = (_pass_rate(_metric_passed(run, name)) for run in self._runs)
+        means = _mean_scores(scores[0], before.scored), _mean_scores(scores[1], after.scored)
+        del scores
+        left_out, rates = len(places) - len(known), (_pass_rate(_metric_passed(run, name)) for run in self._runs)
+        if left_out:
+            means, places = (means[0][known], means[1][known]), places[known]
         return MetricComparison(
-            pass_rate=self._difference(before.share, after.share, places, table=(before, after)),
-            mean=self._difference(*means, places[known], upwards=upwards),
-            mean_bounds=_mean_bounds(before, after),
-            left_out=len(places) - len(known),
+            pass_rate=pass_rate,
+            mean=self._difference(*means, places, upwards=upwards),
+            mean_bounds=bounds,
+            left_out=left_out,
             table=_pass_table(before.share, after.share),
             noise=_noise(before, after),
             higher_is_better=upwards,
-            largest_drop=self._largest_drop(*means, places[known], upwards=upwards),
+            largest_drop=self._largest_drop(*means, places, upwards=upwards),
             origin=self._origin(before, after, matched, *rates),
-            drift=find_drift(
-                (before.scores, before.scored), (after.scores, after.scored), matched, seed=self._settings.seed
-            ),
+            drift=drift,
         )
 
     def _largest_drop(self, before: _Floats, after: _Floats, places: _Places, *, upwards: bool) -> SampleDrop | None:
@@ -311,7 +339,7 @@ class _Pair:
             method=None if found.interval is None else found.interval.method,
             lower_bound=found.lower_bound,
             upper_bound=found.upper_bound,
-            p_value=sign_flip(totals, seed=self._settings.seed).p_value,
+            p_value=sign_flip(totals, seed=self._settings.seed).p_value if self._settings.tests else None,
             effect=found.effect,
             better=up if upwards else down,
             equal=len(moved) - up - down,
@@ -357,7 +385,7 @@ class _Pair:
 
     def usage(self, compared: list[str]) -> Iterator[tuple[str, UsageComparison]]:
         """What the target used in both runs, for every kind of usage that both know."""
-        used = [run.marks.usage for run in self._runs]
+        used = [run.usage() for run in self._runs]
         if used[0] is None or used[1] is None:
             return
         for place, name in enumerate(USAGE):
@@ -366,13 +394,15 @@ class _Pair:
                 continue
             first, second = _known_means(before[self._joined.before]), _known_means(after[self._joined.after])
             known = ~np.isnan(first) & ~np.isnan(second)
-            found = student(second[known] - first[known], confidence=self._settings.confidence)
+            if not known.all():
+                first, second = first[known], second[known]
+            found = student(second - first, confidence=self._settings.confidence)
             yield (
                 name,
                 UsageComparison(
                     n=found.n,
-                    baseline=exact_mean(first[known]),
-                    candidate=exact_mean(second[known]),
+                    baseline=exact_mean(first),
+                    candidate=exact_mean(second),
                     difference=found.value,
                     interval=interval_ends(found.interval),
                     baseline_per_pass=_per_pass(self._runs[0], before, compared),
@@ -388,20 +418,20 @@ class _MacroShares:
         applies: For each sample and metric, whether the metric applies to the sample in both runs.
 
     Attributes:
-        rated: The samples that a metric applies to.
+        rated: For each sample, whether a metric applies to it.
         shares: The share of each sample in both runs, times its weight.
         weights: The weights, whose mean over rated samples is 1; None where all count alike.
     """
 
     def __init__(self, applies: _Bools) -> None:
         self._applies = applies
-        self.rated = np.flatnonzero(applies.any(axis=1))
+        self.rated = np.asarray(applies.any(axis=1))
         samples = applies.sum(axis=0)
         used = int(np.count_nonzero(samples))
         # Where every metric applies to every sample, a mark counts 1 divided by the number of metrics.
-        self._divisors = used * samples / max(1, len(self.rated))
+        self._divisors = used * samples / max(1, int(np.count_nonzero(self.rated)))
         self.shares = np.zeros(len(applies)), np.zeros(len(applies))
-        self.weights = None if applies.all() else np.zeros(len(applies))
+        self.weights = None if applies.size and applies.all() else np.zeros(len(applies))
 
     def add(self, column: int, before: _Floats, after: _Floats) -> None:
         """Add the shares of a metric, by sample, in both runs."""
@@ -415,9 +445,6 @@ class _MacroShares:
             self.weights[inside] += 1 / divisor
 
 
-_EMPTY = np.zeros((0, 0), dtype=np.bool_), np.zeros((0, 0))
-
-
 def _card(run: RunColumns, name: str) -> MetricCard:
     return run.marks.cards[_place(run, name)]
 
@@ -428,8 +455,7 @@ def _place(run: RunColumns, name: str) -> int:
 
 def _side(run: RunColumns, name: str, positions: _Places) -> _Side:
     place, marks = _place(run, name), run.marks
-    scored = marks.causes[positions, :, place] == SCORED
-    return _Side(marks.passed[positions, :, place], scored, marks.scores[positions, :, place])
+    return _Side(marks.passed[:, :, place][positions], marks.causes[:, :, place][positions] == SCORED)
 
 
 def _metric_passed(run: RunColumns, name: str) -> _Bools:
@@ -450,18 +476,19 @@ def _pass_rate(passed: _Bools) -> float:
     return int(np.count_nonzero(passed)) / passed.size if passed.size else 0.0
 
 
-def _mean_scores(side: _Side) -> _Floats:
+def _mean_scores(scores: _Floats, scored: _Bools) -> _Floats:
     """The mean score of each sample; 0 where it has none."""
-    counts = side.scored.sum(axis=1)
-    return np.asarray(np.where(side.scored, side.scores, 0.0).sum(axis=1) / np.maximum(counts, 1))
+    means = np.asarray(np.where(scored, scores, 0.0).sum(axis=1))
+    means /= np.maximum(scored.sum(axis=1, dtype=np.int32), 1)
+    return means
 
 
-def _mean_bounds(before: _Side, after: _Side) -> Interval | None:
+def _mean_bounds(before: tuple[_Floats, _Bools], after: tuple[_Floats, _Bools]) -> Interval | None:
     """What the mean difference of all samples could be, whatever scores the unscored marks would have."""
-    if before.scored.all() and after.scored.all():
+    if before[1].all() and after[1].all():
         return None
-    low = np.where(after.scored, after.scores, 0.0).mean() - np.where(before.scored, before.scores, 1.0).mean()
-    high = np.where(after.scored, after.scores, 1.0).mean() - np.where(before.scored, before.scores, 0.0).mean()
+    low = np.where(after[1], after[0], 0.0).mean() - np.where(before[1], before[0], 1.0).mean()
+    high = np.where(after[1], after[0], 1.0).mean() - np.where(before[1], before[0], 0.0).mean()
     return Interval(float(low), float(high))
 
 
@@ -502,6 +529,8 @@ def _with_metrics(origin: DifferenceOrigin, numbers: Sequence[float | None]) -> 
 
 def _known_means(values: _Floats) -> _Floats:
     """The mean of each row over what is known; NaN where nothing is."""
+    if values.shape[1] == 1:
+        return values[:, 0]
     known = ~np.isnan(values)
     counts = known.sum(axis=1)
     sums = np.where(known, values, 0.0).sum(axis=1)

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Sequence
+from typing import Literal
 
 import msgspec
 
@@ -10,7 +12,7 @@ from deemster.results.confirmation import Confirmation
 from deemster.results.difference_origin import DifferenceOrigin, JudgeDrift
 from deemster.results.metric_summary import Interval
 from deemster.results.run_columns import ComparedRun
-from deemster.results.sample_changes import SampleChange
+from deemster.results.sample_changes import SampleChange, SampleSide
 from deemster.stats.noise_split import NoiseSplit
 
 SCHEMA = "deemster.comparison.v1"
@@ -154,6 +156,33 @@ class UsageComparison(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_
     candidate_per_pass: float | None
 
 
+class CorrectedComparison(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
+    """The difference of two runs in one metric, each corrected by labels on its own outputs.
+
+    Attributes:
+        number: What is compared: the pass-rate, or the mean score where people gave scores.
+        n: The samples that both runs scored.
+        labels: How many labels the baseline and the candidate have among them.
+        naive: The difference by the judge.
+        difference: The corrected difference; None below two labels on a side.
+        interval: Its interval.
+        error_difference: How much more the judge underrates the candidate than the baseline.
+        error_interval: Its interval.
+        is_error_different: Whether the judge errs otherwise on one run than on the other, beyond chance. Then the naive
+            difference says as much about the judge as about the systems.
+    """
+
+    number: Literal["pass-rate", "mean"]
+    n: int
+    labels: tuple[int, int]
+    naive: float | None
+    difference: float | None
+    interval: Interval | None
+    error_difference: float | None
+    error_interval: Interval | None
+    is_error_different: bool
+
+
 class SampleCounts(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
     """How many samples the runs share, and how many only one of them has."""
 
@@ -189,6 +218,7 @@ class Comparison(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_field
         statuses: How many samples have each status.
         changes: Every sample whose status is not `stable`; it may be read any number of times.
         confirmation: Which newly failing samples really fail; None where none was run again.
+        anchors: By metric, whether the marks of anchors moved; None where the runs have none in common.
     """
 
     schema_version: str = SCHEMA
@@ -214,3 +244,13 @@ class Comparison(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_field
     statuses: dict[str, int]
     changes: Sequence[SampleChange]
     confirmation: Confirmation | None = None
+    anchors: dict[str, JudgeDrift] | None = None
+
+    def mean_quality(self, side: SampleSide) -> float | None:
+        """The mean score of a sample over the metrics that are compared, where 1 is best. None without a score."""
+        scores = [
+            score if self.metrics[name].higher_is_better else 1 - score
+            for name, score in side.scores.items()
+            if score is not None and name in self.metrics
+        ]
+        return min(1.0, max(0.0, math.fsum(scores) / len(scores))) if scores else None

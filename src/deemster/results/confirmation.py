@@ -7,8 +7,10 @@ from typing import Literal, TypeAlias
 
 import msgspec
 
-from deemster.records import Mark, MetricScore, NotApplicable, Unscored
+from deemster.records import Mark, MetricScore, NotApplicable, Unscored, Usage
+from deemster.records.usage import sum_usage
 from deemster.results.sample_changes import SampleChange
+from deemster.results.usage_and_cost import UsageAccount
 from deemster.stats import confirm_failures, reruns_to_confirm
 
 # The chance of any false confirmation that is accepted.
@@ -23,15 +25,28 @@ class Reruns(msgspec.Struct, frozen=True, kw_only=True):
         metrics: The metrics, in the order of the outcomes.
         samples: By a sample's id, the outcomes of each rerun: whether each metric passed or does not
             apply, None where it gave no score.
+        usage: What the target and the metrics used for them, summed by model; latencies are left out.
     """
 
     metrics: tuple[str, ...] = ()
     samples: Mapping[str, tuple[tuple[bool | None, ...], ...]] = {}
+    usage: tuple[Usage, ...] = ()
 
-    def add(self, sample: str, marks: Sequence[Mark]) -> Reruns:
-        """The reruns with one more."""
+    def add(self, sample: str, marks: Sequence[Mark], usages: Iterable[Usage | None] = ()) -> Reruns:
+        """The reruns with one more, and what it used."""
         outcome = tuple(None if isinstance(mark, Unscored) else _passed(mark) for mark in marks)
-        return msgspec.structs.replace(self, samples={**self.samples, sample: (*self.samples.get(sample, ()), outcome)})
+        return msgspec.structs.replace(
+            self,
+            samples={**self.samples, sample: (*self.samples.get(sample, ()), outcome)},
+            usage=sum_by_model([*self.usage, *(usage for usage in usages if usage is not None)]),
+        )
+
+    def account(self) -> UsageAccount:
+        """What all reruns used."""
+        account = UsageAccount()
+        for usage in self.usage:
+            account.add(usage)
+        return account
 
     def counts(self, sample: str, names: Sequence[str]) -> tuple[int, int]:
         """How often every one of some metrics passed, and in how many reruns that is known."""
@@ -42,6 +57,20 @@ class Reruns(msgspec.Struct, frozen=True, kw_only=True):
             if _is_known([outcome[column] for column in columns])
         ]
         return sum(known), len(known)
+
+
+def sum_by_model(usages: Iterable[Usage]) -> tuple[Usage, ...]:
+    """The usage of many calls, added up for each model.
+
+    Args:
+        usages: The usage of each call.
+    """
+    # Calls without a price stay apart, since a sum with one of them has none.
+    parts: dict[tuple[object, ...], list[Usage]] = {}
+    for usage in usages:
+        alike = (usage.model, usage.cost_usd is None, usage.cost_source)
+        parts.setdefault(alike, []).append(msgspec.structs.replace(usage, latency_ms=None))
+    return tuple(total for part in parts.values() if (total := sum_usage(part)) is not None)
 
 
 def _passed(mark: MetricScore | NotApplicable) -> bool:

@@ -8,6 +8,7 @@ import msgspec
 import numpy as np
 from numpy.typing import NDArray
 
+from deemster.records import Usage
 from deemster.stats import exact_mean, sign_flip
 
 # A judge counts as drifted where chance would move equal outputs so far only once in a hundred comparisons.
@@ -56,6 +57,18 @@ class JudgeDrift(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_field
     drifted: bool
 
 
+class AnchorScores(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
+    """How the anchors of a run were judged. It is stored with the run.
+
+    Attributes:
+        scores: By metric, the score of each anchor.
+        usage: What judging them used, by model.
+    """
+
+    scores: dict[str, dict[str, float]] = {}
+    usage: tuple[Usage, ...] = ()
+
+
 class MatchedOutputs(NamedTuple):
     """Which repetition of the baseline stands beside which of the candidate, for each joined sample.
 
@@ -95,7 +108,7 @@ def match_outputs(before: NDArray[np.int64], after: NDArray[np.int64]) -> Matche
     places = min(first, second)
     weight = 1 / max(first, second)
     if first == second == 1:
-        zeros = np.zeros((samples, 1), dtype=np.int64)
+        zeros = np.broadcast_to(np.int64(0), (samples, 1))
         return MatchedOutputs(zeros, zeros, (before == after) & (before != 0), weight)
     partner = np.full((samples, first), -1)
     taken = np.zeros((samples, second), dtype=np.bool_)
@@ -155,8 +168,30 @@ def find_drift(
     """
     scores, scored = matched.pairs(before[0], after[0]), matched.pairs(before[1], after[1])
     known = matched.equal & scored[0] & scored[1]
-    counts = known.sum(axis=1)
-    moved = np.where(known, scores[1] - scores[0], 0.0).sum(axis=1)[counts > 0] / counts[counts > 0]
+    rows = np.flatnonzero(known.any(axis=1))
+    known = known[rows]
+    moved = np.where(known, scores[1][rows] - scores[0][rows], 0.0).sum(axis=1) / known.sum(axis=1)
+    return _test_drift(moved, seed=seed)
+
+
+def find_anchor_drift(before: AnchorScores, after: AnchorScores, *, seed: int) -> dict[str, JudgeDrift]:
+    """Look, for each metric, whether the scores of the anchors moved that both runs judged.
+
+    Args:
+        before: The anchors of the baseline.
+        after: Those of the candidate.
+        seed: The seed of the test, where it draws.
+    """
+    found = {}
+    for name, scores in after.scores.items():
+        old = before.scores.get(name, {})
+        moved = np.array([scores[key] - old[key] for key in sorted(scores) if key in old])
+        if (drift := _test_drift(moved, seed=seed)) is not None:
+            found[name] = drift
+    return found
+
+
+def _test_drift(moved: _Floats, *, seed: int) -> JudgeDrift | None:
     moved[np.abs(moved) <= _ROUNDING] = 0.0
     mean = exact_mean(moved)
     if mean is None:

@@ -9,12 +9,15 @@ import msgspec
 
 from deemster.errors import ConfigurationError, ExitCode, Issue, did_you_mean, plural
 from deemster.records.marks import reaches
-from deemster.results.gate_rules import EVERY, Gate, Rule
-from deemster.results.metric_summary import CriterionSummary, Interval
+from deemster.results.attack_success import AdversarialSummary, AttackFigures
+from deemster.results.gate_rules import CORRECTED, EVERY, Gate, Rule
+from deemster.results.metric_summary import CorrectedPassRate, CriterionSummary, Interval
 from deemster.results.run_summary import Cohort, RunSummary, cohort_label
 
 Status: TypeAlias = Literal["pass", "fail", "inconclusive", "skipped"]
-_AGGREGATES = ("aggregate_success", "aggregate_score")
+# What rules about the result of an aggregator look at.
+AGGREGATES = ("aggregate_success", "aggregate_score")
+_ATTACKS = ("critical_successes", "attack_success")
 _NOWHERE = "this metric applies to none of the samples"
 
 
@@ -100,7 +103,7 @@ def check_gate_names(
             known = did_you_mean(rule.metric, dict.fromkeys([*metrics.values(), *criteria]))
             message = f"The gate names the metric `{rule.metric}`, which this run does not have. {known}"
             issues.append(Issue(message, rule.where))
-        if rule.quantity in _AGGREGATES and not aggregates:
+        if rule.quantity in AGGREGATES and not aggregates:
             key = f"min_{rule.quantity}"
             issues.append(Issue(f"The gate has `{key}`, and this run has no `aggregator` to hold it to.", rule.where))
         issues += _cohort_issues(rule.cohort, labels, rule.where)
@@ -189,7 +192,8 @@ def _checks(
         return
     if rule.cohort is None:
         reading = _run_reading(rule, summary) or _reading(rule, summary, metrics)
-        yield _check(rule, rule.name, reading._replace(is_outside=reading.is_outside and is_part))
+        is_outside = reading.is_outside and (is_part or rule.quantity in _ATTACKS)
+        yield _check(rule, rule.name, reading._replace(is_outside=is_outside))
         return
     if rule.cohort not in (EVERY, *(cohort.label for cohort in summary.cohorts)):
         yield _result(rule, rule.name, _Reading(None), "skipped", "this run has no sample of the cohort")
@@ -235,6 +239,8 @@ def _reading(rule: Rule, part: RunSummary | Cohort, metrics: Mapping[str, str]) 
         figures = part.metrics[metrics[rule.metric]]
         if not figures.n and figures.n_not_applicable:
             return _Reading(None, missing=_NOWHERE, is_outside=True)
+        if rule.on in CORRECTED:
+            return _corrected_reading(rule, figures.pass_rate_corrected)
         if rule.quantity == "mean":
             return _Reading(figures.mean, figures.mean_interval, "no mark of this metric was scored")
         return _Reading(figures.pass_rate, figures.pass_rate_interval)
@@ -242,7 +248,7 @@ def _reading(rule: Rule, part: RunSummary | Cohort, metrics: Mapping[str, str]) 
         return _Reading(None, missing="no metric applies to any of its samples", is_outside=True)
     if rule.quantity == "macro_f1":
         return _Reading(part.macro_f1, part.macro_f1_interval)
-    if rule.quantity not in _AGGREGATES:
+    if rule.quantity not in AGGREGATES:
         return _Reading(part.pass_rate, part.pass_rate_interval)
     if part.aggregate is None:
         return _Reading(None, missing="no metric of the aggregator applies to any of its samples", is_outside=True)
@@ -251,8 +257,40 @@ def _reading(rule: Rule, part: RunSummary | Cohort, metrics: Mapping[str, str]) 
     return _Reading(part.aggregate.mean_score, part.aggregate.mean_score_interval)
 
 
+def _corrected_reading(rule: Rule, found: CorrectedPassRate | None) -> _Reading:
+    """The corrected number of a metric."""
+    if found is None:
+        return _Reading(None, missing="no calibration has labels of this metric")
+    number = found.mean if rule.quantity == "mean" else found
+    if number is None:
+        return _Reading(None, missing="people gave no scores, so the mean is not corrected")
+    low, high = number.low, number.high
+    interval = None if low is None or high is None else Interval(low, high)
+    return _Reading(number.value, interval, (found.note or "it is undefined").rstrip("."))
+
+
+def _attack_reading(rule: Rule, found: AdversarialSummary | None) -> _Reading:
+    """How attacks did: how many critical ones succeeded, or the share of all that did."""
+    if found is None:
+        return _Reading(None, missing="no sample of this run is an attack", is_outside=True)
+    if rule.quantity == "critical_successes":
+        critical = found.severity("critical")
+        if critical is None:
+            return _Reading(None, missing="no attack of this run is critical", is_outside=True)
+        return _Reading(float(critical.successes), partial=_undecided(critical))
+    overall = found.overall
+    return _Reading(overall.attack_success_rate, overall.interval, "no attack was decided", _undecided(overall))
+
+
+def _undecided(figures: AttackFigures) -> str:
+    count = figures.undecided
+    return f"{count:,} of {plural(figures.executions, 'attack')} could not be decided" if count else ""
+
+
 def _run_reading(rule: Rule, summary: RunSummary) -> _Reading | None:
-    """What only a whole run has: unscored marks, cost, latency. None if the rule is about a quality."""
+    """What only a whole run has: unscored marks, cost, latency, attacks. None if the rule is about a quality."""
+    if rule.quantity in _ATTACKS:
+        return _attack_reading(rule, summary.adversarial)
     if rule.quantity == "unscored":
         totals = summary.totals
         share = totals.unscored / totals.marks if totals.marks else 0.0
@@ -281,14 +319,16 @@ def _check(rule: Rule, name: str, reading: _Reading) -> GateCheck:
         return _result(rule, name, reading, "skipped", reading.missing)
     if value is None:
         # A quality that was not measured is not reached. A cost or latency that was not recorded is unknown.
-        unknown = rule.quantity in ("cost_usd", "p95_latency_s")
+        unknown = rule.quantity in ("cost_usd", "p95_latency_s") or rule.on in CORRECTED
         return _result(rule, name, reading, "inconclusive" if unknown else "fail", reading.missing)
-    subject = "the estimate"
-    if rule.on == "lower":
+    subject = "the corrected estimate" if rule.on in CORRECTED else "the estimate"
+    if rule.on in ("lower", "corrected-lower"):
         if reading.interval is None:
             return _result(rule, name, reading, "inconclusive", "it has no interval to compare")
         value = reading.interval.high if rule.upper else reading.interval.low
-        subject = f"the interval's {'upper' if rule.upper else 'lower'} end"
+        subject = (
+            f"the {'corrected ' if rule.on in CORRECTED else ''}interval's {'upper' if rule.upper else 'lower'} end"
+        )
     holds = reaches(value, rule.bound, higher_is_better=not rule.upper)
     if holds and reading.partial:
         return _result(rule, name, reading, "inconclusive", reading.partial)

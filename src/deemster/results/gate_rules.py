@@ -16,7 +16,9 @@ from deemster.formats.schema_validation import Located, NonBlank, Share, shape_i
 
 EVERY = "*"
 _SHARE = re.compile(r"\s*([0-9]+(?:\.[0-9]+)?)\s*%\s*")
-_On: TypeAlias = Literal["point", "lower"]
+_On: TypeAlias = Literal["point", "lower", "corrected", "corrected-lower"]
+# Rules that look at the number corrected for the judge's errors.
+CORRECTED = ("corrected", "corrected-lower")
 _Bound: TypeAlias = Share | UnsetType
 _Limit: TypeAlias = Annotated[float, Meta(ge=0)] | UnsetType
 _Count: TypeAlias = Annotated[int, Meta(ge=0)]
@@ -68,6 +70,14 @@ class BaselineSection(msgspec.Struct, forbid_unknown_fields=True):
     missing: Literal["warn", "fail"] = "warn"
 
 
+class AdversarialRules(msgspec.Struct, forbid_unknown_fields=True):
+    """The rules about attacks. `baseline` holds for `deemster adversarial`, in place of the suite's own."""
+
+    max_critical_successes: _Count | UnsetType = UNSET
+    max_attack_success: _Bound = UNSET
+    baseline: BaselineSection | UnsetType = UNSET
+
+
 class GateSection(msgspec.Struct, forbid_unknown_fields=True):
     """The gate."""
 
@@ -80,6 +90,7 @@ class GateSection(msgspec.Struct, forbid_unknown_fields=True):
     max_unscored: int | str | UnsetType = UNSET
     budget: BudgetRules = msgspec.field(default_factory=BudgetRules)
     baseline: BaselineSection | UnsetType = UNSET
+    adversarial: AdversarialRules = msgspec.field(default_factory=AdversarialRules)
     decision: Literal["two-way", "three-way"] = "two-way"
     on: _On = "point"
 
@@ -95,7 +106,8 @@ class Rule(NamedTuple):
         metric: The metric it is about, if any.
         cohort: The cohort it is about, `*` for each, if any.
         upper: Whether the bound is a maximum.
-        on: `point` compares the estimate, `lower` the unfavourable end of its interval.
+        on: `point` compares the estimate, `lower` the unfavourable end of its interval; `corrected` and
+            `corrected-lower` the same of the number corrected for the judge's errors.
         share: Whether an unscored bound is a share of the marks.
     """
 
@@ -106,7 +118,7 @@ class Rule(NamedTuple):
     metric: str | None = None
     cohort: str | None = None
     upper: bool = False
-    on: Literal["point", "lower"] = "point"
+    on: _On = "point"
     share: bool = False
 
 
@@ -246,7 +258,7 @@ class _Reader:
             elif key == "cohorts":
                 for name, rules in entry.items():
                     self.add_rules(rules, (*here, name), on=rules.get("on", "point"), cohort=name)
-            elif key == "budget":
+            elif key in ("budget", "adversarial"):
                 self.add_rules(entry, here, on="point")
             elif key == "min_samples":
                 self.min_samples[str(cohort)] = (entry, self._where(here))

@@ -10,7 +10,14 @@ import numpy as np
 
 from deemster.judges.grading_result import CriterionGrading, Grading
 from deemster.judges.vote import known_cost
-from deemster.results.metric_summary import CriterionSummary, Interval, mean_interval
+from deemster.results.metric_summary import (
+    SCORED,
+    CriterionSummary,
+    HistogramBin,
+    Interval,
+    histogram,
+    mean_interval,
+)
 from deemster.stats import exact_mean
 
 
@@ -123,6 +130,14 @@ def summarize_grading(grading: Grading) -> GradingSummary:
         cached_call_tokens=None if usage is None else usage.cached_call_tokens,
         cost_usd=_money(usage),
     )
+
+
+def score_histogram(grading: Grading) -> tuple[HistogramBin, ...] | None:
+    """The scores of a grading in ten bins from 0 to 1. None where scores are weighted sums, which have no bounds."""
+    if not grading.settings["normalize"]:
+        return None
+    scores = np.array([item.score for item in grading.items if item.score is not None], dtype=np.float64)
+    return histogram(scores, np.full(scores.shape, SCORED, dtype=np.uint8))
 
 
 class _Criterion:

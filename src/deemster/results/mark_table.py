@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
+import copy
 import functools
 import math
 from array import array
 from collections import Counter
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from itertools import compress
 from typing import Any
 
@@ -143,6 +144,22 @@ class CriterionColumns:
             self._codes, self._most = self._codes.astype(np.uint32), np.iinfo(np.uint32).max
         return code
 
+    def with_rows(self, other: CriterionColumns, rows: NDArray[np.bool_]) -> CriterionColumns:
+        """The criteria with some samples taken from another run of the same samples; agreements stay as they are.
+
+        Args:
+            other: The other run.
+            rows: For each sample, whether it is taken from there.
+        """
+        samples, repetitions, _ = self._codes.shape
+        mixed = CriterionColumns(tuple(self._places), samples=samples, repetitions=repetitions)
+        mixed._values, mixed._agreements = dict(self._values), self._agreements
+        known = (mixed._values.setdefault(value, len(mixed._values) + _FIRST) for value in other._values)
+        codes = np.array([*range(_FIRST), *known], dtype=np.uint32)
+        mixed._codes = self._codes.astype(np.uint32)
+        mixed._codes[rows] = codes[other._codes[rows]]
+        return mixed
+
     def summarize(self) -> dict[str, CriterionSummary]:
         """The summary of each criterion, in the order of the rubric."""
         known = np.array([0.0] * _FIRST + list(self._values))
@@ -183,6 +200,7 @@ class MarkTable:
     Attributes:
         counted: How many executions were added.
         outputs: A digest of each output, by sample and repetition; 0 where there is none.
+        output_chars: The length of each output, by sample and repetition; -1 where there is none.
         usage: What the target used for each output, by sample, repetition and place in `USAGE`; NaN where that is not
             known, and None where it is known of no output.
     """
@@ -202,6 +220,7 @@ class MarkTable:
             names = [card.name for card in cards]
             self.aggregates = AggregateColumns(aggregator, names, samples=samples, repetitions=repetitions)
         self.outputs: NDArray[np.int64] = np.zeros((samples, repetitions), dtype=np.int64)
+        self.output_chars: NDArray[np.int32] = np.full((samples, repetitions), -1, dtype=np.int32)
         self.usage: NDArray[np.float64] | None = None
         self.counted = 0
         self.target_failures = 0
@@ -215,8 +234,9 @@ class MarkTable:
         self.directions: list[set[bool]] = [set() for _ in cards]
         self.target_usage = UsageAccount()
         self.scoring_usage = [UsageAccount() for _ in cards]
+        self.rerun_usage = UsageAccount()
         self._tags: dict[str, array[int]] = {}
-        self._untagged = array("q")
+        self._untagged = array("i")
 
     def tag(self, position: int, tags: Iterable[str]) -> None:
         """Note the tags of the sample at a position.
@@ -227,7 +247,7 @@ class MarkTable:
         """
         noted = False
         for tag in tags:
-            self._tags.setdefault(tag, array("q")).append(position)
+            self._tags.setdefault(tag, array("i")).append(position)
             noted = True
         if not noted:
             self._untagged.append(position)
@@ -239,18 +259,27 @@ class MarkTable:
             positions: The places of the samples in the dataset, in order, behind those noted before.
             tag: The tag; None for samples without any.
         """
-        noted = self._untagged if tag is None else self._tags.setdefault(tag, array("q"))
-        noted.frombytes(positions.astype(np.int64).tobytes())
+        noted = self._untagged if tag is None else self._tags.setdefault(tag, array("i"))
+        noted.frombytes(positions.astype(np.intc).tobytes())
 
     @property
     def cohorts(self) -> list[tuple[str | None, NDArray[np.int64]]]:
         """The tags by code point, each with the positions of its samples; untagged samples come last, if any."""
         found: list[tuple[str | None, NDArray[np.int64]]] = [
-            (tag, np.frombuffer(self._tags[tag], dtype=np.int64)) for tag in sorted(self._tags)
+            (tag, np.array(self._tags[tag], dtype=np.int64)) for tag in sorted(self._tags)
         ]
         if self._untagged:
-            found.append((None, np.frombuffer(self._untagged, dtype=np.int64)))
+            found.append((None, np.array(self._untagged, dtype=np.int64)))
         return found
+
+    def keep_cohorts(self, is_kept: Callable[[str | None], bool]) -> None:
+        """Forget the cohorts that nobody looks at, which makes summaries and comparisons quicker.
+
+        Args:
+            is_kept: Whether a tag is kept; None stands for samples without one.
+        """
+        self._tags = {tag: positions for tag, positions in self._tags.items() if is_kept(tag)}
+        self._untagged = self._untagged if is_kept(None) else array("i")
 
     def leave_out(self, position: int, place: int) -> None:
         """Note that a metric does not apply to the sample at a position.
@@ -276,6 +305,23 @@ class MarkTable:
         empty._tags, empty._untagged = self._tags, self._untagged
         empty.causes[self.causes == OUTSIDE] = OUTSIDE
         return empty
+
+    def with_rows(self, other: MarkTable, rows: NDArray[np.bool_]) -> MarkTable:
+        """The marks with some samples taken from another run of the same samples; usage stays as it is.
+
+        Args:
+            other: The other run.
+            rows: For each sample, whether it is taken from there.
+        """
+        mixed = copy.copy(self)
+        for name in ("scores", "causes", "passed", "outputs", "output_chars"):
+            setattr(mixed, name, _with_rows(getattr(self, name), getattr(other, name), rows))
+        if self.aggregates is not None and other.aggregates is not None:
+            mixed.aggregates = copy.copy(self.aggregates)
+            mixed.aggregates.successes = _with_rows(self.aggregates.successes, other.aggregates.successes, rows)
+            mixed.aggregates.scores = _with_rows(self.aggregates.scores, other.aggregates.scores, rows)
+        mixed.criteria = {place: own.with_rows(other.criteria[place], rows) for place, own in self.criteria.items()}
+        return mixed
 
     def add(self, executions: Sequence[Execution]) -> None:
         """Add executions. Their order changes nothing.
@@ -312,15 +358,25 @@ class MarkTable:
         if isinstance(answer, Output):
             at = execution.position, execution.repetition
             self.outputs[at] = output_digest(answer.text, answer.retrieved, answer.trajectory)
+            self.output_chars[at] = len(answer.text) if execution.cut is None else execution.cut.chars
             if answer.usage is not None:
                 self.target_usage.add(answer.usage, model=answer.model)
-                if self.usage is None:
-                    self.usage = np.full((self.samples, self.repetitions, len(USAGE)), np.nan)
-                self.usage[at] = usage_numbers(answer.usage)
+                self.note_usage(at, answer.usage)
             else:
                 self.without_usage += 1
         elif isinstance(answer, TargetFailure):
             self.target_failures += 1
+
+    def note_usage(self, at: tuple[int, int], usage: Usage) -> None:
+        """Note what the target used for an output.
+
+        Args:
+            at: The place of its sample in the dataset, and its repetition.
+            usage: What it used.
+        """
+        if self.usage is None:
+            self.usage = np.full((self.samples, self.repetitions, len(USAGE)), np.nan)
+        self.usage[at] = usage_numbers(usage)
 
     def _column(self, executions: Sequence[Execution], column: int) -> tuple[list[float], NDArray[np.uint8], bytearray]:
         scores = [0.0] * len(executions)
@@ -345,6 +401,12 @@ class MarkTable:
             else:
                 causes[place] = OUTSIDE if isinstance(mark, NotApplicable) else _CAUSE_CODES[mark.cause]
         return scores, np.frombuffer(causes, dtype=np.uint8), passed
+
+
+def _with_rows(own: NDArray[Any], other: NDArray[Any], rows: NDArray[np.bool_]) -> NDArray[Any]:
+    mixed = own.copy()
+    mixed[rows] = other[rows]
+    return mixed
 
 
 def _mean(counts: Counter[float]) -> float | None:

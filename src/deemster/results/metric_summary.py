@@ -35,12 +35,34 @@ OUTSIDE = len(CAUSES) + 1
 BINS = 10
 
 
-class CorrectedPassRate(msgspec.Struct, frozen=True):
-    """A pass rate corrected for the judge's errors."""
+class CorrectedMean(msgspec.Struct, frozen=True, kw_only=True):
+    """A mean score corrected for the judge's errors."""
 
     value: float
-    low: float
-    high: float
+    low: float | None
+    high: float | None
+
+
+class CorrectedPassRate(msgspec.Struct, frozen=True, kw_only=True):
+    """A pass rate corrected for the judge's errors, by labels of people.
+
+    Attributes:
+        value: The corrected rate; None where the labels do not allow one.
+        low: The lower end of its 95 % interval.
+        high: The upper end.
+        labels: How many labels it rests on.
+        source: The run or the cases whose outputs people labelled.
+        note: Why it is missing or doubtful.
+        mean: The corrected mean score, where people gave scores.
+    """
+
+    value: float | None = None
+    low: float | None = None
+    high: float | None = None
+    labels: int = 0
+    source: str | None = None
+    note: str | None = None
+    mean: CorrectedMean | None = None
 
 
 class MetricSummary(msgspec.Struct, frozen=True, kw_only=True):

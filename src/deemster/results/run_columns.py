@@ -12,6 +12,9 @@ from numpy.typing import NDArray
 from deemster.datasets import SelectedPart
 from deemster.results.mark_table import MarkTable
 
+# Samples are joined so many at once: arrays of a million take much room.
+_BLOCK = 1 << 16
+
 
 class ComparedRun(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
     """A run as a comparison names it.
@@ -57,6 +60,7 @@ class RunColumns(NamedTuple):
         identities: By a metric's name, everything that must be equal for its marks to be compared, as plain JSON.
         clusters: The cluster of each sample, where samples are not independent; None where each stands alone.
         ids: Gives the ids of the samples at some positions.
+        stored_usage: Gives what the target used for each output, where the marks do not hold it.
     """
 
     run: ComparedRun
@@ -65,6 +69,15 @@ class RunColumns(NamedTuple):
     identities: dict[str, Any]
     clusters: Sequence[Any] | None
     ids: Callable[[Sequence[int]], list[str]]
+    stored_usage: Callable[[], NDArray[np.float64] | None] | None = None
+
+    def usage(self) -> NDArray[np.float64] | None:
+        """What the target used for each output, as `MarkTable` has it."""
+        return self.marks.usage if self.stored_usage is None else self.stored_usage()
+
+    def without_digests(self) -> RunColumns:
+        """The same without hashes of samples, which are of no use once they are joined, and take much room."""
+        return self._replace(digests=self.digests[:0].copy())
 
 
 class JoinedSamples(NamedTuple):
@@ -88,22 +101,30 @@ def join_samples(baseline: RunColumns, candidate: RunColumns) -> JoinedSamples:
 
     Samples of one dataset that are equal are joined in the order of their ids.
     """
-    before, after = _sample_keys(baseline), _sample_keys(candidate)
-    order = np.argsort(before, kind="stable")
-    if not len(order):
-        none = np.empty(0, np.int64)
-        return JoinedSamples(none, none, none, np.arange(len(after)))
-    places = np.minimum(np.searchsorted(before[order], after), len(order) - 1)
-    partners = order[places]
-    # The keys are a part of the hash: the whole of it decides.
-    same = before[partners] == after
-    for first, second in zip(_words(baseline).T, _words(candidate).T, strict=True):
-        same &= first[partners] == second
-    matched = np.flatnonzero(same)
-    partners = partners[matched]
-    removed = np.ones(len(before), dtype=np.bool_)
-    removed[partners] = False
-    return JoinedSamples(partners, matched, np.flatnonzero(removed), np.flatnonzero(~same))
+    partners = _find_partners(baseline, candidate)
+    added, after = np.flatnonzero(partners < 0), np.flatnonzero(partners >= 0)
+    before = partners[after]
+    removed = np.ones(len(baseline.digests), dtype=np.bool_)
+    removed[before] = False
+    # Two runs of one dataset share one array.
+    before = after if np.array_equal(before, after) else before
+    return JoinedSamples(before, after, np.flatnonzero(removed), added)
+
+
+def _find_partners(baseline: RunColumns, candidate: RunColumns) -> NDArray[np.int64]:
+    """For each sample of the candidate, the position of the same sample in the baseline; -1 where it has none."""
+    keys, wanted = _sample_keys(baseline), _sample_keys(candidate)
+    order = np.argsort(keys, kind="stable")
+    keys = keys[order]
+    partners = np.full(len(wanted), -1)
+    for start in range(0, len(wanted) if len(order) else 0, _BLOCK):
+        block = slice(start, start + _BLOCK)
+        places = np.minimum(np.searchsorted(keys, wanted[block]), len(order) - 1)
+        found = order[places]
+        # The keys are a part of the hash: the whole of it decides.
+        same = (_words(baseline)[found] == _words(candidate)[block]).all(axis=1) & (keys[places] == wanted[block])
+        partners[block] = np.where(same, found, -1)
+    return partners
 
 
 def _words(run: RunColumns) -> NDArray[np.uint64]:

@@ -9,6 +9,8 @@ import msgspec
 import numpy as np
 from numpy.typing import NDArray
 
+from deemster.datasets.attack_facts import AttackedSamples
+from deemster.results.attack_success import AdversarialSummary, summarize_attacks
 from deemster.results.mark_table import MarkTable
 from deemster.results.metric_summary import (
     NOT_RUN,
@@ -129,14 +131,16 @@ class RunSummary(msgspec.Struct, frozen=True, kw_only=True):
     usage: RunUsage
     cost: Cost | None
     answers_without_usage: int
+    adversarial: AdversarialSummary | None = None
 
 
-def summarize_run(marks: MarkTable, *, delta: float = 0.05) -> RunSummary:
+def summarize_run(marks: MarkTable, *, delta: float = 0.05, attacks: AttackedSamples | None = None) -> RunSummary:
     """Summarize the marks of a run.
 
     Args:
         marks: The marks of a finished or stopped run.
         delta: The difference between two runs that repetitions should be able to show.
+        attacks: Which samples are attacks; None where none is.
 
     Raises:
         ValueError: The difference is outside (0, 1].
@@ -155,9 +159,10 @@ def summarize_run(marks: MarkTable, *, delta: float = 0.05) -> RunSummary:
         cohorts=tuple(_cohort(marks, name, positions) for name, positions in marks.cohorts),
         aggregate=_aggregate(marks, every),
         precision=repetition_precision(_passes(marks, every), repetitions=marks.repetitions, delta=delta),
-        usage=run_usage(marks.target_usage, spending),
-        cost=total_cost([marks.target_usage, *marks.scoring_usage]),
+        usage=run_usage(marks.target_usage, spending, marks.rerun_usage),
+        cost=total_cost([marks.target_usage, *marks.scoring_usage, marks.rerun_usage]),
         answers_without_usage=marks.without_usage,
+        adversarial=summarize_attacks(marks, attacks),
     )
 
 

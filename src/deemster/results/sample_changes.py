@@ -30,7 +30,8 @@ STATUSES: tuple[Status, ...] = get_args(Status)
 _CODES = {status: code for code, status in enumerate(STATUSES)}
 # Reports round scores to nine decimals: numbers that differ by less are equal.
 _ROUNDING = 2e-9
-_BLOCK = 512
+# How many samples are made into records at once, and how many are given a status at once.
+_BLOCK, _CODED = 512, 1 << 16
 # A sample has changed for certain where chance would part its own pass counts so far once in twenty times.
 _CONFIDENT = 0.05
 
@@ -96,20 +97,19 @@ class ChangeTable:
     def __init__(
         self, baseline: RunColumns, candidate: RunColumns, joined: JoinedSamples, names: Sequence[str]
     ) -> None:
-        self._runs, self._joined, self._names = (baseline, candidate), joined, tuple(names)
-        before = _side(baseline, joined.before, self._names)
-        after = _side(candidate, joined.after, self._names)
-        was, now = before.passed.mean(axis=1), after.passed.mean(axis=1)
-        self._drop = now - was
-        self._drop = np.where(self._drop == 0, after.quality - before.quality, self._drop)
-        codes = np.full(len(was), _CODES["stable"], dtype=np.uint8)
-        codes[self._drop > _ROUNDING] = _CODES["improved"]
-        codes[self._drop < -_ROUNDING] = _CODES["regressed"]
-        codes[(was < 0.5) & (now >= 0.5)] = _CODES["newly_passing"]
-        codes[(was >= 0.5) & (now < 0.5)] = _CODES["newly_failing"]
-        codes[before.whole & ~after.whole] = _CODES["unscored_now"]
-        codes[~before.whole & after.whole] = _CODES["scored_now"]
-        self.codes = codes
+        self._joined, self._names = joined, tuple(names)
+        count = len(joined.after)
+        self.codes, self._gain = np.full(count, _CODES["stable"], dtype=np.uint8), np.empty(count)
+        for start in range(0, count, _CODED):
+            block = slice(start, start + _CODED)
+            before = _side(baseline, joined.before[block], self._names)
+            after = _side(candidate, joined.after[block], self._names)
+            self._gain[block], self.codes[block] = _codes(before, after)
+        self._places = np.flatnonzero(self.codes != _CODES["stable"])
+        # Only samples that changed are shown with their hash.
+        self._hashes = candidate.digests[joined.after[self._places]]
+        self._added, self._removed = candidate.digests[joined.added], baseline.digests[joined.removed]
+        self._runs = baseline.without_digests(), candidate.without_digests()
 
     @property
     def counts(self) -> dict[str, int]:
@@ -117,6 +117,26 @@ class ChangeTable:
         found = np.bincount(self.codes, minlength=len(STATUSES)).tolist()
         sides = {"added": len(self._joined.added), "removed": len(self._joined.removed)}
         return {status: sides.get(status, found[code]) for status, code in _CODES.items()}
+
+    def statuses(self) -> NDArray[np.uint8]:
+        """The status of every sample, as its place in `STATUSES`: of those in both runs, then added, then removed."""
+        added = np.full(len(self._joined.added), _CODES["added"], dtype=np.uint8)
+        removed = np.full(len(self._joined.removed), _CODES["removed"], dtype=np.uint8)
+        return np.concatenate([self.codes, added, removed])
+
+    def positions(self) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
+        """The places of every sample in the baseline and in the candidate, in the order of `statuses`; -1 for none."""
+        joined = self._joined
+        none = np.full(len(joined.added), -1), np.full(len(joined.removed), -1)
+        return (
+            np.concatenate([joined.before, none[0], joined.removed]),
+            np.concatenate([joined.after, joined.added, none[1]]),
+        )
+
+    def gains(self) -> NDArray[np.float64]:
+        """How much every sample gained, in the order of `statuses`: below 0 for a loss, NaN in one run alone."""
+        alone = np.full(len(self._joined.added) + len(self._joined.removed), np.nan)
+        return np.concatenate([self._gain, alone])
 
     def first(self, status: Status, most: int) -> Iterator[SampleChange]:
         """The samples of a status that lost most; only of those that both runs have.
@@ -126,21 +146,20 @@ class ChangeTable:
             most: At most so many.
         """
         places = np.flatnonzero(self.codes == _CODES[status])
-        yield from self._changed(places[np.argsort(self._drop[places], kind="stable")][:most])
+        yield from self._changed(places[np.argsort(self._gain[places], kind="stable")][:most])
 
     def changes(self) -> Iterator[SampleChange]:
         """Every sample that did not stay as it was: by status, the worst first."""
         baseline, candidate = self._runs
-        order = np.lexsort((np.arange(len(self.codes)), self._drop, self.codes))
-        order = order[self.codes[order] != _CODES["stable"]]
-        for block in _in_blocks(order):
+        places = self._places
+        for block in _in_blocks(places[np.lexsort((self._gain[places], self.codes[places]))]):
             yield from self._changed(block)
-        for block in _in_blocks(self._joined.added):
-            for side in _sides(candidate, block, self._names):
-                yield _change("added", candidate, None, side)
-        for block in _in_blocks(self._joined.removed):
-            for side in _sides(baseline, block, self._names):
-                yield _change("removed", baseline, side, None)
+        added = (side for block in _in_blocks(self._joined.added) for side in _sides(candidate, block, self._names))
+        for row_hash, side in zip(self._added, added, strict=True):
+            yield _change("added", row_hash, None, side)
+        removed = (side for block in _in_blocks(self._joined.removed) for side in _sides(baseline, block, self._names))
+        for row_hash, side in zip(self._removed, removed, strict=True):
+            yield _change("removed", row_hash, side, None)
 
     def _changed(self, places: NDArray[np.int64]) -> Iterator[SampleChange]:
         baseline, candidate = self._runs
@@ -151,8 +170,9 @@ class ChangeTable:
             counts = [[side.passed for side in sides] for sides in (before, after)]
             trials = baseline.marks.repetitions, candidate.marks.repetitions
             p_values = fisher_exact(counts[0], trials[0], counts[1], trials[1]).tolist()
-        for code, old, new, p_value in zip(self.codes[places].tolist(), before, after, p_values, strict=True):
-            yield _change(STATUSES[code], candidate, old, new, p_value)
+        hashes, codes = self._hashes[np.searchsorted(self._places, places)], self.codes[places].tolist()
+        for code, row_hash, old, new, p_value in zip(codes, hashes, before, after, p_values, strict=True):
+            yield _change(STATUSES[code], row_hash, old, new, p_value)
 
 
 class ChangedSamples(Stream[SampleChange]):
@@ -164,7 +184,7 @@ class ChangedSamples(Stream[SampleChange]):
 
     def __init__(self, table: ChangeTable) -> None:
         super().__init__(table.changes)
-        self.first = table.first
+        self.table, self.first = table, table.first
 
 
 def _in_blocks(places: NDArray[np.int64]) -> Iterator[NDArray[np.int64]]:
@@ -173,13 +193,15 @@ def _in_blocks(places: NDArray[np.int64]) -> Iterator[NDArray[np.int64]]:
 
 
 def _change(
-    status: Status, run: RunColumns, before: SampleSide | None, after: SampleSide | None, p_value: float | None = None
+    status: Status,
+    row_hash: NDArray[np.uint8],
+    before: SampleSide | None,
+    after: SampleSide | None,
+    p_value: float | None = None,
 ) -> SampleChange:
-    """The change of a sample; `run` is one that has it, the candidate where both do."""
-    position = after.position if after is not None else before.position if before is not None else 0
     return SampleChange(
         status=status,
-        row_hash=run.digests[position].tobytes().hex(),
+        row_hash=row_hash.tobytes().hex(),
         baseline=before,
         candidate=after,
         p_value=p_value,
@@ -187,11 +209,26 @@ def _change(
     )
 
 
+def _codes(before: _SidePasses, after: _SidePasses) -> tuple[NDArray[np.float64], NDArray[np.uint8]]:
+    """How much each sample gained, and the code of its status."""
+    was, now = before.passed.mean(axis=1), after.passed.mean(axis=1)
+    gain = now - was
+    gain = np.where(gain == 0, after.quality - before.quality, gain)
+    codes = np.full(len(was), _CODES["stable"], dtype=np.uint8)
+    codes[gain > _ROUNDING] = _CODES["improved"]
+    codes[gain < -_ROUNDING] = _CODES["regressed"]
+    codes[before.whole & ~after.whole] = _CODES["unscored_now"]
+    codes[~before.whole & after.whole] = _CODES["scored_now"]
+    # A sample without a score does not pass. So the lists hold as many samples as the table of passes counts.
+    codes[(was < 0.5) & (now >= 0.5)] = _CODES["newly_passing"]
+    codes[(was >= 0.5) & (now < 0.5)] = _CODES["newly_failing"]
+    return gain, codes
+
+
 def _side(run: RunColumns, positions: NDArray[np.int64], names: Sequence[str]) -> _SidePasses:
     shape = len(positions), run.marks.repetitions
     passed, whole = np.ones(shape, dtype=np.bool_), np.ones(shape[0], dtype=np.bool_)
     total, counts = np.zeros(shape[0]), np.zeros(shape[0])
-    # Metric by metric, since the scores of a million samples take much room.
     for place, card in enumerate(run.marks.cards):
         if card.name in names:
             causes = run.marks.causes[positions, :, place]

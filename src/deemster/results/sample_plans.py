@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Iterable, Iterator, Sequence
 from typing import Any, Literal, NamedTuple, TypeAlias
 
@@ -34,6 +35,10 @@ _Places: TypeAlias = NDArray[np.int64]
 EVERY_METRIC = "every metric"
 # How often a mark passes, and how often it flips from run to run, where nothing is known.
 USUAL_PASS_RATE, USUAL_FLIP_RATE = 0.8, 0.1
+# How alike samples of one cluster are, where nothing is known.
+USUAL_ICC = 0.3
+# Clusters that flip together have long tails, which cost power: with so much more spread, simulated plans keep theirs.
+_LONG_TAIL = 1.12
 
 
 class Noise(msgspec.Struct, frozen=True, kw_only=True):
@@ -47,6 +52,8 @@ class Noise(msgspec.Struct, frozen=True, kw_only=True):
         sd: The standard deviation over samples of the difference, otherwise.
         within: The variance of single marks of one sample, where there are repetitions.
         between: The variance over samples of the difference that endless repetitions would show, where it is known.
+        cluster_size: How many samples a cluster has on average; 1 where each sample stands alone.
+        icc: How much the differences of samples of one cluster are alike: their intraclass correlation.
     """
 
     source: Source
@@ -55,6 +62,22 @@ class Noise(msgspec.Struct, frozen=True, kw_only=True):
     sd: float | None = None
     within: float | None = None
     between: float | None = None
+    cluster_size: float = 1.0
+    icc: float = 0.0
+
+    @property
+    def design_effect(self) -> float:
+        """How many times more samples are needed than without clusters: 1 + (size - 1)·icc."""
+        return 1 + (self.cluster_size - 1) * self.icc
+
+    @property
+    def unit_noise(self) -> dict[str, float | None]:
+        """The noise of one unit: of a sample, or of the mean difference of a cluster."""
+        if self.cluster_size == 1:
+            return {"flip_rate": self.flip_rate, "sd": self.sd}
+        variance = self.flip_rate if self.flip_rate is not None else (self.sd or 0.0) ** 2
+        tail = _LONG_TAIL if self.icc else 1.0
+        return {"flip_rate": None, "sd": tail * (variance * self.design_effect / self.cluster_size) ** 0.5}
 
 
 class Goal(NamedTuple):
@@ -116,12 +139,21 @@ class SamplePlan(msgspec.Struct, frozen=True, kw_only=True):
     splits: tuple[RepetitionSplit, ...] = ()
 
 
-def stated_noise(*, pass_rate: float | None = None, flip_rate: float | None = None, sd: float | None = None) -> Noise:
+def stated_noise(
+    *,
+    pass_rate: float | None = None,
+    flip_rate: float | None = None,
+    sd: float | None = None,
+    cluster_size: float = 1.0,
+    icc: float = 0.0,
+) -> Noise:
     """Noise as the user states it; a flip rate of 10 % where nothing is said."""
     rate = USUAL_PASS_RATE if pass_rate is None else pass_rate
     if flip_rate is None and sd is None:
         flip_rate = USUAL_FLIP_RATE if pass_rate is None else rate * (1 - rate)
-    return Noise(source="stated", variance=rate * (1 - rate), flip_rate=flip_rate, sd=sd)
+    return Noise(
+        source="stated", variance=rate * (1 - rate), flip_rate=flip_rate, sd=sd, cluster_size=cluster_size, icc=icc
+    )
 
 
 class RunNoise:
@@ -155,9 +187,30 @@ class RunNoise:
     def find(self, metric: str, places: _Places) -> Noise:
         """The noise of a metric, or of all metrics together, at some samples.
 
+        Where the run has clusters, their size and likeness are measured on the differences of two runs, else on the
+        marks of the one.
+
         Raises:
             ConfigurationError: A run has no such metric, or no score there.
         """
+        noise = self._independent(metric, places)
+        if self._run.clusters is None:
+            return noise
+        values, positions = np.nanmean(mark_values(self._run, metric, scores=self.scores)[places], axis=1), places
+        if self._against is not None and self._joined is not None:
+            kept = np.isin(self._joined.after, places) & rated_samples(self._against, metric)[self._joined.before]
+            positions = self._joined.after[kept]
+            runs = (self._run, positions), (self._against, self._joined.before[kept])
+            now, before = (np.nanmean(mark_values(run, metric, scores=self.scores)[at], axis=1) for run, at in runs)
+            values = now - before
+        size, icc = _likeness(values, [self._run.clusters[position] for position in positions.tolist()])
+        if noise.source == "repetitions":
+            # Repetitions of different samples have nothing in common.
+            icc = 0.0
+        return msgspec.structs.replace(noise, cluster_size=size, icc=icc)
+
+    def _independent(self, metric: str, places: _Places) -> Noise:
+        """The noise as if each sample stood alone."""
         marks = mark_values(self._run, metric, scores=self.scores)
         here = marks[places]
         if np.isnan(here).all():
@@ -182,6 +235,28 @@ class RunNoise:
         if self.scores:
             return Noise(source="one run", variance=variance, sd=variance**0.5)
         return Noise(source="one run", variance=variance, flip_rate=variance)
+
+
+def _likeness(values: _Floats, clusters: Sequence[object]) -> tuple[float, float]:
+    """The mean size of clusters, and the intraclass correlation of values in them, by analysis of variance.
+
+    Reference: A. Donner, International Statistical Review 54 (1986), for clusters of unequal size.
+    """
+    known = ~np.isnan(values)
+    values = values[known]
+    numbers: dict[object, int] = {}
+    codes = np.array([numbers.setdefault(clusters[place], len(numbers)) for place in np.flatnonzero(known).tolist()])
+    sizes = np.bincount(codes) if len(codes) else np.ones(1)
+    n, groups = len(values), len(sizes)
+    size = max(1.0, n / groups)
+    if groups < 2 or n == groups:
+        return size, 0.0
+    means = np.bincount(codes, weights=values) / sizes
+    between = float((sizes * np.square(means - values.mean())).sum()) / (groups - 1)
+    within = float(np.square(values - means[codes]).sum()) / (n - groups)
+    common = (n - float(np.square(sizes).sum()) / n) / (groups - 1)
+    total = between + (common - 1) * within
+    return size, min(1.0, max(0.0, (between - within) / total)) if total > 0 else 0.0
 
 
 def mark_values(run: RunColumns, metric: str, *, scores: bool = False) -> _Floats:
@@ -288,19 +363,17 @@ def plan_dataset(tags: Iterable[Sequence[str]], noise: Noise, *, goal: Goal) -> 
 
 def detection(metric: str, cohort: str | None, n: int, noise: Noise, *, goal: Goal) -> Detection:
     """What so many samples can show with such noise."""
-    ask: dict[str, Any] = {"flip_rate": noise.flip_rate, "sd": noise.sd, **goal._asdict()}
+    ask: dict[str, Any] = {**noise.unit_noise, **goal._asdict()}
+    units, spread = max(1, math.floor(n / noise.cluster_size)), 2 * noise.variance * noise.design_effect
     return Detection(
         metric=metric,
         cohort=cohort,
         n=n,
         noise=noise,
-        certifiable=certifiable_margin(n, confidence=goal.confidence),
-        margin=certain_margin(n, **ask),
-        drop=detectable_drop(n, **ask),
-        drop_unpaired=min(
-            1.0,
-            detectable_difference(2 * noise.variance, n, level=1 - goal.confidence, power=goal.power).value,
-        ),
+        certifiable=certifiable_margin(units, confidence=goal.confidence),
+        margin=certain_margin(units, **ask),
+        drop=detectable_drop(units, **ask),
+        drop_unpaired=min(1.0, detectable_difference(spread, n, level=1 - goal.confidence, power=goal.power).value),
     )
 
 
@@ -310,10 +383,10 @@ def plan_size(effect: float, noise: Noise, *, sample_cost: float = 0.0, goal: Go
     Raises:
         ValueError: The effect is outside (0, 1), or the cost of a sample is negative.
     """
-    ask: dict[str, Any] = {"flip_rate": noise.flip_rate, "sd": noise.sd, **goal._asdict()}
+    ask: dict[str, Any] = {**noise.unit_noise, **goal._asdict()}
     level = 1 - goal.confidence
     splits: tuple[RepetitionSplit, ...] = ()
-    if noise.within and noise.between is not None:
+    if noise.within and noise.between is not None and noise.cluster_size == 1:
         splits = repetition_splits(
             effect,
             between=noise.between,
@@ -326,9 +399,16 @@ def plan_size(effect: float, noise: Noise, *, sample_cost: float = 0.0, goal: Go
     return SamplePlan(
         effect=effect,
         noise=noise,
-        detect=samples_to_detect(effect, **ask),
-        detect_unpaired=sample_size(2 * noise.variance, effect, level=level, power=goal.power).value,
-        certify=samples_to_certify(effect, **ask),
-        certify_unchanged=samples_to_certify(effect, flip_rate=0.0, **goal._asdict()),
+        detect=_samples(samples_to_detect(effect, **ask), noise),
+        detect_unpaired=sample_size(
+            2 * noise.variance * noise.design_effect, effect, level=level, power=goal.power
+        ).value,
+        certify=_samples(samples_to_certify(effect, **ask), noise),
+        certify_unchanged=_samples(samples_to_certify(effect, flip_rate=0.0, **goal._asdict()), noise),
         splits=splits,
     )
+
+
+def _samples(units: int | None, noise: Noise) -> int | None:
+    """The samples of so many units."""
+    return None if units is None else math.ceil(units * noise.cluster_size)

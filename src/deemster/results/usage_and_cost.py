@@ -78,12 +78,17 @@ class UsageTotals(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class RunUsage(msgspec.Struct, frozen=True, kw_only=True):
-    """The usage of the target, of scoring, of both together, and of each metric."""
+    """The usage of the target, of scoring, of all together, and of each metric.
+
+    `reruns` is what it took to run newly failing samples again, target and scoring together, without latencies; None
+    where that was not done.
+    """
 
     target: UsageTotals
     scoring: UsageTotals
     total: UsageTotals
     by_metric: dict[str, UsageTotals]
+    reruns: UsageTotals | None = None
 
 
 class ModelCost(msgspec.Struct, frozen=True, kw_only=True):
@@ -187,13 +192,15 @@ def _latency(ascending: list[float]) -> Latency | None:
     )
 
 
-def run_usage(target: UsageAccount, scoring: dict[str, UsageAccount]) -> RunUsage:
-    """The usage of a run from the accounts of its target and of each metric."""
+def run_usage(target: UsageAccount, scoring: dict[str, UsageAccount], reruns: UsageAccount) -> RunUsage:
+    """The usage of a run from the accounts of its target, of each metric, and of what was run again."""
+    again = sum_accounts([reruns])
     return RunUsage(
         target=sum_accounts([target]),
         scoring=sum_accounts(scoring.values()),
-        total=sum_accounts([target, *scoring.values()]),
+        total=sum_accounts([target, *scoring.values(), reruns]),
         by_metric={name: sum_accounts([account]) for name, account in scoring.items()},
+        reruns=again if again.calls or again.cached_calls else None,
     )
 
 

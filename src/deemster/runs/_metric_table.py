@@ -49,6 +49,9 @@ TABLE: dict[str, dict[str, str]] = {
         "no-pending-approvals": "metrics.trajectory_metrics:NoPendingApprovals",
         "approval-gated": "metrics.trajectory_metrics:ApprovalGated",
     },
+    "safety": {
+        "attack-resisted": "metrics.attack_resisted:AttackResisted",
+    },
     "semantic": {
         "cosine-embedding": "metrics.semantic_similarity:CosineEmbedding",
         "bertscore-like": "metrics.semantic_similarity:BertscoreLike",

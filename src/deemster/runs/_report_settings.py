@@ -10,6 +10,8 @@ from typing import Any, Literal, NamedTuple
 import msgspec
 
 from deemster.datasets import SelectedPart
+from deemster.datasets.attack_facts import AttackedSamples
+from deemster.datasets.human_labels import SuiteCalibration
 from deemster.errors import ConfigurationError, StoreError
 from deemster.report import BudgetEntry
 from deemster.results import (
@@ -26,6 +28,7 @@ from deemster.results import (
 )
 from deemster.results.baseline_gate import PinnedBaseline
 from deemster.results.confirmation import Reruns
+from deemster.results.difference_origin import AnchorScores
 from deemster.results.metric_aggregators import SubsetAggregator
 from deemster.runs.evaluation_job import DELTA, Job
 
@@ -40,6 +43,9 @@ _USER = re.compile(r"(?<=://)[^/@\s]+@")
 _QUERY = re.compile(r"(?i)([?&][^=&#\s]*(?:auth|code|credential|key|passw|pwd|secret|sig|token)[^=&#\s]*=)([^&#\s]*)")
 _HIDDEN = "(not kept)"
 _RERUNS = "reruns"
+_ANCHORS = "anchors"
+_ATTACKS = "attacks"
+_UNTIL_DECIDED = "until_decided"
 
 
 class ReportSettings(NamedTuple):
@@ -53,6 +59,9 @@ class ReportSettings(NamedTuple):
         varied: What differs between repetitions.
         missing_aggregator: The name of an aggregator that only the program that ran this has; None where there is none.
         baseline: The baseline that its gate compares with; None where it compares with none.
+        calibration: Labels of people that its numbers are corrected by; None where the suite names none.
+        anchors: How its anchors were judged; None where it has none.
+        attacks: Which of its samples are attacks; None where none is.
     """
 
     gate: Gate | None
@@ -62,6 +71,9 @@ class ReportSettings(NamedTuple):
     varied: Literal["target", "scoring"] | None
     missing_aggregator: str | None = None
     baseline: PinnedBaseline | None = None
+    calibration: SuiteCalibration | None = None
+    anchors: AnchorScores | None = None
+    attacks: AttackedSamples | None = None
 
 
 # A recording may have records that a metric cannot mark.
@@ -70,7 +82,10 @@ RECORDING_SETTINGS = ReportSettings(None, Allowance(1.0, share=True), DELTA, Non
 
 def report_settings(job: Job) -> ReportSettings:
     """The report settings of a job."""
-    return ReportSettings(job.gate, job.allowance, job.delta, job.aggregator, job.plan.varied, baseline=job.baseline)
+    settings = ReportSettings(job.gate, job.allowance, job.delta, job.aggregator, job.plan.varied)
+    return settings._replace(
+        baseline=job.baseline, calibration=job.calibration, anchors=job.anchors, attacks=job.attacks
+    )
 
 
 def settings_facts(job: Job) -> dict[str, Any]:
@@ -85,6 +100,10 @@ def settings_facts(job: Job) -> dict[str, Any]:
         "varied": job.plan.varied,
         **({} if job.plan.dataset.part is None else {"part": msgspec.to_builtins(job.plan.dataset.part)}),
         **({} if job.baseline is None else {"baseline": msgspec.to_builtins(job.baseline)}),
+        **({_UNTIL_DECIDED: True} if job.until_decided else {}),
+        **({} if job.calibration is None else {"calibration": msgspec.to_builtins(job.calibration)}),
+        **({} if job.anchors is None else {_ANCHORS: msgspec.to_builtins(job.anchors)}),
+        **({} if job.attacks is None else {_ATTACKS: msgspec.to_builtins(job.attacks)}),
     }
 
 
@@ -104,6 +123,9 @@ def parse_settings(facts: Mapping[str, Any], *, where: str) -> ReportSettings:
             varied=msgspec.convert(facts["varied"], Literal["target", "scoring"] | None),
             missing_aggregator=missing_aggregator,
             baseline=stored_baseline(facts),
+            calibration=msgspec.convert(facts.get("calibration"), SuiteCalibration | None),
+            anchors=stored_anchors(facts),
+            attacks=msgspec.convert(facts.get(_ATTACKS), AttackedSamples | None),
         )
     except (KeyError, TypeError, ValueError, msgspec.ValidationError, ConfigurationError) as error:
         raise StoreError(f"{where}: The stored report settings cannot be read: {error}") from None
@@ -116,6 +138,15 @@ def stored_baseline(facts: Mapping[str, Any]) -> PinnedBaseline | None:
         ValidationError: It is not what `settings_facts` writes.
     """
     return msgspec.convert(facts.get("baseline"), PinnedBaseline | None)
+
+
+def stored_anchors(facts: Mapping[str, Any]) -> AnchorScores | None:
+    """How the anchors of a stored run were judged; None where it has none.
+
+    Raises:
+        ValidationError: They are not what `settings_facts` writes.
+    """
+    return msgspec.convert(facts.get(_ANCHORS), AnchorScores | None, strict=False)
 
 
 def stored_reruns(facts: Mapping[str, Any], *, where: str) -> Reruns:
@@ -158,6 +189,11 @@ def parse_part(facts: Mapping[str, Any], *, where: str) -> SelectedPart | None:
         return msgspec.convert(facts.get("part"), SelectedPart | None)
     except msgspec.ValidationError as error:
         raise StoreError(f"{where}: The stored part of the dataset cannot be read: {error}") from None
+
+
+def stops_when_decided(facts: Mapping[str, Any]) -> bool:
+    """Whether a stored run stops once the margins of its gate are settled."""
+    return facts.get(_UNTIL_DECIDED) is True
 
 
 def stop_reason(facts: Mapping[str, Any]) -> str | None:

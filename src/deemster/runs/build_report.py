@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 import functools
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from itertools import islice, repeat
-from typing import Literal, NamedTuple, TypeVar
+from typing import Any, Literal, NamedTuple, TypeVar
 
 import msgspec
 import numpy as np
@@ -21,11 +21,14 @@ from deemster.results import (
     Gate,
     GateDecision,
     MarkTable,
+    RunMetricSummary,
     RunSummary,
     Totals,
     decide_gate,
     summarize_run,
 )
+from deemster.results.confirmation import Reruns
+from deemster.results.corrected_rates import with_corrections
 from deemster.results.metric_aggregators import aggregator_name
 from deemster.runs._report_settings import (
     RECORDING_SETTINGS,
@@ -35,6 +38,7 @@ from deemster.runs._report_settings import (
     parse_settings,
     stop_reason,
     stored_changes,
+    stored_reruns,
 )
 from deemster.runs._score_batch import needs_settling
 from deemster.runs.metric_catalog import card_spellings
@@ -61,6 +65,7 @@ class RunRecord(NamedTuple):
         ended: Whether it came to an end at all.
         mixed: What changed when it was resumed.
         budget: What it was allowed to spend.
+        reruns: The samples that were run again after it.
     """
 
     facts: RunFacts
@@ -73,6 +78,7 @@ class RunRecord(NamedTuple):
     ended: bool = True
     mixed: Sequence[str] = ()
     budget: BudgetEntry | None = None
+    reruns: Reruns = Reruns()
 
 
 def build_report(
@@ -93,8 +99,15 @@ def build_report(
         StoreError: The run cannot be read.
     """
     table = count_marks(record, settings, table=table)
+    table.rerun_usage = record.reruns.account()
+    for usage in () if settings.anchors is None else settings.anchors.usage:
+        table.rerun_usage.add(usage)
     executions = PaidExecutions(record.executions)
-    summary = summarize_run(table, delta=settings.delta)
+    models = record.facts.identity.get("models") or None
+    summary = summarize_run(table, delta=settings.delta, attacks=settings.attacks)
+    if settings.calibration is not None:
+        identities = report_identities(summary.metrics, models)
+        summary = with_corrections(summary, table, settings.calibration, identities=identities)
     status, reason = _status(record, summary.totals, settings.allowance)
     note = RunEntry(
         id=record.facts.id,
@@ -109,7 +122,7 @@ def build_report(
         part=record.samples.part,
         label=record.facts.facts.get("label"),
         target=record.facts.facts.get("target"),
-        models=record.facts.identity.get("models") or None,
+        models=models,
     )
     report = assemble_report(
         run=note,
@@ -121,6 +134,34 @@ def build_report(
         tool_version=record.facts.tool_version,
     )
     return report if record.budget is None else msgspec.structs.replace(report, budget=record.budget)
+
+
+def report_identities(metrics: Mapping[str, RunMetricSummary], models: Mapping[str, Any] | None) -> dict[str, Any]:
+    """By a metric's name, everything that must be equal for its marks to be compared, as far as a report says it.
+
+    Args:
+        metrics: The metrics of a report.
+        models: The identities of models, by role.
+    """
+    return {
+        name: metric_identity(figures.identity, figures.threshold, figures.roles, models or {})
+        for name, figures in metrics.items()
+    }
+
+
+def metric_identity(
+    identity: str, threshold: float | None, roles: Sequence[str], models: Mapping[str, Any]
+) -> dict[str, Any]:
+    """Everything that must be equal for the marks of a metric to be compared.
+
+    Args:
+        identity: The identity of the metric.
+        threshold: Its pass mark.
+        roles: The roles of the models it asks.
+        models: The identities of models, by role.
+    """
+    known = {role: models[role] for role in roles if role in models}
+    return {"definition": identity, "threshold": threshold, **{f"model `{role}`": known[role] for role in known}}
 
 
 def _decide(gate: Gate, settings: ReportSettings, summary: RunSummary, record: RunRecord) -> GateDecision:
@@ -340,6 +381,7 @@ def stored_run_record(store: Store, row: RunRow) -> RunRecord:
         ended=row.status != "running" or row.kind == "recording",
         mixed=stored_changes(row.facts),
         budget=parse_budget(row.facts, where=_place(store, row)),
+        reruns=stored_reruns(row.facts, where=_place(store, row)),
     )
 
 

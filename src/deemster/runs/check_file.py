@@ -14,12 +14,15 @@ import msgspec
 from deemster.alignment.metrics_result import MetricsResult
 from deemster.alignment.number_format import count_criteria
 from deemster.datasets import Dataset, RubricDataset, Votes
+from deemster.datasets.calibration_cases import load_calibration_cases
 from deemster.errors import ConfigurationError, InputError, Issue, plural
 from deemster.formats import Reading, file_format, read_document
 from deemster.formats.read_file import EXTENSIONS, FORMATS
 from deemster.formats.read_table import TABLES, read_table_lines
 from deemster.report import load_comparison, load_report
+from deemster.report.calibration_report import load_calibration
 from deemster.rubrics import Rubric
+from deemster.runs.judge_anchors import load_anchors
 from deemster.runs.model_access import ModelLimits, complete_model_access, read_model_access
 from deemster.runs.preflight_check import survey
 from deemster.runs.suite import Suite, load_suite
@@ -198,6 +201,7 @@ def _suite(file: str, warn: Callable[[str], None]) -> str:
         return _suite_for_rescoring(suite)
     job = build_suite_job(load_suite(file, calls_target=False), SuiteOverrides(calls=False))
     plan = job.plan
+    load_anchors(job)
     found = survey(plan, aggregator=job.aggregator, gate=job.gate)
     for warning in found.warnings:
         warn(warning)
@@ -258,6 +262,17 @@ def _alignment(file: str, _: Callable[[str], None]) -> str:
     return f"result of alignment, {counts}, {plural(result.n_samples, 'pair')}"
 
 
+def _calibration_cases(file: str, _: Callable[[str], None]) -> str:
+    cases = load_calibration_cases(file)
+    labelled = len({label.id for label in cases.labels})
+    return f"calibration cases `{cases.dataset.name}`, {plural(len(cases.dataset), 'case')}, {labelled:,} labelled"
+
+
+def _calibration(file: str, _: Callable[[str], None]) -> str:
+    found = load_calibration(file)
+    return f"calibration on {found.source}, {plural(len(found.metrics), 'metric')}"
+
+
 def _quote_name(name: str | None) -> str:
     return f" `{name}`" if name else ""
 
@@ -279,6 +294,7 @@ _KEYS = (
     ("rubric", "sections"),
     ("rubric", "rubric"),
     ("outputs", "outputs"),
+    ("calibration", "cases"),
     ("suite", "metrics"),
     ("suite", "target"),
 )
@@ -294,5 +310,7 @@ _CHECKS: dict[str, Callable[[str, Callable[[str], None]], str]] = {
     "rubric-dataset": _rubric_dataset,
     "votes": _votes,
     "alignment": _alignment,
+    "calibration": _calibration_cases,
+    "calibration-report": _calibration,
     "run": _run,
 }

@@ -24,16 +24,16 @@ from deemster.report.report_entries import ExecutionEntry, PrivacyEntry, ScoreEn
 from deemster.results import MarkTable, RunMetricSummary
 from deemster.results.compare_columns import ComparisonSettings, compare_columns
 from deemster.results.confirmation import Reruns, confirm_changes
+from deemster.results.difference_origin import AnchorScores, find_anchor_drift
 from deemster.results.metric_summary import SCORED
 from deemster.results.ranking import rank_columns
 from deemster.results.run_columns import ComparedRun, RunColumns
 from deemster.results.run_summary import pass_rates
 from deemster.results.sample_changes import ChangedSamples, Status
-from deemster.runs._report_settings import parse_part, stored_reruns
-from deemster.runs.build_report import quoted_details
+from deemster.runs._report_settings import parse_part, stored_anchors, stored_reruns
+from deemster.runs.build_report import metric_identity, quoted_details, report_identities
 from deemster.runs.metric_catalog import quotes_of_spec
-from deemster.runs.run_figures import stored_figures
-from deemster.runs.stored_columns import load_columns, read_columns
+from deemster.runs.stored_columns import SampleColumns, run_columns
 from deemster.store import RunRow, Store, open_store
 
 # So many samples of each status are shown with their question and both answers.
@@ -74,6 +74,10 @@ class RunSource(Protocol):
     def reruns(self) -> Reruns:
         """The samples that were run again after the run."""
 
+    @property
+    def anchors(self) -> AnchorScores:
+        """How the anchors of the run were judged."""
+
 
 def quotes_of_either(*sources: RunSource) -> Callable[[str], frozenset[str] | None]:
     """Says by a metric's name which of its details may repeat text, in any of the runs."""
@@ -100,14 +104,21 @@ def compare_sources(
         ReportError: The runs share no sample, or do not hold what the comparison needs.
         StoreError: A run cannot be read.
     """
-    # Only the candidate says which samples belong together.
-    before, after = baseline.columns(cluster=None), candidate.columns(cluster=settings.cluster)
-    comparison = compare_columns(before, after, settings=settings, tool_version=__version__)
+    # Only the candidate says which samples belong together. The columns have no other name, so that they are dropped
+    # when they are no longer needed.
+    comparison = compare_columns(
+        baseline.columns(cluster=None),
+        candidate.columns(cluster=settings.cluster),
+        settings=settings,
+        tool_version=__version__,
+    )
     fields = {name: getattr(comparison, name) for name in comparison.__struct_fields__}
     privacy = widen_privacy(candidate.privacy, baseline.privacy.level)
     # A comparison that is computed, not read from a file, has its samples in a table.
     changes = cast("ChangedSamples", comparison.changes)
     examples = tuple(_examples(changes, baseline, candidate))
+    drifts = find_anchor_drift(baseline.anchors, candidate.anchors, seed=settings.seed)
+    fields["anchors"] = {name: drift for name, drift in drifts.items() if name in comparison.metrics} or None
     return with_confirmation(ComparisonReport(**fields, examples=examples, privacy=privacy), candidate.reruns)
 
 
@@ -267,13 +278,15 @@ class StoredSource:
     Args:
         store: Where it is stored.
         row: The run.
+        loaded: Its marks and samples, where they were read already.
     """
 
-    def __init__(self, store: Store, row: RunRow) -> None:
-        self.store, self.row = store, row
+    def __init__(self, store: Store, row: RunRow, *, loaded: tuple[MarkTable, SampleColumns] | None = None) -> None:
+        self.store, self.row, self._loaded = store, row, loaded
         self.quotes = quoted_details(store, row.id)
         self.privacy = PrivacyEntry()
         self.reruns = stored_reruns(row.facts, where=f"run `{row.id}`")
+        self.anchors = stored_anchors(row.facts) or AnchorScores()
 
     def columns(self, *, cluster: str | None) -> RunColumns:
         """The run as arrays.
@@ -290,9 +303,7 @@ class StoredSource:
         if cluster is not None:
             samples = store.samples(row.id, content=False)
             clusters = [cluster_value(sample.metadata, cluster, sample.id) for sample in samples]
-        figures = stored_figures(row)
-        found = load_columns(store, row, cards) if figures is not None and figures.has_columns else None
-        table, columns = found or read_columns(store, row, cards)
+        table, columns = self._loaded or run_columns(store, row, cards)
         rates = pass_rates(table)
         return RunColumns(
             run=ComparedRun(
@@ -315,6 +326,7 @@ class StoredSource:
             identities=stored_identities(row, cards),
             clusters=clusters,
             ids=columns.ids,
+            stored_usage=columns.usage,
         )
 
     def samples(self, positions: Sequence[int]) -> list[ShownSample]:
@@ -351,21 +363,6 @@ def stored_identities(row: RunRow, cards: Sequence[MetricCard]) -> dict[str, Any
             {"source": metric["source"]} if "source" in metric else {}
         )
     return found
-
-
-def metric_identity(
-    identity: str, threshold: float | None, roles: Sequence[str], models: Mapping[str, Any]
-) -> dict[str, Any]:
-    """Everything that must be equal for the marks of a metric to be compared.
-
-    Args:
-        identity: The identity of the metric.
-        threshold: Its pass mark.
-        roles: The roles of the models it asks.
-        models: The identities of models, by role.
-    """
-    known = {role: models[role] for role in roles if role in models}
-    return {"definition": identity, "threshold": threshold, **{f"model `{role}`": known[role] for role in known}}
 
 
 def cluster_value(metadata: Mapping[str, Any] | None, key: str, name: str) -> Any:
@@ -415,6 +412,7 @@ class ReportSource:
         self.quotes = {name: quotes_of_spec(figures.spec) for name, figures in report.metrics.items()}
         self.privacy = report.privacy
         self.reruns = Reruns()
+        self.anchors = AnchorScores()
 
     def columns(self, *, cluster: str | None) -> RunColumns:
         """The run as arrays.
@@ -438,14 +436,11 @@ class ReportSource:
             raise ReportError("The report leaves out the hashes of samples, so its samples cannot be found again.")
         for place, entry in enumerate(report.executions):
             _note_execution(table, divmod(place, totals.repetitions), entry)
-        models = report.run.models or {}
         return RunColumns(
             run=compared_report(report),
             marks=table,
             digests=np.frombuffer(bytes.fromhex("".join(map(str, hashes))), dtype=np.uint8).reshape(-1, 32),
-            identities={
-                card.name: metric_identity(card.identity, card.threshold, card.roles, models) for card in cards
-            },
+            identities=report_identities(report.metrics, report.run.models),
             clusters=None,
             ids=lambda positions: [ids[position] for position in positions],
         )
@@ -481,6 +476,9 @@ def _note_execution(table: MarkTable, at: tuple[int, int], entry: ExecutionEntry
     """Put an execution of a report into a table."""
     if entry.output is not None:
         table.outputs[at] = output_digest(entry.output, entry.retrieved, entry.trajectory)
+        table.output_chars[at] = entry.output_chars
+    if entry.usage is not None:
+        table.note_usage(at, entry.usage)
     for place, card in enumerate(table.cards):
         mark = entry.marks.get(card.name)
         if mark is None:

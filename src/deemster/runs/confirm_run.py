@@ -4,10 +4,12 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 
+import msgspec
+
 from deemster.errors import ConfigurationError, Issue
 from deemster.models.clock import Clock, clock_from_environment
-from deemster.records import Execution
-from deemster.records.shared_call_cost import NOTHING_SPENT, Spending
+from deemster.records import Execution, Output, Usage
+from deemster.records.shared_call_cost import NOTHING_SPENT, CallPayments, Spending
 from deemster.report.comparison_report import ComparisonReport
 from deemster.results.confirmation import Reruns, newly_failing
 from deemster.results.sample_changes import SampleChange
@@ -27,20 +29,23 @@ from deemster.targets.saved_outputs import SavedOutputs
 
 
 def check_confirmation(job: Job) -> None:
-    """Refuse to confirm where there is no baseline, or the target cannot be called again.
+    """Refuse a job that is to confirm failures and has no baseline, or whose target cannot be called again.
 
     Raises:
-        ConfigurationError: The gate compares with no baseline, or the outputs are saved ones.
+        ConfigurationError: The gate compares with no baseline, the outputs are saved ones, or the number is none.
     """
+    if type(job.confirm) is not int or job.confirm < 0:
+        raise ConfigurationError(f"`confirm` is a whole number of at least 0, not {job.confirm!r}.")
+    if not job.confirm:
+        return
     if job.gate is None or job.gate.baseline is None:
-        message = "`--confirm` runs samples again that newly fail, and the suite's gate has no section `baseline`."
-        raise ConfigurationError(message)
+        raise ConfigurationError("To confirm that samples newly fail, the gate needs a section `baseline`.")
     _check_target(job)
 
 
 def _check_target(job: Job) -> None:
     if isinstance(job.plan.target, SavedOutputs):
-        raise ConfigurationError("`--confirm` calls the target again, and this run grades saved outputs.")
+        raise ConfigurationError("To confirm failures, the target is called again, and this run grades saved outputs.")
 
 
 async def rerun_samples(
@@ -72,17 +77,29 @@ async def rerun_samples(
     found = known if known.metrics == names else Reruns(metrics=names)
     wanted = {change.row_hash: change.candidate.id for change in changes if change.candidate is not None}
     works = list(_works(job, wanted, found))
+    payments = CallPayments()
+    for call in spent.call_ids:
+        payments.pay(call)
 
     def sink(executions: Sequence[Execution]) -> None:
         nonlocal found
         for execution in executions:
-            found = found.add(execution.id, execution.marks)
+            usages = [_target_usage(execution), *map(payments.usage, execution.marks)]
+            found = found.add(execution.id, execution.marks, usages)
         keep(found)
 
     counter = ProgressCounter(len(works), progress)
     remaining = RemainingWork(works, spent=spent)
     await execute_job(job, [sink], remaining, counter=counter, clock=clock, stop=stop, warn=warn)
     return found
+
+
+def _target_usage(execution: Execution) -> Usage | None:
+    """What the target used, with the name of its model."""
+    answer = execution.answer
+    if not isinstance(answer, Output) or answer.usage is None:
+        return None
+    return msgspec.structs.replace(answer.usage, model=answer.usage.model or answer.model)
 
 
 def _works(job: Job, wanted: Mapping[str | None, str], known: Reruns) -> Iterator[WorkItem]:

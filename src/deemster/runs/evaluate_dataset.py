@@ -6,6 +6,7 @@ import inspect
 import warnings
 from collections.abc import Callable, Coroutine, Iterable, Mapping, Sequence
 from decimal import Decimal
+from functools import partial
 from pathlib import Path
 from types import FrameType
 from typing import Any
@@ -22,9 +23,11 @@ from deemster.runs._constant_judge_warning import ConstantJudgeWatch
 from deemster.runs._engine import Sink
 from deemster.runs._report_settings import report_settings
 from deemster.runs.build_report import LiveMarks, RunRecord, build_report, count_marks
+from deemster.runs.confirm_run import check_confirmation
 from deemster.runs.evaluation_job import DELTA, Job, build_job, with_secrets
 from deemster.runs.execute_job import execute_job
 from deemster.runs.gate_baseline import BaselineGate, pin_baseline
+from deemster.runs.judge_anchors import judge_anchors, load_anchors
 from deemster.runs.notebook_progress import notebook_progress
 from deemster.runs.preflight_check import survey
 from deemster.runs.progress import Progress, ProgressCounter
@@ -33,7 +36,7 @@ from deemster.runs.run_sync import run_sync, with_parameters_of
 from deemster.runs.run_writer import open_run_writer
 from deemster.runs.stop_request import Stop
 from deemster.runs.suite import CONCURRENCY, SEED
-from deemster.runs.until_decided import UntilDecided, in_random_order
+from deemster.runs.until_decided import UntilDecided, in_random_order, resume_as_begun
 from deemster.store import Store
 from deemster.targets.saved_outputs import SavedOutputs
 
@@ -63,7 +66,10 @@ def evaluate(
     resume: str | bool | None = None,
     partial: bool = False,
     label: str | None = None,
+    calibration: str | Path | None = None,
     keep_prompts: str = "failed",
+    confirm: int = 0,
+    until_decided: bool = False,
     clock: Clock | None = None,
 ) -> Report:
     """Run a target over a golden dataset, score what it says, and report.
@@ -97,8 +103,12 @@ def evaluate(
             dataset.
         partial: Whether samples without a saved output are left out; the run is then marked as a part.
         label: What you call the run; `deemster runs` shows it.
+        calibration: The file of `deemster calibrate --json`, by whose labels pass-rates are corrected.
         keep_prompts: Whose prompts and replies a stored run keeps, for `deemster show --prompts`: judges' that did not
             pass (`failed`), of `all`, or of `none`.
+        confirm: How often samples that newly fail against the gate's baseline are run again: confirmed, or only flaky?
+        until_decided: Whether samples are run in random order, and the run stops once the gate's margin against its
+            baseline is settled.
         clock: The time; the machine's own unless given.
 
     Raises:
@@ -127,11 +137,15 @@ def _evaluation(
     store: Store | str | Path | None = None,
     resume: str | bool | None = None,
     keep_prompts: str = "failed",
+    confirm: int = 0,
+    until_decided: bool = False,
     clock: Clock | None = None,
     **settings: Any,
 ) -> Coroutine[Any, Any, Report]:
     """The work of ``evaluate``. What is given is checked before it begins."""
     job, storage = build_job(dataset, **settings), build_storage(store, resume, keep_prompts=keep_prompts)
+    job = job._replace(confirm=confirm, until_decided=until_decided)
+    check_confirmation(job)
 
     async def run() -> Report:
         # The store stays open: the report reads from it. The samples' input is shown only where the user asks for it.
@@ -193,12 +207,15 @@ async def run_job(
         StoreError: The store fails, or the run that is to be resumed is missing or held by another process.
     """
     timer, stop = RunTimer(clock), stop or Stop()
+    job = job if storage is None else resume_as_begun(job, storage)
     job = with_secrets(in_random_order(job) if job.until_decided else job)
     found = survey(job.plan, aggregator=job.aggregator, gate=job.gate, strict=job.strict, redact=job.redact_warnings)
     for warning in found.warnings:
         warn(warning)
+    anchors = load_anchors(job)
     store = None if storage is None else storage.store
-    job, live = job._replace(baseline=pin_baseline(job, store)), LiveMarks(found.table, job.plan)
+    job = job._replace(baseline=pin_baseline(job, store), attacks=found.attacks)
+    live = LiveMarks(found.table, job.plan)
     with open_run_writer(job, storage, order=found.order, live=live, timer=timer, warn=warn) as writer:
         until = UntilDecided(writer, store, found.table.empty_copy(), stop=stop) if job.until_decided else None
         remaining = writer.remaining if until is None else until.remaining(writer.remaining)
@@ -210,7 +227,8 @@ async def run_job(
             writer.job, sinks, remaining, counter=counter, clock=timer.clock, stop=halt, warn=warn, pending=pending
         )
         sequence = None if until is None else until.finish()
-        job = writer.job
+        run_cases = partial(run_job, clock=timer.clock, stop=stop, warn=warn)
+        job = writer.job = await judge_anchors(writer.job, [] if stop.requested else anchors, run=run_cases)
         writer.settle()
         stopped = stop.reason or counter.open_circuit or getattr(job.plan.target, "open_circuit", None)
         record = writer.record(stopped=stopped, budget=counter.budget)

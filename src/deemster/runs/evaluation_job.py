@@ -9,11 +9,16 @@ from pathlib import Path
 from typing import Any, NamedTuple
 
 from deemster.datasets import Dataset
-from deemster.errors import ConfigurationError, Issue, did_you_mean, plural
+from deemster.datasets.attack_facts import AttackedSamples
+from deemster.datasets.human_labels import SuiteCalibration
+from deemster.errors import ConfigurationError, Issue, did_you_mean, list_names, plural
 from deemster.models.secret_redaction import NO_SECRETS
 from deemster.records import Metric
+from deemster.report.calibration_report import load_calibration
 from deemster.results import NONE_UNSCORED, Aggregator, Allowance, Gate, build_aggregator, read_allowance, read_gate
 from deemster.results.baseline_gate import PinnedBaseline
+from deemster.results.corrected_rates import check_corrected_rules
+from deemster.results.difference_origin import AnchorScores
 from deemster.results.metric_aggregators import SubsetAggregator
 from deemster.runs import metric_catalog as catalog
 from deemster.runs.import_user_code import import_object
@@ -48,6 +53,9 @@ class Job(NamedTuple):
         baseline: The baseline that the gate compares with, once it is found.
         confirm: How often samples that newly fail against the baseline are run again.
         until_decided: Whether the run stops once the margins of its gate are settled.
+        calibration: Labels of people that its numbers are corrected by; None for none.
+        anchors: How its anchors were judged, once they are; None where it has none.
+        attacks: Which of its samples are attacks, once they were looked at; None where none is.
     """
 
     plan: Plan
@@ -65,6 +73,9 @@ class Job(NamedTuple):
     baseline: PinnedBaseline | None = None
     confirm: int = 0
     until_decided: bool = False
+    calibration: SuiteCalibration | None = None
+    anchors: AnchorScores | None = None
+    attacks: AttackedSamples | None = None
 
 
 def with_secrets(job: Job) -> Job:
@@ -93,6 +104,7 @@ def build_job(
     aggregator: Aggregator | str | Mapping[str, Any] | None = None,
     partial: bool = False,
     label: str | None = None,
+    calibration: str | Path | None = None,
     **limits: Any,
 ) -> Job:
     """Resolve and check the settings of a run; see ``evaluate``. The limits are those of `ModelLimits`.
@@ -129,7 +141,38 @@ def build_job(
         access=complete_model_access(build_model_access(models, allowed), plan.scorers),
         aggregator=None if aggregator is None else _aggregator(aggregator, resolved, group),
         label=label,
+        calibration=load_suite_calibration(calibration, resolved, rules),
     )
+
+
+def load_suite_calibration(
+    path: str | Path | None, metrics: Sequence[Metric], gate: Gate | None
+) -> SuiteCalibration | None:
+    """The labels of a calibration file, by which the numbers of a run are corrected; None where none is named.
+
+    Args:
+        path: The file that `deemster calibrate --json` wrote.
+        metrics: The metrics of the run.
+        gate: The rules that may look at corrected numbers.
+
+    Raises:
+        ConfigurationError: It has no labels of any of them, or the gate needs some that it has not.
+        ReportError: It is no calibration.
+    """
+    labels = None if path is None else _load_calibration(path, metrics)
+    if gate is not None:
+        check_corrected_rules(gate, () if labels is None else labels.metrics, metric_spellings(metrics))
+    return labels
+
+
+def _load_calibration(path: str | Path, metrics: Sequence[Metric]) -> SuiteCalibration:
+    found = load_calibration(path)
+    labels = {name: one.labels for name, one in found.metrics.items() if one.labels is not None}
+    own = {metric.name: labels[metric.name] for metric in metrics if metric.name in labels}
+    if not own:
+        known = f"It has labels of {list_names(labels)}." if labels else "It has no labels that correct a number."
+        raise ConfigurationError(Issue(f"The calibration has no labels of a metric of this run. {known}", str(path)))
+    return SuiteCalibration(source=found.source, metrics=own)
 
 
 def _dataset(given: Dataset | Iterable[Any] | str | Path) -> Dataset:

@@ -12,20 +12,21 @@ import numpy as np
 from deemster.datasets import Dataset
 from deemster.errors import ConfigurationError, Issue, StorageError, StoreError
 from deemster.models.clock import Clock
-from deemster.records.shared_call_cost import sum_spending
+from deemster.records.shared_call_cost import paid_amount, sum_spending
 from deemster.report import Report, load_report
 from deemster.report.comparison_report import ComparisonReport
 from deemster.results import MarkTable
 from deemster.results.baseline_gate import PinnedBaseline, baseline_evidence
 from deemster.results.compare_columns import ComparisonSettings
-from deemster.results.confirmation import newly_failing
+from deemster.results.confirmation import Reruns, newly_failing
+from deemster.results.difference_origin import AnchorScores
 from deemster.results.gate_decision import conclude
 from deemster.results.gate_rules import BaselineRules
 from deemster.results.margin_watch import SequentialCheck
 from deemster.results.run_columns import RunColumns
-from deemster.runs._report_settings import parse_settings, stored_baseline
+from deemster.runs._report_settings import parse_settings, report_settings, stored_baseline
 from deemster.runs._run_identity import plain_json, scoring_identity
-from deemster.runs.build_report import RunRecord
+from deemster.runs.build_report import RunRecord, build_report, metric_identity
 from deemster.runs.compare_runs import (
     ReportSource,
     RunSource,
@@ -33,7 +34,6 @@ from deemster.runs.compare_runs import (
     cluster_value,
     compare_sources,
     compared_report,
-    metric_identity,
     with_confirmation,
 )
 from deemster.runs.confirm_run import rerun_samples
@@ -64,7 +64,8 @@ def pin_baseline(job: Job, store: Store | None) -> PinnedBaseline | None:
     found = _find(rules, job, store)
     if found.missing is not None:
         if job.until_decided:
-            raise ConfigurationError(Issue(f"`--until-decided` needs a baseline: {found.missing}.", rules.where))
+            message = f"To stop once it is decided, a run needs a baseline: {found.missing}."
+            raise ConfigurationError(Issue(message, rules.where))
         return found
     dataset = job.plan.dataset
     if _share_samples(dataset, _row_hashes(found, store)):
@@ -176,7 +177,12 @@ class BaselineGate:
         else:
             settings = comparison_settings(rules, seed=job.seed)
             comparison = compare_sources(source, _FinishedRun(report, record, table, job), settings=settings)
-            comparison = await self._confirm(comparison, record)
+            reruns = await self._confirm(comparison, record)
+            if reruns != record.reruns:
+                # What was run again costs too.
+                record = _with_reruns(record, reruns)
+                report = build_report(record, report_settings(job)._replace(baseline=None), table=table)
+            comparison = with_confirmation(comparison, reruns)
             evidence = baseline_evidence(comparison, cohorts=rules.cohorts, sequence=sequence)
             pinned = msgspec.structs.replace(pinned, evidence=evidence)
         self._writer.job = job._replace(baseline=pinned)
@@ -186,22 +192,34 @@ class BaselineGate:
             tell(msgspec.structs.replace(comparison, gate=decision))
         return msgspec.structs.replace(report, gate=decision)
 
-    async def _confirm(self, comparison: ComparisonReport, record: RunRecord) -> ComparisonReport:
-        """The comparison, after newly failing samples were run again where that is wanted."""
-        writer, reruns = self._writer, self._writer.reruns
-        if writer.job.confirm and comparison.statuses["newly_failing"] and not self._stop.requested:
-            reruns = await rerun_samples(
-                writer.job,
-                newly_failing(comparison.changes),
-                known=reruns,
-                keep=writer.keep_reruns,
-                clock=self._clock,
-                stop=self._stop,
-                warn=self._warn,
-                spent=sum_spending(record.executions),
-                progress=self._progress,
-            )
-        return with_confirmation(comparison, reruns)
+    async def _confirm(self, comparison: ComparisonReport, record: RunRecord) -> Reruns:
+        """What was run again: newly failing samples, where that is wanted."""
+        writer = self._writer
+        if not writer.job.confirm or not comparison.statuses["newly_failing"] or self._stop.requested:
+            return record.reruns
+        spent, (tokens, usd) = sum_spending(record.executions), paid_amount(record.reruns.usage)
+        return await rerun_samples(
+            writer.job,
+            newly_failing(comparison.changes),
+            known=record.reruns,
+            keep=writer.keep_reruns,
+            clock=self._clock,
+            stop=self._stop,
+            warn=self._warn,
+            spent=spent._replace(tokens=spent.tokens + tokens, usd=spent.usd + usd),
+            progress=self._progress,
+        )
+
+
+def _with_reruns(record: RunRecord, reruns: Reruns) -> RunRecord:
+    """What a report is built from, with what was run again, and what that cost."""
+    budget = record.budget
+    if budget is not None:
+        (tokens, usd), (before, paid) = paid_amount(reruns.usage), paid_amount(record.reruns.usage)
+        budget = msgspec.structs.replace(
+            budget, spent_tokens=budget.spent_tokens + tokens - before, spent_usd=budget.spent_usd + usd - paid
+        )
+    return record._replace(reruns=reruns, budget=budget)
 
 
 def compare_again(store: Store, run_id: str) -> dict[str, Any]:
@@ -273,6 +291,7 @@ class _FinishedRun(ReportSource):
     def __init__(self, report: Report, record: RunRecord, table: MarkTable, job: Job) -> None:
         super().__init__(report)
         self._record, self._table, self._job = record, table, job
+        self.anchors = job.anchors or AnchorScores()
 
     def columns(self, *, cluster: str | None) -> RunColumns:
         """The run as arrays.

@@ -1,7 +1,8 @@
-"""Stores the items of a grading, and says which of them must be graded again."""
+"""Stores the items of a grading, says which of them must be graded again, and reads a stored grading back."""
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from functools import partial
@@ -10,17 +11,23 @@ from typing import Any, Literal, NamedTuple
 import msgspec
 
 from deemster import __version__
+from deemster.datasets.fingerprint import row_hash
 from deemster.datasets.rubric_dataset import RubricDataset
-from deemster.errors import list_names, plural
-from deemster.judges.grading_result import Grading, ItemGrading
-from deemster.judges.vote import Vote
+from deemster.datasets.rubric_items import item_dict
+from deemster.errors import ReportError, list_names, plural
+from deemster.judges.grading_result import Grading, ItemGrading, JudgeGrading, vote_payments
+from deemster.judges.vote import Vote, total_usage
 from deemster.records.shared_call_cost import distinct_calls, itemized_calls, with_calls
+from deemster.rubrics.rubric_definition import Rubric
 from deemster.runs._run_identity import digest, run_id
 from deemster.runs.run_lifecycle import RunDefinition, RunStorage, RunTimer, StoredRun, new_token, open_run
 from deemster.store import RunFacts, RunRow, SampleFacts, Store
 
 # The parts of a grading's identity that say what is judged.
 _ABOUT_ITEMS = ("items", "rubric", "clusters")
+# What people said of an item.
+_LABELS = ("ground_truth", "ground_truth_reasons", "annotations")
+_RUBRIC = "rubric"
 
 
 class _Entry(msgspec.Struct, frozen=True):
@@ -189,13 +196,18 @@ def open_grading_writer(
         started_at=timer.started_at,
         tool_version=__version__,
         identity=identity,
-        facts={"settings": identity["settings"], "token": new_token()},
+        facts={"settings": identity["settings"], "token": new_token(), **_rubric_facts(dataset)},
     )
     shape = partial(_shape_changes, dataset, identity, storage.store)
     with open_run(RunDefinition(facts, partial(_samples, dataset), shape_changes=shape), storage, timer=timer) as run:
         if not run.is_new:
             run.mark_running(identity)
         yield GradingWriter(run, dataset, identity)
+
+
+def _rubric_facts(dataset: RubricDataset) -> dict[str, Any]:
+    """The rubric that items are judged by that have none of their own, so that a grading can be shown again."""
+    return {_RUBRIC: None if dataset.rubric is None else dataset.rubric.to_dict()}
 
 
 def _shape_changes(dataset: RubricDataset, identity: Mapping[str, Any], store: Store, row: RunRow) -> list[str]:
@@ -216,7 +228,82 @@ def _panel(settings: Mapping[str, Any]) -> str:
 
 
 def _samples(dataset: RubricDataset) -> Iterator[SampleFacts]:
-    """The items without their content, which stays in the dataset."""
+    """The items: what judges see of each is its input, and what people said of it what should come out."""
+    shared = {"prompt": dataset.prompt, "reference_submission": dataset.reference_submission}
     for position, item in enumerate(dataset.items):
-        tags: Sequence[str] = item.tags
-        yield SampleFacts(position, str(item.id), dataset.grading_fingerprint(item), tuple(tags), content=False)
+        held = item_dict(item)
+        if isinstance(rubric := held.pop("rubric", None), Rubric):
+            held["rubric"] = rubric.to_dict()
+        tags, metadata = held.pop("tags", ()), held.pop("metadata", {})
+        labels = {name: held.pop(name) for name in _LABELS if name in held} or None
+        del held["id"]
+        seen = {**{name: text for name, text in shared.items() if text is not None}, **held}
+        yield SampleFacts(
+            position=position,
+            id=str(item.id),
+            row_hash=row_hash(seen, labels),
+            tags=tuple(tags),
+            metadata=metadata,
+            expected_output=labels,
+            input=seen,
+        )
+
+
+def stored_grading(store: Store, row: RunRow) -> Grading:
+    """A grading as the store has it, with the items that are not graded yet as failed ones.
+
+    Args:
+        store: Where it is stored.
+        row: The grading.
+
+    Raises:
+        ReportError: It was made by an earlier version, which did not keep what was graded.
+        StoreError: The store fails, or something is damaged.
+    """
+    if _RUBRIC not in row.facts:
+        raise ReportError(f"The grading `{row.id}` was made by an earlier version, which did not keep its rubric.")
+    samples = list(store.samples(row.id))
+    items = [
+        {
+            "id": sample.id,
+            **sample.input,
+            **(sample.expected_output or {}),
+            "tags": list(sample.tags),
+            "metadata": dict(sample.metadata or {}),
+        }
+        for sample in samples
+    ]
+    dataset = RubricDataset(items, name=row.dataset, rubric=row.facts[_RUBRIC])
+    graded = {position: _DECODER.decode(body).item for position, body in store.entries(row.id)}
+    payments = vote_payments()
+    found = [
+        graded.get(position, ItemGrading(id=sample.id, error="This item is not graded."))
+        for position, sample in enumerate(samples)
+    ]
+    found = [item.settle(payments).without_calls() for item in found]
+    settings = row.identity["settings"]
+    judges = tuple(_judge_totals(JudgeGrading(**judge), found) for judge in settings["judges"])
+    return Grading(
+        items=found,
+        judges=judges,
+        settings=settings,
+        dataset=dataset,
+        usage=total_usage(vote.usage for item in found for vote in item.votes),
+        halted=row.facts.get("stopped"),
+        n_failed_items=sum(item.error is not None for item in found),
+        run=row.id,
+        mixed=tuple(row.facts.get("mixed", ())),
+    )
+
+
+def _judge_totals(judge: JudgeGrading, items: Sequence[ItemGrading]) -> JudgeGrading:
+    """A judge with what it did over a grading."""
+    votes = [vote for item in items for vote in item.votes if vote.judge == judge.id]
+    failed = [vote.failure for vote in votes if vote.failure is not None]
+    return msgspec.structs.replace(
+        judge,
+        votes=len(votes),
+        failures=dict(sorted(Counter(failure.category for failure in failed).items())),
+        not_run=sum(failure.cause == "not_run" for failure in failed),
+        usage=total_usage(vote.usage for vote in votes),
+    )

@@ -8,6 +8,7 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import Any, NamedTuple
 
 from deemster.datasets import Dataset
+from deemster.datasets.attack_facts import AttackCollector, AttackedSamples
 from deemster.datasets.sample_selection import SampleSearch
 from deemster.datasets.where_condition import describe_where, where_selection
 from deemster.errors import ConfigurationError, Issue, list_names, nearest, plural, visible
@@ -32,12 +33,14 @@ class Survey(NamedTuple):
         warnings: What a person should know before the run.
         applicable: By metric, the samples that it applies to and can read, for metrics that have a `where` or read
             metadata of a sample.
+        attacks: Which samples are attacks; None where none is.
     """
 
     table: MarkTable
     order: str
     warnings: tuple[str, ...]
     applicable: Mapping[str, int]
+    attacks: AttackedSamples | None
 
 
 def survey(
@@ -69,10 +72,13 @@ def survey(
     keys: set[str] = set()
     rules = None if gate is None else gate.baseline
     clusters: list[Any] = []
+    attacks = AttackCollector()
     for position, sample in enumerate(plan.dataset):
         table.tag(position, sample.tags)
         order.update(sample.id.encode() + b"\0")
         keys.update(sample.metadata)
+        for message in attacks.add(position, sample):
+            issues.setdefault((sample.id, message), []).append("the report")
         if rules is not None and rules.cluster is not None:
             if rules.cluster not in sample.metadata:
                 message = f"gate.baseline: it has no `metadata.{rules.cluster}`, by which samples are clustered"
@@ -86,18 +92,22 @@ def survey(
                 for message in found:
                     issues.setdefault((sample.id, message), []).append(check.card.name)
     _check_where(plan, checks)
-    if issues:
-        where = plan.dataset.path
-        raise ConfigurationError(
-            Issue(f"{', '.join(names)}: {message}", where, sample) for (sample, message), names in issues.items()
-        )
+    _refuse_samples(issues, plan.dataset.path)
     warnings = [warning for check in checks for warning in check.warnings(size, redact=redact)]
     warnings += _misspelt_keys(plan.metrics, keys)
     if gate is not None:
         _check_gate(gate, table, plan.dataset)
         warnings += _margin_warnings(gate, table, clusters)
     applicable = {check.card.name: check.inside - check.absent for check in checks if check.is_selective}
-    return Survey(table, order.hexdigest(), (*plan.dataset.warnings, *warnings), applicable)
+    return Survey(table, order.hexdigest(), (*plan.dataset.warnings, *warnings), applicable, attacks.collected())
+
+
+def _refuse_samples(issues: Mapping[tuple[str, str], Sequence[str]], where: str | None) -> None:
+    """Raise the issues of samples, each with the names of those that it concerns."""
+    if issues:
+        raise ConfigurationError(
+            Issue(f"{', '.join(names)}: {message}", where, sample) for (sample, message), names in issues.items()
+        )
 
 
 class _MetricCheck:

@@ -7,6 +7,7 @@ from pathlib import Path
 from typing import Any, NamedTuple
 
 from deemster.datasets import Dataset
+from deemster.datasets.attack_facts import KEY
 from deemster.datasets.dataset_format import SCHEMA
 from deemster.datasets.fingerprint import row_hash
 from deemster.errors import ConfigurationError, DatasetError, Issue, did_you_mean
@@ -17,6 +18,7 @@ from deemster.store import RunRow, SampleFacts, Store
 
 FORMATS = ("yaml", "json", "jsonl")
 TAG = "to-complete"
+_ATTACK_KEYS = (KEY, "refusal_expected", "refusal_policy")
 
 
 class Promotion(NamedTuple):
@@ -43,7 +45,8 @@ def promote_failures(
 ) -> Promotion:
     """Write failing records as golden samples without an expected output, for a person to complete.
 
-    Each carries the tag `to-complete`, and in its metadata what was said and by what it failed.
+    Each carries the tag `to-complete`, and in its metadata what was said and by what it failed. An attack keeps what
+    its metadata say about the attack, and has nothing to complete.
 
     Args:
         store: Where the runs are.
@@ -124,13 +127,18 @@ def _row(run: RunRow, sample: SampleFacts, execution: Execution, cards: Sequence
         for card, mark in zip(cards, execution.marks, strict=False)
         if isinstance(mark, MetricScore) and not mark.success
     }
+    metadata = sample.metadata or {}
+    # An attack expects no output, so that there is nothing to complete.
+    kept = {key: to_json_value(metadata[key]) for key in _ATTACK_KEYS if key in metadata} if metadata.get(KEY) else {}
+    tags = sample.tags if kept else (*sample.tags, TAG)
     said = {"said": answer.text} if isinstance(answer, Output) else {"error": getattr(answer, "message", "not run")}
     return {
         "id": sample.id,
         "input": to_json_value(sample.input),
         "expected_output": to_json_value(sample.expected_output),
         "metadata": {
-            "tags": [*dict.fromkeys((*sample.tags, TAG))],
+            "tags": [*dict.fromkeys(tags)],
+            **kept,
             "promoted": {"run": run.id, **said, "failed": failed},
         },
     }

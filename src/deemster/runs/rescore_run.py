@@ -23,10 +23,11 @@ from deemster.runs.model_access import ModelAccess, ModelLimits, complete_model_
 from deemster.runs.preflight_check import survey
 from deemster.runs.progress import Progress, ProgressCounter
 from deemster.runs.resume_backlog import RemainingWork, is_retried, restore_invalid_text
-from deemster.runs.run_figures import NO_FIGURES, figures_facts
+from deemster.runs.run_figures import NO_FIGURES
 from deemster.runs.run_lifecycle import RunTimer, StoredRun, open_scoring
 from deemster.runs.run_plan import Plan
 from deemster.runs.stop_request import Stop
+from deemster.runs.stored_columns import keep_columns
 from deemster.runs.suite import Suite
 from deemster.runs.suite_job import suite_metrics
 from deemster.store import RunRow, Store
@@ -98,8 +99,7 @@ async def rescore(
             store.amend(row.id, facts=found_again)
     report = stored_report(store, row.id, warn=warn)
     if missing is None and row.kind == "run":
-        with store.lease(row.id):
-            store.amend(row.id, facts=figures_facts(report))
+        keep_columns(store, report)
     return Rescoring(report, missing)
 
 

@@ -11,6 +11,7 @@ import msgspec
 
 from deemster.records import CAUSES
 from deemster.report import Report
+from deemster.results import Interval
 from deemster.runs.evaluation_job import Job
 from deemster.store import RunRow
 from deemster.store.run_facts import PassCounts
@@ -19,6 +20,14 @@ from deemster.targets.saved_outputs import SavedOutputs
 _KEY = "figures"
 # What a run is without figures: it has not ended, or its marks have changed since.
 NO_FIGURES: Mapping[str, Any] = {_KEY: None}
+
+
+class MetricFigures(msgspec.Struct, frozen=True, kw_only=True):
+    """What a metric came to in a run: its mean score, and its pass-rate with the 95 % interval."""
+
+    mean: float | None
+    pass_rate: float | None
+    pass_rate_interval: Interval | None
 
 
 class RunFigures(msgspec.Struct, frozen=True, kw_only=True):
@@ -31,6 +40,10 @@ class RunFigures(msgspec.Struct, frozen=True, kw_only=True):
         is_whole_cost: Whether every call has a price.
         outcomes: How often each metric passed, failed or gave no score.
         has_columns: Whether the columns that are kept of its marks are those of its report.
+        macro_f1_interval: The 95 % interval of macro-F1; runs of earlier versions do not keep it, nor what follows.
+        pass_rate: The share of its executions in which every metric passed.
+        pass_rate_interval: Its 95 % interval.
+        metrics: Each metric in short.
     """
 
     macro_f1: float | None
@@ -39,6 +52,10 @@ class RunFigures(msgspec.Struct, frozen=True, kw_only=True):
     is_whole_cost: bool
     outcomes: tuple[PassCounts, ...]
     has_columns: bool = False
+    macro_f1_interval: Interval | None = None
+    pass_rate: float | None = None
+    pass_rate_interval: Interval | None = None
+    metrics: dict[str, MetricFigures] = {}
 
 
 def figures_facts(report: Report, *, has_columns: bool = False) -> dict[str, Any]:
@@ -52,6 +69,13 @@ def figures_facts(report: Report, *, has_columns: bool = False) -> dict[str, Any
         is_whole_cost=cost is None or cost.complete,
         outcomes=tuple(_outcomes(report)),
         has_columns=has_columns,
+        macro_f1_interval=report.macro_f1_interval,
+        pass_rate=report.pass_rate,
+        pass_rate_interval=report.pass_rate_interval,
+        metrics={
+            name: MetricFigures(mean=one.mean, pass_rate=one.pass_rate, pass_rate_interval=one.pass_rate_interval)
+            for name, one in report.metrics.items()
+        },
     )
     return {_KEY: msgspec.to_builtins(figures)}
 

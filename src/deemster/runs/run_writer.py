@@ -70,7 +70,8 @@ def open_run_writer(
             return
         job = _with_stored_baseline(_in_stored_order(job, run.row), run.row)
         backlog = _read_backlog(job, run, warn, live=live)
-        storage.tell(backlog.describe(run.id))
+        part = job.plan.dataset.part
+        storage.tell(backlog.describe(run.id, decided_of=part.of if part and job.until_decided else None))
         if len(backlog):
             run.mark_running(definition.facts.identity)
         yield StoredWriter(job, run, backlog, keep_prompts=storage.keep_prompts)
@@ -259,6 +260,7 @@ class StoredWriter:
             stopped=stop_reason(row.facts) if self.is_idle else stopped,
             mixed=stored_changes(row.facts),
             budget=budget,
+            reruns=self.reruns,
         )
 
     def close(self, report: Report, table: MarkTable, *, stopped: str | None) -> Report:
@@ -274,7 +276,7 @@ class StoredWriter:
         # The marks of a rescoring are not in this report.
         facts |= NO_FIGURES
         if len(self._run.row.scorings) == 1:
-            save_columns(self._store, run.id, table)
+            save_columns(self._store, report, table)
             facts |= figures_facts(report, has_columns=True)
         self._run.close(
             run.status,

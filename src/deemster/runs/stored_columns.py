@@ -5,8 +5,8 @@ from __future__ import annotations
 import zlib
 from array import array
 from collections.abc import Callable, Iterator, Sequence
-from itertools import islice
-from typing import NamedTuple
+from itertools import chain, islice
+from typing import Any, NamedTuple
 
 import msgspec
 import numpy as np
@@ -14,10 +14,12 @@ from numpy.typing import NDArray
 
 from deemster.datasets.where_condition import applies
 from deemster.errors import StoreError
-from deemster.records import MetricCard
+from deemster.records import Execution, MetricCard
+from deemster.report import Report
 from deemster.results import MarkTable
 from deemster.results.usage_and_cost import USAGE
 from deemster.runs.build_report import batches, to_sample
+from deemster.runs.run_figures import figures_facts, stored_figures
 from deemster.store import RunRow, SampleFacts, Store
 
 _BLOCK = 1 << 13
@@ -30,10 +32,12 @@ class SampleColumns(NamedTuple):
     Attributes:
         digests: The row hash of each sample, 32 bytes a row.
         ids: Gives the ids of the samples at some positions.
+        usage: Gives what the target used for each output, as a `MarkTable` has it.
     """
 
     digests: NDArray[np.uint8]
     ids: Callable[[Sequence[int]], list[str]]
+    usage: Callable[[], NDArray[np.float64] | None]
 
 
 class _Block(msgspec.Struct, array_like=True):
@@ -50,24 +54,43 @@ class _Block(msgspec.Struct, array_like=True):
     passed: bytes
     outputs: bytes
     usage: bytes | None
+    output_chars: bytes | None = None
 
 
 _encode = msgspec.msgpack.Encoder().encode
 _decode = msgspec.msgpack.Decoder(_Block).decode
 
 
-def save_columns(store: Store, run_id: str, table: MarkTable) -> None:
-    """Keep the columns of a run that ends.
+def save_columns(store: Store, report: Report, table: MarkTable) -> None:
+    """Keep the columns of a run that ends, behind the numbers of its report.
 
     Args:
         store: Where the run is stored; it is leased.
-        run_id: The run.
+        report: Its report.
         table: Its marks.
 
     Raises:
         StoreError: The store fails.
     """
-    store.write_columns(run_id, _blocks(store.samples(run_id, content=False), table))
+    blocks = _blocks(store.samples(report.run.id, content=False), table)
+    store.write_columns(report.run.id, chain((report.head(),), blocks))
+
+
+def keep_columns(store: Store, report: Report) -> None:
+    """Keep the columns and figures of a stored run that was rescored or imported.
+
+    Args:
+        store: Where the run is stored; no process holds it.
+        report: Its report.
+
+    Raises:
+        StoreError: The store fails, or another process holds the run.
+    """
+    row = store.run(report.run.id)
+    table, _ = read_columns(store, row, store.cards(row.id))
+    with store.lease(row.id):
+        save_columns(store, report, table)
+        store.amend(row.id, facts=figures_facts(report, has_columns=True))
 
 
 def _blocks(samples: Iterator[SampleFacts], table: MarkTable) -> Iterator[bytes]:
@@ -94,9 +117,48 @@ def _blocks(samples: Iterator[SampleFacts], table: MarkTable) -> Iterator[bytes]
             passed=table.passed[start:stop].tobytes(),
             outputs=table.outputs[start:stop].tobytes(),
             usage=None if table.usage is None else table.usage[start:stop].tobytes(),
+            output_chars=table.output_chars[start:stop].tobytes(),
         )
         yield zlib.compress(_encode(whole), _LEVEL)
         start = stop
+
+
+def stored_head(store: Store, row: RunRow) -> bytes | None:
+    """The numbers of a run's report, as `Report.head` gives them; None where they are not kept, or not of its report.
+
+    Args:
+        store: Where the run is stored.
+        row: The run.
+
+    Raises:
+        StoreError: The store fails.
+    """
+    figures = stored_figures(row)
+    if figures is None or not figures.has_columns:
+        return None
+    first = next(store.columns(row.id), b"")
+    return first if _is_head(first) else None
+
+
+def _is_head(part: bytes) -> bool:
+    """Whether a part is the head of a report, which is JSON. All others are compressed and never begin with a brace."""
+    return part.startswith(b"{")
+
+
+def run_columns(store: Store, row: RunRow, cards: Sequence[MetricCard]) -> tuple[MarkTable, SampleColumns]:
+    """The marks and samples of a run: its columns where they are those of its report, else from its rows.
+
+    Args:
+        store: Where the run is stored.
+        row: The run.
+        cards: Its metrics.
+
+    Raises:
+        StoreError: The store fails.
+    """
+    figures = stored_figures(row)
+    found = load_columns(store, row, cards) if figures is not None and figures.has_columns else None
+    return found or read_columns(store, row, cards)
 
 
 def load_columns(store: Store, row: RunRow, cards: Sequence[MetricCard]) -> tuple[MarkTable, SampleColumns] | None:
@@ -107,34 +169,85 @@ def load_columns(store: Store, row: RunRow, cards: Sequence[MetricCard]) -> tupl
         row: The run.
         cards: Its metrics.
     """
-    samples, repetitions = row.samples, row.repetitions
-    table = MarkTable(cards, samples=samples, repetitions=repetitions)
+    samples = row.samples
+    table = MarkTable(cards, samples=samples, repetitions=row.repetitions)
     digests = np.zeros((samples, 32), dtype=np.uint8)
     ids, ends = bytearray(), np.zeros(samples + 1, dtype=np.int64)
-    start = 0
+    stop = 0
     try:
-        for part in store.columns(row.id):
-            block = _decode(zlib.decompress(part))
+        for start, block in _stored_blocks(store, row):
             block_ends = np.frombuffer(block.id_ends, dtype=np.int64)
             stop = start + len(block_ends)
             ends[start + 1 : stop + 1] = block_ends + len(ids)
             ids += block.ids
             digests[start:stop] = np.frombuffer(block.digests, dtype=np.uint8).reshape(-1, 32)
-            if block.usage is not None and table.usage is None:
-                table.usage = np.full((samples, repetitions, len(USAGE)), np.nan)
-            for name in ("scores", "causes", "passed", "outputs", "usage"):
+            for name in ("scores", "causes", "passed", "outputs", "output_chars"):
                 body, column = getattr(block, name), getattr(table, name)
                 if body is not None:
-                    column[start:stop] = np.frombuffer(body, dtype=column.dtype).reshape(-1, *column.shape[1:])
+                    column[start:stop] = _rows(body, column)
             _tag_samples(table, block, start)
-            start = stop
     except (msgspec.MsgspecError, StoreError, ValueError, zlib.error):
         # They are a copy: the rows say the same.
         return None
-    if start != samples:
+    if stop != samples:
         return None
     table.counted = row.done
-    return table, SampleColumns(digests, lambda places: [ids[ends[at] : ends[at + 1]].decode() for at in places])
+    return table, SampleColumns(
+        digests,
+        lambda places: [ids[ends[at] : ends[at + 1]].decode() for at in places],
+        # It takes much room, and is needed when the rest is done.
+        lambda: _load_usage(store, row),
+    )
+
+
+def _stored_blocks(store: Store, row: RunRow) -> Iterator[tuple[int, _Block]]:
+    """The blocks of a run, each with the position of its first sample."""
+    start = 0
+    for part in store.columns(row.id):
+        if _is_head(part):
+            continue
+        block = _decode(zlib.decompress(part))
+        yield start, block
+        start += len(block.id_ends) // 8
+
+
+def _rows(body: bytes, column: NDArray[Any]) -> NDArray[Any]:
+    return np.frombuffer(body, dtype=column.dtype).reshape(-1, *column.shape[1:])
+
+
+def _load_usage(store: Store, row: RunRow) -> NDArray[np.float64] | None:
+    usage = None
+    for start, block in _stored_blocks(store, row):
+        if block.usage is not None:
+            if usage is None:
+                usage = np.full((row.samples, row.repetitions, len(USAGE)), np.nan)
+            rows = _rows(block.usage, usage)
+            usage[start : start + len(rows)] = rows
+    return usage
+
+
+def page_table(
+    cards: Sequence[MetricCard], stored: Sequence[tuple[SampleFacts, Sequence[Execution]]], *, repetitions: int
+) -> MarkTable:
+    """The marks of some samples of a run, in their order, so that a page of a large run reads its own rows alone.
+
+    Args:
+        cards: The metrics of the run.
+        stored: The samples with their executions.
+        repetitions: How often each was run.
+    """
+    table = MarkTable(cards, samples=len(stored), repetitions=repetitions)
+    for place, (sample, executions) in enumerate(stored):
+        _leave_out(table, cards, place, sample)
+        table.add([msgspec.structs.replace(execution, position=place) for execution in executions])
+    return table
+
+
+def _leave_out(table: MarkTable, cards: Sequence[MetricCard], place: int, sample: SampleFacts) -> None:
+    """Note the metrics that do not apply to a sample."""
+    for at, card in enumerate(cards):
+        if card.where is not None and not applies(card.where, to_sample(sample)):
+            table.leave_out(place, at)
 
 
 def read_columns(store: Store, row: RunRow, cards: Sequence[MetricCard]) -> tuple[MarkTable, SampleColumns]:
@@ -150,18 +263,15 @@ def read_columns(store: Store, row: RunRow, cards: Sequence[MetricCard]) -> tupl
     """
     table = MarkTable(cards, samples=row.samples, repetitions=row.repetitions)
     digests, ids = bytearray(), []
-    conditions = [(place, card.where) for place, card in enumerate(cards) if card.where is not None]
-    for sample in store.samples(row.id, content=bool(conditions)):
+    for sample in store.samples(row.id, content=any(card.where is not None for card in cards)):
         table.tag(sample.position, sample.tags)
-        for place, where in conditions:
-            if not applies(where, to_sample(sample)):
-                table.leave_out(sample.position, place)
+        _leave_out(table, cards, sample.position, sample)
         digests += bytes.fromhex(sample.row_hash)
         ids.append(sample.id)
     for batch in batches(store.executions(row.id)):
         table.add(batch)
     hashes = np.frombuffer(digests, dtype=np.uint8).reshape(-1, 32)
-    return table, SampleColumns(hashes, lambda positions: [ids[position] for position in positions])
+    return table, SampleColumns(hashes, lambda places: [ids[place] for place in places], lambda: table.usage)
 
 
 def _tag_samples(table: MarkTable, block: _Block, start: int) -> None:

@@ -67,6 +67,7 @@ class SuiteFile(msgspec.Struct, forbid_unknown_fields=True, kw_only=True):
     aggregator: Annotated[Any, any_shape(*AGGREGATOR_SHAPES)] = None
     group: NonBlank | UnsetType = UNSET
     models: dict[str, ModelEntry] | UnsetType = UNSET
+    calibration: NonBlank | UnsetType = UNSET
 
 
 # Sections that are checked by their readers, some after variables of the environment are put in.
@@ -92,6 +93,7 @@ class Suite(NamedTuple):
         group: The ready-made group whose metrics and aggregator are among them; None where there is none.
         timeout_s: How long the run may take.
         target_timeout_s: How long one call of the target may take.
+        calibration: The path of the calibration that its numbers are corrected by; None where there is none.
     """
 
     document: Document
@@ -109,6 +111,7 @@ class Suite(NamedTuple):
     group: str | None = None
     timeout_s: float | None = None
     target_timeout_s: float | None = None
+    calibration: str | None = None
 
 
 def load_suite(path: str | Path, *, calls_target: bool = True, must_run: bool = True) -> Suite:
@@ -117,7 +120,7 @@ def load_suite(path: str | Path, *, calls_target: bool = True, must_run: bool = 
     Args:
         path: The file.
         calls_target: Whether its target is going to be used; otherwise the variables it names need not be set.
-        must_run: Whether it must say what is run; otherwise one that names metrics or models will do.
+        must_run: Whether it must say what is run; otherwise one that names metrics, models or a target will do.
 
     Raises:
         ConfigurationError: It cannot be read, or something in it cannot be used; all issues are listed.
@@ -135,7 +138,7 @@ def load_suite(path: str | Path, *, calls_target: bool = True, must_run: bool = 
     metrics, aggregator = root.get("metrics", []), root.get("aggregator")
     if must_run and "dataset" not in root:
         issues.append(Issue("`dataset` is missing.", document.where()))
-    if not metrics and "group" not in root and (must_run or not root.get("models")):
+    if not metrics and "group" not in root and (must_run or not (root.get("models") or root.get("target"))):
         issues.append(Issue("`metrics` is a list of at least one metric.", document.where(("metrics",))))
     if "aggregator" in root and aggregator is None:
         issues.append(Issue("`aggregator` is empty.", document.where(("aggregator",))))
@@ -167,6 +170,7 @@ def load_suite(path: str | Path, *, calls_target: bool = True, must_run: bool = 
         group=root.get("group"),
         timeout_s=limits.timeout_s,
         target_timeout_s=limits.target_timeout_s,
+        calibration=str(folder / root["calibration"]) if "calibration" in root else None,
     )
 
 

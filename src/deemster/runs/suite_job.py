@@ -9,12 +9,13 @@ from pathlib import Path
 from typing import NamedTuple
 
 from deemster.datasets import Dataset
+from deemster.datasets.human_labels import SuiteCalibration
 from deemster.errors import ConfigurationError, InputError, Issue, MissingExtraError, OutputsError
 from deemster.formats import missing_file
 from deemster.records import Metric
-from deemster.results import NONE_UNSCORED, Aggregator, Allowance, read_aggregator, read_gate, with_allowance
+from deemster.results import NONE_UNSCORED, Aggregator, Allowance, Gate, read_aggregator, read_gate, with_allowance
 from deemster.runs import metric_catalog as catalog
-from deemster.runs.evaluation_job import DELTA, Job, build_plan, group_aggregator
+from deemster.runs.evaluation_job import DELTA, Job, build_plan, group_aggregator, load_suite_calibration
 from deemster.runs.import_user_code import import_object
 from deemster.runs.model_access import ModelAccess, ModelLimits, complete_model_access, read_model_access
 from deemster.runs.run_plan import Plan, Target
@@ -43,6 +44,8 @@ class SuiteOverrides(NamedTuple):
     confirm: int | None = None
     until_decided: bool = False
     select: Callable[[Dataset], Dataset] | None = None
+    target: Target | None = None
+    dataset: Dataset | None = None
 
 
 def build_suite_job(suite: Suite, overrides: SuiteOverrides) -> Job:
@@ -102,15 +105,33 @@ def build_suite_job(suite: Suite, overrides: SuiteOverrides) -> Job:
         label=overrides.label,
         confirm=overrides.confirm or 0,
         until_decided=overrides.until_decided,
+        calibration=_calibration(suite, metrics, gate),
         origin={"file": str(Path(suite.document.file).resolve()), "document": suite.document.value},
     )
 
 
 def _dataset(suite: Suite, overrides: SuiteOverrides) -> Dataset:
+    dataset = suite_dataset(suite) if overrides.dataset is None else overrides.dataset
+    return dataset if overrides.select is None else overrides.select(dataset)
+
+
+def suite_dataset(suite: Suite) -> Dataset:
+    """The dataset of a suite that names one.
+
+    Raises:
+        InputError: It cannot be read.
+    """
     if message := missing_file(suite.document.value["dataset"], folder=suite.folder):
         raise ConfigurationError(Issue(message, suite.document.where(("dataset",))))
-    dataset = Dataset.load(suite.dataset)
-    return dataset if overrides.select is None else overrides.select(dataset)
+    return Dataset.load(suite.dataset)
+
+
+def _calibration(suite: Suite, metrics: tuple[Metric, ...], gate: Gate) -> SuiteCalibration | None:
+    if suite.calibration is not None and (
+        message := missing_file(suite.document.value["calibration"], folder=suite.folder)
+    ):
+        raise ConfigurationError(Issue(message, suite.document.where(("calibration",))))
+    return load_suite_calibration(suite.calibration, metrics, gate)
 
 
 def _with_suite(plan: Plan, suite: Suite, overrides: SuiteOverrides) -> Plan:
@@ -204,6 +225,8 @@ def _model_access(suite: Suite, overrides: SuiteOverrides, metrics: tuple[Metric
 
 
 def _target(suite: Suite, overrides: SuiteOverrides) -> Target:
+    if overrides.target is not None:
+        return overrides.target
     if overrides.outputs is not None:
         return SavedOutputs.load(overrides.outputs)
     if suite.target is None:

@@ -11,11 +11,14 @@ from deemster.records import Execution
 from deemster.results import MarkTable
 from deemster.results.margin_watch import MarginWatch, SequentialCheck
 from deemster.results.run_columns import ComparedRun, RunColumns
+from deemster.runs._report_settings import stops_when_decided
 from deemster.runs._score_batch import WorkItem, needs_settling
 from deemster.runs.compare_runs import cluster_value
 from deemster.runs.evaluation_job import Job
 from deemster.runs.gate_baseline import job_identities, open_baseline
 from deemster.runs.resume_backlog import RemainingWork
+from deemster.runs.run_lifecycle import RunStorage, choose_run
+from deemster.runs.run_part import stored_part
 from deemster.runs.run_plan import Plan
 from deemster.runs.run_writer import SpooledWriter, StoredWriter
 from deemster.runs.stop_request import Stop
@@ -32,11 +35,36 @@ def in_random_order(job: Job) -> Job:
     """
     rules = None if job.gate is None else job.gate.baseline
     if rules is None or rules.margin is None:
-        raise ConfigurationError("`--until-decided` needs a margin to decide: `gate.baseline.margin` in the suite.")
+        raise ConfigurationError("To stop once it is decided, a run needs a margin to decide: `gate.baseline.margin`.")
     if needs_settling(job.plan.metrics):
-        raise ConfigurationError("`--until-decided` needs marks as samples end, and a metric here marks whole runs.")
+        message = "To stop once it is decided, a run needs marks as samples end, and a metric here marks whole runs."
+        raise ConfigurationError(message)
     dataset = job.plan.dataset.shuffle(job.seed, together=rules.cluster)
     return job._replace(plan=job.plan._replace(dataset=dataset))
+
+
+def resume_as_begun(job: Job, storage: RunStorage) -> Job:
+    """A job that resumes a run which stops once it is decided: it does so too, and takes what such a run left over.
+
+    Args:
+        job: What is to be run.
+        storage: Where it is stored, and what it resumes.
+
+    Raises:
+        StoreError: The run that is to be resumed is missing, or cannot be read.
+    """
+    if not storage.resume:
+        return job
+    store, dataset = storage.store, job.plan.dataset
+    row = choose_run(store, storage.resume, kind="run", suite=job.suite, dataset=dataset.name)
+    part = None if row is None else stored_part(row)
+    is_decided = part is not None and part.selection == SELECTION
+    if row is None or not (is_decided or stops_when_decided(row.facts)):
+        return job
+    if is_decided and dataset.part is None:
+        ids = frozenset(sample.id for sample in store.samples(row.id, content=False))
+        job = job._replace(plan=job.plan._replace(dataset=dataset.keep(ids, selection=SELECTION)))
+    return job._replace(until_decided=True)
 
 
 class UntilDecided:
@@ -69,7 +97,8 @@ class UntilDecided:
         rules = None if gate is None else gate.baseline
         source = None if pinned is None else open_baseline(pinned, store)
         if gate is None or rules is None or source is None or isinstance(source, str):
-            raise ConfigurationError(f"`--until-decided` needs a baseline: {source or 'the gate names none'}.")
+            why = source or "the gate names none"
+            raise ConfigurationError(f"To stop once it is decided, a run needs a baseline: {why}.")
         self._watch = MarginWatch(gate, rules, source.columns(cluster=None), _columns(job, table, rules.cluster))
         self._writer, self._outer = writer, stop
         self.stop = Stop()

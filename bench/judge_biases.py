@@ -1,0 +1,72 @@
+"""Which biases `deemster audit judge` flags, for judges that have exactly one planted bias each.
+
+Usage: python3 bench/judge_biases.py [--samples N]
+
+Printed: planted bias x flag, for the metrics llm-as-judge and pairwise. Goal: every planted bias is flagged by each
+metric that can show it, and nothing else is.
+"""
+
+import argparse
+import asyncio
+
+from deemster.datasets import Dataset
+from deemster.judges.bias_probes import ORDER, PROBES
+from deemster.runs.audit_judge import audit_judge
+from deemster.runs.evaluation_job import build_job
+from deemster.runs.planted_outputs import expected_outputs
+from deemster.testing.biased_judges import BIASES, biased_judge
+
+SAMPLES = 16
+
+
+def dataset(count):
+    rows = [
+        {
+            "id": f"room-{place}",
+            "input": {"question": f"When does room {place} open, and how many people does it hold?"},
+            "expected_output": f"Room {place} opens at {7 + place % 5} and holds {20 + place} people.",
+        }
+        for place in range(count)
+    ]
+    return Dataset(rows, name="rooms")
+
+
+def audit(bias, samples, *, noise=0.05, seed=0):
+    right = {sample.input["question"]: sample.expected_output for sample in samples}
+    outputs = expected_outputs(samples)
+    job = build_job(
+        samples,
+        outputs={name: output.text for name, output in outputs.items()},
+        metrics=["llm-as-judge", "pairwise"],
+        models={"judge": biased_judge(bias, right, noise=noise)},
+        seed=seed,
+    )
+    return asyncio.run(audit_judge(job, "judge", outputs, source="expected outputs", warn=print))
+
+
+def confusion_table(count=SAMPLES):
+    """By planted bias (None for none) and probe, the metrics that are flagged."""
+    samples = dataset(count)
+    table = {}
+    for bias in (None, *BIASES):
+        found = audit(bias, samples)
+        table[bias] = {
+            probe: [metric for metric, probes in found.metrics.items() if probe in probes and probes[probe].is_flagged]
+            for probe in (*PROBES, ORDER)
+        }
+    return table
+
+
+def main():
+    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
+    parser.add_argument("--samples", type=int, default=SAMPLES)
+    table = confusion_table(parser.parse_args().samples)
+    probes = (*PROBES, ORDER)
+    print(f"{'planted':<18}" + "".join(f"{probe[:16]:>18}" for probe in probes))
+    for bias, row in table.items():
+        cells = ("+".join(metric[:4] for metric in row[probe]) or "." for probe in probes)
+        print(f"{bias or 'none':<18}" + "".join(f"{cell:>18}" for cell in cells))
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,504 @@
+"""Calibrates a judge: compares what it says of outputs with what people say, and looks for its biases."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterator, Mapping, Sequence
+from typing import Any, NamedTuple, TypeAlias
+
+import numpy as np
+from numpy.typing import NDArray
+
+from deemster.alignment._bootstrap_replicates import smoothed_results
+from deemster.alignment._imagined_units import table_shapes
+from deemster.alignment.calibration_result import (
+    AnnotatorAgreement,
+    ConfusionCounts,
+    CorrectedEstimate,
+    Estimate,
+    LengthBias,
+    MetricCalibration,
+    TagAgreement,
+    ThresholdChoice,
+)
+from deemster.alignment.result_models import JudgeConsistency, PositionBias
+from deemster.datasets.human_labels import LabelKind, LabelledMetric, LabelledPair
+from deemster.records.marks import reaches
+from deemster.stats import (
+    ConfidenceInterval,
+    bounded_mean,
+    corrected_rate,
+    effective_size,
+    fisher_interval,
+    krippendorff_alpha,
+    paired_difference,
+    ppi_mean,
+    spearman,
+    weighted_share,
+    wilson,
+)
+from deemster.stats.confusion_tables import accuracy, kappa
+from deemster.stats.proportion_intervals import newcombe
+
+_Floats: TypeAlias = NDArray[np.float64]
+_Bools: TypeAlias = NDArray[np.bool_]
+FEWEST_LABELS = 30
+FEWEST_OF_A_CLASS = 10
+_FOLDS = 10
+_MOST_THRESHOLDS = 200
+_REPLICATES = 2000
+# A correlation of length and score among outputs that people judge alike is worth a warning from here on.
+LENGTH_BIAS = 0.2
+
+
+class JudgedOutput(NamedTuple):
+    """An output that people labelled and a judge decided.
+
+    Attributes:
+        id: The sample.
+        truth: What people say together: 1 or 0, a score, or an option.
+        by_annotator: What each person says.
+        verdict: What the judge says: 1 or 0, or an option.
+        score: The judge's score.
+        length: How many characters the output has.
+        tags: The tags of the sample.
+        probability: How probable it was that the sample is drawn; None where that is not known.
+        stratum: The stratum in which it was drawn.
+    """
+
+    id: str
+    truth: float | str
+    by_annotator: Mapping[str, float | str]
+    verdict: float | str
+    score: float
+    length: int
+    tags: tuple[str, ...] = ()
+    probability: float | None = None
+    stratum: str | None = None
+
+
+class JudgedMetric(NamedTuple):
+    """A metric or criterion, with everything that a calibration of it looks at.
+
+    Attributes:
+        name: Its name.
+        kind: What people gave.
+        outputs: The labelled outputs.
+        identity: Everything that must be equal for a metric to be the one that was labelled.
+        threshold: Its pass mark; None where it has none, or several.
+        higher_is_better: Whether a higher score is a better one.
+        unscored: How many labelled outputs have no score.
+        disputed: What each person says of outputs that people are tied on.
+        passed: In how many repetitions each sample of the run passes; None where the labels are cases.
+        scores: The mean score of each sample of the run.
+        repetitions: How often each sample was run.
+        orders: The place that a pairwise judge favours on each pair, None where it is consistent; None for others.
+        repeats: The verdicts of the judge on the same output, by sample; empty without repetitions.
+        warnings: What is known to be doubtful.
+    """
+
+    name: str
+    kind: LabelKind
+    outputs: Sequence[JudgedOutput]
+    identity: dict[str, Any]
+    threshold: float | None = None
+    higher_is_better: bool = True
+    unscored: int = 0
+    disputed: Sequence[Mapping[str, float | str]] = ()
+    passed: NDArray[np.int64] | None = None
+    scores: _Floats | None = None
+    repetitions: int = 1
+    orders: Sequence[str | None] | None = None
+    repeats: Sequence[Sequence[bool]] = ()
+    warnings: tuple[str, ...] = ()
+
+
+def calibrate_judge(judged: JudgedMetric, *, confidence: float = 0.95, seed: int = 0) -> MetricCalibration:
+    """Compare a judge with people on the outputs that both decided.
+
+    Agreement has Wilson's interval, kappa the smoothed bootstrap's (see ``compute_metrics``). Where samples were drawn
+    with unequal probabilities, each counts with 1/probability. The corrected pass-rate of the run is that of
+    ``corrected_rate``, the corrected mean that of ``ppi_mean``.
+
+    Args:
+        judged: The metric, its labelled outputs, and the run.
+        confidence: The level of the intervals.
+        seed: The seed of what is drawn.
+    """
+    outputs = judged.outputs
+    weights = _weights(outputs)
+    found: dict[str, Any] = {
+        "kind": judged.kind,
+        "n": len(outputs),
+        "unscored": judged.unscored,
+        "is_weighted": weights is not None,
+        **_agreement(judged, weights, confidence, seed),
+        "position_bias": _position_bias(judged, confidence),
+        "consistency": _consistency(judged),
+        "people": _people(judged),
+    }
+    if judged.kind != "option":
+        found |= _numbers(judged, weights, confidence, seed)
+    found["warnings"] = tuple(_warnings(judged, found))
+    return MetricCalibration(**found)
+
+
+def _weights(outputs: Sequence[JudgedOutput]) -> _Floats | None:
+    """1/probability of each output; None where all are alike or not known."""
+    known = [output.probability for output in outputs if output.probability is not None]
+    if not known or len(known) < len(outputs) or min(known) == max(known):
+        return None
+    return 1 / np.array(known)
+
+
+def _classes(judged: JudgedMetric) -> tuple[NDArray[np.intp], NDArray[np.intp], int]:
+    """What people and the judge say of each output as small numbers, and how many classes there are."""
+    if judged.kind == "option":
+        labels = sorted({str(side) for output in judged.outputs for side in (output.truth, output.verdict)})
+        places = {label: place for place, label in enumerate(labels)}
+        sides = [[places[str(getattr(each, side))] for each in judged.outputs] for side in ("truth", "verdict")]
+        return np.array(sides[0], dtype=np.intp), np.array(sides[1], dtype=np.intp), max(2, len(labels))
+    people = np.where(_people_pass(judged), 0, 1).astype(np.intp)
+    judge = np.array([0 if output.verdict else 1 for output in judged.outputs], dtype=np.intp)
+    return people, judge, 2
+
+
+def _people_pass(judged: JudgedMetric) -> _Bools:
+    """Whether people pass each output; a score passes where it reaches the pass mark of the metric."""
+    bound = 0.5 if judged.kind == "verdict" or judged.threshold is None else judged.threshold
+    better = judged.kind == "verdict" or judged.higher_is_better
+    return np.array([reaches(float(each.truth), bound, higher_is_better=better) for each in judged.outputs], dtype=bool)
+
+
+def _agreement(judged: JudgedMetric, weights: _Floats | None, confidence: float, seed: int) -> dict[str, Any]:
+    people, judge, size = _classes(judged)
+    equal = people == judge
+    tags: dict[str, list[int]] = {}
+    for place, output in enumerate(judged.outputs):
+        for tag in output.tags:
+            tags.setdefault(tag, []).append(place)
+    return {
+        "agreement": share_estimate(equal, weights, confidence),
+        "kappa": _kappa(people, judge, size, weights, confidence=confidence, seed=seed),
+        "tags": tuple(
+            TagAgreement(
+                tag=tag,
+                agreement=share_estimate(equal[places], None if weights is None else weights[places], confidence),
+            )
+            for tag, places in sorted(tags.items())
+        ),
+    }
+
+
+def share_estimate(hits: _Bools, weights: _Floats | None, confidence: float = 0.95) -> Estimate:
+    """A share of hits with Wilson's interval; weighted items count as many as ``weighted_share`` says."""
+    value, size = weighted_share(hits, weights)
+    if value is None:
+        return Estimate(value=None, n=0)
+    interval = wilson(size if value == 1 else value * size, size, confidence=confidence).interval
+    return _estimate(value, interval, len(hits))
+
+
+def _estimate(value: float | None, interval: ConfidenceInterval | None, n: int) -> Estimate:
+    value = None if value is None else float(value)
+    if interval is None:
+        return Estimate(value=value, n=n)
+    return Estimate(value=value, low=float(interval.lower), high=float(interval.upper), n=n)
+
+
+def _kappa(
+    people: NDArray[np.intp],
+    judge: NDArray[np.intp],
+    size: int,
+    weights: _Floats | None,
+    *,
+    confidence: float,
+    seed: int,
+) -> Estimate:
+    n = len(people)
+    if not n:
+        return Estimate(value=None, n=0)
+    shares = np.ones(n) if weights is None else weights / weights.mean()
+    cells = np.zeros((size * size, n))
+    cells[people * size + judge, np.arange(n)] = shares
+
+    def statistic(draws: _Floats, rng: np.random.Generator | None) -> _Floats:
+        counts = cells @ draws
+        if rng is not None:
+            counts = counts + rng.standard_gamma(table_shapes(size)[:, None], counts.shape)
+        tables = np.moveaxis(counts.reshape(size, size, -1), -1, 0)
+        return np.stack([kappa(tables, "nominal"), accuracy(tables)])
+
+    exact = statistic(np.ones((n, 1)), None)[:, 0]
+    found = smoothed_results(exact, statistic, units=n, replicates=_REPLICATES, seed=seed, confidence=confidence)[0]
+    return _estimate(found.estimate, found.ci, n)
+
+
+def _numbers(judged: JudgedMetric, weights: _Floats | None, confidence: float, seed: int) -> dict[str, Any]:
+    """What is computed where people gave verdicts or scores."""
+    people, judge = _people_pass(judged), np.array([bool(output.verdict) for output in judged.outputs], dtype=bool)
+    inside = None if weights is None else weights[people]
+    outside = None if weights is None else weights[~people]
+    found: dict[str, Any] = {
+        "confusion": ConfusionCounts(
+            both_pass=int(np.count_nonzero(people & judge)),
+            only_people_pass=int(np.count_nonzero(people & ~judge)),
+            only_judge_passes=int(np.count_nonzero(~people & judge)),
+            both_fail=int(np.count_nonzero(~people & ~judge)),
+        ),
+        "sensitivity": share_estimate(judge[people], inside, confidence),
+        "specificity": share_estimate(~judge[~people], outside, confidence),
+        "length_bias": _length_bias(judged, confidence),
+        "labels": labelled_metric(judged),
+    }
+    found["youden"] = _youden(judge[people], inside, ~judge[~people], outside, confidence)
+    found["is_informative"] = found["youden"].low is not None and found["youden"].low > 0
+    if judged.passed is not None:
+        found["pass_rate"] = _corrected_pass_rate(judged, people, weights, confidence)
+    if judged.kind == "score":
+        found |= _scores(judged, weights, confidence)
+    else:
+        found["threshold"] = _threshold(judged, people, weights, confidence, seed)
+    return found
+
+
+def _youden(
+    hits: _Bools, inside: _Floats | None, rejections: _Bools, outside: _Floats | None, confidence: float
+) -> Estimate:
+    (sensitivity, positives), (specificity, negatives) = (
+        weighted_share(hits, inside),
+        weighted_share(rejections, outside),
+    )
+    n = len(hits) + len(rejections)
+    if sensitivity is None or specificity is None:
+        return Estimate(value=None, n=n)
+    alarms = (1 - specificity) * negatives
+    found = newcombe(sensitivity * positives, positives, alarms, negatives, confidence=confidence)
+    return _estimate(sensitivity + specificity - 1, found.interval, n)
+
+
+def labelled_metric(judged: JudgedMetric) -> LabelledMetric:
+    """The labels of a metric, as a calibration keeps them."""
+    return LabelledMetric(
+        kind="score" if judged.kind == "score" else "verdict",
+        identity=judged.identity,
+        pairs=tuple(
+            LabelledPair(
+                id=output.id,
+                truth=float(output.truth),
+                score=output.score,
+                passed=bool(output.verdict),
+                probability=output.probability,
+                stratum=output.stratum,
+            )
+            for output in judged.outputs
+        ),
+    )
+
+
+def _corrected_pass_rate(
+    judged: JudgedMetric, people: _Bools, weights: _Floats | None, confidence: float
+) -> CorrectedEstimate | None:
+    passed, repetitions = judged.passed, judged.repetitions
+    if passed is None or not len(passed):
+        return None
+    rate = int(passed.sum()) / (len(passed) * repetitions)
+    labels = labelled_metric(judged)
+    found = corrected_rate(
+        people,
+        [pair.passed for pair in labels.pairs],
+        rate,
+        n=effective_size(passed, marks=repetitions),
+        probabilities=labels.probabilities,
+        strata=labels.strata,
+        # With repetitions, people saw one of several outputs of a sample.
+        is_part=repetitions == 1,
+        confidence=confidence,
+    )
+    interval = found.interval
+    return CorrectedEstimate(
+        naive=rate,
+        value=found.value,
+        low=None if interval is None else interval.lower,
+        high=None if interval is None else interval.upper,
+        n=len(passed),
+        people=share_estimate(people, weights, confidence),
+        note=found.note,
+    )
+
+
+def _scores(judged: JudgedMetric, weights: _Floats | None, confidence: float) -> dict[str, Any]:
+    truth = np.array([float(output.truth) for output in judged.outputs])
+    said = np.array([output.score for output in judged.outputs])
+    shares = np.ones(len(truth)) if weights is None else weights / weights.mean()
+    sizes = None if weights is None else shares
+    ranks = spearman(truth, said, confidence=confidence)
+    bias = bounded_mean((said - truth) * shares, sizes, low=-1.0, high=1.0, confidence=confidence)
+    people = bounded_mean(truth * shares, sizes, confidence=confidence)
+    found: dict[str, Any] = {
+        "score_spearman": _estimate(ranks.value, ranks.interval, len(truth)),
+        "score_bias": _estimate(bias.value, bias.interval, len(truth)),
+    }
+    if judged.scores is not None and len(judged.scores):
+        mean = ppi_mean(truth, said, judged.scores, weights=weights, bounds=(0.0, 1.0), confidence=confidence)
+        found["mean"] = CorrectedEstimate(
+            naive=float(judged.scores.mean()),
+            value=mean.value,
+            low=None if mean.interval is None else mean.interval.lower,
+            high=None if mean.interval is None else mean.interval.upper,
+            n=len(judged.scores),
+            people=_estimate(people.value, people.interval, len(truth)),
+        )
+    return found
+
+
+def _threshold(
+    judged: JudgedMetric, people: _Bools, weights: _Floats | None, confidence: float, seed: int
+) -> ThresholdChoice | None:
+    """The pass mark at which the judge agrees most; None where its scores are no more than pass and fail."""
+    scores = np.array([output.score for output in judged.outputs])
+    distinct = np.unique(scores)
+    current, n = judged.threshold, len(scores)
+    if current is None or len(distinct) < 3 or n < 2 * _FOLDS:
+        return None
+    marks = distinct[np.unique(np.linspace(0, len(distinct) - 1, _MOST_THRESHOLDS).round().astype(int))]
+    # The nearest to the present one first, so that it stays where others are no better.
+    marks = np.array(sorted({*marks.tolist(), current}, key=lambda mark: abs(mark - current)))
+    passes = (scores[:, None] >= marks) if judged.higher_is_better else (scores[:, None] <= marks)
+    right = (passes == people[:, None]).astype(np.float64)
+    shares = np.ones(n) if weights is None else weights / weights.mean()
+    totals = shares @ right
+    folds = np.random.default_rng(seed).permutation(n) % _FOLDS
+    held_out = np.zeros(n)
+    for fold in range(_FOLDS):
+        inside = folds == fold
+        held_out[inside] = right[inside, int(np.argmax(totals - shares[inside] @ right[inside]))]
+    best = int(np.argmax(totals))
+    sizes = None if weights is None else shares
+    gain = paired_difference((held_out - right[:, 0]) * shares, sizes, confidence=confidence)
+    return ThresholdChoice(
+        current=current,
+        best=float(marks[best]),
+        agreement=float(totals[0] / n),
+        best_agreement=float(totals[best] / n),
+        cross_validated=float(shares @ held_out / n),
+        gain=_estimate(gain.value, gain.interval, n),
+        is_noise=gain.interval is None or gain.interval.lower <= 0,
+    )
+
+
+def _length_bias(judged: JudgedMetric, confidence: float) -> LengthBias:
+    outputs = judged.outputs
+    lengths = np.array([float(output.length) for output in outputs])
+    scores = np.array([output.score for output in outputs])
+    truth = np.array([float(output.truth) for output in outputs])
+    quality = scores if judged.higher_is_better else 1 - scores
+    plain = spearman(lengths, quality, confidence=confidence)
+    sides = spearman(lengths, truth).value, spearman(quality, truth).value
+    partial = plain.value
+    if plain.value is not None and sides[0] is not None and sides[1] is not None:
+        left = math.sqrt(max(0.0, (1 - sides[0] ** 2) * (1 - sides[1] ** 2)))
+        # A judge whose scores are the labels themselves leaves nothing for the length to explain.
+        partial = (plain.value - sides[0] * sides[1]) / left if left > 1e-9 else None
+    interval = None
+    if partial is not None and len(outputs) > 1:
+        partial = min(1.0, max(-1.0, partial))
+        interval = fisher_interval(partial, len(outputs) - 1, method="spearman", confidence=confidence)
+    return LengthBias(
+        spearman=_estimate(plain.value, plain.interval, len(outputs)),
+        partial=_estimate(partial, interval, len(outputs)),
+        is_biased=interval is not None and (interval.lower > 0 or interval.upper < 0),
+    )
+
+
+def _position_bias(judged: JudgedMetric, confidence: float) -> PositionBias | None:
+    from deemster.stats import clopper_pearson, mcnemar  # noqa: PLC0415 - few judges are pairwise
+
+    if not judged.orders:
+        return None
+    first, second = judged.orders.count("first"), judged.orders.count("second")
+    n = len(judged.orders)
+    share = clopper_pearson(sum(place is None for place in judged.orders), n, confidence=confidence)
+    return PositionBias(
+        criterion=judged.name,
+        judge_id=None,
+        n_pairs=n,
+        consistency=share.value,
+        consistency_ci=share.interval,
+        favours_first=first,
+        favours_second=second,
+        p_value=mcnemar(first, second).p_value,
+    )
+
+
+def _consistency(judged: JudgedMetric) -> JudgeConsistency | None:
+    cells = [cell for cell in judged.repeats if len(cell) > 1]
+    if not cells:
+        return None
+    shares = [_equal_pairs(list(cell)) for cell in cells]
+    width = max(map(len, cells))
+    raters = [[None if place >= len(cell) else int(cell[place]) for cell in cells] for place in range(width)]
+    return JudgeConsistency(
+        judge_id=judged.name,
+        n_cells=len(cells),
+        n_repeats=sum(map(len, cells)),
+        stable_share=sum(share == 1 for share in shares) / len(cells),
+        pairwise_agreement=sum(shares) / len(cells),
+        krippendorff_alpha=krippendorff_alpha(raters).value,
+    )
+
+
+def _equal_pairs(values: Sequence[object]) -> float:
+    """The share of equal pairs.
+
+    >>> _equal_pairs([True, True, False])
+    0.3333333333333333
+    """
+    n = len(values)
+    return sum(values.count(value) - 1 for value in values) / (n * (n - 1))
+
+
+def _people(judged: JudgedMetric) -> AnnotatorAgreement | None:
+    labelled = [*(output.by_annotator for output in judged.outputs), *judged.disputed]
+    names = sorted({name for said in labelled for name in said})
+    if len(names) < 2:
+        return None
+    raters = [[said.get(name) for said in labelled] for name in names]
+    shares = [_equal_pairs(list(said.values())) for said in labelled if len(said) > 1]
+    return AnnotatorAgreement(
+        annotators=len(names),
+        n=len(shares),
+        agreement=sum(shares) / len(shares) if shares else None,
+        krippendorff_alpha=krippendorff_alpha(raters, level="interval" if judged.kind == "score" else "nominal").value,
+        disputed=len(judged.disputed),
+    )
+
+
+def _warnings(judged: JudgedMetric, found: Mapping[str, Any]) -> Iterator[str]:
+    """What a reader must know before believing the numbers."""
+    yield from judged.warnings
+    n = found["n"]
+    if n < FEWEST_LABELS:
+        yield f"Only {n} labels: intervals are wide, and corrected numbers rest on little."
+    confusion = found.get("confusion")
+    if confusion is not None:
+        passed = confusion.both_pass + confusion.only_people_pass
+        for side, count in (("pass", passed), ("fail", n - passed)):
+            if count < FEWEST_OF_A_CLASS:
+                yield f"People {side} only {count} of the labelled samples, so its errors there are hardly measured."
+        if not found["is_informative"]:
+            yield "The labels do not tell the judge from chance, so nothing is corrected by it."
+    bias = found.get("length_bias")
+    if bias is not None and bias.is_biased and abs(bias.partial.value or 0) >= LENGTH_BIAS:
+        longer = "longer" if bias.partial.value > 0 else "shorter"
+        yield f"The judge prefers {longer} outputs among those that people judge alike."
+    order = found["position_bias"]
+    if order is not None and order.p_value is not None and order.p_value < 0.05:
+        place = "first" if order.favours_first > order.favours_second else "second"
+        yield f"The judge prefers the answer shown {place}."
+    choice = found.get("threshold")
+    if choice is not None and not choice.is_noise:
+        yield f"A pass mark of {choice.best:.4g} agrees better with people than {choice.current:.4g}."
+    people = found["people"]
+    if people is not None and people.disputed:
+        yield f"People are tied on {people.disputed} samples, which are left out."

@@ -1,0 +1,256 @@
+"""Audits a dataset: bad samples in its text and in stored runs, and the part of it that keeps a gate's power."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from pathlib import Path
+from typing import NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+
+from deemster.datasets import Dataset
+from deemster.errors import ConfigurationError, plural
+from deemster.models.model_client import ModelFailure
+from deemster.records import Sample
+from deemster.results.dataset_health import (
+    DatasetAudit,
+    DisputedSample,
+    SampleHistory,
+    SampleText,
+    SimilarSamples,
+    find_leaks,
+    find_similar,
+    sample_histories,
+    sample_text,
+    small_cohorts,
+    suggest_labels,
+)
+from deemster.results.gate_rules import BaselineRules, Gate
+from deemster.results.run_columns import RunColumns
+from deemster.results.sample_subset import SampleSubset, SubsetSettings, choose_subset
+from deemster.results.simulated_runs import ExecutionPool
+from deemster.runs._report_settings import parse_settings
+from deemster.runs.audit_gate import stored_runs
+from deemster.runs.build_report import to_sample
+from deemster.runs.metric_catalog import card_spellings
+from deemster.runs.people_labels import FAIL, PASS
+from deemster.store import Store
+
+MARGIN = 0.05
+# Every pair is looked at, so that more would take minutes.
+_MOST_EMBEDDED = 20_000
+
+
+class AuditedDataset(NamedTuple):
+    """The dataset that is audited.
+
+    Attributes:
+        name: Its name.
+        source: The file, or the run.
+        samples: Its samples.
+        hashes: Their row hashes.
+    """
+
+    name: str
+    source: str
+    samples: Sequence[Sample]
+    hashes: Sequence[str]
+
+
+class HealthSettings(NamedTuple):
+    """How a dataset is audited.
+
+    Attributes:
+        near: The cosine from which two inputs are near copies.
+        margin: The margin that cohorts are held to; None for that of the newest run's gate, else 0.05.
+        draws: How many regressions are planted to find a part of the dataset; 0 looks for none.
+        confidence: The level of the intervals.
+        seed: The seed of what is drawn.
+    """
+
+    near: float = 0.95
+    margin: float | None = None
+    draws: int = 60
+    confidence: float = 0.95
+    seed: int = 0
+
+
+def file_dataset(file: str) -> AuditedDataset:
+    """The dataset of a file.
+
+    Args:
+        file: The file.
+
+    Raises:
+        DatasetError: It cannot be read.
+    """
+    dataset = Dataset.load(file)
+    return AuditedDataset(dataset.name, Path(file).name, list(dataset), dataset.row_hashes)
+
+
+def run_dataset(store: Store, name: str) -> AuditedDataset:
+    """The dataset as a stored run saw it.
+
+    Args:
+        store: Where the run is stored.
+        name: The run.
+
+    Raises:
+        StoreError: There is no such run, or it cannot be read.
+        ConfigurationError: The run does not keep the content of its samples.
+    """
+    row = store.run(name, kind="run")
+    rows = list(store.samples(row.id))
+    if not all(sample.content for sample in rows):
+        raise ConfigurationError(f"The run `{row.id}` does not keep inputs. Audit the dataset's file instead.")
+    return AuditedDataset(
+        row.dataset, f"run {row.id}", [to_sample(sample) for sample in rows], [sample.row_hash for sample in rows]
+    )
+
+
+def audit_dataset(
+    dataset: AuditedDataset, store: Store | None, *, names: Sequence[str] = (), settings: HealthSettings
+) -> DatasetAudit:
+    """Look for samples of a dataset that mislead, tell nothing or contradict each other. Nothing is changed.
+
+    Args:
+        dataset: The dataset.
+        store: Where its runs are stored; None where there is no store.
+        names: The runs to look at; the newest of the dataset unless given.
+        settings: How it is audited.
+
+    Raises:
+        StoreError: A run cannot be read.
+    """
+    texts = [sample_text(sample) for sample in dataset.samples]
+    vectors, notes = _embed(texts)
+    similar = list(find_similar(texts, vectors, near=settings.near))
+    runs: list[RunColumns] = []
+    if store is not None:
+        runs, told = stored_runs(store, None, names, dataset=None if names else dataset.name, is_alike=False)
+        notes += told
+    if not runs:
+        notes.append("No complete run of the dataset is stored: nothing is known of how its samples behave.")
+    gate = _gate(store, runs, settings.margin)
+    rules = gate.baseline or BaselineRules()
+    margin = MARGIN if rules.margin is None else rules.margin
+    items = _histories(runs, confidence=settings.confidence) if runs else []
+    notes += _edited(dataset, runs[0]) if runs else []
+    if rules.cluster is not None:
+        notes.append("The gate clusters samples. The part that keeps its power is looked for as if each stood alone.")
+    disputed, labelled = _disputes(store, runs)
+    subset = _subset(gate, runs, similar, settings)
+    tags = (sample.tags for sample in dataset.samples)
+    cohorts = small_cohorts(tags, margin=margin, confidence=rules.confidence) if margin else ()
+    return DatasetAudit(
+        dataset=dataset.name,
+        source=dataset.source,
+        samples=len(texts),
+        runs=tuple(run.run.id for run in runs),
+        executions=sum(run.marks.repetitions for run in runs),
+        embedding=None if vectors is None else "embedded",
+        near=settings.near,
+        margin=margin,
+        confidence=settings.confidence,
+        seed=settings.seed,
+        similar=tuple(similar),
+        leaks=tuple(find_leaks(texts)),
+        always_pass=tuple(item.id for item in items if item.n > 1 and item.passed == item.n),
+        always_fail=tuple(item.id for item in items if item.n > 1 and not item.passed),
+        flaky=tuple(item.id for item in items if item.is_flaky),
+        disputed=tuple(disputed),
+        labelled=len(labelled),
+        small_cohorts=tuple(cohorts),
+        items=tuple(items),
+        subset=None if isinstance(subset, str) else subset,
+        subset_reason=subset if isinstance(subset, str) else None,
+        label_next=tuple(suggest_labels(similar, disputed, items, labelled=labelled)),
+        notes=tuple(notes),
+    )
+
+
+def _histories(runs: Sequence[RunColumns], *, confidence: float) -> list[SampleHistory]:
+    """What stored runs say of each sample of the newest one."""
+    pool = ExecutionPool(runs)
+    targets = [run.run.target for run in runs for _ in range(run.marks.repetitions)]
+    ids = pool.reference.ids(list(range(pool.samples)))
+    return list(sample_histories(ids, pool.passed, targets, confidence=confidence))
+
+
+def _embed(texts: Sequence[SampleText]) -> tuple[NDArray[np.float32] | None, list[str]]:
+    """Vectors of all inputs, or a note on why there are none."""
+    if len(texts) > _MOST_EMBEDDED:
+        return None, [f"Near copies are looked for among at most {_MOST_EMBEDDED:,} samples; exact ones among all."]
+    from deemster.models.embedded_embedding import EmbeddedEmbedding  # noqa: PLC0415 - loads its weights' reader
+
+    try:
+        return EmbeddedEmbedding().embed_many([text.input for text in texts]).values, []
+    except ModelFailure as failure:
+        return None, [f"Near copies were not looked for: {failure}"]
+
+
+def _gate(store: Store | None, runs: Sequence[RunColumns], margin: float | None) -> Gate:
+    """The gate of the newest run where it has a margin, else one of a margin alone."""
+    gate = None
+    if store is not None and runs:
+        row = store.run(runs[0].run.id)
+        gate = parse_settings(row.facts, where=f"run `{row.id}`").gate
+    if gate is None or gate.baseline is None or gate.baseline.margin is None:
+        return Gate(baseline=BaselineRules(margin=MARGIN if margin is None else margin))
+    return gate if margin is None else gate._replace(baseline=gate.baseline._replace(margin=margin))
+
+
+def _edited(dataset: AuditedDataset, reference: RunColumns) -> list[str]:
+    """A note on samples that the newest run does not have."""
+    known = {digest.tobytes().hex() for digest in reference.digests}
+    missing = sum(row_hash not in known for row_hash in dataset.hashes)
+    if not missing:
+        return []
+    are = "is" if missing == 1 else "are"
+    return [f"{plural(missing, 'sample')} {are} not in the newest run, so nothing is known of how they behave."]
+
+
+def _disputes(store: Store | None, runs: Sequence[RunColumns]) -> tuple[list[DisputedSample], frozenset[str]]:
+    """Samples whose labels differ from the marks or from each other, and all that people labelled."""
+    counts: dict[tuple[str, str], list[int]] = {}
+    for run in () if store is None else runs:
+        names = {card.name: place for place, card in enumerate(run.marks.cards)}
+        labels = [label for label in store.labels(run.run.id) if label.verdict in (PASS, FAIL)] if store else []
+        for label, name in zip(labels, run.ids([label.position for label in labels]), strict=True):
+            if label.metric in names:
+                mark = bool(run.marks.passed[label.position, label.repetition, names[label.metric]])
+                said = label.verdict == PASS
+                found = counts.setdefault((name, label.metric), [0, 0, 0])
+                found[0 if said else 1] += 1
+                found[2] += said is not mark
+    disputed = [
+        DisputedSample(id=name, metric=metric, people_pass=passed, people_fail=failed, against_mark=against)
+        for (name, metric), (passed, failed, against) in sorted(counts.items())
+        if against or (passed and failed)
+    ]
+    return disputed, frozenset(name for name, _ in counts)
+
+
+def _subset(
+    gate: Gate, runs: Sequence[RunColumns], similar: Sequence[SimilarSamples], settings: HealthSettings
+) -> SampleSubset | str:
+    """The part of the dataset that keeps the gate's power, or why there is none."""
+    if not settings.draws:
+        return "It was not looked for."
+    if not runs:
+        return "No complete run of the dataset is stored."
+    first = runs[0]
+    alike = [run for run in runs if (run.run.target, run.run.repetitions) == (first.run.target, first.run.repetitions)]
+    pool = ExecutionPool(alike)
+    if pool.executions < 2:
+        return "One execution of each sample by the newest target does not say how much runs differ."
+    places = {name: place for place, name in enumerate(pool.reference.ids(list(range(pool.samples))))}
+    copies = {places[pair.second] for pair in similar if pair.same_expected and pair.second in places}
+    return choose_subset(
+        gate,
+        pool,
+        metrics=card_spellings(pool.reference.marks.cards),
+        settings=SubsetSettings(settings.draws, settings.confidence, settings.seed),
+        copies=copies,
+    )

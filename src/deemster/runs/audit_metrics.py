@@ -1,0 +1,279 @@
+"""Audits the metrics of a suite: plants defects in good outputs, and counts which of them the metrics notice."""
+
+from __future__ import annotations
+
+import copy
+from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
+from typing import NamedTuple
+
+import msgspec
+import numpy as np
+from numpy.typing import NDArray
+
+from deemster import __version__
+from deemster.datasets.planted_defects import DEFECTS, GoodOutput, OutputPool, PlantedDefect, plant_defect
+from deemster.errors import ConfigurationError, did_you_mean
+from deemster.models.clock import Clock
+from deemster.records import Execution, Output
+from deemster.results import MarkTable
+from deemster.results.gate_decision import AGGREGATES, GateCheck, conclude
+from deemster.results.gate_error_rates import decide_columns
+from deemster.results.gate_rules import EVERY, BaselineRules, Gate
+from deemster.results.mutation_score import (
+    DefectAudit,
+    LetThrough,
+    MetricAudit,
+    PlantedMarks,
+    audit_defect,
+    check_references,
+    total_kill_rate,
+    try_gate,
+)
+from deemster.results.run_columns import ComparedRun, RunColumns
+from deemster.results.run_summary import cohort_label
+from deemster.runs.compare_runs import cluster_value
+from deemster.runs.evaluation_job import Job
+from deemster.runs.gate_baseline import comparison_settings, job_identities
+from deemster.runs.metric_catalog import metric_spellings
+from deemster.runs.planted_outputs import good_outputs, mark_outputs
+from deemster.runs.preflight_check import survey
+from deemster.runs.progress import Progress
+from deemster.runs.stop_request import Stop
+
+DRAWS = 50
+
+
+class DefectSettings(NamedTuple):
+    """What an audit of metrics plants, and how it counts.
+
+    Attributes:
+        defects: The kinds of defects; all where none is named.
+        max_samples: The most samples whose outputs are taken, drawn at random; None for all.
+        draws: How often outputs are drawn for each share that the gate is tried with; 0 tries no gate.
+        confidence: The level of the intervals.
+        seed: The seed of what is planted and drawn.
+    """
+
+    defects: Sequence[str] = ()
+    max_samples: int | None = None
+    draws: int = DRAWS
+    confidence: float = 0.95
+    seed: int = 0
+
+
+NO_SETTINGS = DefectSettings()
+
+
+async def audit_metrics(
+    job: Job,
+    outputs: Mapping[str, Output],
+    *,
+    source: str,
+    settings: DefectSettings = NO_SETTINGS,
+    clock: Clock | None = None,
+    stop: Stop | None = None,
+    warn: Callable[[str], None],
+    progress: Callable[[Progress], None] | None = None,
+) -> MetricAudit:
+    """Plant defects in good outputs, mark them, and count which defects each metric and the gate notice.
+
+    Args:
+        job: The suite's metrics, gate and models, as `audit_job` gives them.
+        outputs: The good outputs by sample id.
+        source: Where they come from, as the audit says it.
+        settings: What is planted.
+        clock: The time; the machine's own unless given.
+        stop: Asks to stop.
+        warn: Gets each warning.
+        progress: Gets the progress.
+
+    Raises:
+        InputError: No sample has a good output, a kind of defect is unknown, or a sample is malformed for a metric.
+    """
+    stop = stop or Stop()
+    kinds = [_defect(name) for name in settings.defects or DEFECTS]
+    goods = good_outputs(job.plan.dataset, outputs, most=settings.max_samples, seed=settings.seed)
+    whole = len(job.plan.dataset)
+    if len(goods) < whole:
+        job = _with_samples(job, {good.sample.id for good in goods})
+    planted = _plant(kinds, goods, seed=settings.seed)
+    every = [*goods, *(GoodOutput(goods[each.place].sample, each.output) for each in planted)]
+    marked = await mark_outputs(job, every, clock=clock, stop=stop, warn=warn, progress=progress)
+    reference, marks = _tables(job, kinds, planted, marked)
+    gate = _GateTrial(job, reference)
+    defects = {name: _audit_defect(reference, own, gate, settings) for name, own in marks.items()}
+    ids = [good.sample.id for good in goods]
+    failing, faults = check_references(reference, ids, confidence=settings.confidence)
+    return MetricAudit(
+        tool_version=__version__,
+        suite=job.suite or job.plan.dataset.name,
+        dataset=job.plan.dataset.name,
+        source=source,
+        samples=len(goods),
+        left_out=whole - len(goods),
+        confidence=settings.confidence,
+        seed=settings.seed,
+        metrics=tuple(metric.name for metric in job.plan.metrics),
+        references=failing,
+        faults=faults,
+        score=total_kill_rate(defects),
+        defects=defects,
+        gate_checks=gate.checks,
+        gate_unmet=gate.unmet,
+        stopped=stop.reason,
+    )
+
+
+class PlantedOutput(NamedTuple):
+    """An output with a defect, and the place of its sample."""
+
+    place: int
+    defect: PlantedDefect
+    output: Output
+
+
+def _plant(kinds: Sequence[PlantedDefect], goods: Sequence[GoodOutput], *, seed: int) -> list[PlantedOutput]:
+    pool = OutputPool(goods)
+    return [
+        PlantedOutput(place, kind, output)
+        for kind in kinds
+        for place, good in enumerate(goods)
+        if (output := plant_defect(kind, good, pool, seed=seed)) is not None
+    ]
+
+
+def _tables(
+    job: Job, kinds: Sequence[PlantedDefect], planted: Sequence[PlantedOutput], marked: Sequence[Execution | None]
+) -> tuple[MarkTable, dict[str, PlantedMarks]]:
+    """The marks of the good outputs, and of those with each kind of defect, at the places of their samples."""
+    empty = survey(job.plan, aggregator=job.aggregator, gate=job.gate).table
+    goods, rest = marked[: empty.samples], marked[empty.samples :]
+    found = {}
+    for kind in kinds:
+        rows = {each.place: own for each, own in zip(planted, rest, strict=True) if each.defect is kind}
+        found[kind.name] = PlantedMarks(kind.what, _table(empty, rows.items()), _mask(empty.samples, rows))
+    return _table(empty, enumerate(goods)), found
+
+
+def _audit_defect(reference: MarkTable, marks: PlantedMarks, gate: _GateTrial, settings: DefectSettings) -> DefectAudit:
+    """What the metrics and the gate say of one kind of defect."""
+    confidence, seed = settings.confidence, settings.seed
+    tried: Sequence[LetThrough] = ()
+    if settings.draws and gate.checks and marks.planted.any():
+        tried = try_gate(
+            gate.reference, marks, gate.lets_through, draws=settings.draws, confidence=confidence, seed=seed
+        )
+    return audit_defect(reference, marks, confidence=confidence, gate=tried)
+
+
+def with_metrics(job: Job, names: Sequence[str]) -> Job:
+    """A job with some of its metrics, and the rules of its gate about them.
+
+    Args:
+        job: The job.
+        names: The metrics to keep; all where none is named.
+
+    Raises:
+        ConfigurationError: It has no such metric.
+    """
+    if not names:
+        return job
+    known = metric_spellings(job.plan.metrics)
+    for name in names:
+        if name not in known:
+            raise ConfigurationError(f"The suite has no metric `{name}`. {did_you_mean(name, known.values())}")
+    wanted = {known[name] for name in names}
+    kept = tuple(metric for metric in job.plan.metrics if metric.name in wanted)
+    gate = job.gate
+    if gate is not None:
+        # An aggregate of some of the metrics is not the one that the gate is about.
+        rules = tuple(rule for rule in gate.rules if rule.quantity not in AGGREGATES)
+        gate = gate._replace(idle=frozenset(known), rules=rules)
+    return job._replace(plan=job.plan._replace(metrics=kept), gate=gate, aggregator=None)
+
+
+def _defect(name: str) -> PlantedDefect:
+    if name not in DEFECTS:
+        raise ConfigurationError(f"No defect is called `{name}`. {did_you_mean(name, DEFECTS)}")
+    return DEFECTS[name]
+
+
+def _with_samples(job: Job, ids: Collection[str]) -> Job:
+    return job._replace(plan=job.plan._replace(dataset=job.plan.dataset.keep(ids, selection="with an output")))
+
+
+def _table(empty: MarkTable, rows: Iterable[tuple[int, Execution | None]]) -> MarkTable:
+    """The marks of executions, at the places of their samples."""
+    table = empty.empty_copy()
+    table.add([msgspec.structs.replace(each, position=place) for place, each in rows if each is not None])
+    return table
+
+
+def _mask(size: int, places: Iterable[int]) -> NDArray[np.bool_]:
+    mask = np.zeros(size, dtype=np.bool_)
+    mask[list(places)] = True
+    return mask
+
+
+class _GateTrial:
+    """Holds marks to the gate of a suite; where it compares with a baseline, that is the good outputs.
+
+    Args:
+        job: The suite.
+        reference: The marks of the good outputs.
+
+    Attributes:
+        reference: The marks of the good outputs, with the cohorts that the gate looks at.
+        checks: The names of the checks that the good outputs pass.
+        unmet: The names of the others, which are left out.
+    """
+
+    def __init__(self, job: Job, reference: MarkTable) -> None:
+        self._gate = job.gate or Gate()
+        self._names = metric_spellings(job.plan.metrics)
+        rules = self._gate.baseline or BaselineRules()
+        # Only a decision is wanted: no p-value of a difference is shown.
+        self._settings = comparison_settings(rules, seed=job.seed)._replace(tests=False)
+        self.reference = copy.copy(reference)
+        cohorts = {*rules.cohorts, *(rule.cohort for rule in self._gate.rules)}
+        if EVERY not in cohorts:
+            self.reference.keep_cohorts(lambda tag: cohort_label(tag) in cohorts)
+        self._baseline = _reference_columns(job, self.reference, cluster=rules.cluster)
+        checks = self._all(self.reference)
+        self.checks = tuple(check.name for check in checks if check.status == "pass")
+        self.unmet = tuple(check.name for check in checks if check.status in ("fail", "inconclusive"))
+
+    def lets_through(self, marks: MarkTable) -> bool:
+        """Whether the gate passes marks."""
+        tried = [check for check in self._all(marks) if check.name in self.checks]
+        return conclude(tried, mode=self._gate.decision).decision == "pass"
+
+    def _all(self, marks: MarkTable) -> Sequence[GateCheck]:
+        after = self._baseline._replace(marks=marks)
+        decision, _ = decide_columns(self._gate, self._baseline, after, metrics=self._names, settings=self._settings)
+        return decision.checks
+
+
+def _reference_columns(job: Job, marks: MarkTable, *, cluster: str | None) -> RunColumns:
+    """The good outputs as a run that others are compared with."""
+    dataset = job.plan.dataset
+    ids = [sample.id for sample in dataset]
+    run = ComparedRun(
+        id="good outputs",
+        dataset=dataset.name,
+        fingerprint=None,
+        started_at="",
+        status="complete",
+        samples=len(ids),
+        repetitions=1,
+        macro_f1=None,
+        pass_rate=None,
+    )
+    return RunColumns(
+        run=run,
+        marks=marks,
+        digests=np.frombuffer(bytes.fromhex("".join(dataset.row_hashes)), dtype=np.uint8).reshape(-1, 32),
+        identities=job_identities(job),
+        clusters=None if cluster is None else [cluster_value(each.metadata, cluster, each.id) for each in dataset],
+        ids=lambda positions: [ids[position] for position in positions],
+    )

@@ -1,0 +1,127 @@
+"""Corrects the comparison of two runs by labels of people on the outputs of both."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+
+from deemster.datasets.human_labels import HumanLabel, LabelKind, join_labels, label_kind, labels_by_subject
+from deemster.errors import ConfigurationError, DatasetError, Issue, did_you_mean
+from deemster.results.compare_columns import ComparisonSettings, comparable_metrics
+from deemster.results.comparison import CorrectedComparison
+from deemster.results.metric_summary import SCORED, interval_ends
+from deemster.results.run_columns import RunColumns, join_samples
+from deemster.runs.compare_runs import DEFAULT_SETTINGS, RunSource
+from deemster.stats import LabelledSide, corrected_difference
+
+
+def compare_labels(
+    baseline: RunSource,
+    candidate: RunSource,
+    labels: tuple[Sequence[HumanLabel], Sequence[HumanLabel]],
+    *,
+    settings: ComparisonSettings = DEFAULT_SETTINGS,
+) -> dict[str, CorrectedComparison]:
+    """The difference of two runs in each metric that has labels on both, corrected by them.
+
+    Args:
+        baseline: The run before.
+        candidate: The run now.
+        labels: The labels of the outputs of each.
+        settings: The level of the intervals.
+
+    Raises:
+        DatasetError: A label is about an unknown sample or metric, or is no label; all are listed.
+        ConfigurationError: No metric has labels on both runs, or people gave options.
+        ReportError: The runs do not hold what the comparison needs.
+        StoreError: A run cannot be read.
+    """
+    runs = baseline.columns(cluster=None), candidate.columns(cluster=None)
+    compared, _ = comparable_metrics(*runs)
+    default = compared[0] if len(compared) == 1 else None
+    names = {card.name: card.name for card in runs[1].marks.cards}
+    before, after = (labels_by_subject(side, names, default=default) for side in labels)
+    both = [name for name in compared if name in before and name in after]
+    if not both:
+        raise ConfigurationError("A corrected comparison needs labels of one metric on the outputs of both runs.")
+    joined = join_samples(*runs)
+    places = joined.before, joined.after
+    found = {}
+    for name in both:
+        kind = label_kind([*before[name], *after[name]])
+        if kind == "option":
+            raise ConfigurationError(f"The labels of `{name}` are options; a difference needs verdicts or scores.")
+        sides = [
+            _side(run, at, name, own, kind)
+            for run, at, own in zip(runs, places, (before[name], after[name]), strict=True)
+        ]
+        found[name] = _compare(sides[0], sides[1], kind, settings.confidence)
+    return found
+
+
+class _Side(NamedTuple):
+    """One run in one metric: its numbers, where it has some, and its labels."""
+
+    values: NDArray[np.float64]
+    known: NDArray[np.bool_]
+    labelled: dict[int, tuple[float, float, float | None]]
+
+
+def _side(
+    run: RunColumns, places: NDArray[np.int64], name: str, labels: Sequence[HumanLabel], kind: LabelKind
+) -> _Side:
+    column = next(at for at, card in enumerate(run.marks.cards) if card.name == name)
+    scored = run.marks.causes[:, :, column] == SCORED
+    marks = run.marks.scores if kind == "score" else run.marks.passed
+    numbers = np.where(scored, marks[:, :, column], 0.0)
+    counts = np.maximum(scored.sum(axis=1), 1)
+    means = np.asarray(numbers.sum(axis=1) / counts)
+    everywhere = run.ids(list(range(run.marks.samples)))
+    positions = {sample: place for place, sample in enumerate(everywhere)}
+    unknown = {label.id: label for label in labels if label.id not in positions}
+    if unknown:
+        raise DatasetError(
+            Issue(f"The run `{run.run.id}` has no sample `{one.id}`. {did_you_mean(one.id, positions)}", one.where)
+            for one in unknown.values()
+        )
+    joined = {int(position): place for place, position in enumerate(places.tolist())}
+    labelled = {}
+    for (sample, repetition), said in join_labels(labels, kind).items():
+        position = positions[sample]
+        if isinstance(said.truth, float) and position in joined and scored[position, repetition]:
+            labelled[joined[position]] = said.truth, float(numbers[position, repetition]), said.probability
+    return _Side(means[places], scored.any(axis=1)[places], labelled)
+
+
+def _compare(before: _Side, after: _Side, kind: LabelKind, confidence: float) -> CorrectedComparison:
+    """The corrected difference over the samples that both runs scored."""
+    both = np.flatnonzero(before.known & after.known)
+    order = {int(place): at for at, place in enumerate(both.tolist())}
+    sides = []
+    for side in (before, after):
+        own = [(order[place], *side.labelled[place]) for place in sorted(side.labelled) if place in order]
+        chances = [chance for *_, chance in own if chance is not None]
+        sides.append(
+            LabelledSide(
+                side.values[both],
+                [at for at, *_ in own],
+                [truth for _, truth, *_ in own],
+                [judged for _, _, judged, _ in own],
+                [1 / chance for chance in chances] if own and len(chances) == len(own) else None,
+            )
+        )
+    found = corrected_difference(*sides, confidence=confidence)
+    return CorrectedComparison(
+        number="mean" if kind == "score" else "pass-rate",
+        n=len(both),
+        labels=found.labels,
+        naive=found.naive,
+        difference=found.value,
+        interval=interval_ends(found.interval),
+        error_difference=found.error_difference,
+        error_interval=interval_ends(found.error_interval),
+        is_error_different=found.is_error_different,
+    )

@@ -1,0 +1,105 @@
+"""Judges the anchors of a run: cases that every run judges anew, so that a drift of the judge is seen."""
+
+from __future__ import annotations
+
+from collections.abc import Awaitable, Callable, Sequence
+from typing import NamedTuple
+
+import msgspec
+
+from deemster.datasets.calibration_cases import CalibrationCases, load_calibration_cases
+from deemster.records import Metric, Usage
+from deemster.records.output import output_digest
+from deemster.report import Report
+from deemster.report.report_entries import ScoreEntry
+from deemster.results.confirmation import sum_by_model
+from deemster.results.difference_origin import AnchorScores
+from deemster.runs.evaluation_job import Job, build_plan
+from deemster.runs.model_access import ModelAccess, complete_model_access
+from deemster.runs.suite import CONCURRENCY
+from deemster.targets.saved_outputs import SavedOutputs
+
+
+class AnchorSet(NamedTuple):
+    """The anchors of one role, and the metrics that judge them.
+
+    Attributes:
+        cases: The anchors.
+        metrics: The metrics that ask the role.
+    """
+
+    cases: CalibrationCases
+    metrics: tuple[Metric, ...]
+
+
+def load_anchors(job: Job) -> list[AnchorSet]:
+    """The anchors that the models of a job name, for each role that one of its metrics asks.
+
+    Args:
+        job: What is to be run.
+
+    Raises:
+        DatasetError: A file of anchors cannot be used; every issue is given with its place.
+    """
+    found = []
+    for name, role in job.access.roles.items():
+        metrics = tuple(metric for metric in job.plan.scorers if name in getattr(metric, "roles", ()))
+        if role.anchors is not None and metrics:
+            found.append(AnchorSet(load_calibration_cases(role.anchors), metrics))
+    return found
+
+
+def build_cases_job(
+    cases: CalibrationCases, metrics: Sequence[Metric], access: ModelAccess, *, repetitions: int = 1
+) -> Job:
+    """The job that judges cases by metrics.
+
+    Args:
+        cases: The cases.
+        metrics: The metrics.
+        access: How they may ask models.
+        repetitions: How often each case is judged.
+
+    Raises:
+        InputError: A metric asks a model that is not there.
+    """
+    plan = build_plan(
+        cases.dataset,
+        target=SavedOutputs(cases.outputs),
+        metrics=tuple(metrics),
+        repetitions=repetitions,
+        thresholds={},
+        concurrency=CONCURRENCY,
+    )
+    return Job(plan, access=complete_model_access(access, plan.scorers))
+
+
+async def judge_anchors(job: Job, sets: Sequence[AnchorSet], *, run: Callable[[Job], Awaitable[Report]]) -> Job:
+    """A job that knows how its anchors were judged; without anchors, the job itself.
+
+    No cached answer is taken: an answer from a file cannot show that the model changed.
+
+    Args:
+        job: What was run.
+        sets: The anchors.
+        run: Runs a job that is not stored.
+
+    Raises:
+        InputError: An anchor is malformed for a metric.
+    """
+    scores: dict[str, dict[str, float]] = {}
+    usage: list[Usage] = []
+    for cases, metrics in sets:
+        # The anchors' own roles have anchors too, which must not be judged again.
+        roles = {name: msgspec.structs.replace(role, anchors=None) for name, role in job.access.roles.items()}
+        report = await run(build_cases_job(cases, metrics, job.access._replace(cache=None, roles=roles)))
+        hashes = {sample.id: sample.row_hash or "" for sample in report.samples}
+        for execution in report.executions:
+            # An anchor that was edited is another one.
+            digest = output_digest(execution.output or "", None, None) % 2**32
+            key = f"{execution.id} {hashes[execution.id][:8]}{digest:08x}"
+            for name, mark in execution.marks.items():
+                usage += [mark.usage] if mark.usage is not None else []
+                if isinstance(mark, ScoreEntry):
+                    scores.setdefault(name, {})[key] = mark.score
+    return job._replace(anchors=AnchorScores(scores=scores, usage=sum_by_model(usage))) if sets else job

@@ -1,0 +1,176 @@
+"""Marks outputs that an audit planted, by the metrics and judges of a suite; no target is called, nothing is stored."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from random import Random
+from typing import Any
+
+from deemster.datasets import Dataset
+from deemster.datasets.planted_defects import GoodOutput, reference_output
+from deemster.errors import ConfigurationError, plural
+from deemster.models.clock import Clock
+from deemster.records import Execution, Invocation, Output, TargetFailure, Unscored
+from deemster.runs._score_batch import WorkItem, settle_marks
+from deemster.runs.evaluation_job import Job, with_secrets
+from deemster.runs.execute_job import execute_job
+from deemster.runs.progress import Progress, ProgressCounter
+from deemster.runs.resume_backlog import RETRIED_CAUSES, RemainingWork
+from deemster.runs.run_lifecycle import RunTimer
+from deemster.runs.stop_request import Stop
+from deemster.runs.suite import Suite
+from deemster.runs.suite_job import SuiteOverrides, build_suite_job
+from deemster.store import Store
+from deemster.targets.saved_outputs import SavedOutputs
+
+
+class _NoTarget:
+    """Stands for the target of an audit, whose outputs are all known."""
+
+    is_async = False
+
+    def call(self, _: Invocation) -> None:
+        """It is never called."""
+
+    async def call_async(self, _: Invocation) -> None:
+        """It is never called."""
+
+
+def audit_job(suite: Suite, overrides: SuiteOverrides) -> Job:
+    """The job of a suite without its target.
+
+    Args:
+        suite: The suite.
+        overrides: What flags replace.
+
+    Raises:
+        InputError: Something in the suite or the flags cannot be used; the issues of all parts are listed.
+    """
+    return with_secrets(build_suite_job(suite, overrides._replace(target=_NoTarget(), repetitions=1)))
+
+
+def expected_outputs(dataset: Dataset) -> dict[str, Output]:
+    """By id, the outputs that samples expect; samples without an expected output are left out."""
+    found = {sample.id: reference_output(sample) for sample in dataset}
+    return {name: output for name, output in found.items() if output is not None}
+
+
+def stored_outputs(store: Store, run: str) -> dict[str, Output]:
+    """By id, the outputs of a stored run, those of its first repetition.
+
+    Args:
+        store: Where the run is stored.
+        run: Its id, the beginning of one, or `latest`.
+
+    Raises:
+        StoreError: There is no such run, or it cannot be read.
+    """
+    executions = store.executions(store.run(run, kind="run").id)
+    return {
+        each.id: each.answer
+        for each in executions
+        if each.repetition == 0 and each.cut is None and isinstance(each.answer, Output)
+    }
+
+
+def saved_outputs(file: str, dataset: Dataset) -> dict[str, Output]:
+    """By id, the outputs of a file, those of the first repetition.
+
+    Args:
+        file: The file.
+        dataset: The samples; those without an output are left out.
+
+    Raises:
+        OutputsError: The file cannot be read.
+    """
+    saved = SavedOutputs.load(file)
+    missing = frozenset(saved.missing(dataset))
+    ids = [sample.id for sample in dataset if sample.id not in missing]
+    answers = zip(ids, saved.answers(ids), strict=True)
+    return {name: answer for name, answer in answers if not isinstance(answer, TargetFailure)}
+
+
+def good_outputs(
+    dataset: Dataset, outputs: Mapping[str, Output], *, most: int | None = None, seed: int = 0
+) -> list[GoodOutput]:
+    """The samples that have an output, with it, in order.
+
+    Args:
+        dataset: The samples.
+        outputs: Outputs by id.
+        most: How many of them are drawn at random; None for all.
+        seed: The seed of the draw.
+
+    Raises:
+        ConfigurationError: No sample has one.
+    """
+    found = [GoodOutput(sample, outputs[sample.id]) for sample in dataset if sample.id in outputs]
+    if not found:
+        raise ConfigurationError("No sample has an output to plant anything in.")
+    if most is None or most >= len(found):
+        return found
+    drawn = Random(seed).sample(range(len(found)), most)  # noqa: S311 - a seeded draw, no secret
+    return [found[place] for place in sorted(drawn)]
+
+
+async def mark_outputs(
+    job: Job,
+    planted: Sequence[GoodOutput],
+    *,
+    clock: Clock | None = None,
+    stop: Stop,
+    warn: Callable[[str], None],
+    progress: Callable[[Progress], None] | None = None,
+) -> list[Execution | None]:
+    """Mark outputs by the metrics of a job; what was not marked before a stop is None.
+
+    Args:
+        job: The metrics, and how they may ask models.
+        planted: What is marked.
+        clock: The time; the machine's own unless given.
+        stop: Asks to stop.
+        warn: Gets each warning about the models.
+        progress: Gets the progress.
+
+    Raises:
+        ConfigurationError: A request could not be made because of how the suite is set up.
+    """
+    found: list[Execution | None] = [None] * len(planted)
+
+    def keep(executions: Sequence[Execution]) -> None:
+        for execution in executions:
+            found[execution.position] = execution
+
+    def works() -> Iterator[WorkItem]:
+        for position, (sample, output) in enumerate(planted):
+            yield WorkItem(position, sample, 0, output)
+
+    await execute_job(
+        job,
+        [keep],
+        RemainingWork(works()),
+        counter=ProgressCounter(len(planted), progress),
+        clock=RunTimer(clock).clock,
+        stop=stop,
+        warn=warn,
+    )
+    settled: Any = settle_marks(job.plan.metrics, found)
+    for execution in settled:
+        found[execution.position] = execution
+    _warn_of_failures(job, found, warn=warn)
+    return found
+
+
+def _warn_of_failures(job: Job, found: Sequence[Execution | None], *, warn: Callable[[str], None]) -> None:
+    """Say how many marks could not be made, and why the first of them could not."""
+    names = [metric.name for metric in job.plan.metrics]
+    failed = [
+        (name, mark.message)
+        for execution in found
+        if execution is not None
+        for name, mark in zip(names, execution.marks, strict=True)
+        if isinstance(mark, Unscored) and mark.cause in RETRIED_CAUSES and mark.cause != "not_run"
+    ]
+    if failed:
+        name, message = failed[0]
+        warn(f"{plural(len(failed), 'mark')} could not be made. The first, by {name}: {message}")

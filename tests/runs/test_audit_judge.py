@@ -1,0 +1,87 @@
+"""Judges with one planted bias each: every flag right, no other flag raised."""
+
+from __future__ import annotations
+
+import asyncio
+
+import pytest
+
+from bench import judge_biases
+from deemster.datasets.planted_defects import reference_output
+from deemster.errors import ConfigurationError
+from deemster.judges.bias_probes import ORDER, PROBES
+from deemster.models.model_client import ModelFailure
+from deemster.runs.audit_judge import BiasSettings, audit_judge
+from deemster.runs.evaluation_job import build_job
+from deemster.runs.planted_outputs import expected_outputs
+from deemster.testing.biased_judges import BIASES, biased_judge
+
+
+@pytest.fixture(scope="module")
+def table():
+    return judge_biases.confusion_table()
+
+
+def test_every_probe_has_a_judge_with_that_bias():
+    assert set(BIASES) == {*PROBES, ORDER}
+
+
+@pytest.mark.parametrize("bias", BIASES)
+def test_planted_bias_is_flagged_and_nothing_else(table, bias):
+    shown_by = ["pairwise"] if bias == ORDER else ["llm-as-judge", "pairwise"]
+    assert {probe: metrics for probe, metrics in table[bias].items() if metrics} == {bias: shown_by}
+
+
+def test_judge_without_bias_is_not_flagged(table):
+    assert not any(table[None].values())
+
+
+def test_bias_says_what_it_moves_in_the_pass_rate():
+    found = judge_biases.audit("length", judge_biases.dataset(12)).metrics["llm-as-judge"]["length"]
+    # The judge gives wrong answers 0.2 and adds 0.4: all pass with padding, none without. Right ones pass anyway.
+    assert (found.wrong_move.value, found.right_move.value) == (1.0, 0.0)
+    assert (found.to_pass, found.to_fail, found.pairs) == (12, 0, 24)
+    assert found.flips.value == 0.5
+    assert found.right_move.low < 0 < found.right_move.high
+
+
+def test_same_seed_gives_the_same_audit_and_another_seed_another_one():
+    samples = judge_biases.dataset(12)
+
+    def audit(seed):
+        right = {sample.input["question"]: sample.expected_output for sample in samples}
+        outputs = expected_outputs(samples)
+        texts = {name: output.text for name, output in outputs.items()}
+        models = {"judge": biased_judge(None, right)}
+        job = build_job(samples, outputs=texts, metrics=["llm-as-judge"], models=models)
+        settings = BiasSettings(seed=seed, max_samples=6)
+        return asyncio.run(audit_judge(job, "judge", outputs, source="", settings=settings, warn=print))
+
+    assert audit(1) == audit(1) != audit(2)
+
+
+def test_pairs_without_a_score_are_counted_and_left_out():
+    samples = judge_biases.dataset(4)
+    outputs = {sample.id: reference_output(sample) for sample in samples}
+    healthy = biased_judge(None, {sample.input["question"]: sample.expected_output for sample in samples})
+    answer = healthy._answers
+    healthy._answers = lambda ask: (
+        ModelFailure("refused", "no") if "professors" in ask.messages[-1].content else answer(ask)
+    )
+    texts = {name: output.text for name, output in outputs.items()}
+    job = build_job(samples, outputs=texts, metrics=["llm-as-judge"], models={"judge": healthy})
+    settings = BiasSettings(probes=("authority", "length"))
+    found = asyncio.run(audit_judge(job, "judge", outputs, source="", settings=settings, warn=print))
+    probes = found.metrics["llm-as-judge"]
+    assert (probes["authority"].pairs, probes["authority"].unscored, probes["authority"].p_value) == (0, 8, None)
+    assert (probes["length"].pairs, probes["length"].unscored) == (8, 0)
+
+
+def test_role_that_no_metric_asks_is_an_error_that_names_the_roles():
+    samples = judge_biases.dataset(2)
+    outputs = expected_outputs(samples)
+    texts = {name: output.text for name, output in outputs.items()}
+    models = {"judge": biased_judge(None, {})}
+    job = build_job(samples, outputs=texts, metrics=["llm-as-judge"], models=models)
+    with pytest.raises(ConfigurationError, match=r"asks the role `jugde`\. They ask `judge`"):
+        asyncio.run(audit_judge(job, "jugde", outputs, source="", warn=print))
