@@ -12,6 +12,7 @@ from rich.console import Console
 import deemster as dm
 from deemster.report.comparison_report import COMPARISON_FORMATS
 from deemster.report.comparison_sections import comparison_sections
+from deemster.report.pull_request_comment import comparison_comment
 from deemster.report.terminal_report import print_sections
 from deemster.results.comparison import UsageComparison
 from deemster.results.difference_origin import DifferenceOrigin, JudgeDrift
@@ -208,7 +209,7 @@ def test_hostile_text_makes_no_element_in_markdown(flavour, name):
     assert page.odd == []
 
 
-SVG = {"figure", "figcaption", "svg", "title", "desc", "g", "line", "circle", "text"}
+SVG = {"figure", "figcaption", "svg", "title", "desc", "g", "line", "circle", "text", "header", "nav", "main", "footer"}
 
 
 @QUICK
@@ -238,13 +239,15 @@ def test_no_attack_reaches_a_page_or_a_terminal():
 
 def test_plots_say_what_they_show_and_are_well_formed():
     for comparison in (helpdesk(), hostile()):
-        figures = re.findall(r"<svg.*?</svg>", comparison.to_html(), re.DOTALL)
-        assert len(figures) == 2
-        for figure in figures:
-            root = ET.fromstring(figure)
-            names = root.get("aria-labelledby").split()
-            assert root.get("role") == "img"
-            assert [child.get("id") for child in root][:2] == names
+        figures = [ET.fromstring(text) for text in re.findall(r"<svg.*?</svg>", comparison.to_html(), re.DOTALL)]
+        drawings = [root for root in figures if root.get("role") == "img"]
+        assert len(drawings) > 4
+        assert all(root[0].tag.endswith("}title") and root[0].text for root in drawings)
+        # Only the labels of a scale, which the title of each row repeats, are hidden from a screen reader.
+        assert all(root.get("aria-hidden") == "true" for root in figures if root not in drawings)
+        named = [root for root in drawings if root.get("aria-labelledby")]
+        assert len(named) == 1
+        assert [child.get("id") for child in named[0]][:2] == named[0].get("aria-labelledby").split()
 
 
 def test_plot_of_samples_draws_every_changed_sample_once():
@@ -253,6 +256,25 @@ def test_plot_of_samples_draws_every_changed_sample_once():
     # Added and removed samples have one side only.
     assert sum(counts) == 4
     assert "4 samples that changed; 34 that did not are not drawn." in page
+
+
+def test_change_of_a_mean_score_has_its_bounds_where_scores_are_missing():
+    before = {"gone": "right", "worse": "right so", "kept": "right"}
+    after = {**before, "gone": {"error": "down"}, "worse": "so right it is"}
+    comparison = compared(before, after, metrics=("token-f1",))
+    assert "token-f1: whatever the missing scores are, its change lies in -0.4222 to -0.0889." in shown(comparison)
+    assert "whatever the missing scores" not in shown(helpdesk())
+
+
+def test_sample_without_an_answer_is_newly_failing_and_says_why():
+    before = {"gone": "right", "broken": "right", "kept": "right"}
+    comparison = compared(before, {**before, "gone": {"error": "no route to host"}, "broken": "wrong"})
+    assert comparison.statuses["newly_failing"] == comparison.table.newly_failing == 2
+    comment = comparison_comment(comparison)
+    assert "Newly failing samples: 2" in comment
+    assert "1.0000 to target_failed: <code>no route to host</code>" in comment
+    page = comparison.to_html()
+    assert "1 sample that changed; 1 that did not, and 1 without a score in one run, are not drawn." in page
 
 
 @pytest.mark.parametrize("width", [80, 120])

@@ -5,7 +5,8 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import TYPE_CHECKING, Any
 
-from deemster.errors import MissingExtraError, ReportError, did_you_mean
+from deemster.errors import ReportError, did_you_mean
+from deemster.formats.dataframe import dataframe
 from deemster.results.comparison import Difference
 
 if TYPE_CHECKING:
@@ -27,11 +28,7 @@ def comparison_dataframe(comparison: ComparisonReport, form: str) -> pd.DataFram
     """
     if form not in FORMS:
         raise ReportError(f"A comparison has no table {form!r}. {did_you_mean(form, FORMS)}")
-    try:
-        import pandas as pd  # noqa: PLC0415 - an optional extra, loaded where it is used
-    except ImportError:
-        raise MissingExtraError("A comparison as a table of pandas", extra="dataframe") from None
-    return pd.DataFrame(list(_number_rows(comparison) if form == "metrics" else _sample_rows(comparison)))
+    return dataframe(_number_rows(comparison) if form == "metrics" else _sample_rows(comparison), of="A comparison")
 
 
 def _number_rows(comparison: ComparisonReport) -> Iterator[dict[str, Any]]:

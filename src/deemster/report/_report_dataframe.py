@@ -5,7 +5,8 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import TYPE_CHECKING, Any
 
-from deemster.errors import MissingExtraError, ReportError, did_you_mean
+from deemster.errors import ReportError, did_you_mean
+from deemster.formats.dataframe import dataframe
 from deemster.report.failing_samples import detail_notes
 from deemster.report.report_entries import NOT_APPLICABLE, MarkEntry, ScoreEntry
 
@@ -26,11 +27,7 @@ def report_dataframe(report: Report, form: str) -> pd.DataFrame:
     """
     if form not in FORMS:
         raise ReportError(f"A report has no table {form!r}. {did_you_mean(form, FORMS)}")
-    try:
-        import pandas as pd  # noqa: PLC0415 - an optional extra, loaded where it is used
-    except ImportError:
-        raise MissingExtraError("A report as a table of pandas", extra="dataframe") from None
-    return pd.DataFrame(list(_mark_rows(report) if form == "marks" else _sample_rows(report)))
+    return dataframe(_mark_rows(report) if form == "marks" else _sample_rows(report), of="A report")
 
 
 def _mark_rows(report: Report) -> Iterator[dict[str, Any]]:

@@ -38,6 +38,7 @@ from deemster.alignment.trust_verdict import (
     MODERATE,
     MOST_DISPUTED,
     SUBSTANTIAL,
+    criterion_interval,
     criterion_kappa,
     fewest_labels,
     kappa_interval,
@@ -48,6 +49,7 @@ from deemster.alignment.trust_verdict import (
 from deemster.errors import plural
 from deemster.report._alignment_next_steps import FEW_CRITERIA, name_criteria, next_steps_section
 from deemster.report._escaping import LIMIT
+from deemster.report.table_plots import IntervalCell, PlotColumn, drawn_columns, scale_around_zero, scale_up_to_one
 from deemster.report.text_sections import DataText, TextLine, TextSection, TextTable
 from deemster.stats.alternative_annotator_test import AlternativeAnnotator
 from deemster.stats.confidence_interval import ConfidenceInterval
@@ -116,7 +118,14 @@ def _slices(slices: tuple[SliceMetrics, ...]) -> TextSection:
     ]
     between = ["interval"] * resampled
     head = ("slice", "items", "pairs", "accuracy", "mean kappa", "minus the rest", *between, "RMSE", "bias")
-    return TextSection(("Slices",), (), TextTable(head, rows, ("pairs", "bias")))
+    cells = [
+        IntervalCell(part.kappa_difference, None if found is None else (found.lower, found.upper))
+        for part, found in zip(slices, ends, strict=True)
+    ]
+    scale = scale_around_zero(end for cell in cells for end in cell.ends or (cell.value,))
+    beside = "interval" if resampled else "minus the rest"
+    plots = drawn_columns(PlotColumn("kappa minus the rest", cells, beside, scale))
+    return TextSection(("Slices",), (), TextTable(head, rows, ("pairs", "bias"), plots))
 
 
 def _kappa_ends(part: SliceMetrics) -> ConfidenceInterval | None:
@@ -524,7 +533,7 @@ def _agreement(result: MetricsResult) -> TextSection:
     ]
     if result.n_numeric_criteria and result.n_numeric_criteria == result.n_criteria:
         entries = [("mean concordance", format_number(result.mean_concordance), "mean_concordance")]
-        return TextSection(("Agreement",), (), _with_intervals(entries, result))
+        return TextSection(("Agreement",), (), _with_plots(entries, result))
     if result.n_binary_criteria:
         if len(count_kinds(result)) > 1:
             entries.append(("accuracy (binary)", format_percent(result.binary_accuracy), "binary_accuracy"))
@@ -543,7 +552,7 @@ def _agreement(result: MetricsResult) -> TextSection:
             value = result.mean_kappa_by_kind[kind]
             entries.append((f"mean kappa ({kind})", format_number(value), f"mean_kappa_by_kind.{kind}"))
     entries.append(("mean alpha (macro)", format_number(result.mean_krippendorff_alpha), "mean_krippendorff_alpha"))
-    return TextSection(("Agreement",), (), _with_intervals(entries, result))
+    return TextSection(("Agreement",), (), _with_plots(entries, result))
 
 
 def _scores(result: MetricsResult) -> TextSection:
@@ -573,9 +582,15 @@ def _with_intervals(entries: Sequence[tuple[str, str, str]], result: MetricsResu
     known = result.intervals or {}
     if not any(field in known for _, _, field in entries):
         return TextTable(("number", "value"), [(name, value) for name, value, _ in entries])
-    return TextTable(
-        ("number", "value", "interval"), [(name, value, _interval(known.get(field))) for name, value, field in entries]
-    )
+    rows = [(name, value, _interval(known.get(field))) for name, value, field in entries]
+    return TextTable(("number", "value", "interval"), rows)
+
+
+def _with_plots(entries: Sequence[tuple[str, str, str]], result: MetricsResult) -> TextTable:
+    """Numbers that are at most 1, with their intervals as numbers and drawn on one scale."""
+    found = [(result.intervals or {}).get(field) for _, _, field in entries]
+    drawn = [(None, None) if each is None else (each.estimate, each.ci) for each in found]
+    return _with_intervals(entries, result)._replace(plots=_interval_plots("agreement", drawn))
 
 
 def _criteria(result: MetricsResult, *, most: int | None = None) -> TextSection:
@@ -586,17 +601,24 @@ def _criteria(result: MetricsResult, *, most: int | None = None) -> TextSection:
         accuracy: float | None = None
         if not isinstance(part, NumericCriterionMetrics):
             accuracy = part.accuracy if isinstance(part, CriterionMetrics) else part.exact_accuracy
-        field = {"ordinal": "weighted_kappa", "numeric": "concordance"}.get(part.criterion_type, "kappa")
-        between = [_interval((part.intervals or {}).get(field))] * resampled
+        between = [_between(criterion_interval(part))] * resampled
         shown = [f"{part.n_samples:,}", format_percent(accuracy), format_number(criterion_kappa(part)), *between]
         rows.append(
             (DataText(part.name), part.criterion_type, *shown, format_number(part.krippendorff_alpha), _remark(part))
         )
     head = ("criterion", "kind", "n", "accuracy", "kappa", *["interval"] * resampled, "alpha", "remark")
-    table = TextTable(head, rows, ("alpha", "kind")) if rows else None
+    plots = _interval_plots("kappa", [(criterion_kappa(part), criterion_interval(part)) for part in ranked[:most]])
+    table = TextTable(head, rows, ("alpha", "kind"), plots) if rows else None
     left = len(ranked) - len(rows)
     after: list[TextLine] = [(f"{count_criteria(left)} more.",)] if left else []
     return TextSection(("Criteria, the weakest first",), (), table, after)
+
+
+def _interval_plots(name: str, numbers: Sequence[tuple[float | None, ConfidenceInterval | None]]) -> list[PlotColumn]:
+    """Numbers that are at most 1, such as kappas, with their intervals."""
+    cells = [IntervalCell(value, None if ci is None else (ci.lower, ci.upper)) for value, ci in numbers]
+    scale = scale_up_to_one(end for cell in cells for end in cell.ends or (cell.value,))
+    return drawn_columns(PlotColumn(name, cells, "interval", scale))
 
 
 def _numeric(criteria: Sequence[NumericCriterionMetrics]) -> TextSection:
@@ -688,7 +710,12 @@ def _judges(result: MetricsResult) -> TextSection:
     if not has_scores(result):
         kept = [place for place, name in enumerate(head) if name not in ("RMSE", "bias")]
         head, rows = tuple(head[place] for place in kept), [tuple(row[place] for place in kept) for row in rows]
-    return TextSection(("Judges",), (), TextTable(head, rows, ("phi", "abstained", "failed")) if rows else None)
+    found = [(judge.intervals or {}).get("mean_kappa") for judge in judges]
+    plots = _interval_plots(
+        "mean kappa",
+        [(judge.mean_kappa, each.ci if each is not None else None) for judge, each in zip(judges, found, strict=True)],
+    )
+    return TextSection(("Judges",), (), TextTable(head, rows, ("phi", "abstained", "failed"), plots) if rows else None)
 
 
 def _abstentions(result: MetricsResult) -> TextSection:

@@ -18,12 +18,16 @@ from deemster.report.pull_request_comment import comparison_comment
 from deemster.report.report_entries import ExecutionEntry, PrivacyEntry
 from deemster.report.report_files import Destination, write_pieces
 from deemster.results import GateDecision
-from deemster.results.comparison import Comparison
+from deemster.results.comparison import Comparison, CorrectedComparison
 
 if TYPE_CHECKING:
     import pandas as pd
 
 EXTENSIONS = {".json": "json", ".md": "markdown", ".html": "html", ".xml": "junit"}
+
+
+# What a file has only where labels of people, or anchors, brought it.
+OPTIONAL = frozenset({"corrected", "anchors"})
 
 
 class ComparedSample(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
@@ -53,12 +57,13 @@ class ComparisonReport(Comparison, frozen=True, kw_only=True, forbid_unknown_fie
 
     The fields are those of `deemster.comparison.v1`, in its order. `changes` lists every sample that did not stay as it
     was; `examples` shows some of them with the question and both answers. `gate` is what a gate decided, where one was
-    asked; `privacy` says what was left out on purpose.
+    asked; `privacy` says what was left out on purpose. `corrected` is there where people labelled outputs of both runs.
     """
 
     examples: tuple[ComparedSample, ...] = ()
     gate: GateDecision | None = None
     privacy: PrivacyEntry = PrivacyEntry()
+    corrected: dict[str, CorrectedComparison] | None = None
 
     @property
     def verdict(self) -> str:
@@ -68,8 +73,17 @@ class ComparisonReport(Comparison, frozen=True, kw_only=True, forbid_unknown_fie
     def pieces(self) -> Iterator[bytes]:
         """The canonical JSON of the comparison, in pieces."""
         return json_pieces(
-            (name, iter(self.changes) if name == "changes" else getattr(self, name)) for name in self.__struct_fields__
+            (name, iter(self.changes) if name == "changes" else getattr(self, name)) for name in self._written()
         )
+
+    def head(self) -> bytes:
+        """The canonical JSON of the comparison without the list of its changed samples."""
+        names = (name for name in self._written() if name != "changes")
+        return b"".join(json_pieces((name, getattr(self, name)) for name in names))
+
+    def _written(self) -> Iterator[str]:
+        """The fields that a file has: all, but what only labels of people bring."""
+        return (name for name in self.__struct_fields__ if name not in OPTIONAL or getattr(self, name) is not None)
 
     def to_json(self) -> str:
         """The comparison as canonical JSON: the same runs are the same bytes."""

@@ -11,6 +11,7 @@ from deemster.report.failing_samples import describe_unscored, detail_notes, quo
 from deemster.report.markdown_report import join_line, markdown_blocks
 from deemster.report.report_entries import ExecutionEntry, MarkEntry, ScoreEntry
 from deemster.report.report_sections import gate_section, gate_verdict
+from deemster.report.table_plots import IntervalCell, PlotColumn, drawn_columns, scale_around_zero
 from deemster.report.text_sections import (
     DataText,
     MetricName,
@@ -47,6 +48,7 @@ _EXAMPLES = {
     "regressed": "Samples that got worse",
     "unscored_now": "Samples that have no score now",
 }
+_BROKEN = ("newly_failing", "unscored_now")
 
 
 def comparison_sections(comparison: ComparisonReport, *, full: bool = True) -> list[TextSection]:
@@ -60,6 +62,7 @@ def comparison_sections(comparison: ComparisonReport, *, full: bool = True) -> l
         _headline(comparison),
         *(() if comparison.gate is None else (gate_section(comparison.gate, comparison.candidate.part),)),
         _numbers(comparison),
+        *_corrected(comparison),
         *_means(comparison),
         *_origins(comparison),
         *_cohorts(comparison),
@@ -119,6 +122,19 @@ def comparison_verdict(comparison: ComparisonReport) -> str:
     return f"Not worse by more than {drop}: {told}."
 
 
+def comparison_kind(comparison: ComparisonReport) -> str:
+    """How a comparison came out: `pass`, `fail` or `inconclusive`; what the gate decided where one was asked."""
+    macro, margin = comparison.macro_f1, comparison.margin
+    if comparison.gate is not None and comparison.gate.checks:
+        return comparison.gate.decision
+    if macro.difference is None or macro.interval is None:
+        return "inconclusive"
+    if margin is not None:
+        statuses = _margin_statuses(comparison, margin)
+        return next((status for status in ("fail", "inconclusive") if status in statuses), "pass")
+    return "fail" if macro.interval.high < 0 else "pass" if macro.interval.low > 0 else "inconclusive"
+
+
 def _share_of_rates(statuses: Sequence[str], status: str) -> str:
     """Of how many pass-rates a verdict speaks: a gate holds several of them to the margin.
 
@@ -164,6 +180,7 @@ def _headline(comparison: ComparisonReport) -> TextSection:
     lines: list[TextLine] = [] if gate is None else [(gate_verdict(gate, comparison.candidate.part),)]
     lines += (("Warning: ", SentenceText(warning)) for warning in comparison.warnings)
     lines += _drifts(comparison)
+    lines += _uneven_errors(comparison)
     lines += (_name_run("Baseline", comparison.baseline), _name_run("Candidate", comparison.candidate))
     both = f"{plural(counts.paired, 'sample')} in both runs, {counts.added:,} added, {counts.removed:,} removed"
     units = comparison.macro_f1.units
@@ -209,6 +226,49 @@ def _drifts(comparison: ComparisonReport) -> Iterator[TextLine]:
             moved = f"{drift.changed:,} of {plural(drift.n, 'output')} that did not change have another score"
             mean = f"on average {format_change(drift.difference)} (p {format_p_value(drift.p_value)})"
             yield ("Warning: the judge drifted: ", MetricName(name), f": {moved}, {mean}.")
+    for name, drift in (comparison.anchors or {}).items():
+        if drift.drifted:
+            moved = f"{drift.changed:,} of {plural(drift.n, 'anchor')} have another score"
+            mean = f"on average {format_change(drift.difference)} (p {format_p_value(drift.p_value)})"
+            yield ("Warning: the judge drifted: ", MetricName(name), f": {moved}, {mean}.")
+
+
+def _uneven_errors(comparison: ComparisonReport) -> Iterator[TextLine]:
+    for name, found in (comparison.corrected or {}).items():
+        if found.is_error_different and found.error_difference is not None:
+            side = "candidate" if found.error_difference < 0 else "baseline"
+            size = _points(abs(found.error_difference))
+            why = f"beside the labels, the judge is kinder to the {side}, by {size}"
+            yield ("Warning: the naive comparison of ", MetricName(name), f" is not to be believed: {why}.")
+
+
+def _corrected(comparison: ComparisonReport) -> Iterator[TextSection]:
+    """The differences that labels on both runs correct."""
+    if not comparison.corrected:
+        return
+    rows: list[TextLine] = [
+        (
+            MetricName(name),
+            found.number,
+            " and ".join(f"{count:,}" for count in found.labels),
+            format_change(found.naive),
+            format_change(found.difference),
+            format_change_interval(found.interval),
+        )
+        for name, found in comparison.corrected.items()
+    ]
+    errors: list[TextLine] = [
+        (
+            "The error of ",
+            MetricName(name),
+            f" in the candidate minus that in the baseline: {format_change(found.error_difference)}, ",
+            f"{format_change_interval(found.error_interval)}.",
+        )
+        for name, found in comparison.corrected.items()
+    ]
+    head = ("metric", "number", "labels", "change by the judge", "corrected", f"{_level(comparison)} interval")
+    lines: list[TextLine] = [("Each run is corrected by labels of people on its own outputs.",)]
+    yield TextSection(("Corrected by labels",), lines, TextTable(head, rows), errors)
 
 
 def _numbers(comparison: ComparisonReport) -> TextSection:
@@ -226,7 +286,22 @@ def _numbers(comparison: ComparisonReport) -> TextSection:
         for name, why in comparison.not_comparable.items()
     )
     meant = [("Macro-F1 is the mean of the metrics' pass-rates.",)]
-    return TextSection(("Pass-rates",), meant, TextTable(head, rows, ("p", "before")), after)
+    rates = [comparison.macro_f1, comparison.pass_rate, *(one.pass_rate for one in comparison.metrics.values())]
+    plots = _changes(comparison, rates, line=None if comparison.margin is None else -comparison.margin)
+    return TextSection(("Pass-rates",), meant, TextTable(head, rows, ("p", "before"), plots), after)
+
+
+def _changes(
+    comparison: ComparisonReport, numbers: Sequence[Difference], *, line: float | None = None
+) -> list[PlotColumn]:
+    """The changes with their intervals; those of all tables of a comparison are drawn on one scale."""
+    every = [comparison.macro_f1, comparison.pass_rate, *(cohort.macro_f1 for cohort in comparison.cohorts)]
+    every += (number for metric in comparison.metrics.values() for number in (metric.pass_rate, metric.mean))
+    reach = [end for number in every for end in number.interval or (number.difference,)]
+    scale = scale_around_zero([*reach, comparison.margin])
+    cells = [IntervalCell(number.difference, number.interval) for number in numbers]
+    name = "change" if line is None else f"change, and the margin of {_points(-line)}"
+    return drawn_columns(PlotColumn(name, cells, f"{_level(comparison)} interval", scale, line))
 
 
 def _cells(rate: Difference) -> TextLine:
@@ -245,20 +320,32 @@ def _flips(table: PassTable) -> TextLine:
 
 def _means(comparison: ComparisonReport) -> Iterator[TextSection]:
     """The mean scores of the metrics whose scores say more than pass or fail."""
+    graded = {
+        name: metric
+        for name, metric in comparison.metrics.items()
+        if (metric.mean.baseline, metric.mean.candidate) != (metric.pass_rate.baseline, metric.pass_rate.candidate)
+    }
     rows = [
         (
             MetricName(name),
             *_cells(metric.mean),
             *(f"{count:,}" for count in (metric.mean.better, metric.mean.worse, metric.left_out)),
         )
-        for name, metric in comparison.metrics.items()
-        if (metric.mean.baseline, metric.mean.candidate) != (metric.pass_rate.baseline, metric.pass_rate.candidate)
+        for name, metric in graded.items()
     ]
     if rows:
         interval = f"{_level(comparison)} interval"
         head = ("metric", "before", "now", "change", interval, "p", "better", "worse", "left out")
         lines: list[TextLine] = [("Over the samples that both runs scored.",)]
-        yield TextSection(("Mean scores",), lines, TextTable(head, rows, ("left out", "p", "before")))
+        plots = _changes(comparison, [metric.mean for metric in graded.values()])
+        table = TextTable(head, rows, ("left out", "p", "before"), plots)
+        told = ": whatever the missing scores are, its change lies in "
+        after: list[TextLine] = [
+            (MetricName(name), told, format_change_interval(bounds), ".")
+            for name, metric in graded.items()
+            if (bounds := metric.mean_bounds) is not None
+        ]
+        yield TextSection(("Mean scores",), lines, table, after=after)
 
 
 def _origins(comparison: ComparisonReport) -> Iterator[TextSection]:
@@ -285,14 +372,13 @@ def _origins(comparison: ComparisonReport) -> Iterator[TextSection]:
 
 def _cohorts(comparison: ComparisonReport) -> Iterator[TextSection]:
     head = ("cohort", "samples", "before", "now", "change", f"{_level(comparison)} interval", "p")
-    rows = [
-        (DataText(cohort.label), f"{cohort.samples:,}", *_cells(cohort.macro_f1))
-        for cohort in comparison.cohorts
-        if cohort.macro_f1.difference is not None
-    ]
+    cohorts = [cohort for cohort in comparison.cohorts if cohort.macro_f1.difference is not None]
+    rows = [(DataText(cohort.label), f"{cohort.samples:,}", *_cells(cohort.macro_f1)) for cohort in cohorts]
     if rows:
         note = "These p-values are not corrected for the number of rows."
-        yield TextSection(("Macro-F1 by cohort",), table=TextTable(head, rows, ("p", "before")), after=[(note,)])
+        plots = _changes(comparison, [cohort.macro_f1 for cohort in cohorts])
+        table = TextTable(head, rows, ("p", "before"), plots)
+        yield TextSection(("Macro-F1 by cohort",), table=table, after=[(note,)])
 
 
 def _usage(comparison: ComparisonReport) -> Iterator[TextSection]:
@@ -338,7 +424,7 @@ def example_sections(comparison: ComparisonReport, *, full: bool = True) -> Iter
         count = comparison.statuses.get(status, 0)
         if not found:
             continue
-        shown = found[: SHOWN if full else SHOWN_SHORT if status == "newly_failing" else 0]
+        shown = found[: SHOWN if full else SHOWN_SHORT if status in _BROKEN else 0]
         listed = [DataText(example.id) for example in found[: 0 if shown else SHOWN]]
         names = tuple(part for name in listed for part in (", ", name))[1:]
         rest = count - len(shown) - len(listed)

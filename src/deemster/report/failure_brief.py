@@ -15,7 +15,7 @@ from deemster.errors import ReportError, plural, visible
 from deemster.report.comparison_sections import comparison_verdict
 from deemster.report.failing_samples import detail_notes, is_failed
 from deemster.report.report_entries import ExecutionEntry, MarkEntry, ScoreEntry
-from deemster.report.report_sections import gate_verdict
+from deemster.report.report_sections import format_observed, gate_verdict
 from deemster.report.text_sections import format_change, format_number
 
 if TYPE_CHECKING:
@@ -315,7 +315,7 @@ def _state(report: Report) -> Iterator[str]:
     if report.gate is not None and report.gate.checks:
         failed = [check for check in report.gate.checks if check.status in ("fail", "inconclusive")]
         told = [
-            f"- {check.status}: {_code(check.name)}: {format_number(check.observed)}, required {check.required:.4g}"
+            f"- {check.status}: {_code(check.name)}: {format_observed(check)}, required {check.required:.4g}"
             for check in sorted(failed, key=lambda check: check.status)[:_MOST_CHECKS]
         ]
         told += [f"- and {len(failed) - _MOST_CHECKS:,} more"] if len(failed) > _MOST_CHECKS else []

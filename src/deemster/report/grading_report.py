@@ -9,7 +9,8 @@ import msgspec
 from deemster.alignment.metrics_result import MetricsResult
 from deemster.errors import plural
 from deemster.judges.grading_result import Grading
-from deemster.report.report_sections import criteria_table
+from deemster.report.report_sections import criteria_plots, criteria_table
+from deemster.report.table_plots import BarCell, PlotColumn, drawn_columns
 from deemster.report.text_sections import DataText, TextLine, TextSection, TextTable, format_interval, format_number
 from deemster.results.grading_summary import GradingSummary, JudgeSummary
 
@@ -27,10 +28,14 @@ def grading_sections(grading: Grading, figures: GradingSummary) -> list[TextSect
     rows: list[TextLine] = [(DataText(name), *row) for name, row in criteria_table(figures.criteria)]
     head = ("criterion", "mean value", "95% interval", "judged", "abstained", "failed", "agreement")
     lines: list[TextLine] = [("The mean value of a criterion that is met or not is the share that met it.",)]
+    criteria = criteria_plots(list(figures.criteria.values()))
+    scores = [BarCell(judge.mean_score) for judge in figures.judges]
+    bars = drawn_columns(PlotColumn("mean score", scores, "mean score")) if grading.settings["normalize"] else []
+    judges = [_judge(judge) for judge in figures.judges]
     return [
         TextSection(("Grading",), _lines(grading, figures)),
-        TextSection(("Criteria",), lines, TextTable(head, rows, ("agreement", "95% interval"))),
-        TextSection(("Judges",), table=TextTable(_JUDGES, [_judge(judge) for judge in figures.judges], ("role",))),
+        TextSection(("Criteria",), lines, TextTable(head, rows, ("agreement", "95% interval"), criteria)),
+        TextSection(("Judges",), table=TextTable(_JUDGES, judges, ("role",), bars)),
     ]
 
 

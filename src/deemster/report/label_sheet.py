@@ -7,7 +7,7 @@ import io
 import itertools
 import json
 import random
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from deemster.errors import ReportError, did_you_mean
@@ -37,7 +37,9 @@ class DrawnSample(NamedTuple):
     probability: float
 
 
-def draw_samples(report: Report, n: int, *, seed: int = 0, stratify: bool = False) -> list[DrawnSample]:
+def draw_samples(
+    report: Report, n: int, *, seed: int = 0, stratify: bool = False, balance: str | None = None
+) -> list[DrawnSample]:
     """Draw samples at random, in the order of the report.
 
     Args:
@@ -45,28 +47,63 @@ def draw_samples(report: Report, n: int, *, seed: int = 0, stratify: bool = Fals
         n: How many; all samples where there are fewer.
         seed: The seed of the draw.
         stratify: Whether the samples are divided into four groups by their mean score, and each gives an equal part.
+        balance: The metric whose failed samples and whose passed ones give an equal part each; None for none.
+
+    Raises:
+        ReportError: The run has no such metric.
     """
     samples = list(report.samples)
-    groups = [samples]
-    if stratify:
-        ranked = sorted(samples, key=lambda sample: -1.0 if sample.score_mean is None else sample.score_mean)
+    groups: list[Sequence[int]] = [range(len(samples))]
+    if balance is not None:
+        groups = [group for group in _by_verdict(report, samples, balance) if group]
+    elif stratify:
+        means = [sample.score_mean for sample in samples]
+        ranked = sorted(groups[0], key=lambda place: -1.0 if (mean := means[place]) is None else mean)
         ends = [len(ranked) * part // _STRATA for part in range(_STRATA + 1)]
         groups = [ranked[low:high] for low, high in itertools.pairwise(ends) if high > low]
+    drawn = draw_places(groups, n, seed=seed)
+    return [DrawnSample(samples[place], *drawn[place]) for place in sorted(drawn)]
+
+
+def draw_places(groups: Sequence[Sequence[int]], n: int, *, seed: int) -> dict[int, tuple[int, float]]:
+    """Draw places of samples at random, in random order: each with its stratum and its inclusion probability.
+
+    Args:
+        groups: The places of each stratum. Each gives an equal part.
+        n: How many; all places where there are fewer.
+        seed: The seed of the draw.
+    """
     chance = random.Random(seed)  # noqa: S311 - a draw of samples, not a secret
-    drawn: dict[str, DrawnSample] = {}
-    left = min(n, len(samples))
+    drawn: dict[int, tuple[int, float]] = {}
+    left = min(n, sum(map(len, groups)))
     for number, group in enumerate(groups, start=1):
         size = min(len(group), -(-left // (len(groups) - number + 1)))
         left -= size
-        for sample in chance.sample(group, size):
-            drawn[sample.id] = DrawnSample(sample, number, size / len(group))
-    return [drawn[sample.id] for sample in samples if sample.id in drawn]
+        for place in chance.sample(group, size):
+            drawn[place] = (number, size / len(group))
+    return drawn
+
+
+def _by_verdict(report: Report, samples: Sequence[SampleEntry], metric: str) -> tuple[list[int], list[int]]:
+    """The places of samples that a metric does not pass, and of those it passes, in the repetition that people see."""
+    _check_metric(report, metric)
+    passed = {
+        execution.id
+        for execution in report.executions
+        if execution.repetition == 0 and getattr(execution.marks.get(metric), "success", False)
+    }
+    places = range(len(samples))
+    is_passed = [sample.id in passed for sample in samples]
+    return [place for place in places if not is_passed[place]], [place for place in places if is_passed[place]]
+
+
+def _check_metric(report: Report, name: str) -> None:
+    if name not in report.metric_order:
+        raise ReportError(f"The run has no metric `{name}`. {did_you_mean(name, report.metric_order)}")
 
 
 def label_sheet(report: Report, drawn: Sequence[DrawnSample], *, metrics: Sequence[str] = ()) -> str:
     """The sheet as CSV, with a line for each sample and metric, and `annotator` and `verdict` left blank.
-
-    It begins with a byte order mark, so that Excel reads it as UTF-8.
 
     Args:
         report: The run, with its inputs.
@@ -77,26 +114,44 @@ def label_sheet(report: Report, drawn: Sequence[DrawnSample], *, metrics: Sequen
         ReportError: The run has no such metric.
     """
     for name in metrics:
-        if name not in report.metric_order:
-            raise ReportError(f"The run has no metric `{name}`. {did_you_mean(name, report.metric_order)}")
+        _check_metric(report, name)
     wanted = {each.sample.id for each in drawn}
     outputs: Mapping[str, str | None] = {
         execution.id: execution.output
         for execution in report.executions
         if execution.repetition == 0 and execution.id in wanted
     }
+    lines: list[Sequence[str | float | None]] = []
+    for sample, stratum, probability in drawn:
+        texts = (value_text(sample.input), value_text(sample.expected_output), outputs.get(sample.id) or "")
+        names = metrics or report.metric_order
+        lines += [(sample.id, metric, "", "", *texts, stratum, probability) for metric in names]
+    return sheet_text((*COLUMNS, *DRAW_COLUMNS), lines)
+
+
+def sheet_text(header: Sequence[str], lines: Iterable[Sequence[str | float | None]]) -> str:
+    """Lines as CSV for a spreadsheet: it begins with a byte order mark, so that Excel reads it as UTF-8.
+
+    Args:
+        header: The names of the columns.
+        lines: The cells of each line. Texts are escaped, so that none is a formula; None is blank.
+    """
     file = io.StringIO()
     writer = csv.writer(file, lineterminator="\r\n")
-    writer.writerow([*COLUMNS, *DRAW_COLUMNS])
-    for sample, stratum, probability in drawn:
-        texts = (_text(sample.input), _text(sample.expected_output), outputs.get(sample.id) or "")
-        for metric in metrics or report.metric_order:
-            cells = (sample.id, metric, "", "", *texts)
-            writer.writerow([*map(escape_csv_cell, cells), stratum, f"{probability:.6g}"])
+    writer.writerow(header)
+    for line in lines:
+        writer.writerow([_cell_text(cell) for cell in line])
     return "\ufeff" + file.getvalue()
 
 
-def _text(value: Any) -> str:
+def _cell_text(cell: str | float | None) -> str:
+    if isinstance(cell, str):
+        return escape_csv_cell(cell)
+    return "" if cell is None else f"{cell:.6g}"
+
+
+def value_text(value: Any) -> str:
+    """A JSON value as a person reads it in one cell: a text as it is, a map of one text as that text, else JSON."""
     if value is None or isinstance(value, str):
         return value or ""
     plain = dict(value) if isinstance(value, Mapping) else value

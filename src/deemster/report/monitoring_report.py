@@ -3,23 +3,23 @@
 from __future__ import annotations
 
 from deemster.errors import plural
+from deemster.report.table_plots import IntervalCell, PlotColumn, drawn_columns
 from deemster.report.text_sections import DataText, TextLine, TextSection, TextTable, format_number
 from deemster.results.metric_summary import Interval
 from deemster.results.pass_rate_over_time import PassRateHistory, Period
 
-# Cells of the small chart of a rate.
-_CELLS = 20
-
 
 def monitoring_sections(shown: PassRateHistory, *, name: str) -> list[TextSection]:
     """What the numbers say to people, in order."""
-    head = ("from (UTC)", "records", "unscored", "pass-rate", "95% interval", "expected", "0 to 1", "")
+    head = ("from (UTC)", "records", "unscored", "pass-rate", "95% interval", "expected", "limits")
     rows = [_row(period) for period in shown.periods]
+    cells = [IntervalCell(period.pass_rate, period.limits) for period in shown.periods]
+    plots = drawn_columns(PlotColumn("pass-rate within what is expected", cells, "expected"))
     return [
         TextSection(
             ("Pass-rate of ", DataText(name)),
             [(line,) for line in _lines(shown)],
-            TextTable(head, rows, ("0 to 1", "")),
+            TextTable(head, rows, ("limits",), plots),
         ),
     ]
 
@@ -59,22 +59,9 @@ def _row(period: Period) -> TextLine:
         format_number(period.pass_rate),
         _ends(period.interval),
         _ends(period.limits),
-        _chart(period),
-        "outside" if period.outside else "",
+        "outside" if period.outside else "inside" if period.limits is not None else "n/a",
     )
 
 
 def _ends(interval: Interval | None) -> str:
     return "n/a" if interval is None else f"{interval.low:.4f} - {interval.high:.4f}"
-
-
-def _chart(period: Period) -> str:
-    """The rate as a dot between its limits on a line from 0 to 1."""
-    cells = [" "] * (_CELLS + 1)
-    if period.limits is not None:
-        low, high = (round(end * _CELLS) for end in period.limits)
-        cells[low : high + 1] = "-" * (high + 1 - low)
-        cells[low] = cells[high] = "|"
-    if period.pass_rate is not None:
-        cells[round(period.pass_rate * _CELLS)] = "o"
-    return "".join(cells)

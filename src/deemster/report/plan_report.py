@@ -91,7 +91,10 @@ def _describe_noise(noise: Noise, *, several: bool) -> str:
         "repetitions": f"Measured on repetitions: {own}noise of the system itself; {amount}{first}.",
         "one run": f"Guessed from {own or 'the '}spread of marks, as if two runs correlated by 0.5: {amount}{first}.",
     }
-    return words[noise.source]
+    if noise.cluster_size == 1:
+        return words[noise.source]
+    alike = f"whose differences have an intraclass correlation of {noise.icc:.2f}"
+    return f"{words[noise.source]} Clusters have {noise.cluster_size:.1f} samples, {alike}{first}."
 
 
 def _often(goal: Goal) -> str:

@@ -6,11 +6,13 @@ from collections.abc import Callable, Iterable, Iterator
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from deemster.errors import MissingExtraError, ReportError, list_names, plural
-from deemster.report._html_report import render_page, render_part
+from deemster.errors import ReportError, list_names, plural
+from deemster.formats.dataframe import dataframe
+from deemster.report._html_page import PageHead, PageSection, render_page, render_part
 from deemster.report._report_json import json_pieces
 from deemster.report.markdown_report import render_markdown
 from deemster.report.report_files import Destination, write_pieces
+from deemster.report.table_plots import IntervalCell, PlotColumn, drawn_columns, scale_around_zero
 from deemster.report.text_sections import (
     DataText,
     MetricName,
@@ -55,7 +57,8 @@ class RankingReport(Ranking, frozen=True, kw_only=True, forbid_unknown_fields=Tr
 
     def to_html(self) -> str:
         """The ranking as one HTML page that loads nothing."""
-        return render_page("deemster ranking", ranking_sections(self))
+        headline, *sections = ranking_sections(self)
+        return render_page("deemster ranking", PageHead(headline), [PageSection(section) for section in sections])
 
     def to_dataframe(self) -> pd.DataFrame:
         """The ranking as a pandas table with a row for each run.
@@ -63,10 +66,6 @@ class RankingReport(Ranking, frozen=True, kw_only=True, forbid_unknown_fields=Tr
         Raises:
             MissingExtraError: pandas is not installed.
         """
-        try:
-            import pandas as pd  # noqa: PLC0415 - an optional extra, loaded where it is used
-        except ImportError:
-            raise MissingExtraError("A ranking as a table of pandas", extra="dataframe") from None
         rows = []
         for entry in self.runs:
             macro = None if entry.against_first is None else entry.against_first.macro_f1
@@ -83,7 +82,7 @@ class RankingReport(Ranking, frozen=True, kw_only=True, forbid_unknown_fields=Tr
                     "high": high,
                 }
             )
-        return pd.DataFrame(rows)
+        return dataframe(rows, of="A ranking")
 
     def _repr_html_(self) -> str:
         return render_part(ranking_sections(self))
@@ -198,5 +197,9 @@ def _against_first(ranking: Ranking) -> TextSection:
     interval = f"{_level(ranking.confidence)} simultaneous interval"
     head = ("run", "samples", "first", "this", "change", interval, "newly failing", "newly passing")
     lines: list[TextLine] = [("Macro-F1, over the samples that both have.",)]
+    changes = [entry.against_first.macro_f1 for entry in others if entry.against_first is not None]
+    reach = [end for number in changes for end in number.interval or (number.difference,)]
+    cells = [IntervalCell(number.difference, number.interval) for number in changes]
+    plots = drawn_columns(PlotColumn("change", cells, interval, scale_around_zero(reach)))
     title = ("Against the first run, ", DataText(_name(first)))
-    return TextSection(title, lines, TextTable(head, rows, ("samples", "first")), after)
+    return TextSection(title, lines, TextTable(head, rows, ("samples", "first"), plots), after)

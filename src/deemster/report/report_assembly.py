@@ -180,6 +180,7 @@ def assemble_report(
         usage=summary.usage,
         cost=summary.cost,
         gate=gate,
+        adversarial=summary.adversarial,
     )
 
 
@@ -252,6 +253,7 @@ def execution_entry(
             for name, mark, is_applied in zip(names, execution.marks, applies, strict=True)
             if is_applied
         },
+        usage=None if output is None else output.usage,
     )
 
 

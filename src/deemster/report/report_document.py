@@ -10,9 +10,9 @@ import msgspec
 
 from deemster.errors import ReportError, list_names, plural
 from deemster.report._csv_report import csv_rows
-from deemster.report._html_report import html_page, notebook_html
 from deemster.report._report_dataframe import report_dataframe
 from deemster.report._report_json import json_pieces
+from deemster.report._report_page import html_page, notebook_html
 from deemster.report.failing_samples import FailingSample, failing_samples
 from deemster.report.markdown_report import report_markdown
 from deemster.report.report_entries import (
@@ -39,11 +39,14 @@ from deemster.results import (
     Totals,
     cohort_label,
 )
+from deemster.results.attack_success import AdversarialSummary
 
 if TYPE_CHECKING:
     import pandas as pd
 
 SCHEMA = "deemster.report.v1"
+# The fields that grow with the run.
+_LISTS = frozenset({"samples", "executions", "failure_list"})
 EXTENSIONS = {".json": "json", ".md": "markdown", ".csv": "csv", ".html": "html", ".xml": "junit"}
 
 
@@ -79,7 +82,7 @@ class Report(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=Tr
     cost: Cost | None = None
     budget: BudgetEntry | None = None
     gate: GateDecision | None = None
-    adversarial: Any = None
+    adversarial: AdversarialSummary | None = None
 
     @property
     def cohorts(self) -> dict[str, Cohort]:
@@ -108,12 +111,18 @@ class Report(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=Tr
 
     def pieces(self) -> Iterator[bytes]:
         """The canonical JSON of the report, in pieces, for a report of any length."""
-        names = zip(self.__struct_encode_fields__, self.__struct_fields__, strict=True)
-        return json_pieces((name, self._part(field)) for name, field in names)
+        return json_pieces((name, self._part(field)) for name, field in self._names())
+
+    def head(self) -> bytes:
+        """The canonical JSON of the report without samples, executions and failures: its numbers."""
+        return b"".join(json_pieces((name, self._part(field)) for name, field in self._names() if field not in _LISTS))
+
+    def _names(self) -> Iterator[tuple[str, str]]:
+        return zip(self.__struct_encode_fields__, self.__struct_fields__, strict=True)
 
     def _part(self, field: str) -> Any:
         value = getattr(self, field)
-        return iter(value) if field in ("samples", "executions", "failure_list") else value
+        return iter(value) if field in _LISTS else value
 
     def to_json(self) -> str:
         """The report as canonical JSON: the same run is the same bytes."""

@@ -77,7 +77,7 @@ NOT_APPLICABLE = "not_applicable"
 
 
 class ExecutionEntry(msgspec.Struct, frozen=True, gc=False, kw_only=True, forbid_unknown_fields=True):
-    """One sample in one repetition."""
+    """One sample in one repetition; `usage` is what the target used for its output, where it says so."""
 
     id: str
     repetition: int
@@ -89,6 +89,7 @@ class ExecutionEntry(msgspec.Struct, frozen=True, gc=False, kw_only=True, forbid
     trajectory: Trajectory | None
     # Of MarkEntry, which msgspec cannot tell apart untagged. A metric that does not apply has no mark.
     marks: Mapping[str, Any]
+    usage: Usage | None = None
 
 
 class FailureEntry(msgspec.Struct, frozen=True, gc=False, kw_only=True, forbid_unknown_fields=True):

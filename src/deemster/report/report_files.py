@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, NamedTuple
 from deemster.errors import Issue, ReportError, ReportWriteError, break_ci_commands, is_storage_failure
 from deemster.formats.atomic_write import write_aside
 from deemster.report._csv_report import csv_rows
-from deemster.report._html_report import html_page
+from deemster.report._report_page import html_page
 from deemster.report.markdown_report import github_job_summary, report_markdown
 from deemster.report.pull_request_comment import pull_request_comment
 

@@ -11,7 +11,7 @@ import msgspec
 from deemster.errors import Issue, ReportError, list_names
 from deemster.formats import read_value
 from deemster.formats.json_values import name_kind
-from deemster.report.comparison_report import ComparedSample, ComparisonReport
+from deemster.report.comparison_report import OPTIONAL, ComparedSample, ComparisonReport
 from deemster.report.privacy_levels import LEVELS, REMOVABLE
 from deemster.report.report_document import SCHEMA, Report
 from deemster.report.report_entries import (
@@ -130,7 +130,7 @@ def load_comparison(path: str | Path) -> ComparisonReport:
 
 
 def _parse_comparison(value: dict[str, Any], where: str) -> ComparisonReport:
-    if missing := [name for name in ComparisonReport.__struct_encode_fields__ if name not in value]:
+    if missing := [name for name in ComparisonReport.__struct_encode_fields__ if name not in {*value, *OPTIONAL}]:
         raise ReportError(Issue(f"The comparison is not whole; missing: {list_names(missing)}.", where))
     try:
         examples = tuple(_convert_sample(entry) for entry in value["examples"])

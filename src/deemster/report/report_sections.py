@@ -13,10 +13,12 @@ from deemster.errors import plural
 from deemster.records import Where
 from deemster.report.failing_samples import failing_section
 from deemster.report.report_entries import FailureEntry
+from deemster.report.table_plots import BarCell, HistogramCell, IntervalCell, PlotColumn, drawn_columns
 from deemster.report.text_sections import (
     DataText,
     MetricName,
     SentenceText,
+    ShadedNumber,
     TextLine,
     TextSection,
     TextTable,
@@ -26,13 +28,16 @@ from deemster.report.text_sections import (
 )
 from deemster.results import (
     Aggregate,
+    Cost,
     CriterionSummary,
     GateCheck,
     GateDecision,
     Interval,
+    MetricSummary,
     RunMetricSummary,
     UsageTotals,
 )
+from deemster.results.attack_success import AdversarialSummary, AttackFigures
 
 if TYPE_CHECKING:
     from deemster.report.report_document import Report
@@ -40,6 +45,8 @@ if TYPE_CHECKING:
 SHOWN = 50
 _MOST_GROUPS = 1_000
 _EXAMPLES = 3
+# The rules of a gate whose numbers are counts.
+_COUNTED = ("max_unscored", "max_newly_failing", "max_removed")
 
 
 def report_sections(report: Report) -> list[TextSection]:
@@ -47,7 +54,9 @@ def report_sections(report: Report) -> list[TextSection]:
     return [
         _headline(report),
         *(() if report.gate is None else (gate_section(report.gate, report.run.part),)),
+        *_attack_sections(report.adversarial),
         _metrics(report),
+        *_corrected(report),
         *criteria_sections(report),
         _macro_f1(report),
         *(() if report.aggregate is None else (_aggregate(report, report.aggregate), _aggregate_samples(report))),
@@ -130,7 +139,84 @@ def _metrics(report: Report) -> TextSection:
         rows.append(tuple(row))
     spare = ("p95", "p50", "p5", "threshold", "unscored", "scored")
     applied = [_applied(report, name, entry, entry.where) for name, entry in figures if entry.where is not None]
-    return TextSection(("Per-metric aggregates",), table=TextTable(tuple(head), rows, spare), after=applied)
+    cells = [IntervalCell(entry.pass_rate, entry.pass_rate_interval) for _, entry in figures]
+    plots = drawn_columns(PlotColumn("pass-rate", cells, "95% interval"))
+    return TextSection(("Per-metric aggregates",), table=TextTable(tuple(head), rows, spare, plots), after=applied)
+
+
+def _attack_sections(found: AdversarialSummary | None) -> Iterator[TextSection]:
+    """How often attacks succeeded: by category, severity and mutator, and by item of each framework."""
+    if found is None:
+        return
+    groups = [("category", found.categories), ("severity", found.severities), ("mutator", found.mutators)]
+    overall = found.overall
+    rate, interval = format_number(overall.attack_success_rate), format_interval(overall.interval)
+    worst = f", worst severity that got through: {overall.worst_severity}" if overall.worst_severity else ""
+    undecided = f"; {overall.undecided:,} could not be decided" if overall.undecided else ""
+    told = f"{overall.successes:,} of {plural(overall.executions, 'attack')} succeeded{undecided}{worst}. Decided by "
+    yield TextSection(
+        (f"Attack success rate: {rate}",),
+        [
+            (f"95% interval {interval}, clustered by seed. Lower is better.",),
+            (told, MetricName(", ".join(found.metrics)), "."),
+        ],
+        _attack_table([(kind, figures) for kind, each in groups for figures in each], second="by"),
+    )
+    rows = [(framework.name, figures) for framework in found.frameworks for figures in framework.items]
+    if rows:
+        yield TextSection(("Attack success by framework",), table=_attack_table(rows, second="framework"))
+
+
+def _attack_table(groups: Sequence[tuple[str, AttackFigures]], *, second: str) -> TextTable:
+    rows = [
+        (
+            DataText(figures.name),
+            DataText(kind),
+            str(figures.samples),
+            str(figures.successes),
+            str(figures.undecided),
+            format_number(figures.attack_success_rate),
+            format_interval(figures.interval),
+            _worst_severity(figures),
+        )
+        for kind, figures in groups
+    ]
+    cells = [IntervalCell(figures.attack_success_rate, figures.interval) for _, figures in groups]
+    plots = drawn_columns(PlotColumn("attack success", cells, "95% interval"))
+    head = ("attacks", second, "samples", "succeeded", "undecided", "rate", "95% interval", "worst through")
+    return TextTable(head, rows, ("undecided", "succeeded", "95% interval"), plots)
+
+
+def _worst_severity(figures: AttackFigures) -> str:
+    if figures.successes:
+        return figures.worst_severity or "unrated"
+    return "n/a" if figures.attack_success_rate is None else "none"
+
+
+def _corrected(report: Report) -> Iterator[TextSection]:
+    """The numbers that labels of people correct, beside those of the judge."""
+    found = [(name, figures, figures.pass_rate_corrected) for name, figures in report.metrics.items()]
+    known = [(name, figures, rate) for name, figures, rate in found if rate is not None]
+    if not known:
+        return
+    rows: list[TextLine] = []
+    for name, figures, rate in known:
+        pairs = [("pass-rate", figures.pass_rate, rate), ("mean", figures.mean, rate.mean)]
+        rows += (
+            (MetricName(name), told, format_number(naive), format_number(one.value), _range(one.low, one.high),
+             str(rate.labels))
+            for told, naive, one in pairs
+            if one is not None
+        )  # fmt: skip
+    notes: list[TextLine] = [(MetricName(name), ": ", SentenceText(rate.note)) for name, _, rate in known if rate.note]
+    source = ", ".join(dict.fromkeys(rate.source for _, _, rate in known if rate.source))
+    lines: list[TextLine] = [("What people would have found, by their labels of ", DataText(source), ".")]
+    head = ("metric", "number", "by the judge", "corrected", "95% interval", "labels")
+    yield TextSection(("Corrected for the errors of judges",), lines, TextTable(head, rows), notes)
+
+
+def _range(low: float | None, high: float | None) -> str:
+    return format_interval(None if low is None or high is None else Interval(low, high))
 
 
 def _applied(report: Report, name: str, figures: RunMetricSummary, where: Where) -> TextLine:
@@ -209,10 +295,12 @@ def _cohorts(report: Report) -> TextSection:
             str(cohort.samples),
             format_number(cohort.macro_f1),
             format_interval(cohort.macro_f1_interval),
-            *(format_number(cohort.metrics[name].pass_rate) for name in report.metric_order),
+            *(_pass_rate(cohort.metrics[name]) for name in report.metric_order),
         )
         for cohort in report.cohort_list
     ]
+    cells = [IntervalCell(cohort.macro_f1, cohort.macro_f1_interval) for cohort in report.cohort_list]
+    plots = drawn_columns(PlotColumn("macro-F1", cells, "95% interval"))
     head = ("cohort", "samples", "macro-F1", "95% interval", *map(MetricName, report.metric_order))
     lines: list[TextLine] = [("The pass-rate of each metric, and their mean.",)]
     if any(not cohort.metrics[name].n for cohort in report.cohort_list for name in report.metric_order):
@@ -220,17 +308,23 @@ def _cohorts(report: Report) -> TextSection:
     return TextSection(
         ("Cohorts by metadata.tags",),
         lines,
-        TextTable(head, rows, (*reversed(report.metric_order), "95% interval")),
+        TextTable(head, rows, (*reversed(report.metric_order), "95% interval"), plots),
     )
+
+
+def _pass_rate(figures: MetricSummary) -> str:
+    return ShadedNumber(format_number(figures.pass_rate), figures.pass_rate, is_rate=True)
 
 
 def _histograms(report: Report) -> TextSection:
     head = ("metric", *(f"{place / 10:.1f}" for place in range(10)))
     rows = [(MetricName(name), *(str(bar.count) for bar in report.histograms[name])) for name in report.metric_order]
+    cells = [HistogramCell(tuple(bar.count for bar in report.histograms[name])) for name in report.metric_order]
+    plots = drawn_columns(PlotColumn("scores", cells, "0.9"))
     return TextSection(
         ("Score histograms",),
         [("Scores from each number up to the next; the last column holds 1 too.",)],
-        TextTable(head, rows),
+        TextTable(head, rows, plots=plots),
     )
 
 
@@ -240,18 +334,23 @@ def _usage(report: Report) -> TextSection:
     if not usage.total.calls and not usage.total.cached_calls and usage.total.latency_ms is None:
         return TextSection(title, [("No model call was recorded.",), *_halt(report)])
     head = ("part", "calls", "cache hits", "prompt tokens", "completion tokens", "cache hit tokens", "p50 ms", "p95 ms")
-    rows = [_usage_row("target", usage.target), _usage_row("scoring", usage.scoring), _usage_row("total", usage.total)]
+    again = [] if usage.reruns is None else [_usage_row("run again", usage.reruns)]
+    parts = [_usage_row("target", usage.target), _usage_row("scoring", usage.scoring)]
+    rows = [*parts, *again, _usage_row("total", usage.total)]
     after: list[TextLine] = []
     if cost is not None:
-        floor = "" if cost.complete else "at least "
-        is_known = cost.complete or any(model.cost_usd is not None for model in cost.models)
-        total = f"{floor}{_money(cost.total_usd)} USD" if is_known else "not known"
-        after.append((f"Cost: {total} for {plural(cost.calls, 'call')}.",))
+        after.append((f"Cost: {format_cost(cost)} for {plural(cost.calls, 'call')}.",))
         for model in cost.models:
             price = "no price known" if model.cost_usd is None else f"{_money(model.cost_usd)} USD"
             tokens = f"{model.prompt_tokens:,} + {model.completion_tokens:,} tokens"
             after.append(("- ", DataText(model.model), f": {plural(model.calls, 'call')}, {tokens}, {price}"))
     return TextSection(title, table=TextTable(head, rows), after=[*after, *_halt(report)])
+
+
+def format_cost(cost: Cost) -> str:
+    """What a run cost; at least that where a model has no price."""
+    is_known = cost.complete or any(model.cost_usd is not None for model in cost.models)
+    return f"{'' if cost.complete else 'at least '}{_money(cost.total_usd)} USD" if is_known else "not known"
 
 
 def _halt(report: Report) -> list[TextLine]:
@@ -326,7 +425,9 @@ def _failures(report: Report) -> TextSection:
         )
         for group in groups[:SHOWN]
     ]
-    table = TextTable(("times", "metric", "cause", "message", "samples"), rows, ("samples",))
+    most = groups[0].times
+    bars = PlotColumn("how often", [BarCell(group.times / most) for group in groups[:SHOWN]], "times")
+    table = TextTable(("times", "metric", "cause", "message", "samples"), rows, ("samples",), [bars])
     return TextSection(("Failures",), table=table, after=_rest(len(groups), rows))
 
 
@@ -367,6 +468,17 @@ def _rest(count: int, rows: Sequence[TextLine]) -> list[TextLine]:
     return [(f"... and {count - len(rows):,} more.",)] if count > len(rows) else []
 
 
+def format_observed(check: GateCheck) -> str:
+    """The number that a check looked at; a count has no decimals.
+
+    Args:
+        check: The check.
+    """
+    number = check.observed
+    is_count = check.name.rpartition(".")[2] in _COUNTED and number is not None and number == int(number)
+    return f"{number:,.0f}" if is_count else format_number(number)
+
+
 def gate_section(gate: GateDecision, part: SelectedPart | None) -> TextSection:
     """The table of a gate's checks.
 
@@ -378,7 +490,7 @@ def gate_section(gate: GateDecision, part: SelectedPart | None) -> TextSection:
         (
             check.status,
             DataText(check.name),
-            format_number(check.observed),
+            format_observed(check),
             _check_interval(check),
             f"{check.required:.4g}",
             SentenceText(check.because),
@@ -412,7 +524,16 @@ def criteria_sections(report: Report) -> list[TextSection]:
     if not rows:
         return []
     lines: list[TextLine] = [("The mean value of a criterion that is met or not is the share that met it.",)]
-    return [TextSection(("Criteria",), lines, TextTable(_HEAD, rows, ("agreement", "95% interval", "failed")))]
+    plots = criteria_plots(
+        [each for name in report.metric_order for each in (report.metrics[name].criteria or {}).values()]
+    )
+    return [TextSection(("Criteria",), lines, TextTable(_HEAD, rows, ("agreement", "95% interval", "failed"), plots))]
+
+
+def criteria_plots(criteria: Sequence[CriterionSummary]) -> list[PlotColumn]:
+    """The mean value of each criterion with its interval."""
+    cells = [IntervalCell(figures.mean, figures.mean_interval) for figures in criteria]
+    return drawn_columns(PlotColumn("mean value", cells, "95% interval"))
 
 
 def criteria_table(criteria: Mapping[str, CriterionSummary]) -> Iterator[tuple[str, TextLine]]:

@@ -13,6 +13,8 @@ from rich.table import Table as RichTable
 from rich.text import Text
 
 from deemster.report._escaping import SENTENCE_LIMIT, escape_terminal_line
+from deemster.report._text_plots import draw_cell
+from deemster.report.table_plots import BarCell, PlotColumn
 from deemster.report.text_sections import (
     AddedText,
     DataText,
@@ -24,14 +26,18 @@ from deemster.report.text_sections import (
     TextSection,
     TextTable,
     WholeText,
+    is_numeric_cell,
 )
 
-_NUMERIC = frozenset("0123456789.,+-<% ")
 # The least width of a column that may be folded, and what stands between two columns.
 _FOLDED = 24
 _GAP = 3
 # The longest text of a sample, output or judge that is printed.
 _PASSAGE = 600
+# How wide a plot is drawn: in a table, the widest that fits, or below it; the most rows that are drawn there.
+_PLOT_WIDTHS = (21, 11)
+_WIDEST_PLOT = 41
+_MOST_PLOT_ROWS = 12
 _STYLES = {"pass": "green", "fail": "bold red", "inconclusive": "yellow", "skipped": "dim"}
 
 
@@ -75,16 +81,55 @@ def _print_detail(detail: TextDetail, console: Console) -> None:
 
 
 def _print_table(content: TextTable, console: Console) -> None:
-    """Print a table; without room for all columns, without spare ones; without room for these, row by row."""
+    """Print a table; without room for all columns, without spare ones; without room for these, row by row.
+
+    Plots take the room that is left beside the numbers. Where there is none, they stand below the table.
+    """
     every = _columns(content)
     columns = _fitting(every, content.spare, console.width)
+    plain = console.options.ascii_only or console.is_dumb_terminal
     if _least_width(columns) > console.width:
         _print_rows(every, console)
+        _print_plots(content, console, plain=plain)
         return
-    console.print(_table(columns))
+    layouts = (_with_plots(columns, content, width=width, plain=plain) for width in _PLOT_WIDTHS)
+    layout = next((each for each in layouts if _least_width(each) < console.width), columns)
+    console.print(_table(layout))
     missing = [column.name for column in every if column not in columns]
     if missing:
         console.print(_text((f"No room for: {', '.join(map(_shown, missing))}.",), style="dim"))
+    if layout is columns:
+        _print_plots(content, console, plain=plain)
+
+
+def _with_plots(columns: list[_Column], content: TextTable, *, width: int, plain: bool) -> list[_Column]:
+    """The columns of a table with those of its plots, each after the one that has its numbers."""
+    layout = list(columns)
+    for plot in content.plots:
+        names = [column.name for column in layout]
+        place = names.index(plot.beside) + 1 if plot.beside in names else len(layout)
+        cells = [draw_cell(cell, plot, width=width, plain=plain) for cell in plot.cells]
+        layout.insert(place, _Column(_plot_head(plot), cells, numbers=False, folds=False))
+    return layout
+
+
+def _plot_head(plot: PlotColumn) -> str:
+    return plot.name if isinstance(plot.cells[0], BarCell) else plot.axis
+
+
+def _print_plots(content: TextTable, console: Console, *, plain: bool) -> None:
+    """Print the plots of a table below it, each row with its name; nothing without room, or with too many rows."""
+    names = [_shown(row[0]) for row in content.rows]
+    room = min(_WIDEST_PLOT, console.width - max(map(cell_len, names), default=0) - _GAP - 1)
+    # An odd number of cells has one in its middle.
+    room -= 1 - room % 2
+    if len(names) > _MOST_PLOT_ROWS or room < _PLOT_WIDTHS[-1]:
+        return
+    for plot in content.plots:
+        cells = [draw_cell(cell, plot, width=room, plain=plain) for cell in plot.cells]
+        first = _Column(content.head[0], [row[0] for row in content.rows], numbers=False, folds=False)
+        console.print()
+        console.print(_table([first, _Column(f"{plot.name}, {plot.axis}", cells, numbers=False, folds=False)]))
 
 
 def _print_rows(columns: list[_Column], console: Console) -> None:
@@ -126,14 +171,10 @@ def _columns(content: TextTable) -> list[_Column]:
     columns = []
     for place, name in enumerate(content.head):
         cells = [row[place] for row in content.rows]
-        numbers = all(map(_is_numeric, cells))
+        numbers = all(map(is_numeric_cell, cells))
         longest = max((len(cell) for cell in cells), default=0)
         columns.append(_Column(name, cells, numbers, folds=not numbers and longest > _FOLDED))
     return columns
-
-
-def _is_numeric(cell: str) -> bool:
-    return not isinstance(cell, DataText) and (cell == "n/a" or not set(cell.replace(" to ", "")) - _NUMERIC)
 
 
 def _fitting(columns: list[_Column], spare: TextLine, width: int) -> list[_Column]:

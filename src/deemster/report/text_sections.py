@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import NamedTuple, TypeAlias
+from typing import NamedTuple, Self, TypeAlias
 
+from deemster.report.table_plots import PlotColumn
 from deemster.results import Interval
 
 
@@ -30,6 +31,27 @@ class PassageText(DataText):
     """Longer text from data: it is cut later than other text."""
 
     __slots__ = ()
+
+
+class ShadedNumber(str):
+    """A number of a table that a page shades, so that high and low ones are seen at once.
+
+    Args:
+        text: The number as it is shown.
+        share: How strongly, 0 to 1; None for not at all.
+        is_rate: Whether low is bad and high is good, as of a pass-rate; otherwise only high ones are shaded.
+    """
+
+    __slots__ = ("is_rate", "share")
+
+    share: float | None
+    is_rate: bool
+
+    def __new__(cls, text: str, share: float | None, *, is_rate: bool = False) -> Self:
+        """Make the text, which knows its share."""
+        number = super().__new__(cls, text)
+        number.share, number.is_rate = share, is_rate
+        return number
 
 
 class WholeText(PassageText):
@@ -60,11 +82,13 @@ class TextTable(NamedTuple):
         head: The names of the columns.
         rows: The cells, row by row.
         spare: Columns that a narrow terminal leaves out, in this order.
+        plots: Columns of drawings, which a terminal and a page show beside the numbers.
     """
 
     head: TextLine
     rows: Sequence[TextLine]
     spare: TextLine = ()
+    plots: Sequence[PlotColumn] = ()
 
 
 class TextField(NamedTuple):
@@ -97,6 +121,18 @@ class TextSection(NamedTuple):
     table: TextTable | None = None
     after: Sequence[TextLine] = ()
     details: Sequence[TextDetail] = ()
+
+
+_NUMERIC = frozenset("0123456789.,+-<% ")
+
+
+def is_numeric_cell(cell: str) -> bool:
+    """Whether a cell of a table holds a number, an interval, or `n/a`.
+
+    >>> is_numeric_cell("0.5000 - 0.7000"), is_numeric_cell("-0.1 to +0.1"), is_numeric_cell(DataText("7"))
+    (True, True, False)
+    """
+    return not isinstance(cell, DataText) and (cell == "n/a" or not set(cell.replace(" to ", "")) - _NUMERIC)
 
 
 def format_number(value: float | None) -> str:

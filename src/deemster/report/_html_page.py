@@ -1,0 +1,276 @@
+"""Renders sections and plots as one HTML page that loads nothing and runs no script."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator, Sequence
+from typing import NamedTuple
+
+from deemster import __version__
+from deemster.errors import plural
+from deemster.report._escaping import SENTENCE_LIMIT, code_element, escape_markup, passage_element
+from deemster.report._page_style import STYLE
+from deemster.report._svg_plots import Figure, axis_drawing, cell_drawing
+from deemster.report.table_plots import HistogramCell, IntervalCell, PlotColumn
+from deemster.report.text_sections import (
+    DataText,
+    MetricName,
+    PassageText,
+    SentenceText,
+    ShadedNumber,
+    TextDetail,
+    TextLine,
+    TextSection,
+    TextTable,
+    is_numeric_cell,
+)
+
+_POLICY = "default-src 'none'; style-src 'unsafe-inline'; base-uri 'none'; form-action 'none'"
+# A name that is no longer stays on one line.
+_SHORT = 28
+# A table with more rows scrolls in its own box, under its head.
+_LONG = 30
+_STATUSES = frozenset({"pass", "fail", "inconclusive", "skipped"})
+
+
+class Tile(NamedTuple):
+    """A number that a reader looks for first.
+
+    Attributes:
+        label: What it is.
+        value: The number.
+        about: What stands below it, such as its interval.
+        plot: Its interval as a drawing; None for none.
+    """
+
+    label: str
+    value: str
+    about: str = ""
+    plot: PlotColumn | None = None
+
+
+class PageHead(NamedTuple):
+    """The first screen of a page.
+
+    Attributes:
+        section: The title of the page, and the facts about what it shows.
+        kind: How it came out: `pass`, `fail` or `inconclusive`; empty where nothing is decided.
+        verdict: The answer in one sentence; empty where the title says it.
+        tiles: The main numbers.
+        question: The heading of the findings.
+        findings: What failed, and why.
+    """
+
+    section: TextSection
+    kind: str = ""
+    verdict: TextLine = ()
+    tiles: Sequence[Tile] = ()
+    question: str = ""
+    findings: Sequence[TextLine] = ()
+
+
+class PageSection(NamedTuple):
+    """A section of a page.
+
+    Attributes:
+        section: Its text and its table.
+        figures: Its plots.
+        folds: Whether the table is folded away, as it is long and seldom read.
+    """
+
+    section: TextSection
+    figures: Sequence[Figure] = ()
+    folds: bool = False
+
+
+def rate_tile(label: str, value: float | None, ends: tuple[float, float] | None, *, shown: str, about: str) -> Tile:
+    """A share with its interval.
+
+    Args:
+        label: What it is.
+        value: The share; None where it is undefined.
+        ends: Its interval.
+        shown: The share as text.
+        about: The interval as text.
+    """
+    plot = None if ends is None else PlotColumn(label, [IntervalCell(value, ends)], label)
+    return Tile(label, shown, about, plot)
+
+
+def render_page(title: str, head: PageHead, sections: Sequence[PageSection]) -> str:
+    """A page that loads nothing; text from data is escaped and stands inside code elements.
+
+    Args:
+        title: The title of the window.
+        head: The first screen.
+        sections: What follows, in order.
+    """
+    links = "".join(
+        f'<li><a href="#part-{number}">{_short_title(part.section.title)}</a></li>'
+        for number, part in enumerate(sections, 1)
+    )
+    body = "\n".join(block for number, part in enumerate(sections, 1) for block in _section(part, number))
+    return (
+        '<!doctype html>\n<html lang="en">\n<head>\n<meta charset="utf-8">\n'
+        f'<meta http-equiv="Content-Security-Policy" content="{_POLICY}">\n'
+        '<meta name="viewport" content="width=device-width, initial-scale=1">\n'
+        '<meta name="color-scheme" content="light dark">\n'
+        f"<title>{escape_markup(title)}</title>\n<style>{STYLE}</style>\n</head>\n<body>\n"
+        f"{_head(head)}\n"
+        f'<nav aria-label="Contents">\n<ul>{links}</ul>\n</nav>\n'
+        f"<main>\n{body}\n</main>\n"
+        f"<footer>\n<p>Written by deemster {escape_markup(__version__)}. "
+        "This page loads nothing and runs no script.</p>\n</footer>\n"
+        "</body>\n</html>\n"
+    )
+
+
+def render_part(parts: Sequence[TextSection]) -> str:
+    """Sections as a part of a page, for a notebook."""
+    blocks = (block for section in parts for block in (f"<h2>{_joined(section.title)}</h2>", *_blocks(section)))
+    return "\n".join(["<div>", *blocks, "</div>"])
+
+
+def _head(head: PageHead) -> str:
+    kind = f" {head.kind}" if head.kind else ""
+    blocks = [f'<header class="head{kind}">', f"<h1>{_joined(head.section.title)}</h1>"]
+    if head.verdict:
+        blocks.append(f'<p class="verdict">{_joined(head.verdict)}</p>')
+    blocks += (f'<p class="warning">{_joined(line)}</p>' for line in head.section.lines if _is_warning(line))
+    if head.tiles:
+        blocks.append(f'<dl class="tiles">\n{chr(10).join(map(_tile, head.tiles))}\n</dl>')
+    if head.findings:
+        found = "\n".join(f"<li>{_joined(line)}</li>" for line in head.findings)
+        blocks.append(f"<h2>{escape_markup(head.question)}</h2>\n<ul>\n{found}\n</ul>")
+    facts = [line for line in head.section.lines if not _is_warning(line) and line != head.verdict]
+    blocks += (f'<p class="fact">{_joined(line)}</p>' for line in facts)
+    return "\n".join([*blocks, "</header>"])
+
+
+def _short_title(title: TextLine) -> str:
+    """A title without its numbers and names, for the list of contents."""
+    return escape_markup(re.split(r"[(:]", title[0])[0].strip(", "))
+
+
+def _is_warning(line: TextLine) -> bool:
+    return line[0].startswith("Warning:")
+
+
+def _tile(tile: Tile) -> str:
+    plot = "" if tile.plot is None else cell_drawing(tile.plot.cells[0], tile.plot)
+    about = f'<dd class="about">{escape_markup(tile.about)}</dd>' if tile.about else ""
+    drawn = f"<dd>{plot}</dd>" if plot else ""
+    return f"<div><dt>{escape_markup(tile.label)}</dt><dd>{escape_markup(tile.value)}</dd>{drawn}{about}</div>"
+
+
+def _section(part: PageSection, number: int) -> Iterator[str]:
+    yield f'<section aria-labelledby="part-{number}">\n<h2 id="part-{number}">{_joined(part.section.title)}</h2>'
+    yield from _blocks(part.section, folds=part.folds)
+    if part.figures:
+        yield '<div class="figures">'
+        for figure in part.figures:
+            yield from _figure(figure)
+        yield "</div>"
+    yield "</section>"
+
+
+def _figure(figure: Figure) -> Iterator[str]:
+    kind = ' class="square"' if figure.is_square else "" if figure.svg else ' class="matrix"'
+    caption = escape_markup(figure.caption, limit=SENTENCE_LIMIT)
+    yield f"<figure{kind}>\n<figcaption>{caption}</figcaption>\n{figure.svg}"
+    if figure.table is not None:
+        table = _table(figure.table, figure.caption)
+        yield _fold("The same as a table", table) if figure.svg else table
+    yield "</figure>"
+
+
+def _fold(summary: str, content: str) -> str:
+    return f"<details>\n<summary>{escape_markup(summary)}</summary>\n{content}\n</details>"
+
+
+def _blocks(section: TextSection, *, folds: bool = False) -> Iterator[str]:
+    for line in section.lines:
+        yield f"<p>{_joined(line)}</p>"
+    if section.table is not None:
+        table = _table(section.table, "".join(section.title))
+        yield _fold(f"Table of {plural(len(section.table.rows), 'row')}", table) if folds else table
+    for detail in section.details:
+        yield _detail(detail)
+    for line in section.after:
+        yield f"<p>{_joined(line)}</p>"
+
+
+def _detail(detail: TextDetail) -> str:
+    fields = "\n".join(f"<dt>{_part(field.label)}</dt><dd>{_joined(field.line)}</dd>" for field in detail.fields)
+    metrics = [escape_markup(field.label) for field in detail.fields if isinstance(field.label, MetricName)]
+    named = f' <span class="fact">{", ".join(metrics)}</span>' if metrics else ""
+    return f"<details><summary>{_joined(detail.title)}{named}</summary>\n<dl>\n{fields}\n</dl>\n</details>"
+
+
+def _joined(line: TextLine) -> str:
+    return "".join(map(_part, line))
+
+
+def _part(part: str) -> str:
+    if isinstance(part, PassageText):
+        return passage_element(part)
+    if isinstance(part, SentenceText):
+        return escape_markup(part, limit=SENTENCE_LIMIT)
+    return code_element(part) if isinstance(part, DataText) else escape_markup(part, limit=SENTENCE_LIMIT)
+
+
+def _table(content: TextTable, name: str) -> str:
+    """A table in a box that scrolls; the plots stand after the column that names the rows."""
+    numeric = [all(is_numeric_cell(row[place]) for row in content.rows) for place in range(len(content.head))]
+    naming = _naming_column(content)
+    heads = [f'<th scope="col"{_numbers(numeric[place])}>{_part(cell)}</th>' for place, cell in enumerate(content.head)]
+    heads[naming + 1 : naming + 1] = map(_plot_head, content.plots)
+    rows = []
+    for place, row in enumerate(content.rows):
+        cells = [
+            _row_head(cell) if column == naming else _cell(cell, is_number=numeric[column])
+            for column, cell in enumerate(row)
+        ]
+        cells[naming + 1 : naming + 1] = (
+            f'<td class="plot">{cell_drawing(plot.cells[place], plot)}</td>' for plot in content.plots
+        )
+        rows.append(f"<tr>{''.join(cells)}</tr>")
+    body = "\n".join(rows)
+    kind = "scroll long" if len(rows) > _LONG else "scroll"
+    return (
+        f'<div class="{kind}" role="group" tabindex="0" aria-label="Table: {escape_markup(name)}">'
+        f"<table>\n<thead><tr>{''.join(heads)}</tr></thead>\n<tbody>\n{body}\n</tbody>\n</table></div>"
+    )
+
+
+def _row_head(cell: str) -> str:
+    short = ' class="short"' if len(cell) <= _SHORT else ""
+    return f'<th scope="row"{short}>{_part(cell)}</th>'
+
+
+def _naming_column(content: TextTable) -> int:
+    """The column that says what a row is about: the first with text from data, else the first."""
+    first = content.rows[0] if content.rows else ()
+    return next((place for place, cell in enumerate(first) if isinstance(cell, DataText)), 0)
+
+
+def _numbers(is_number: bool) -> str:  # noqa: FBT001 - one question
+    return ' class="number"' if is_number else ""
+
+
+def _plot_head(plot: PlotColumn) -> str:
+    axis = axis_drawing(plot) if isinstance(plot.cells[0], (IntervalCell, HistogramCell)) else ""
+    return f'<th scope="col" class="plot">{escape_markup(plot.name)}{axis}</th>'
+
+
+def _cell(part: str, *, is_number: bool) -> str:
+    if isinstance(part, SentenceText):
+        return f'<td class="sentence">{escape_markup(part, limit=SENTENCE_LIMIT)}</td>'
+    if isinstance(part, DataText):
+        return f'<td class="text">{code_element(part)}</td>'
+    if isinstance(part, ShadedNumber) and part.share is not None:
+        shade = f"{'rate' if part.is_rate else 'share'}-{round(10 * part.share)}"
+        return f'<td class="number {shade}">{escape_markup(part)}</td>'
+    if part in _STATUSES:
+        return f'<td class="{part}">{part}</td>'
+    return f"<td{_numbers(is_number)}>{escape_markup(part)}</td>"

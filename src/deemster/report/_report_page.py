@@ -1,0 +1,221 @@
+"""The report of a run as an HTML page: the verdict first, then plots, tables, and the samples that did not pass."""
+
+from __future__ import annotations
+
+import math
+from collections import Counter
+from collections.abc import Iterator
+from itertools import islice
+from typing import TYPE_CHECKING
+
+from deemster.errors import plural
+from deemster.report._html_page import PageHead, PageSection, Tile, rate_tile, render_page, render_part
+from deemster.report._svg_plots import Figure, PlotArea
+from deemster.report.report_sections import format_cost, format_observed, gate_verdict, report_sections
+from deemster.report.text_sections import (
+    DataText,
+    MetricName,
+    SentenceText,
+    TextLine,
+    TextSection,
+    TextTable,
+    format_change_interval,
+    format_interval,
+    format_number,
+)
+from deemster.results.score_by_length import LengthGroup, LengthProfile, score_by_length
+
+if TYPE_CHECKING:
+    from deemster.report.report_document import Report
+
+_NOTEBOOK = (
+    "Gate",
+    "Attack",
+    "Per-metric",
+    "Macro-F1",
+    "Aggregate success-rate",
+    "Cohorts",
+    "Failures",
+    "Samples that did not",
+)
+# The order of a page: what a reader asks first.
+_ORDER = (
+    "Attack",
+    "Per-metric",
+    "Corrected",
+    "Macro-F1",
+    "Criteria",
+    "Score histograms",
+    "Cohorts",
+    "Aggregate",
+    "Score against length",
+    "Samples that did not",
+    "Failures",
+    "Unstable",
+    "Usage",
+    "Gate",
+)
+_FOLDED = ("Aggregate by sample", "Unstable")
+# So many metrics are drawn against length, and so many findings shown.
+_MOST_LENGTH_PLOTS = 6
+_MOST_FINDINGS = 6
+# A cohort with fewer samples is not called the lowest.
+_FEWEST_SAMPLES = 5
+_LENGTH_TICKS = tuple(digit * 10**power for power in range(7) for digit in (1, 3))
+
+
+def html_page(report: Report) -> str:
+    """The whole report as a page; text from data is escaped and stands inside code elements."""
+    headline, *sections = report_sections(report)
+    pages = [PageSection(section, folds=section.title[0].startswith(_FOLDED)) for section in sections]
+    pages += _length_section(report)
+    ordered = sorted(pages, key=lambda part: _place(part.section.title[0]))
+    return render_page(f"deemster report: {report.dataset.name}", _head(report, headline), ordered)
+
+
+def _place(title: str) -> int:
+    return next(place for place, start in enumerate(_ORDER) if title.startswith(start))
+
+
+def notebook_html(report: Report) -> str:
+    """The report as a part of a page, for a notebook: what a reader looks for first."""
+    head, *others = report_sections(report)
+    return render_part([head, *(section for section in others if section.title[0].startswith(_NOTEBOOK))])
+
+
+def _head(report: Report, headline: TextSection) -> PageHead:
+    gate, totals = report.gate, report.totals
+    tiles = [
+        rate_tile(
+            "macro-F1",
+            report.macro_f1,
+            report.macro_f1_interval,
+            shown=format_number(report.macro_f1),
+            about=f"95% interval {format_interval(report.macro_f1_interval)}",
+        ),
+        rate_tile(
+            "every metric passed",
+            report.pass_rate,
+            report.pass_rate_interval,
+            shown=format_number(report.pass_rate),
+            about=f"95% interval {format_interval(report.pass_rate_interval)}",
+        ),
+        Tile("samples", f"{totals.samples:,}", plural(totals.repetitions, "repetition")),
+        Tile("unscored", f"{totals.unscored:,}", f"of {plural(totals.marks, 'mark')}"),
+    ]
+    if report.cost is not None:
+        tiles.append(Tile("cost", format_cost(report.cost), plural(report.cost.calls, "call")))
+    kind = "" if gate is None or not gate.checks else gate.decision
+    verdict = ("No gate was applied.",) if gate is None else (gate_verdict(gate, report.run.part),)
+    findings = list(islice(_findings(report), _MOST_FINDINGS))
+    question = "What failed, and why" if kind == "fail" else "What to look at"
+    return PageHead(headline, kind, verdict, tiles, question, findings)
+
+
+def _findings(report: Report) -> Iterator[TextLine]:
+    """The checks that did not pass, what is unscored, and where pass-rates are lowest."""
+    checks = () if report.gate is None else report.gate.checks
+    for check in checks:
+        if check.status in ("fail", "inconclusive"):
+            numbers = f" is {format_observed(check)}, required is {check.required:.4g}: "
+            yield (f"{check.status}: ", DataText(check.name), numbers, SentenceText(check.because), ".")
+    causes: Counter[str] = Counter()
+    for figures in report.metrics.values():
+        causes.update(figures.unscored_by_cause)
+    if causes:
+        told = ", ".join(f"{cause} {count:,}" for cause, count in causes.most_common())
+        yield (f"{plural(causes.total(), 'mark')} without a score: ", told, ".")
+    rates = {name: rate for name in report.metric_order if (rate := report.metrics[name].pass_rate) is not None}
+    if len(rates) > 1:
+        name = min(rates, key=lambda each: rates[each])
+        numbers = f": {format_number(rates[name])} ({format_interval(report.metrics[name].pass_rate_interval)})."
+        yield ("The lowest pass-rate of a metric is that of ", MetricName(name), numbers)
+    large = {
+        cohort.label: (cohort.macro_f1, cohort)
+        for cohort in report.cohort_list
+        if cohort.macro_f1 is not None and cohort.samples >= _FEWEST_SAMPLES
+    }
+    if len(large) > 1:
+        label = min(large, key=lambda each: large[each][0])
+        rate, cohort = large[label]
+        numbers = f": {format_number(rate)} ({format_interval(cohort.macro_f1_interval)}), "
+        count = plural(cohort.samples, "sample")
+        yield ("The lowest macro-F1 of a cohort is that of ", DataText(label), f"{numbers}{count}.")
+
+
+def _length_section(report: Report) -> list[PageSection]:
+    """The scores of each metric against the length of outputs; nothing where these do not vary."""
+    names = [name for name in report.metric_order if report.metrics[name].n_scored]
+    profiles = _length_profiles(report, names[:_MOST_LENGTH_PLOTS])
+    if not profiles:
+        return []
+    lines: list[TextLine] = [
+        ("Blue: samples, those at one place as a larger circle. Orange: the mean of samples of about one length.",)
+    ]
+    more = len(names) - _MOST_LENGTH_PLOTS
+    if more > 0:
+        lines.append(
+            (f"Only the first {_MOST_LENGTH_PLOTS} metrics are drawn; {plural(more, 'metric')} more are not.",)
+        )
+    figures = [_length_plot(name, number, profile) for number, (name, profile) in enumerate(profiles.items(), 1)]
+    return [PageSection(TextSection(("Score against length",), lines), figures)]
+
+
+def _length_profiles(report: Report, names: list[str]) -> dict[str, LengthProfile]:
+    lengths: list[float] = []
+    scores: dict[str, list[float | None]] = {name: [] for name in names}
+    executions = iter(report.executions)
+    for sample in report.samples:
+        chars = [one.output_chars for one in islice(executions, sample.repetitions)]
+        lengths.append(sum(chars) / max(1, len(chars)))
+        for name in names:
+            spread = sample.metrics.get(name)
+            scores[name].append(None if spread is None else spread.mean)
+    found = {name: score_by_length(lengths, scores[name]) for name in names}
+    # Where all lengths or all scores are equal there is nothing to see.
+    return {name: one for name, one in found.items() if one is not None and one.correlation is not None}
+
+
+def _length_plot(name: str, number: int, profile: LengthProfile) -> Figure:
+    area = _length_area(profile)
+    most = max(point.n for point in profile.points)
+    for point in profile.points:
+        radius = 2.5 + 6.0 * ((point.n - 1) / most) ** 0.5
+        area.add_point((math.log1p(point.chars), point.score), radius=radius, kind="point")
+    before: tuple[float, float] | None = None
+    for group in profile.groups:
+        at = (math.log1p(group.shortest) + math.log1p(group.longest)) / 2
+        if before is not None:
+            area.add_line(before, (at, group.mean), "trend worse")
+        if group.interval is not None:
+            area.add_interval(at, group.interval, "trend worse")
+        told = f"{_span(group)} characters: {group.mean:.4f}, {plural(group.n, 'sample')}"
+        area.add_point((at, group.mean), radius=4.5, kind="dot worse", told=told)
+        before = (at, group.mean)
+    rows = [
+        (_span(group), f"{group.n:,}", format_number(group.mean), format_interval(group.interval))
+        for group in profile.groups
+    ]
+    rank = f"Spearman's correlation {format_number(profile.correlation)}"
+    between = f", 95% interval {format_change_interval(profile.interval)}" if profile.interval is not None else ""
+    caption = f"{name}: {rank}{between}, {plural(profile.n, 'sample')}."
+    title = f"Scores of {name} against the length of outputs"
+    table = TextTable(("characters", "samples", "mean score", "95% interval"), rows)
+    return Figure(caption, area.draw(f"length-{number}", title, caption), table)
+
+
+def _span(group: LengthGroup) -> str:
+    return f"{group.shortest:,.0f} to {group.longest:,.0f}"
+
+
+def _length_area(profile: LengthProfile) -> PlotArea:
+    """An empty plot of scores against lengths, which stand on a logarithmic scale."""
+    ends = (profile.groups[0].shortest, profile.groups[-1].longest)
+    low, high = map(math.log1p, ends)
+    room = max(0.05, (high - low) * 0.04)
+    area = PlotArea(across=(low - room, high + room))
+    ticks = [tick for tick in _LENGTH_TICKS if low - room <= math.log1p(tick) <= high + room]
+    shown = ticks if len(ticks) > 1 else dict.fromkeys(ends)
+    area.add_grid((math.log1p(tick), f"{tick:,.0f}") for tick in shown)
+    area.add_names("characters of the output", "score")
+    return area

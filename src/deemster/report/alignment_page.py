@@ -1,0 +1,185 @@
+"""The alignment of judges as an HTML page: can the judge be trusted, criteria, confusion matrices, reliability."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+
+from deemster.alignment.cascade_calibration import CascadeCalibration
+from deemster.alignment.inter_judge_agreement import JudgePair
+from deemster.alignment.metrics_result import MetricsResult
+from deemster.alignment.number_format import format_number, format_percent
+from deemster.alignment.result_models import CalibrationMetrics, ConfusionMatrix, NumericCriterionMetrics
+from deemster.alignment.trust_verdict import kappa_interval
+from deemster.errors import plural
+from deemster.report._html_page import PageHead, PageSection, Tile, rate_tile, render_page
+from deemster.report._svg_plots import Figure, square_plot
+from deemster.report.alignment_report import alignment_sections
+from deemster.report.cascade_report import cascade_sections
+from deemster.report.table_plots import IntervalCell, PlotColumn, drawn_columns, scale_up_to_one
+from deemster.report.text_sections import DataText, ShadedNumber, TextLine, TextSection, TextTable
+from deemster.stats.confidence_interval import ConfidenceInterval
+
+_KINDS = {"yes": "pass", "with care": "inconclusive", "not yet": "fail"}
+_FIRST = ("What to do next", "Criteria", "Judges", "Agreement")
+_MAIN = ("Judge alignment", "What to do next", "Criteria", "Do probabilities", "Items to look at")
+# So many confusion matrices, reliability curves and pairs of judges are shown.
+_MOST_MATRICES = 24
+_MOST_CURVES = 8
+_MOST_PAIRS = 45
+
+
+def alignment_page(result: MetricsResult, pairs: Sequence[JudgePair] = ()) -> str:
+    """A result of alignment as a page; text from data is escaped and stands inside code elements.
+
+    Args:
+        result: The result.
+        pairs: How often each two judges agree.
+    """
+    headline, *others = alignment_sections(result)
+    sections = sorted(others, key=_place)
+    # The first line is the answer, the second says why.
+    answer, why, *facts = headline.lines
+    kind = _KINDS.get(result.verdict.answer or "", "inconclusive")
+    head = PageHead(headline._replace(lines=facts), kind, answer, [*_tiles(result)], "Why", [why[1:]])
+    return render_page("deemster alignment", head, [*_parts(result, sections, pairs)])
+
+
+def cascade_page(result: CascadeCalibration) -> str:
+    """A calibration of a cascade as a page."""
+    headline, *sections = cascade_sections(result)
+    return render_page("deemster cascade", PageHead(headline), [PageSection(section) for section in sections])
+
+
+def _place(section: TextSection) -> int:
+    """What a reader asks first stands first; all else keeps its order."""
+    title = section.title[0].partition(",")[0]
+    return _FIRST.index(title) if title in _FIRST else len(_FIRST)
+
+
+def alignment_parts(result: MetricsResult) -> list[PageSection]:
+    """The main sections of a result, for a page that is about more than alignment."""
+    sections = alignment_sections(result)
+    return [*_parts(result, [part for part in sections if part.title[0].startswith(_MAIN)], ())]
+
+
+def _parts(result: MetricsResult, sections: Sequence[TextSection], pairs: Sequence[JudgePair]) -> Iterator[PageSection]:
+    for section in sections:
+        curves = _curves(result) if section.title[0].startswith("Do probabilities") else ()
+        yield PageSection(section, curves)
+        if section.title[0].startswith("Criteria"):
+            yield from _matrices(result)
+            yield from _judge_pairs(pairs)
+
+
+def _tiles(result: MetricsResult) -> Iterator[Tile]:
+    ends = kappa_interval(result)
+    yield Tile(
+        "mean kappa",
+        format_number(result.mean_kappa),
+        f"interval {format_number(ends[0])} to {format_number(ends[1])}" if ends is not None else "",
+        next(iter(_kappa_plot(result.mean_kappa, ends)), None),
+    )
+    found = (result.intervals or {}).get("criterion_accuracy")
+    ci = None if found is None else found.ci
+    yield rate_tile(
+        "accuracy",
+        result.criterion_accuracy,
+        None if ci is None else (ci.lower, ci.upper),
+        shown=format_percent(result.criterion_accuracy),
+        about="" if ci is None else f"interval {format_percent(ci.lower)} to {format_percent(ci.upper)}",
+    )
+    if result.human is not None and result.human.ceiling_kappa is not None:
+        yield Tile("kappa that people reach", format_number(result.human.ceiling_kappa), "the ceiling")
+    yield Tile("items", f"{result.n_items:,}", plural(result.n_samples, "pair"))
+    yield Tile("judges", f"{result.n_judges:,}", f"{result.n_criteria:,} criteria")
+
+
+def _kappa_plot(value: float | None, ends: tuple[float, float] | None) -> list[PlotColumn]:
+    cell = IntervalCell(value, ends)
+    return drawn_columns(PlotColumn("mean kappa", [cell], "mean kappa", scale_up_to_one([value, *(ends or ())])))
+
+
+def _matrices(result: MetricsResult) -> Iterator[PageSection]:
+    """The confusion matrix of each criterion, shaded by the share of its row."""
+    known = [
+        (part.name, part.confusion_matrix)
+        for part in result.per_criterion
+        if not isinstance(part, NumericCriterionMetrics) and part.confusion_matrix is not None
+    ]
+    if not known:
+        return
+    lines: list[TextLine] = [("A row for each true label, a column for each verdict; shaded by the share of the row.",)]
+    if len(known) > _MOST_MATRICES:
+        lines.append((f"The first {_MOST_MATRICES} of {len(known):,} criteria.",))
+    figures = [_matrix(name, matrix) for name, matrix in known[:_MOST_MATRICES]]
+    yield PageSection(TextSection(("Confusion matrices",), lines), figures)
+
+
+def _matrix(name: str, matrix: ConfusionMatrix) -> Figure:
+    rows: list[TextLine] = []
+    for label, counts in zip(matrix.labels, matrix.matrix, strict=True):
+        total = sum(counts)
+        cells = (ShadedNumber(f"{count:,}", count / total if total else None) for count in counts)
+        rows.append((DataText(label), *cells))
+    head = ("truth", *map(DataText, matrix.labels))
+    return Figure(f"{name}: {plural(matrix.total, 'pair')}", "", TextTable(head, rows))
+
+
+def _judge_pairs(pairs: Sequence[JudgePair]) -> Iterator[PageSection]:
+    if not pairs:
+        return
+    ranked = sorted(pairs, key=lambda pair: 2.0 if pair.agreement is None else pair.agreement)[:_MOST_PAIRS]
+    rows = [
+        (
+            DataText(f"{pair.judge_a} and {pair.judge_b}"),
+            f"{pair.n_samples:,}",
+            format_percent(pair.agreement),
+            _percents(pair.ci),
+        )
+        for pair in ranked
+    ]
+    cells = [
+        IntervalCell(pair.agreement, None if pair.ci is None else (pair.ci.lower, pair.ci.upper)) for pair in ranked
+    ]
+    plots = drawn_columns(PlotColumn("equal verdicts", cells, "interval"))
+    lines: list[TextLine] = [("How often two judges give the same verdict, whatever the truth is; the lowest first.",)]
+    if len(pairs) > _MOST_PAIRS:
+        lines.append((f"{_MOST_PAIRS} of {len(pairs):,} pairs.",))
+    table = TextTable(("judges", "n", "equal verdicts", "interval"), rows, plots=plots)
+    yield PageSection(TextSection(("Judge against judge",), lines, table))
+
+
+def _percents(ci: ConfidenceInterval | None) -> str:
+    return "n/a" if ci is None else f"{format_percent(ci.lower)} to {format_percent(ci.upper)}"
+
+
+def _curves(result: MetricsResult) -> list[Figure]:
+    """The reliability curve of each judge that states probabilities."""
+    return [_curve(number, part) for number, part in enumerate((result.calibration or ())[:_MOST_CURVES], 1)]
+
+
+def _curve(number: int, part: CalibrationMetrics) -> Figure:
+    area = square_plot("stated probability", "share that came true")
+    rows: list[TextLine] = []
+    before: tuple[float, float] | None = None
+    for each in part.curve:
+        if each.mean_probability is None or each.observed_share is None:
+            continue
+        at = (each.mean_probability, each.observed_share)
+        if before is not None:
+            area.add_line(before, at, "trend plain")
+        if each.ci is not None:
+            area.add_interval(at[0], (each.ci.lower, each.ci.upper), "trend plain")
+        told = f"stated {at[0]:.2f}, true {at[1]:.2f}, {each.n_samples:,} probabilities"
+        area.add_point(at, radius=4.5, kind="dot", told=told)
+        shown = (f"{each.n_samples:,}", format_number(at[0]), format_number(at[1]), _percents(each.ci))
+        rows.append((f"{each.lower:.1f} to {each.upper:.1f}", *shown))
+        before = at
+    who = "All judges" if part.judge_id is None else part.judge_id
+    error = f"calibration error {format_number(part.calibration_error)}"
+    caption = (
+        f"{who}, {part.scale}: {error}, {part.n_samples:,} probabilities. On the diagonal they mean what they say."
+    )
+    table = TextTable(("probability", "n", "stated", "came true", "interval"), rows)
+    title = f"Reliability curve of {who}, {part.scale} criteria"
+    return Figure(caption, area.draw(f"curve-{number}", title, caption), table, is_square=True)

@@ -1,0 +1,22 @@
+"""An audit as an HTML page: what it found on the first screen, then its tables."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from deemster.report._html_page import PageHead, PageSection, render_page
+from deemster.report.text_sections import TextSection
+
+
+def audit_page(sections: Sequence[TextSection]) -> str:
+    """An audit as a page; text from data is escaped and stands inside code elements.
+
+    Args:
+        sections: What the audit says, its overview first.
+    """
+    overview, *rest = sections
+    head = PageHead(TextSection(overview.title, overview.lines))
+    parts = [PageSection(section) for section in rest]
+    if overview.table is not None:
+        parts.insert(0, PageSection(TextSection(("Overview",), table=overview.table, after=overview.after)))
+    return render_page(f"deemster audit: {''.join(overview.title)}", head, parts)

@@ -1,0 +1,46 @@
+"""A calibration as an HTML page: whether the bounds hold, the main numbers of each judge, then every table."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from deemster.alignment.calibration_result import Calibration, Estimate
+from deemster.report._html_page import PageHead, PageSection, Tile, rate_tile, render_page
+from deemster.report.calibration_report import calibration_sections
+from deemster.report.text_sections import TextLine, TextSection, format_interval, format_number
+from deemster.results import Interval
+
+
+def calibration_page(calibration: Calibration) -> str:
+    """A calibration as a page; text from data is escaped and stands inside code elements.
+
+    Args:
+        calibration: The calibration.
+    """
+    overview, *others = calibration_sections(calibration)
+    failed = sum(check.status == "fail" for check in calibration.checks)
+    kind = "" if not calibration.checks else "fail" if failed else "pass"
+    verdict: TextLine = ()
+    if calibration.checks:
+        verdict = (f"{failed} of {len(calibration.checks)} bounds are missed." if failed else "All bounds hold.",)
+    head = PageHead(TextSection(overview.title, overview.lines), kind, verdict, [*_tiles(calibration)])
+    sections = [TextSection(("Judges",), table=overview.table), *others]
+    return render_page(f"deemster calibrate: {calibration.source}", head, [*map(PageSection, sections)])
+
+
+def _tiles(calibration: Calibration) -> Iterator[Tile]:
+    for name, found in calibration.metrics.items():
+        yield _tile(f"{name}: agreement", found.agreement, calibration.confidence)
+        yield _tile(f"{name}: kappa", found.kappa, calibration.confidence)
+        if found.pass_rate is not None:
+            rate = found.pass_rate
+            corrected = Estimate(value=rate.value, low=rate.low, high=rate.high, n=rate.n)
+            yield _tile(f"{name}: corrected pass-rate", corrected, calibration.confidence)
+
+
+def _tile(label: str, number: Estimate, confidence: float) -> Tile:
+    ends = None if number.low is None or number.high is None else Interval(number.low, number.high)
+    about = f"{100 * confidence:.4g}% interval {format_interval(ends)}"
+    # A plot of a share goes from 0 to 1; kappa may lie below.
+    drawn = ends if ends is not None and ends.low >= 0 else None
+    return rate_tile(label, number.value, drawn, shown=format_number(number.value), about=about)
