@@ -1,0 +1,115 @@
+"""Takes the pictures of the viewer that the documents show: the main pages, light, dark and on a phone.
+
+Runs examples into a store of its own, opens `deemster view` on it in Chromium, and writes `docs/images/viewer-*.png`.
+
+Usage: .venv/bin/python bench/viewer_screenshots.py [name ...]
+"""
+
+import random
+import subprocess
+import sys
+import tempfile
+from pathlib import Path
+
+import yaml
+from playwright.sync_api import sync_playwright
+
+sys.path.insert(0, str(Path(__file__).parents[1] / "tests" / "browser"))
+from chromium import launch, viewer_process
+
+ROOT = Path(__file__).parents[1]
+IMAGES = ROOT / "docs" / "images"
+EXAMPLES = ROOT / "examples"
+
+SHARES = {
+    "prompt-v1": 0.5,
+    "prompt-v2": 0.4,
+    "prompt-v3": 0.15,
+    "shorter-context": 0.45,
+    "prompt-v4": 0.1,
+    "new-model": 0.2,
+}
+WIDE, PHONE = {"width": 1280, "height": 800}, {"width": 400, "height": 800}
+
+
+def deemster(*arguments):
+    """Run the command line; a gate that fails is no error here."""
+    subprocess.run([sys.executable, "-m", "deemster", *map(str, arguments)], check=False, capture_output=True)
+
+
+def weakened(outputs, share, seed):
+    """Saved outputs in which a share of the answers lost some words."""
+    draw = random.Random(seed)
+    return {
+        name: " ".join(word for word in text.split() if draw.random() < 0.6) if draw.random() < share else text
+        for name, text in outputs.items()
+    }
+
+
+def make_store(folder):
+    """A store with runs of three examples; the quickstart several times, as if an application got better and worse."""
+    store = folder / "runs.db"
+    for name in ("agent", "rag"):
+        deemster(
+            "run", EXAMPLES / name / "suite.yml", "--store", store, "--keep-prompts", "all", "--label", f"{name}-1"
+        )
+    essays = EXAMPLES / "essays"
+    judges = ("--judge", "ada", "--judge", "bert", "--judge", "cleo", "--calls", "per_item", "--offline")
+    deemster("grade", essays / "letters.yml", "--models", essays / "models.yml", *judges, "--store", store)
+    golden = yaml.safe_load((EXAMPLES / "quickstart" / "golden.yml").read_text(encoding="utf-8"))
+    right = {sample["id"]: sample["expected_output"] for sample in golden["samples"]}
+    for seed, (label, share) in enumerate(SHARES.items()):
+        outputs = folder / f"{label}.yml"
+        outputs.write_text(yaml.safe_dump({"outputs": weakened(right, share, seed)}), encoding="utf-8")
+        deemster("run", EXAMPLES / "quickstart" / "suite.yml", "--outputs", outputs, "--store", store, "--label", label)
+    deemster("baseline", "promote", "prompt-v3", "--store", store)
+    return store
+
+
+def places(rows):
+    """The pages to take, by name, as the part of the address behind the hash."""
+    run = {row["label"]: row["id"] for row in rows}
+    pair = f"{run['prompt-v3']},{run['shorter-context']}"
+    return {
+        "runs": "runs",
+        "run": f"runs/{run['rag-1']}",
+        "samples": f"runs/{run['rag-1']}/samples",
+        "sample": f"runs/{run['rag-1']}/samples/8",
+        "trajectory": f"runs/{run['agent-1']}/samples/0",
+        "gate": f"runs/{run['agent-1']}/gate",
+        "compare": f"compare?runs={pair}",
+        "alignment": f"runs/{next(row['id'] for row in rows if row['kind'] == 'grading')}/alignment",
+        "label": f"runs/{run['rag-1']}/label?metric=claim-faithfulness",
+    }
+
+
+def take(browser, address, wanted):
+    """Take the pictures."""
+    looks = {"light": ("light", WIDE), "dark": ("dark", WIDE), "phone": ("light", PHONE)}
+    for look, (scheme, size) in looks.items():
+        context = browser.new_context(color_scheme=scheme, viewport=size, reduced_motion="reduce", timezone_id="UTC")
+        page = context.new_page()
+        rows = page.request.get(f"{address}/api/runs").json()["runs"]
+        for name, place in places(rows).items():
+            if wanted and name not in wanted:
+                continue
+            page.goto("about:blank")
+            page.goto(f"{address}/#/{place}")
+            page.locator("main[aria-busy=false]").wait_for()
+            page.screenshot(path=IMAGES / f"viewer-{name}-{look}.png", full_page=name != "samples")
+        context.close()
+
+
+def main(wanted):
+    """Make the store, start the viewer, take the pictures."""
+    IMAGES.mkdir(exist_ok=True)
+    with tempfile.TemporaryDirectory() as folder, sync_playwright() as playwright:
+        store = make_store(Path(folder))
+        with viewer_process(store, "--label", "ada") as address:
+            browser = launch(playwright)
+            take(browser, address, wanted)
+            browser.close()
+
+
+if __name__ == "__main__":
+    main(set(sys.argv[1:]))

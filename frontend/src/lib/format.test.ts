@@ -1,0 +1,33 @@
+import { describe, expect, it } from "vitest";
+import { fileOfKey } from "./exported_data";
+import { formatCost, formatDifference, formatInterval, formatMilliseconds, formatNumber, formatPlural, formatVisible } from "./format";
+
+describe("numbers", () => {
+  it("that are undefined are n/a, not 0", () => {
+    expect([formatNumber(null), formatCost(undefined), formatDifference(null), formatMilliseconds(null)]).toEqual(["n/a", "n/a", "n/a", "n/a"]);
+    expect(formatNumber(Number.NaN)).toBe("n/a");
+    expect(formatInterval(null)).toBe("no interval");
+  });
+
+  it("have a fixed number of decimals, and differences a sign", () => {
+    expect(formatNumber(0.5)).toBe("0.500");
+    expect([formatDifference(0.125), formatDifference(-0.125), formatDifference(-0.00001)]).toEqual(["+0.125", "−0.125", "0.000"]);
+    expect(formatInterval([0.1, 0.25], 2)).toBe("0.10 to 0.25");
+    expect([formatPlural(1, "run"), formatPlural(1200, "run")]).toEqual(["1 run", "1,200 runs"]);
+    expect([formatMilliseconds(12.4), formatMilliseconds(1500), formatMilliseconds(600000)]).toEqual(["12 ms", "1.50 s", "10 min"]);
+  });
+});
+
+describe("text", () => {
+  it("shows control and direction characters, and leaves all others", () => {
+    expect(formatVisible("a\u202eb\u0000\u{e0041}")).toBe("a\\u202eb\\x00\\U000e0041");
+    expect(formatVisible("<b>é</b>\n\tok 👍🏽")).toBe("<b>é</b>\n\tok 👍🏽");
+  });
+});
+
+describe("fileOfKey", () => {
+  it("encodes what file names cannot hold", () => {
+    expect(fileOfKey("runs/2026-x/score-length/ndcg(gain=exponential)@10")).toBe("data/runs/2026-x/score-length/ndcg%28gain%3Dexponential%29%4010.js");
+    expect(fileOfKey("compare/a,b/samples")).toBe("data/compare/a,b/samples.js");
+  });
+});

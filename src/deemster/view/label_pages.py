@@ -1,0 +1,323 @@
+"""What the viewer says of labels: the queue, what a person labels, who said what, and how many labels are needed."""
+
+from __future__ import annotations
+
+import itertools
+from collections.abc import Callable, Mapping, Sequence
+from datetime import UTC, datetime
+from typing import Any
+
+import msgspec
+
+from deemster.alignment.annotator_alpha import annotator_alpha
+from deemster.errors import ConfigurationError, InputError
+from deemster.results.metric_summary import interval_ends
+from deemster.runs.people_labels import LabelTask, label_tasks, labelled_votes, labels_csv
+from deemster.stats import cohen_kappa
+from deemster.store import LabelFacts
+from deemster.view.label_needs import needed_labels
+from deemster.view.label_queue import LabelQueue, QueueSettings, choose_tasks, draw_queue, task_entry
+from deemster.view.run_cache import OpenedRun
+from deemster.view.sample_pages import execution_facts, judgement, sample_at, sample_facts
+
+# A page is shown while labels come in.
+_REPLICATES = 500
+# What people see of an item beside the submission.
+_SEEN = ("prompt", "reference_submission")
+
+
+class LabelRequest(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
+    """A label as a page sends it; its author and time are set here.
+
+    Attributes:
+        run: The run.
+        position: The sample's place.
+        repetition: The repetition that the person saw.
+        metric: The metric; None for a criterion of a grading.
+        criterion: The criterion; None for a metric.
+        verdict: The answer; None for a skipped one.
+        note: What else the person wrote.
+        skip_reason: Why it was skipped.
+        order: How the sample came to the person.
+        metrics: What is labelled in this queue.
+        n: How many samples the queue has.
+        seed: The seed of the draw.
+    """
+
+    run: str
+    position: int
+    repetition: int = 0
+    metric: str | None = None
+    criterion: str | None = None
+    verdict: str | None = None
+    note: str | None = None
+    skip_reason: str | None = None
+    order: str = "random"
+    metrics: tuple[str, ...] = ()
+    n: int = 50
+    seed: int = 0
+
+
+class LabelDesk:
+    """Shows one person samples to label, and stores what the person says.
+
+    Args:
+        run: The run.
+        author: Who labels; None where nobody does.
+        settings: How samples come to the person.
+
+    Raises:
+        ReportError: The run cannot be labelled.
+        InputError: There is no such metric.
+        StoreError: The store fails.
+    """
+
+    def __init__(self, run: OpenedRun, author: str | None, settings: QueueSettings) -> None:
+        self.run, self.author, self.settings = run, author, settings
+        every = label_tasks(run.store, run.row)
+        if not every:
+            raise InputError("The run has no metric, so there is nothing to label.")
+        self.tasks = choose_tasks(run, every, settings.metrics)
+        self.labels = run.store.labels(run.row.id)
+        self.queue: LabelQueue = draw_queue(run, settings, self.tasks, self.labels)
+
+    def page(self) -> dict[str, Any]:
+        """The queue, and how far the person is."""
+        left = [position for position in self.queue.positions if not self._is_done(position)]
+        return {
+            "run": self.run.row.id,
+            "order": self.settings.order,
+            "seed": self.settings.seed,
+            "said": self.queue.said,
+            **self._progress(),
+            "positions": self.queue.positions,
+            "tasks": list(map(task_entry, self.tasks)),
+            "next": {"position": left[0], "probability": self.queue.probabilities.get(left[0])} if left else None,
+        }
+
+    def sample(self, position: int, repetition: int) -> dict[str, Any]:
+        """What the person sees of a sample: nothing of what a judge said, until the person has decided.
+
+        Raises:
+            InputError: There is no such sample or repetition.
+            StoreError: The store fails.
+        """
+        sample, executions = sample_at(self.run, position)
+        facts = sample_facts(sample)
+        shown: dict[str, Any] = {"output": None, "retrieved": None, "trajectory": None}
+        if self.run.row.kind == "grading":
+            shown["output"] = self.run.submission(position)
+            # What people said before is no part of the question.
+            seen = {name: value for name, value in (sample.input or {}).items() if name in _SEEN}
+            facts |= {"expected_output": None, "input": seen}
+        else:
+            execution = next((one for one in executions if one.repetition == repetition), None)
+            if execution is None:
+                raise InputError(f"The sample has no repetition {repetition}.")
+            whole = execution_facts(self.run, execution)
+            shown = {name: whole[name] for name in (*shown, "failure")}
+        own = self._own(position, repetition)
+        at = self.queue.positions.index(position) if position in self.queue.positions else None
+        return {
+            "run": self.run.row.id,
+            **facts,
+            "repetition": repetition,
+            "repetitions": self.run.row.repetitions,
+            **shown,
+            "tasks": list(map(task_entry, self.tasks)),
+            "decided": list(map(_entry, own.values())),
+            "revealed": [self._reveal(position, repetition, task) for task in self.tasks if _key(task) in own] or None,
+            "probability": self.queue.probabilities.get(position),
+            "place": at,
+            "previous": self.queue.positions[at - 1] if at else None,
+            "next": self.queue.positions[at + 1] if at is not None and at + 1 < len(self.queue.positions) else None,
+            **self._progress(),
+        }
+
+    def add(self, request: LabelRequest) -> dict[str, Any]:
+        """Store a label, and show what the judge said.
+
+        Raises:
+            InputError: The label is none.
+            ConfigurationError: Nobody labels here.
+            StoreError: The store fails.
+        """
+        if self.author is None:
+            raise ConfigurationError("Labels need an author: `deemster view --label NAME`.")
+        wanted = (request.metric or "", request.criterion or "")
+        task = next((task for task in self.tasks if _key(task) == wanted), None)
+        if task is None:
+            raise InputError("The run has no such metric or criterion.")
+        if (request.verdict is None) == (request.skip_reason is None):
+            raise InputError("A label has a `verdict`, or a `skip_reason` where there is none.")
+        if request.verdict is not None and not task.takes(request.verdict):
+            raise InputError(f"`{task.title}` has no answer {request.verdict!r:.60}.")
+        sample_at(self.run, request.position)
+        if not 0 <= request.repetition < self.run.row.repetitions:
+            raise InputError(f"The run has no repetition {request.repetition}.")
+        label = {
+            "position": request.position,
+            "repetition": request.repetition,
+            "metric": task.metric,
+            "criterion": task.criterion,
+            "author": self.author,
+            "at": datetime.now(UTC).isoformat(timespec="microseconds").replace("+00:00", "Z"),
+            "verdict": request.verdict,
+            "skip_reason": request.skip_reason,
+            "note": request.note or None,
+            "order": self.settings.order,
+            "probability": self.queue.probabilities.get(request.position),
+            "seed": self.settings.seed,
+        }
+        try:
+            stored = msgspec.convert(label, LabelFacts)
+        except msgspec.ValidationError as error:
+            raise InputError(f"This is no label: {error}.") from None
+        self.run.store.put_label(self.run.row.id, stored)
+        self.labels = self.run.store.labels(self.run.row.id)
+        return {
+            "label": _entry(stored),
+            "revealed": self._reveal(request.position, request.repetition, task),
+            "progress": self._progress(),
+            "undo": True,
+        }
+
+    def undo(self) -> dict[str, Any]:
+        """Take the person's last label back.
+
+        Raises:
+            StoreError: The store fails.
+        """
+        own = [label for label in self.labels if label.author == self.author]
+        last = max(own, key=lambda label: label.at, default=None)
+        if last is not None:
+            self.run.store.delete_label(self.run.row.id, last)
+            self.labels = [label for label in self.labels if label != last]
+        return {
+            "undone": None if last is None else _entry(last),
+            "progress": self._progress(),
+            "undo": len(own) > 1,
+        }
+
+    def _own(self, position: int, repetition: int) -> dict[tuple[str, str], LabelFacts]:
+        return {
+            (label.metric, label.criterion): label
+            for label in self.labels
+            if (label.position, label.repetition, label.author) == (position, repetition, self.author)
+        }
+
+    def _is_done(self, position: int) -> bool:
+        own = {
+            (label.metric, label.criterion)
+            for label in self.labels
+            if label.position == position and label.author == self.author
+        }
+        return own.issuperset(map(_key, self.tasks))
+
+    def _progress(self) -> dict[str, int]:
+        return {"total": len(self.queue.positions), "done": sum(map(self._is_done, self.queue.positions))}
+
+    def _reveal(self, position: int, repetition: int, task: LabelTask) -> dict[str, Any]:
+        """What the judge said."""
+        return {
+            "metric": task.metric or None,
+            "criterion": task.criterion or None,
+            **judgement(self.run, position, repetition, task.title),
+        }
+
+
+def _key(task: LabelTask) -> tuple[str, str]:
+    return task.metric, task.criterion
+
+
+def _entry(label: LabelFacts) -> dict[str, Any]:
+    plain: dict[str, Any] = msgspec.to_builtins(label)
+    return {**plain, "metric": label.metric or None, "criterion": label.criterion or None}
+
+
+def label_summary(run: OpenedRun) -> dict[str, Any]:
+    """All labels of a run, how far their authors agree, and how many more would decide something.
+
+    Args:
+        run: The run.
+
+    Raises:
+        ReportError: The run cannot be labelled.
+        StoreError: The store fails.
+    """
+    labels = run.store.labels(run.row.id)
+    authors: dict[str, int] = {}
+    for label in labels:
+        authors[label.author] = authors.get(label.author, 0) + 1
+    tasks = [task for task in label_tasks(run.store, run.row) if any(_is_about(label, task) for label in labels)]
+    return {
+        "run": run.row.id,
+        "labels": list(map(_entry, labels)),
+        "authors": [{"name": name, "labels": count} for name, count in sorted(authors.items())],
+        "agreement": [_agreement(task, labels) for task in tasks],
+        "needed": [
+            need
+            for task in tasks
+            if not task.criterion
+            for need in needed_labels(run, task, [label for label in labels if _is_about(label, task)])
+        ],
+    }
+
+
+def _is_about(label: LabelFacts, task: LabelTask) -> bool:
+    return (label.metric, label.criterion) == _key(task)
+
+
+def _agreement(task: LabelTask, labels: Sequence[LabelFacts]) -> dict[str, Any]:
+    """How far the authors agree on one question: Cohen's kappa of two, Krippendorff's alpha of more."""
+    said: dict[str, dict[tuple[int, int], str]] = {}
+    for label in labels:
+        if label.verdict is not None and _is_about(label, task):
+            said.setdefault(label.author, {})[label.position, label.repetition] = label.verdict
+    found: dict[str, Any] = {"title": task.title, "metric": task.metric or None, "criterion": task.criterion or None}
+    shared = [key for key, count in _counts(said.values()).items() if count > 1]
+    found |= {"authors": sorted(said), "n": len(shared), "value": None, "interval": None, "statistic": None}
+    if not shared:
+        return {**found, "because": "No sample was labelled by two people."}
+    columns = [[answers.get(key) for key in sorted(shared)] for _, answers in sorted(said.items())]
+    if len(columns) == 2:
+        kappa = cohen_kappa(*columns)
+        why = None if kappa.value is not None else "Both gave one same answer throughout, so kappa is undefined."
+        return {
+            **found,
+            "statistic": "kappa",
+            "value": kappa.value,
+            "interval": interval_ends(kappa.interval),
+            "because": why,
+        }
+    alpha = annotator_alpha(columns, replicates=_REPLICATES, seed=0)
+    why = None
+    if alpha.estimate is None:
+        one = len(shared) > 1
+        why = "All gave one same answer throughout" if one else "Only one sample was labelled by two people"
+        why += ", so alpha is undefined."
+    return {
+        **found,
+        "statistic": "alpha",
+        "value": alpha.estimate,
+        "interval": interval_ends(alpha.ci),
+        "because": why,
+    }
+
+
+def _counts(answers: Any) -> dict[Any, int]:
+    counts: dict[Any, int] = {}
+    for key in itertools.chain.from_iterable(answers):
+        counts[key] = counts.get(key, 0) + 1
+    return counts
+
+
+# How labels leave: the media type, the ending of the file, and its bytes.
+EXPORTS: Mapping[str, tuple[str, str, Callable[[OpenedRun], bytes]]] = {
+    "csv": ("text/csv", "csv", lambda run: labels_csv(run.store, run.row).encode()),
+    "votes": (
+        "application/json",
+        "json",
+        lambda run: msgspec.json.encode(labelled_votes(run.store, run.row).to_dict()),
+    ),
+}

@@ -1,0 +1,163 @@
+"""The queue of samples that a person labels: drawn at random, or the disputed or the uncertain first."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any, NamedTuple, get_args
+
+import numpy as np
+from numpy.typing import NDArray
+
+from deemster.errors import InputError, did_you_mean
+from deemster.report.label_sheet import draw_places
+from deemster.runs.people_labels import LabelTask
+from deemster.store.run_facts import LabelFacts, LabelOrder
+from deemster.view.run_cache import OpenedRun
+
+ORDERS: tuple[LabelOrder, ...] = get_args(LabelOrder)
+_SAID = {
+    "random": "{n:,} of {total:,} samples, drawn at random with seed {seed}: each had the probability {share:.4g} to be"
+    " drawn. Numbers from these labels hold for the whole run.",
+    "disputed": "The disputed samples first: people disagree with each other or with the judge, then repetitions or"
+    " judges disagree. They were not drawn at random: numbers from these labels do not hold for the whole run.",
+    "uncertain": "The samples first whose scores lie nearest to the pass mark. They were not drawn at random: numbers"
+    " from these labels do not hold for the whole run.",
+}
+
+
+class QueueSettings(NamedTuple):
+    """How samples come to a person.
+
+    Attributes:
+        order: Drawn at random, or the disputed or the uncertain first.
+        metrics: The metrics that are labelled; empty for the usual ones.
+        n: How many samples the queue has at most.
+        seed: The seed of the draw.
+    """
+
+    order: LabelOrder = "random"
+    metrics: tuple[str, ...] = ()
+    n: int = 50
+    seed: int = 0
+
+
+class LabelQueue(NamedTuple):
+    """The samples that a person labels.
+
+    Attributes:
+        positions: Their places, in order.
+        probabilities: How probable it was that each is drawn; empty where they were not drawn at random.
+        said: How they were chosen, in words.
+    """
+
+    positions: list[int]
+    probabilities: dict[int, float]
+    said: str
+
+
+def choose_tasks(run: OpenedRun, tasks: Sequence[LabelTask], metrics: Sequence[str]) -> list[LabelTask]:
+    """The questions that a person is asked: the named ones, else those of judges, else all.
+
+    Args:
+        run: The run.
+        tasks: Every question.
+        metrics: The metrics or criteria that are asked for.
+
+    Raises:
+        InputError: There is no such metric or criterion.
+    """
+    known = [task.title for task in tasks]
+    for name in metrics:
+        if name not in known:
+            raise InputError(f"The run has no metric or criterion {name!r:.100}. {did_you_mean(name, known)}")
+    if metrics:
+        return [task for task in tasks if task.title in metrics]
+    judged = {card.name for card in run.cards if card.roles}
+    return [task for task in tasks if task.metric in judged] or list(tasks)
+
+
+def draw_queue(
+    run: OpenedRun, settings: QueueSettings, tasks: Sequence[LabelTask], labels: Sequence[LabelFacts]
+) -> LabelQueue:
+    """The samples that a person labels.
+
+    Args:
+        run: The run.
+        settings: How they are chosen.
+        tasks: What is asked of each.
+        labels: What people said already.
+
+    Raises:
+        StoreError: The store fails.
+    """
+    total = run.row.samples
+    n = min(settings.n, total)
+    if settings.order == "random":
+        drawn = draw_places([range(total)], n, seed=settings.seed)
+        said = _SAID["random"].format(n=n, total=total, seed=settings.seed, share=n / total if total else 0)
+        return LabelQueue(list(drawn), {place: share for place, (_, share) in drawn.items()}, said)
+    places = [run.names.index(task.title) for task in tasks if task.title in run.names]
+    distance = _distances(run, places)
+    keys = [distance]
+    if settings.order == "disputed":
+        keys += [-_disputes(run, places), -_label_disputes(run, tasks, labels)]
+    return LabelQueue(np.lexsort(keys)[:n].tolist(), {}, _SAID[settings.order])
+
+
+def _distances(run: OpenedRun, places: Sequence[int]) -> NDArray[np.float64]:
+    """How far the scores of each sample lie from the pass mark, at the least."""
+    found = np.full(run.row.samples, np.inf)
+    for place in places:
+        threshold = run.cards[place].threshold
+        apart = np.abs(run.mean_scores(place) - (0.5 if threshold is None else threshold))
+        found = np.fmin(found, apart)
+    return found
+
+
+def _disputes(run: OpenedRun, places: Sequence[int]) -> NDArray[np.float64]:
+    """How far repetitions, or the judges of a grading, are from one opinion: 0 where they agree."""
+    if run.row.kind == "grading":
+        return 1.0 - np.nan_to_num(run.agreements(), nan=1.0)
+    shares = np.maximum(run.pass_counts(places), 0) / run.table.repetitions
+    return np.minimum(shares, 1 - shares)
+
+
+def _label_disputes(run: OpenedRun, tasks: Sequence[LabelTask], labels: Sequence[LabelFacts]) -> NDArray[np.float64]:
+    """Whether people disagree about a sample, with each other or with the judge."""
+    found = np.zeros(run.row.samples)
+    names = {(task.metric, task.criterion) for task in tasks}
+    said: dict[tuple[int, int, str, str], set[str]] = {}
+    for label in labels:
+        if label.verdict is not None and (label.metric, label.criterion) in names:
+            key = (label.position, label.repetition, label.metric, label.criterion)
+            said.setdefault(key, set()).add(label.verdict)
+    for (position, repetition, metric, criterion), verdicts in said.items():
+        judged = run.verdict(position, repetition, metric or criterion)
+        found[position] = max(found[position], len(verdicts | ({judged} if judged else set())) > 1)
+    return found
+
+
+def queue_settings(order: str, metrics: Sequence[str], n: int, seed: int) -> QueueSettings:
+    """The settings of a queue, from words.
+
+    Raises:
+        InputError: There is no such order, or the queue is too long.
+    """
+    if order not in ORDERS:
+        raise InputError(f"`order` is one of {', '.join(ORDERS)}, not {order!r:.40}.")
+    if not 1 <= n <= 10_000:
+        raise InputError(f"A queue has 1 to 10,000 samples, not {n:,}.")
+    return QueueSettings(order, tuple(metrics), n, seed)
+
+
+def task_entry(task: LabelTask) -> dict[str, Any]:
+    """A question as a page shows it."""
+    return {
+        "metric": task.metric or None,
+        "criterion": task.criterion or None,
+        "title": task.title,
+        "requirement": task.requirement,
+        "options": [{"value": value, "label": label} for value, label in task.options],
+        "minimum": task.minimum,
+        "maximum": task.maximum,
+    }

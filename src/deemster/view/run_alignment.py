@@ -1,0 +1,41 @@
+"""How the judges of a run agree with people: labels of the viewer, or the labels of a graded dataset."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import msgspec
+
+from deemster.alignment.compute_alignment import compute_metrics
+from deemster.alignment.inter_judge_agreement import judge_agreement
+from deemster.errors import InputError
+from deemster.runs.people_labels import labelled_votes
+from deemster.view.run_cache import OpenedRun
+
+# A page is shown while labels come in, so fewer replicates than `deemster align` draws.
+_REPLICATES = 500
+
+
+def alignment_page(run: OpenedRun) -> dict[str, Any]:
+    """The alignment of a run's judges with people, as `deemster align --run RUN` computes it.
+
+    Args:
+        run: The run.
+
+    Raises:
+        StoreError: The store fails.
+    """
+    labels = run.store.labels(run.row.id)
+    try:
+        votes = labelled_votes(run.store, run.row)
+        result = compute_metrics(votes, per_judge=len(votes.judges) > 1, n_bootstrap=_REPLICATES, seed=0)
+    except InputError as error:
+        return {"available": False, "because": " ".join(issue.message for issue in error.issues)}
+    return {
+        "available": True,
+        "source": "labels" if labels else "ground truth",
+        "labels": len(labels),
+        "n_bootstrap": _REPLICATES,
+        "result": msgspec.json.decode(result.to_json()),
+        "judge_pairs": msgspec.to_builtins(judge_agreement(votes)),
+    }

@@ -1,0 +1,293 @@
+"""What the viewer says of runs: the list, the trend of every suite, one run with its report, its progress."""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Mapping
+from typing import Any
+
+import msgspec
+
+from deemster.errors import ReportError, StoreError
+from deemster.results import cohort_label
+from deemster.results.grading_summary import summarize_grading
+from deemster.results.metric_summary import histogram
+from deemster.runs.run_figures import RunFigures, stored_figures
+from deemster.store import RunRow, Store
+from deemster.view.run_cache import OpenedRun, RunCache
+from deemster.view.sample_query import metadata_keys
+
+# The usage of a run in progress is counted up to so many executions, since all of them are read each time.
+_MOST_COUNTED = 20_000
+_FILTERS = ("kind", "suite", "dataset", "status", "label")
+
+
+def run_list(store: Store, filters: Mapping[str, str], *, offset: int, limit: int) -> dict[str, Any]:
+    """A page of the list of runs, the newest first.
+
+    Args:
+        store: The store.
+        filters: What runs must be: `kind`, `suite`, `dataset`, `status`, `label`; `q` is a part of any of their names.
+        offset: How many are passed over.
+        limit: How many are shown at most.
+
+    Raises:
+        StoreError: The store fails.
+    """
+    baselines = {baseline.run for baseline in store.baselines()}
+    shown = []
+    for row in store.runs(on_damage=lambda _: None):
+        entry = run_entry(store, row, baselines)
+        words = " ".join(str(entry[name]) for name in ("id", "label", "suite", "dataset", "target") if entry[name])
+        if filters.get("q", "").casefold() in words.casefold() and all(
+            entry[name] == filters[name] for name in _FILTERS if filters.get(name)
+        ):
+            shown.append(entry)
+    return {"total": len(shown), "runs": shown[offset : offset + limit]}
+
+
+def run_entry(store: Store, row: RunRow, baselines: Collection[str]) -> dict[str, Any]:
+    """A run as lists show it; its numbers are None while it runs.
+
+    Args:
+        store: The store.
+        row: The run.
+        baselines: The ids of all baselines.
+
+    Raises:
+        StoreError: The store fails.
+    """
+    figures = stored_figures(row)
+    return {
+        "id": row.id,
+        "kind": row.kind,
+        "suite": row.suite,
+        "dataset": row.dataset,
+        "label": row.facts.get("label"),
+        "target": row.facts.get("target"),
+        "status": run_status(store, row),
+        "reason": row.reason,
+        "started_at": row.started_at,
+        "finished_at": row.finished_at,
+        "duration_s": row.duration_s,
+        "samples": row.samples,
+        "repetitions": row.repetitions,
+        "done": row.done,
+        "total": _total(row),
+        "gate": None if figures is None else figures.gate,
+        "cost_usd": None if figures is None or figures.cost_usd is None else float(figures.cost_usd),
+        "is_whole_cost": figures is None or figures.is_whole_cost,
+        "partial": row.facts.get("part") is not None,
+        "is_baseline": row.id in baselines,
+        **_numbers(figures),
+    }
+
+
+def _numbers(figures: RunFigures | None) -> dict[str, Any]:
+    if figures is None:
+        return {
+            **dict.fromkeys(("macro_f1", "macro_f1_interval", "pass_rate", "pass_rate_interval")),
+            "metrics": {},
+        }
+    # A run of an earlier version keeps counts alone.
+    counts = {one.metric: one.passed + one.failed + sum(one.unscored.values()) for one in figures.outcomes}
+    rates = {one.metric: one.passed / counts[one.metric] if counts[one.metric] else None for one in figures.outcomes}
+    known = figures.metrics
+    return {
+        "macro_f1": figures.macro_f1,
+        "macro_f1_interval": figures.macro_f1_interval,
+        "pass_rate": figures.pass_rate,
+        "pass_rate_interval": figures.pass_rate_interval,
+        "metrics": {
+            name: {
+                "mean": known[name].mean if name in known else None,
+                "pass_rate": rate,
+                "interval": known[name].pass_rate_interval if name in known else None,
+            }
+            for name, rate in rates.items()
+        },
+    }
+
+
+def run_status(store: Store, row: RunRow) -> str:
+    """How a run stands; `stopped` where it says `running` and no process writes it.
+
+    Args:
+        store: The store.
+        row: The run.
+
+    Raises:
+        StoreError: The store fails.
+    """
+    if row.status != "running":
+        return row.status
+    owner = store.owner(row.id)
+    return "running" if owner is not None and owner.alive else "stopped"
+
+
+def _total(row: RunRow) -> int:
+    return row.samples * row.repetitions
+
+
+def trend_list(store: Store) -> dict[str, Any]:
+    """The finished evaluations of every suite, the oldest first, so that their numbers can be drawn over time.
+
+    Args:
+        store: The store.
+
+    Raises:
+        StoreError: The store fails.
+    """
+    baselines = {baseline.run for baseline in store.baselines()}
+    suites: dict[tuple[str | None, str], list[dict[str, Any]]] = {}
+    for row in reversed(store.runs(kind="run", on_damage=lambda _: None)):
+        figures = stored_figures(row)
+        if figures is None or row.facts.get("part") is not None:
+            continue
+        # Runs without a suite are told apart by their dataset, as baselines are.
+        key = (row.suite, row.dataset if row.suite is None else "")
+        suites.setdefault(key, []).append(
+            {
+                "id": row.id,
+                "label": row.facts.get("label"),
+                "dataset": row.dataset,
+                "fingerprint": row.fingerprint,
+                "started_at": row.started_at,
+                "status": row.status,
+                "samples": row.samples,
+                "gate": figures.gate,
+                "is_baseline": row.id in baselines,
+                **_numbers(figures),
+            }
+        )
+    return {
+        "suites": [
+            {"suite": suite, "dataset": runs[-1]["dataset"], "runs": runs} for (suite, _), runs in suites.items()
+        ]
+    }
+
+
+def run_page(run: OpenedRun) -> dict[str, Any]:
+    """One run: its report without samples, executions and failures, and what filters can ask for.
+
+    Args:
+        run: The run.
+
+    Raises:
+        StoreError: The store fails.
+    """
+    row, store = run.row, run.store
+    entry = run_entry(store, row, {baseline.run for baseline in store.baselines()})
+    page: dict[str, Any] = {
+        name: entry[name] for name in ("kind", "label", "target", "status", "is_baseline", "done", "total")
+    }
+    try:
+        report, without = run.head(), None
+    except ReportError as error:
+        report, without = _empty_report(run, entry), str(error)
+    return {
+        **report,
+        **page,
+        "why_no_report": without,
+        **_grading_part(run),
+        "failures": _causes(report["metrics"]),
+        "tags": _tags(run, report),
+        "causes": sorted(_causes(report["metrics"])),
+        "metadata_keys": [{"key": key, "values": values} for key, values in metadata_keys(run).items()],
+    }
+
+
+def _grading_part(run: OpenedRun) -> dict[str, Any]:
+    """The numbers of a grading, and its criteria; nothing for other runs."""
+    if run.row.kind != "grading":
+        return {}
+    try:
+        grading = run.grading
+    except ReportError as error:
+        return {"grading": None, "why_no_report": str(error)}
+    criteria = {one.name: one for rubric in grading.dataset.rubrics for one in rubric.criteria}
+    table = run.table
+    return {
+        "grading": summarize_grading(grading),
+        "metric_order": run.names,
+        "criteria": {name: {"requirement": one.requirement, "kind": one.kind} for name, one in criteria.items()},
+        "histograms": {
+            name: histogram(table.scores[:, :, place], table.causes[:, :, place])
+            for place, name in enumerate(run.names)
+        },
+    }
+
+
+def _empty_report(run: OpenedRun, entry: Mapping[str, Any]) -> dict[str, Any]:
+    """The fields of a report for a run that has none, such as a recording without marks."""
+    row = run.row
+    shown = ("id", "suite", "status", "reason", "started_at", "finished_at", "duration_s", "label", "target")
+    return {
+        "run": {**{name: entry[name] for name in shown}, "seed": row.seed},
+        "dataset": {"name": row.dataset, "fingerprint": row.fingerprint or None},
+        "totals": {"samples": row.samples, "repetitions": row.repetitions, "executions": row.done, "metrics": 0},
+        **dict.fromkeys(("macro_f1", "macro_f1_interval", "pass_rate", "pass_rate_interval")),
+        "metric_order": [],
+        "metrics": {},
+        "histograms": {},
+        "cohorts": [],
+        **dict.fromkeys(("aggregate", "precision", "usage", "cost", "budget", "gate")),
+    }
+
+
+def _causes(metrics: Mapping[str, Mapping[str, Any]]) -> dict[str, int]:
+    """How many marks have no score, by cause."""
+    found: dict[str, int] = {}
+    for figures in metrics.values():
+        for cause, count in {**figures["unscored_by_cause"], "not_run": figures["n_not_run"]}.items():
+            if count:
+                found[cause] = found.get(cause, 0) + count
+    return found
+
+
+def _tags(run: OpenedRun, report: Mapping[str, Any]) -> list[dict[str, Any]]:
+    if report["cohorts"]:
+        return [{"name": cohort["label"], "samples": cohort["samples"]} for cohort in report["cohorts"]]
+    return [{"name": cohort_label(tag), "samples": len(found)} for tag, found in run.table.cohorts]
+
+
+def run_progress(cache: RunCache, name: str) -> dict[str, Any]:
+    """How far a run is, and what it used so far.
+
+    Args:
+        cache: Opens runs.
+        name: The run.
+
+    Raises:
+        StoreError: There is no such run, or the store fails.
+    """
+    store = cache.store
+    row = store.run(name)
+    return {
+        "id": row.id,
+        "status": run_status(store, row),
+        "reason": row.reason,
+        "done": row.done,
+        "total": _total(row),
+        "samples": row.samples,
+        "started_at": row.started_at,
+        "finished_at": row.finished_at,
+        "scorings": msgspec.to_builtins([(one.number, one.status, one.done) for one in row.scorings]),
+        "usage": _usage(cache.open(row.id)) if row.done <= _MOST_COUNTED else None,
+    }
+
+
+def _usage(run: OpenedRun) -> dict[str, Any] | None:
+    """The calls, tokens and cost of a run, as its report has them; None where there is none, or it cannot be made."""
+    try:
+        report = run.head()
+    except (ReportError, StoreError):
+        return None
+    total, cost = report["usage"]["total"], report["cost"]
+    tokens = [total[name] for name in ("prompt_tokens", "completion_tokens") if total[name] is not None]
+    return {
+        "calls": total["calls"],
+        "cached_calls": total["cached_calls"],
+        "tokens": sum(tokens) if tokens else total["total_tokens"],
+        "cost_usd": None if cost is None else cost["total_usd"],
+        "is_whole_cost": cost is None or cost["complete"],
+    }

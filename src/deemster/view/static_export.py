@@ -1,0 +1,329 @@
+"""Exports runs, or their comparison, as the viewer in static files that open from disk or from any web host."""
+
+from __future__ import annotations
+
+import shutil
+import tempfile
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from pathlib import Path
+from typing import Any
+from urllib.parse import quote
+
+import msgspec
+import numpy as np
+
+from deemster import __version__
+from deemster.errors import Issue, ReportError
+from deemster.report.privacy_levels import PUBLISH_SAFE, EntryView, redact_comparison, redact_report, widen_privacy
+from deemster.report.report_entries import PrivacyEntry
+from deemster.runs.build_report import batches, quoted_details, stored_report
+from deemster.store import Store
+from deemster.view.comparison_pages import OpenedComparison, change_rows
+from deemster.view.run_alignment import alignment_page
+from deemster.view.run_cache import OpenedRun, RunCache
+from deemster.view.run_pages import run_entry, run_page, trend_list
+from deemster.view.sample_pages import sample_answers, sample_rows, score_points
+from deemster.view.sample_query import text_words
+from deemster.view.viewer_api import encode_answer, static_file
+
+MOST_SAMPLES = 20_000
+# The samples of one file; the front end knows this number too.
+_SAMPLES_A_FILE = 200
+_MANIFEST = Path("data") / "manifest.js"
+_MARK = "window.DEEMSTER_EXPORT"
+_PLACE = "<!-- data -->"
+_SEEN = ("prompt", "reference_submission")
+
+
+class ExportSettings(msgspec.Struct, frozen=True, kw_only=True):
+    """What an export shows.
+
+    Attributes:
+        level: The privacy level, as of a report.
+        include_input: Whether the samples' input is shown; never at `publish-safe`.
+    """
+
+    level: str = "default"
+    include_input: bool = False
+
+    @property
+    def privacy(self) -> PrivacyEntry:
+        """What is left out."""
+        return widen_privacy(PrivacyEntry(), self.level)
+
+    @property
+    def keeps_input(self) -> bool:
+        """Whether the samples' input is shown."""
+        return self.include_input and self.level != PUBLISH_SAFE
+
+    def hides(self, what: str) -> bool:
+        """Whether something is left out."""
+        return what in self.privacy.removed
+
+
+def export_viewer(store: Store, names: Sequence[str], folder: Path, settings: ExportSettings) -> int:
+    """Write runs, and the comparison of several, as a folder of static files. An export that is there is replaced.
+
+    Args:
+        store: Where the runs are.
+        names: The runs; the first one is the baseline of the others.
+        folder: Where the files go.
+        settings: What is shown.
+
+    Returns:
+        How many files were written.
+
+    Raises:
+        ReportError: The folder holds something else, a run is too large or has a name that no file can have, or the
+            files cannot be written.
+        StoreError: There is no such run, or the store fails.
+    """
+    _check_folder(folder)
+    cache = RunCache(store)
+    runs = [cache.open(name) for name in dict.fromkeys(names)]
+    for run in runs:
+        _check_run(run)
+    try:
+        folder.parent.mkdir(parents=True, exist_ok=True)
+        aside = Path(tempfile.mkdtemp(prefix=".deemster-export-", dir=folder.parent))
+        try:
+            count = _write(aside, _files(runs, settings))
+            aside.chmod(0o755)
+            if folder.exists():
+                shutil.rmtree(folder)
+            aside.replace(folder)
+        finally:
+            shutil.rmtree(aside, ignore_errors=True)
+    except OSError as error:
+        raise ReportError(Issue(f"The export cannot be written: {error.strerror}.", str(folder))) from None
+    return count
+
+
+def _check_folder(folder: Path) -> None:
+    if not folder.exists():
+        return
+    manifest = folder / _MANIFEST
+    is_export = folder.is_dir() and manifest.is_file() and manifest.read_text(encoding="utf-8").startswith(_MARK)
+    if not is_export and not (folder.is_dir() and not any(folder.iterdir())):
+        message = "This is no export of the viewer, so it is not replaced. Name another folder."
+        raise ReportError(Issue(message, str(folder)))
+
+
+def _check_run(run: OpenedRun) -> None:
+    if run.row.samples > MOST_SAMPLES:
+        count = f"{run.row.samples:,}"
+        raise ReportError(f"An export holds at most {MOST_SAMPLES:,} samples; the run `{run.row.id}` has {count}.")
+    if "/" in run.row.id or run.row.id in (".", ".."):
+        raise ReportError(f"No file can be named after the run `{run.row.id}`.")
+
+
+def _write(folder: Path, files: Iterable[tuple[str, bytes]]) -> int:
+    count = 0
+    for name, body in files:
+        path = folder / name
+        path.parent.mkdir(parents=True, exist_ok=True)
+        path.write_bytes(body)
+        count += 1
+    return count
+
+
+def _files(runs: Sequence[OpenedRun], settings: ExportSettings) -> Iterator[tuple[str, bytes]]:
+    page = static_file("index.html").decode()
+    yield "index.html", page.replace(_PLACE, '<script defer src="data/manifest.js"></script>').encode()
+    yield "app.js", static_file("app.js")
+    yield "app.css", static_file("app.css")
+    about = {"version": __version__, "runs": [run.row.id for run in runs], "privacy": settings.privacy}
+    yield str(_MANIFEST), f"{_MARK} = {_literal(about)};\n".encode()
+    for key, value in _answers(runs, settings):
+        path = "/".join(quote(part, safe=",") for part in key)
+        yield (
+            f"data/{path}.js",
+            f"deemsterData({_literal('/'.join(key))}, JSON.parse({_literal(_text(value))}));\n".encode(),
+        )
+
+
+def _text(value: Any) -> str:
+    return encode_answer(value).decode()
+
+
+def _literal(value: Any) -> str:
+    """A value as a script may hold it."""
+    return _text(value).replace("\u2028", "\\u2028").replace("\u2029", "\\u2029").replace("</", "<\\/")
+
+
+def _answers(runs: Sequence[OpenedRun], settings: ExportSettings) -> Iterator[tuple[tuple[str, ...], Any]]:
+    """Every answer of the export with its key, which is its path in the API."""
+    store, hidden = runs[0].store, settings.level == PUBLISH_SAFE
+    baselines = {baseline.run for baseline in store.baselines()}
+    yield (
+        ("session",),
+        {"version": __version__, "mode": "export", "author": None, "reads_only": True, "privacy": settings.privacy},
+    )
+    entries = [run_entry(store, run.row, baselines) for run in runs]
+    yield ("runs",), {"total": len(runs), "runs": [_without_names(entry, hidden=hidden) for entry in entries]}
+    yield ("trends",), _trends(store, {run.row.id for run in runs}, hidden=hidden)
+    for run in runs:
+        yield from (((("runs", run.row.id, *key)), value) for key, value in _run_answers(run, settings))
+    if len(runs) > 1:
+        names = ",".join(run.row.id for run in runs)
+        head, rows = _comparison(OpenedComparison(runs), settings)
+        yield ("compare", names), head
+        yield ("compare", names, "samples"), {"total": len(rows), "matched": len(rows), "offset": 0, "rows": rows}
+
+
+def _without_names(entry: Mapping[str, Any], *, hidden: bool) -> dict[str, Any]:
+    """A run without what its author called it and what it ran."""
+    names = dict.fromkeys(name for name in ("label", "target", "fingerprint", "reason") if name in entry)
+    return {**entry, **(names if hidden else {})}
+
+
+def _trends(store: Store, wanted: set[str], *, hidden: bool) -> dict[str, Any]:
+    suites = []
+    for suite in trend_list(store)["suites"]:
+        runs = [_without_names(run, hidden=hidden) for run in suite["runs"] if run["id"] in wanted]
+        if runs:
+            suites.append({**suite, "runs": runs})
+    return {"suites": suites}
+
+
+def _run_answers(run: OpenedRun, settings: ExportSettings) -> Iterator[tuple[tuple[str, ...], Any]]:
+    quotes = quoted_details(run.store, run.row.id)
+    removed = frozenset(settings.privacy.removed)
+    view = EntryView(removed, quotes.get, keep_input=settings.keeps_input) if removed else None
+    yield (), _page(run, settings, quotes)
+    columns: dict[str, Any] = {}
+    texts: dict[str, list[str]] = {
+        name: [] for name in ("input", "output", "expected", "passages", "messages", "reasons")
+    }
+    for chunk, positions in enumerate(batches(range(run.row.samples), _SAMPLES_A_FILE)):
+        stored = list(run.store.samples_at(run.row.id, positions))
+        samples = [_redact_sample(answer, settings) for answer in sample_answers(run, stored, view=view)]
+        yield ("samples", str(chunk)), {"chunk": chunk, "samples": samples}
+        rows = sample_rows(run, np.array(positions, dtype=np.int64))
+        _add_columns(columns, run, rows)
+        # Beside the columns: a page shows a few of them, and the columns are read before the first row is shown.
+        yield ("previews", str(chunk)), [_redact_preview(row["preview"], settings) for row in rows]
+        for answer in samples:
+            for name, text in _sample_texts(answer).items():
+                texts[name].append(text.lower())
+    yield ("columns",), {"total": run.row.samples, "metrics": run.names, "rows": columns}
+    yield ("texts",), texts
+    for name in run.names:
+        yield ("score-length", name), score_points(run, name)
+    shown = settings.level != PUBLISH_SAFE
+    why = {"available": False, "because": "Labels of people are left out of this export."}
+    yield ("alignment",), alignment_page(run) if shown else why
+
+
+def _page(run: OpenedRun, settings: ExportSettings, quotes: Mapping[str, frozenset[str] | None]) -> dict[str, Any]:
+    page = run_page(run)
+    if run.row.kind != "grading" and run.cards and run.row.samples:
+        report = redact_report(
+            stored_report(run.store, run.row.id), level=settings.level, include_input=False, quotes=quotes.get
+        )
+        page |= {name: value for name, value in msgspec.json.decode(report.head()).items() if name in page}
+    page["metadata_keys"] = []
+    return _without_names(page, hidden=settings.level == PUBLISH_SAFE)
+
+
+def _redact_sample(answer: dict[str, Any], settings: ExportSettings) -> dict[str, Any]:
+    """A sample without metadata, prompts and tracebacks, which no export holds, and without what the level hides."""
+    changes: dict[str, Any] = {"metadata": None, "prompts_remark": None, "other_runs": []}
+    if settings.hides("samples.row_hash"):
+        changes["row_hash"] = None
+    if settings.hides("samples.expected_output"):
+        changes["expected_output"] = None
+    given = answer["input"]
+    if answer["kind"] == "grading":
+        changes["grading"] = _redact_grading(answer["grading"], settings)
+        seen = {
+            *(_SEEN if settings.keeps_input else ()),
+            *(() if settings.hides("executions.output") else ("submission",)),
+        }
+        changes["input"] = {name: value for name, value in given.items() if name in seen}
+    elif not settings.keeps_input:
+        changes["input"] = None
+    for execution in answer["executions"]:
+        execution["prompts"] = {}
+        if execution["failure"] is not None:
+            message = None if settings.hides("messages") else execution["failure"]["message"]
+            execution["failure"] = {"message": message, "traceback": None}
+        if settings.level == PUBLISH_SAFE:
+            execution["model"] = None
+    return {**answer, **changes}
+
+
+def _redact_grading(item: Any, settings: ExportSettings) -> dict[str, Any]:
+    plain: dict[str, Any] = msgspec.to_builtins(item)
+    if settings.hides("quoting details"):
+        for criterion in plain.get("criteria", ()):
+            for vote in criterion.get("votes", ()):
+                for name in ("reason", "thinking", "failure"):
+                    vote.pop(name, None)
+    return plain
+
+
+def _redact_preview(texts: Mapping[str, str | None], settings: ExportSettings) -> dict[str, str | None]:
+    preview = dict(texts)
+    if not settings.keeps_input:
+        preview["input"] = None
+    if settings.hides("samples.expected_output"):
+        preview["expected"] = None
+    if settings.hides("executions.output"):
+        preview["output"] = None
+    return preview
+
+
+def _add_columns(columns: dict[str, Any], run: OpenedRun, rows: Sequence[Mapping[str, Any]]) -> None:
+    """Add lines of the table to columns."""
+    for row in rows:
+        for name in ("id", "tags", "metadata", "repetitions", "passed", "unstable", "latency_ms", "output_chars"):
+            columns.setdefault(name, []).append(row[name])
+        for metric in run.names:
+            cell = row["scores"][metric] or {}
+            for name in ("score", "passed", "cause", "stdev"):
+                columns.setdefault("scores", {}).setdefault(metric, {}).setdefault(name, []).append(cell.get(name))
+
+
+def _sample_texts(answer: Mapping[str, Any]) -> dict[str, str]:
+    """What can be searched for in a sample, by field."""
+    executions = answer["executions"]
+    plain = [msgspec.to_builtins(execution["marks"], enc_hook=dict) for execution in executions]
+    marks = [mark for each in plain for mark in each.values()]
+    failures = [execution["failure"]["message"] for execution in executions if execution["failure"]]
+    unscored = [mark["unscored"]["message"] for mark in marks if "unscored" in mark]
+    trajectories = [msgspec.to_builtins(execution["trajectory"], enc_hook=dict) for execution in executions]
+    return {
+        "input": text_words(answer["input"]),
+        "expected": text_words(answer["expected_output"]),
+        "output": text_words([execution["output"] for execution in executions]),
+        "passages": text_words([execution["retrieved"] for execution in executions]),
+        "messages": text_words([trajectories, failures, unscored]),
+        "reasons": text_words([mark["details"] for mark in marks if "details" in mark]),
+    }
+
+
+def _comparison(comparison: OpenedComparison, settings: ExportSettings) -> tuple[dict[str, Any], list[dict[str, Any]]]:
+    """A comparison and its samples, without what the level hides."""
+    head = dict(comparison.head)
+    if head["kind"] == "comparison":
+        report = redact_comparison(
+            comparison.report, level=settings.level, include_input=settings.include_input, quotes=comparison.quotes
+        )
+        head |= msgspec.json.decode(report.head())
+    elif settings.level == PUBLISH_SAFE:
+        raise ReportError("Of more than two runs no export is publish-safe. Name two.")
+    rows: list[dict[str, Any]] = []
+    for places in batches(range(len(comparison.statuses)), _SAMPLES_A_FILE):
+        for row in change_rows(comparison, np.array(places, dtype=np.int64)):
+            preview = dict(row["preview"])
+            if not settings.keeps_input:
+                preview["input"] = None
+            if settings.hides("samples.expected_output"):
+                preview["expected"] = None
+            if settings.hides("executions.output"):
+                preview["outputs"] = [None] * len(preview["outputs"])
+            # A row without a hash needs a name for its page.
+            name = f"sample-{len(rows)}" if settings.hides("samples.row_hash") else row["row_hash"]
+            rows.append({**row, "row_hash": name, "preview": preview})
+    return head, rows

@@ -1,0 +1,281 @@
+"""The addresses of the viewer: which page, file or change each of them stands for."""
+
+from __future__ import annotations
+
+import functools
+import re
+from collections.abc import Callable, Mapping
+from importlib import resources
+from typing import TYPE_CHECKING, Any, NamedTuple
+
+import msgspec
+
+from deemster import __version__
+from deemster.errors import DeemsterError, InputError, MissingExtraError, StorageError, StoreError
+from deemster.view.comparison_pages import (
+    ComparisonCache,
+    OpenedComparison,
+    change_page,
+    change_points,
+    compared_sample,
+)
+from deemster.view.label_pages import EXPORTS, LabelDesk, LabelRequest, label_summary
+from deemster.view.label_queue import queue_settings
+from deemster.view.request_guard import API
+from deemster.view.request_query import Query
+from deemster.view.run_alignment import alignment_page
+from deemster.view.run_cache import RunCache
+from deemster.view.run_pages import run_list, run_page, run_progress, trend_list
+from deemster.view.sample_pages import sample_page, score_points, whole_sample
+
+if TYPE_CHECKING:
+    from starlette.applications import Starlette
+    from starlette.requests import Request
+    from starlette.responses import Response
+
+    from deemster.store import Store
+
+_STATIC = {
+    "/": ("index.html", "text/html"),
+    "/app.js": ("app.js", "text/javascript"),
+    "/app.css": ("app.css", "text/css"),
+}
+encode_answer = msgspec.json.Encoder(
+    enc_hook=lambda value: dict(value) if isinstance(value, Mapping) else str(value), decimal_format="number"
+).encode
+
+
+class ServedFile(NamedTuple):
+    """A file as it is served: its bytes, its media type, and further headers."""
+
+    body: bytes
+    kind: str
+    headers: Mapping[str, str]
+
+
+class Viewer:
+    """Answers what pages ask.
+
+    Args:
+        store: The runs.
+        author: Who labels samples here; None where nothing may be changed.
+
+    Attributes:
+        pages: What answers a GET, by path.
+        acts: What answers a POST, by path.
+    """
+
+    def __init__(self, store: Store, *, author: str | None = None) -> None:
+        self.store, self.author, self.runs = store, author, RunCache(store)
+        self.comparisons = ComparisonCache(self.runs)
+        self.pages: Mapping[str, Callable[[Query], Any]] = {
+            "session": self.session,
+            "runs": self.run_list,
+            "trends": self.trends,
+            "runs/{run}": self.run,
+            "runs/{run}/progress": self.progress,
+            "runs/{run}/samples": self.samples,
+            "runs/{run}/samples/{position:int}": self.sample,
+            "runs/{run}/score-length": self.score_length,
+            "runs/{run}/alignment": self.alignment,
+            "compare": self.comparison,
+            "compare/samples": self.changed_samples,
+            "compare/points": self.change_points,
+            "compare/samples/{row_hash}": self.changed_sample,
+            "labels": self.labels,
+            "labels/queue": self.label_queue,
+            "labels/sample": self.label_sample,
+        }
+        self.acts: Mapping[str, Callable[[bytes], Any]] = {"labels": self.add_label, "labels/undo": self.undo_label}
+
+    def session(self, _query: Query) -> Any:
+        """Who looks at what."""
+        return {"version": __version__, "mode": "server", "author": self.author, "reads_only": self.author is None}
+
+    def run_list(self, query: Query) -> Any:
+        """The runs."""
+        return run_list(self.store, query.texts, offset=query.whole("offset", 0), limit=query.limit())
+
+    def trends(self, _query: Query) -> Any:
+        """The numbers of every suite over time."""
+        return trend_list(self.store)
+
+    def run(self, query: Query) -> Any:
+        """One run."""
+        return run_page(self.runs.open(query.path["run"]))
+
+    def progress(self, query: Query) -> Any:
+        """How far a run is, and what it used so far."""
+        return run_progress(self.runs, query.path["run"])
+
+    def samples(self, query: Query) -> Any:
+        """Samples of a run."""
+        run = self.runs.open(query.path["run"])
+        asked = [part for value in query.many("columns") for part in value.split(",")]
+        keys = {name.removeprefix("meta.") for name in asked if name.startswith("meta.")}
+        return sample_page(run, query.samples(), offset=query.whole("offset", 0), limit=query.limit(), metadata=keys)
+
+    def sample(self, query: Query) -> Any:
+        """One sample."""
+        return whole_sample(self.runs.open(query.path["run"]), query.path["position"], query.samples())
+
+    def score_length(self, query: Query) -> Any:
+        """Scores against the lengths of outputs."""
+        run = self.runs.open(query.path["run"])
+        return score_points(run, query.texts.get("metric", ""), seed=query.whole("seed", 0))
+
+    def alignment(self, query: Query) -> Any:
+        """How the judges of a run agree with people."""
+        return alignment_page(self.runs.open(query.path["run"]))
+
+    def comparison(self, query: Query) -> Any:
+        """Two runs or more against each other."""
+        return self._comparison(query).head
+
+    def changed_samples(self, query: Query) -> Any:
+        """The samples of a comparison."""
+        return change_page(
+            self._comparison(query), query.changes(), offset=query.whole("offset", 0), limit=query.limit()
+        )
+
+    def changed_sample(self, query: Query) -> Any:
+        """One sample in every run of a comparison."""
+        return compared_sample(self._comparison(query), query.path["row_hash"], query.changes())
+
+    def change_points(self, query: Query) -> Any:
+        """The scores of a metric before and now."""
+        return change_points(self._comparison(query), query.texts.get("metric", ""), seed=query.whole("seed", 0))
+
+    def label_queue(self, query: Query) -> Any:
+        """The queue of samples to label."""
+        return self._desk(query).page()
+
+    def label_sample(self, query: Query) -> Any:
+        """What a person labels."""
+        return self._desk(query).sample(query.whole("position", 0), query.whole("repetition", 0))
+
+    def labels(self, query: Query) -> Any:
+        """Every label of a run."""
+        return label_summary(self.runs.open(query.texts.get("run", "latest")))
+
+    def add_label(self, body: bytes) -> Any:
+        """Store a label."""
+        try:
+            request = msgspec.json.decode(body, type=LabelRequest)
+        except (msgspec.MsgspecError, UnicodeDecodeError) as error:
+            raise InputError(f"This is no label: {error}.") from None
+        settings = queue_settings(request.order, request.metrics, request.n, request.seed)
+        return LabelDesk(self.runs.open(request.run), self.author, settings).add(request)
+
+    def undo_label(self, body: bytes) -> Any:
+        """Take the last label back."""
+        try:
+            request = msgspec.json.decode(body, type=_UndoRequest)
+        except (msgspec.MsgspecError, UnicodeDecodeError) as error:
+            raise InputError(f"This names no run: {error}.") from None
+        settings = queue_settings(request.order, request.metrics, request.n, request.seed)
+        return LabelDesk(self.runs.open(request.run), self.author, settings).undo()
+
+    def label_file(self, query: Query) -> ServedFile:
+        """The labels of a run as a file."""
+        run = self.runs.open(query.texts.get("run", "latest"))
+        form = query.choice("format", tuple(EXPORTS))
+        kind, ending, write = EXPORTS[form]
+        # A run's id may hold anything that a header may not.
+        safe = re.sub(r"[^A-Za-z0-9._-]", "-", run.row.id)
+        return ServedFile(write(run), kind, {"content-disposition": f'attachment; filename="labels-{safe}.{ending}"'})
+
+    def _desk(self, query: Query) -> LabelDesk:
+        return LabelDesk(self.runs.open(query.texts.get("run", "latest")), self.author, query.queue())
+
+    def _comparison(self, query: Query) -> OpenedComparison:
+        return self.comparisons.open([name for value in query.many("runs") for name in value.split(",") if name])
+
+
+class _UndoRequest(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
+    """Which queue the last label is taken back of."""
+
+    run: str
+    order: str = "random"
+    metrics: tuple[str, ...] = ()
+    n: int = 50
+    seed: int = 0
+
+
+def create_app(viewer: Viewer) -> Starlette:
+    """The application that answers requests, without its guard.
+
+    Args:
+        viewer: Answers what pages ask.
+
+    Raises:
+        MissingExtraError: The extra `view` is not installed.
+    """
+    try:
+        from starlette.applications import Starlette  # noqa: PLC0415 - an extra
+        from starlette.concurrency import run_in_threadpool  # noqa: PLC0415 - an extra
+        from starlette.exceptions import HTTPException  # noqa: PLC0415 - an extra
+        from starlette.responses import Response  # noqa: PLC0415 - an extra
+        from starlette.routing import Route  # noqa: PLC0415 - an extra
+    except ImportError:
+        raise MissingExtraError("The viewer needs Starlette and uvicorn", extra="view") from None
+
+    def answer(value: Any, status: int = 200) -> Response:
+        return Response(encode_answer(value), status, media_type="application/json")
+
+    def data(path: str, ask: Callable[[Query], Any]) -> Route:
+        def endpoint(request: Request) -> Response:
+            return answer(ask(Query(request.path_params, request.query_params.multi_items())))
+
+        return Route(API + path, endpoint)
+
+    def change(path: str, act: Callable[[bytes], Any]) -> Route:
+        async def endpoint(request: Request) -> Response:
+            return answer(await run_in_threadpool(act, await request.body()))
+
+        return Route(API + path, endpoint, methods=["POST"])
+
+    def file(path: str, read: Callable[[Query], ServedFile]) -> Route:
+        def endpoint(request: Request) -> Response:
+            body, kind, headers = read(Query(request.path_params, request.query_params.multi_items()))
+            return Response(body, media_type=kind, headers=headers)
+
+        return Route(path, endpoint)
+
+    def say(_request: Request, error: Exception) -> Response:
+        status, message = _refusal(error)
+        return answer({"error": {"message": message.replace(viewer.store.where, "the store")}}, status)
+
+    routes = [
+        *(file(path, functools.partial(_static_file, *shown)) for path, shown in _STATIC.items()),
+        *(data(path, ask) for path, ask in viewer.pages.items()),
+        file(API + "labels/export", viewer.label_file),
+        *(change(path, act) for path, act in viewer.acts.items()),
+    ]
+    return Starlette(routes=routes, exception_handlers={DeemsterError: say, HTTPException: say, Exception: say})
+
+
+def _static_file(name: str, kind: str, _query: Query) -> ServedFile:
+    return ServedFile(static_file(name), kind, {})
+
+
+def static_file(name: str) -> bytes:
+    """A file of the front end.
+
+    Args:
+        name: Its name, one of those that the viewer serves.
+    """
+    return (resources.files("deemster.view") / "static" / name).read_bytes()
+
+
+def _refusal(error: Exception) -> tuple[int, str]:
+    """The status of an error, and what is wrong, without the place of the store or of any file."""
+    if isinstance(error, InputError):
+        message = " ".join(issue.message for issue in error.issues)
+        status = 500 if isinstance(error, StorageError) else 404 if isinstance(error, StoreError) else 400
+        return status, message
+    if isinstance(error, DeemsterError):
+        return 400, "This cannot be answered."
+    if hasattr(error, "status_code"):
+        return error.status_code, "There is nothing at this address."
+    return 500, "The viewer could not answer. Its terminal says why."

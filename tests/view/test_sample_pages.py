@@ -1,0 +1,50 @@
+"""One sample is shown whole."""
+
+from __future__ import annotations
+
+
+def test_sample_has_question_output_and_marks(viewer, numbers):
+    sample = viewer.get("runs/after/samples/8")
+    assert (sample["id"], sample["input"], sample["expected_output"]) == (
+        "q08",
+        {"question": "How many is 8?"},
+        "It is 8.",
+    )
+    assert (sample["unstable"], sample["passed"]) == (True, 0.5)
+    first, second = sample["executions"]
+    assert first["output"] == "It is 8."
+    assert second["output"].startswith("Perhaps 9")
+    assert second["marks"]["exact-match"]["success"] is False
+    assert first["latency_ms"] == 80.0
+    assert first["retrieved"] == [{"id": "doc-8", "text": "Passage about 8"}]
+
+
+def test_failure_of_the_target_is_shown(viewer):
+    execution = viewer.get("runs/after/samples/5")["executions"][0]
+    assert "no answer for five" in execution["failure"]["message"]
+    assert execution["marks"]["rouge-l"]["unscored"]["cause"] == "target_failed"
+
+
+def test_neighbours_follow_the_filter(viewer):
+    sample = viewer.get("runs/after/samples/9?metric=exact-match&passed=no")
+    assert (sample["previous"], sample["next"], sample["place"], sample["matched"]) == (8, 13, 3, 7)
+    outside = viewer.get("runs/after/samples/2?metric=exact-match&passed=no")
+    assert (outside["previous"], outside["next"], outside["place"]) == (None, None, None)
+
+
+def test_same_sample_in_other_runs(viewer, numbers):
+    (other,) = viewer.get("runs/after/samples/8")["other_runs"]
+    assert (other["label"], other["position"]) == ("before", 8)
+    assert [mark["score"] for mark in other["marks"]["exact-match"]] == [1.0, 0.0]
+
+
+def test_sample_that_is_not_there(viewer):
+    assert viewer.send("/api/runs/after/samples/24").status == 400
+    assert viewer.send("/api/runs/after/samples/-1").status == 404
+
+
+def test_scores_against_length(viewer):
+    found = viewer.get("runs/after/score-length?metric=rouge-l")
+    assert found["total"] == 23
+    assert [8.0, 1.0, 3] in found["points"]
+    assert viewer.send("/api/runs/after/score-length?metric=no").status == 400

@@ -1,0 +1,177 @@
+"""Exports hold the answers of the viewer as static files, and nothing that a privacy level hides."""
+
+from __future__ import annotations
+
+import json
+import re
+import sys
+import warnings
+
+import pytest
+
+import deemster as dm
+from deemster.errors import ReportError
+from deemster.store import open_store
+from deemster.view.static_export import ExportSettings, export_viewer
+from tests.cli.workspace import called
+from tests.view.xss_payloads import PAYLOADS
+
+_CALL = re.compile(r"deemsterData\((\".*?\"), JSON\.parse\((\".*\")\)\);\n", re.DOTALL)
+
+
+def read(folder, name):
+    """The key and the value that a file of an export gives."""
+    key, text = _CALL.fullmatch((folder / "data" / name).read_text(encoding="utf-8")).groups()
+    return json.loads(key), json.loads(json.loads(text))
+
+
+@pytest.fixture(scope="module")
+def exported(numbers, tmp_path_factory):
+    """An export of two runs, with their ids."""
+    folder = tmp_path_factory.mktemp("export") / "out"
+    store, reports = numbers
+    export_viewer(store, ["before", "after"], folder, ExportSettings(include_input=True))
+    return folder, [report.run.id for report in reports]
+
+
+def test_export_holds_the_answers_of_the_viewer(exported, viewer):
+    folder, (before, after) = exported
+    page = (folder / "index.html").read_text(encoding="utf-8")
+    assert '<script defer src="data/manifest.js"></script>' in page
+    assert (folder / "app.js").is_file()
+    key, run = read(folder, f"runs/{after}.js")
+    assert key == f"runs/{after}"
+    served = viewer.get(f"runs/{after}")
+    assert {**run, "metadata_keys": 0} == {**served, "metadata_keys": 0}
+    _, comparison = read(folder, f"compare/{before},{after}.js")
+    assert comparison == viewer.get(f"compare?runs={before},{after}")
+    _, session = read(folder, "session.js")
+    assert session["mode"] == "export"
+    assert read(folder, "runs.js")[1]["total"] == 2
+
+
+def test_samples_are_those_of_the_viewer_without_metadata(exported, viewer):
+    folder, (_, after) = exported
+    _, chunk = read(folder, f"runs/{after}/samples/0.js")
+    assert len(chunk["samples"]) == 24
+    for place in (5, 8):
+        shown, served = chunk["samples"][place], viewer.get(f"runs/{after}/samples/{place}")
+        for name in ("id", "input", "expected_output", "scores", "passed", "unstable", "tags"):
+            assert shown[name] == served[name]
+        assert shown["executions"][0]["marks"] == served["executions"][0]["marks"]
+        assert shown["metadata"] is None
+    _, columns = read(folder, f"runs/{after}/columns.js")
+    rows = viewer.get(f"runs/{after}/samples?limit=500")["rows"]
+    assert columns["rows"]["id"] == [row["id"] for row in rows]
+    assert columns["rows"]["scores"]["rouge-l"]["score"] == [row["scores"]["rouge-l"]["score"] for row in rows]
+    assert read(folder, f"runs/{after}/previews/0.js")[1] == [row["preview"] for row in rows]
+    _, texts = read(folder, f"runs/{after}/texts.js")
+    assert "perhaps" in texts["output"][9]
+    assert "no answer for five" in texts["messages"][5]
+
+
+CANARIES = {
+    name: f"canary {name} kxqz" for name in ("input", "expected", "output", "passage", "metadata", "label", "reason")
+}
+
+
+@pytest.fixture(scope="module")
+def canaries(tmp_path_factory):
+    place = tmp_path_factory.mktemp("canaries") / "runs.db"
+
+    def answer(given):
+        if given["n"] == 1:
+            raise ValueError(CANARIES["reason"])
+        return dm.Output(CANARIES["output"], retrieved=[{"id": "d", "text": CANARIES["passage"]}])
+
+    samples = [
+        {
+            "id": str(n),
+            "input": {"n": n, "text": CANARIES["input"]},
+            "expected_output": CANARIES["expected"],
+            "metadata": {"secret": CANARIES["metadata"]},
+        }
+        for n in range(3)
+    ]
+    for _ in range(2):
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore")
+            dm.evaluate(
+                samples, target=answer, metrics=["exact-match", "rouge-l"], store=str(place), label=CANARIES["label"]
+            )
+    with open_store(place) as store:
+        yield store
+
+
+@pytest.mark.parametrize(
+    ("settings", "shown"),
+    [
+        (ExportSettings(), {"expected", "output", "passage", "label", "reason"}),
+        (ExportSettings(include_input=True), {"input", "expected", "output", "passage", "label", "reason"}),
+        (ExportSettings(level="outputs"), {"expected", "label"}),
+        (ExportSettings(level="expected"), {"output", "passage", "label"}),
+        (ExportSettings(level="all"), {"label"}),
+        (ExportSettings(level="publish-safe", include_input=True), set()),
+    ],
+)
+def test_privacy_levels_hold(canaries, tmp_path, settings, shown):
+    ids = [row.id for row in canaries.runs()]
+    export_viewer(canaries, ids, tmp_path / "out", settings)
+    text = "\n".join(path.read_text(encoding="utf-8") for path in (tmp_path / "out" / "data").rglob("*.js")).lower()
+    assert {name for name, canary in CANARIES.items() if canary in text} == shown
+
+
+def test_hostile_names_are_file_names_and_hostile_texts_stay_data(tmp_path):
+    place = tmp_path / "runs.db"
+    samples = [
+        {"id": f"{at} {text}", "input": {"q": text}, "expected_output": text} for at, text in enumerate(PAYLOADS)
+    ]
+    dm.evaluate(
+        dm.Dataset(samples, name="x"),
+        target=lambda given: given["q"],
+        metrics=[dm.metric("../../a b</script>")(lambda expected, actual: 1.0)],
+        store=str(place),
+    )
+    with open_store(place) as store:
+        export_viewer(store, ["latest"], tmp_path / "out", ExportSettings())
+        run = store.run("latest").id
+    inside = sorted(path.relative_to(tmp_path / "out") for path in (tmp_path / "out").rglob("*.js"))
+    assert not [path for path in tmp_path.rglob("*.js") if tmp_path / "out" not in path.parents]
+    names = [path.name for path in inside if "score-length" in path.parts]
+    assert names == ["..%2F..%2Fa%20b%3C%2Fscript%3E.js"]
+    for path in inside:
+        assert "</script" not in (tmp_path / "out" / path).read_text(encoding="utf-8") or path.name == "app.js"
+    _, chunk = read(tmp_path / "out", f"runs/{run}/samples/0.js")
+    assert [sample["executions"][0]["output"] for sample in chunk["samples"]] == list(PAYLOADS)
+
+
+def test_export_is_replaced_and_nothing_else_is(numbers, tmp_path):
+    store = numbers[0]
+    (tmp_path / "empty").mkdir()
+    export_viewer(store, ["after"], tmp_path / "empty", ExportSettings())
+    (tmp_path / "empty" / "data" / "old.js").write_text("old")
+    export_viewer(store, ["after"], tmp_path / "empty", ExportSettings())
+    assert not (tmp_path / "empty" / "data" / "old.js").exists()
+    (tmp_path / "mine").mkdir()
+    (tmp_path / "mine" / "thesis.txt").write_text("mine")
+    (tmp_path / "file").write_text("mine")
+    for taken in ("mine", "file"):
+        with pytest.raises(ReportError, match="no export of the viewer"):
+            export_viewer(store, ["after"], tmp_path / taken, ExportSettings())
+    assert (tmp_path / "mine" / "thesis.txt").read_text() == "mine"
+    assert [path.name for path in tmp_path.iterdir() if path.name.startswith(".")] == []
+
+
+def test_command_exports(numbers, tmp_path):
+    store = numbers[0].where
+    done = called("view", "--store", store, "--export", str(tmp_path / "out"), "after")
+    assert (done.exit_code, "index.html in a browser" in done.stderr) == (0, True)
+    for argv in (("--export", str(tmp_path / "out")), ("after",), ("--export", str(tmp_path), "after")):
+        assert called("view", "--store", store, *argv).exit_code == 2
+
+
+def test_missing_extra_is_named(numbers, monkeypatch):
+    monkeypatch.setitem(sys.modules, "starlette.applications", None)
+    done = called("view", "--store", numbers[0].where, "--port", "0")
+    assert done.exit_code == 2
+    assert "deemster[view]" in done.stderr
