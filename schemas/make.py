@@ -9,8 +9,10 @@ from typing import Any, Literal
 
 import msgspec
 
+from deemster.alignment.calibration_result import Calibration
 from deemster.alignment.cascade_calibration import CascadeCalibration, CascadePoint
 from deemster.alignment.metrics_result import MetricsResult
+from deemster.datasets.calibration_cases import CalibrationFile
 from deemster.datasets.dataset_format import DatasetFile
 from deemster.datasets.rubric_dataset import RubricDatasetFile
 from deemster.datasets.votes_format import VotesFile
@@ -19,7 +21,11 @@ from deemster.records import ToolCall, Trajectory
 from deemster.report import Report, ScoreEntry, UnscoredEntry
 from deemster.report.comparison_report import ComparisonReport
 from deemster.report.ranking_report import RankingReport
+from deemster.results.dataset_health import DatasetAudit
+from deemster.results.gate_error_rates import GateAudit
 from deemster.results.grading_summary import GradingSummary
+from deemster.results.judge_bias import JudgeAudit
+from deemster.results.mutation_score import MetricAudit
 from deemster.rubrics.rubric_format import RubricFile, add_rubric_shapes
 from deemster.runs.suite import SuiteFile
 from deemster.targets.saved_output_format import OutputsFile
@@ -70,10 +76,16 @@ def schemas() -> dict[str, str]:
     """The text of every schema, by file name."""
     return {
         "deemster.alignment.v1.json": _written(MetricsResult),
+        "deemster.calibration.v1.json": _written(CalibrationFile),
+        "deemster.calibration_report.v1.json": _written(Calibration),
         "deemster.cascade.v1.json": _written(CascadeFile),
         "deemster.comparison.v1.json": _written(ComparisonReport),
         "deemster.dataset.v1.json": _written(DatasetFile),
+        "deemster.dataset_audit.v1.json": _written(DatasetAudit),
+        "deemster.gate_audit.v1.json": _written(GateAudit),
         "deemster.grading.v1.json": _written(GradingFile),
+        "deemster.judge_audit.v1.json": _written(JudgeAudit),
+        "deemster.metric_audit.v1.json": _written(MetricAudit),
         "deemster.outputs.v1.json": _written(OutputsFile),
         "deemster.ranking.v1.json": _written(RankingReport),
         "deemster.report.v1.json": _written(Report),

@@ -39,6 +39,7 @@ FAMILIES = (
     "judges",
     "metrics",
     "models",
+    "plot",
     "records",
     "report",
     "results",

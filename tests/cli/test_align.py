@@ -130,6 +130,17 @@ def test_without_a_seed_the_same_votes_give_the_same_bytes(folder):
     assert aligned("votes.json", "--json", "-").stdout == aligned("votes.json", "--json", "-", "--seed", "0").stdout
 
 
+def test_html_has_the_answer_first_and_every_pair_of_judges(folder):
+    assert called("align", "votes.json", "--html", "a.html").exit_code == 0
+    page = (folder / "a.html").read_text(encoding="utf-8")
+    assert '<p class="verdict">Can this judge be trusted? ' in page.partition("<main>")[0]
+    assert "Confusion matrices" in page
+    assert "<code>a and b</code>" in page
+    alone = called("align", "votes.json", "--html", "-", "--judge", "a")
+    assert alone.stdout.startswith("<!doctype html>")
+    assert "Judge against judge" not in alone.stdout
+
+
 def test_labels_may_come_from_a_rubric_dataset(folder):
     inside = json.loads(aligned("votes.json", "--json", "-").stdout)
     outside = json.loads(aligned("bare.json", "--dataset", "labels.json", "--json", "-").stdout)

@@ -73,7 +73,7 @@ def test_labels_win_over_those_of_a_votes_file(folder):
 @pytest.mark.parametrize(
     ("argv", "message"),
     [
-        ((), "Give verdicts: a votes file, or `--verdicts FILE`."),
+        ((), "Give verdicts: a votes file, `--verdicts FILE`, or `--run RUN`."),
         (("votes.json", "--verdicts", "verdicts.csv"), "Give a votes file or `--verdicts`, not both."),
         (("votes.json", "--rubric", "rubric.json"), "A votes file has its rubric"),
         (("votes.json", "--columns", "id=ID"), "`--columns` needs a spreadsheet"),

@@ -187,3 +187,10 @@ def test_flags_of_two_runs_are_refused_for_more(flags, runs):
     done = called("compare", "before", "now", "before.json", *flags)
     assert done.exit_code == 2
     assert "for two runs" in done.stderr
+
+
+@pytest.mark.parametrize("flags", [("--margin", "2"), ("--margin", "nan"), ("--confidence", "1"), ("--seed", "-1")])
+def test_impossible_level_margin_or_seed_is_bad_input(flags, runs):
+    result = called("compare", "before", "now", *flags)
+    assert result.exit_code == 2
+    assert f"Invalid value for '{flags[0]}'" in result.stderr

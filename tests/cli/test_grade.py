@@ -82,6 +82,19 @@ def test_grade_with_labels_reports_alignment(server):
     assert "ccuracy" in shown.stdout
 
 
+def test_html_has_scores_criteria_judges_and_reasons_unless_they_are_left_out(server, folder):
+    flags = ("grade", "labelled.json", *inline(server), "--quiet", "--html", "g.html")
+    assert called(*flags).exit_code == 0
+    page = (folder / "g.html").read_text(encoding="utf-8")
+    assert all(title in page for title in ("Scores", "Criteria", "Judges", "with the lowest score", "Judge alignment"))
+    assert "Seen." in page
+    assert called(*flags, "--publish-safe").exit_code == 0
+    assert "Seen." not in (folder / "g.html").read_text(encoding="utf-8")
+    refused = called("grade", "labelled.json", *inline(server), "--publish-safe")
+    assert refused.exit_code == 2
+    assert "`--publish-safe` needs `--html`" in refused.stderr
+
+
 def test_a_panel_of_roles_writes_votes_that_align_reads(folder, server):
     flags = models(folder, a=server, b=server)
     result = called("grade", "labelled.json", "--judge", "a", "--judge", "second=b", *flags, "--votes", "v.json")

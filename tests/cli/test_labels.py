@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 import csv
+import json
 from pathlib import Path
 
 import pytest
 
+from deemster.store import LabelFacts, open_store
 from tests.cli.workspace import called
 
 SUITE = Path(__file__).parent.parent.parent / "examples" / "quickstart" / "suite.yml"
@@ -81,5 +83,58 @@ def test_filled_sheet_is_compared_with_the_marks_of_the_run():
 )
 def test_bad_input_is_error(argv, message):
     done = sheet(*argv)
+    assert done.exit_code == 2
+    assert message in done.stderr
+
+
+@pytest.fixture
+def labelled():
+    """The run, whose exact matches two people have labelled in the viewer; they disagree with the metric on one."""
+    with open_store("runs.db") as store:
+        row = store.run("latest")
+        for position, execution in enumerate(store.executions(row.id)):
+            passed = execution.marks[0].success != (position == 0)
+            for author in ("ada", "bert"):
+                label = LabelFacts(
+                    position=position,
+                    metric="exact-match",
+                    author=author,
+                    at="2026-01-01T00:00:00.000000Z",
+                    verdict="pass" if passed else "fail",
+                )
+                store.put_label(row.id, label)
+
+
+def test_labels_of_the_viewer_are_compared_with_the_run(labelled):
+    done = called("align", "--run", "latest", "--store", "runs.db", "--n-bootstrap", "50", "--json", "by-run.json")
+    assert done.exit_code == 0, done.stderr
+    found = json.loads(Path("by-run.json").read_text(encoding="utf-8"))
+    assert (found["n_items"], round(found["criterion_accuracy"], 6)) == (12, round(11 / 12, 6))
+    assert called("labels", "export", "latest", "--store", "runs.db", "--to", "labels.csv").exit_code == 0
+    assert called("report", "latest", "--store", "runs.db", "--csv", "marks.csv").exit_code == 0
+    argv = ("--labels", "labels.csv", "--verdicts", "marks.csv", "--n-bootstrap", "50", "--json", "by-file.json")
+    assert called("align", *argv).exit_code == 0
+    other = json.loads(Path("by-file.json").read_text(encoding="utf-8"))
+    assert [found[name] for name in ("criterion_accuracy", "micro_kappa", "n_items")] == [
+        other[name] for name in ("criterion_accuracy", "micro_kappa", "n_items")
+    ]
+
+
+def test_votes_of_a_labelled_run_are_a_votes_file(labelled):
+    argv = ("--store", "runs.db", "--as", "votes", "--to", "votes.json")
+    assert called("labels", "export", "latest", *argv).exit_code == 0
+    assert called("validate", "votes.json").exit_code == 0
+
+
+@pytest.mark.parametrize(
+    ("argv", "message"),
+    [
+        (("--run", "latest"), "Nobody has labelled the run"),
+        (("--run", "latest", "--labels", "x.csv"), "`--run` goes with no other input."),
+        (("--run", "nowhere"), "nowhere"),
+    ],
+)
+def test_run_that_cannot_be_aligned_is_error(argv, message):
+    done = called("align", *argv, "--store", "runs.db")
     assert done.exit_code == 2
     assert message in done.stderr

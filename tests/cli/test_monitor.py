@@ -70,6 +70,17 @@ def test_fall_of_pass_rate_is_shown_by_period_and_flagged(scored):
     assert done.stdout.count("outside") == 1
 
 
+def test_html_of_monitor_begins_with_the_drift_and_draws_every_period(scored):
+    done = call("monitor", "bot", "--every", "20", "--baseline", "40", "--html", "monitor.html", "--json", "m.json")
+    assert done.exit_code == 0
+    page = (scored / "monitor.html").read_text(encoding="utf-8")
+    assert '<p class="verdict">The pass-rate has dropped.</p>' in page
+    assert page.count('<rect class="band"') == 4
+    assert page.count('<circle class="outside"') == 1
+    assert call("monitor", "bot", "--html", "-", "--json", "-").exit_code == 2
+    assert call("monitor", "bot", "--html", "missing/m.html").exit_code == 2
+
+
 def test_fail_on_drift_is_exit_code_1(scored):
     assert call("monitor", "bot", "--every", "20", "--baseline", "40", "--fail-on-drift").exit_code == 1
     assert call("monitor", "bot", "--every", "20", "--baseline", "80", "--fail-on-drift").exit_code == 0

@@ -64,6 +64,8 @@ def test_dataset_is_planned_as_a_whole_and_by_cohort():
         "sd": None,
         "within": None,
         "between": None,
+        "cluster_size": 1.0,
+        "icc": 0.0,
     }
     assert all(row["certifiable"] <= row["margin"] for row in rows)
 
@@ -144,6 +146,20 @@ def test_size_is_that_of_the_gates_own_rule():
     assert plan("size", "--effect", "0.05", "--sd", "0.2")["size"]["detect"] == samples_to_detect(0.05, sd=0.2)
 
 
+def test_clusters_of_a_run_are_measured():
+    samples = json.loads(Path("golden.yml").read_text())["samples"]
+    for place, sample in enumerate(samples):
+        sample.setdefault("metadata", {})["doc"] = place // 4
+    Path("golden.yml").write_text(json.dumps({"name": "flaky", "samples": samples}))
+    run(1)
+    run(2)
+    found = plan("detect", "latest", "--against", "previous", "--cluster", "doc")["detect"]
+    assert found[0]["noise"]["cluster_size"] == 4.0
+    assert found[0]["certifiable"] == pytest.approx(certifiable_margin(10))
+    told = called("plan", "detect", "latest", "--against", "previous", "--cluster", "doc", "--store", "runs.db").stdout
+    assert "Clusters have 4.0 samples, whose differences have an intraclass correlation of" in " ".join(told.split())
+
+
 def test_labels_are_counted_with_the_judge_and_without():
     found = plan("labels", "--half-width", "0.03", "--correlation", "0.7", "--pass-rate", "0.8")["labels"]
 
@@ -159,6 +175,10 @@ def test_labels_are_counted_with_the_judge_and_without():
         (("detect", "missing.yml"), "missing"),
         (("size", "--effect", "0.1", "--metric", "contains"), "--from RUN"),
         (("size", "--effect", "0"), "effect"),
+        (("detect", "golden.yml", "--cluster", "doc"), "for a run"),
+        (("size", "--effect", "0.1", "--cluster", "doc"), "--from RUN"),
+        (("size", "--effect", "0.1", "--icc", "0.2"), "give `--cluster-size` too"),
+        (("size", "--effect", "0.1", "--from", "latest", "--cluster", "id", "--cluster-size", "3"), "leave out"),
         (("size", "--effect", "0.1", "--from", "latest", "--scores"), "Name one with"),
         (("size", "--effect", "0.1", "--from", "latest", "--against", "latest", "--sd", "0.1"), "leave out"),
         (("detect", "latest", "--metric", "contain"), "contains"),

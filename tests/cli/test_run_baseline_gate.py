@@ -77,9 +77,7 @@ def test_removed_samples_do_not_pass_quietly(folder):
     assert result.exit_code == 1
     # The samples after a missing one still stand beside their own partners.
     assert checks()["baseline.margin.metrics.exact-match"]["observed"] == 0.0
-    assert "fail: baseline.max_removed: 2.0000, required 0: 2 samples of the baseline are gone or edited" in (
-        result.stderr
-    )
+    assert "fail: baseline.max_removed: 2, required 0: 2 samples of the baseline are gone or edited" in (result.stderr)
     assert ran(folder, suite_yml=suite("margin: 0.05, max_removed: 2"), without={3, 4}).exit_code == 0
 
 

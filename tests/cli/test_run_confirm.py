@@ -31,6 +31,8 @@ def answer(input):
         time.sleep(60)
     if int(number) in state["broken"] or (int(number) in state["flaky"] and CALLS[number] == 1):
         return "wrong"
+    if int(number) in state.get("gone", ()) or (CALLS[number] == 1 and int(number) in state.get("late", ())):
+        raise RuntimeError("gone")
     if CALLS[number] > 1 and int(number) in state.get("down", ()):
         raise RuntimeError("down")
     return f"answer {number}"
@@ -113,6 +115,21 @@ def test_a_rerun_without_an_answer_is_no_failure(folder):
     assert gate_check()["because"] == "1 sample passed before and does not pass now"
 
 
+def test_samples_without_an_answer_are_run_again_too(folder):
+    prepared(folder, "confirm_app_l")
+    state(folder, late=[1], gone=[2])
+    assert called("run", "suite.yml", "--quiet", "--confirm", "6", "--max-unscored", "2").exit_code == 0
+    # One answers when it is asked again. The other never does, so nothing is known of it, and it counts.
+    check = gate_check()
+    assert check["observed"] == 1
+    assert check["because"].endswith(
+        "2 samples passed before and do not pass now: 0 confirmed by running them again, 1 flaky, 1 open (it takes "
+        "6 reruns to confirm one)"
+    )
+    calls = (folder / "calls.txt").read_text().split()
+    assert [calls.count(number) for number in ("0", "1", "2")] == [1, 7, 7]
+
+
 def test_nothing_is_run_again_where_nothing_newly_fails(folder):
     prepared(folder, "confirm_app_e")
     assert called("run", "suite.yml", "--quiet", "--confirm", "6").exit_code == 0
@@ -150,7 +167,7 @@ def test_a_suite_with_another_target_does_not_confirm(folder):
 @pytest.mark.parametrize(
     ("gate", "outputs", "said"),
     [
-        (None, (), "the suite's gate has no section `baseline`"),
+        (None, (), "the gate needs a section `baseline`"),
         ("margin: 0.2", ("--outputs", "answers.yml"), "this run grades saved outputs"),
     ],
 )

@@ -111,3 +111,20 @@ def test_gate_on_criterion_with_failed_verdicts_is_inconclusive(folder, server):
     figures = report["metrics"]["essay"]["criteria"]["facts"]
     assert (figures["n"], figures["n_judged"], figures["n_failed"], figures["n_abstained"]) == (4, 3, 1, 0)
     assert figures["mean"] == pytest.approx(2 / 3)
+
+
+def test_people_are_compared_with_each_criterion(folder):
+    assert called("run", "work/suite.json", "--quiet").exit_code == 1
+    lines = ["id,metric,criterion,annotator,verdict"]
+    lines += [f"s{at},essay,facts,ana,{'MET' if at else 'UNMET'}" for at in range(4)]
+    lines += [f"s{at},,depth,ana,{label}" for at, label in enumerate(["fair", "good", "fair", "fair"])]
+    (folder / "labels.csv").write_text("\n".join(lines))
+    result = called("calibrate", "latest", "--labels", "labels.csv", "--json", "-")
+    assert result.exit_code == 0, result.stderr
+    found = json.loads(result.stdout)["metrics"]
+    assert found["essay/facts"]["kind"] == "verdict"
+    assert found["essay/facts"]["n"] == found["essay/depth"]["n"] == 4
+    assert found["essay/depth"]["kind"] == "option"
+    assert found["essay/depth"]["confusion"] is None
+    assert found["essay/facts"]["pass_rate"] is None
+    assert (found["essay/facts"]["agreement"]["value"], found["essay/depth"]["agreement"]["value"]) == (0.5, 0.75)

@@ -137,8 +137,8 @@ def test_it_cannot_become_a_baseline(folder):
 @pytest.mark.parametrize(
     ("gate", "said"),
     [
-        ("max_newly_failing: 3", "`--until-decided` needs a margin to decide"),
-        ("margin: 0.1", "`--until-decided` needs a baseline: there is no baseline yet"),
+        ("max_newly_failing: 3", "a run needs a margin to decide"),
+        ("margin: 0.1", "a run needs a baseline: there is no baseline yet"),
     ],
 )
 def test_without_a_margin_or_a_baseline_it_is_bad_input_before_anything_runs(folder, gate, said):
@@ -171,7 +171,18 @@ def test_a_killed_run_goes_on_in_the_same_order_and_decides_the_same(folder):
     process.communicate()
     before = len((folder / "calls.txt").read_text().split())
     written(folder, {"hang": None})
-    result = ran(folder, "--until-decided", "--resume")
+    result = ran(folder, "--resume")
     assert (result.exit_code, "Resuming the run" in result.stderr) == (0, True)
     assert [(sample["id"], sample["metrics"]) for sample in report()["samples"]] == expected
     assert before > 4
+
+
+def test_a_decided_run_has_nothing_left_when_it_is_resumed_with_or_without_the_flag(folder):
+    ready(folder, "margin: 0.1")
+    first = ran(folder, "--until-decided", "--json", "first.json")
+    assert first.exit_code == 0
+    for flags in (("--resume",), ("--resume", "latest"), ("--resume", "--until-decided")):
+        again = ran(folder, *flags, "--json", "again.json")
+        assert again.exit_code == 0
+        assert "it was decided after 51 of 400 samples; this is its report" in again.stderr
+        assert (folder / "again.json").read_bytes() == (folder / "first.json").read_bytes()

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 
 import pytest
 
@@ -23,11 +24,13 @@ def answer(input):
         raise ValueError("not ready")
     return "none"
 """
+# Two samples, of which one passes: Wilson's interval.
+FIGURES = "macro-F1     0.5000 (0.0945 - 0.9055)\npass-rate    0.5000 (0.0945 - 0.9055)\n"
 
 
 def rows():
     head, *lines = called("runs").stdout.splitlines()
-    places = [head.index(name) for name in head.split()]
+    places = [head.index(name) for name in re.split(r" {2,}", head)]
     ends = [*places[1:], None]
     return [{head[a:b].strip(): line[a:b].strip() for a, b in zip(places, ends, strict=True)} for line in lines]
 
@@ -49,7 +52,7 @@ def test_list_shows_label_target_samples_macro_f1_gate_and_cost(world):
     part, whole = rows()
     assert (whole["label"], whole["suite"], whole["target"]) == ("first try", "refunds", "answers.yml")
     assert (whole["samples"], whole["macro-F1"], whole["gate"]) == ("2", "1.0000", "pass")
-    assert whole["cost"] == "0.7500 USD"
+    assert (whole["95% interval"], whole["pass-rate"], whole["cost"]) == ("0.3424 - 1.0000", "1.0000", "0.7500 USD")
     assert (part["label"], part["status"], part["samples"]) == ("-", "complete part", "1 of 2")
 
 
@@ -57,14 +60,14 @@ def test_columns_without_content_are_left_out(world):
     world()
     called("run", "suite.yml", "--quiet")
     head = called("runs").stdout.split("\n")[0]
-    assert " ".join(head.split()) == "run suite target started status samples macro-F1"
+    assert " ".join(head.split()) == "run suite target started status samples macro-F1 95% interval pass-rate"
 
 
 @pytest.mark.usefixtures("no_marks")
 def test_list_and_show_read_no_marks(ran):
     assert rows()[0]["macro-F1"] == "0.5000"
     shown = called("runs", "show", "latest").stdout
-    assert "macro-F1     0.5000\n" in shown
+    assert FIGURES in shown
     assert "exact-match  1       1       -\n" in shown
 
 
@@ -73,7 +76,7 @@ def test_show_counts_marks_of_a_run_without_figures(ran):
     with open_store(".deemster/runs.db") as store, store.lease(store.run("latest").id) as lease:
         store.amend(lease.run_id, facts={"figures": None})
     after = called("runs", "show", "latest").stdout
-    assert after == before.replace("macro-F1     0.5000\n", "")
+    assert after == before.replace(FIGURES, "")
     assert "macro-F1" not in rows()[0]
 
 

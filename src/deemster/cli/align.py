@@ -6,7 +6,7 @@ import functools
 import io
 import os
 import sys
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, NamedTuple
@@ -15,18 +15,20 @@ import click
 
 from deemster.cli._console import note, print_sections, warn, write_out
 from deemster.cli.options import (
-    REDACT_LEVELS,
     Command,
     Decorator,
-    ReportOptions,
+    NumberRange,
     add_options,
+    choose_destinations,
     columns_option,
     file_option,
+    open_run_store,
+    store_option,
 )
 from deemster.errors import ConfigurationError, ExitCode, InputError, Issue, ReportError, visible
 
 if TYPE_CHECKING:
-    from deemster.alignment import CascadeCalibration, MetricsResult
+    from deemster.alignment import CascadeCalibration, JudgePair, MetricsResult
     from deemster.datasets import RubricDataset, Votes
     from deemster.report import Destination
 
@@ -162,6 +164,8 @@ class InputOptions(NamedTuple):
         rubric: The rubric of the spreadsheets.
         columns: Which column of a spreadsheet holds what.
         to_votes: Where a votes file is written that holds all that was read.
+        run: The stored run whose verdicts and labels of the viewer are compared.
+        store: Where it is stored.
     """
 
     votes: str | None
@@ -171,6 +175,8 @@ class InputOptions(NamedTuple):
     rubric: str | None
     columns: dict[str, list[str]] | None
     to_votes: str | None
+    run: str | None
+    store: str
 
     @property
     def files(self) -> list[str]:
@@ -184,8 +190,16 @@ class InputOptions(NamedTuple):
         Raises:
             ConfigurationError: Some were given, or no verdicts.
         """
+        others = (self.votes, self.dataset, self.labels, self.verdicts, self.rubric)
         rules = (
-            (self.votes is None and self.verdicts is None, "Give verdicts: a votes file, or `--verdicts FILE`."),
+            (
+                self.run is not None and any(path is not None for path in others),
+                "A run has its verdicts and labels: `--run` goes with no other input.",
+            ),
+            (
+                self.run is None and self.votes is None and self.verdicts is None,
+                "Give verdicts: a votes file, `--verdicts FILE`, or `--run RUN`.",
+            ),
             (self.votes is not None and self.verdicts is not None, "Give a votes file or `--verdicts`, not both."),
             (self.dataset is not None and self.labels is not None, "Give `--dataset` or `--labels`, not both."),
             (self.dataset is not None and self.verdicts is not None, "`--dataset` goes with a votes file."),
@@ -210,7 +224,12 @@ class InputOptions(NamedTuple):
         from deemster.datasets import RubricDataset, Votes, read_spreadsheets, with_ground_truth
 
         labels: RubricDataset | None = None
-        if self.verdicts is not None:
+        if self.run is not None:
+            from deemster.runs.people_labels import labelled_votes
+
+            with open_run_store(self.store) as opened:
+                votes = labelled_votes(opened, opened.run(self.run))
+        elif self.verdicts is not None:
             rubric, read, labels = read_spreadsheets(
                 labels=self.labels, verdicts=self.verdicts, rubric=self.rubric, columns=self.columns
             )
@@ -254,6 +273,12 @@ _INPUTS: Sequence[Decorator] = (
     click.option("--rubric", metavar="FILE", help="With --verdicts: the rubric; derived from the values unless given."),
     columns_option,
     click.option("--votes", "to_votes", metavar="FILE", help="Write all that was read as a votes file."),
+    click.option(
+        "--run",
+        metavar="RUN",
+        help="In place of VOTES: a stored run, with the labels it was given in the viewer.",
+    ),
+    store_option,
 )
 
 
@@ -309,7 +334,7 @@ _INPUTS: Sequence[Decorator] = (
 )
 @click.option(
     "--epsilon",
-    type=click.FloatRange(0, 1, max_open=True),
+    type=NumberRange(0, 1, max_open=True),
     default=0.2,
     show_default=True,
     metavar="SHARE",
@@ -323,6 +348,7 @@ _INPUTS: Sequence[Decorator] = (
 @click.option("--verbose", is_flag=True, help="Show the plain summary too, with each judge's confusion matrix.")
 @file_option("json", "the result as JSON")
 @file_option("markdown", "the result as Markdown")
+@file_option("html", "the result as one HTML page that loads nothing")
 def command(
     *,
     inputs: InputOptions,
@@ -331,6 +357,7 @@ def command(
     verbose: bool,
     json: str | None,
     markdown: str | None,
+    html: str | None,
     seed: int,
     require: str | None,
     **settings: Any,
@@ -348,13 +375,10 @@ def command(
     answer is below the one that `--require` names, 2 bad input, 3 a result could not be written.
     """
     from deemster.datasets import with_ground_truth
-    from deemster.report import Destination
 
     inputs.check()
-    files = {"json": json, "markdown": markdown}
-    destinations = tuple(Destination(name, path) for name, path in files.items() if path is not None)
     cascade.check(other_flags=_flags_without_effect(settings, full=full, verbose=verbose, require=require))
-    ReportOptions(destinations, REDACT_LEVELS[0], include_input=False).check()
+    destinations = choose_destinations(json=json, markdown=markdown, html=html)
     _protect_inputs([destination.path for destination in destinations if not destination.is_stdout], inputs)
     loaded, labels = inputs.load()
     if cascade.cascade is not None:
@@ -365,7 +389,10 @@ def command(
     result = _compute(loaded, labels, seed=seed, **settings)
     # The correlations of groups and systems stand in the tables only.
     full = full or settings["group"] is not None or settings["system"] is not None
-    _show(result, destinations, full=full, verbose=verbose)
+    pairs: tuple[JudgePair, ...] = ()
+    if html is not None and len(loaded.judges) > 1:
+        pairs = _pair_judges(loaded, labels, settings)
+    _show(result, destinations, pairs, full=full, verbose=verbose)
     if require is not None and not result.verdict.reaches(_REQUIRED[require]):  # type: ignore[arg-type]
         from deemster.report.alignment_report import verdict_reason
 
@@ -374,10 +401,26 @@ def command(
         raise click.exceptions.Exit(ExitCode.GATE_FAILED)
 
 
-def _show(result: MetricsResult, destinations: tuple[Destination, ...], *, full: bool, verbose: bool) -> None:
+def _pair_judges(votes: Votes, labels: RubricDataset | None, settings: Mapping[str, Any]) -> tuple[JudgePair, ...]:
+    """How often each two judges agree, under the settings of the result."""
+    from deemster.alignment import judge_agreement
+
+    shared = ("cannot_assess", "na_mode", "confidence", "cluster")
+    return judge_agreement(votes, labels, judges=settings["judges"] or None, **{key: settings[key] for key in shared})
+
+
+def _show(
+    result: MetricsResult,
+    destinations: tuple[Destination, ...],
+    pairs: tuple[JudgePair, ...],
+    *,
+    full: bool,
+    verbose: bool,
+) -> None:
     """Write the result to its destinations, and print it unless standard output is taken."""
     import msgspec
 
+    from deemster.report.alignment_page import alignment_page
     from deemster.report.alignment_report import alignment_sections, short_alignment_sections
     from deemster.report.markdown_report import render_markdown
     from deemster.report.report_files import write_pieces
@@ -386,9 +429,13 @@ def _show(result: MetricsResult, destinations: tuple[Destination, ...], *, full:
     if not prints or not _shares_terminal():
         for warning in result.warnings:
             warn(visible(warning))
+    texts: dict[str, Callable[[], str]] = {
+        "json": result.to_json,
+        "markdown": lambda: render_markdown(alignment_sections(result)),
+        "html": lambda: alignment_page(result, pairs),
+    }
     for destination in destinations:
-        text = result.to_json() if destination.format == "json" else render_markdown(alignment_sections(result))
-        write_pieces((text.encode(),), destination)
+        write_pieces((texts[destination.format]().encode(),), destination)
     if not prints:
         return
     print_sections(alignment_sections(result) if full else short_alignment_sections(result, more=_MORE))
@@ -458,21 +505,23 @@ def _show_calibration(result: CascadeCalibration, destinations: Sequence[Destina
 
     Args:
         result: The calibration.
-        destinations: Where it goes, as JSON or Markdown.
+        destinations: Where it goes, as JSON, Markdown or HTML.
 
     Raises:
         ReportError: It cannot be written.
     """
+    from deemster.report.alignment_page import cascade_page
     from deemster.report.cascade_report import cascade_json, cascade_sections
     from deemster.report.markdown_report import render_markdown
     from deemster.report.report_files import write_pieces
 
+    texts = {
+        "json": lambda: cascade_json(result),
+        "markdown": lambda: render_markdown(cascade_sections(result)).encode(),
+        "html": lambda: cascade_page(result).encode(),
+    }
     for destination in destinations:
-        if destination.format == "json":
-            text = cascade_json(result)
-        else:
-            text = render_markdown(cascade_sections(result)).encode()
-        write_pieces((text,), destination)
+        write_pieces((texts[destination.format](),), destination)
     if not any(destination.is_stdout for destination in destinations):
         print_sections(cascade_sections(result))
 

@@ -10,11 +10,13 @@ from typing import TYPE_CHECKING
 import click
 
 from deemster.cli._console import note, print_sections, show_progress, warn
-from deemster.cli.options import ReportOptions, comparison_options, open_run_store, store_option
+from deemster.cli.calibrate import VIEWER
+from deemster.cli.options import NumberRange, ReportOptions, comparison_options, open_run_store, store_option
 from deemster.cli.run import warn_of_open_checks
 from deemster.errors import ConfigurationError
 
 if TYPE_CHECKING:
+    from deemster.datasets.human_labels import HumanLabel
     from deemster.report.comparison_report import ComparisonReport
     from deemster.results import Gate
     from deemster.results.compare_columns import ComparisonSettings
@@ -24,18 +26,34 @@ if TYPE_CHECKING:
 @click.command("compare", short_help="Compare two runs: is the second worse, where, and why?")
 @click.argument("baseline", type=click.Path())
 @click.argument("candidates", metavar="CANDIDATE...", type=click.Path(), nargs=-1, required=True)
-@click.option("--margin", type=float, metavar="M", help="Decide: the drop that would still be acceptable.")
+@click.option(
+    "--margin",
+    type=NumberRange(0, 1, max_open=True),
+    metavar="M",
+    help="Decide: the drop that would still be acceptable.",
+)
 @click.option("--gate", metavar="SUITE", help="Decide by the `gate.baseline` rules of this suite.")
 @click.option(
-    "--confidence", type=float, default=0.95, show_default=True, help="The level of intervals and one-sided bounds."
+    "--confidence",
+    type=NumberRange(0, 1, min_open=True, max_open=True),
+    default=0.95,
+    show_default=True,
+    metavar="LEVEL",
+    help="The level of intervals and one-sided bounds.",
 )
 @click.option("--cluster", metavar="KEY", help="Samples with the same metadata KEY are one unit.")
-@click.option("--seed", type=int, default=0, show_default=True, help="The seed of what is drawn.")
+@click.option("--seed", type=click.IntRange(min=0), default=0, show_default=True, help="The seed of what is drawn.")
 @click.option(
     "--confirm",
     type=click.IntRange(min=1),
     metavar="N",
     help="Run the candidate's newly failing samples up to N more times: confirmed, or only flaky?",
+)
+@click.option(
+    "--labels",
+    metavar="FILE|viewer",
+    multiple=True,
+    help="A sheet of people's labels of each run, in the order of the runs, or `viewer`: correct the difference.",
 )
 @click.option("--full", is_flag=True, help="Print effects, tests and more samples too.")
 @comparison_options
@@ -50,6 +68,7 @@ def command(
     cluster: str | None,
     seed: int,
     confirm: int | None,
+    labels: tuple[str, ...],
     full: bool,
     reports: ReportOptions,
     store: str,
@@ -72,23 +91,23 @@ def command(
     from deemster.runs.gate_baseline import comparison_settings
 
     if len(candidates) > 1:
-        if margin is not None or gate is not None or confirm is not None or full:
-            raise ConfigurationError("`--margin`, `--gate`, `--confirm` and `--full` are for two runs.")
+        if margin is not None or gate is not None or confirm is not None or full or labels:
+            raise ConfigurationError("`--margin`, `--gate`, `--confirm`, `--labels` and `--full` are for two runs.")
         settings = ComparisonSettings(confidence=confidence, cluster=cluster, seed=seed)
         _rank((baseline, *candidates), settings, reports, store)
         return
     rules = find_rules(margin=margin, gate=gate, confidence=confidence, cluster=cluster)
+    own = None if rules is None else rules.baseline
     settings = ComparisonSettings(confidence=confidence, margin=margin, cluster=cluster, seed=seed)
-    if rules is not None and rules.baseline is not None:
-        settings = comparison_settings(rules.baseline, seed=seed)
+    settings = settings if own is None else comparison_settings(own, seed=seed)
     reports.check()
     with ExitStack() as opened:
         sources = RunSources(lambda: opened.enter_context(open_run_store(store)))
         now = sources.find(candidates[0])
         before = sources.find(baseline, beside=now)
         comparison = compare_sources(before, now, settings=settings)
-        if confirm is not None:
-            comparison = _confirm(comparison, now, confirm)
+        comparison = comparison if confirm is None else _confirm(comparison, now, confirm)
+        comparison = _correct(comparison, (before, now), labels, settings) if labels else comparison
         quotes = quotes_of_either(before, now)
     if rules is not None:
         comparison = msgspec.structs.replace(comparison, gate=decide_comparison(rules, comparison))
@@ -117,6 +136,38 @@ def _rank(names: Sequence[str], settings: ComparisonSettings, reports: ReportOpt
     reports.write_each(functools.partial(write_ranking, shown))
     if not reports.takes_stdout:
         print_sections(ranking_sections(shown))
+
+
+def _correct(
+    comparison: ComparisonReport,
+    runs: tuple[RunSource, RunSource],
+    files: tuple[str, ...],
+    settings: ComparisonSettings,
+) -> ComparisonReport:
+    """The comparison, corrected by labels on both runs."""
+    import msgspec
+
+    from deemster.runs.compare_labels import compare_labels
+
+    # The viewer has the labels of both.
+    files = (VIEWER, VIEWER) if tuple(files) == (VIEWER,) else files
+    if len(files) != len(runs):
+        raise ConfigurationError("Give `--labels` twice: a sheet of the baseline, then one of the candidate.")
+    labels = _labels(runs[0], files[0]), _labels(runs[1], files[1])
+    return msgspec.structs.replace(comparison, corrected=compare_labels(*runs, labels, settings=settings))
+
+
+def _labels(run: RunSource, file: str) -> list[HumanLabel]:
+    """The labels of a run: of a sheet, or of the viewer."""
+    from deemster.datasets.human_labels import read_label_sheet
+    from deemster.runs.calibrate_run import viewer_labels
+    from deemster.runs.compare_runs import StoredSource
+
+    if file != VIEWER:
+        return read_label_sheet(file)
+    if not isinstance(run, StoredSource):
+        raise ConfigurationError("The labels of the viewer are in the store; name a stored run in place of a report.")
+    return viewer_labels(run.store, run.row.id, warn=warn)
 
 
 def _confirm(comparison: ComparisonReport, candidate: RunSource, confirm: int) -> ComparisonReport:

@@ -17,6 +17,7 @@ from deemster.cli.options import (
     ModelOptions,
     StorageOptions,
     add_options,
+    choose_destinations,
     columns_option,
     dry_run_option,
     file_option,
@@ -268,6 +269,8 @@ _OPTIONS: Sequence[Decorator] = (
 @click.option("--votes", metavar="FILE", help="Write the votes, for `deemster align`: .json or .jsonl.")
 @click.option("--max-failed", metavar="COUNT|SHARE%", default="0", help="Failed verdicts allowed; default 0.")
 @file_option("json", "the results as JSON")
+@file_option("html", "the results as one HTML page that loads nothing")
+@click.option("--publish-safe", is_flag=True, help="Leave the judges' reasons out of the HTML page.")
 @dry_run_option
 @quiet_option
 def command(
@@ -282,6 +285,8 @@ def command(
     votes: str | None,
     max_failed: str,
     json: str | None,
+    html: str | None,
+    publish_safe: bool,
     dry_run: bool,
     quiet: bool,
 ) -> None:
@@ -294,7 +299,6 @@ def command(
     are. Exit codes: 0 done, 2 bad input, 3 incomplete, or more failed verdicts than --max-failed allows.
     """
     from deemster.datasets import RubricDataset
-    from deemster.report import Destination
     from deemster.results import read_allowance
     from deemster.rubrics.rubric_definition import Rubric
     from deemster.runs.model_access import complete_model_access
@@ -302,9 +306,9 @@ def command(
 
     storage.check()
     allowance = read_allowance(max_failed)
-    destination = None if json is None else Destination("json", json)
-    if destination is not None:
-        destination.check()
+    if publish_safe and html is None:
+        raise ConfigurationError("`--publish-safe` needs `--html`: nothing else holds the judges' reasons.")
+    destinations = choose_destinations(json=json, html=html)
     if votes is not None and Path(votes).suffix.lower() not in _VOTES:
         raise ReportError(Issue("Votes are written as .json or .jsonl.", votes))
     items = RubricDataset.load(dataset, rubric=None if rubric is None else Rubric.load(rubric), columns=columns)
@@ -313,11 +317,13 @@ def command(
         inline.access(models, calls=not dry_run), [built, *build_criterion_checks(items.rubrics).values()]
     )
     if dry_run:
-        _print_planned_calls(items, built, access, destination)
+        _print_planned_calls(items, built, access, destinations)
         return
     with storage.open(f"deemster grade {dataset} ...") as stored:
         grading = _grade(items, built, access, stored, name=items.name or Path(dataset).stem, quiet=quiet)
-        code = _write_and_print(grading, destination, votes, allowance=allowance, quiet=quiet)
+        code = _write_and_print(
+            grading, destinations, votes, allowance=allowance, quiet=quiet, reasons=not publish_safe
+        )
         if stored is not None and code is ExitCode.INCOMPLETE:
             note(f"To continue: the same command with --resume {grading.run}")
     raise click.exceptions.Exit(code)
@@ -352,9 +358,16 @@ def _grade(
 
 
 def _write_and_print(
-    grading: Grading, destination: Destination | None, votes: str | None, *, allowance: Allowance, quiet: bool
+    grading: Grading,
+    destinations: Sequence[Destination],
+    votes: str | None,
+    *,
+    allowance: Allowance,
+    quiet: bool,
+    reasons: bool,
 ) -> ExitCode:
     """Write and print the results; returns the exit code."""
+    from deemster.report.grading_page import grading_page
     from deemster.report.grading_report import grading_json
     from deemster.report.report_files import write_pieces
     from deemster.results.grading_summary import summarize_grading
@@ -366,12 +379,15 @@ def _write_and_print(
     try:
         if votes is not None:
             grading.to_votes(votes)
-        if destination is not None:
-            write_pieces(grading_json(grading, figures, alignment, status=status, reason=reason), destination)
+        for destination in destinations:
+            if destination.format == "json":
+                write_pieces(grading_json(grading, figures, alignment, status=status, reason=reason), destination)
+            else:
+                write_pieces((grading_page(grading, figures, alignment, reasons=reasons).encode(),), destination)
     except DeemsterError as error:
         complain(str(error))
         code = ExitCode.INCOMPLETE
-    if not quiet and (destination is None or not destination.is_stdout):
+    if not quiet and not any(destination.is_stdout for destination in destinations):
         _print_results(grading, figures, alignment)
     if reason is not None:
         failed = (item for item in grading.items if item.error is not None)
@@ -419,12 +435,11 @@ def _align(grading: Grading) -> MetricsResult | None:
 
 
 def _print_planned_calls(
-    dataset: RubricDataset, grader: CriterionGrader, access: ModelAccess, destination: Destination | None
+    dataset: RubricDataset, grader: CriterionGrader, access: ModelAccess, destinations: Sequence[Destination]
 ) -> None:
     from deemster.runs.dry_run import plan_grading_calls
     from deemster.runs.run_sync import run_sync
 
-    destinations = [] if destination is None else [destination]
     print_planned_calls(run_sync(plan_grading_calls(dataset, grader, access)), destinations)
     if grader.cascade is not None:
         most = sum(map(grader.count_requests, dataset.rubrics))

@@ -17,14 +17,17 @@ from deemster.errors import DeemsterError, ExitCode, visible
 from deemster.errors.user_code_guard import UserCodeGuard, is_raised_by_code
 
 COMMANDS = {
+    "adversarial": "Attack a suite's target: does it refuse, leak, or call a forbidden tool?",
     "align": "Tell how judges agree with people, and with each other.",
+    "audit": "Audit the evaluation itself: its judges, metrics, gate and dataset.",
     "baseline": "The run that others are compared with: promote one, show it, clear it.",
     "brief": "Tell what failed, by likely cause, to a person or an assistant who must fix it.",
+    "calibrate": "Compare the judges of a run with people, and correct its numbers.",
     "compare": "Compare two runs: is the second worse, where, and why?",
     "completion": "Print the shell completion script.",
     "grade": "Grade submissions by a rubric, and tell how judges agree with people.",
     "init": "Write a small suite that runs offline, and a GitHub workflow.",
-    "labels": "Write a sheet of samples for people to label.",
+    "labels": "Write a sheet of samples for people to label, or the labels of a run.",
     "metrics": "Show the catalog: what each metric reads, returns, and its options.",
     "models": "Check the models that a suite names.",
     "monitor": "Show the pass-rate of recorded traffic over time, and whether it drifts.",
@@ -38,6 +41,7 @@ COMMANDS = {
     "show": "Show one sample of a run: question, output, every mark and its reasons.",
     "store": "Move runs between stores, make room, look for damage.",
     "validate": "Check files: dataset, suite, outputs, report, rubric, votes.",
+    "view": "Look at the stored runs in a browser, and label their samples.",
 }
 # Where a command keeps the sentence that says how to continue what an error ends.
 TO_CONTINUE = "deemster.to_continue"

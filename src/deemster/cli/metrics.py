@@ -85,13 +85,13 @@ def _describe_entry(entry: CatalogEntry) -> str:
     expected = "`expected_output`" if entry.reads_expected else ""
     keys = [f"`metadata.{key}`" for key in entry.reads]
     lines += ["", f"Reads: {', '.join(filter(None, [expected, *keys])) or 'no expected output and no metadata'}."]
-    lines += [f"`where: auto`: {_describe_needs(entry.needs)}."]
+    lines += [f"`where: auto`: {describe_needs(entry.needs)}."]
     if entry.prompt is not None:
         lines += ["", "Prompt:", *(f"  {line}".rstrip() for line in entry.prompt.splitlines())]
     return "\n".join(lines)
 
 
-def _describe_needs(needs: tuple[str, ...]) -> str:
+def describe_needs(needs: tuple[str, ...]) -> str:
     """The samples that a metric with `where: auto` applies to."""
     if not needs:
         return "all samples, since it needs nothing that a sample may lack"

@@ -5,7 +5,7 @@ from __future__ import annotations
 import click
 
 from deemster.cli._console import note, print_sections
-from deemster.cli.options import file_option, store_option, write_file
+from deemster.cli.options import choose_destinations, file_option, store_option
 from deemster.errors import ExitCode, plural, visible
 
 PERIODS = ("hour", "day", "week", "month")
@@ -40,6 +40,7 @@ BASELINE = 500
 )
 @click.option("--since", metavar="DATE", help="Leave out what was recorded before, such as 2026-03-01.")
 @file_option("json", "the numbers as JSON")
+@file_option("html", "the numbers as one HTML page that loads nothing")
 @click.option("--fail-on-drift", is_flag=True, help="Exit with 1 where the rate has drifted down.")
 def command(
     *,
@@ -51,6 +52,7 @@ def command(
     alpha: float,
     since: str | None,
     json: str | None,
+    html: str | None,
     fail_on_drift: bool,
 ) -> None:
     """Show the pass-rate of recorded traffic over time, and whether it drifts.
@@ -61,17 +63,24 @@ def command(
     import msgspec
 
     from deemster.formats.canonical_json import json_text
+    from deemster.report.monitoring_page import monitoring_page
     from deemster.report.monitoring_report import drift_words, monitoring_sections
+    from deemster.report.report_files import write_pieces
     from deemster.runs.monitor_traffic import monitor
 
+    destinations = choose_destinations(json=json, html=html)
     found = monitor(dataset, store=store, metric=metric, every=every, baseline=baseline, alpha=alpha, since=since)
     if found.n == found.unscored:
         by = "every metric; `--metric` looks at one" if metric is None else f"`{visible(metric)}`"
         note(f"None of {plural(found.n, 'record')} is scored by {by}.")
         note("`deemster rescore --dataset NAME --metric ...` scores recordings.")
-    if json is not None:
-        write_file(json, json_text(msgspec.to_builtins(found)) + "\n")
-    if json != "-":
+    texts = {
+        "json": lambda: json_text(msgspec.to_builtins(found)) + "\n",
+        "html": lambda: monitoring_page(found, name=dataset),
+    }
+    for destination in destinations:
+        write_pieces((texts[destination.format]().encode(),), destination)
+    if not any(destination.is_stdout for destination in destinations):
         print_sections(monitoring_sections(found, name=dataset))
     if fail_on_drift and found.drift is not None and found.drift.direction == "down":
         note(drift_words(found))

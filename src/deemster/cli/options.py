@@ -7,6 +7,7 @@ where a command uses them, so that `--help` answers at once.
 from __future__ import annotations
 
 import functools
+import math
 import os
 import re
 from collections.abc import Callable, Iterator, Mapping, Sequence
@@ -84,6 +85,19 @@ columns_option = click.option(
     callback=_parse_columns,
     help="Which column of a spreadsheet holds what, such as id=ID,judge=Model; found by name unless given.",
 )
+
+
+def choose_destinations(**files: str | None) -> tuple[Destination, ...]:
+    """Where results go, by format, with those left out that no flag names.
+
+    Raises:
+        ReportError: One of them cannot be written, or two are for standard output or one file.
+    """
+    from deemster.report.report_files import Destination
+
+    chosen = tuple(Destination(name, path) for name, path in files.items() if path is not None)
+    ReportOptions(chosen, REDACT_LEVELS[0], include_input=False).check()
+    return chosen
 
 
 def write_file(file: str, text: str) -> None:
@@ -392,6 +406,18 @@ def privacy_options(command: Command) -> Command:
     return add_options(collect, _PRIVACY)  # type: ignore[return-value]
 
 
+def export_privacy_options(command: Command) -> Command:
+    """Add the flags of privacy to a command that writes files of its own; it receives them as one ``reports``."""
+
+    @functools.wraps(command)
+    def collect(**flags: Any) -> Any:
+        level, publish_safe = flags.pop("redact"), flags.pop("publish_safe")
+        level = PUBLISH_SAFE if publish_safe else level
+        return command(reports=ReportOptions((), level, include_input="input" in flags.pop("include")), **flags)
+
+    return add_options(collect, (*_PRIVACY, _INCLUDE))  # type: ignore[return-value]
+
+
 def _add_report_options(
     command: Command, known: Mapping[str, str], flags_of_all: Sequence[Decorator], *, step_summary: bool
 ) -> Command:
@@ -443,13 +469,14 @@ _PRIVACY: Sequence[Decorator] = (
     ),
     click.option("--publish-safe", is_flag=True, help="Leave out everything that could repeat private text."),
 )
+_INCLUDE = click.option("--include", type=click.Choice(["input"]), multiple=True, help="Show the samples' input too.")
 _REPORT_FLAGS: Sequence[Decorator] = (
     click.option("--csv-raw", is_flag=True, help="Leave CSV cells that look like formulas as they are."),
     click.option(
         "--junit-samples", is_flag=True, help="Samples that do not pass fail in JUnit too, not only the gate's checks."
     ),
     *_PRIVACY,
-    click.option("--include", type=click.Choice(["input"]), multiple=True, help="Show the samples' input too."),
+    _INCLUDE,
 )
 _COMPARISON_FLAGS: Sequence[Decorator] = (
     click.option(
@@ -542,6 +569,19 @@ def model_options(command: Command) -> Command:
 
     models = click.option("--models", metavar="FILE", help="A file with a `models` section, such as a suite.")
     return add_options(collect, (models, *BUDGET_OPTIONS, *CACHE_OPTIONS))  # type: ignore[return-value]
+
+
+class NumberRange(click.FloatRange):
+    """A number in a range; `nan` and infinity are in none."""
+
+    def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> Any:
+        """Convert the argument.
+
+        Raises:
+            BadParameter: It is no number, or outside of the range.
+        """
+        number = super().convert(value, param, ctx)
+        return number if math.isfinite(number) else self.fail(f"{number} is no number.", param, ctx)
 
 
 class Moment(click.ParamType[Any]):

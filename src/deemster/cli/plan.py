@@ -9,7 +9,15 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 import click
 
 from deemster.cli._console import print_sections
-from deemster.cli.options import Command, add_options, file_option, open_run_store, store_option, write_file
+from deemster.cli.options import (
+    Command,
+    NumberRange,
+    add_options,
+    file_option,
+    open_run_store,
+    store_option,
+    write_file,
+)
 from deemster.errors import ConfigurationError
 
 if TYPE_CHECKING:
@@ -19,8 +27,8 @@ if TYPE_CHECKING:
     from deemster.results.run_columns import RunColumns
     from deemster.results.sample_plans import Noise, RunNoise
 
-_SHARE = click.FloatRange(0, 1)
-_INSIDE = click.FloatRange(0, 1, min_open=True, max_open=True)
+_SHARE = NumberRange(0, 1)
+_INSIDE = NumberRange(0, 1, min_open=True, max_open=True)
 _confidence_option = click.option(
     "--confidence", type=_INSIDE, default=0.95, show_default=True, help="The level of intervals and one-sided bounds."
 )
@@ -36,6 +44,9 @@ class StatedNoise(NamedTuple):
     flip_rate: float | None
     sd: float | None
     pass_rate: float | None
+    cluster: str | None
+    cluster_size: float | None
+    icc: float | None
 
     def noise(self) -> Noise | None:
         """The stated noise; None where nothing is said.
@@ -43,15 +54,25 @@ class StatedNoise(NamedTuple):
         Raises:
             ConfigurationError: Two things are said that exclude each other.
         """
-        from deemster.results.sample_plans import stated_noise
+        from deemster.results.sample_plans import USUAL_ICC, stated_noise
 
         if self.flip_rate is not None and self.sd is not None:
             raise ConfigurationError("`--flip-rate` is for pass or fail, `--sd` for scores. Give one of them.")
-        if self.flip_rate is None and self.sd is None and self.pass_rate is None:
+        if self.cluster is not None and (self.cluster_size is not None or self.icc is not None):
+            raise ConfigurationError("`--cluster` measures clusters on a run; leave out what you would guess.")
+        if self.icc is not None and self.cluster_size is None:
+            raise ConfigurationError("`--icc` says how alike samples of a cluster are; give `--cluster-size` too.")
+        if self.flip_rate is None and self.sd is None and self.pass_rate is None and self.cluster_size is None:
             return None
         if self.against is not None:
             raise ConfigurationError("`--against` measures the noise on two runs; leave out what you would guess.")
-        return stated_noise(pass_rate=self.pass_rate, flip_rate=self.flip_rate, sd=self.sd)
+        return stated_noise(
+            pass_rate=self.pass_rate,
+            flip_rate=self.flip_rate,
+            sd=self.sd,
+            cluster_size=self.cluster_size or 1.0,
+            icc=USUAL_ICC if self.icc is None else self.icc,
+        )
 
 
 def _noise_options(command: Command) -> Command:
@@ -62,10 +83,11 @@ def _noise_options(command: Command) -> Command:
             click.option("--metric", metavar="NAME", help="Look at this metric; otherwise at every metric together."),
             click.option("--scores", is_flag=True, help="Look at mean scores of a run instead of pass-rates."),
             click.option("--flip-rate", type=_SHARE, help="The share of samples that flip from run to run."),
-            click.option(
-                "--sd", type=click.FloatRange(min=0, min_open=True), help="The spread of differences of scores."
-            ),
+            click.option("--sd", type=NumberRange(min=0, min_open=True), help="The spread of differences of scores."),
             click.option("--pass-rate", type=_SHARE, help="The share of marks that pass; a guess of the noise."),
+            click.option("--cluster", metavar="KEY", help="Samples with the same metadata KEY of a run are one unit."),
+            click.option("--cluster-size", type=NumberRange(min=1), help="Samples a cluster has; a guess."),
+            click.option("--icc", type=_SHARE, help="How alike samples of a cluster are; a guess, 0.3 unless given."),
         ],
     )
 
@@ -108,8 +130,9 @@ def detect(
     if _is_dataset(dataset_or_run):
         from deemster.datasets import Dataset
 
-        if said.against or said.metric or said.scores:
-            raise ConfigurationError("`--against`, `--metric` and `--scores` are for a run, and this is a dataset.")
+        if said.against or said.metric or said.scores or said.cluster:
+            given = "`--against`, `--metric`, `--scores` and `--cluster`"
+            raise ConfigurationError(f"{given} are for a run, and this is a dataset.")
         tags = [sample.tags for sample in Dataset.load(dataset_or_run)]
         found = list(plan_dataset(tags, said.noise() or stated_noise(), goal=goal))
     else:
@@ -126,7 +149,7 @@ def detect(
 @_noise_options
 @click.option(
     "--sample-cost",
-    type=click.FloatRange(min=0),
+    type=NumberRange(min=0),
     default=0.0,
     show_default=True,
     help="What making one more sample costs, in calls; for the split with repetitions.",
@@ -156,8 +179,8 @@ def size(
 
     goal, said = Goal(confidence, power), StatedNoise(**stated)
     if run is None:
-        if said.against or said.metric or said.scores:
-            raise ConfigurationError("`--against`, `--metric` and `--scores` need a run: `--from RUN`.")
+        if said.against or said.metric or said.scores or said.cluster:
+            raise ConfigurationError("`--against`, `--metric`, `--scores` and `--cluster` need a run: `--from RUN`.")
         noise = said.noise() or stated_noise()
     else:
         columns, measured = _read_runs(run, said, store)
@@ -169,18 +192,18 @@ def size(
 @command.command("labels", short_help="Tell how many human labels an interval needs, with a judge and without.")
 @click.option(
     "--half-width",
-    type=click.FloatRange(0, 1, min_open=True),
+    type=NumberRange(0, 1, min_open=True),
     required=True,
     help="Half the width of the interval of the true pass-rate or mean score.",
 )
 @click.option(
     "--correlation",
-    type=click.FloatRange(-1, 1),
+    type=NumberRange(-1, 1),
     required=True,
     help="Of the judge's marks with people's; `deemster align` measures it.",
 )
 @click.option("--pass-rate", type=_INSIDE, default=0.5, show_default=True, help="The share that people pass.")
-@click.option("--sd", type=click.FloatRange(min=0, min_open=True), help="The spread of people's scores instead.")
+@click.option("--sd", type=NumberRange(min=0, min_open=True), help="The spread of people's scores instead.")
 @click.option("--samples", type=click.IntRange(min=1), help="All samples that the judge scores; endless unless given.")
 @_confidence_option
 @file_option("json", "the plan as JSON")
@@ -217,11 +240,12 @@ def _read_runs(run: str, said: StatedNoise, store: str) -> tuple[RunColumns, Run
     from deemster.results.sample_plans import RunNoise
     from deemster.runs.compare_runs import RunSources
 
+    stated = said.noise()
     with ExitStack() as opened:
         sources = RunSources(lambda: opened.enter_context(open_run_store(store)))
-        columns = sources.find(run).columns(cluster=None)
+        columns = sources.find(run).columns(cluster=said.cluster)
         against = None if said.against is None else sources.find(said.against).columns(cluster=None)
-        return columns, RunNoise(columns, against, said.noise(), scores=said.scores)
+        return columns, RunNoise(columns, against, stated, scores=said.scores)
 
 
 def _write(json: str | None, value: dict[str, Any], sections: Sequence[TextSection]) -> None:

@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 import functools
-from collections.abc import Mapping, Sequence
-from typing import TYPE_CHECKING, Any, NamedTuple
+from collections.abc import Callable, Mapping, Sequence
+from typing import TYPE_CHECKING, Any, NamedTuple, NoReturn
 
 import click
 
@@ -43,6 +43,7 @@ if TYPE_CHECKING:
     from deemster.records import Execution
     from deemster.report import ComparisonReport, Report
     from deemster.results import GateDecision
+    from deemster.runs.evaluation_job import Job
     from deemster.runs.run_part import RunPart
     from deemster.runs.suite import Suite
     from deemster.runs.suite_job import SuiteOverrides
@@ -158,10 +159,22 @@ _PART: Sequence[Decorator] = (
     click.option("--limit", type=int, metavar="N", help="Run only the first N samples."),
     click.option("--partial", is_flag=True, help="Leave out samples without a saved output."),
 )
+label_option = click.option("--label", metavar="TEXT", help="What you call this run; `deemster runs` shows it.")
+repetitions_option = click.option("--repetitions", type=int, metavar="R", help="Run each sample R times.")
+concurrency_option = click.option(
+    "--concurrency", type=int, metavar="N", help="How many calls of the target may be under way at once."
+)
+timeout_option = click.option(
+    "--timeout", "timeout_s", type=float, metavar="SECONDS", help="Stop the run after so long; it can be resumed."
+)
+max_unscored_option = click.option("--max-unscored", metavar="COUNT|SHARE%", help="Unscored marks allowed; default 0.")
+promote_baseline_option = click.option(
+    "--promote-baseline", is_flag=True, help="Make the run the baseline of its suite, if it may become one."
+)
 _OVERRIDES: Sequence[Decorator] = (
-    click.option("--label", metavar="TEXT", help="What you call this run; `deemster runs` shows it."),
+    label_option,
     click.option("--outputs", metavar="FILE", help="Grade saved outputs; call no target."),
-    click.option("--repetitions", type=int, metavar="R", help="Run each sample R times."),
+    repetitions_option,
     click.option(
         "--delta",
         type=float,
@@ -179,10 +192,8 @@ _OVERRIDES: Sequence[Decorator] = (
     click.option(
         "--threshold", "thresholds", multiple=True, metavar="NAME=T", help="Set a metric's pass mark; repeatable."
     ),
-    click.option("--concurrency", type=int, metavar="N", help="How many calls of the target may be under way at once."),
-    click.option(
-        "--timeout", "timeout_s", type=float, metavar="SECONDS", help="Stop the run after so long; it can be resumed."
-    ),
+    concurrency_option,
+    timeout_option,
     click.option(
         "--confirm",
         type=click.IntRange(min=1),
@@ -194,7 +205,7 @@ _OVERRIDES: Sequence[Decorator] = (
         is_flag=True,
         help="Run samples in random order, and stop once the gate's margin against its baseline is settled.",
     ),
-    click.option("--max-unscored", metavar="COUNT|SHARE%", help="Unscored marks allowed; default 0."),
+    max_unscored_option,
     *BUDGET_OPTIONS,
     *CACHE_OPTIONS,
     click.option("--strict", is_flag=True, help="Absent metadata or expected output is an error before the run."),
@@ -214,7 +225,7 @@ _OVERRIDES: Sequence[Decorator] = (
     metavar="WHICH",
     help="Store the prompts of marks that `failed`, of `all`, or of `none`.",
 )
-@click.option("--promote-baseline", is_flag=True, help="Make the run the baseline of its suite, if it may become one.")
+@promote_baseline_option
 @dry_run_option
 @quiet_option
 @click.option("--verbose", is_flag=True, help="Print the traceback of each error that a Python target raises.")
@@ -236,29 +247,87 @@ def command(
     Exit codes: 0 all rules pass (or none is declared), 1 a gate rule fails, 2 bad input, 3 incomplete, 4 inconclusive.
     """
     from deemster.runs.confirm_run import check_confirmation
-    from deemster.runs.evaluate_dataset import run_job
-    from deemster.runs.run_sync import run_sync
-    from deemster.runs.stop_request import Stop, interruptible
     from deemster.runs.suite import load_suite
     from deemster.runs.suite_job import build_suite_job
 
     overrides = overrides._replace(redact_warnings=reports.level != REDACT_LEVELS[0], calls=not dry_run)
-    storage.check()
-    reports.check()
-    if promote_baseline and storage.no_store:
-        raise ConfigurationError("`--promote-baseline` is for a stored run, and `--no-store` stores none.")
+    writing = RunWriting(reports, storage, keep_prompts, promote_baseline, quiet=quiet, verbose=verbose)
+    writing.check()
     loaded = load_suite(suite, calls_target=overrides.outputs is None and not dry_run)
     job = build_suite_job(loaded, overrides._replace(select=part.find(storage, loaded).select))
-    if job.confirm:
-        check_confirmation(job)
+    check_confirmation(job)
     if dry_run:
-        from deemster.runs.dry_run import plan_job_calls
-
-        print_planned_calls(run_sync(plan_job_calls(job)), reports.destinations)
+        print_dry_run(job, reports)
         return
+    run_and_report(job, writing, call=f"deemster run {suite}")
+
+
+def print_dry_run(job: Job, reports: ReportOptions) -> None:
+    """Print what a job would ask of models, and about what that costs.
+
+    Raises:
+        DeemsterError: It cannot be planned.
+    """
+    from deemster.runs.dry_run import plan_job_calls
+    from deemster.runs.run_sync import run_sync
+
+    print_planned_calls(run_sync(plan_job_calls(job)), reports.destinations)
+
+
+class RunWriting(NamedTuple):
+    """Where a run is stored and reported.
+
+    Attributes:
+        reports: Where its report is written, and what it leaves out.
+        storage: Where it is stored, and what it resumes.
+        keep_prompts: Whose prompts are stored.
+        promote_baseline: Whether it becomes the baseline of its suite.
+        quiet: Whether nothing is printed.
+        verbose: Whether the tracebacks of a target are printed.
+    """
+
+    reports: ReportOptions
+    storage: StorageOptions
+    keep_prompts: Any = "failed"
+    promote_baseline: bool = False
+    quiet: bool = False
+    verbose: bool = False
+
+    def check(self) -> None:
+        """Refuse flags that contradict each other, before anything runs.
+
+        Raises:
+            DeemsterError: They do.
+        """
+        self.storage.check()
+        self.reports.check()
+        if self.promote_baseline and self.storage.no_store:
+            raise ConfigurationError("`--promote-baseline` is for a stored run, and `--no-store` stores none.")
+
+
+def run_and_report(
+    job: Job, writing: RunWriting, *, call: str, conclude: Callable[[Store, Report], None] | None = None
+) -> NoReturn:
+    """Run a job with its progress, store and report it, and end the command with its exit code.
+
+    Args:
+        job: What to run.
+        writing: Where it is stored and reported.
+        call: The command, as the user repeats it to continue the run.
+        conclude: Called with the store and the report, once a stored run has ended.
+
+    Raises:
+        DeemsterError: The run cannot go on.
+        Exit: Always, with the exit code.
+    """
+    from deemster.runs.evaluate_dataset import run_job
+    from deemster.runs.run_sync import run_sync
+    from deemster.runs.stop_request import Stop, interruptible
+
+    reports, storage, keep_prompts, promote_baseline, quiet, verbose = writing
     stop, raised = Stop(), RaisedErrors()
     compared: list[ComparisonReport] = []
-    with storage.open(f"deemster run {suite}") as stored:
+    with storage.open(call) as stored:
         kept = None if stored is None else stored._replace(keep_prompts=keep_prompts)
         with interruptible(stop, tell=note), show_progress(quiet=quiet) as progress:
             told: dict[str, Any] = {"tell_comparison": compared.append, "watch": raised.add if verbose else None}
@@ -270,7 +339,9 @@ def command(
         if verbose:
             raised.print(redacted=reports.level != REDACT_LEVELS[0])
         if stored is not None and _is_worth_resuming(report):
-            note(f"To continue: deemster run {suite}{storage.store_flag(stored)} --resume")
+            note(f"To continue: {call}{storage.store_flag(stored)} --resume")
+        if stored is not None and conclude is not None:
+            conclude(stored.store, report)
         if stored is not None and promote_baseline:
             code = _promote(stored.store, report, code)
     if stop.requested:
@@ -403,13 +474,12 @@ def _print_failures(report: Report) -> None:
 
 def _print_verdict(gate: GateDecision, part: SelectedPart | None) -> None:
     """Print the verdict of the gate where no report was printed."""
-    from deemster.report.report_sections import gate_verdict
-    from deemster.report.text_sections import format_number
+    from deemster.report.report_sections import format_observed, gate_verdict
 
     note(gate_verdict(gate, part))
     for check in gate.checks:
         if check.status in ("fail", "inconclusive"):
-            numbers = f"{format_number(check.observed)}, required {check.required:.4g}"
+            numbers = f"{format_observed(check)}, required {check.required:.4g}"
             note("  " + visible(f"{check.status}: {check.name}: {numbers}: {check.because}"))
 
 

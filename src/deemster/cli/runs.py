@@ -13,18 +13,19 @@ from deemster.cli.options import Moment, file_option, open_run_store, store_opti
 from deemster.errors import LeaseError, StoreError, plural, visible
 
 if TYPE_CHECKING:
+    from deemster.results import Interval
     from deemster.runs.run_figures import RunFigures
     from deemster.store import LeaseOwner, RunRow, Store
     from deemster.store.run_facts import PassCounts
 
 _HEAD = (
     *("run", "label", "suite", "dataset", "target", "started", "status", "samples", "done"),
-    *("macro-F1", "gate", "cost"),
+    *("macro-F1", "95% interval", "pass-rate", "gate", "cost"),
 )
+# What a narrow terminal has no room for, in this order. The id of a run begins with the time of its start.
+_LEFT_OUT = ("dataset", "started", "suite", "cost", "target", "pass-rate", "95% interval", "label", "samples", "done")
 # Columns that are left out where no run has something to say in them.
-# What a narrow terminal has no room for, in this order.
-_LEFT_OUT = ("dataset", "target", "suite", "started", "cost", "label", "samples", "done")
-_SPARE = frozenset({"label", "suite", "target", "macro-F1", "gate", "cost"})
+_SPARE = frozenset({"label", "suite", "target", "macro-F1", "95% interval", "pass-rate", "gate", "cost"})
 # The commands that continue a run, by its kind.
 _COMMANDS = {"run": "deemster run SUITE", "grading": "deemster grade DATASET ..."}
 _LONGEST = 40
@@ -208,7 +209,9 @@ def _row(run: RunRow, *, is_stopped: bool = False) -> dict[str, str]:
         "status": _status(run, is_stopped=is_stopped),
         "samples": _samples(run),
         "done": _done(run),
-        "macro-F1": "-" if figures is None or figures.macro_f1 is None else f"{figures.macro_f1:.4f}",
+        "macro-F1": "-" if figures is None else _rate(figures.macro_f1),
+        "95% interval": "-" if figures is None else _interval(figures.macro_f1_interval),
+        "pass-rate": "-" if figures is None else _rate(figures.pass_rate),
         "gate": "-" if figures is None else _named(figures.gate),
         "cost": "-" if figures is None else _cost(figures),
     }
@@ -227,6 +230,14 @@ def _samples(run: RunRow) -> str:
     except StoreError:
         part = None
     return f"{run.samples:,}" if part is None else f"{run.samples:,} of {part.of:,}"
+
+
+def _rate(value: float | None) -> str:
+    return "-" if value is None else f"{value:.4f}"
+
+
+def _interval(interval: Interval | None) -> str:
+    return "-" if interval is None else f"{interval.low:.4f} - {interval.high:.4f}"
 
 
 def _cost(figures: RunFigures) -> str:
@@ -315,9 +326,14 @@ def _figures(run: RunRow) -> list[tuple[str, str | None]]:
     figures = stored_figures(run)
     if figures is None:
         return []
-    cost = None if figures.cost_usd is None else _cost(figures)
-    macro_f1 = None if figures.macro_f1 is None else f"{figures.macro_f1:.4f}"
-    return [("macro-F1", macro_f1), ("gate", figures.gate), ("cost", cost)]
+    rates = (("macro-F1", figures.macro_f1, figures.macro_f1_interval),
+             ("pass-rate", figures.pass_rate, figures.pass_rate_interval))  # fmt: skip
+    told: list[tuple[str, str | None]] = [
+        (name, f"{value:.4f}" + ("" if interval is None else f" ({_interval(interval)})"))
+        for name, value, interval in rates
+        if value is not None
+    ]
+    return [*told, ("gate", figures.gate), ("cost", None if figures.cost_usd is None else _cost(figures))]
 
 
 def _describe_status(run: RunRow, owner: LeaseOwner | None) -> str:

@@ -83,6 +83,8 @@ def take(*, files: tuple[str, ...], store: str) -> None:
     A file is checked as a whole before any of its runs is taken in. A run that is there already is left as it is where
     it is the same, and refused where it is another one.
     """
+    from deemster.runs.build_report import stored_report
+    from deemster.runs.stored_columns import keep_columns
     from deemster.store.run_import import import_runs
 
     with open_run_store(store, create=True) as opened:
@@ -90,6 +92,9 @@ def take(*, files: tuple[str, ...], store: str) -> None:
             for taken in import_runs(opened, Path(file)):
                 said = "was here already" if taken.is_known else f"taken in, {plural(taken.samples, 'sample')}"
                 write_out(f"{visible(taken.id)}: {said}\n")
+                row = opened.run(taken.id)
+                if not taken.is_known and row.kind == "run" and row.status != "running":
+                    keep_columns(opened, stored_report(opened, row.id))
 
 
 @command.command("prune", short_help="Remove old runs and give the space back.")

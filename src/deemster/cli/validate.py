@@ -8,7 +8,19 @@ from deemster.cli._console import note, warn
 from deemster.cli.main import complain
 from deemster.errors import DeemsterError, ExitCode, plural, visible
 
-KINDS = ("dataset", "suite", "outputs", "report", "comparison", "rubric", "rubric-dataset", "votes", "alignment")
+KINDS = (
+    "dataset",
+    "suite",
+    "outputs",
+    "report",
+    "comparison",
+    "rubric",
+    "rubric-dataset",
+    "votes",
+    "alignment",
+    "calibration",
+    "calibration-report",
+)
 
 
 @click.command("validate", short_help="Check files: dataset, suite, outputs, report, rubric, votes.")

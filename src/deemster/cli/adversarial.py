@@ -1,0 +1,180 @@
+"""`deemster adversarial`: the safety lane, attacks on the target of a suite."""
+
+from __future__ import annotations
+
+import shlex
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import click
+
+from deemster.cli._console import note
+from deemster.cli.options import (
+    BUDGET_OPTIONS,
+    CACHE_OPTIONS,
+    REDACT_LEVELS,
+    Command,
+    ReportOptions,
+    StorageOptions,
+    add_options,
+    collect_limits,
+    dry_run_option,
+    quiet_option,
+    run_report_options,
+    storage_options,
+)
+from deemster.cli.run import (
+    RunWriting,
+    concurrency_option,
+    label_option,
+    max_unscored_option,
+    print_dry_run,
+    promote_baseline_option,
+    repetitions_option,
+    run_and_report,
+    timeout_option,
+)
+from deemster.errors import ConfigurationError, plural
+
+if TYPE_CHECKING:
+    from deemster.datasets import Dataset
+    from deemster.datasets.adversarial_dataset import AttackSettings
+    from deemster.report import Report
+    from deemster.store import Store
+
+_ATTACKS = (
+    click.option("--category", "categories", multiple=True, metavar="NAME", help="Only this category; repeatable."),
+    click.option("--severity", "severities", multiple=True, metavar="LEVEL", help="Only this severity; repeatable."),
+    click.option(
+        "--mutator",
+        "mutators",
+        multiple=True,
+        metavar="NAME",
+        help="Write each seed so beside its own words, or `all`, or `none`; repeatable. Default: one, drawn.",
+    ),
+    click.option("--seed", type=click.IntRange(min=0), default=0, show_default=True, help="The seed of what is drawn."),
+    click.option("--canary", multiple=True, metavar="TEXT", help="A secret that no answer may hold; repeatable."),
+    click.option(
+        "--forbidden-tool", "forbidden_tools", multiple=True, metavar="NAME", help="A tool not to call; repeatable."
+    ),
+    click.option(
+        "--private-pattern",
+        "private_patterns",
+        multiple=True,
+        metavar="REGEX",
+        help="A pattern that no answer may match; repeatable.",
+    ),
+    click.option("--input-key", metavar="KEY", help="The key of the input that holds the request."),
+    click.option("--write", metavar="FILE", help="Only write the attacks as a dataset: .yml, .json or .jsonl."),
+    click.option("--promote-failures", metavar="FILE", help="Add the attacks that got through to this dataset."),
+    label_option,
+    repetitions_option,
+    concurrency_option,
+    timeout_option,
+    max_unscored_option,
+    *BUDGET_OPTIONS,
+    *CACHE_OPTIONS,
+)
+
+
+def _attack_options(command: Command) -> Command:
+    return add_options(command, _ATTACKS)
+
+
+@click.command("adversarial", short_help="Attack a suite's target: does it refuse, leak, or call a forbidden tool?")
+@click.argument("suite", type=click.Path())
+@_attack_options
+@run_report_options
+@storage_options
+@promote_baseline_option
+@dry_run_option
+@quiet_option
+@click.option("--verbose", is_flag=True, help="Print the traceback of each error that a Python target raises.")
+def command(
+    *,
+    suite: str,
+    reports: ReportOptions,
+    storage: StorageOptions,
+    input_key: str | None,
+    write: str | None,
+    promote_failures: str | None,
+    promote_baseline: bool,
+    dry_run: bool,
+    quiet: bool,
+    verbose: bool,
+    max_unscored: str | None,
+    **flags: Any,
+) -> None:
+    """Attack a suite's target: does it refuse, leak, or call a forbidden tool?
+
+    SUITE names the target and the models. The attacks are harmless in themselves: ten categories, several seeds each,
+    as they stand and as a mutator writes them. Checks without a judge look for leaked canaries, forbidden tool calls
+    and private data; where the suite has a judge, `refusal-quality` looks at every answer too.
+
+    The run is stored as the suite NAME-adversarial, with a baseline of its own. The gate is the suite's
+    `gate.adversarial`: no critical attack may succeed, and there must be no drop of 5 points against the baseline.
+    Exit codes: 0 passed, 1 the gate fails, 2 bad input, 3 incomplete, 4 inconclusive.
+    """
+    from deemster.datasets.adversarial_dataset import AttackSettings
+    from deemster.results import read_allowance
+    from deemster.runs.adversarial_job import build_adversarial_job, lane_dataset
+    from deemster.runs.suite import load_suite
+    from deemster.runs.suite_job import SuiteOverrides
+
+    writing = RunWriting(reports, storage, "failed", promote_baseline, quiet=quiet, verbose=verbose)
+    writing.check()
+    if promote_failures is not None and storage.no_store:
+        raise ConfigurationError("`--promote-failures` reads a stored run, and `--no-store` stores none.")
+    limits = collect_limits(flags)
+    settings = AttackSettings(**{name: flags.pop(name) for name in AttackSettings._fields if name in flags})
+    loaded = load_suite(suite, calls_target=write is None and not dry_run, must_run=False)
+    dataset = lane_dataset(loaded, settings, input_key=input_key)
+    if write is not None:
+        _write(dataset, write)
+        return
+    overrides = SuiteOverrides(
+        **flags,
+        limits=limits,
+        allowance=None if max_unscored is None else read_allowance(max_unscored),
+        redact_warnings=reports.level != REDACT_LEVELS[0],
+        calls=not dry_run,
+    )
+    job = build_adversarial_job(loaded, dataset, overrides)
+    if dry_run:
+        print_dry_run(job, reports)
+        return
+
+    def conclude(store: Store, report: Report) -> None:
+        if promote_failures is not None:
+            _promote_failures(store, report, promote_failures)
+
+    run_and_report(job, writing, call=_call(suite, settings, input_key), conclude=conclude)
+
+
+def _call(suite: str, settings: AttackSettings, input_key: str | None) -> str:
+    """The command with what chooses its samples, as the user repeats it."""
+    flags = {
+        "--category": settings.categories,
+        "--severity": settings.severities,
+        "--mutator": settings.mutators,
+        "--seed": (str(settings.seed),) if settings.seed else (),
+        "--canary": settings.canary,
+        "--forbidden-tool": settings.forbidden_tools,
+        "--private-pattern": settings.private_patterns,
+        "--input-key": () if input_key is None else (input_key,),
+    }
+    words = [word for flag, values in flags.items() for value in values for word in (flag, value)]
+    return " ".join(["deemster adversarial", suite, *map(shlex.quote, words)])
+
+
+def _write(dataset: Dataset, path: str) -> None:
+    dataset.save(path)
+    note(f"{plural(len(dataset), 'sample')} written to {path}.")
+
+
+def _promote_failures(store: Store, report: Report, path: str) -> None:
+    from deemster.runs.promote_failures import promote_failures
+
+    found = promote_failures(store, [store.run(report.run.id)], path, name=Path(path).stem)
+    known = f"; {plural(found.known, 'sample')} left out whose input is there already" if found.known else ""
+    note(f"{plural(len(found.ids), 'failing sample')} written to {path}{known}.")

@@ -1,0 +1,401 @@
+"""`deemster audit`: whether the evaluation itself is any good: its judges, metrics, gate and dataset."""
+
+from __future__ import annotations
+
+import functools
+from collections.abc import Callable, Sequence
+from contextlib import ExitStack
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, NamedTuple
+
+import click
+
+from deemster.cli._console import note, print_sections, show_progress, warn
+from deemster.cli.options import (
+    BUDGET_OPTIONS,
+    CACHE_OPTIONS,
+    REDACT_LEVELS,
+    NumberRange,
+    ReportOptions,
+    add_options,
+    collect_limits,
+    file_option,
+    open_run_store,
+    quiet_option,
+    store_option,
+    write_file,
+)
+from deemster.errors import ConfigurationError, ExitCode
+
+if TYPE_CHECKING:
+    from deemster.records import Output
+    from deemster.report.text_sections import TextSection
+    from deemster.runs.evaluation_job import Job
+    from deemster.runs.model_access import ModelLimits
+
+_SHARE = NumberRange(0, 1)
+
+
+@click.group("audit", short_help="Audit the evaluation itself: its judges, metrics, gate and dataset.")
+def command() -> None:
+    """Audit the evaluation itself: its judges, metrics, gate and dataset."""
+
+
+class AuditWriting(NamedTuple):
+    """Where an audit is written.
+
+    Attributes:
+        reports: The files.
+        quiet: Whether it is not printed.
+    """
+
+    reports: ReportOptions
+    quiet: bool
+
+    def check(self) -> None:
+        """Refuse files that cannot be written, before anything runs.
+
+        Raises:
+            ReportError: There is one.
+        """
+        self.reports.check()
+
+    def write(self, sections: Sequence[TextSection], json_text: bytes) -> None:
+        """Write an audit to its files, and print it.
+
+        Args:
+            sections: What it says to people.
+            json_text: What it says to programs.
+
+        Raises:
+            ReportError: A file cannot be written.
+        """
+        from deemster.report.audit_page import audit_page
+        from deemster.report.markdown_report import render_markdown
+        from deemster.report.report_files import write_pieces
+
+        texts = {
+            "json": lambda: json_text,
+            "markdown": lambda: render_markdown(sections).encode(),
+            "html": lambda: audit_page(sections).encode(),
+        }
+        self.reports.write_each(lambda destination: write_pieces((texts[destination.format](),), destination))
+        if not self.reports.takes_stdout and not self.quiet:
+            print_sections(sections)
+
+
+class AuditedOutputs(NamedTuple):
+    """Which outputs an audit begins with: a stored run's, those of a file, or the expected ones."""
+
+    run: str | None
+    file: str | None
+    store: str
+
+    def read(self, job: Job) -> tuple[dict[str, Output], str]:
+        """The outputs by sample id, and where they come from.
+
+        Raises:
+            ConfigurationError: Both a run and a file are named.
+            DeemsterError: They cannot be read.
+        """
+        from deemster.results.mutation_score import EXPECTED
+        from deemster.runs.planted_outputs import expected_outputs, saved_outputs, stored_outputs
+
+        if self.run is not None and self.file is not None:
+            raise ConfigurationError("Give `--run` or `--outputs`, not both.")
+        if self.run is not None:
+            with open_run_store(self.store) as opened:
+                return stored_outputs(opened, self.run), f"run {opened.run(self.run, kind='run').id}"
+        if self.file is not None:
+            return saved_outputs(self.file, job.plan.dataset), self.file
+        return expected_outputs(job.plan.dataset), EXPECTED
+
+
+_WRITING_OPTIONS = (
+    click.option("--confidence", type=NumberRange(0, 1, min_open=True, max_open=True), default=0.95,
+                 show_default=True, metavar="LEVEL", help="The level of the intervals."),
+    click.option("--seed", type=click.IntRange(min=0), default=0, show_default=True, help="The seed of what is drawn."),
+    file_option("json", "the audit as JSON"),
+    file_option("markdown", "it as Markdown"),
+    file_option("html", "it as one HTML page that loads nothing"),
+    store_option,
+)  # fmt: skip
+_AUDIT_OPTIONS = (
+    click.option("--run", metavar="RUN", help="Begin with the outputs of a stored run, not with the expected outputs."),
+    click.option("--outputs", metavar="FILE", help="Begin with saved outputs, not with the expected outputs."),
+    *_WRITING_OPTIONS,
+    *BUDGET_OPTIONS,
+    *CACHE_OPTIONS,
+    quiet_option,
+)
+
+
+def audit_options(audit: Callable[..., Any]) -> Callable[..., Any]:
+    """Add the flags of an audit that marks outputs; it receives ``outputs``, ``limits`` and ``writing``."""
+
+    @functools.wraps(audit)
+    def collect(**flags: Any) -> Any:
+        outputs = AuditedOutputs(flags.pop("run"), flags.pop("outputs"), flags.pop("store"))
+        writing = _collect_writing(flags)
+        return audit(outputs=outputs, limits=collect_limits(flags), writing=writing, **flags)
+
+    return add_options(collect, _AUDIT_OPTIONS)
+
+
+def writing_options(audit: Callable[..., Any]) -> Callable[..., Any]:
+    """Add the flags of an audit that asks no model; it receives ``writing``."""
+
+    @functools.wraps(audit)
+    def collect(**flags: Any) -> Any:
+        return audit(writing=_collect_writing(flags), **flags)
+
+    return add_options(collect, (*_WRITING_OPTIONS, quiet_option))
+
+
+def _collect_writing(flags: dict[str, Any]) -> AuditWriting:
+    from deemster.report.report_files import Destination
+
+    files = {name: flags.pop(name) for name in ("json", "markdown", "html")}
+    destinations = tuple(Destination(name, path) for name, path in files.items() if path is not None)
+    return AuditWriting(ReportOptions(destinations, REDACT_LEVELS[0], include_input=False), flags.pop("quiet"))
+
+
+def _max_samples_option(default: int | None) -> Callable[[Any], Any]:
+    return click.option(
+        "--max-samples",
+        type=click.IntRange(min=1),
+        default=default,
+        show_default=default is not None,
+        metavar="N",
+        help="Use at most so many samples, drawn at random.",
+    )
+
+
+@command.command("judge", short_help="Ask a judge about pairs that differ in one thing: what is it biased by?")
+@click.argument("role", default="judge")
+@click.option("--suite", metavar="FILE", default="suite.yml", show_default=True, help="The suite that names the judge.")
+@click.option("--metric", "metrics", metavar="NAME", multiple=True, help="Use this metric alone; repeatable.")
+@click.option("--probe", "probes", metavar="NAME", multiple=True, help="Use this probe alone; repeatable.")
+@_max_samples_option(50)
+@click.option("--fail-on-flag", is_flag=True, help="Exit with 1 where a bias is flagged.")
+@audit_options
+def audit_judge_command(
+    *,
+    role: str,
+    suite: str,
+    outputs: AuditedOutputs,
+    metrics: tuple[str, ...],
+    limits: ModelLimits,
+    writing: AuditWriting,
+    fail_on_flag: bool,
+    **settings: Any,
+) -> None:
+    """Ask a judge about pairs that differ in one thing: what is it biased by?
+
+    ROLE is a role of the suite's `models`; `judge` unless given. Every metric that asks it is audited. Pairs are made
+    from the expected outputs, or from the outputs that --run or --outputs names, and from wrong answers. They differ in
+    length without content, formatting, a confident tone, a claim of authority, the judge's own name, praise for the
+    question, an irrelevant detail, the language of the introduction, or a changed number, which a right judge must
+    notice. A pairwise judge is asked in both orders.
+
+    The report has the share of pairs whose verdict flips, what each thing moves in the pass-rate, and a flag where a
+    bias is no chance. Exit codes: 0 done, 1 a flag with --fail-on-flag, 2 bad input, 3 incomplete.
+    """
+    from deemster.report.judge_audit_report import judge_audit_json, judge_audit_sections
+    from deemster.runs.audit_judge import BiasSettings, audit_judge
+    from deemster.runs.audit_metrics import with_metrics
+    from deemster.runs.planted_outputs import audit_job
+    from deemster.runs.suite import load_suite
+    from deemster.runs.suite_job import SuiteOverrides
+
+    writing.check()
+    job = with_metrics(audit_job(load_suite(suite, calls_target=False), SuiteOverrides(limits=limits)), metrics)
+    found, source = outputs.read(job)
+    audit = _run(
+        lambda **shown: audit_judge(job, role, found, source=source, settings=BiasSettings(**settings), **shown),
+        quiet=writing.quiet,
+    )
+    writing.write(judge_audit_sections(audit), judge_audit_json(audit))
+    if audit.stopped is not None or audit.is_empty:
+        raise click.exceptions.Exit(ExitCode.INCOMPLETE)
+    if fail_on_flag and audit.flags:
+        raise click.exceptions.Exit(ExitCode.GATE_FAILED)
+
+
+@command.command("metrics", short_help="Plant defects in good outputs: which do the metrics and the gate notice?")
+@click.argument("suite")
+@click.option("--metric", "metrics", metavar="NAME", multiple=True, help="Use this metric alone; repeatable.")
+@click.option("--defect", "defects", metavar="NAME", multiple=True, help="Plant this defect alone; repeatable.")
+@_max_samples_option(None)
+@click.option(
+    "--draws",
+    type=click.IntRange(min=0),
+    default=50,
+    show_default=True,
+    help="Try the gate so often for each share of outputs with a defect; 0 tries no gate.",
+)
+@click.option("--min-killed", type=_SHARE, metavar="SHARE", help="Exit with 1 where fewer defects are noticed.")
+@audit_options
+def audit_metrics_command(
+    *,
+    suite: str,
+    outputs: AuditedOutputs,
+    metrics: tuple[str, ...],
+    limits: ModelLimits,
+    writing: AuditWriting,
+    min_killed: float | None,
+    **settings: Any,
+) -> None:
+    """Plant defects in good outputs: which do the metrics and the gate notice?
+
+    The good outputs are the expected outputs of the samples, unless --run or --outputs names others. Each kind of
+    defect is planted once in each output that can have it: a name or number changed, a negation, a citation dropped or
+    moved, a passage not used, half of the text missing, the answer to another sample, a refusal, another language, an
+    unsupported sentence, broken JSON, a tool not called.
+
+    The report has the share of defects that each metric notices, by cohort too, what the gate lets through, and the
+    good outputs that do not pass their own metrics. Exit codes: 0 done, 1 fewer noticed than --min-killed, 2 bad input,
+    3 incomplete.
+    """
+    from deemster.records.marks import reaches
+    from deemster.report.metric_audit_report import metric_audit_json, metric_audit_sections
+    from deemster.runs.audit_metrics import DefectSettings, audit_metrics, with_metrics
+    from deemster.runs.planted_outputs import audit_job
+    from deemster.runs.suite import load_suite
+    from deemster.runs.suite_job import SuiteOverrides
+
+    writing.check()
+    job = with_metrics(audit_job(load_suite(suite, calls_target=False), SuiteOverrides(limits=limits)), metrics)
+    found, source = outputs.read(job)
+    audit = _run(
+        lambda **shown: audit_metrics(job, found, source=source, settings=DefectSettings(**settings), **shown),
+        quiet=writing.quiet,
+    )
+    writing.write(metric_audit_sections(audit), metric_audit_json(audit))
+    if audit.stopped is not None:
+        raise click.exceptions.Exit(ExitCode.INCOMPLETE)
+    if min_killed is not None and (audit.score.rate is None or not reaches(audit.score.rate, min_killed)):
+        raise click.exceptions.Exit(ExitCode.GATE_FAILED)
+
+
+def _run(audit: Callable[..., Any], *, quiet: bool) -> Any:
+    """Run an audit that can be interrupted, with its progress."""
+    from deemster.runs.run_sync import run_sync
+    from deemster.runs.stop_request import Stop, interruptible
+
+    stop = Stop()
+    with interruptible(stop, tell=note), show_progress(quiet=quiet) as progress:
+        return run_sync(audit(stop=stop, warn=warn, progress=progress))
+
+
+_POSITIVE = click.IntRange(min=1)
+_runs_option = click.option(
+    "--run", "runs", metavar="RUN", multiple=True, help="Look at this stored run; repeatable. Otherwise at the newest."
+)
+
+
+@command.command("gate", short_help="Tell how often the gate errs: false alarms and missed drops.")
+@click.argument("suite")
+@_runs_option
+@click.option("--flip-rate", type=_SHARE, help="State the share of samples that flip from run to run.")
+@click.option("--sd", type=NumberRange(min=0, min_open=True), help="State the spread of differences of scores instead.")
+@click.option("--pass-rate", type=_SHARE, help="State the share of samples that pass, where no run is stored.")
+@click.option("--cohort", metavar="TAG", help="The cohort that drops by itself; otherwise the smallest.")
+@click.option(
+    "--draws", type=_POSITIVE, default=100, show_default=True, help="Simulate so many comparisons for each number."
+)
+@writing_options
+def audit_gate_command(
+    *,
+    suite: str,
+    runs: tuple[str, ...],
+    flip_rate: float | None,
+    sd: float | None,
+    pass_rate: float | None,
+    store: str,
+    writing: AuditWriting,
+    **settings: Any,
+) -> None:
+    """Tell how often the gate errs: false alarms, missed drops, the margin it certifies.
+
+    Pairs of runs without a change are drawn from the executions of stored runs: those of the newest runs of the suite
+    by one target, or those that --run names. The rules of the suite's gate then decide about them. For power, some
+    samples of the second run break, so that the pass-rate falls by 1 to 20 points, overall or in one cohort.
+
+    Without stored repetitions, state the noise: --flip-rate or --sd; without any stored run, --pass-rate too.
+    Exit codes: 0 done, 2 bad input.
+    """
+    from deemster.report.gate_audit_report import gate_audit_sections
+    from deemster.results.gate_error_rates import TrialSettings
+    from deemster.runs.audit_gate import StatedVariance, audit_gate
+    from deemster.runs.suite import load_suite
+
+    writing.check()
+    loaded = load_suite(suite, calls_target=False)
+    stated = StatedVariance(flip_rate, sd, pass_rate)
+    stated.check()
+    with ExitStack() as opened:
+        source = opened.enter_context(open_run_store(store)) if pass_rate is None or runs else None
+        audit = audit_gate(loaded, source, names=runs, stated=stated, settings=TrialSettings(**settings))
+    writing.write(gate_audit_sections(audit), _json(audit))
+
+
+@command.command("dataset", short_help="Find copies, contradictions, leaks, flaky samples, and a part that will do.")
+@click.argument("dataset_or_run", type=click.Path())
+@_runs_option
+@click.option(
+    "--near", type=_SHARE, default=0.95, show_default=True, help="The similarity from which two inputs are near copies."
+)
+@click.option(
+    "--margin",
+    type=NumberRange(0, 1, min_open=True, max_open=True),
+    help="The drop that would still be acceptable; otherwise that of the newest run's gate, or 0.05.",
+)
+@click.option(
+    "--draws",
+    type=click.IntRange(min=0),
+    default=60,
+    show_default=True,
+    help="Plant so many regressions to find the part that will do; 0 looks for none.",
+)
+@click.option("--subset", metavar="FILE", help="Write the ids of that part, one a line.")
+@writing_options
+def audit_dataset_command(
+    *,
+    dataset_or_run: str,
+    runs: tuple[str, ...],
+    subset: str | None,
+    store: str,
+    writing: AuditWriting,
+    **settings: Any,
+) -> None:
+    """Find copies, contradictions, leaks, flaky samples, and a part that will do.
+
+    DATASET_OR_RUN is a dataset file, or a stored run: its id, the beginning of one, a label, or `latest`. Near copies
+    are found by the embedding model of the installation. Stored runs of the dataset tell which samples always or never
+    pass, which are flaky, and which pass where the others fail. Nothing is changed: the audit only proposes.
+
+    Exit codes: 0 done, 2 bad input.
+    """
+    from deemster.report.dataset_audit_report import dataset_audit_sections
+    from deemster.runs.audit_dataset import HealthSettings, audit_dataset, file_dataset, run_dataset
+
+    writing.check()
+    with ExitStack() as opened:
+        is_file = Path(dataset_or_run).is_file()
+        source = None
+        # A file can be audited where nothing was ever run.
+        if not is_file or runs or "://" in store or Path(store).exists():
+            source = opened.enter_context(open_run_store(store))
+        dataset = file_dataset(dataset_or_run) if source is None or is_file else run_dataset(source, dataset_or_run)
+        audit = audit_dataset(dataset, source, names=runs, settings=HealthSettings(**settings))
+    if subset is not None:
+        ids = () if audit.subset is None else audit.subset.ids
+        write_file(subset, "".join(f"{name}\n" for name in ids))
+    writing.write(dataset_audit_sections(audit), _json(audit))
+
+
+def _json(audit: Any) -> bytes:
+    import msgspec
+
+    return msgspec.json.format(msgspec.json.encode(audit, order="deterministic"), indent=2) + b"\n"

@@ -1,0 +1,83 @@
+"""`deemster view`: the stored runs in a browser."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import click
+
+from deemster.cli._console import note
+from deemster.cli.options import ReportOptions, export_privacy_options, open_run_store, store_option
+from deemster.errors import ConfigurationError, plural
+
+
+@click.command("view", short_help="Look at the stored runs in a browser, and label their samples.")
+@click.option(
+    "--host",
+    default="127.0.0.1",
+    show_default=True,
+    help="Where the viewer listens. Beyond loopback it asks for a token.",
+)
+@click.option(
+    "--port",
+    type=click.IntRange(0, 65535),
+    metavar="N",
+    help="The port; 7070 unless given, or a free one where that is taken.",
+)
+@click.option("--open", "opens", is_flag=True, help="Open the browser.")
+@click.option(
+    "--label", "author", metavar="AUTHOR", help="Label samples as this person. Without it nothing can be changed."
+)
+@click.option(
+    "--export",
+    metavar="DIR",
+    help="Write RUN..., or their comparison, as static files for a browser, and end. --redact and the like apply.",
+)
+@export_privacy_options
+@click.argument("runs", metavar="[RUN]...", nargs=-1)
+@store_option
+def command(
+    *,
+    host: str,
+    port: int | None,
+    opens: bool,
+    author: str | None,
+    export: str | None,
+    reports: ReportOptions,
+    runs: tuple[str, ...],
+    store: str,
+) -> None:
+    """Look at the stored runs in a browser, and label their samples.
+
+    The viewer listens on this machine alone and asks no other host for anything. Ctrl-C ends it.
+
+    RUN is for --export: the id of a stored run, the beginning of one, a label, or `latest`. Several are compared; the
+    first one is the baseline.
+    """
+    if export is not None:
+        _export(export, runs, reports, store)
+        return
+    if runs:
+        raise ConfigurationError("RUN is for `--export DIR`. Without it the viewer shows all runs.")
+    from deemster.view.viewer_api import Viewer
+    from deemster.view.viewer_server import serve
+
+    def tell(address: str) -> None:
+        note(f"The viewer is at {address}  (Ctrl-C ends it)")
+        if opens:
+            click.launch(address)
+
+    with open_run_store(store) as opened:
+        serve(Viewer(opened, author=author), host=host, port=port, tell=tell)
+
+
+def _export(folder: str, runs: tuple[str, ...], reports: ReportOptions, store: str) -> None:
+    """Write runs as static files."""
+    from deemster.view.static_export import ExportSettings, export_viewer
+
+    if not runs:
+        raise ConfigurationError("Name the runs to be exported, such as `--export DIR latest`.")
+    settings = ExportSettings(level=reports.level, include_input=reports.include_input)
+    with open_run_store(store) as opened:
+        count = export_viewer(opened, runs, Path(folder), settings)
+    note(f"{plural(count, 'file')} in {folder}. Open {Path(folder) / 'index.html'} in a browser.")
