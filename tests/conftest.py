@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 import difflib
+import gc
 import importlib.util
 import os
 import secrets
+import signal
 import sys
 import tempfile
 from collections.abc import Callable, Generator
@@ -21,6 +23,7 @@ settings.load_profile("house")
 
 GOLDEN = Path(__file__).parent / "golden"
 OFFLINE = Path(__file__).parent / "offline"
+LONGEST = (Path(__file__).parent, Path(__file__).parent / "faults", Path(__file__).parent / "fuzz")
 REACHED = "DEEMSTER_TESTS_REACHED"
 
 
@@ -33,7 +36,11 @@ def pytest_addoption(parser: pytest.Parser) -> None:
 
 
 def pytest_configure(config: pytest.Config) -> None:
-    """Take the network from this process, unless it came without, and from every Python it starts."""
+    """Take the network from this process, unless it came without, and from every Python it starts.
+
+    Tests of Ctrl-C need its signal, which a shell takes from what it starts in the background.
+    """
+    signal.signal(signal.SIGINT, signal.default_int_handler)
     before = os.environ.get("PYTHONPATH", "")
     if str(OFFLINE) not in before.split(os.pathsep):
         os.environ["PYTHONPATH"] = os.pathsep.join(filter(None, (str(OFFLINE), before)))
@@ -45,6 +52,17 @@ def pytest_configure(config: pytest.Config) -> None:
     notes, os.environ[REACHED] = tempfile.mkstemp(prefix="deemster-reached-")
     os.close(notes)
     config.add_cleanup(Path(os.environ[REACHED]).unlink)
+
+
+def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
+    """Put the folders with the longest tests first, so that no worker waits for one of them at the end."""
+    items.sort(key=lambda item: item.path.parent not in LONGEST)
+
+
+def pytest_collection_finish() -> None:
+    """Keep what is loaded out of garbage collections: nothing of it goes, and each one would look at all of it."""
+    gc.collect()
+    gc.freeze()
 
 
 @pytest.hookimpl(wrapper=True)

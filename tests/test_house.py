@@ -52,7 +52,7 @@ IRREGULAR_PARTICIPLES = frozenset(
         "seen",
     }
 )
-EXTRAS = frozenset({"pandas", "pyarrow", "sacrebleu"})
+EXTRAS = frozenset({"matplotlib", "pandas", "pyarrow", "sacrebleu"})
 NETWORK = frozenset(
     {"aiohttp", "ftplib", "http.client", "httpx", "opentelemetry", "posthog", "requests", "sentry_sdk", "smtplib"}
     | {"socketserver", "telnetlib", "urllib.request", "urllib3", "webbrowser", "xmlrpc.client"}
@@ -190,7 +190,7 @@ def test_the_reference_has_a_chapter_for_every_family():
     assert sorted(documented_names()) == ["", *deemster.FAMILIES]
 
 
-@pytest.mark.parametrize("family", ["alignment", "judges", "metrics", "targets"])
+@pytest.mark.parametrize("family", ["alignment", "judges", "metrics", "plot", "targets"])
 def test_every_name_of_a_family_that_the_root_lacks_is_documented_once(family):
     names = set(getattr(deemster, family).__all__) - set(deemster.__all__)
     assert sorted(documented_names()[family]) == sorted(names)
@@ -230,7 +230,7 @@ def test_every_statistic_is_documented_once_with_its_shape():
     assert dict(documented) == {name: shape(getattr(stats, name)) for name in stats.__all__}
 
 
-LAZY = ["", "alignment", "datasets", "judges", "metrics", "models", "report", "targets", "testing"]
+LAZY = ["", "alignment", "datasets", "judges", "metrics", "models", "plot", "report", "targets", "testing"]
 
 
 @pytest.mark.parametrize("family", LAZY)
@@ -245,6 +245,13 @@ def test_type_checkers_see_the_names_that_are_loaded_on_first_use(family):
     }
     assert places == {(module, name, name) for module, names in package._FILES.items() for name in names}
     assert sorted(name for _, name, _ in places) == list(package.__all__)
+
+
+def test_no_name_that_is_loaded_on_first_use_is_the_name_of_a_file():
+    # Whoever imports the file first puts the module in the place of the name.
+    files = {family: {path.stem for path in (SOURCE / family).glob("*.py")} for family in LAZY}
+    packages = {family: importlib.import_module(f"deemster.{family}".rstrip(".")) for family in LAZY}
+    assert [f"{family}.{name}" for family in LAZY for name in packages[family].__all__ if name in files[family]] == []
 
 
 def test_type_checkers_see_the_families():

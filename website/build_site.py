@@ -1,0 +1,139 @@
+"""Build the documents as a site: python website/build_site.py [FOLDER], by default build/site. It needs no network.
+
+The documents are written for GitHub and for the tests that run their code. Before Sphinx reads them they are copied to
+one tree, in which `docs/` is the root and `README.md` is the index of its folder:
+
+- Links follow their targets, also those to pages outside `docs/`.
+- Index pages make the navigation: a link that begins a table row or list item is an entry with that text.
+- The file name after the language of a code block becomes the caption of the block.
+- Each chapter of `reference/python.md` gets a page with the signature and docstring of its names.
+
+Any warning of Sphinx is an error: a dead link, a dead anchor, a page that no index links.
+"""
+
+from __future__ import annotations
+
+import inspect
+import os
+import pydoc
+import re
+import shutil
+import sys
+import tempfile
+from pathlib import Path, PurePosixPath
+
+from sphinx.cmd.build import build_main
+
+ROOT = Path(__file__).parent.parent
+WEBSITE = ROOT / "website"
+# Pages outside docs/ that belong to the site, and the names of their copies.
+OTHER_PAGES = {
+    "CHANGELOG.md": "about/changelog.md",
+    "CONTRIBUTING.md": "about/contributing.md",
+    "bench/README.md": "about/benchmarks.md",
+}
+# Chapters of the Python reference whose names have pages of their own: metrics/ and reference/alignment.md.
+DESCRIBED_ELSEWHERE = frozenset({"dm.metrics", "dm.alignment"})
+LINK = re.compile(r"(?<=\]\()(?![a-z]+:|#)([^)#\s]+)(#[^)\s]*)?(?=\))")
+ENTRY = re.compile(r"^(?:\| |- )\[([^\]]+)\]\(([^)#\s]+\.md)\)", re.MULTILINE)
+CHAPTER = re.compile(r"^## (.*?)\n(.*?)(?=^## |\Z)", re.MULTILINE | re.DOTALL)
+NAMED_FENCE = re.compile(r"^```(\w+) (\S+\.\w+).*$", re.MULTILINE)
+
+
+def site_path(path: PurePosixPath) -> PurePosixPath:
+    """The place of a file of the repository in the site, both relative to their roots."""
+    if str(path) in OTHER_PAGES:
+        return PurePosixPath(OTHER_PAGES[str(path)])
+    place = path.relative_to("docs") if path.parts[0] == "docs" else path
+    return place.with_name("index.md") if place.name == "README.md" else place
+
+
+def site_text(text: str, page: PurePosixPath) -> str:
+    """A page as Sphinx reads it: links, captions and navigation.
+
+    Args:
+        text: The page as it stands in the repository.
+        page: Its path in the repository.
+    """
+
+    def moved(match: re.Match[str]) -> str:
+        target = PurePosixPath(os.path.normpath(page.parent / match[1]))
+        if (ROOT / target / "README.md").exists():
+            target /= "README.md"
+        return os.path.relpath(site_path(target), site_path(page).parent) + (match[2] or "")
+
+    text = LINK.sub(moved, text)
+    if page.name == "README.md" and (entries := ENTRY.findall(text)):
+        lines = [f"{title} <{link}>" for title, link in entries]
+        text += "\n".join(["\n```{toctree}", ":hidden:", "", *lines, "```", ""])
+    return NAMED_FENCE.sub(r"```{code-block} \1\n:caption: \2\n", text)
+
+
+def stage(source: Path) -> None:
+    """Copy everything that the site is made of, as Sphinx reads it.
+
+    Args:
+        source: An empty folder.
+    """
+    folders = [file for name in ("docs", "examples") for file in sorted((ROOT / name).rglob("*")) if file.is_file()]
+    for file in (*folders, *(ROOT / name for name in OTHER_PAGES)):
+        path = PurePosixPath(file.relative_to(ROOT).as_posix())
+        if "__pycache__" in path.parts:
+            continue
+        copy = source / site_path(path)
+        copy.parent.mkdir(parents=True, exist_ok=True)
+        if file.suffix == ".md":
+            copy.write_text(site_text(file.read_text(encoding="utf-8"), path), encoding="utf-8")
+        else:
+            shutil.copyfile(file, copy)
+
+
+def write_docstring_pages(source: Path) -> None:
+    """Write a page of signatures and docstrings for each chapter of the Python reference, and its navigation.
+
+    Args:
+        source: The folder that Sphinx reads.
+    """
+    index = source / "reference" / "python.md"
+    text = index.read_text(encoding="utf-8")
+    pages = []
+    for title, body in CHAPTER.findall(text):
+        names = re.findall(r"^\| `(\w+)` \|", body, re.MULTILINE)
+        room = f"deemster.{title[3:]}" if title.startswith("dm.") else "deemster"
+        if names and title not in DESCRIBED_ELSEWHERE:
+            pages.append(f"{title} <python-{re.sub(r'[^a-z]+', '-', title.lower())}>")
+            entries = "\n\n".join(_directive(f"{room}.{name}") for name in names)
+            file = index.with_name(f"{pages[-1].partition('<')[2][:-1]}.md")
+            file.write_text(f"# {title}\n\n```{{eval-rst}}\n{entries}\n```\n", encoding="utf-8")
+    toctree = "\n".join(["\n```{toctree}", ":hidden:", "", *pages, "```", ""])
+    index.write_text(text + toctree, encoding="utf-8")
+
+
+def _directive(name: str) -> str:
+    thing = pydoc.locate(name)
+    if not inspect.isclass(thing):
+        return f".. autofunction:: {name}"
+    return f".. autoclass:: {name}\n   :members:"
+
+
+def main(folder: Path) -> int:
+    """Build the site into a folder.
+
+    Args:
+        folder: Its files are replaced.
+
+    Returns:
+        The exit code of Sphinx; 0 if there was no warning.
+    """
+    with tempfile.TemporaryDirectory() as scratch:
+        source = Path(scratch) / "source"
+        source.mkdir()
+        stage(source)
+        write_docstring_pages(source)
+        shutil.rmtree(folder, ignore_errors=True)
+        settings = ["--quiet", "--fail-on-warning", "--keep-going", "--conf-dir", str(WEBSITE)]
+        return build_main([*settings, "--doctree-dir", f"{scratch}/doctrees", str(source), str(folder)])
+
+
+if __name__ == "__main__":
+    sys.exit(main(Path(sys.argv[1]) if len(sys.argv) > 1 else ROOT / "build" / "site"))
