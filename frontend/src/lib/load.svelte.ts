@@ -57,7 +57,8 @@ export async function download(path: string, name: string): Promise<void> {
   link.href = address;
   link.download = name;
   link.click();
-  URL.revokeObjectURL(address);
+  // The browser reads the address after the click: it must live until then.
+  setTimeout(() => URL.revokeObjectURL(address), 60_000);
 }
 
 /** An answer of the API that follows its path. While another is on its way, the last one stays. */
