@@ -2,15 +2,17 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 
 from deemster.alignment.number_format import format_percent
 from deemster.errors import plural
 from deemster.report.gate_audit_report import share_text
 from deemster.report.text_sections import DataText, MetricName, SentenceText, TextLine, TextSection, TextTable
 from deemster.results.dataset_health import DatasetAudit, SampleHistory, SimilarSamples
+from deemster.results.sample_subset import SampleSubset
 
 _MOST = 20
+_SUBSET_TITLE = ("A part that keeps the gate's power",)
 
 
 def dataset_audit_sections(audit: DatasetAudit) -> list[TextSection]:
@@ -111,27 +113,48 @@ def _cohorts(audit: DatasetAudit) -> TextSection:
 
 
 def _subset(audit: DatasetAudit) -> TextSection:
-    title = ("The smallest part that keeps the gate's power",)
     found = audit.subset
-    if found is None:
-        return TextSection(title, [(SentenceText(f"None. {audit.subset_reason}"),)])
-    power = found.power
+    if found is None or found.power.caught is None:
+        return TextSection(_SUBSET_TITLE, [(SentenceText(f"None. {audit.subset_reason}"),)])
+    power, caught = found.power, found.power.caught
+    is_enough = power.is_enough
     lines: list[TextLine] = [
         (f"{found.samples} of {plural(found.of, 'sample')} ({format_percent(found.share)}).",),
-        (f"Planted regressions caught: {share_text(power.part)}; by all samples {share_text(power.whole)}.",),
+        (f"By itself it fails {share_text(caught.failed)} of the planted regressions that all samples fail.",),
     ]
-    if power.kept is not None:
-        lines.append((f"Of those that all samples catch, it catches {share_text(power.kept)}.",))
-    if not found.is_held_out:
-        lines.append(("It is measured on the executions that it was chosen by: what it catches is told too high.",))
-    alarms = f"{share_text(power.part_alarms)}; with all samples {share_text(power.whole_alarms)}"
+    if not is_enough:
+        alone = "No part of up to 90 % of the samples does that"
+        if found.enough_share is not None:
+            alone = f"It takes {format_percent(found.enough_share)} of the samples to do that"
+        lines.append((f"That is less than 95 %. {alone} by itself.",))
+    unclear = power.unchanged.inconclusive
+    steps = "In two steps (where the gate is inconclusive on the part, all samples are run)"
+    lines.append((f"{steps}, {share_text(caught.passed)} of them pass.",))
+    lines.append((f"Where nothing changed, {share_text(unclear)} of the runs of the part need that second step.",))
+    alarms = f"{share_text(power.unchanged.failed)}; with all samples {share_text(power.unchanged_whole.failed)}"
     lines.append((f"False alarms where nothing changed: {alarms}.",))
+    lines += [(SentenceText(line),) for line in _losses(found)]
+    rows: list[TextLine] = [
+        (kind.where, str(kind.planted), str(kind.whole), str(kind.kept), str(kind.passed)) for kind in power.kinds
+    ]
+    head = ("regressions break", "planted", "all samples fail", "of these, the part fails", "passes")
+    return TextSection(_SUBSET_TITLE, lines, TextTable(head, rows))
+
+
+def _losses(found: SampleSubset) -> Iterator[str]:
+    """What a user of the part must know."""
+    if not found.is_held_out:
+        yield "It is measured on the executions that it was chosen by: what it catches is told too high."
+    if found.detects is not None and found.detects_whole is not None:
+        shares = f"{format_percent(found.detects)} of the samples instead of {format_percent(found.detects_whole)}"
+        yield f"What is lost: a regression that the part fails 4 times in 5 breaks {shares}."
     if found.certifiable is not None and found.certifiable_whole is not None:
         margins = f"{found.certifiable:.4f} instead of {found.certifiable_whole:.4f}"
-        lines.append(
-            (f"What is lost: it certifies {margins} if nothing flips; its pass-rate is not that of the dataset.",)
-        )
-    return TextSection(title, lines)
+        yield f"It certifies a margin of {margins} if nothing flips. Its pass-rate is not that of the dataset."
+    if found.share + found.power.unchanged.inconclusive.rate >= 1:
+        yield "Two steps are more work than a run of all samples, where nothing changed."
+    if not found.power.is_enough:
+        yield "Where samples pass equally often, no choice of them catches more than a random one of its size."
 
 
 def _listed(title: str, head: TextLine, rows: Sequence[TextLine]) -> TextSection:

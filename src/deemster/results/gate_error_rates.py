@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import Any, Final, NamedTuple
 
 import msgspec
@@ -346,18 +346,22 @@ def audit_gate_rates(
                 found, reason = list(try_drop(drop, scope)), None
             except ConfigurationError as error:
                 found, reason = [], str(error)
-            outcomes = None if reason else gate_outcomes(found, confidence=settings.confidence)
+            outcomes = None if reason else gate_outcomes(_decided(found), confidence=settings.confidence)
             drops.append(DropOutcomes(drop=drop, cohort=cohort, samples=n, outcomes=outcomes, reason=reason))
     return {
         "pass_rate": float(pool.passed.mean()),
         "flip_rate": pool.flip_rate,
         "mode": gate.decision,
-        "unchanged": gate_outcomes(unchanged, confidence=settings.confidence),
+        "unchanged": gate_outcomes(_decided(unchanged), confidence=settings.confidence),
         "drops": tuple(drops),
         "rules": tuple(_rule_alarms(unchanged, confidence=settings.confidence)),
         "margin": _certified_margin(gate, unchanged, confidence=settings.confidence),
         "left_out": left_out,
     }
+
+
+def _decided(results: Sequence[TrialResult]) -> list[str]:
+    return [result.decision.decision for result in results]
 
 
 def _cohort_scope(pool: ExecutionPool, name: str | None) -> list[tuple[str, NDArray[np.int64]]]:
@@ -372,16 +376,17 @@ def _cohort_scope(pool: ExecutionPool, name: str | None) -> list[tuple[str, NDAr
     return [] if smallest is None else [(smallest, cohorts[smallest])]
 
 
-def gate_outcomes(results: Sequence[TrialResult], *, confidence: float) -> GateOutcomes:
+def gate_outcomes(decisions: Iterable[str], *, confidence: float) -> GateOutcomes:
     """How often a gate decided in each way.
 
     Args:
-        results: What it decided; at least one.
+        decisions: What it decided; at least one.
         confidence: The level of the intervals.
     """
-    counts = Counter(result.decision.decision for result in results)
+    counts = Counter(map(str, decisions))
     failed, unclear, passed = (
-        simulated_share(counts[word], len(results), confidence=confidence) for word in ("fail", "inconclusive", "pass")
+        simulated_share(counts[word], counts.total(), confidence=confidence)
+        for word in ("fail", "inconclusive", "pass")
     )
     return GateOutcomes(failed=failed, inconclusive=unclear, passed=passed)
 

@@ -1,60 +1,108 @@
-"""Chooses the smallest part of a dataset that keeps the power of its gate, and measures what is lost."""
+"""Chooses a part of a dataset that keeps the power of its gate, and measures what is lost."""
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterator, Mapping
-from typing import NamedTuple
+import math
+from collections import Counter
+from collections.abc import Collection, Iterator, Mapping, Sequence
+from typing import Final, NamedTuple, TypeAlias
 
 import msgspec
 import numpy as np
 from numpy.typing import NDArray
 
-from deemster.results.gate_error_rates import GateTrial, SimulatedShare, simulated_gate, simulated_share
+from deemster.results.gate_error_rates import (
+    POWER,
+    GateOutcomes,
+    GateTrial,
+    SimulatedShare,
+    gate_outcomes,
+    simulated_gate,
+    simulated_share,
+)
 from deemster.results.gate_rules import Gate
 from deemster.results.simulated_runs import ExecutionPool
-from deemster.stats import certifiable_margin
+from deemster.stats import certifiable_margin, gate_power
 
+_Places: TypeAlias = NDArray[np.int64]
 # Of the regressions that the whole dataset catches, a part must catch so many.
 KEPT = 0.95
-_SHARES = (0.1, 0.2, 0.3, 0.4, 0.5, 0.6, 0.7, 0.8, 0.9)
-# How far the pass-rate falls: of all samples beyond the margin, or of one cohort.
-_OVERALL, _COHORT = (0.05, 0.25), (0.3, 0.8)
+# A part of at most this share is worth the trouble; what it catches is always told.
+WANTED_SHARE: Final = 0.4
+_LARGER_SHARES = (0.5, 0.6, 0.7, 0.8, 0.9)
+_SMALLER_SHARES = (0.1, 0.2, 0.3)
+# How far the pass-rate falls: of all samples beyond the margin, or of one group of them.
+_OVERALL, _GROUP = (0.05, 0.25), (0.3, 0.8)
 _FEWEST = 10
+# A stratum of fewer samples is joined with others like it.
+_SMALL_STRATUM = 5
+EVERYWHERE, COHORT, TOPIC, DEFECT = "any samples", "one cohort", "one topic", "one kind of defect"
+
+
+class KindPower(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
+    """What the gate says, on a part of a dataset, of the planted regressions of one kind.
+
+    Attributes:
+        where: Which samples the regressions break.
+        planted: How many were planted.
+        whole: How many the gate fails on all samples.
+        kept: Of these, how many it fails on the part.
+        passed: Of these, how many it passes on the part.
+    """
+
+    where: str
+    planted: int
+    whole: int
+    kept: int
+    passed: int
 
 
 class SubsetPower(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
-    """What a part of a dataset catches of planted regressions, beside the whole.
+    """What a part of a dataset catches of planted regressions, beside the whole, with a three-way gate.
 
     Attributes:
+        samples: How many samples the part has.
         whole: Regressions that the gate fails on all samples.
-        part: Regressions that it fails on the part.
-        kept: Of those that all samples catch, the ones that the part catches; None where all samples catch none.
-        whole_alarms: How often it fails on all samples where nothing changed.
-        part_alarms: How often it fails on the part where nothing changed.
+        caught: What it says of these on the part; None where all samples catch none.
+        unchanged: What it says on the part where nothing changed.
+        unchanged_whole: What it says on all samples where nothing changed.
+        kinds: The regressions by the samples that they break.
     """
 
+    samples: int
     whole: SimulatedShare
-    part: SimulatedShare
-    kept: SimulatedShare | None
-    whole_alarms: SimulatedShare
-    part_alarms: SimulatedShare
+    caught: GateOutcomes | None
+    unchanged: GateOutcomes
+    unchanged_whole: GateOutcomes
+    kinds: tuple[KindPower, ...]
+
+    @property
+    def is_enough(self) -> bool:
+        """Whether the part by itself keeps the power of the whole."""
+        return self.caught is not None and self.caught.failed.rate >= KEPT
 
 
 class SampleSubset(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
-    """The smallest part of a dataset that keeps the power of a gate.
+    """A part of at most 40 % of a dataset, which keeps the power of a gate by itself or as the first of two steps.
+
+    In two steps, a run of the part is followed by one of all samples where the gate is inconclusive on the part.
 
     Attributes:
         ids: The samples, in the order of the dataset.
         samples: How many they are.
         of: How many samples the dataset has.
         share: The part of the dataset that they are.
-        power: What they catch, by simulation.
-        is_held_out: Whether the simulation draws from other executions than those that they were chosen by; otherwise
-            what they catch is told a little too high.
+        power: What so many samples catch, by simulation.
+        enough_share: The smallest share of the samples that keeps the power by itself; None where 90 % do not.
+        is_held_out: Whether what is caught was measured on executions that did not choose the samples. Otherwise it is
+            told a little too high.
+        detects: The smallest share of samples that break at random and fail the margin of the gate with a power of
+            80 %, on the part. None where it has no margin, or no share does.
+        detects_whole: The same on all samples.
         certifiable: The smallest margin that they certify where nothing flips.
         certifiable_whole: The same of all samples.
-        never_passed: Samples that are left out because no execution of them passed: they cannot fall.
-        copies: Samples that are left out because they are nearly the same as another one.
+        never_passed: Samples that come last because no execution of them passed: they cannot fall.
+        copies: Samples that come last because they are nearly the same as another one.
     """
 
     ids: tuple[str, ...]
@@ -62,7 +110,10 @@ class SampleSubset(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fie
     of: int
     share: float
     power: SubsetPower
+    enough_share: float | None
     is_held_out: bool
+    detects: float | None
+    detects_whole: float | None
     certifiable: float | None
     certifiable_whole: float | None
     never_passed: int
@@ -83,65 +134,120 @@ class SubsetSettings(NamedTuple):
     seed: int = 0
 
 
+class SampleGroups(NamedTuple):
+    """Which samples belong together beside their cohorts, by their places.
+
+    Attributes:
+        topics: Groups of samples with similar inputs.
+        defects: For each kind of defect that applications have, the samples whose outputs can have it.
+        copies: Samples that are nearly the same as an earlier one.
+    """
+
+    topics: Sequence[_Places] = ()
+    defects: Sequence[_Places] = ()
+    copies: Collection[int] = ()
+
+
+NO_GROUPS = SampleGroups()
+
+
+class _Decisions(NamedTuple):
+    """What the gate says of each planted regression, and of each pair without a change."""
+
+    broken: NDArray[np.str_]
+    unchanged: NDArray[np.str_]
+
+    @property
+    def caught(self) -> NDArray[np.bool_]:
+        """Which regressions the gate fails."""
+        return np.asarray(self.broken == "fail")
+
+
 class _Regressions:
-    """Planted regressions, and which of them a gate fails on some samples."""
+    """Planted regressions, and what a gate says of them on some samples."""
 
     def __init__(
-        self, gate: Gate, pool: ExecutionPool, *, metrics: Mapping[str, str], settings: SubsetSettings
+        self,
+        gate: Gate,
+        pool: ExecutionPool,
+        *,
+        groups: SampleGroups,
+        metrics: Mapping[str, str],
+        settings: SubsetSettings,
     ) -> None:
-        self._gate, _ = simulated_gate(gate, metrics=metrics)
+        self._gate = simulated_gate(gate, metrics=metrics)[0]._replace(decision="three-way")
         self._pool, self._metrics, self._settings = pool, metrics, settings
         least = gate.baseline.margin if gate.baseline is not None else None
         self._margin = least or 0.0
         cohorts = [places for _, places in pool.reference.marks.cohorts]
-        self._cohorts = [places for places in cohorts if _FEWEST <= len(places) < pool.samples]
-        self.whole = self.caught(None)
+        kinds = {COHORT: cohorts, TOPIC: groups.topics, DEFECT: groups.defects}
+        fitting = {
+            where: [places for places in own if _FEWEST <= len(places) < pool.samples] for where, own in kinds.items()
+        }
+        self._kinds: list[tuple[str, list[_Places]]] = [
+            (EVERYWHERE, [np.arange(pool.samples)]),
+            *((where, own) for where, own in fitting.items() if own),
+        ]
+        self.whole = self.decide(None)
 
-    def caught(self, places: NDArray[np.int64] | None) -> tuple[NDArray[np.bool_], NDArray[np.bool_]]:
-        """Which regressions the gate fails on some samples, and which pairs without a change."""
+    def decide(self, places: _Places | None) -> _Decisions:
+        """What the gate says on some samples; on all where none are given."""
         trial = GateTrial(self._gate, self._pool, metrics=self._metrics, places=places, seed=self._settings.seed)
-        failed = np.zeros((2, self._settings.draws), dtype=np.bool_)
+        broken, unchanged = [], []
         for number in range(self._settings.draws):
             rng = np.random.default_rng([self._settings.seed, number])
             before, after = self._pool.draw_pair(rng)
-            failed[1, number] = trial.decide(before, after).decision.decision == "fail"
-            # Every other regression hits one cohort.
-            scope = None
-            if number % 2 and self._cohorts:
-                scope = self._cohorts[int(rng.integers(len(self._cohorts)))]
-            low, high = _OVERALL if scope is None else _COHORT
-            drop = (self._margin if scope is None else 0.0) + low + (high - low) * rng.random()
-            inside = self._pool.passed if scope is None else self._pool.passed[scope]
-            broken = self._pool.break_samples(rng, after, drop=min(drop, float(inside.mean())), scope=scope)
-            failed[0, number] = trial.decide(before, broken).decision.decision == "fail"
-        return failed[0], failed[1]
+            unchanged.append(trial.decide(before, after).decision.decision)
+            where, groups = self._kinds[number % len(self._kinds)]
+            scope = groups[int(rng.integers(len(groups)))]
+            low, high = _OVERALL if where == EVERYWHERE else _GROUP
+            drop = (self._margin if where == EVERYWHERE else 0.0) + low + (high - low) * rng.random()
+            drop = min(drop, float(self._pool.passed[scope].mean()))
+            worse = self._pool.break_samples(rng, after, drop=drop, scope=scope)
+            broken.append(trial.decide(before, worse).decision.decision)
+        return _Decisions(np.array(broken), np.array(unchanged))
 
-    def power(self, part: tuple[NDArray[np.bool_], NDArray[np.bool_]]) -> SubsetPower:
-        n, level = self._settings.draws, self._settings.confidence
-        (whole, alarms), (found, part_alarms) = self.whole, part
-        caught = int(whole.sum())
+    def power(self, places: _Places) -> SubsetPower:
+        """What some samples catch, beside all of them."""
+        whole, part, level = self.whole, self.decide(places), self._settings.confidence
+        caught = whole.caught
+        numbers = np.arange(self._settings.draws) % len(self._kinds)
+
+        def kind(number: int, where: str) -> KindPower:
+            own = numbers == number
+            said = part.broken[own & caught]
+            return KindPower(
+                where=where,
+                planted=int(own.sum()),
+                whole=len(said),
+                kept=int((said == "fail").sum()),
+                passed=int((said == "pass").sum()),
+            )
+
         return SubsetPower(
-            whole=simulated_share(caught, n, confidence=level),
-            part=simulated_share(int(found.sum()), n, confidence=level),
-            kept=simulated_share(int((whole & found).sum()), caught, confidence=level) if caught else None,
-            whole_alarms=simulated_share(int(alarms.sum()), n, confidence=level),
-            part_alarms=simulated_share(int(part_alarms.sum()), n, confidence=level),
+            samples=len(places),
+            whole=simulated_share(int(caught.sum()), len(caught), confidence=level),
+            caught=gate_outcomes(part.broken[caught], confidence=level) if caught.any() else None,
+            unchanged=gate_outcomes(part.unchanged, confidence=level),
+            unchanged_whole=gate_outcomes(whole.unchanged, confidence=level),
+            kinds=tuple(kind(number, where) for number, (where, _) in enumerate(self._kinds)),
         )
 
 
 def measure_subset(
     gate: Gate,
     pool: ExecutionPool,
-    places: NDArray[np.int64],
+    places: _Places,
     *,
     metrics: Mapping[str, str],
     settings: SubsetSettings,
+    groups: SampleGroups = NO_GROUPS,
 ) -> SubsetPower:
     """What some samples catch of planted regressions, beside all of them.
 
-    Half of the regressions break samples of the whole dataset, so that its pass-rate falls by 5 to 25 points more than
-    the margin; the other half those of one cohort of at least ten samples, by 30 to 80 points. A regression is caught
-    where the gate fails.
+    Regressions come as real defects do. Some break samples of the whole dataset, so that its pass-rate falls by 5 to 25
+    points more than the margin. The others break 30 to 80 points of one group of at least ten samples: a cohort, or one
+    of ``groups``. All kinds are planted equally often. A regression is caught where the gate fails.
 
     Args:
         gate: The gate.
@@ -149,9 +255,9 @@ def measure_subset(
         places: The samples.
         metrics: Names of the metrics, and other spellings of them, by name.
         settings: How much is drawn.
+        groups: Which samples belong together beside their cohorts.
     """
-    regressions = _Regressions(gate, pool, metrics=metrics, settings=settings)
-    return regressions.power(regressions.caught(places))
+    return _Regressions(gate, pool, groups=groups, metrics=metrics, settings=settings).power(places)
 
 
 def choose_subset(
@@ -160,21 +266,24 @@ def choose_subset(
     *,
     metrics: Mapping[str, str],
     settings: SubsetSettings,
-    copies: Collection[int] = (),
+    groups: SampleGroups = NO_GROUPS,
 ) -> SampleSubset | str:
     """The smallest part of a dataset that catches 95 % of the planted regressions that all samples catch.
 
-    Samples that never passed cannot fall, and a copy of another sample falls with it: both are left out first. The
-    others come in the order of their pass-rate over all executions, since a sample that always passes shows a drop
-    without noise; every cohort keeps its share. The part grows by tenths of the dataset until it catches enough. Where
-    there are enough executions, one half chooses and the other half measures.
+    ``rank_samples`` says in which order samples are taken. The part grows by tenths of the dataset until it catches
+    enough by itself; where 40 % are not enough, it is the first of two steps. Where there are enough executions, how
+    much a part catches is measured on one half of them, with samples that the other half chooses. All executions then
+    choose the samples of the part.
+
+    No choice helps where all samples pass equally often and a regression hits any of them: then every part of a size
+    catches as much as a random one, and small drops need many samples.
 
     Args:
         gate: The gate.
         pool: What runs are simulated from.
         metrics: Names of the metrics, and other spellings of them, by name.
         settings: How much is drawn.
-        copies: Samples that are nearly the same as an earlier one.
+        groups: Which samples belong together beside their cohorts.
 
     Returns:
         The part, or why there is none, as a sentence.
@@ -183,65 +292,102 @@ def choose_subset(
     is_held_out = half >= 1 and pool.executions - half >= 2 * pool.repetitions
     chooser = pool.with_executions(slice(half)) if is_held_out else pool
     measured = pool.with_executions(slice(half, None)) if is_held_out else pool
-    regressions = _Regressions(gate, measured, metrics=metrics, settings=settings)
-    caught = int(regressions.whole[0].sum())
-    if not caught:
+    regressions = _Regressions(gate, measured, groups=groups, metrics=metrics, settings=settings)
+    if not regressions.whole.caught.any():
         return "All samples together catch none of the planted regressions, so there is no power to keep."
-    order = np.array(list(rank_samples(chooser, copies=copies, seed=settings.seed)), dtype=np.int64)
-    found = _smallest_part(regressions, order)
-    if found is None:
-        return f"No part of up to 90 % of the samples catches 95 % of the {caught} regressions that all samples catch."
-    places, power = found
-    n, level = pool.samples, 0.95 if gate.baseline is None else gate.baseline.confidence
-    never = int((~chooser.passed.any(axis=1)).sum())
+    order, best = (
+        np.array(list(rank_samples(one, groups=groups, seed=settings.seed)), dtype=np.int64) for one in (chooser, pool)
+    )
+    part = _smallest_part(regressions, order)
+    count, n = part.power.samples, pool.samples
+    level = 0.95 if gate.baseline is None else gate.baseline.confidence
     return SampleSubset(
-        ids=tuple(pool.reference.ids(places.tolist())),
-        samples=len(places),
+        ids=tuple(pool.reference.ids(np.sort(best[:count]).tolist())),
+        samples=count,
         of=n,
-        share=len(places) / n,
-        power=power,
+        share=count / n,
+        power=part.power,
+        enough_share=part.enough_share,
         is_held_out=is_held_out,
-        certifiable=certifiable_margin(len(places), confidence=level),
+        detects=_detectable(gate, measured, np.sort(order[:count])),
+        detects_whole=_detectable(gate, measured, np.arange(n)),
+        certifiable=certifiable_margin(count, confidence=level),
         certifiable_whole=certifiable_margin(n, confidence=level),
-        never_passed=never,
-        copies=len(copies),
+        never_passed=int((~pool.passed.any(axis=1)).sum()),
+        copies=len(groups.copies),
     )
 
 
-def _smallest_part(regressions: _Regressions, order: NDArray[np.int64]) -> tuple[NDArray[np.int64], SubsetPower] | None:
-    """The smallest part that keeps the power, with what it catches; None where up to nine tenths are too few."""
-    found = None
-    low, high = 0, len(_SHARES)
+class _ChosenPart(NamedTuple):
+    """What a part of at most 40 % catches, and the share that keeps the power by itself."""
+
+    power: SubsetPower
+    enough_share: float | None
+
+
+def _smallest_part(regressions: _Regressions, order: _Places) -> _ChosenPart:
+    def power(share: float) -> SubsetPower:
+        return regressions.power(np.sort(order[: max(2, round(share * len(order)))]))
+
+    wanted = power(WANTED_SHARE)
+    found = {WANTED_SHARE: wanted} if wanted.is_enough else {}
+    shares = _SMALLER_SHARES if wanted.is_enough else _LARGER_SHARES
+    low, high = 0, len(shares)
     while low < high:
         middle = (low + high) // 2
-        places = np.sort(order[: max(2, round(_SHARES[middle] * len(order)))])
-        power = regressions.power(regressions.caught(places))
-        if power.kept is not None and power.kept.rate >= KEPT:
-            found, high = (places, power), middle
+        tried = power(shares[middle])
+        if tried.is_enough:
+            found[shares[middle]], high = tried, middle
         else:
             low = middle + 1
-    return found
+    enough = min(found, default=None)
+    return _ChosenPart(found[enough] if enough is not None and wanted.is_enough else wanted, enough)
 
 
-def rank_samples(pool: ExecutionPool, *, copies: Collection[int] = (), seed: int = 0) -> Iterator[int]:
+def _detectable(gate: Gate, pool: ExecutionPool, places: _Places) -> float | None:
+    """The smallest share of broken samples, in whole points, that fails a gate's margin with the usual power."""
+    rules, flips, rate = gate.baseline, pool.flip_rate_of(places), float(pool.passed[places].mean())
+    if rules is None or rules.margin is None or flips is None:
+        return None
+    for points in range(1, 100):
+        broken = points / 100
+        drop = broken * rate
+        # Where a sample is run several times, its difference is a mean of as many.
+        spread = flips * (1 - broken) / pool.repetitions + drop
+        noise = {"flip_rate": spread} if pool.repetitions == 1 else {"sd": math.sqrt(spread - drop**2)}
+        level = rules.confidence
+        chance = gate_power(len(places), outcome="fail", drop=drop, margin=rules.margin, confidence=level, **noise)
+        if chance >= POWER:
+            return broken
+    return None
+
+
+def rank_samples(pool: ExecutionPool, *, groups: SampleGroups = NO_GROUPS, seed: int = 0) -> Iterator[int]:
     """The samples in the order in which a part of the dataset takes them.
+
+    Samples that never passed cannot fall, and a copy falls with its original: both come last. The others come by their
+    pass-rate over all executions, because a sample that always passes shows a drop without noise. Samples with the same
+    tags and of the same topic keep their share.
 
     Args:
         pool: Their executions.
-        copies: Samples that are nearly the same as an earlier one.
+        groups: Which samples belong together beside their cohorts.
         seed: The seed of the order of samples that are alike.
     """
     rates = pool.passed.mean(axis=1)
     last = np.asarray(~pool.passed.any(axis=1))
-    last[list(copies)] = True
+    last[list(groups.copies)] = True
     ties = np.random.default_rng(seed).random(pool.samples)
     labels: dict[int, tuple[int, ...]] = {}
-    for number, (_, places) in enumerate(pool.reference.marks.cohorts):
+    known = [places for _, places in pool.reference.marks.cohorts]
+    for number, places in enumerate([*known, *groups.topics]):
         for place in places.tolist():
             labels[place] = (*labels.get(place, ()), number)
+    sizes = Counter((bool(last[place]), labels.get(place, ())) for place in range(pool.samples))
     strata: dict[tuple[bool, tuple[int, ...]], list[int]] = {}
     for place in sorted(range(pool.samples), key=lambda at: (-rates[at], ties[at])):
-        strata.setdefault((bool(last[place]), labels.get(place, ())), []).append(place)
+        stratum = bool(last[place]), labels.get(place, ())
+        strata.setdefault(stratum if sizes[stratum] >= _SMALL_STRATUM else (stratum[0], ()), []).append(place)
     keyed = [
         (is_last, (rank + 0.5) / len(members), place)
         for (is_last, _), members in strata.items()

@@ -94,14 +94,22 @@ class ExecutionPool:
     @property
     def flip_rate(self) -> float | None:
         """How often two executions of a sample differ in whether all metrics pass; None for single executions."""
-        k = self.executions
         if self._own_share is not None:
             chances = np.array([self.passed[one, 0].mean() for one in self._others])
             sizes = np.array([len(one) for one in self._others])
             return float((2 * chances * (1 - chances) * sizes).sum() / sizes.sum() * (1 - self._own_share**2))
+        return self.flip_rate_of(np.arange(self.samples))
+
+    def flip_rate_of(self, places: _Places) -> float | None:
+        """How often two executions of some samples differ in whether all metrics pass; None for single executions.
+
+        Args:
+            places: The samples.
+        """
+        k = self.executions
         if k < 2:
             return None
-        passes = self.passed.sum(axis=1)
+        passes = self.passed[places].sum(axis=1)
         return float(np.mean(2 * passes * (k - passes) / (k * (k - 1))))
 
     def with_noise(self, *, flip_rate: float | None = None, sd: float | None = None) -> ExecutionPool:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Iterable, Sequence
 from pathlib import Path
 from typing import NamedTuple
 
@@ -10,6 +10,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from deemster.datasets import Dataset
+from deemster.datasets.planted_defects import DEFECTS, GoodOutput, OutputPool, plant_defect, reference_output
 from deemster.errors import ConfigurationError, plural
 from deemster.models.model_client import ModelFailure
 from deemster.records import Sample
@@ -21,6 +22,7 @@ from deemster.results.dataset_health import (
     SimilarSamples,
     find_leaks,
     find_similar,
+    find_topics,
     sample_histories,
     sample_text,
     small_cohorts,
@@ -28,7 +30,7 @@ from deemster.results.dataset_health import (
 )
 from deemster.results.gate_rules import BaselineRules, Gate
 from deemster.results.run_columns import RunColumns
-from deemster.results.sample_subset import SampleSubset, SubsetSettings, choose_subset
+from deemster.results.sample_subset import SampleGroups, SampleSubset, SubsetSettings, choose_subset
 from deemster.results.simulated_runs import ExecutionPool
 from deemster.runs._report_settings import parse_settings
 from deemster.runs.audit_gate import stored_runs
@@ -140,7 +142,7 @@ def audit_dataset(
     if rules.cluster is not None:
         notes.append("The gate clusters samples. The part that keeps its power is looked for as if each stood alone.")
     disputed, labelled = _disputes(store, runs)
-    subset = _subset(gate, runs, similar, settings)
+    subset = _subset(gate, runs, lambda ids: _groups(dataset, vectors, similar, ids), settings)
     tags = (sample.tags for sample in dataset.samples)
     cohorts = small_cohorts(tags, margin=margin, confidence=rules.confidence) if margin else ()
     return DatasetAudit(
@@ -232,8 +234,32 @@ def _disputes(store: Store | None, runs: Sequence[RunColumns]) -> tuple[list[Dis
     return disputed, frozenset(name for name, _ in counts)
 
 
+def _groups(
+    dataset: AuditedDataset,
+    vectors: NDArray[np.float32] | None,
+    similar: Sequence[SimilarSamples],
+    ids: Sequence[str],
+) -> SampleGroups:
+    """Which of some samples belong together: copies, topics, and those whose expected output can have a defect."""
+    places = {name: place for place, name in enumerate(ids)}
+    goods = [GoodOutput(sample, good) for sample in dataset.samples if (good := reference_output(sample)) is not None]
+    pool = OutputPool(goods)
+    topics = [] if vectors is None else find_topics(vectors)
+    named = [[dataset.samples[at].id for at in topic.tolist()] for topic in topics]
+    defective = [
+        [good.sample.id for good in goods if plant_defect(defect, good, pool, seed=0) is not None]
+        for defect in DEFECTS.values()
+    ]
+
+    def found(groups: Iterable[Sequence[str]]) -> list[NDArray[np.int64]]:
+        return [np.array(sorted(places[name] for name in group if name in places), dtype=np.int64) for group in groups]
+
+    copies = {places[pair.second] for pair in similar if pair.same_expected and pair.second in places}
+    return SampleGroups(found(named), found(defective), copies)
+
+
 def _subset(
-    gate: Gate, runs: Sequence[RunColumns], similar: Sequence[SimilarSamples], settings: HealthSettings
+    gate: Gate, runs: Sequence[RunColumns], groups: Callable[[Sequence[str]], SampleGroups], settings: HealthSettings
 ) -> SampleSubset | str:
     """The part of the dataset that keeps the gate's power, or why there is none."""
     if not settings.draws:
@@ -245,12 +271,10 @@ def _subset(
     pool = ExecutionPool(alike)
     if pool.executions < 2:
         return "One execution of each sample by the newest target does not say how much runs differ."
-    places = {name: place for place, name in enumerate(pool.reference.ids(list(range(pool.samples))))}
-    copies = {places[pair.second] for pair in similar if pair.same_expected and pair.second in places}
     return choose_subset(
         gate,
         pool,
         metrics=card_spellings(pool.reference.marks.cards),
         settings=SubsetSettings(settings.draws, settings.confidence, settings.seed),
-        copies=copies,
+        groups=groups(pool.reference.ids(list(range(pool.samples)))),
     )
