@@ -2,8 +2,8 @@
 
 Usage: python3 bench/judge_biases.py [--samples N]
 
-Printed: planted bias x flag, for the metrics llm-as-judge and pairwise. Goal: every planted bias is flagged by each
-metric that can show it, and nothing else is.
+Printed: planted bias x flag, for the metrics llm-as-judge, pairwise and rubric (a choice of three options). Goal: every
+planted bias is flagged by each metric that can show it, and nothing else is.
 """
 
 import argparse
@@ -17,6 +17,20 @@ from deemster.runs.planted_outputs import expected_outputs
 from deemster.testing.biased_judges import BIASES, biased_judge
 
 SAMPLES = 16
+# A judge chooses one of three options, which are shuffled for every text.
+CHOICE = {
+    "criteria": [
+        {
+            "name": "right",
+            "requirement": "Is the answer right?",
+            "options": [
+                {"label": "wrong", "value": 0.0},
+                {"label": "partly", "value": 0.5},
+                {"label": "right", "value": 1.0},
+            ],
+        }
+    ]
+}
 
 
 def dataset(count):
@@ -37,7 +51,7 @@ def audit(bias, samples, *, noise=0.05, seed=0):
     job = build_job(
         samples,
         outputs={name: output.text for name, output in outputs.items()},
-        metrics=["llm-as-judge", "pairwise"],
+        metrics=["llm-as-judge", "pairwise", {"rubric": {"rubric": CHOICE, "threshold": 0.5}}],
         models={"judge": biased_judge(bias, right, noise=noise)},
         seed=seed,
     )

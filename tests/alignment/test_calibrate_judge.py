@@ -7,7 +7,13 @@ import pytest
 from scipy import stats as scipy_stats
 from sklearn import metrics as sklearn_metrics
 
-from deemster.alignment.calibrate_judge import JudgedMetric, JudgedOutput, calibrate_judge
+from deemster.alignment.calibrate_judge import (
+    JudgedMetric,
+    JudgedOutput,
+    ShownOption,
+    calibrate_judge,
+    option_order_bias,
+)
 
 
 def outputs(people, judge, *, scores=None, lengths=None, probabilities=None, tags=None, annotators=None):
@@ -144,3 +150,40 @@ def test_no_labelled_output_leaves_everything_undefined():
     found = calibrate([], [], run=[1, 0])
     assert (found.n, found.agreement.value, found.kappa.value) == (0, None, None)
     assert found.pass_rate.value is None
+
+
+def draw_options(rng, *, n, prefers_first, texts=None):
+    """Votes of a judge among four shuffled options; equal texts have equal lists."""
+    lists = [rng.permutation(4) for _ in range(n if texts is None else texts)]
+    shown = []
+    for number in range(n):
+        text = number if texts is None else number % texts
+        place = 0 if rng.random() < prefers_first else int(np.flatnonzero(lists[text] == 3)[0])
+        shown.append(ShownOption(place + 1, 4, str(text)))
+    return shown
+
+
+def test_judge_that_often_takes_the_first_option_is_told_from_one_that_reads_them():
+    rng = np.random.default_rng(1)
+    biased = option_order_bias(draw_options(rng, n=80, prefers_first=0.5))
+    assert biased.p_value < 0.001
+    assert biased.mean_place.high < 0.5
+    assert biased.first > 2 * biased.expected > 2 * biased.last
+    assert (biased.n, biased.expected) == (80, 20)
+    fair = option_order_bias(draw_options(rng, n=80, prefers_first=0.0))
+    assert fair.p_value > 0.05
+    assert fair.mean_place.low < 0.5 < fair.mean_place.high
+
+
+@pytest.mark.parametrize("texts", [None, 25])
+def test_judge_that_reads_all_options_is_seldom_accused_even_where_outputs_are_equal(texts):
+    rng = np.random.default_rng(2)
+    found = [option_order_bias(draw_options(rng, n=60, prefers_first=0.0, texts=texts)) for _ in range(200)]
+    alarms = sum(one.p_value < 0.05 for one in found)
+    assert alarms <= 20
+    assert sum(one.mean_place.low <= 0.5 <= one.mean_place.high for one in found) >= 178
+
+
+def test_judge_without_a_choice_has_no_order_bias():
+    assert option_order_bias([]) is None
+    assert option_order_bias([ShownOption(1, 1, "a")]) is None

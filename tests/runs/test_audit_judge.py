@@ -28,7 +28,7 @@ def test_every_probe_has_a_judge_with_that_bias():
 
 @pytest.mark.parametrize("bias", BIASES)
 def test_planted_bias_is_flagged_and_nothing_else(table, bias):
-    shown_by = ["pairwise"] if bias == ORDER else ["llm-as-judge", "pairwise"]
+    shown_by = ["pairwise", "rubric"] if bias == ORDER else ["llm-as-judge", "pairwise", "rubric"]
     assert {probe: metrics for probe, metrics in table[bias].items() if metrics} == {bias: shown_by}
 
 

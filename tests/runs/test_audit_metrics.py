@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 from pathlib import Path
 
+import msgspec
 import pytest
 from scipy.stats import binom
 
@@ -13,17 +14,16 @@ from deemster.errors import ConfigurationError
 from deemster.report.markdown_report import render_markdown
 from deemster.report.metric_audit_report import metric_audit_json, metric_audit_sections
 from deemster.results.mutation_score import EXPECTED
-from deemster.runs.audit_metrics import DefectSettings, audit_metrics, with_metrics
+from deemster.runs.audit_metrics import DefectSettings, audit_metrics
 from deemster.runs.evaluation_job import build_job
 from deemster.runs.planted_outputs import audit_job, expected_outputs, saved_outputs
 from deemster.runs.stop_request import Stop
 from deemster.runs.suite import load_suite
 from deemster.runs.suite_job import SuiteOverrides
 from deemster.stats.power_analysis import gate_power
+from tests.runs import word_overlap_judge
 
 EXAMPLES = Path(__file__).parents[2] / "examples"
-# What asks no model that must be recorded.
-RAG = ("recall@3", "citation-groundedness", "cosine-embedding")
 
 
 def audit(job, outputs, *, source=EXPECTED, **settings):
@@ -31,21 +31,26 @@ def audit(job, outputs, *, source=EXPECTED, **settings):
     return asyncio.run(work)
 
 
-def example(name, *, metrics=(), file=None, **settings):
-    job = with_metrics(audit_job(load_suite(EXAMPLES / name / "suite.yml"), SuiteOverrides()), metrics)
+def example(name, *, judge=None, file=None, **settings):
+    job = audit_job(load_suite(EXAMPLES / name / "suite.yml"), SuiteOverrides())
+    if judge is not None:
+        # Recorded replies are about the outputs of the example, not about planted ones.
+        role = msgspec.structs.replace(job.access.roles["judge"], client=judge, model=None, recording=None)
+        job = job._replace(access=job.access._replace(roles={**job.access.roles, "judge": role}))
     dataset = job.plan.dataset
     outputs = expected_outputs(dataset) if file is None else saved_outputs(str(EXAMPLES / name / file), dataset)
     return audit(job, outputs, source=EXPECTED if file is None else file, **settings)
 
 
-@pytest.mark.parametrize("name", ["quickstart", "citations", "agent", "retrieval", "triage"])
+@pytest.mark.parametrize("name", ["quickstart", "citations", "agent", "retrieval", "triage", "custom_metric", "targets"])
 def test_matrix_of_an_example_matches_its_golden_file(name, golden):
     found = example(name, draws=4)
     golden(f"audit/{name}.md", render_markdown(metric_audit_sections(found)))
 
 
-def test_matrix_of_the_rag_example_begins_with_its_outputs(golden):
-    found = example("rag", metrics=RAG, file="answers.jsonl", draws=0)
+def test_matrix_of_the_rag_example_has_its_judged_metrics(golden):
+    found = example("rag", judge=word_overlap_judge.judge, file="answers.jsonl", draws=4)
+    assert {"claim-faithfulness", "answer-relevancy", "redundancy"} <= set(found.metrics)
     golden("audit/rag.md", render_markdown(metric_audit_sections(found)))
 
 

@@ -18,6 +18,7 @@ from deemster.alignment.calibration_result import (
     Estimate,
     LengthBias,
     MetricCalibration,
+    OptionOrderBias,
     TagAgreement,
     ThresholdChoice,
 )
@@ -33,6 +34,7 @@ from deemster.stats import (
     krippendorff_alpha,
     paired_difference,
     ppi_mean,
+    sign_flip,
     spearman,
     weighted_share,
     wilson,
@@ -77,6 +79,20 @@ class JudgedOutput(NamedTuple):
     stratum: str | None = None
 
 
+class ShownOption(NamedTuple):
+    """Where the option that a judge chose stood in the list that it saw.
+
+    Attributes:
+        place: Its place, from 1.
+        options: How many options the list has.
+        text: The text that was judged. Lists are shuffled by it, so equal texts have equal lists.
+    """
+
+    place: int
+    options: int
+    text: str
+
+
 class JudgedMetric(NamedTuple):
     """A metric or criterion, with everything that a calibration of it looks at.
 
@@ -93,6 +109,7 @@ class JudgedMetric(NamedTuple):
         scores: The mean score of each sample of the run.
         repetitions: How often each sample was run.
         orders: The place that a pairwise judge favours on each pair, None where it is consistent; None for others.
+        shown: Where the options that the judge chose stood in shuffled lists; empty for judges without options.
         repeats: The verdicts of the judge on the same output, by sample; empty without repetitions.
         warnings: What is known to be doubtful.
     """
@@ -109,6 +126,7 @@ class JudgedMetric(NamedTuple):
     scores: _Floats | None = None
     repetitions: int = 1
     orders: Sequence[str | None] | None = None
+    shown: Sequence[ShownOption] = ()
     repeats: Sequence[Sequence[bool]] = ()
     warnings: tuple[str, ...] = ()
 
@@ -134,6 +152,7 @@ def calibrate_judge(judged: JudgedMetric, *, confidence: float = 0.95, seed: int
         "is_weighted": weights is not None,
         **_agreement(judged, weights, confidence, seed),
         "position_bias": _position_bias(judged, confidence),
+        "option_order_bias": option_order_bias(judged.shown, confidence=confidence),
         "consistency": _consistency(judged),
         "people": _people(judged),
     }
@@ -431,6 +450,38 @@ def _position_bias(judged: JudgedMetric, confidence: float) -> PositionBias | No
     )
 
 
+def option_order_bias(shown: Sequence[ShownOption], *, confidence: float = 0.95) -> OptionOrderBias | None:
+    """Whether a judge that chooses among shuffled options prefers a place to an option.
+
+    The order of a list is as likely as its reverse. So the place of the chosen option, counted from the middle of the
+    list, is as likely positive as negative where the judge does not look at places, and the sign-flip test is exact.
+    The votes on equal texts are one unit.
+
+    Args:
+        shown: Where each chosen option stood.
+        confidence: The level of the interval.
+
+    Returns:
+        The bias; None without a vote among two options or more.
+    """
+    lists = [one for one in shown if one.options > 1]
+    if not lists:
+        return None
+    places = np.array([(one.place - 1) / (one.options - 1) for one in lists])
+    _, units = np.unique([one.text for one in lists], return_inverse=True)
+    mean = bounded_mean(
+        np.bincount(units, weights=places), np.bincount(units).astype(np.float64), confidence=confidence
+    )
+    return OptionOrderBias(
+        n=len(lists),
+        mean_place=_estimate(mean.value, mean.interval, len(lists)),
+        first=sum(one.place == 1 for one in lists),
+        last=sum(one.place == one.options for one in lists),
+        expected=math.fsum(1 / one.options for one in lists),
+        p_value=sign_flip(places - 0.5, clusters=units, seed=0).p_value,
+    )
+
+
 def _consistency(judged: JudgedMetric) -> JudgeConsistency | None:
     cells = [cell for cell in judged.repeats if len(cell) > 1]
     if not cells:
@@ -496,6 +547,10 @@ def _warnings(judged: JudgedMetric, found: Mapping[str, Any]) -> Iterator[str]:
     if order is not None and order.p_value is not None and order.p_value < 0.05:
         place = "first" if order.favours_first > order.favours_second else "second"
         yield f"The judge prefers the answer shown {place}."
+    options = found["option_order_bias"]
+    if options is not None and options.p_value is not None and options.p_value < 0.05:
+        end = "first" if (options.mean_place.value or 0.0) < 0.5 else "last"
+        yield f"The judge prefers the options shown {end}."
     choice = found.get("threshold")
     if choice is not None and not choice.is_noise:
         yield f"A pass mark of {choice.best:.4g} agrees better with people than {choice.current:.4g}."

@@ -88,6 +88,28 @@ class LengthBias(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_field
     is_biased: bool
 
 
+class OptionOrderBias(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
+    """Whether a judge that chooses among options prefers a place in the list to an option.
+
+    Options are shuffled for every output. So a judge that does not look at places chooses each of them equally often.
+
+    Attributes:
+        n: Votes for an option of a shuffled list.
+        mean_place: The mean place of the chosen option: 0 for the first of the list, 1 for the last; 0.5 without bias.
+        first: Votes for the first option of the list.
+        last: Votes for the last one.
+        expected: How many votes the first one gets without bias, and so does the last.
+        p_value: Of the null hypothesis that a list and its reverse lead to the same option (sign-flip).
+    """
+
+    n: int
+    mean_place: Estimate
+    first: int
+    last: int
+    expected: float
+    p_value: float | None
+
+
 class AnnotatorAgreement(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
     """How far people agree with each other: no judge can be asked to agree with them more.
 
@@ -137,6 +159,7 @@ class MetricCalibration(msgspec.Struct, frozen=True, kw_only=True, forbid_unknow
         threshold: The pass mark at which the judge agrees most; None where it cannot be asked.
         length_bias: Whether the judge prefers long outputs; None for options.
         position_bias: Whether a pairwise judge prefers a place to an answer.
+        option_order_bias: Whether a judge that chooses among shuffled options prefers a place to an option.
         consistency: Whether the judge repeats its verdict on the same output; None without repetitions.
         people: How far people agree with each other; None for one annotator.
         tags: The agreement on each tag.
@@ -162,6 +185,7 @@ class MetricCalibration(msgspec.Struct, frozen=True, kw_only=True, forbid_unknow
     threshold: ThresholdChoice | None = None
     length_bias: LengthBias | None = None
     position_bias: PositionBias | None = None
+    option_order_bias: OptionOrderBias | None = None
     consistency: JudgeConsistency | None = None
     people: AnnotatorAgreement | None = None
     tags: tuple[TagAgreement, ...] = ()

@@ -165,6 +165,11 @@ def _biases(found: MetricCalibration) -> Iterator[TextLine]:
         places = f"the first place is favoured {order.favours_first} times, the second {order.favours_second}"
         kept = f"{share} of {plural(order.n_pairs, 'pair')} keep their winner in both orders"
         yield (f"Position: {kept}; {places} (p {format_p_value(order.p_value)}).",)
+    if (options := found.option_order_bias) is not None:
+        place = f"mean place of the chosen option {_number(options.mean_place)}, {_ends(options.mean_place)}"
+        places = f"the first is chosen {options.first} times, the last {options.last}, expected {options.expected:.1f}"
+        scale = f"(0 first, 1 last, 0.5 without bias; {plural(options.n, 'vote')})"
+        yield (f"Position: {place} {scale}; {places} each (p {format_p_value(options.p_value)}).",)
     if again is not None:
         kept = f"{format_percent(again.stable_share)} of {plural(again.n_cells, 'output')} that were judged again"
         pairs = format_percent(again.pairwise_agreement)

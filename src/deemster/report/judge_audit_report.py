@@ -63,7 +63,7 @@ def _flags(audit: JudgeAudit) -> Iterator[TextLine]:
 
 def _metric(name: str, probes: dict[str, ProbeResult], audit: JudgeAudit) -> TextSection:
     rows: list[TextLine] = [
-        (probe, str(one.pairs), f"{_share(one.flips)} ({_ends(one.flips)})", _change(one.shift),
+        (probe, str(one.pairs), _flips(one.flips), _change(one.shift),
          _points(one.right_move), _points(one.wrong_move), format_p_value(one.adjusted_p),
          "flag" if one.is_flagged else "")
         for probe, one in probes.items()
@@ -95,8 +95,14 @@ def _share(estimate: Estimate) -> str:
     return "n/a" if estimate.value is None else format_percent(estimate.value)
 
 
+def _flips(estimate: Estimate) -> str:
+    return "n/a" if estimate.value is None else f"{_share(estimate)} ({_ends(estimate)})"
+
+
 def _ends(estimate: Estimate) -> str:
-    return "n/a" if estimate.low is None or estimate.high is None else f"{estimate.low:.2f} to {estimate.high:.2f}"
+    if estimate.low is None or estimate.high is None:
+        return "n/a"
+    return f"{100 * estimate.low:.1f} to {100 * estimate.high:.1f}"
 
 
 def _change(estimate: Estimate) -> str:

@@ -133,7 +133,7 @@ def _gate(audit: MetricAudit, planted: dict[str, DefectAudit]) -> TextSection:
 def _passes(passed: int, draws: int, low: float, high: float) -> str:
     if draws == 1:
         return "passes" if passed else "fails"
-    return f"{format_percent(passed / draws)} ({low:.2f} to {high:.2f})"
+    return f"{format_percent(passed / draws)} ({100 * low:.1f} to {100 * high:.1f})"
 
 
 def _cell(rate: KillRate) -> str:
@@ -147,4 +147,4 @@ def _share(rate: KillRate) -> str:
 
 
 def _ends(rate: KillRate) -> str:
-    return "n/a" if rate.low is None or rate.high is None else f"{rate.low:.2f} to {rate.high:.2f}"
+    return "n/a" if rate.low is None or rate.high is None else f"{100 * rate.low:.0f} to {100 * rate.high:.0f} %"

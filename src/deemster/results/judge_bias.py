@@ -8,6 +8,7 @@ from typing import Any, Final, NamedTuple
 import msgspec
 import numpy as np
 
+from deemster.alignment.calibrate_judge import ShownOption, option_order_bias
 from deemster.alignment.calibration_result import Estimate
 from deemster.judges.bias_probes import ORDER, Base, BiasProbe
 from deemster.stats import holm, mcnemar
@@ -58,7 +59,7 @@ class ProbeResult(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fiel
         to_pass: Pairs that pass only with the thing.
         to_fail: Pairs that pass only without it.
         shift: How much better the second text is scored, on average; of the probe `order`, how many more comparisons
-            the first place wins than the second.
+            the first place wins than the second, or the first half of a list of options than the second.
         right_move: What the thing moves in the pass-rate of right answers, or of the outputs of the run.
         wrong_move: What it moves in the pass-rate of wrong answers.
         noticed: Of a probe that a judge must notice, the share of pairs that are scored lower by a tenth or more.
@@ -190,6 +191,37 @@ def order_result(favoured: Sequence[str | None], *, unscored: int, confidence: f
     )
 
 
+def option_order_result(shown: Sequence[ShownOption], *, confidence: float) -> ProbeResult | None:
+    """Whether a judge that chooses among shuffled options prefers a place to an option; None without such a choice.
+
+    Every text is shown once, with the options in a random order. So nothing can flip; the shift is how much more often
+    the first half of the list is chosen than the second, from -1 to 1.
+
+    Args:
+        shown: Where each chosen option stood.
+        confidence: The level of the intervals.
+    """
+    bias = option_order_bias(shown, confidence=confidence)
+    if bias is None:
+        return None
+    mean = bias.mean_place
+    ends = [None if end is None else 1 - 2 * end for end in (mean.high, mean.low)]
+    return ProbeResult(
+        what="the options in another order",
+        pairs=bias.n,
+        samples=bias.n,
+        not_applicable=0,
+        unscored=0,
+        flips=Estimate(value=None, n=0),
+        to_pass=bias.first,
+        to_fail=bias.last,
+        shift=Estimate(value=None if mean.value is None else 1 - 2 * mean.value, low=ends[0], high=ends[1], n=mean.n),
+        right_move=None,
+        wrong_move=None,
+        p_value=bias.p_value,
+    )
+
+
 def flag_biases(found: dict[str, dict[str, ProbeResult]], *, level: float) -> dict[str, dict[str, ProbeResult]]:
     """The same results with flags: p-values are corrected by Holm over all probes of all metrics.
 
@@ -221,7 +253,7 @@ def fewest_samples(tests: int, *, level: float) -> int:
 def judge_direction(name: str, one: ProbeResult) -> str:
     """In a few words, what a judge does that has this flag."""
     if name == ORDER:
-        return "prefers the first place" if (one.shift.value or 0) > 0 else "prefers the second place"
+        return f"prefers the {'first' if (one.shift.value or 0) > 0 else 'last'} place"
     if one.noticed is not None:
         return "does not notice it"
     return "prefers it" if (one.shift.value or 0) > 0 else "marks it down"

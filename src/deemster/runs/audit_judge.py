@@ -22,12 +22,14 @@ from deemster.results.judge_bias import (
     ProbeResult,
     fewest_samples,
     flag_biases,
+    option_order_result,
     order_result,
     probe_result,
 )
 from deemster.runs.evaluation_job import Job
 from deemster.runs.planted_outputs import good_outputs, mark_outputs
 from deemster.runs.progress import Progress
+from deemster.runs.rubric_metric import shown_options
 from deemster.runs.stop_request import Stop
 
 SAMPLES = 50
@@ -199,6 +201,8 @@ class _Probing:
             elif is_pairwise:
                 own = [pair for pair in self._pairs[_ORDER_BASE] if pair.base == "right"]
                 found[name] = _order([known[pair.sample, pair.texts.control] for pair in own], confidence)
+            elif (options := _option_order(known, confidence)) is not None:
+                found[name] = options
         return found
 
     def _result(self, name: str, known: Mapping[tuple[int, str], Mark | None], confidence: float) -> ProbeResult:
@@ -227,6 +231,12 @@ def _wrong_answers(goods: Sequence[GoodOutput], *, seed: int) -> list[str | None
 
 def _quality(mark: MetricScore) -> float:
     return mark.score if mark.higher_is_better else 1 - mark.score
+
+
+def _option_order(known: Mapping[tuple[int, str], Mark | None], confidence: float) -> ProbeResult | None:
+    scored = ((text, mark.details) for (_, text), mark in known.items() if isinstance(mark, MetricScore))
+    shown = [one for text, details in scored for one in shown_options(details, text)]
+    return option_order_result(shown, confidence=confidence)
 
 
 def _order(marks: Sequence[Mark | None], confidence: float) -> ProbeResult:

@@ -34,6 +34,7 @@ from deemster.runs.judge_anchors import build_cases_job
 from deemster.runs.metric_catalog import metric_spellings
 from deemster.runs.model_access import ModelAccess, ModelLimits, read_model_access
 from deemster.runs.progress import Progress
+from deemster.runs.rubric_metric import shown_options
 from deemster.runs.stop_request import Stop
 from deemster.runs.suite import Suite
 from deemster.runs.suite_job import suite_metrics
@@ -280,6 +281,12 @@ def _judged(outputs: _Outputs, name: str, labels: Sequence[HumanLabel], *, is_ca
         unscored=unscored,
         disputed=disputed,
         **({} if criterion is not None else _run_columns(outputs, metric, is_cases=is_cases)),
+        shown=[
+            shown
+            for execution in report.executions
+            if isinstance(mark := execution.marks.get(metric), ScoreEntry)
+            for shown in shown_options(mark.details, execution.output or execution.id, criterion=criterion)
+        ],
         warnings=tuple(_doubts(report, figures, labels, outputs.target_models)),
     )
 

@@ -11,6 +11,7 @@ from typing import Any, ClassVar
 
 import msgspec
 
+from deemster.alignment.calibrate_judge import ShownOption
 from deemster.errors import ConfigurationError, InputError, Issue, visible
 from deemster.errors.user_code_guard import UserCodeGuard
 from deemster.formats import missing_file
@@ -48,7 +49,8 @@ class RubricMetric(JudgeMetric, frozen=True, kw_only=True, dict=True):
     (`train` is a path), `repeats`, `seed`, `system_prompt`, `temperature`, `max_tokens`, `probabilities`.
     A criterion on which every call failed counts as an abstention; where that is so of all of them, or a judge was not
     asked, because the run stopped, there is no score.
-    Details: criteria (verdict, value, agreement, abstained, failed by criterion), votes, raw_score, penalty,
+    Details: criteria (verdict, value, agreement, abstained, failed by criterion), votes (with the place at which the
+    chosen option was shown, where options are shuffled), raw_score, penalty,
     judge_scores, mean_agreement, failed_fatal, unresolved_fatal.
     Example: +10 facts MET, -4 fluff UNMET, +6 depth fair (0.5) scores 13 / 16 = 0.8125.
     """
@@ -201,7 +203,24 @@ class RubricMetric(JudgeMetric, frozen=True, kw_only=True, dict=True):
             return Unscored("not_run", unasked)
         if item.score is None:
             return Unscored(_cause(item), visible(item.unscored or "There is no score.", limit=300))
-        return self.mark(item.score, _details(item))
+        return self.mark(item.score, self._details(item))
+
+    def _details(self, item: ItemGrading) -> dict[str, Any]:
+        criteria = {criterion.name: criterion for criterion in self.loaded_rubric.criteria}
+        return {
+            "criteria": {each.criterion: _criterion(each) for each in item.criteria},
+            "votes": [
+                _vote(criteria[each.criterion], vote, is_shuffled=self.grader.shuffle_options)
+                for each in item.criteria
+                for vote in each.votes
+            ],
+            "raw_score": item.raw_score,
+            "penalty": item.penalty,
+            "judge_scores": item.judge_scores,
+            "mean_agreement": item.mean_agreement,
+            "failed_fatal": item.failed_fatal,
+            "unresolved_fatal": item.unresolved_fatal,
+        }
 
 
 def _unasked(item: ItemGrading) -> str | None:
@@ -221,19 +240,6 @@ def _cause(item: ItemGrading) -> Cause:
     return causes.most_common(1)[0][0] if causes else "no_quorum"
 
 
-def _details(item: ItemGrading) -> dict[str, Any]:
-    return {
-        "criteria": {each.criterion: _criterion(each) for each in item.criteria},
-        "votes": [_vote(each.criterion, vote) for each in item.criteria for vote in each.votes],
-        "raw_score": item.raw_score,
-        "penalty": item.penalty,
-        "judge_scores": item.judge_scores,
-        "mean_agreement": item.mean_agreement,
-        "failed_fatal": item.failed_fatal,
-        "unresolved_fatal": item.unresolved_fatal,
-    }
-
-
 def _criterion(graded: CriterionGrading) -> dict[str, Any]:
     return {
         "verdict": graded.verdict,
@@ -244,12 +250,29 @@ def _criterion(graded: CriterionGrading) -> dict[str, Any]:
     }
 
 
-def _vote(criterion: str, vote: Vote) -> dict[str, Any]:
-    seat: dict[str, Any] = {"criterion": criterion, "judge": vote.judge, "repeat": vote.repeat}
+def _vote(criterion: Criterion, vote: Vote, *, is_shuffled: bool) -> dict[str, Any]:
+    seat: dict[str, Any] = {"criterion": criterion.name, "judge": vote.judge, "repeat": vote.repeat}
     if vote.failure is not None:
         return {**seat, "cause": vote.failure.cause, "message": visible(vote.failure.message, limit=300)}
     said = {**seat, "verdict": vote.verdict, "reason": None if vote.reason is None else truncate_text(vote.reason)}
+    if is_shuffled and vote.shown_order and vote.option_index in criterion.scored:
+        said |= {"place": vote.shown_order.index(vote.option_index) + 1, "options": len(criterion.scored)}
     return said if vote.probabilities is None else {**said, "p": vote.probabilities}
+
+
+def shown_options(details: Mapping[str, Any], text: str, *, criterion: str | None = None) -> list[ShownOption]:
+    """Where the options that judges chose stood in the shuffled lists that they saw.
+
+    Args:
+        details: The details of a mark; those of other metrics hold none.
+        text: The output that was marked.
+        criterion: The criterion; all where not given.
+    """
+    return [
+        ShownOption(vote["place"], vote["options"], text)
+        for vote in details.get("votes") or ()
+        if isinstance(vote, Mapping) and "place" in vote and criterion in (None, vote.get("criterion"))
+    ]
 
 
 def build_criterion_checks(rubrics: Iterable[Rubric]) -> dict[Criterion, Any]:

@@ -12,6 +12,7 @@ from deemster.records import Ask
 
 MODEL = "synthetic-judge"
 _BLOCK = re.compile(r"<<< (\w+) ([0-9a-f]{16})\n(.*?)\n>{3} \1 \2", re.DOTALL)
+_OPTION = re.compile(r"^(\d+)\. (right|partly|wrong)$", re.MULTILINE)
 _WORD = re.compile(r"\w+")
 _LONG = 40
 _RIGHT, _WRONG, _BIAS = 0.8, 0.2, 0.4
@@ -37,14 +38,15 @@ BIASES = (*_REACTIONS, "numbers-changed", "order")
 
 
 def biased_judge(bias: str | None, right_answers: Mapping[str, str], *, noise: float = 0.05) -> FakeChat:
-    """A judge for llm-as-judge and pairwise that knows the right answers, with one bias.
+    """A judge for llm-as-judge, pairwise and rubric that knows the right answers, with one bias.
 
     An answer is right if it holds the words of the right answer in their order. The judge gives it 0.8, and 0.2
-    otherwise, with noise that is the same for the same question and text.
+    otherwise, with noise that is the same for the same question and text. Of the options of a criterion it chooses
+    `right` from 0.7 on, `partly` from 0.4 on, and else `wrong`.
 
     Args:
         bias: One of ``BIASES``; None for a judge without any. `numbers-changed` reads over numbers, and `order` prefers
-            the first of two answers that are equally good.
+            the first of two answers that are equally good, and often the first option of a list.
         right_answers: By question, the right answer.
         noise: How far a score lies off at most.
     """
@@ -56,11 +58,16 @@ def biased_judge(bias: str | None, right_answers: Mapping[str, str], *, noise: f
         found = _RIGHT if f" {' '.join(known)} " in f" {' '.join(told)} " else _WRONG
         reacts, move = _REACTIONS.get(bias or "", (None, 0.0))
         found += move if reacts is not None and reacts(text) else 0.0
-        drawn = int.from_bytes(hashlib.sha256(f"{question}/{text}".encode()).digest()[:4]) / 2**32
-        return min(1.0, max(0.0, found + noise * (2 * drawn - 1)))
+        return min(1.0, max(0.0, found + noise * (2 * _draw(f"{question}/{text}") - 1)))
 
     def answer(ask: Ask) -> Any:
         blocks = {label: text for label, _, text in _BLOCK.findall(ask.messages[-1].content)}
+        if "submission" in blocks:
+            told = score(blocks["prompt"], blocks["submission"])
+            options = {label: number for number, label in _OPTION.findall(ask.messages[-1].content)}
+            number = options["right" if told >= 0.7 else "partly" if told >= 0.4 else "wrong"]
+            reads_on = bias != "order" or _draw(blocks["submission"]) < 0.5
+            return {"reason": "As it seems.", "option": int(number) if reads_on else 1}
         question = blocks["question"]
         if "actual_output" in blocks:
             return {"reason": "As it seems.", "score": score(question, blocks["actual_output"])}
@@ -72,6 +79,11 @@ def biased_judge(bias: str | None, right_answers: Mapping[str, str], *, noise: f
         return {"reason": "As it seems.", "winner": winner}
 
     return FakeChat(answer, model=MODEL)
+
+
+def _draw(text: str) -> float:
+    """A number from 0 to 1 that is the same for the same text."""
+    return int.from_bytes(hashlib.sha256(text.encode()).digest()[:4]) / 2**32
 
 
 def _words(text: str) -> list[str]:
