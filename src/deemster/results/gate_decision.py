@@ -197,15 +197,9 @@ def _checks(
         return
     if rule.cohort not in (EVERY, *(cohort.label for cohort in summary.cohorts)):
         yield _result(rule, rule.name, _Reading(None), "skipped", "this run has no sample of the cohort")
-    for cohort in summary.cohorts:
-        if rule.cohort not in (EVERY, cohort.label):
-            continue
-        if rule.cohort == EVERY and any(
-            other.cohort == cohort.label and other.quantity == rule.quantity and other.metric == rule.metric
-            for other in gate.rules
-        ):
-            continue
-        name = rule.name.replace(f"cohorts.{rule.cohort}", f"cohorts.{cohort.label}", 1)
+    cohorts = {cohort.label: cohort for cohort in summary.cohorts}
+    for name, label in _cohort_checks(rule, gate, cohorts):
+        cohort = cohorts[label]
         least, _ = gate.min_samples.get(cohort.label, gate.min_samples.get(EVERY, (0, "")))
         reading = _reading(rule, cohort, metrics)
         samples = _rated_samples(rule, cohort, metrics, summary.totals.repetitions)
@@ -214,6 +208,38 @@ def _checks(
             yield _result(rule, name, reading, "skipped", because)
         else:
             yield _check(rule, name, reading)
+
+
+def _cohort_checks(rule: Rule, gate: Gate, labels: Iterable[str]) -> Iterator[tuple[str, str]]:
+    """The name and the cohort of each check that a rule about cohorts stands for.
+
+    A rule about each cohort leaves out those that have a rule of their own.
+    """
+    for label in labels:
+        if rule.cohort not in (EVERY, label):
+            continue
+        if rule.cohort == EVERY and any(
+            other.cohort == label and other.quantity == rule.quantity and other.metric == rule.metric
+            for other in gate.rules
+        ):
+            continue
+        yield rule.name.replace(f"cohorts.{rule.cohort}", f"cohorts.{label}", 1), label
+
+
+def check_names(gate: Gate, cohorts: Iterable[str | None]) -> list[str]:
+    """The names of the checks that a gate will make, in order; those against a baseline are `baseline` here.
+
+    Args:
+        gate: The rules.
+        cohorts: The dataset's tags; None stands for samples without one.
+    """
+    labels = [cohort_label(name) for name in cohorts]
+    names = [
+        name
+        for rule in gate.rules
+        for name in ([rule.name] if rule.cohort is None else [name for name, _ in _cohort_checks(rule, gate, labels)])
+    ]
+    return [*names, *([] if gate.baseline is None else ["baseline"])]
 
 
 def _rated_samples(rule: Rule, cohort: Cohort, metrics: Mapping[str, str], repetitions: int) -> int:

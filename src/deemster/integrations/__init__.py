@@ -1,0 +1,1 @@
+"""deemster in other tools: the pytest plugin."""
