@@ -44,7 +44,8 @@ def folder(world):
     return world()
 
 
-def prepared(folder, app, gate="margin: 0.3, max_newly_failing: 1", *, count=40):
+def prepared(folder, app, gate="margin: 0.3, max_newly_failing: 1", *, count=40, earlier=3):
+    """A baseline, and as many runs before it as a sample needs for a history."""
     written(
         folder,
         {
@@ -54,6 +55,8 @@ def prepared(folder, app, gate="margin: 0.3, max_newly_failing: 1", *, count=40)
         },
     )
     state(folder)
+    for _ in range(earlier):
+        called("run", "suite.yml", "--quiet")
     assert "is the baseline" in called("run", "suite.yml", "--quiet", "--promote-baseline").stderr
     # Python keeps the module: a new run is a new process in real life.
     sys.modules.pop(app).CALLS.clear()
@@ -107,6 +110,21 @@ def test_too_few_reruns_clear_nothing_that_fails_them_all(folder):
     )
 
 
+def test_without_a_history_nothing_is_confirmed_and_the_gate_counts_it(folder):
+    """One pass in the baseline may have been luck; the flaky sample is cleared all the same."""
+    prepared(folder, "confirm_app_m", earlier=0)
+    state(folder, broken=[7, 8], flaky=[1])
+    assert called("run", "suite.yml", "--quiet", "--confirm", "8").exit_code == 1
+    check = gate_check()
+    assert check["observed"] == 2
+    assert check["because"].endswith(
+        "0 confirmed by running them again, 1 flaky, 2 open (they have no history: a baseline with repetitions, or "
+        "runs before it, would be one)"
+    )
+    shown = called("compare", "baseline", "latest").stdout
+    assert "Without a history nothing is confirmed: one pass in the baseline may have been luck." in shown
+
+
 def test_a_rerun_without_an_answer_is_no_failure(folder):
     prepared(folder, "confirm_app_d")
     state(folder, flaky=[1], down=[1])
@@ -124,7 +142,7 @@ def test_samples_without_an_answer_are_run_again_too(folder):
     assert check["observed"] == 1
     assert check["because"].endswith(
         "2 samples passed before and do not pass now: 0 confirmed by running them again, 1 flaky, 1 open (it takes "
-        "6 reruns to confirm one)"
+        "5 reruns to confirm one)"
     )
     calls = (folder / "calls.txt").read_text().split()
     assert [calls.count(number) for number in ("0", "1", "2")] == [1, 7, 7]

@@ -34,14 +34,24 @@ def states(found):
 
 
 def test_a_sample_that_fails_every_rerun_is_confirmed_and_one_that_passes_is_flaky():
-    found = confirm_changes([change("s"), change("t")], reruns(s=[0] * 8, t=[1] * 8), names=["a"])
+    changes = [change("s", before=(3, 3)), change("t", before=(3, 3))]
+    found = confirm_changes(changes, reruns(s=[0] * 20, t=[1] * 20), names=["a"])
     assert states(found) == {"s": "confirmed", "t": "flaky"}
-    assert (found.count("confirmed"), found.needed) == (1, 6)
+    assert (found.count("confirmed"), found.needed) == (1, 13)
 
 
 def test_so_few_reruns_leave_a_sample_open_unless_it_passes():
-    found = confirm_changes([change("s"), change("t"), change("u")], reruns(s=[0, 0], t=[1, 0]), names=["a"])
+    changes = [change(name, before=(3, 3)) for name in "stu"]
+    found = confirm_changes(changes, reruns(s=[0, 0], t=[1, 0]), names=["a"])
     assert states(found) == {"s": "open", "t": "flaky", "u": "open"}
+
+
+def test_one_pass_in_the_baseline_confirms_nothing_and_earlier_runs_do():
+    failing = reruns(s=[0] * 8, t=[1] * 8)
+    alone = confirm_changes([change("s"), change("t")], failing, names=["a"])
+    assert (states(alone), alone.needed) == ({"s": "open", "t": "flaky"}, None)
+    known = confirm_changes([change("s"), change("t")], failing, names=["a"], earlier={"0" * 64: (3, 3)})
+    assert (states(known), known.needed) == ({"s": "confirmed", "t": "flaky"}, 5)
 
 
 def test_a_sample_that_wobbled_before_needs_more_to_be_confirmed():
@@ -66,7 +76,7 @@ def test_a_rerun_counts_where_a_metric_failed_or_all_passed():
     assert Reruns(metrics=("a", "b")).add("s", [PASS, NOT_APPLICABLE]).counts("s", ["a", "b"]) == (1, 1)
 
 
-@pytest.mark.parametrize("chance", [0.5, 0.8])
+@pytest.mark.parametrize("chance", [0.1, 0.5, 0.8])
 def test_flaky_samples_that_did_not_change_are_seldom_confirmed(chance):
     draw, wrong, repeats = np.random.default_rng(3), 0, 300
     for _ in range(repeats):
@@ -76,6 +86,7 @@ def test_flaky_samples_that_did_not_change_are_seldom_confirmed(chance):
         if not flipped:
             continue
         again = {name: draw.random(8) < chance for name in flipped}
-        found = confirm_changes([change(name) for name in flipped], reruns(**again), names=["a"])
+        history = {"0" * 64: (int(draw.binomial(6, chance)), 6)}
+        found = confirm_changes([change(name) for name in flipped], reruns(**again), names=["a"], earlier=history)
         wrong += found.count("confirmed") > 0
     assert wrong / repeats <= 0.065

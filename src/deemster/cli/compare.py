@@ -106,7 +106,7 @@ def command(
         now = sources.find(candidates[0])
         before = sources.find(baseline, beside=now)
         comparison = compare_sources(before, now, settings=settings)
-        comparison = comparison if confirm is None else _confirm(comparison, now, confirm)
+        comparison = comparison if confirm is None else _confirm(comparison, (before, now), confirm)
         comparison = _correct(comparison, (before, now), labels, settings) if labels else comparison
         quotes = quotes_of_either(before, now)
     if rules is not None:
@@ -170,13 +170,14 @@ def _labels(run: RunSource, file: str) -> list[HumanLabel]:
     return viewer_labels(run.store, run.row.id, warn=warn)
 
 
-def _confirm(comparison: ComparisonReport, candidate: RunSource, confirm: int) -> ComparisonReport:
+def _confirm(comparison: ComparisonReport, runs: tuple[RunSource, RunSource], confirm: int) -> ComparisonReport:
     """The comparison, after the newly failing samples of the candidate were run again."""
     from deemster.runs.compare_runs import StoredSource, with_confirmation
     from deemster.runs.confirm_run import confirm_comparison
     from deemster.runs.run_sync import run_sync
     from deemster.runs.stop_request import Stop, interruptible
 
+    baseline, candidate = runs
     if not isinstance(candidate, StoredSource):
         raise ConfigurationError("`--confirm` calls the target again, which a stored run knows and a report does not.")
     stop = Stop()
@@ -184,7 +185,7 @@ def _confirm(comparison: ComparisonReport, candidate: RunSource, confirm: int) -
         work = confirm_comparison(
             comparison, candidate.store, candidate.row, confirm=confirm, stop=stop, warn=warn, progress=progress
         )
-        return with_confirmation(comparison, run_sync(work))
+        return with_confirmation(comparison, run_sync(work), baseline=baseline)
 
 
 def find_rules(*, margin: float | None, gate: str | None, confidence: float, cluster: str | None) -> Gate | None:

@@ -362,7 +362,10 @@ def _newly_failing_check(most: int, evidence: BaselineEvidence) -> GateCheck:
         flaky, open_ = found.count("flaky"), count - found.count("flaky") - found.count("confirmed")
         because += f": {found.count('confirmed'):,} confirmed by running them again, {flaky:,} flaky"
         if open_:
-            because += f", {open_:,} open (it takes {plural(found.needed, 'rerun')} to confirm one)"
+            takes = "they have no history: a baseline with repetitions, or runs before it, would be one"
+            if found.needed is not None:
+                takes = f"it takes {plural(found.needed, 'rerun')} to confirm one"
+            because += f", {open_:,} open ({takes})"
         count -= flaky
     return _bounded("baseline.max_newly_failing", count, most, because)
 

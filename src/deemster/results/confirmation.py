@@ -92,7 +92,7 @@ class ConfirmedSample(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_
         passed: In how many of these every compared metric passed.
         p_value: The exact test that it passes as often as before, after Holm's correction over all of them.
         state: `confirmed` where it fails more often than its history allows, `flaky` where it does not, `open` where so
-            few reruns cannot tell.
+            few reruns, or so short a history, cannot tell.
     """
 
     id: str
@@ -107,11 +107,12 @@ class Confirmation(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fie
 
     Attributes:
         samples: The samples.
-        needed: How many reruns confirm a sample that fails all of them, so many samples being tested.
+        needed: How many reruns confirm every one of them whose history can show anything, if it fails all of them;
+            None where no history can.
     """
 
     samples: tuple[ConfirmedSample, ...]
-    needed: int
+    needed: int | None
 
     def count(self, state: State) -> int:
         """How many samples are in a state."""
@@ -126,27 +127,34 @@ def newly_failing(changes: Iterable[SampleChange]) -> Iterator[SampleChange]:
         yield change
 
 
-def confirm_changes(changes: Iterable[SampleChange], reruns: Reruns, *, names: Sequence[str]) -> Confirmation | None:
+def confirm_changes(
+    changes: Iterable[SampleChange],
+    reruns: Reruns,
+    *,
+    names: Sequence[str],
+    earlier: Mapping[str, tuple[int, int]] | None = None,
+) -> Confirmation | None:
     """Test which newly failing samples really fail; None where none was run again.
 
     The mark that made a sample newly failing is no evidence, because it was selected for failing. Only the reruns are.
+    Its history is the baseline, as far as it has more than the pass that made the sample newly failing, and the runs
+    before it.
 
     Args:
         changes: Every sample that changed, those that newly fail first.
         reruns: What was run again.
         names: The metrics that are compared.
+        earlier: By row hash, how often a sample passed in runs before the baseline, and how often it ran.
     """
     failing = [change for change in newly_failing(changes) if change.candidate and change.baseline]
     counts = [reruns.counts(change.candidate.id, names) for change in failing if change.candidate]
     if not any(n for _, n in counts):
         return None
-    before = [(side.passed, side.repetitions) for change in failing if (side := change.baseline)]
+    histories = [_history(change, earlier or {}) for change in failing]
     found = confirm_failures(
         [passed for passed, _ in counts],
         [n for _, n in counts],
-        baseline_passed=[passed for passed, _ in before],
-        baseline_n=[n for _, n in before],
-        needed=[(n + 1) // 2 for _, n in before],
+        **{name: [history[name] for history in histories] for name in histories[0]},
         level=_LEVEL,
     )
     samples = [
@@ -159,11 +167,27 @@ def confirm_changes(changes: Iterable[SampleChange], reruns: Reruns, *, names: S
         )
         for place, (change, (passed, n)) in enumerate(zip(failing, counts, strict=True))
     ]
-    return Confirmation(samples=tuple(samples), needed=reruns_to_confirm(len(samples), level=_LEVEL))
+    # Few histories differ, and each takes a search.
+    kinds = {tuple(history.items()) for history in histories}
+    needed = [reruns_to_confirm(len(samples), **dict(kind), level=_LEVEL) for kind in kinds]
+    return Confirmation(samples=tuple(samples), needed=max(filter(None, needed), default=None))
+
+
+def _history(change: SampleChange, earlier: Mapping[str, tuple[int, int]]) -> dict[str, int]:
+    """What is known of a sample before the candidate, as `confirm_failures` wants it."""
+    before, (passed, n) = change.baseline, earlier.get(change.row_hash or "", (0, 0))
+    repetitions = before.repetitions if before else 0
+    return {
+        "earlier_passed": passed,
+        "earlier_n": n,
+        "baseline_passed": before.passed if before else 0,
+        "baseline_n": repetitions,
+        "needed": (repetitions + 1) // 2,
+    }
 
 
 def _state(passed: int, reruns: int, *, confirmed: bool, possible: bool) -> State:
     if confirmed:
         return "confirmed"
-    # Where too few reruns could confirm anything, failing most of them clears nothing.
+    # Where nothing could have been confirmed, failing most of the reruns clears nothing.
     return "flaky" if possible or (reruns and passed * 2 >= reruns) else "open"

@@ -154,17 +154,18 @@ class ChangeTable:
         places = self._places
         for block in _in_blocks(places[np.lexsort((self._gain[places], self.codes[places]))]):
             yield from self._changed(block)
-        added = (side for block in _in_blocks(self._joined.added) for side in _sides(candidate, block, self._names))
+        names = self._names
+        added = (side for block in _in_blocks(self._joined.added) for side in sample_sides(candidate, block, names))
         for row_hash, side in zip(self._added, added, strict=True):
             yield _change("added", row_hash, None, side)
-        removed = (side for block in _in_blocks(self._joined.removed) for side in _sides(baseline, block, self._names))
+        removed = (side for block in _in_blocks(self._joined.removed) for side in sample_sides(baseline, block, names))
         for row_hash, side in zip(self._removed, removed, strict=True):
             yield _change("removed", row_hash, side, None)
 
     def _changed(self, places: NDArray[np.int64]) -> Iterator[SampleChange]:
         baseline, candidate = self._runs
-        before = _sides(baseline, self._joined.before[places], self._names)
-        after = _sides(candidate, self._joined.after[places], self._names)
+        before = sample_sides(baseline, self._joined.before[places], self._names)
+        after = sample_sides(candidate, self._joined.after[places], self._names)
         p_values: list[float] | list[None] = [None] * len(places)
         if baseline.marks.repetitions > 1 or candidate.marks.repetitions > 1:
             counts = [[side.passed for side in sides] for sides in (before, after)]
@@ -241,7 +242,14 @@ def _side(run: RunColumns, positions: NDArray[np.int64], names: Sequence[str]) -
     return _SidePasses(passed, whole, total / np.maximum(counts, 1))
 
 
-def _sides(run: RunColumns, positions: NDArray[np.int64], names: Sequence[str]) -> list[SampleSide]:
+def sample_sides(run: RunColumns, positions: NDArray[np.int64], names: Sequence[str]) -> list[SampleSide]:
+    """How some samples did in a run.
+
+    Args:
+        run: The run.
+        positions: The places of the samples.
+        names: The metrics that are compared.
+    """
     places = {card.name: place for place, card in enumerate(run.marks.cards) if card.name in names}
     columns = [places[name] for name in names]
     repetitions = run.marks.repetitions

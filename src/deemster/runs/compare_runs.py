@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import ExitStack
-from itertools import islice
+from itertools import dropwhile, islice
 from pathlib import Path
 from typing import Any, NamedTuple, Protocol, cast, overload
 
@@ -23,13 +23,13 @@ from deemster.report.report_assembly import execution_entry
 from deemster.report.report_entries import ExecutionEntry, PrivacyEntry, ScoreEntry
 from deemster.results import MarkTable, RunMetricSummary
 from deemster.results.compare_columns import ComparisonSettings, compare_columns
-from deemster.results.confirmation import Reruns, confirm_changes
+from deemster.results.confirmation import Reruns, confirm_changes, newly_failing
 from deemster.results.difference_origin import AnchorScores, find_anchor_drift
 from deemster.results.metric_summary import SCORED
 from deemster.results.ranking import rank_columns
 from deemster.results.run_columns import ComparedRun, RunColumns
 from deemster.results.run_summary import pass_rates
-from deemster.results.sample_changes import ChangedSamples, Status
+from deemster.results.sample_changes import ChangedSamples, Status, sample_sides
 from deemster.runs._report_settings import parse_part, stored_anchors, stored_reruns
 from deemster.runs.build_report import metric_identity, quoted_details, report_identities
 from deemster.runs.metric_catalog import quotes_of_spec
@@ -38,6 +38,8 @@ from deemster.store import RunRow, Store, open_store
 
 # So many samples of each status are shown with their question and both answers.
 SHOWN: dict[Status, int] = {"newly_failing": 20, "newly_passing": 20, "regressed": 20, "unscored_now": 20}
+# So many runs before the baseline are the history of a sample.
+_MOST_EARLIER = 20
 DEFAULT_SETTINGS = ComparisonSettings()
 _WORSE = frozenset({"newly_failing", "regressed", "unscored_now"})
 _encode = msgspec.json.Encoder(enc_hook=lambda value: dict(value) if isinstance(value, Mapping) else str(value)).encode
@@ -119,15 +121,53 @@ def compare_sources(
     examples = tuple(_examples(changes, baseline, candidate))
     drifts = find_anchor_drift(baseline.anchors, candidate.anchors, seed=settings.seed)
     fields["anchors"] = {name: drift for name, drift in drifts.items() if name in comparison.metrics} or None
-    return with_confirmation(ComparisonReport(**fields, examples=examples, privacy=privacy), candidate.reruns)
+    report = ComparisonReport(**fields, examples=examples, privacy=privacy)
+    return with_confirmation(report, candidate.reruns, baseline=baseline)
 
 
-def with_confirmation(comparison: ComparisonReport, reruns: Reruns) -> ComparisonReport:
-    """A comparison that says which newly failing samples really fail, where they were run again."""
+def with_confirmation(comparison: ComparisonReport, reruns: Reruns, *, baseline: RunSource) -> ComparisonReport:
+    """A comparison that says which newly failing samples really fail, where they were run again.
+
+    Args:
+        comparison: The comparison.
+        reruns: What was run again.
+        baseline: The run before; where it is stored, runs before it are the history of the samples.
+
+    Raises:
+        StoreError: An earlier run cannot be read.
+    """
     if not reruns.samples:
         return comparison
-    found = confirm_changes(comparison.changes, reruns, names=list(comparison.metrics))
+    names = list(comparison.metrics)
+    wanted = [change.row_hash for change in newly_failing(comparison.changes) if change.row_hash is not None]
+    earlier = _earlier_passes(baseline, wanted, names) if isinstance(baseline, StoredSource) else {}
+    found = confirm_changes(comparison.changes, reruns, names=names, earlier=earlier)
     return msgspec.structs.replace(comparison, confirmation=found)
+
+
+def _earlier_passes(
+    baseline: StoredSource, row_hashes: Sequence[str], names: Sequence[str]
+) -> dict[str, tuple[int, int]]:
+    """By row hash, how often samples passed in the runs before the baseline, and how often they ran."""
+    store, row = baseline.store, baseline.row
+    identities = stored_identities(row, store.cards(row.id))
+    wanted = np.frombuffer(bytes.fromhex("".join(row_hashes)), dtype=np.uint64).reshape(-1, 4)
+    found: dict[str, tuple[int, int]] = {}
+    runs = iter(store.runs(suite=row.suite, dataset=row.dataset, kind="run"))
+    # The newest comes first: what follows the baseline is older.
+    older = (run for run in dropwhile(lambda run: run.id != row.id, runs) if run.id != row.id)
+    for run in islice((run for run in older if run.suite == row.suite and run.status == "complete"), _MOST_EARLIER):
+        known = stored_identities(run, store.cards(run.id))
+        if any(known.get(name) != identities[name] for name in names):
+            continue
+        columns = StoredSource(store, run).columns(cluster=None)
+        words = np.ascontiguousarray(columns.digests).view(np.uint64)
+        places = np.flatnonzero(np.isin(words[:, 0], wanted[:, 0]))
+        for place, side in zip(places, sample_sides(columns, places, names), strict=True):
+            row_hash = columns.digests[place].tobytes().hex()
+            passed, n = found.get(row_hash, (0, 0))
+            found[row_hash] = passed + side.passed, n + side.repetitions
+    return found
 
 
 @overload

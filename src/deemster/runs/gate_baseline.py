@@ -182,7 +182,7 @@ class BaselineGate:
                 # What was run again costs too.
                 record = _with_reruns(record, reruns)
                 report = build_report(record, report_settings(job)._replace(baseline=None), table=table)
-            comparison = with_confirmation(comparison, reruns)
+            comparison = with_confirmation(comparison, reruns, baseline=source)
             evidence = baseline_evidence(comparison, cohorts=rules.cohorts, sequence=sequence)
             pinned = msgspec.structs.replace(pinned, evidence=evidence)
         self._writer.job = job._replace(baseline=pinned)

@@ -2,14 +2,18 @@
 
 from __future__ import annotations
 
-import math
+from bisect import bisect_left
+from math import comb
 
 import msgspec
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from deemster.stats.fisher_exact import log_choose, whole_counts
+from deemster.stats.fisher_exact import whole_counts
 from deemster.stats.multiple_testing import holm
+
+# More reruns of one sample are out of the question.
+_MOST_RERUNS = 1000
 
 
 class ConfirmedFailures(msgspec.Struct, frozen=True, kw_only=True):
@@ -46,15 +50,12 @@ def confirm_failures(
     """Test of each newly failing sample whether it fails more often than its own history allows, Holm over all.
 
     The mark of the candidate that made a sample newly failing is no evidence, because it was selected for failing; only
-    the reruns count. Two things must be shown, and the p-value is the larger of two:
+    the reruns count. Given all passes in history and reruns, those of the reruns are hypergeometric, as in Fisher's
+    exact test: p is the chance of so few. The passes of the baseline were selected as well (at least ``needed`` of
+    them, otherwise the sample would not be *newly* failing), so only tables with at least so many count.
 
-    1. It now passes less than half of the time: P(Bin(reruns, ½) ≤ passes).
-    2. Where its history has a failure: it passes less often than before. Given all passes in history and reruns, those
-       of the reruns are hypergeometric, as in Fisher's exact test. The passes of the baseline were selected as
-       well (at least ``needed`` of them, otherwise the sample would not be *newly* failing), so only tables with at
-       least so many count.
-
-    So a baseline of a single run is no history: its one pass had to be there. p is 1 without reruns.
+    So a baseline of a single run is no history: its one pass had to be there, and p is 1. A sample that mostly fails
+    and passed once by luck looks the same. Two repetitions, or earlier runs, are a history. p is 1 without reruns.
 
     References: R. A. Fisher, JRSS 98 (1935); W. Fithian, D. Sun, J. Taylor, Optimal inference after model selection,
     arXiv:1410.2597 (2014).
@@ -73,9 +74,9 @@ def confirm_failures(
         ValueError: A count is negative or no whole number, there are more passes than trials, fewer passes of the
             baseline than needed, the arrays do not fit to each other, or the level is outside (0, 1).
 
-    >>> result = confirm_failures([0, 2], 6)
+    >>> result = confirm_failures([0, 2], 6, earlier_passed=3, earlier_n=3)
     >>> result.confirmed, [round(p, 3) for p in result.adjusted]
-    ((True, False), [0.031, 0.344])
+    ((True, False), [0.024, 0.119])
     """
     table = _table(rerun_passed, rerun_n, earlier_passed, earlier_n, baseline_passed, baseline_n, needed)
     none = table.copy()
@@ -92,18 +93,41 @@ def confirm_failures(
     )
 
 
-def reruns_to_confirm(flipped: int, *, level: float = 0.05) -> int:
-    """How many reruns confirm samples that fail all of them, so many samples being tested: ceil(log2(flipped/level)).
+def reruns_to_confirm(
+    flipped: int,
+    *,
+    earlier_passed: int = 0,
+    earlier_n: int = 0,
+    baseline_passed: int = 0,
+    baseline_n: int = 0,
+    needed: int = 0,
+    level: float = 0.05,
+) -> int | None:
+    """How many reruns confirm a sample of this history that fails all of them, so many samples being tested.
+
+    Undefined (None) where no number up to 1,000 does: without a history, above all.
+
+    Args:
+        flipped: How many samples are tested.
+        earlier_passed: As in ``confirm_failures``.
+        earlier_n: As in ``confirm_failures``.
+        baseline_passed: As in ``confirm_failures``.
+        baseline_n: As in ``confirm_failures``.
+        needed: As in ``confirm_failures``.
+        level: The chance of any false confirmation that is accepted.
 
     Raises:
-        ValueError: There is no sample, or the level is outside (0, 1).
+        ValueError: There is no sample, the level is outside (0, 1), or a count is impossible.
 
-    >>> reruns_to_confirm(1), reruns_to_confirm(10)
-    (5, 8)
+    >>> [reruns_to_confirm(1, earlier_passed=runs, earlier_n=runs) for runs in (0, 1, 2, 5)]
+    [None, 19, 5, 2]
     """
     if flipped < 1 or not 0 < level < 1:
         raise ValueError("There is at least one sample, and the level lies strictly between 0 and 1.")
-    return max(1, math.ceil(math.log2(flipped / level)))
+    history = _table(0, 0, earlier_passed, earlier_n, baseline_passed, baseline_n, needed)[0].tolist()[2:]
+    # More reruns without a pass are never weaker evidence.
+    found = bisect_left(range(_MOST_RERUNS + 1), True, key=lambda n: _p_value([0, n, *history]) * flipped <= level)
+    return found if found <= _MOST_RERUNS else None
 
 
 def _table(*parts: ArrayLike) -> NDArray[np.int64]:
@@ -122,14 +146,14 @@ def _p_value(counts: list[int]) -> float:
     passed, reruns, earlier, earlier_n, baseline, baseline_n, needed = counts
     if not reruns:
         return 1.0
-    chances = np.exp(log_choose(reruns, np.arange(passed + 1)) - reruns * math.log(2))
-    p_value = min(1.0, float(chances.sum()))
-    if earlier + baseline == earlier_n + baseline_n:
-        return p_value
     total = passed + earlier + baseline
-    now, then = np.meshgrid(np.arange(reruns + 1), np.arange(needed, baseline_n + 1), indexing="ij")
-    before = total - now - then
-    fits = (before >= 0) & (before <= earlier_n)
-    logs = log_choose(reruns, now[fits]) + log_choose(baseline_n, then[fits]) + log_choose(earlier_n, before[fits])
-    tables = np.exp(logs - logs.max())
-    return max(p_value, min(1.0, float(tables[now[fits] <= passed].sum() / tables.sum())))
+    # Whole numbers: a p-value of exactly the level must not miss it by its last digit.
+    ways = [
+        comb(reruns, now)
+        * sum(
+            comb(baseline_n, then) * comb(earlier_n, total - now - then)
+            for then in range(needed, min(baseline_n, total - now) + 1)
+        )
+        for now in range(min(reruns, total) + 1)
+    ]
+    return sum(ways[: passed + 1]) / sum(ways)
