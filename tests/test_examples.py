@@ -29,7 +29,7 @@ EXIT_CODES = {
     "triage": 0,
 }
 # Without a suite to run: `tests/test_essays_example.py`, `tests/test_judge_example.py`.
-ELSEWHERE = ("essays", "judge_validation")
+ELSEWHERE = ("imports", "essays", "judge_validation")
 LOCALES = ("C", "C.UTF-8")
 
 

@@ -116,7 +116,7 @@ def test_importing_the_package_reads_no_environment(importing):
 HELPING = """
 import json, sys
 import click
-from deemster.cli.main import COMMANDS, app
+from deemster.cli.main import COMMANDS, FILES, app
 
 def paths(command, words):
     yield words
@@ -152,9 +152,9 @@ import json, sys
 events = []
 sys.addaudithook(lambda event, values: events.append(event))
 import importlib
-from deemster.cli.main import COMMANDS, app
+from deemster.cli.main import COMMANDS, FILES, app
 for name in COMMANDS:
-    importlib.import_module(f"deemster.cli.{name}")
+    importlib.import_module(f"deemster.cli.{FILES.get(name, name)}")
 try:
     app(["run", sys.argv[1], "--quiet", "--json", "-", "--store", sys.argv[2]], prog_name="deemster")
 except SystemExit as end:

@@ -26,6 +26,7 @@ COMMANDS = {
     "compare": "Compare two runs: is the second worse, where, and why?",
     "completion": "Print the shell completion script.",
     "grade": "Grade submissions by a rubric, and tell how judges agree with people.",
+    "import": "Take in what other tools made: promptfoo, Inspect, DeepEval and more.",
     "init": "Write a small suite that runs offline, and a GitHub workflow.",
     "labels": "Write a sheet of samples for people to label, or the labels of a run.",
     "metrics": "Show the catalog: what each metric reads, returns, and its options.",
@@ -43,6 +44,8 @@ COMMANDS = {
     "validate": "Check files: dataset, suite, outputs, report, rubric, votes.",
     "view": "Look at the stored runs in a browser, and label their samples.",
 }
+# Files of commands whose name is a word of Python.
+FILES = {"import": "import_command"}
 # Where a command keeps the sentence that says how to continue what an error ends.
 TO_CONTINUE = "deemster.to_continue"
 
@@ -58,7 +61,7 @@ class LazyGroup(click.Group):
         """The command of a name, loaded from the module of that name."""
         if cmd_name not in COMMANDS:
             return None
-        command: click.Command = importlib.import_module(f"deemster.cli.{cmd_name}").command
+        command: click.Command = importlib.import_module(f"deemster.cli.{FILES.get(cmd_name, cmd_name)}").command
         return command
 
     def format_commands(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:  # noqa: ARG002 - click's signature

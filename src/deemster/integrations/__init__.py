@@ -1,1 +1,1 @@
-"""deemster in other tools: the pytest plugin."""
+"""deemster with other tools: the pytest plugin, importers of their files, and exporters to them."""

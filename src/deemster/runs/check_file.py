@@ -21,6 +21,7 @@ from deemster.formats.read_file import EXTENSIONS, FORMATS
 from deemster.formats.read_table import TABLES, read_table_lines
 from deemster.report import load_comparison, load_report
 from deemster.report.calibration_report import load_calibration
+from deemster.results import read_gate
 from deemster.rubrics import Rubric
 from deemster.runs.judge_anchors import load_anchors
 from deemster.runs.model_access import ModelLimits, complete_model_access, read_model_access
@@ -199,6 +200,9 @@ def _suite(file: str, warn: Callable[[str], None]) -> str:
     suite = load_suite(file, calls_target=False, must_run=False)
     if _FOR_A_RUN.isdisjoint(suite.document.value):
         return _suite_for_rescoring(suite)
+    if _OF_A_RUN.isdisjoint(suite.document.value):
+        rules = len(read_gate(suite.gate, document=suite.document).rules)
+        return f"suite `{suite.name}` for `import --gate`, {plural(rules, 'gate rule')}, no dataset"
     job = build_suite_job(load_suite(file, calls_target=False), SuiteOverrides(calls=False))
     plan = job.plan
     load_anchors(job)
@@ -297,9 +301,11 @@ _KEYS = (
     ("calibration", "cases"),
     ("suite", "metrics"),
     ("suite", "target"),
+    ("suite", "gate"),
 )
 # What a suite has that is run.
 _FOR_A_RUN = frozenset({"dataset", "target", "gate"})
+_OF_A_RUN = frozenset({"dataset", "target", "metrics", "group"})
 _CHECKS: dict[str, Callable[[str, Callable[[str], None]], str]] = {
     "dataset": _dataset,
     "outputs": _outputs,

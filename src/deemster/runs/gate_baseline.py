@@ -222,12 +222,13 @@ def _with_reruns(record: RunRecord, reruns: Reruns) -> RunRecord:
     return record._replace(reruns=reruns, budget=budget)
 
 
-def compare_again(store: Store, run_id: str) -> dict[str, Any]:
+def compare_again(store: Store, run_id: str, *, is_first: bool = False) -> dict[str, Any]:
     """Compare a stored run with its baseline once more, after it was rescored; facts of the run, which remember that.
 
     Args:
         store: Where it is stored.
         run_id: The run.
+        is_first: Whether it was never compared before, as a run that another tool made.
 
     Returns:
         Nothing where its gate compares with no baseline, or the baseline is gone.
@@ -237,7 +238,8 @@ def compare_again(store: Store, run_id: str) -> dict[str, Any]:
     """
     row = store.run(run_id)
     pinned = stored_baseline(row.facts)
-    source = None if pinned is None or pinned.evidence is None else open_baseline(pinned, store)
+    is_open = pinned is not None and (is_first or pinned.evidence is not None)
+    source = open_baseline(pinned, store) if pinned is not None and is_open else None
     gate = None if pinned is None else parse_settings(row.facts, where=f"run `{row.id}`").gate
     if pinned is None or gate is None or gate.baseline is None or source is None or isinstance(source, str):
         return {}

@@ -322,7 +322,9 @@ def _definition(job: Job, storage: RunStorage, timer: RunTimer, *, order: str) -
     if job.plan.scorers:
         further[PROMPTS_FACT] = storage.keep_prompts
     facts = msgspec.structs.replace(facts, identity=identity, facts=further)
-    return RunDefinition(facts, partial(_sample_facts, job), job.plan.cards, partial(_shape_changes, job, store, order))
+    return RunDefinition(
+        facts, partial(sample_facts, job.plan.dataset), job.plan.cards, partial(_shape_changes, job, store, order)
+    )
 
 
 def _run_facts(job: Job, timer: RunTimer) -> RunFacts:
@@ -343,8 +345,8 @@ def _run_facts(job: Job, timer: RunTimer) -> RunFacts:
     )
 
 
-def _sample_facts(job: Job) -> Iterator[SampleFacts]:
-    dataset = job.plan.dataset
+def sample_facts(dataset: Dataset) -> Iterator[SampleFacts]:
+    """The samples of a dataset as a store keeps them, in order."""
     for position, (sample, row_hash) in enumerate(zip(dataset, dataset.row_hashes, strict=True)):
         yield SampleFacts(
             position=position,

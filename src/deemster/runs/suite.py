@@ -120,7 +120,7 @@ def load_suite(path: str | Path, *, calls_target: bool = True, must_run: bool = 
     Args:
         path: The file.
         calls_target: Whether its target is going to be used; otherwise the variables it names need not be set.
-        must_run: Whether it must say what is run; otherwise one that names metrics, models or a target will do.
+        must_run: Whether it must say what is run; otherwise one that has metrics, models, a target or a gate will do.
 
     Raises:
         ConfigurationError: It cannot be read, or something in it cannot be used; all issues are listed.
@@ -138,7 +138,8 @@ def load_suite(path: str | Path, *, calls_target: bool = True, must_run: bool = 
     metrics, aggregator = root.get("metrics", []), root.get("aggregator")
     if must_run and "dataset" not in root:
         issues.append(Issue("`dataset` is missing.", document.where()))
-    if not metrics and "group" not in root and (must_run or not (root.get("models") or root.get("target"))):
+    is_named = any(root.get(key) for key in ("models", "target", "gate"))
+    if not metrics and "group" not in root and (must_run or not is_named):
         issues.append(Issue("`metrics` is a list of at least one metric.", document.where(("metrics",))))
     if "aggregator" in root and aggregator is None:
         issues.append(Issue("`aggregator` is empty.", document.where(("aggregator",))))

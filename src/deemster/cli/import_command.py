@@ -1,0 +1,55 @@
+"""`deemster import`: takes in what other tools made, as runs that everything else works on."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import click
+
+from deemster.cli._console import note, warn, write_out
+from deemster.cli.options import open_run_store, store_option
+from deemster.errors import ExitCode, plural, visible
+
+KINDS = ("promptfoo",)
+
+
+@click.command("import", short_help="Take in what other tools made: promptfoo, Inspect, DeepEval and more.")
+@click.argument("files", metavar="FILE...", nargs=-1, required=True, type=click.Path())
+@click.option("--as", "kind", type=click.Choice(KINDS), help="The tool that made the files; found by their content.")
+@click.option("--gate", metavar="SUITE", help="Hold the runs to the gate of this suite, and count them as its runs.")
+@click.option("--label", metavar="TEXT", help="What to call the runs; `deemster runs` shows it.")
+@store_option
+def command(*, files: tuple[str, ...], kind: str | None, gate: str | None, label: str | None, store: str) -> None:
+    """Take in what other tools made: promptfoo, Inspect, DeepEval and more.
+
+    Each run in a FILE becomes a stored run with its samples, outputs, marks and usage. Reports, comparisons, gates,
+    alignment and the viewer work on it. What no record holds is listed. Nothing in a file is run, and no model is
+    asked. A run that is stored already is left as it is.
+
+    Exit codes with --gate: 0 passed, 1 failed, 3 incomplete, 4 inconclusive.
+    """
+    from deemster.cli.run import exit_code, warn_of_open_checks
+    from deemster.integrations.import_run import read_runs
+    from deemster.runs.build_report import stored_report
+    from deemster.runs.external_run import load_gate, store_external_run
+
+    held_to = None if gate is None else load_gate(gate)
+    found = [(file, run) for file in files for run in read_runs(file, kind=kind)]
+    code = ExitCode.PASSED
+    with open_run_store(store, create=True) as opened:
+        for file, run in found:
+            name = Path(file).name
+            stored = store_external_run(opened, run, file=name, held_to=held_to, label=label)
+            counts = f"{plural(len(run.dataset), 'sample')}, {plural(len(run.cards), 'metric')}"
+            said = "was here already" if stored.is_known else f"taken in, {counts}"
+            of = "" if run.target is None else f" ({run.target})"
+            write_out(visible(f"{stored.id}: {said}{of}") + "\n")
+            for sentence in run.left_out:
+                note(visible(f"not taken in: {sentence}", limit=300))
+            if held_to is not None and run.cards:
+                report = stored_report(opened, stored.id, warn=warn)
+                decision = "no rule" if report.gate is None else report.gate.decision
+                write_out(f"gate: {decision}\n")
+                warn_of_open_checks(report.gate)
+                code = max(code, exit_code(report))
+    raise click.exceptions.Exit(code)

@@ -1,0 +1,54 @@
+"""Imports files of other tools: finds out by their content which tool made them, and stores their runs."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from pathlib import Path
+from typing import NamedTuple
+
+from deemster.errors import InputError, Issue
+from deemster.integrations.import_promptfoo import is_promptfoo, read_promptfoo
+from deemster.integrations.source_file import SourceFile
+from deemster.runs.external_run import ExternalRun
+
+
+class Importer(NamedTuple):
+    """How the files of one tool are read.
+
+    Attributes:
+        is_kind: Says by its content whether a file is one of them.
+        read: Reads the runs of a file.
+        what: What the files are called.
+    """
+
+    is_kind: Callable[[SourceFile], bool]
+    read: Callable[[SourceFile], list[ExternalRun]]
+    what: str
+
+
+IMPORTERS = {
+    "promptfoo": Importer(is_promptfoo, read_promptfoo, "results of promptfoo"),
+}
+
+
+def read_runs(path: str | Path, *, kind: str | None = None) -> list[ExternalRun]:
+    """The runs in a file of another tool.
+
+    Args:
+        path: The file, or a folder where the tool writes one.
+        kind: The tool; found by the content of the file unless given.
+
+    Raises:
+        InputError: The file is of no tool that is known, or something in it cannot be kept.
+    """
+    source = SourceFile(path)
+    found = kind or next((name for name, importer in IMPORTERS.items() if importer.is_kind(source)), None)
+    if found is None:
+        known = "; ".join(importer.what for importer in IMPORTERS.values())
+        raise InputError(Issue(f"This file is of no tool that is known. Known are: {known}.", str(path)))
+    if not IMPORTERS[found].is_kind(source):
+        raise InputError(Issue(f"These are no {IMPORTERS[found].what}.", str(path)))
+    runs = IMPORTERS[found].read(source)
+    if not runs:
+        raise InputError(Issue(f"There is no run in these {IMPORTERS[found].what}.", str(path)))
+    return runs

@@ -1,0 +1,221 @@
+"""Stores a run that another tool made: its samples, outputs and marks, as if it had been run here."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from datetime import datetime
+from functools import partial
+from typing import Any, NamedTuple
+
+import msgspec
+
+from deemster import __version__
+from deemster.datasets import Dataset
+from deemster.datasets.fingerprint import digest
+from deemster.errors import Issue, StoreError
+from deemster.models.clock import Clock
+from deemster.records import Execution, MetricCard
+from deemster.results import NONE_UNSCORED, Gate, check_gate_names, read_gate
+from deemster.runs._report_settings import report_settings, settings_facts
+from deemster.runs._run_identity import format_time, run_id
+from deemster.runs.build_report import batches, build_report, stored_report, stored_run_record
+from deemster.runs.evaluation_job import Job
+from deemster.runs.gate_baseline import compare_again, pin_baseline
+from deemster.runs.metric_catalog import card_spellings
+from deemster.runs.run_lifecycle import RunDefinition, RunTimer, StoredRun, begin_run, new_token
+from deemster.runs.run_plan import Plan
+from deemster.runs.run_writer import sample_facts
+from deemster.runs.stored_columns import keep_columns
+from deemster.runs.suite import load_suite
+from deemster.store import RunFacts, Store
+from deemster.store.run_file_format import IMPORTED_FACT
+from deemster.targets.saved_outputs import SavedOutputs
+
+# The fact of a stored run that says where it came from.
+ORIGIN_FACT = "made_by"
+
+
+class ExternalRun(NamedTuple):
+    """A run that another tool made, in our records.
+
+    Attributes:
+        tool: The tool, with its version where its file says it.
+        dataset: The samples.
+        cards: Its metrics, in the order of the marks; none for a trace of live traffic, which is kept as a recording.
+        executions: What the target said, and how that was marked.
+        repetitions: How often each sample was run.
+        target: What was run, such as a model and its prompt.
+        started: When it began, where the file says it.
+        duration_s: How long it took, where the file says it.
+        times: By position, when an execution of a recording ended.
+        left_out: What the file has and no record holds, one sentence each.
+    """
+
+    tool: str
+    dataset: Dataset
+    cards: tuple[MetricCard, ...]
+    executions: Sequence[Execution]
+    repetitions: int = 1
+    target: str | None = None
+    started: datetime | None = None
+    duration_s: float | None = None
+    times: Sequence[str] = ()
+    left_out: tuple[str, ...] = ()
+
+
+class StoredExternalRun(NamedTuple):
+    """What became of a run of another tool.
+
+    Attributes:
+        id: Its id in the store.
+        is_known: Whether the store had it already.
+    """
+
+    id: str
+    is_known: bool
+
+
+class GateOfSuite(NamedTuple):
+    """The gate that an external run is held to, and the suite that it belongs to."""
+
+    suite: str | None
+    gate: Gate
+
+
+def load_gate(path: str) -> GateOfSuite:
+    """The name and the gate of a suite file.
+
+    Raises:
+        ConfigurationError: The suite cannot be read.
+    """
+    suite = load_suite(path, calls_target=False, must_run=False)
+    return GateOfSuite(suite.name, read_gate(suite.gate, document=suite.document))
+
+
+def store_external_run(
+    store: Store,
+    run: ExternalRun,
+    *,
+    file: str,
+    held_to: GateOfSuite | None = None,
+    label: str | None = None,
+    clock: Clock | None = None,
+) -> StoredExternalRun:
+    """Store a run that another tool made. One that the store has already is left as it is.
+
+    Args:
+        store: Where it is stored.
+        run: The run.
+        file: The name of the file it came from.
+        held_to: The gate it is held to; None for none.
+        label: What the user calls it.
+        clock: The time; the machine's own unless given.
+
+    Raises:
+        ConfigurationError: The gate names a metric or a cohort that the run does not have.
+        StoreError: The store fails.
+    """
+    timer = RunTimer(clock)
+    job = _job(run, held_to, label)
+    if job.gate is not None:
+        cohorts = list(dict.fromkeys(tag for sample in run.dataset for tag in sample.tags or (None,)))
+        check_gate_names(job.gate, metrics=card_spellings(run.cards), cohorts=cohorts)
+        job = job._replace(baseline=pin_baseline(job, store))
+    definition = _definition(run, job, timer, file=file)
+    if (known := _find_same(store, definition.facts)) is not None:
+        return StoredExternalRun(known, is_known=True)
+    with begin_run(definition, store, timer=timer) as stored:
+        _write(run, stored)
+        _close(run, job, stored)
+    if run.cards:
+        if compared := compare_again(store, stored.id, is_first=True):
+            with store.lease(stored.id):
+                store.amend(stored.id, facts=compared)
+        keep_columns(store, stored_report(store, stored.id))
+    return StoredExternalRun(stored.id, is_known=False)
+
+
+def _job(run: ExternalRun, held_to: GateOfSuite | None, label: str | None) -> Job:
+    """The settings of the run's report, as an evaluation has them."""
+    # Every answer is there already, so what stands for the target is never asked.
+    plan = Plan(run.dataset, SavedOutputs({"no target": [""] * run.repetitions}), (), run.repetitions)
+    if held_to is None:
+        return Job(plan, label=label)
+    allowance = held_to.gate.allowance or NONE_UNSCORED
+    return Job(plan, gate=held_to.gate, suite=held_to.suite, allowance=allowance, label=label)
+
+
+def _definition(run: ExternalRun, job: Job, timer: RunTimer, *, file: str) -> RunDefinition:
+    dataset, is_recording = run.dataset, not run.cards
+    started_at = timer.started_at if run.started is None else format_time(run.started)
+    origin: dict[str, Any] = {"tool": run.tool, "file": file, "left_out": list(run.left_out)}
+    content = {
+        "samples": dataset.fingerprint,
+        "executions": msgspec.to_builtins(run.executions, str_keys=True),
+        "cards": [card.identity for card in run.cards],
+        "target": run.target,
+    }
+    origin["digest"] = digest(msgspec.json.decode(msgspec.json.encode(content)))
+    facts = RunFacts(
+        id=run_id(run.started or timer.started, origin["digest"]),
+        kind="recording" if is_recording else "run",
+        suite=job.suite,
+        dataset=dataset.name,
+        fingerprint="" if is_recording else dataset.fingerprint,
+        seed=job.seed,
+        repetitions=run.repetitions,
+        samples=0 if is_recording else len(dataset),
+        started_at=started_at,
+        tool_version=__version__,
+        identity={
+            "dataset": dataset.fingerprint,
+            "target": {"made by": run.tool},
+            "metrics": {card.name: {"identity": card.identity, "threshold": card.threshold} for card in run.cards},
+        },
+        facts={
+            **settings_facts(job),
+            "label": job.label,
+            "target": run.target,
+            "token": new_token(),
+            IMPORTED_FACT: True,
+            ORIGIN_FACT: origin,
+        },
+    )
+    return RunDefinition(facts, tuple if is_recording else partial(sample_facts, dataset), run.cards)
+
+
+def _find_same(store: Store, facts: RunFacts) -> str | None:
+    """The id of the stored run that has the same samples, outputs and marks."""
+    mine = facts.facts[ORIGIN_FACT]["digest"]
+    for row in store.runs(dataset=facts.dataset, kind=facts.kind):
+        origin = row.facts.get(ORIGIN_FACT)
+        if isinstance(origin, dict) and origin.get("digest") == mine:
+            if row.suite != facts.suite:
+                message = f"The store has this run already as `{row.id}`, without this suite. Remove it first."
+                raise StoreError(Issue(message, store.where))
+            return row.id
+    return None
+
+
+def _write(run: ExternalRun, stored: StoredRun) -> None:
+    if not run.cards:
+        # The samples of a recording come with their records.
+        stored.writer.add_samples(list(sample_facts(run.dataset)))
+    for batch in batches(run.executions):
+        if not run.times:
+            stored.writer.add(batch, at=stored.row.started_at)
+            continue
+        for execution in batch:
+            stored.writer.add([execution], at=run.times[execution.position])
+    stored.writer.flush()
+
+
+def _close(run: ExternalRun, job: Job, stored: StoredRun) -> None:
+    finished_at = stored.row.started_at
+    if not run.cards:
+        stored.close("complete", None, finished_at=finished_at, duration_s=run.duration_s, is_final=True)
+        return
+    record = stored_run_record(stored.store, stored.store.run(stored.id))._replace(ended=True)
+    report = build_report(record, report_settings(job)._replace(baseline=None))
+    status, reason = report.run.status, report.run.reason
+    stored.close(status, reason, finished_at=finished_at, duration_s=run.duration_s, is_final=True)
