@@ -23,6 +23,7 @@ COMMANDS = {
     "baseline": "The run that others are compared with: promote one, show it, clear it.",
     "brief": "Tell what failed, by likely cause, to a person or an assistant who must fix it.",
     "calibrate": "Compare the judges of a run with people, and correct its numbers.",
+    "certify": "Write one file from which anyone computes the report of a run again.",
     "compare": "Compare two runs: is the second worse, where, and why?",
     "completion": "Print the shell completion script.",
     "grade": "Grade submissions by a rubric, and tell how judges agree with people.",
@@ -42,6 +43,7 @@ COMMANDS = {
     "show": "Show one sample of a run: question, output, every mark and its reasons.",
     "store": "Move runs between stores, make room, look for damage.",
     "validate": "Check files: dataset, suite, outputs, report, rubric, votes.",
+    "verify": "Check a certificate, and compute its report again from its facts.",
     "view": "Look at the stored runs in a browser, and label their samples.",
 }
 # Files of commands whose name is a word of Python.
