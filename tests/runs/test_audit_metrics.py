@@ -42,7 +42,9 @@ def example(name, *, judge=None, file=None, **settings):
     return audit(job, outputs, source=EXPECTED if file is None else file, **settings)
 
 
-@pytest.mark.parametrize("name", ["quickstart", "citations", "agent", "retrieval", "triage", "custom_metric", "targets"])
+@pytest.mark.parametrize(
+    "name", ["quickstart", "citations", "agent", "retrieval", "triage", "custom_metric", "targets"]
+)
 def test_matrix_of_an_example_matches_its_golden_file(name, golden):
     found = example(name, draws=4)
     golden(f"audit/{name}.md", render_markdown(metric_audit_sections(found)))
