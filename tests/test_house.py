@@ -190,7 +190,7 @@ def test_the_reference_has_a_chapter_for_every_family():
     assert sorted(documented_names()) == ["", *deemster.FAMILIES]
 
 
-@pytest.mark.parametrize("family", ["alignment", "judges", "metrics", "plot", "targets"])
+@pytest.mark.parametrize("family", ["alignment", "audit", "judges", "metrics", "plot", "targets"])
 def test_every_name_of_a_family_that_the_root_lacks_is_documented_once(family):
     names = set(getattr(deemster, family).__all__) - set(deemster.__all__)
     assert sorted(documented_names()[family]) == sorted(names)
@@ -230,7 +230,7 @@ def test_every_statistic_is_documented_once_with_its_shape():
     assert dict(documented) == {name: shape(getattr(stats, name)) for name in stats.__all__}
 
 
-LAZY = ["", "alignment", "datasets", "judges", "metrics", "models", "plot", "report", "targets", "testing"]
+LAZY = ["", "alignment", "audit", "datasets", "judges", "metrics", "models", "plot", "report", "targets", "testing"]
 
 
 @pytest.mark.parametrize("family", LAZY)

@@ -23,6 +23,7 @@ _FILES = {
     "deemster.records": ("Invocation", "Metric", "MetricScore", "Output", "Sample", "Scorer", "Unscored", "Usage"),
     "deemster.report": ("Report", "load_comparison", "load_report"),
     "deemster.rubrics": ("Criterion", "Option", "Rubric"),
+    "deemster.runs.calibrate_run": ("calibrate",),
     "deemster.runs.compare_runs": ("compare",),
     "deemster.runs.evaluate_dataset": ("evaluate", "evaluate_async"),
     "deemster.runs.grade_dataset": ("grade", "grade_async"),
@@ -35,6 +36,7 @@ _FILES = {
 }
 FAMILIES = (
     "alignment",
+    "audit",
     "errors",
     "judges",
     "metrics",

@@ -1,6 +1,7 @@
 from collections.abc import Callable
 
 from deemster import alignment as alignment
+from deemster import audit as audit
 from deemster import errors as errors
 from deemster import judges as judges
 from deemster import metrics as metrics
@@ -46,6 +47,7 @@ from deemster.report import load_report as load_report
 from deemster.rubrics import Criterion as Criterion
 from deemster.rubrics import Option as Option
 from deemster.rubrics import Rubric as Rubric
+from deemster.runs.calibrate_run import calibrate as calibrate
 from deemster.runs.compare_runs import compare as compare
 from deemster.runs.evaluate_dataset import evaluate as evaluate
 from deemster.runs.evaluate_dataset import evaluate_async as evaluate_async

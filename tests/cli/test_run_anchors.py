@@ -87,6 +87,17 @@ def test_calls_for_anchors_are_counted(shop):
     assert Path("again.json").read_bytes() == Path("report.json").read_bytes()
 
 
+def test_dry_run_counts_the_calls_for_anchors_even_where_answers_are_cached(shop):
+    def planned():
+        done = called("run", "after_suite.yml", "--dry-run", "--json", "-")
+        assert done.exit_code == 0, done.stderr
+        return json.loads(done.stdout)["roles"]["judge"]["least"]["calls"]
+
+    assert planned() == 6 + 5
+    run()
+    assert planned() == 5
+
+
 def test_anchors_that_were_edited_are_not_compared(shop):
     Path("anchors.yml").write_text(Path("anchors.yml").read_text().replace("Why?", "Why not?"))
     _, check = run()

@@ -194,12 +194,12 @@ class MetricCalibration(msgspec.Struct, frozen=True, kw_only=True, forbid_unknow
 
 
 class CalibrationCheck(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
-    """The check of one bound on a calibration."""
+    """The check of one bound on a calibration; a bias that cannot be measured is skipped."""
 
     name: str
     observed: float | None
     required: float
-    status: Literal["pass", "fail"]
+    status: Literal["pass", "fail", "skipped"]
     because: str
 
 

@@ -3,35 +3,33 @@
 from __future__ import annotations
 
 import functools
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 from contextlib import ExitStack
-from pathlib import Path
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 import click
 
-from deemster.cli._console import note, print_sections, show_progress, warn
+from deemster.cli._console import note, show_progress, warn
 from deemster.cli.options import (
     BUDGET_OPTIONS,
     CACHE_OPTIONS,
-    REDACT_LEVELS,
     NumberRange,
     ReportOptions,
     add_options,
+    audit_reports,
     collect_limits,
     file_option,
     open_run_store,
     quiet_option,
     store_option,
+    write_audit,
     write_file,
 )
-from deemster.errors import ConfigurationError, ExitCode
+from deemster.errors import ExitCode
 
 if TYPE_CHECKING:
-    from deemster.records import Output
-    from deemster.report.text_sections import TextSection
-    from deemster.runs.evaluation_job import Job
     from deemster.runs.model_access import ModelLimits
+    from deemster.runs.planted_outputs import AuditedOutputs
 
 _SHARE = NumberRange(0, 1)
 
@@ -52,63 +50,18 @@ class AuditWriting(NamedTuple):
     reports: ReportOptions
     quiet: bool
 
-    def check(self) -> None:
-        """Refuse files that cannot be written, before anything runs.
-
-        Raises:
-            ReportError: There is one.
-        """
-        self.reports.check()
-
-    def write(self, sections: Sequence[TextSection], json_text: bytes) -> None:
+    def write(self, found: Any) -> None:
         """Write an audit to its files, and print it.
 
         Args:
-            sections: What it says to people.
-            json_text: What it says to programs.
+            found: What it found.
 
         Raises:
             ReportError: A file cannot be written.
         """
-        from deemster.report.audit_page import audit_page
-        from deemster.report.markdown_report import render_markdown
-        from deemster.report.report_files import write_pieces
+        from deemster.report.audit_report import AuditReport
 
-        texts = {
-            "json": lambda: json_text,
-            "markdown": lambda: render_markdown(sections).encode(),
-            "html": lambda: audit_page(sections).encode(),
-        }
-        self.reports.write_each(lambda destination: write_pieces((texts[destination.format](),), destination))
-        if not self.reports.takes_stdout and not self.quiet:
-            print_sections(sections)
-
-
-class AuditedOutputs(NamedTuple):
-    """Which outputs an audit begins with: a stored run's, those of a file, or the expected ones."""
-
-    run: str | None
-    file: str | None
-    store: str
-
-    def read(self, job: Job) -> tuple[dict[str, Output], str]:
-        """The outputs by sample id, and where they come from.
-
-        Raises:
-            ConfigurationError: Both a run and a file are named.
-            DeemsterError: They cannot be read.
-        """
-        from deemster.results.mutation_score import EXPECTED
-        from deemster.runs.planted_outputs import expected_outputs, saved_outputs, stored_outputs
-
-        if self.run is not None and self.file is not None:
-            raise ConfigurationError("Give `--run` or `--outputs`, not both.")
-        if self.run is not None:
-            with open_run_store(self.store) as opened:
-                return stored_outputs(opened, self.run), f"run {opened.run(self.run, kind='run').id}"
-        if self.file is not None:
-            return saved_outputs(self.file, job.plan.dataset), self.file
-        return expected_outputs(job.plan.dataset), EXPECTED
+        write_audit(AuditReport(found), self.reports, quiet=self.quiet)
 
 
 _WRITING_OPTIONS = (
@@ -135,6 +88,8 @@ def audit_options(audit: Callable[..., Any]) -> Callable[..., Any]:
 
     @functools.wraps(audit)
     def collect(**flags: Any) -> Any:
+        from deemster.runs.planted_outputs import AuditedOutputs
+
         outputs = AuditedOutputs(flags.pop("run"), flags.pop("outputs"), flags.pop("store"))
         writing = _collect_writing(flags)
         return audit(outputs=outputs, limits=collect_limits(flags), writing=writing, **flags)
@@ -153,11 +108,8 @@ def writing_options(audit: Callable[..., Any]) -> Callable[..., Any]:
 
 
 def _collect_writing(flags: dict[str, Any]) -> AuditWriting:
-    from deemster.report.report_files import Destination
-
     files = {name: flags.pop(name) for name in ("json", "markdown", "html")}
-    destinations = tuple(Destination(name, path) for name, path in files.items() if path is not None)
-    return AuditWriting(ReportOptions(destinations, REDACT_LEVELS[0], include_input=False), flags.pop("quiet"))
+    return AuditWriting(audit_reports(**files), flags.pop("quiet"))
 
 
 def _max_samples_option(default: int | None) -> Callable[[Any], Any]:
@@ -201,21 +153,16 @@ def audit_judge_command(
     The report has the share of pairs whose verdict flips, what each thing moves in the pass-rate, and a flag where a
     bias is no chance. Exit codes: 0 done, 1 a flag with --fail-on-flag, 2 bad input, 3 incomplete.
     """
-    from deemster.report.judge_audit_report import judge_audit_json, judge_audit_sections
     from deemster.runs.audit_judge import BiasSettings, audit_judge
-    from deemster.runs.audit_metrics import with_metrics
-    from deemster.runs.planted_outputs import audit_job
-    from deemster.runs.suite import load_suite
-    from deemster.runs.suite_job import SuiteOverrides
+    from deemster.runs.planted_outputs import load_audit
 
-    writing.check()
-    job = with_metrics(audit_job(load_suite(suite, calls_target=False), SuiteOverrides(limits=limits)), metrics)
-    found, source = outputs.read(job)
+    writing.reports.check()
+    job, found, source = load_audit(suite, outputs, metrics=metrics, limits=limits)
     audit = _run(
         lambda **shown: audit_judge(job, role, found, source=source, settings=BiasSettings(**settings), **shown),
         quiet=writing.quiet,
     )
-    writing.write(judge_audit_sections(audit), judge_audit_json(audit))
+    writing.write(audit)
     if audit.stopped is not None or audit.is_empty:
         raise click.exceptions.Exit(ExitCode.INCOMPLETE)
     if fail_on_flag and audit.flags:
@@ -258,20 +205,16 @@ def audit_metrics_command(
     3 incomplete.
     """
     from deemster.records.marks import reaches
-    from deemster.report.metric_audit_report import metric_audit_json, metric_audit_sections
-    from deemster.runs.audit_metrics import DefectSettings, audit_metrics, with_metrics
-    from deemster.runs.planted_outputs import audit_job
-    from deemster.runs.suite import load_suite
-    from deemster.runs.suite_job import SuiteOverrides
+    from deemster.runs.audit_metrics import DefectSettings, audit_metrics
+    from deemster.runs.planted_outputs import load_audit
 
-    writing.check()
-    job = with_metrics(audit_job(load_suite(suite, calls_target=False), SuiteOverrides(limits=limits)), metrics)
-    found, source = outputs.read(job)
+    writing.reports.check()
+    job, found, source = load_audit(suite, outputs, metrics=metrics, limits=limits)
     audit = _run(
         lambda **shown: audit_metrics(job, found, source=source, settings=DefectSettings(**settings), **shown),
         quiet=writing.quiet,
     )
-    writing.write(metric_audit_sections(audit), metric_audit_json(audit))
+    writing.write(audit)
     if audit.stopped is not None:
         raise click.exceptions.Exit(ExitCode.INCOMPLETE)
     if min_killed is not None and (audit.score.rate is None or not reaches(audit.score.rate, min_killed)):
@@ -325,19 +268,18 @@ def audit_gate_command(
     Without stored repetitions, state the noise: --flip-rate or --sd; without any stored run, --pass-rate too.
     Exit codes: 0 done, 2 bad input.
     """
-    from deemster.report.gate_audit_report import gate_audit_sections
     from deemster.results.gate_error_rates import TrialSettings
     from deemster.runs.audit_gate import StatedVariance, audit_gate
     from deemster.runs.suite import load_suite
 
-    writing.check()
+    writing.reports.check()
     loaded = load_suite(suite, calls_target=False)
     stated = StatedVariance(flip_rate, sd, pass_rate)
     stated.check()
     with ExitStack() as opened:
         source = opened.enter_context(open_run_store(store)) if pass_rate is None or runs else None
         audit = audit_gate(loaded, source, names=runs, stated=stated, settings=TrialSettings(**settings))
-    writing.write(gate_audit_sections(audit), _json(audit))
+    writing.write(audit)
 
 
 @command.command("dataset", short_help="Find copies, contradictions, leaks, flaky samples, and a part that will do.")
@@ -377,25 +319,13 @@ def audit_dataset_command(
 
     Exit codes: 0 done, 2 bad input.
     """
-    from deemster.report.dataset_audit_report import dataset_audit_sections
-    from deemster.runs.audit_dataset import HealthSettings, audit_dataset, file_dataset, run_dataset
+    from deemster.runs.audit_dataset import HealthSettings, audit_dataset, find_dataset
 
-    writing.check()
+    writing.reports.check()
     with ExitStack() as opened:
-        is_file = Path(dataset_or_run).is_file()
-        source = None
-        # A file can be audited where nothing was ever run.
-        if not is_file or runs or "://" in store or Path(store).exists():
-            source = opened.enter_context(open_run_store(store))
-        dataset = file_dataset(dataset_or_run) if source is None or is_file else run_dataset(source, dataset_or_run)
+        dataset, source = find_dataset(dataset_or_run, store, opened, needs_store=bool(runs))
         audit = audit_dataset(dataset, source, names=runs, settings=HealthSettings(**settings))
     if subset is not None:
         ids = () if audit.subset is None else audit.subset.ids
         write_file(subset, "".join(f"{name}\n" for name in ids))
-    writing.write(dataset_audit_sections(audit), _json(audit))
-
-
-def _json(audit: Any) -> bytes:
-    import msgspec
-
-    return msgspec.json.format(msgspec.json.encode(audit, order="deterministic"), indent=2) + b"\n"
+    writing.write(audit)

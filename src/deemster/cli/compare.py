@@ -10,13 +10,11 @@ from typing import TYPE_CHECKING
 import click
 
 from deemster.cli._console import note, print_sections, show_progress, warn
-from deemster.cli.calibrate import VIEWER
 from deemster.cli.options import NumberRange, ReportOptions, comparison_options, open_run_store, store_option
 from deemster.cli.run import warn_of_open_checks
 from deemster.errors import ConfigurationError
 
 if TYPE_CHECKING:
-    from deemster.datasets.human_labels import HumanLabel
     from deemster.report.comparison_report import ComparisonReport
     from deemster.results import Gate
     from deemster.results.compare_columns import ComparisonSettings
@@ -147,27 +145,10 @@ def _correct(
     """The comparison, corrected by labels on both runs."""
     import msgspec
 
-    from deemster.runs.compare_labels import compare_labels
+    from deemster.runs.compare_labels import compare_labels, read_both_labels
 
-    # The viewer has the labels of both.
-    files = (VIEWER, VIEWER) if tuple(files) == (VIEWER,) else files
-    if len(files) != len(runs):
-        raise ConfigurationError("Give `--labels` twice: a sheet of the baseline, then one of the candidate.")
-    labels = _labels(runs[0], files[0]), _labels(runs[1], files[1])
+    labels = read_both_labels(files, runs, warn=warn)
     return msgspec.structs.replace(comparison, corrected=compare_labels(*runs, labels, settings=settings))
-
-
-def _labels(run: RunSource, file: str) -> list[HumanLabel]:
-    """The labels of a run: of a sheet, or of the viewer."""
-    from deemster.datasets.human_labels import read_label_sheet
-    from deemster.runs.calibrate_run import viewer_labels
-    from deemster.runs.compare_runs import StoredSource
-
-    if file != VIEWER:
-        return read_label_sheet(file)
-    if not isinstance(run, StoredSource):
-        raise ConfigurationError("The labels of the viewer are in the store; name a stored run in place of a report.")
-    return viewer_labels(run.store, run.row.id, warn=warn)
 
 
 def _confirm(comparison: ComparisonReport, runs: tuple[RunSource, RunSource], confirm: int) -> ComparisonReport:

@@ -19,12 +19,12 @@ from typing import TYPE_CHECKING, Any, NamedTuple, TypeVar
 import click
 from click.core import ParameterSource
 
-from deemster.cli._console import note
+from deemster.cli._console import note, print_sections
 from deemster.cli.main import TO_CONTINUE
 from deemster.errors import ConfigurationError, DeemsterError, Issue, ReportError, visible
 
 if TYPE_CHECKING:
-    from deemster.report import ComparisonReport, Destination, Report
+    from deemster.report import AuditReport, ComparisonReport, Destination, Report
     from deemster.runs.model_access import ModelAccess, ModelLimits
     from deemster.runs.run_lifecycle import RunStorage
     from deemster.store import Store
@@ -658,3 +658,31 @@ def _parse_age(text: str) -> datetime | None:
     except DeemsterError as error:
         raise click.UsageError(str(error)) from None
     return now - timedelta(**{_UNITS[found[2]]: int(found[1])})
+
+
+def audit_reports(**files: str | None) -> ReportOptions:
+    """Where an audit or a calibration is written.
+
+    Args:
+        files: By format, the file; None where it is not wanted.
+    """
+    from deemster.report.report_files import Destination
+
+    destinations = tuple(Destination(name, path) for name, path in files.items() if path is not None)
+    return ReportOptions(destinations, REDACT_LEVELS[0], include_input=False)
+
+
+def write_audit(audit: AuditReport[Any], reports: ReportOptions, *, quiet: bool) -> None:
+    """Write an audit or a calibration to its files, and print it.
+
+    Args:
+        audit: The audit.
+        reports: The files.
+        quiet: Whether it is not printed.
+
+    Raises:
+        ReportError: A file cannot be written.
+    """
+    reports.write_each(audit.write)
+    if not reports.takes_stdout and not quiet:
+        print_sections(audit.sections())

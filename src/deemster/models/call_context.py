@@ -50,6 +50,15 @@ class PlannedCalls(msgspec.Struct, kw_only=True):
         else:
             self.cost_usd += price.cost(prompt_tokens, completion_tokens)
 
+    def __add__(self, other: PlannedCalls) -> PlannedCalls:
+        costs = self.cost_usd, other.cost_usd
+        return PlannedCalls(
+            calls=self.calls + other.calls,
+            prompt_tokens=self.prompt_tokens + other.prompt_tokens,
+            completion_tokens=self.completion_tokens + other.completion_tokens,
+            cost_usd=None if costs[0] is None or costs[1] is None else costs[0] + costs[1],
+        )
+
 
 class UsageTotal:
     """The usage of one role, added up as it comes."""

@@ -3,6 +3,7 @@
 from deemster import lazy_names
 
 _FILES = {
+    "deemster.report.audit_report": ("AuditReport",),
     "deemster.report.comparison_report": ("ComparisonReport",),
     "deemster.report.improvement_report": ("Improvement",),
     "deemster.report.privacy_levels": ("LEVELS", "PUBLISH_SAFE", "redact_report"),

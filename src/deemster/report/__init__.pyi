@@ -1,3 +1,4 @@
+from deemster.report.audit_report import AuditReport as AuditReport
 from deemster.report.comparison_report import ComparisonReport as ComparisonReport
 from deemster.report.improvement_report import Improvement as Improvement
 from deemster.report.privacy_levels import LEVELS as LEVELS

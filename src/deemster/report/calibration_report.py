@@ -29,11 +29,6 @@ from deemster.report.text_sections import (
 from deemster.stats.interpretation import interpret_kappa
 
 
-def calibration_json(calibration: Calibration) -> bytes:
-    """A calibration as JSON: the file that a suite names under `calibration`."""
-    return msgspec.json.format(msgspec.json.encode(calibration, order="deterministic"), indent=2) + b"\n"
-
-
 def load_calibration(path: str | Path) -> Calibration:
     """Read a calibration back from its JSON file.
 

@@ -4,8 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-import msgspec
-
 from deemster.alignment.calibration_result import Estimate
 from deemster.alignment.number_format import format_percent
 from deemster.errors import plural
@@ -19,11 +17,6 @@ from deemster.report.text_sections import (
 )
 from deemster.results.judge_bias import JudgeAudit, ProbeResult, judge_direction
 from deemster.results.mutation_score import EXPECTED
-
-
-def judge_audit_json(audit: JudgeAudit) -> bytes:
-    """An audit of a judge as JSON."""
-    return msgspec.json.format(msgspec.json.encode(audit, order="deterministic"), indent=2) + b"\n"
 
 
 def judge_audit_sections(audit: JudgeAudit) -> list[TextSection]:

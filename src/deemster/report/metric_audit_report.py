@@ -2,19 +2,12 @@
 
 from __future__ import annotations
 
-import msgspec
-
 from deemster.alignment.number_format import format_percent
 from deemster.errors import plural
 from deemster.report.text_sections import DataText, MetricName, ShadedNumber, TextLine, TextSection, TextTable
 from deemster.results.mutation_score import EXPECTED, DefectAudit, KillRate, MetricAudit
 
 _MOST_FAULTS = 20
-
-
-def metric_audit_json(audit: MetricAudit) -> bytes:
-    """An audit of metrics as JSON."""
-    return msgspec.json.format(msgspec.json.encode(audit, order="deterministic"), indent=2) + b"\n"
 
 
 def metric_audit_sections(audit: MetricAudit) -> list[TextSection]:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Sequence
+from contextlib import ExitStack
 from pathlib import Path
 from typing import NamedTuple
 
@@ -37,7 +38,8 @@ from deemster.runs.audit_gate import stored_runs
 from deemster.runs.build_report import to_sample
 from deemster.runs.metric_catalog import card_spellings
 from deemster.runs.people_labels import FAIL, PASS
-from deemster.store import Store
+from deemster.store import Store, open_store
+from deemster.store.open_and_migrate import DEFAULT
 
 MARGIN = 0.05
 # Every pair is looked at, so that more would take minutes.
@@ -78,7 +80,30 @@ class HealthSettings(NamedTuple):
     seed: int = 0
 
 
-def file_dataset(file: str) -> AuditedDataset:
+def find_dataset(
+    dataset_or_run: str | Path, store: str | Path | None, opened: ExitStack, *, needs_store: bool
+) -> tuple[AuditedDataset, Store | None]:
+    """The dataset of a file or of a stored run, and the store where there is one.
+
+    Args:
+        dataset_or_run: The file, or the run.
+        store: Where runs are stored; None for `.deemster/runs.db`.
+        opened: Closes the store.
+        needs_store: Whether there must be a store. A file can be audited where nothing was ever run.
+
+    Raises:
+        DatasetError: The file cannot be read.
+        StoreError: There is no such store or run, or it cannot be read.
+    """
+    is_file = Path(dataset_or_run).is_file()
+    place = str(DEFAULT if store is None else store)
+    if is_file and not needs_store and "://" not in place and not Path(place).exists():
+        return file_dataset(dataset_or_run), None
+    found = opened.enter_context(open_store(place, create=False))
+    return file_dataset(dataset_or_run) if is_file else run_dataset(found, str(dataset_or_run)), found
+
+
+def file_dataset(file: str | Path) -> AuditedDataset:
     """The dataset of a file.
 
     Args:

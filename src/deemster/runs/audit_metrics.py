@@ -16,7 +16,7 @@ from deemster.errors import ConfigurationError, did_you_mean
 from deemster.models.clock import Clock
 from deemster.records import Execution, Output
 from deemster.results import MarkTable
-from deemster.results.gate_decision import AGGREGATES, GateCheck, conclude
+from deemster.results.gate_decision import GateCheck, conclude
 from deemster.results.gate_error_rates import decide_columns
 from deemster.results.gate_rules import EVERY, BaselineRules, Gate
 from deemster.results.mutation_score import (
@@ -164,32 +164,6 @@ def _audit_defect(reference: MarkTable, marks: PlantedMarks, gate: _GateTrial, s
             gate.reference, marks, gate.lets_through, draws=settings.draws, confidence=confidence, seed=seed
         )
     return audit_defect(reference, marks, confidence=confidence, gate=tried)
-
-
-def with_metrics(job: Job, names: Sequence[str]) -> Job:
-    """A job with some of its metrics, and the rules of its gate about them.
-
-    Args:
-        job: The job.
-        names: The metrics to keep; all where none is named.
-
-    Raises:
-        ConfigurationError: It has no such metric.
-    """
-    if not names:
-        return job
-    known = metric_spellings(job.plan.metrics)
-    for name in names:
-        if name not in known:
-            raise ConfigurationError(f"The suite has no metric `{name}`. {did_you_mean(name, known.values())}")
-    wanted = {known[name] for name in names}
-    kept = tuple(metric for metric in job.plan.metrics if metric.name in wanted)
-    gate = job.gate
-    if gate is not None:
-        # An aggregate of some of the metrics is not the one that the gate is about.
-        rules = tuple(rule for rule in gate.rules if rule.quantity not in AGGREGATES)
-        gate = gate._replace(idle=frozenset(known), rules=rules)
-    return job._replace(plan=job.plan._replace(metrics=kept), gate=gate, aggregator=None)
 
 
 def _defect(name: str) -> PlantedDefect:

@@ -2,8 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection, Iterator, Sequence
-from typing import Any, NamedTuple
+import inspect
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
+from decimal import Decimal
+from pathlib import Path
+from typing import Any, Literal, NamedTuple
 
 import msgspec
 import numpy as np
@@ -11,34 +14,37 @@ import numpy as np
 from deemster import __version__
 from deemster.alignment.calibrate_judge import JudgedMetric, JudgedOutput, calibrate_judge
 from deemster.alignment.calibration_result import Calibration, CalibrationCheck, MetricCalibration
-from deemster.datasets.calibration_cases import CalibrationCases
+from deemster.datasets.calibration_cases import CalibrationCases, load_calibration_cases
 from deemster.datasets.human_labels import (
     HumanLabel,
     JoinedLabels,
     join_labels,
     label_kind,
     labels_by_subject,
-    read_verdict,
 )
-from deemster.errors import ConfigurationError, DatasetError, Issue, did_you_mean, list_names, plural
+from deemster.errors import ConfigurationError, DatasetError, Issue, did_you_mean, list_names
 from deemster.models.clock import Clock
 from deemster.records import Metric, Output
 from deemster.records.marks import reaches
 from deemster.records.output import output_digest
-from deemster.report import Report
+from deemster.report import Report, load_report
+from deemster.report.audit_report import AuditReport
 from deemster.report.report_entries import ExecutionEntry, ScoreEntry
 from deemster.results import RunMetricSummary
-from deemster.runs.build_report import report_identities
+from deemster.runs.build_report import report_identities, stored_report
+from deemster.runs.check_file import find_kind
 from deemster.runs.evaluate_dataset import run_job
 from deemster.runs.judge_anchors import build_cases_job
 from deemster.runs.metric_catalog import metric_spellings
 from deemster.runs.model_access import ModelAccess, ModelLimits, read_model_access
 from deemster.runs.progress import Progress
 from deemster.runs.rubric_metric import shown_options
+from deemster.runs.run_labels import read_run_labels
+from deemster.runs.run_sync import run_sync, warner
 from deemster.runs.stop_request import Stop
-from deemster.runs.suite import Suite
+from deemster.runs.suite import Suite, load_suite
 from deemster.runs.suite_job import suite_metrics
-from deemster.store import Store
+from deemster.store import Store, open_store
 
 
 class CalibrationBounds(NamedTuple):
@@ -118,6 +124,163 @@ def calibrate_report(
     return _with_checks(calibration, bounds)
 
 
+def calibrate(
+    run: Report | str | Path,
+    labels: str | Path | None = None,
+    *,
+    metrics: Sequence[str] = (),
+    suite: str | Path | None = None,
+    repetitions: int = 1,
+    columns: Mapping[str, str | Sequence[str]] | None = None,
+    min_agreement: float | None = None,
+    min_kappa: float | None = None,
+    max_length_bias: float | None = None,
+    confidence: float = 0.95,
+    seed: int = 0,
+    store: str | Path | None = None,
+    cache: str | Path | None = None,
+    budget_usd: Decimal | float | None = None,
+    budget_tokens: int | None = None,
+    offline: bool = False,
+) -> AuditReport[Calibration]:
+    """Compare the judges of a run with people, and correct its numbers.
+
+    Args:
+        run: A report, the file of one, a stored run by its id, label or `latest`; or a file of cases, outputs with
+            verdicts of people (`deemster.calibration.v1`), which the metrics of `suite` judge now.
+        labels: The sheet of people's labels of the run's outputs, or `viewer`; cases have their own.
+        metrics: The metrics to look at; all that have labels where none is named.
+        suite: With cases, the file of the suite whose metrics and models judge them.
+        repetitions: With cases, how often each is judged.
+        columns: Which column of the sheet holds what, where its name does not say it.
+        min_agreement: The least agreement with people; a check says whether it is reached.
+        min_kappa: The least kappa; likewise.
+        max_length_bias: The greatest correlation of length and score among outputs that people judge alike; likewise.
+        confidence: The level of the intervals.
+        seed: The seed of what is drawn.
+        store: The store of a run that is given by name; `.deemster/runs.db` where not given.
+        cache: With cases, the file of cached answers.
+        budget_usd: With cases, the most that the models may cost, in US dollars.
+        budget_tokens: With cases, the most tokens that the models may use.
+        offline: With cases, whether nothing may be asked over the network.
+
+    Raises:
+        InputError: The labels, the cases or the suite cannot be used; every issue is given with its place.
+        ReportError: The report cannot be read.
+        StoreError: The run is not there, or cannot be read.
+    """
+    settings: dict[str, Any] = {
+        "metrics": metrics,
+        "bounds": CalibrationBounds(min_agreement, min_kappa, max_length_bias),
+        "confidence": confidence,
+        "seed": seed,
+    }
+    warn = warner(inspect.currentframe())
+    if isinstance(run, Report) or not is_cases_file(run):
+        found = calibrate_labelled(run, labels, suite=suite, columns=columns, store=store, warn=warn, **settings)
+    else:
+        limits = ModelLimits(cache, budget_usd, budget_tokens, offline)
+        work = calibrate_cases(run, labels, suite=suite, repetitions=repetitions, limits=limits, warn=warn, **settings)
+        found = run_sync(work)
+    return AuditReport(found)
+
+
+def is_cases_file(source: str | Path) -> bool:
+    """Whether something is a file of cases: it says so, or has cases.
+
+    Args:
+        source: A file, or the name of a stored run.
+
+    Raises:
+        InputError: The file cannot be read.
+    """
+    path = Path(source)
+    can_be = path.suffix.lower() in (".yml", ".yaml", ".json") and path.is_file()
+    return can_be and find_kind(str(path)) == "calibration"
+
+
+def calibrate_labelled(
+    run: Report | str | Path,
+    labels: str | Path | None,
+    *,
+    suite: str | Path | None = None,
+    columns: Mapping[str, str | Sequence[str]] | None = None,
+    store: str | Path | None = None,
+    warn: Callable[[str], None],
+    **settings: Any,
+) -> Calibration:
+    """Compare the judges of a run with the labels of people on its outputs.
+
+    Args:
+        run: A report, the file of one, or a stored run.
+        labels: The sheet, or `viewer`.
+        suite: None: a run has its metrics.
+        columns: Which column of the sheet holds what, where its name does not say it.
+        store: The store of a run that is given by name; None for `.deemster/runs.db`.
+        warn: Gets each warning.
+        settings: What `calibrate_report` takes beside.
+
+    Raises:
+        InputError: The labels cannot be used; every issue is given with its place.
+        ReportError: The report cannot be read.
+        StoreError: The run is not there, or cannot be read.
+    """
+    if labels is None:
+        raise ConfigurationError("Name the labels of people: `--labels FILE`, or `--labels viewer`.")
+    if suite is not None:
+        raise ConfigurationError("`--suite` is for cases; a run has its metrics.")
+    if isinstance(run, Report) or Path(run).is_file():
+        found = read_run_labels(labels, None, columns=columns, warn=warn)
+        return calibrate_report(run if isinstance(run, Report) else load_report(run), found, **settings)
+    with open_store(store, create=False) as opened:
+        name = opened.run(str(run), kind="run").id
+        found = read_run_labels(labels, (opened, name), columns=columns, warn=warn)
+        report = stored_report(opened, name, warn=warn)
+        return calibrate_report(report, found, target_models=target_models(opened, name), **settings)
+
+
+async def calibrate_cases(
+    file: str | Path,
+    labels: str | Path | None,
+    *,
+    suite: str | Path | None,
+    repetitions: int = 1,
+    limits: ModelLimits,
+    stop: Stop | None = None,
+    warn: Callable[[str], None],
+    progress: Callable[[Progress], None] | None = None,
+    metrics: Sequence[str] = (),
+    **settings: Any,
+) -> Calibration:
+    """Judge cases by the metrics of a suite, and compare its judges with people.
+
+    Args:
+        file: The cases.
+        labels: None: cases have their own.
+        suite: The suite's file.
+        repetitions: How often each case is judged.
+        limits: Cache and budget.
+        stop: Asks to stop.
+        warn: Gets each warning.
+        progress: Gets the progress.
+        metrics: The metrics to take; all where none is named.
+        settings: What `calibrate_report` takes beside.
+
+    Raises:
+        InputError: The cases or the suite cannot be used; every issue is given with its place.
+    """
+    if labels is not None:
+        raise ConfigurationError("Cases hold the labels of people; leave out `--labels`.")
+    if suite is None:
+        raise ConfigurationError("Name the suite whose metrics judge the cases: `--suite FILE`.")
+    cases = load_calibration_cases(file)
+    chosen, access = case_judges(load_suite(suite, calls_target=False, must_run=False), metrics, limits)
+    report = await judge_cases(
+        cases, chosen, access=access, repetitions=repetitions, stop=stop, warn=warn, progress=progress
+    )
+    return calibrate_report(report, cases.labels, is_cases=True, **settings)
+
+
 async def judge_cases(
     cases: CalibrationCases,
     metrics: Sequence[Metric],
@@ -181,41 +344,6 @@ def target_models(store: Store, run: str) -> set[str]:
     """
     answers = (execution.answer for execution in store.executions(run))
     return {answer.model for answer in answers if isinstance(answer, Output) and answer.model is not None}
-
-
-def viewer_labels(store: Store, run: str, *, warn: Callable[[str], None]) -> list[HumanLabel]:
-    """The labels that people gave a stored run in the viewer: those drawn at random, where there are some.
-
-    Args:
-        store: Where the run is stored.
-        run: Its id.
-        warn: Gets a warning where labels are left out, or were not drawn at random.
-
-    Raises:
-        StoreError: They cannot be read.
-        DatasetError: There are none.
-    """
-    given = [label for label in store.labels(run) if label.verdict is not None]
-    if not given:
-        raise DatasetError(f"Nobody has labelled the run `{run}` in the viewer: `deemster view --label NAME`.")
-    drawn = [label for label in given if label.order == "random"]
-    if not drawn:
-        warn("No label was drawn at random, so these numbers do not hold for the whole run.")
-    elif len(drawn) < len(given):
-        left = plural(len(given) - len(drawn), "label")
-        warn(f"{left} of samples that were not drawn at random left out: corrected numbers need a random draw.")
-    ids = [sample.id for sample in store.samples(run, content=False)]
-    return [
-        HumanLabel(
-            ids[label.position],
-            "/".join(part for part in (label.metric, label.criterion) if part) or None,
-            label.author,
-            read_verdict(label.verdict or ""),
-            probability=label.probability,
-            repetition=label.repetition,
-        )
-        for label in drawn or given
-    ]
 
 
 def _subjects(report: Report) -> dict[str, str]:
@@ -389,17 +517,15 @@ def _checks(name: str, found: MetricCalibration, bounds: CalibrationBounds) -> I
     rules = (
         ("min_agreement", bounds.min_agreement, found.agreement.value, True),
         ("min_kappa", bounds.min_kappa, found.kappa.value, True),
-        # A bias that cannot be measured is not there as far as anybody knows.
-        ("max_length_bias", bounds.max_length_bias, abs(length or 0.0), False),
+        ("max_length_bias", bounds.max_length_bias, None if length is None else abs(length), False),
     )
     for rule, bound, value, upwards in rules:
-        if bound is not None:
-            holds = value is not None and reaches(value, bound, higher_is_better=upwards)
-            because = "it is undefined" if value is None else f"the estimate {'keeps' if holds else 'misses'} the bound"
-            yield CalibrationCheck(
-                name=f"{name}.{rule}",
-                observed=value,
-                required=bound,
-                status="pass" if holds else "fail",
-                because=because,
-            )
+        if bound is None:
+            continue
+        status: Literal["pass", "fail", "skipped"]
+        if value is None:
+            status, because = "fail" if upwards else "skipped", "it is undefined"
+        else:
+            status = "pass" if reaches(value, bound, higher_is_better=upwards) else "fail"
+            because = f"the estimate {'keeps' if status == 'pass' else 'misses'} the bound"
+        yield CalibrationCheck(name=f"{name}.{rule}", observed=value, required=bound, status=status, because=because)

@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from typing import NamedTuple
+from collections.abc import Callable, Sequence
+from pathlib import Path
+from typing import TYPE_CHECKING, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
@@ -14,8 +15,34 @@ from deemster.results.compare_columns import ComparisonSettings, comparable_metr
 from deemster.results.comparison import CorrectedComparison
 from deemster.results.metric_summary import SCORED, interval_ends
 from deemster.results.run_columns import RunColumns, join_samples
-from deemster.runs.compare_runs import DEFAULT_SETTINGS, RunSource
+from deemster.runs.run_labels import VIEWER, read_run_labels
 from deemster.stats import LabelledSide, corrected_difference
+
+if TYPE_CHECKING:
+    from deemster.runs.compare_runs import RunSource
+
+
+def read_both_labels(
+    labels: str | Path | Sequence[str | Path], runs: tuple[RunSource, RunSource], *, warn: Callable[[str], None]
+) -> tuple[list[HumanLabel], list[HumanLabel]]:
+    """The labels of the outputs of two runs.
+
+    Args:
+        labels: A sheet for each run in their order, or `viewer`, which has those of both.
+        runs: The runs.
+        warn: Gets a warning where labels are left out, or were not drawn at random.
+
+    Raises:
+        ConfigurationError: There is not one for each, or a report is to have labels of the viewer.
+        DatasetError: A sheet cannot be read, or nobody has labelled a run in the viewer.
+        StoreError: They cannot be read.
+    """
+    files = [labels] if isinstance(labels, (str, Path)) else list(labels)
+    files = [VIEWER, VIEWER] if files == [VIEWER] else files
+    if len(files) != len(runs):
+        raise ConfigurationError("Give `--labels` twice: a sheet of the baseline, then one of the candidate.")
+    before, after = (read_run_labels(file, run.stored, warn=warn) for file, run in zip(files, runs, strict=True))
+    return before, after
 
 
 def compare_labels(
@@ -23,7 +50,7 @@ def compare_labels(
     candidate: RunSource,
     labels: tuple[Sequence[HumanLabel], Sequence[HumanLabel]],
     *,
-    settings: ComparisonSettings = DEFAULT_SETTINGS,
+    settings: ComparisonSettings,
 ) -> dict[str, CorrectedComparison]:
     """The difference of two runs in each metric that has labels on both, corrected by them.
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import inspect
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import ExitStack
 from itertools import dropwhile, islice
@@ -32,7 +33,9 @@ from deemster.results.run_summary import pass_rates
 from deemster.results.sample_changes import ChangedSamples, Status, sample_sides
 from deemster.runs._report_settings import parse_part, stored_anchors, stored_reruns
 from deemster.runs.build_report import metric_identity, quoted_details, report_identities
+from deemster.runs.compare_labels import compare_labels, read_both_labels
 from deemster.runs.metric_catalog import quotes_of_spec
+from deemster.runs.run_sync import warner
 from deemster.runs.stored_columns import SampleColumns, run_columns
 from deemster.store import RunRow, Store, open_store
 
@@ -79,6 +82,10 @@ class RunSource(Protocol):
     @property
     def anchors(self) -> AnchorScores:
         """How the anchors of the run were judged."""
+
+    @property
+    def stored(self) -> tuple[Store, str] | None:
+        """The store of the run, and its id there; None for a report."""
 
 
 def quotes_of_either(*sources: RunSource) -> Callable[[str], frozenset[str] | None]:
@@ -181,6 +188,7 @@ def compare(
     margin: float | None = None,
     cluster: str | None = None,
     seed: int = 0,
+    labels: str | Path | Sequence[str | Path] | None = None,
 ) -> ComparisonReport: ...
 
 
@@ -208,6 +216,7 @@ def compare(
     margin: float | None = None,
     cluster: str | None = None,
     seed: int = 0,
+    labels: str | Path | Sequence[str | Path] | None = None,
 ) -> ComparisonReport | RankingReport:
     """Compare two runs sample by sample: is the second one worse, where, and why? More than two are ranked.
 
@@ -221,14 +230,17 @@ def compare(
         margin: The drop that would still be acceptable; for two runs.
         cluster: The metadata key whose equal values make one unit, such as a document or a customer.
         seed: The seed of what is drawn.
+        labels: For two runs, a sheet of people's labels of each in the order of the runs, or `viewer`: the difference
+            is corrected by them (`corrected`).
 
     Raises:
         ReportError: The runs share no sample, or do not hold what the comparison needs.
         StoreError: A run is not there, or cannot be read.
-        ConfigurationError: A margin is given for more than two runs.
+        ConfigurationError: A margin or labels are given for more than two runs, or there are no labels for each.
+        DatasetError: The labels cannot be used; every issue is given with its place.
     """
-    if others and margin is not None:
-        raise ConfigurationError("A margin is for two runs: the one before, and the one now.")
+    if others and (margin is not None or labels is not None):
+        raise ConfigurationError("A margin and labels are for two runs: the one before, and the one now.")
     settings = ComparisonSettings(confidence=confidence, margin=margin, cluster=cluster, seed=seed)
     with ExitStack() as opened:
         sources = RunSources(lambda: opened.enter_context(open_store(store, create=False)))
@@ -236,7 +248,11 @@ def compare(
         before = sources.find(baseline, beside=now)
         if others:
             return rank_sources([before, now, *map(sources.find, others)], settings=settings)
-        return compare_sources(before, now, settings=settings)
+        comparison = compare_sources(before, now, settings=settings)
+        if labels is None:
+            return comparison
+        given = read_both_labels(labels, (before, now), warn=warner(inspect.currentframe()))
+        return msgspec.structs.replace(comparison, corrected=compare_labels(before, now, given, settings=settings))
 
 
 def rank_sources(sources: Sequence[RunSource], *, settings: ComparisonSettings = DEFAULT_SETTINGS) -> RankingReport:
@@ -327,6 +343,7 @@ class StoredSource:
         self.privacy = PrivacyEntry()
         self.reruns = stored_reruns(row.facts, where=f"run `{row.id}`")
         self.anchors = stored_anchors(row.facts) or AnchorScores()
+        self.stored = store, row.id
 
     def columns(self, *, cluster: str | None) -> RunColumns:
         """The run as arrays.
@@ -453,6 +470,7 @@ class ReportSource:
         self.privacy = report.privacy
         self.reruns = Reruns()
         self.anchors = AnchorScores()
+        self.stored = None
 
     def columns(self, *, cluster: str | None) -> RunColumns:
         """The run as arrays.

@@ -23,6 +23,7 @@ from deemster.models.model_call import DRY_RUN
 from deemster.records import Answer, Ask, Output, Reply, Request, Sample, Token, Vectors
 from deemster.runs.build_report import batches
 from deemster.runs.evaluation_job import Job
+from deemster.runs.judge_anchors import anchor_jobs
 from deemster.runs.model_access import ModelAccess, open_gateway
 from deemster.runs.play_scripts import ask_in_repetition, script_result
 from deemster.runs.rubric_metric import build_criterion_checks
@@ -163,13 +164,24 @@ async def plan_job_calls(job: Job) -> DryRun:
     """The requests of an evaluation, by role; the target is not called.
 
     Where there are no saved outputs, the expected output is used in place of the target's answer, and a context is
-    assumed where a judge reads one and the sample has none.
+    assumed where a judge reads one and the sample has none. The calls that judge anchors count too.
+
+    Raises:
+        DatasetError: A file of anchors cannot be used; every issue is given with its place.
     """
     if not job.plan.scorers:
         return DryRun({})
     async with open_call_counter(job.access, seed=job.seed) as counter:
         assumes_context = await _play_all(job.plan, counter)
-        return DryRun(await counter.ranges(), assumes_context)
+        planned = await counter.ranges()
+    # Anchors are judged past the cache.
+    for cases in anchor_jobs(job):
+        async with open_call_counter(cases.access, seed=cases.seed) as counter:
+            await _play_all(cases.plan, counter)
+            for role, calls in (await counter.ranges()).items():
+                known = planned.get(role, CallRange(PlannedCalls(), PlannedCalls()))
+                planned[role] = CallRange(known.least + calls.least, known.most + calls.most)
+    return DryRun(planned, assumes_context)
 
 
 async def plan_grading_calls(dataset: RubricDataset, grader: CriterionGrader, access: ModelAccess) -> DryRun:

@@ -3,12 +3,10 @@
 from __future__ import annotations
 
 import inspect
-import warnings
 from collections.abc import Callable, Coroutine, Iterable, Mapping, Sequence
 from decimal import Decimal
 from functools import partial
 from pathlib import Path
-from types import FrameType
 from typing import Any
 
 from deemster.datasets import Dataset
@@ -32,7 +30,7 @@ from deemster.runs.notebook_progress import notebook_progress
 from deemster.runs.preflight_check import survey
 from deemster.runs.progress import Progress, ProgressCounter
 from deemster.runs.run_lifecycle import RunStorage, RunTimer, build_storage
-from deemster.runs.run_sync import run_sync, with_parameters_of
+from deemster.runs.run_sync import run_sync, warner, with_parameters_of
 from deemster.runs.run_writer import open_run_writer
 from deemster.runs.stop_request import Stop
 from deemster.runs.suite import CONCURRENCY, SEED
@@ -165,17 +163,6 @@ def _why_all_failed(report: Report) -> str | None:
     group = group_failures(entry for entry in report.failure_list if entry.metric is None)[0]
     said = group.cause if group.message is None else f"{group.cause}: {group.message}"
     return f"Every sample failed: the target gave no answer. {plural(group.times, 'time')}: {said}"
-
-
-def warner(frame: FrameType | None) -> Callable[[str], None]:
-    """A function that warns at the line that called a frame's function; a stack level would count the event loop."""
-    caller = frame.f_back if frame is not None else None
-    file, line = (caller.f_code.co_filename, caller.f_lineno) if caller is not None else ("deemster", 1)
-
-    def warn(message: str) -> None:
-        warnings.warn_explicit(message, UserWarning, file, line)
-
-    return warn
 
 
 async def run_job(

@@ -15,7 +15,6 @@ from deemster.judges.grading_result import Grading
 from deemster.models.clock import Clock
 from deemster.runs._grade_items import GradingWork
 from deemster.runs._run_identity import grading_identity
-from deemster.runs.evaluate_dataset import warner
 from deemster.runs.grading_store import open_grading_writer
 from deemster.runs.model_access import (
     ModelAccess,
@@ -28,7 +27,7 @@ from deemster.runs.notebook_progress import notebook_progress
 from deemster.runs.progress import Progress
 from deemster.runs.rubric_metric import build_criterion_checks
 from deemster.runs.run_lifecycle import RunStorage, RunTimer, StoredRun, build_storage
-from deemster.runs.run_sync import run_sync, with_parameters_of
+from deemster.runs.run_sync import run_sync, warner, with_parameters_of
 from deemster.runs.stop_request import Stop
 from deemster.store import Store
 

@@ -74,10 +74,26 @@ def build_cases_job(
     return Job(plan, access=complete_model_access(access, plan.scorers))
 
 
+def anchor_jobs(job: Job) -> list[Job]:
+    """The jobs that judge the anchors of a job, past the cache: an answer from a file cannot show that a model changed.
+
+    Args:
+        job: What is run.
+
+    Raises:
+        InputError: A file of anchors cannot be used, or an anchor is malformed for a metric.
+    """
+    return [_anchor_job(job, each) for each in load_anchors(job)]
+
+
+def _anchor_job(job: Job, anchors: AnchorSet) -> Job:
+    # The anchors' own roles have anchors too, which must not be judged again.
+    roles = {name: msgspec.structs.replace(role, anchors=None) for name, role in job.access.roles.items()}
+    return build_cases_job(anchors.cases, anchors.metrics, job.access._replace(cache=None, roles=roles))
+
+
 async def judge_anchors(job: Job, sets: Sequence[AnchorSet], *, run: Callable[[Job], Awaitable[Report]]) -> Job:
     """A job that knows how its anchors were judged; without anchors, the job itself.
-
-    No cached answer is taken: an answer from a file cannot show that the model changed.
 
     Args:
         job: What was run.
@@ -89,10 +105,8 @@ async def judge_anchors(job: Job, sets: Sequence[AnchorSet], *, run: Callable[[J
     """
     scores: dict[str, dict[str, float]] = {}
     usage: list[Usage] = []
-    for cases, metrics in sets:
-        # The anchors' own roles have anchors too, which must not be judged again.
-        roles = {name: msgspec.structs.replace(role, anchors=None) for name, role in job.access.roles.items()}
-        report = await run(build_cases_job(cases, metrics, job.access._replace(cache=None, roles=roles)))
+    for anchors in sets:
+        report = await run(_anchor_job(job, anchors))
         hashes = {sample.id: sample.row_hash or "" for sample in report.samples}
         for execution in report.executions:
             # An anchor that was edited is another one.

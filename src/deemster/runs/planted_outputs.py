@@ -3,24 +3,29 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
+from pathlib import Path
 from random import Random
-from typing import Any
+from typing import Any, NamedTuple
 
 from deemster.datasets import Dataset
 from deemster.datasets.planted_defects import GoodOutput, reference_output
-from deemster.errors import ConfigurationError, plural
+from deemster.errors import ConfigurationError, did_you_mean, plural
 from deemster.models.clock import Clock
 from deemster.records import Execution, Invocation, Output, TargetFailure, Unscored
+from deemster.results.gate_decision import AGGREGATES
+from deemster.results.mutation_score import EXPECTED
 from deemster.runs._score_batch import WorkItem, settle_marks
 from deemster.runs.evaluation_job import Job, with_secrets
 from deemster.runs.execute_job import execute_job
+from deemster.runs.metric_catalog import metric_spellings
+from deemster.runs.model_access import NO_LIMITS, ModelLimits
 from deemster.runs.progress import Progress, ProgressCounter
 from deemster.runs.resume_backlog import RETRIED_CAUSES, RemainingWork
 from deemster.runs.run_lifecycle import RunTimer
 from deemster.runs.stop_request import Stop
-from deemster.runs.suite import Suite
+from deemster.runs.suite import Suite, load_suite
 from deemster.runs.suite_job import SuiteOverrides, build_suite_job
-from deemster.store import Store
+from deemster.store import Store, open_store
 from deemster.targets.saved_outputs import SavedOutputs
 
 
@@ -47,6 +52,99 @@ def audit_job(suite: Suite, overrides: SuiteOverrides) -> Job:
         InputError: Something in the suite or the flags cannot be used; the issues of all parts are listed.
     """
     return with_secrets(build_suite_job(suite, overrides._replace(target=_NoTarget(), repetitions=1)))
+
+
+def with_metrics(job: Job, names: Sequence[str]) -> Job:
+    """A job with some of its metrics, and the rules of its gate about them.
+
+    Args:
+        job: The job.
+        names: The metrics to keep; all where none is named.
+
+    Raises:
+        ConfigurationError: It has no such metric.
+    """
+    if not names:
+        return job
+    known = metric_spellings(job.plan.metrics)
+    for name in names:
+        if name not in known:
+            raise ConfigurationError(f"The suite has no metric `{name}`. {did_you_mean(name, known.values())}")
+    wanted = {known[name] for name in names}
+    kept = tuple(metric for metric in job.plan.metrics if metric.name in wanted)
+    gate = job.gate
+    if gate is not None:
+        # An aggregate of some of the metrics is not the one that the gate is about.
+        rules = tuple(rule for rule in gate.rules if rule.quantity not in AGGREGATES)
+        gate = gate._replace(idle=frozenset(known), rules=rules)
+    return job._replace(plan=job.plan._replace(metrics=kept), gate=gate, aggregator=None)
+
+
+class AuditedOutputs(NamedTuple):
+    """Which outputs an audit begins with: those of a stored run, those of a file, or the expected ones.
+
+    Attributes:
+        run: The stored run.
+        file: The file.
+        store: Where the run is stored; None for `.deemster/runs.db`.
+    """
+
+    run: str | None = None
+    file: str | Path | None = None
+    store: str | Path | None = None
+
+    def read(self, dataset: Dataset) -> tuple[dict[str, Output], str]:
+        """The outputs by sample id, and where they come from.
+
+        Args:
+            dataset: The samples.
+
+        Raises:
+            ConfigurationError: Both a run and a file are named.
+            OutputsError: The file cannot be read.
+            StoreError: There is no such run, or it cannot be read.
+        """
+        if self.run is not None and self.file is not None:
+            raise ConfigurationError("Give `--run` or `--outputs`, not both.")
+        if self.run is not None:
+            with open_store(self.store, create=False) as opened:
+                return stored_outputs(opened, self.run), f"run {opened.run(self.run, kind='run').id}"
+        if self.file is not None:
+            return saved_outputs(str(self.file), dataset), str(self.file)
+        return expected_outputs(dataset), EXPECTED
+
+
+class AuditInput(NamedTuple):
+    """What an audit of a suite begins with.
+
+    Attributes:
+        job: The suite's metrics, gate and models, without its target.
+        outputs: The good outputs by sample id.
+        source: Where they come from, as the audit says it.
+    """
+
+    job: Job
+    outputs: dict[str, Output]
+    source: str
+
+
+def load_audit(
+    suite: str | Path, outputs: AuditedOutputs, *, metrics: Sequence[str] = (), limits: ModelLimits = NO_LIMITS
+) -> AuditInput:
+    """What an audit of a suite begins with.
+
+    Args:
+        suite: The suite's file.
+        outputs: Which outputs it begins with.
+        metrics: The metrics to keep; all where none is named.
+        limits: Cache and budget.
+
+    Raises:
+        InputError: The suite cannot be used, it has no such metric, or the outputs cannot be read.
+        StoreError: There is no such run, or it cannot be read.
+    """
+    job = with_metrics(audit_job(load_suite(suite, calls_target=False), SuiteOverrides(limits=limits)), metrics)
+    return AuditInput(job, *outputs.read(job.plan.dataset))
 
 
 def expected_outputs(dataset: Dataset) -> dict[str, Output]:

@@ -1,12 +1,14 @@
-"""Runs a coroutine from synchronous code, also inside a running event loop (a notebook)."""
+"""Runs a coroutine from synchronous code, also inside a running event loop (a notebook), and warns at its caller."""
 
 from __future__ import annotations
 
 import asyncio
 import inspect
 import threading
+import warnings
 from collections.abc import Callable, Coroutine
 from concurrent.futures import ThreadPoolExecutor, wait
+from types import FrameType
 from typing import Any, ParamSpec, TypeVar
 
 from deemster.errors import RunCancelledError
@@ -146,3 +148,14 @@ def _loop_is_running() -> bool:
     except RuntimeError:
         return False
     return True
+
+
+def warner(frame: FrameType | None) -> Callable[[str], None]:
+    """A function that warns at the line that called a frame's function; a stack level would count the event loop."""
+    caller = frame.f_back if frame is not None else None
+    file, line = (caller.f_code.co_filename, caller.f_lineno) if caller is not None else ("deemster", 1)
+
+    def warn(message: str) -> None:
+        warnings.warn_explicit(message, UserWarning, file, line)
+
+    return warn
