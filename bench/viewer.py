@@ -36,9 +36,11 @@ PAGES = {
     "one sample": "runs/latest/samples/{far}",
     "score by length": "runs/latest/score-length?metric=rouge-l",
     "search outputs": "runs/latest/samples?limit=100&in=output&text=theta%20iota%20kappa",
+    "search everything": "runs/latest/samples?limit=100&text=iota%20kappa%20beta",
+    "search many": "runs/latest/samples?limit=100&text=kappa",
 }
-# Reads every output.
-UNPROMISED = {"search outputs"}
+# Reads every row with texts.
+UNPROMISED = {"search outputs", "search everything", "search many"}
 
 
 def store(count):

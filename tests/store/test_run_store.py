@@ -227,6 +227,30 @@ def rescored(store, name, number, positions, score):
     return scoring
 
 
+@pytest.mark.parametrize("text", ["HTTP 50%_off!", "ÄRGER", 'a "quoted" \\ word'])
+def test_text_is_found_in_upper_and_lower_case_by_both_databases(store, text):
+    name = begun(store)
+    with store.writer(name) as writer:
+        writer.add([execution(at, text=said) for at, said in enumerate((f"see {text}", "HTTP 50x-off", text.lower()))])
+    found = list(store.rows_with_text(name, text.lower(), "outputs"))
+    assert [(position, row.text) for position, row in found] == [(0, f"see {text}"), (2, text.lower())]
+    assert [position for position, _ in store.rows_with_text(name, "answer 1", "contents")] == [1]
+    assert list(store.rows_with_text(name, "s1", "samples")) == [(1, "s1")]
+
+
+def test_text_of_a_mark_that_was_replaced_is_not_found(store):
+    name = begun(store, cards=[card("a")])
+    with store.writer(name) as writer:
+        writer.add([execution(at, marks=[MetricScore(0.5, {"reason": "too long"})]) for at in range(2)])
+    scoring = store.open_scoring(name, [card("a", "a/2")], identity={})
+    with store.writer(name, scoring=scoring, outputs=False) as writer:
+        writer.add([execution(0, marks=[MetricScore(0.5, {"reason": "just right"})])])
+    store.finish(name, status="complete", reason=None, finished_at="2026", duration_s=1.0, scoring=scoring)
+    found = {at: marks[0].details["reason"] for at, marks in store.rows_with_text(name, "too long", "marks")}
+    assert found == {0: "just right", 1: "too long"}
+    assert [at for at, _ in store.rows_with_text(name, "just right", "marks")] == [0]
+
+
 def test_run_with_seventy_scorings_is_readable(store):
     name = written(store, cards=[card("a"), card("b")])
     for number in range(1, 71):

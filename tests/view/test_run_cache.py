@@ -6,6 +6,7 @@ import json
 import shutil
 import warnings
 from pathlib import Path
+from urllib.parse import quote
 
 import pytest
 
@@ -59,6 +60,19 @@ def test_items_of_a_grading_are_samples(grading):
     assert all(row["preview"]["output"] for row in found["rows"])
     item = client.get("runs/latest/samples/0")["grading"]
     assert [vote["judge"] for vote in item["criteria"][0]["votes"]] == ["ada", "bert", "cleo"]
+
+
+def test_text_is_found_in_submissions_and_reasons_of_a_grading(grading):
+    client, store = grading
+    items = stored_grading(store, store.run("latest")).items
+    reason = next(one.reason for one in items[3].criteria if one.reason)
+    found = client.get(f"runs/latest/samples?in=reasons&text={quote(reason.upper())}&limit=500")["rows"]
+    wanted = [at for at, item in enumerate(items) if any(reason in (one.reason or "") for one in item.criteria)]
+    assert [row["position"] for row in found] == wanted
+    assert [row["id"] for row in client.get("runs/latest/samples?in=output&text=84%20and%20afraid")["rows"]] == [
+        "grandmother"
+    ]
+    assert client.get("runs/latest/samples?in=messages&text=84%20and%20afraid")["matched"] == 0
 
 
 def test_grading_is_aligned_with_the_labels_of_its_dataset(grading):

@@ -182,11 +182,13 @@ class Database(Protocol):
         where: How messages name it.
         words: What stands for `{{bytes}}` and `{{serial}}` in a migration.
         now: Seconds since 1970 by the clock that all who use the store share, in SQL.
+        like: Whether the text in the bytes of a column is like a pattern, in upper or lower case of ASCII, in SQL.
     """
 
     where: str
     words: Mapping[str, str]
     now: str
+    like: str
 
     def connect(self) -> Connection:
         """A connection of its own."""

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable, Generator, Iterator, Sequence
 from typing import Any, NamedTuple, TypeVar
 
@@ -38,15 +39,30 @@ _UNREADABLE = (msgspec.MsgspecError, ArithmeticError, TypeError, ValueError)
 _LATER = Unscored("not_run", "The output came after this metric was scored.")
 
 
-_TEXT_SQL: dict[TextTable, str] = {
-    "samples": "SELECT position, 0, id FROM samples WHERE run = ? AND position > ? AND ? < 1 ORDER BY position LIMIT ?",
-    "contents": "SELECT s.position, 0, c.body FROM samples s JOIN contents c ON c.number = s.content"
-    " WHERE s.run = ? AND s.position > ? AND ? < 1 ORDER BY s.position LIMIT ?",
-    "outputs": "SELECT position, repetition, body FROM outputs WHERE run = ? AND (position, repetition) > (?, ?)"
-    " ORDER BY position, repetition LIMIT ?",
-    "marks": "SELECT position, repetition, COALESCE(final, body) FROM marks WHERE run = ? AND scoring = {scoring}"
-    " AND (position, repetition) > (?, ?) ORDER BY position, repetition LIMIT ?",
+# The column with the texts of a row, how rows are read in order, and what the bytes of the column say.
+_TEXTS: dict[TextTable, tuple[str, str, Callable[[bytes], Any]]] = {
+    "samples": ("id", "SELECT position, 0, id FROM samples WHERE run = ? AND position > ? AND ? < 1", bytes.decode),
+    "contents": (
+        "c.body",
+        """SELECT s.position, 0, c.body FROM samples s JOIN contents c ON c.number = s.content
+            WHERE s.run = ? AND s.position > ? AND ? < 1""",
+        decode_content,
+    ),
+    "outputs": (
+        "body",
+        "SELECT position, repetition, body FROM outputs WHERE run = ? AND (position, repetition) > (?, ?)",
+        lambda body: decode_answer(body).answer,
+    ),
+    "marks": (
+        "COALESCE(final, body)",
+        """SELECT position, repetition, COALESCE(final, body) FROM marks
+            WHERE run = ? AND (position, repetition) > (?, ?) AND scoring = {scoring}""",
+        decode_marks,
+    ),
 }
+# So many characters of a text are enough to find rows that may hold it: databases take patterns of some length only.
+_LONGEST_PATTERN = 1000
+_LIKE_WORDS = re.compile("[!%_]")
 
 
 class MarkSelection(NamedTuple):
@@ -283,8 +299,10 @@ class RunReader:
                     lost += 1
         return lost
 
-    def positions_with_text(self, table: TextTable, text: str, *, scoring: int = 0) -> Iterator[int]:
-        """The places of samples whose rows in a table may hold a text, in lower or upper case.
+    def rows_with_text(self, table: TextTable, text: str, *, scoring: int = 0) -> Iterator[tuple[int, Any]]:
+        """The rows of a table that may hold a text, in lower or upper case: position and what the row says.
+
+        The database compares texts of ASCII, which is quick.
 
         Args:
             table: The table.
@@ -292,16 +310,22 @@ class RunReader:
             scoring: Whose marks, where marks are searched.
 
         Raises:
-            StoreError: The database refuses.
+            StoreError: Something is damaged, or the database refuses.
         """
-        # As it stands in JSON, without the quotation marks.
-        needle = encode_json(text).decode()[1:-1].lower()
+        # In JSON, a text stands without the quotation marks of its own.
+        needle = text if table == "samples" else encode_json(text).decode()[1:-1].lower()
+        column, sql, decode = _TEXTS[table]
+        sql, values = sql.format(scoring=int(scoring)), []
+        if needle.isascii():
+            sql += f" AND {self._pool.database.like.format(column)}"
+            values.append("%" + _LIKE_WORDS.sub(r"!\g<0>", needle[:_LONGEST_PATTERN]) + "%")
 
-        def find(row: Row) -> int | None:
-            return row[0] if needle in bytes(row[2]).decode().lower() else None
+        def find(row: Row) -> tuple[int, Any] | None:
+            return (row[0], decode(row[2])) if needle in bytes(row[2]).decode().lower() else None
 
-        found = self._paged(_TEXT_SQL[table].format(scoring=int(scoring)), (-1, -1), find, what="row", expected=0)
-        return (position for position in found if position is not None)
+        sql += " ORDER BY 1, 2 LIMIT ?"
+        found = self._paged(sql, (-1, -1), find, what="row", expected=0, values=values)
+        return (row for row in found if row is not None)
 
     def output_times(self) -> Iterator[tuple[int, str | None]]:
         """When each output came: position and time, in order.
@@ -325,6 +349,7 @@ class RunReader:
         expected: int,
         place: str = "position {}, repetition {}",
         page: int = PAGE,
+        values: Sequence[Any] = (),
         before: Callable[[Connection, tuple[int, int]], None] | None = None,
     ) -> Generator[_Found, None, int]:
         """Rows by key, a page at a time, so that no snapshot of the store is held for long; how many were sound.
@@ -340,7 +365,7 @@ class RunReader:
                 with lend() as connection:
                     if before is not None:
                         before(connection, last)
-                    for row in connection.stream(sql, (self._number, *last, page)):
+                    for row in connection.stream(sql, (self._number, *last, *values, page)):
                         seen += 1
                         key = row[0], row[1]
                         if type(key[0]) is not int or type(key[1]) is not int or key <= last:

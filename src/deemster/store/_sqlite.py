@@ -192,6 +192,7 @@ class SqliteDatabase:
 
     words: Mapping[str, str] = {"bytes": "BLOB", "serial": "INTEGER PRIMARY KEY AUTOINCREMENT"}
     now = "((julianday('now') - 2440587.5) * 86400.0)"
+    like = "CAST({} AS TEXT) LIKE ? ESCAPE '!'"
 
     def __init__(self, path: Path, *, durable: bool, create: bool) -> None:
         self.where = str(path)

@@ -5,7 +5,7 @@ from __future__ import annotations
 import itertools
 import threading
 from collections import Counter
-from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import ExitStack
 from types import TracebackType
 from typing import Any, Self
@@ -378,22 +378,31 @@ class Store:
                 found = itertools.islice(rest, row.repetitions)
                 yield sample, [execution for execution in found if execution.position == position]
 
-    def positions_with_text(self, run_id: str, text: str, *, within: Collection[TextTable]) -> Iterator[int]:
-        """The places of samples whose rows may hold a text; a place may come more than once, or hold it in a key alone.
+    def rows_with_text(self, run_id: str, text: str, table: TextTable) -> Iterator[tuple[int, Any]]:
+        """The samples whose rows may hold a text: position and what the row says. A text may also stand in a key.
 
         Args:
             run_id: The run.
             text: The text, in lower case; upper case is found too.
-            within: The tables whose rows are searched.
+            table: The table whose rows are searched: `samples` gives ids, `contents` input and expected output,
+                `outputs` answers, `marks` the marks that a report shows.
 
         Raises:
-            StoreError: There is no such run, or the database refuses.
+            StoreError: There is no such run, something is damaged, or the database refuses.
         """
         row = self.run(run_id)
-        reader = self._reader(row, None)
-        for table in within:
-            for scoring in row.scorings if table == "marks" else row.scorings[:1]:
-                yield from reader.positions_with_text(table, text, scoring=scoring.number)
+        reader, view = self._reader(row, None), select_marks(row.scorings)
+        if table != "marks" or view.places is None:
+            yield from reader.rows_with_text(table, text)
+            return
+        # A mark of one scoring may be replaced by that of another.
+        found = {
+            position
+            for scoring in view.scorings
+            for position, _ in reader.rows_with_text(table, text, scoring=scoring.number)
+        }
+        for sample, executions in self.samples_at(run_id, sorted(found)):
+            yield from ((sample.position, execution.marks) for execution in executions)
 
     def find_sample(self, run_id: str, row_hash: str, *, near: int = 0) -> int | None:
         """The place of the sample with a row hash; None where the run has none.

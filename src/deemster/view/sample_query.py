@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from itertools import groupby, islice
+from itertools import islice
 from typing import Any, Literal, NamedTuple, TypeAlias, get_args
 
 import msgspec
@@ -11,7 +11,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from deemster.errors import InputError, did_you_mean
-from deemster.records import CAUSES, Execution, Output, TargetFailure
+from deemster.judges.grading_result import ItemGrading
+from deemster.records import CAUSES, Output, TargetFailure
 from deemster.records.marks import MetricScore, Unscored
 from deemster.results import cohort_label
 from deemster.results.metric_summary import OUTSIDE, SCORED
@@ -22,6 +23,7 @@ from deemster.view.run_cache import OpenedRun
 TextField: TypeAlias = Literal["id", "input", "output", "expected", "passages", "messages", "reasons"]
 TEXT_FIELDS: tuple[TextField, ...] = get_args(TextField)
 _FIXED_ORDERS = ("position", "id", "latency", "chars", "pass_rate")
+# Where the store keeps the texts of a field.
 _FIELD_TABLES: Mapping[str, tuple[TextTable, ...]] = {
     "id": ("samples",),
     "input": ("contents",),
@@ -31,8 +33,6 @@ _FIELD_TABLES: Mapping[str, tuple[TextTable, ...]] = {
     "messages": ("outputs", "marks"),
     "reasons": ("marks",),
 }
-# This share of all samples is read one by one. More of them are read in one pass.
-_FEW = 0.02
 # So many bytes of an id decide the order of samples by id.
 _ID_BYTES = 64
 _ID_BLOCK = 1 << 16
@@ -177,40 +177,49 @@ def _require_metadata(run: OpenedRun, wanted: Sequence[tuple[str, str]], fits: N
 def _require_text(run: OpenedRun, query: SampleQuery, fits: NDArray[np.bool_]) -> None:
     """Leave out the samples in whose texts the words do not occur.
 
-    The store finds the rows whose bytes may hold the words, which is quick. Only these samples are read.
+    The store finds the rows whose bytes may hold the words, which is quick. Only these are looked at more closely.
     """
-    words = query.text.lower()
+    words, fields = query.text.lower(), set(query.fields)
     found = np.zeros(run.row.samples, dtype=np.bool_)
-    maybe = np.zeros(run.row.samples, dtype=np.bool_)
-    for position in run.store.positions_with_text(run.row.id, words, within=_tables(query.fields)):
-        maybe[position] = True
-    about_sample = {"id", "input", "expected"}.intersection(query.fields)
-    about_output = set(query.fields) - about_sample
-    for sample, executions in _read_samples(run, maybe & fits):
-        found[sample.position] = words in _sample_text(sample, about_sample) or any(
-            words in _execution_text(execution, about_output) for execution in executions
-        )
+    if run.row.kind == "grading":
+        for position, item in enumerate(run.grading.items):
+            found[position] = words in _joined(_grading_texts(run, position, item, fields))
+    for table in dict.fromkeys(table for name in query.fields for table in _FIELD_TABLES[name]):
+        for position, row in run.store.rows_with_text(run.row.id, words, table):
+            if fits[position] and not found[position]:
+                found[position] = words in _joined(_row_texts(table, row, fields))
     fits &= found
 
 
-def _read_samples(run: OpenedRun, wanted: NDArray[np.bool_]) -> Iterator[tuple[SampleFacts, list[Execution]]]:
-    """Some samples with their executions: few one by one, many in one pass over the run."""
-    positions = np.flatnonzero(wanted)
-    if len(positions) <= run.row.samples * _FEW:
-        yield from run.store.samples_at(run.row.id, positions.tolist())
-        return
-    groups = groupby(run.store.executions(run.row.id), key=lambda execution: execution.position)
-    at, own = next(groups, (run.row.samples, iter(())))
-    for sample in run.store.samples(run.row.id):
-        while at < sample.position:
-            at, own = next(groups, (run.row.samples, iter(())))
-        if wanted[sample.position]:
-            yield sample, list(own) if at == sample.position else []
+def _grading_texts(run: OpenedRun, position: int, item: ItemGrading, fields: set[str]) -> Iterator[Any]:
+    """The submission of an item, and why its judges decided so."""
+    if "output" in fields:
+        yield run.submission(position)
+    if "messages" in fields:
+        yield item.error
+    if "reasons" in fields:
+        yield from (criterion.reason for criterion in item.criteria)
+        yield from (vote.reason for criterion in item.criteria for vote in criterion.votes)
 
 
-def _tables(fields: Sequence[str]) -> set[TextTable]:
-    """Where the store keeps the texts of some fields."""
-    return {table for name in fields for table in _FIELD_TABLES[name]}
+def _row_texts(table: TextTable, row: Any, fields: set[str]) -> Iterator[Any]:
+    """The texts of some fields in a row of the store."""
+    if table == "samples":
+        yield row
+    elif table == "contents":
+        yield row.input if "input" in fields else None
+        yield row.expected_output if "expected" in fields else None
+    elif isinstance(row, Output):
+        yield row.text if "output" in fields else None
+        yield row.retrieved if "passages" in fields else None
+        yield msgspec.to_builtins(row.trajectory) if "messages" in fields else None
+    elif isinstance(row, TargetFailure):
+        yield row.message if "messages" in fields else None
+    for mark in row if table == "marks" else ():
+        if isinstance(mark, MetricScore) and "reasons" in fields:
+            yield mark.details
+        elif isinstance(mark, Unscored) and "messages" in fields:
+            yield mark.message
 
 
 def _has_metadata(sample: SampleFacts, wanted: Sequence[tuple[str, str]]) -> bool:
@@ -229,31 +238,6 @@ def metadata_values(metadata: Mapping[str, Any] | None, key: str) -> list[str]:
         return []
     entries = value if isinstance(value, (list, tuple)) else [value]
     return [entry if isinstance(entry, str) else _encode(entry).decode() for entry in entries]
-
-
-def _sample_text(sample: SampleFacts, fields: set[str]) -> str:
-    values = {"id": sample.id, "input": sample.input, "expected": sample.expected_output}
-    return _joined(values[name] for name in fields)
-
-
-def _execution_text(execution: Execution, fields: set[str]) -> str:
-    answer = execution.answer
-    values: list[Any] = []
-    if isinstance(answer, Output):
-        if "output" in fields:
-            values.append(answer.text)
-        if "passages" in fields:
-            values.append(answer.retrieved)
-        if "messages" in fields and answer.trajectory is not None:
-            values.append(msgspec.to_builtins(answer.trajectory))
-    elif isinstance(answer, TargetFailure) and "messages" in fields:
-        values.append(answer.message)
-    for mark in execution.marks:
-        if isinstance(mark, MetricScore) and "reasons" in fields:
-            values.append(mark.details)
-        elif isinstance(mark, Unscored) and "messages" in fields:
-            values.append(mark.message)
-    return _joined(values)
 
 
 def _joined(values: Any) -> str:
