@@ -9,11 +9,19 @@ from deemster.store import LabelFacts, open_store
 from tests.view.conftest import evaluate
 from tests.view.viewer_client import running_viewer
 
+STRICT = {
+    "min_macro_f1": 0.9,
+    "min_pass_rate": 0.5,
+    "metrics": {"exact-match": {"min_mean": 0.5}, "rouge-l": {"max_mean": 0.9}},
+    "cohorts": {"odd": {"metrics": {"exact-match": {"min_pass_rate": 0.6}}}, "*": {"min_pass_rate": 0.4}},
+}
+
 
 @pytest.fixture(scope="module")
 def gated(tmp_path_factory):
     place = tmp_path_factory.mktemp("needs") / "runs.db"
     evaluate(place, label="only", gate={"metrics": {"exact-match": {"min_pass_rate": 0.8}}})
+    evaluate(place, label="strict", gate=STRICT)
     with open_store(place) as store, running_viewer(store) as client:
         yield store, client
 
@@ -22,21 +30,20 @@ def gated(tmp_path_factory):
 def needed(gated):
     """What is needed after labels of one person on one metric, which leave again."""
     store, client = gated
-    run = store.run("only").id
     put = []
 
-    def after(verdicts, metric="exact-match", repetition=0):
-        for position, verdict in enumerate(verdicts):
+    def after(verdicts, metric="exact-match", repetition=0, run="only", since=0, **drawn):
+        for position, verdict in enumerate(verdicts, since):
             label = LabelFacts(
                 position=position, repetition=repetition, metric=metric, criterion="", author="ada",
-                at="2026-11-17T00:00:00.000000Z", verdict=verdict, order="random", seed=0,
+                at="2026-11-17T00:00:00.000000Z", verdict=verdict, **{"order": "random", "seed": 0, **drawn},
             )  # fmt: skip
-            store.put_label(run, label)
-            put.append(label)
-        return client.get("labels?run=only")["needed"]
+            store.put_label(store.run(run).id, label)
+            put.append((store.run(run).id, label))
+        return client.get(f"labels?run={run}")["needed"]
 
     yield after
-    for label in put:
+    for run, label in put:
         store.delete_label(run, label)
 
 
@@ -60,14 +67,66 @@ def test_labels_with_the_judges_help_are_counted_so(needed):
     # The metric fails every fourth sample from the second on; people also fail the third.
     (need,) = needed(["fail" if at % 4 == 1 or at == 2 else "pass" for at in range(12)])
     assert "correlation" in need["because"]
-    assert 0 < need["more"] <= 48 - 12
+    assert 0 < need["more"] <= 24 - 12
 
 
 def test_rate_on_the_bound_takes_all_labels(needed):
     (need,) = needed(["fail", "pass", "pass", "pass", "pass"])
-    assert (need["have"], need["more"]) == (5, 48 - 5)
+    assert (need["have"], need["more"]) == (5, 24 - 5)
 
 
 def test_metric_without_a_rule_is_counted_for_a_narrow_interval(needed):
     (need,) = needed(["pass", "fail"], metric="rouge-l")
     assert "± 0.05" in need["because"]
+
+
+def test_labels_that_were_not_drawn_at_random_are_not_counted(needed):
+    (before,) = needed(["pass"] * 5)
+    (after,) = needed(["fail"] * 6, since=5, order="disputed")
+    assert (after["have"], after["more"]) == (before["have"], before["more"])
+    assert "6 outputs with labels do not count" in after["because"]
+
+
+def test_labels_alone_of_disputed_samples_settle_nothing(needed):
+    (need,) = needed(["fail"] * 12, order="uncertain")
+    assert need["have"] == 0
+    assert need["more"] > 0
+
+
+def test_labels_drawn_with_unequal_probabilities_are_weighted(needed):
+    needed(["pass"] * 6, probability=0.1)
+    (need,) = needed(["fail"] * 6, since=6, probability=1.0)
+    # Six outputs stand for sixty, six for themselves.
+    assert float(need["because"].split()[2]) == pytest.approx(60 / 66, abs=1e-3)
+
+
+def by_rule(found):
+    return {need["what"].split("`")[1] if "`" in need["what"] else need["what"]: need for need in found}
+
+
+def test_rules_on_means_cohorts_and_the_run_are_counted_too(needed):
+    verdicts = ["fail" if at % 4 == 1 else "pass" for at in range(20)]
+    found = by_rule(needed(verdicts, run="strict"))
+    odd = [verdict for at, verdict in enumerate(verdicts) if at % 3 == 1]
+    assert found["cohorts.odd.metrics.exact-match.min_pass_rate"]["have"] == len(odd)
+    assert "cohort odd" in found["cohorts.odd.metrics.exact-match.min_pass_rate"]["what"]
+    # The scores of `exact-match` are 0 or 1, so that their mean is a pass-rate.
+    assert found["metrics.exact-match.min_mean"]["have"] == 20
+    assert found["metrics.exact-match.min_mean"]["more"] == 0
+    assert found["min_pass_rate"]["have"] == found["min_macro_f1"]["have"] == 20
+    # Of all cohorts the one that needs most.
+    assert found["cohorts.*.min_pass_rate"]["have"] < 20
+
+
+def test_the_run_counts_outputs_with_all_labels(needed):
+    needed(["pass"] * 12, run="strict")
+    found = by_rule(needed(["fail"] * 4, metric="rouge-l", run="strict"))
+    assert found["min_pass_rate"]["have"] == 4
+    assert "It is 0.000" in found["min_pass_rate"]["because"]
+    assert "It is 0.500" in found["min_macro_f1"]["because"]
+
+
+def test_pass_or_fail_does_not_decide_a_mean_of_finer_scores(needed):
+    found = needed(["pass"] * 3, metric="rouge-l", run="strict")
+    (need,) = [each for each in found if each["more"] is None]
+    assert "`metrics.rouge-l.max_mean`" in need["because"]

@@ -5,13 +5,17 @@ from __future__ import annotations
 import csv
 import io
 import json
+import warnings
 
 import pytest
 
 import deemster as dm
 from deemster.errors import ReportError
+from deemster.models import FakeChat
 from deemster.runs.people_labels import labelled_votes, labels_csv
+from deemster.runs.rubric_metric import RubricMetric
 from deemster.store import open_store
+from tests.judges.make_grader import DEPTH, FACTS, reply, subject
 from tests.view.conftest import evaluate
 from tests.view.viewer_client import running_viewer
 
@@ -229,3 +233,71 @@ def test_alignment_page_is_what_align_says(desks, store):
     found = ada.get("runs/only/alignment")
     wanted = dm.compute_metrics(labelled_votes(store, store.run("only")), n_bootstrap=500)
     assert (found["source"], found["result"]) == ("labels", json.loads(wanted.to_json()))
+
+
+ESSAY = {"criteria": [FACTS, DEPTH]}
+
+
+def judge(ask):
+    good = "Text 1." in ask.messages[1].content
+    return reply(ask, {"facts": "MET" if good else "UNMET", "depth": "good" if good else "poor"}[subject(ask, ESSAY)])
+
+
+@pytest.fixture
+def essays(tmp_path):
+    """A viewer for ada over an evaluation by the metric `rubric`, and its store."""
+    samples = [{"id": f"s{at}", "input": {"question": "?"}, "expected_output": None} for at in range(3)]
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        dm.evaluate(
+            samples,
+            outputs={f"s{at}": f"Text {at}." for at in range(3)},
+            metrics=[RubricMetric(rubric=ESSAY, judges=["a"], name="essay"), "exact-match"],
+            models={"a": FakeChat(judge)},
+            gate={"metrics": {"essay/depth": {"min_mean": 0.6}}},
+            label="only",
+            store=str(tmp_path / "runs.db"),
+        )
+    with open_store(tmp_path / "runs.db") as store, running_viewer(store, author="ada") as client:
+        yield client, store
+
+
+def test_criteria_of_a_metric_are_labelled_one_by_one(essays):
+    client, store = essays
+    queue = client.get("labels/queue?run=only&n=3")
+    asked = {task["title"]: (task["requirement"], [one["value"] for one in task["options"]]) for task in queue["tasks"]}
+    assert asked == {
+        "essay/facts": ("Every claim is supported.", ["MET", "UNMET", "CANNOT_ASSESS"]),
+        "essay/depth": ("How deep is it?", ["poor", "fair", "good", "n-a"]),
+        "essay": (None, ["pass", "fail"]),
+    }
+    request = {"metric": "essay", "metrics": ["essay"]}
+    answer = label(client, 1, "fair", criterion="depth", **request).json
+    shown = answer["revealed"]
+    assert (shown["verdict"], shown["score"], shown["reason"]) == ("good", 1.0, "Because.")
+    assert label(client, 1, "maybe", criterion="depth", **request).status == 400
+    for position, facts in enumerate(("UNMET", "MET", "MET")):
+        label(client, position, facts, criterion="facts", **request)
+    votes = labelled_votes(store, store.run("only"))
+    found = dm.compute_metrics(votes, bootstrap=False)
+    assert [(one.name, one.n_samples) for one in found.per_criterion] == [("essay/facts", 3), ("essay/depth", 1)]
+    assert found.per_criterion[0].accuracy == pytest.approx(2 / 3)
+    lines = list(csv.DictReader(io.StringIO(labels_csv(store, store.run("only")))))
+    assert {line["criterion"] for line in lines} == {"essay/facts", "essay/depth"}
+
+
+def test_rule_on_a_criterion_waits_for_labels(essays):
+    client, _ = essays
+    label(client, 0, "good", criterion="depth", metric="essay", metrics=["essay"])
+    (need,) = client.get("labels?run=only")["needed"]
+    assert "people's mean value of essay/depth reaches 0.6" in need["what"]
+    assert (need["have"], need["more"]) == (1, 2)
+
+
+def test_run_without_its_rubrics_is_labelled_as_a_whole(essays):
+    client, store = essays
+    name = store.run("only").id
+    store.lease(name)
+    store.amend(name, facts={"rubrics": {}})
+    queue = client.get("labels/queue?run=only&n=3")
+    assert [task["title"] for task in queue["tasks"]] == ["essay"]

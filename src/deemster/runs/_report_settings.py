@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from decimal import Decimal
 from typing import Any, Literal, NamedTuple
 
@@ -13,6 +13,7 @@ from deemster.datasets import SelectedPart
 from deemster.datasets.attack_facts import AttackedSamples
 from deemster.datasets.human_labels import SuiteCalibration
 from deemster.errors import ConfigurationError, StoreError
+from deemster.records import Metric
 from deemster.report import BudgetEntry
 from deemster.results import (
     Aggregator,
@@ -46,6 +47,8 @@ _RERUNS = "reruns"
 _ANCHORS = "anchors"
 _ATTACKS = "attacks"
 _UNTIL_DECIDED = "until_decided"
+# The fact of a run that holds the rubrics of its metrics by name; runs of earlier versions have none.
+RUBRICS_FACT = "rubrics"
 
 
 class ReportSettings(NamedTuple):
@@ -104,7 +107,19 @@ def settings_facts(job: Job) -> dict[str, Any]:
         **({} if job.calibration is None else {"calibration": msgspec.to_builtins(job.calibration)}),
         **({} if job.anchors is None else {_ANCHORS: msgspec.to_builtins(job.anchors)}),
         **({} if job.attacks is None else {_ATTACKS: msgspec.to_builtins(job.attacks)}),
+        **rubric_facts(job.plan.metrics),
     }
+
+
+def rubric_facts(metrics: Sequence[Metric], *, known: Mapping[str, Any] | None = None) -> dict[str, Any]:
+    """What a store keeps of the rubrics that metrics judge by, so that people can label their criteria.
+
+    Args:
+        metrics: The metrics.
+        known: What the store keeps already; rubrics of the same metrics are replaced.
+    """
+    rubrics = {metric.name: metric.loaded_rubric.to_dict() for metric in metrics if hasattr(metric, "loaded_rubric")}
+    return {RUBRICS_FACT: {**(known or {}).get(RUBRICS_FACT, {}), **rubrics}} if rubrics else {}
 
 
 def parse_settings(facts: Mapping[str, Any], *, where: str) -> ReportSettings:

@@ -245,7 +245,7 @@ def _disputes(store: Store | None, runs: Sequence[RunColumns]) -> tuple[list[Dis
         names = {card.name: place for place, card in enumerate(run.marks.cards)}
         labels = [label for label in store.labels(run.run.id) if label.verdict in (PASS, FAIL)] if store else []
         for label, name in zip(labels, run.ids([label.position for label in labels]), strict=True):
-            if label.metric in names:
+            if label.metric in names and not label.criterion:
                 mark = bool(run.marks.passed[label.position, label.repetition, names[label.metric]])
                 said = label.verdict == PASS
                 found = counts.setdefault((name, label.metric), [0, 0, 0])

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from typing import Any, NamedTuple
 
 from deemster.datasets.votes import Votes
@@ -11,7 +11,9 @@ from deemster.errors import ReportError
 from deemster.records import MetricScore, Unscored
 from deemster.report.label_sheet import sheet_text
 from deemster.rubrics.criterion import Criterion
+from deemster.rubrics.rubric_definition import Rubric
 from deemster.rubrics.verdicts import CANNOT_ASSESS, VERDICTS
+from deemster.runs._report_settings import RUBRICS_FACT
 from deemster.runs.grading_store import stored_grading
 from deemster.store import LabelFacts, RunRow, Store
 
@@ -29,35 +31,65 @@ class LabelTask(NamedTuple):
 
     Attributes:
         metric: The metric; empty for a criterion of a grading.
-        criterion: The criterion; empty for a metric.
-        title: What the question is called.
-        requirement: What is asked, where that is known.
-        options: The answers in order: each with its value and what it says.
-        minimum: The lowest number of a criterion that asks for one.
-        maximum: The highest number of it.
+        criterion: The criterion; empty for a metric as a whole.
+        definition: The criterion as its rubric has it; None for a metric as a whole, which passes or fails.
     """
 
     metric: str
-    criterion: str
-    title: str
-    requirement: str | None
-    options: tuple[tuple[str, str], ...]
-    minimum: float | None = None
-    maximum: float | None = None
+    criterion: str = ""
+    definition: Criterion | None = None
+
+    @property
+    def key(self) -> tuple[str, str]:
+        """What a label about it names."""
+        return self.metric, self.criterion
+
+    @property
+    def title(self) -> str:
+        """What the question is called: the criterion of a metric as `metric/criterion`."""
+        return "/".join(filter(None, self.key))
+
+    @property
+    def options(self) -> tuple[tuple[str, str], ...]:
+        """The answers in order: each with its value and what it says."""
+        one = self.definition
+        if one is None:
+            return (PASS, PASS), (FAIL, FAIL)
+        if one.kind == "binary":
+            return tuple((verdict, verdict.replace("_", " ").lower()) for verdict in VERDICTS)
+        given = tuple((option.label, option.label) for option in one.options)
+        return given if one.na_option_index is not None else (*given, (CANNOT_ASSESS, "cannot assess"))
 
     def takes(self, verdict: str) -> bool:
         """Whether a verdict is an answer to the question."""
-        if verdict in {value for value, _ in self.options}:
-            return True
+        return verdict in {value for value, _ in self.options} or self._number(verdict) is not None
+
+    def worth(self, verdict: str) -> float | None:
+        """What a verdict is worth, 0 worst to 1 best; None for one that says nothing."""
+        one = self.definition
+        if one is None:
+            return float(verdict == PASS)
+        number = self._number(verdict)
+        if number is not None:
+            return one.share(number)
+        return None if verdict == CANNOT_ASSESS else one.values[one.find(verdict)]
+
+    def _number(self, verdict: str) -> float | None:
+        """The number that a verdict is, where the criterion asks for one and it lies in its range."""
+        one = self.definition
+        if one is None or one.minimum is None or one.maximum is None:
+            return None
         try:
             number = float(verdict)
         except ValueError:
-            return False
-        return self.minimum is not None and self.maximum is not None and self.minimum <= number <= self.maximum
+            return None
+        return number if one.minimum <= number <= one.maximum else None
 
 
 def label_tasks(store: Store, row: RunRow) -> list[LabelTask]:
-    """What people can label of a run: every metric, or every criterion of a grading.
+    """What people can label of a run: every metric, the criteria of one that judges by a rubric before it.
+
+    Of a grading it is every criterion. An evaluation of an earlier version did not keep the rubrics of its metrics.
 
     Args:
         store: Where the run is stored.
@@ -67,21 +99,20 @@ def label_tasks(store: Store, row: RunRow) -> list[LabelTask]:
         ReportError: The grading was made by an earlier version, which did not keep its rubric.
         StoreError: The store fails.
     """
-    if row.kind != "grading":
-        options = ((PASS, PASS), (FAIL, FAIL))
-        return [LabelTask(card.name, "", card.name, None, options) for card in store.cards(row.id)]
-    rubrics = stored_grading(store, row).dataset.rubrics
-    criteria = {criterion.name: criterion for rubric in rubrics for criterion in rubric.criteria}
-    return [
-        LabelTask("", name, name, one.requirement, _options(one), one.minimum, one.maximum)
-        for name, one in criteria.items()
-    ]
+    tasks = []
+    for metric, rubrics in _rubrics(store, row).items():
+        criteria = {criterion.name: criterion for rubric in rubrics for criterion in rubric.criteria}
+        tasks += [LabelTask(metric, name, criterion) for name, criterion in criteria.items()]
+        tasks += [LabelTask(metric)] if metric else []
+    return tasks
 
 
-def _options(criterion: Criterion) -> tuple[tuple[str, str], ...]:
-    if criterion.kind == "binary":
-        return tuple((verdict, verdict.replace("_", " ").lower()) for verdict in VERDICTS)
-    return (*((option.label, option.label) for option in criterion.options), (CANNOT_ASSESS, "cannot assess"))
+def _rubrics(store: Store, row: RunRow) -> dict[str, list[Rubric]]:
+    """The rubrics of each metric of an evaluation, or those of a grading under an empty name."""
+    if row.kind == "grading":
+        return {"": list(stored_grading(store, row).dataset.rubrics)}
+    kept = row.facts.get(RUBRICS_FACT, {})
+    return {card.name: [Rubric.load(kept[card.name])] if card.name in kept else [] for card in store.cards(row.id)}
 
 
 def labelled_votes(store: Store, row: RunRow) -> Votes:
@@ -107,48 +138,77 @@ def labelled_votes(store: Store, row: RunRow) -> Votes:
 
 
 def _run_votes(store: Store, row: RunRow, labels: Sequence[LabelFacts]) -> dict[str, Any]:
-    labelled = {label.metric for label in labels}
+    labelled = {(label.metric, label.criterion) for label in labels}
+    tasks = [task for task in label_tasks(store, row) if task.key in labelled]
     names = [card.name for card in store.cards(row.id)]
-    metrics = [name for name in names if name in labelled]
-    said: dict[tuple[int, int], dict[str, dict[str, str]]] = {}
+    said: dict[tuple[int, int], dict[str, dict[tuple[str, str], str | None]]] = {}
     for label in labels:
         authors = said.setdefault((label.position, label.repetition), {})
-        authors.setdefault(label.author, {})[label.metric] = str(label.verdict)
+        verdict = str(label.verdict) if label.criterion else _AS_VERDICT.get(str(label.verdict))
+        authors.setdefault(label.author, {})[label.metric, label.criterion] = verdict
     items = []
-    for position in sorted({position for position, _ in said}):
-        for sample, executions in store.samples_at(row.id, [position]):
-            for execution in executions:
-                people = said.get((position, execution.repetition))
-                if people is None:
-                    continue
-                marks = dict(zip(names, execution.marks, strict=True))
-                several = f"#{execution.repetition}" if row.repetitions > 1 else ""
-                items.append(
-                    {
-                        "id": f"{sample.id}{several}",
-                        "tags": list(sample.tags),
-                        "metadata": {"sample": sample.id},
-                        "annotations": {
-                            author: [_AS_VERDICT.get(found.get(name, "")) for name in metrics]
-                            for author, found in people.items()
-                        },
-                        "votes": {_JUDGE: [_cell(marks[name]) for name in metrics]},
-                    }
-                )
-    criteria = [{"name": name, "requirement": f"The output passes `{name}`.", "weight": 1} for name in metrics]
+    for sample, executions in store.samples_at(row.id, sorted({position for position, _ in said})):
+        for execution in executions:
+            people = said.get((sample.position, execution.repetition))
+            if people is None:
+                continue
+            marks = dict(zip(names, execution.marks, strict=True))
+            several = f"#{execution.repetition}" if row.repetitions > 1 else ""
+            items.append(
+                {
+                    "id": f"{sample.id}{several}",
+                    "tags": list(sample.tags),
+                    "metadata": {"sample": sample.id},
+                    "annotations": {
+                        author: [found.get(task.key) for task in tasks] for author, found in people.items()
+                    },
+                    "votes": {_JUDGE: [_cell(marks[task.metric], task) for task in tasks]},
+                }
+            )
     return {
         "schema_version": SCHEMA,
         "name": row.dataset,
-        "rubric": {"criteria": criteria},
+        "rubric": {"criteria": _votes_criteria(store, row, tasks)},
         "judges": [{"id": _JUDGE}],
         "items": items,
     }
 
 
-def _cell(mark: Any) -> Any:
+def _votes_criteria(store: Store, row: RunRow, tasks: Sequence[LabelTask]) -> list[dict[str, Any]]:
+    """What is labelled, as the criteria of one rubric: a metric as a whole is binary."""
+    known = {
+        (metric, criterion.name): entry
+        for metric, rubrics in _rubrics(store, row).items()
+        for rubric in rubrics
+        for criterion, entry in zip(rubric.criteria, Rubric(rubric.criteria).to_dict()["criteria"], strict=True)
+    }
+    whole = {"weight": 1}
+    return [
+        {
+            **known.get(task.key, whole | {"requirement": f"The output passes `{task.metric}`."}),
+            "name": task.title,
+        }
+        for task in tasks
+    ]
+
+
+def _cell(mark: Any, task: LabelTask) -> Any:
     if isinstance(mark, MetricScore):
-        return "MET" if mark.success else "UNMET"
+        if task.criterion:
+            return criterion_entry(mark.details, task.criterion).get("verdict")
+        return _AS_VERDICT[PASS if mark.success else FAIL]
     return {"failure": "unknown", "message": mark.message} if isinstance(mark, Unscored) else None
+
+
+def criterion_entry(details: Mapping[str, Any], criterion: str) -> Mapping[str, Any]:
+    """What a mark of the metric `rubric` says of one criterion: its verdict, value, agreement; empty for nothing.
+
+    Args:
+        details: The details of the mark.
+        criterion: The criterion's name.
+    """
+    found: Mapping[str, Any] = details.get("criteria", {}).get(criterion, {})
+    return found
 
 
 def _grading_votes(store: Store, row: RunRow, labels: Sequence[LabelFacts]) -> Votes:
@@ -188,7 +248,7 @@ def labels_csv(store: Store, row: RunRow) -> str:
     lines = (
         (
             names[label.position],
-            label.criterion or label.metric,
+            "/".join(filter(None, (label.metric, label.criterion))),
             label.author,
             label.verdict,
             label.repetition,

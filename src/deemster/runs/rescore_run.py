@@ -13,6 +13,7 @@ from deemster.records import Execution, Mark, Metric, Output, Unscored
 from deemster.records.shared_call_cost import sum_spending
 from deemster.report import Report
 from deemster.runs import metric_catalog as catalog
+from deemster.runs._report_settings import rubric_facts
 from deemster.runs._run_identity import scoring_identity
 from deemster.runs._score_batch import WorkItem, needs_settling, settle_marks
 from deemster.runs.build_report import ExecutionSlots, StoredSamples, stored_report
@@ -93,7 +94,8 @@ async def rescore(
             missing = work.missing(stop)
             if missing is None:
                 # Otherwise the scoring stays open, and the same rescoring continues it.
-                scoring.close("complete", None, duration_s=None, facts=NO_FIGURES, is_final=True)
+                facts = {**NO_FIGURES, **rubric_facts(metrics, known=row.facts)}
+                scoring.close("complete", None, duration_s=None, facts=facts, is_final=True)
     if missing is None and (found_again := compare_again(store, row.id)):
         with store.lease(row.id):
             store.amend(row.id, facts=found_again)

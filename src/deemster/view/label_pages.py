@@ -126,7 +126,7 @@ class LabelDesk:
             **shown,
             "tasks": list(map(task_entry, self.tasks)),
             "decided": list(map(_entry, own.values())),
-            "revealed": [self._reveal(position, repetition, task) for task in self.tasks if _key(task) in own] or None,
+            "revealed": [self._reveal(position, repetition, task) for task in self.tasks if task.key in own] or None,
             "probability": self.queue.probabilities.get(position),
             "place": at,
             "previous": self.queue.positions[at - 1] if at else None,
@@ -145,7 +145,7 @@ class LabelDesk:
         if self.author is None:
             raise ConfigurationError("Labels need an author: `deemster view --label NAME`.")
         wanted = (request.metric or "", request.criterion or "")
-        task = next((task for task in self.tasks if _key(task) == wanted), None)
+        task = next((task for task in self.tasks if task.key == wanted), None)
         if task is None:
             raise InputError("The run has no such metric or criterion.")
         if (request.verdict is None) == (request.skip_reason is None):
@@ -212,7 +212,7 @@ class LabelDesk:
             for label in self.labels
             if label.position == position and label.author == self.author
         }
-        return own.issuperset(map(_key, self.tasks))
+        return own.issuperset(task.key for task in self.tasks)
 
     def _progress(self) -> dict[str, int]:
         return {"total": len(self.queue.positions), "done": sum(map(self._is_done, self.queue.positions))}
@@ -222,12 +222,8 @@ class LabelDesk:
         return {
             "metric": task.metric or None,
             "criterion": task.criterion or None,
-            **judgement(self.run, position, repetition, task.title),
+            **judgement(self.run, position, repetition, task),
         }
-
-
-def _key(task: LabelTask) -> tuple[str, str]:
-    return task.metric, task.criterion
 
 
 def _entry(label: LabelFacts) -> dict[str, Any]:
@@ -255,17 +251,12 @@ def label_summary(run: OpenedRun) -> dict[str, Any]:
         "labels": list(map(_entry, labels)),
         "authors": [{"name": name, "labels": count} for name, count in sorted(authors.items())],
         "agreement": [_agreement(task, labels) for task in tasks],
-        "needed": [
-            need
-            for task in tasks
-            if not task.criterion
-            for need in needed_labels(run, task, [label for label in labels if _is_about(label, task)])
-        ],
+        "needed": needed_labels(run, tasks, labels),
     }
 
 
 def _is_about(label: LabelFacts, task: LabelTask) -> bool:
-    return (label.metric, label.criterion) == _key(task)
+    return (label.metric, label.criterion) == task.key
 
 
 def _agreement(task: LabelTask, labels: Sequence[LabelFacts]) -> dict[str, Any]:

@@ -71,7 +71,7 @@ def choose_tasks(run: OpenedRun, tasks: Sequence[LabelTask], metrics: Sequence[s
         if name not in known:
             raise InputError(f"The run has no metric or criterion {name!r:.100}. {did_you_mean(name, known)}")
     if metrics:
-        return [task for task in tasks if task.title in metrics]
+        return [task for task in tasks if task.title in metrics or task.metric in metrics]
     judged = {card.name for card in run.cards if card.roles}
     return [task for task in tasks if task.metric in judged] or list(tasks)
 
@@ -96,7 +96,8 @@ def draw_queue(
         drawn = draw_places([range(total)], n, seed=settings.seed)
         said = _SAID["random"].format(n=n, total=total, seed=settings.seed, share=n / total if total else 0)
         return LabelQueue(list(drawn), {place: share for place, (_, share) in drawn.items()}, said)
-    places = [run.names.index(task.title) for task in tasks if task.title in run.names]
+    names = dict.fromkeys(task.metric or task.criterion for task in tasks)
+    places = [run.names.index(name) for name in names]
     distance = _distances(run, places)
     keys = [distance]
     if settings.order == "disputed":
@@ -125,14 +126,14 @@ def _disputes(run: OpenedRun, places: Sequence[int]) -> NDArray[np.float64]:
 def _label_disputes(run: OpenedRun, tasks: Sequence[LabelTask], labels: Sequence[LabelFacts]) -> NDArray[np.float64]:
     """Whether people disagree about a sample, with each other or with the judge."""
     found = np.zeros(run.row.samples)
-    names = {(task.metric, task.criterion) for task in tasks}
-    said: dict[tuple[int, int, str, str], set[str]] = {}
+    asked = {task.key: task for task in tasks}
+    said: dict[tuple[int, int, tuple[str, str]], set[str]] = {}
     for label in labels:
-        if label.verdict is not None and (label.metric, label.criterion) in names:
-            key = (label.position, label.repetition, label.metric, label.criterion)
-            said.setdefault(key, set()).add(label.verdict)
-    for (position, repetition, metric, criterion), verdicts in said.items():
-        judged = run.verdict(position, repetition, metric or criterion)
+        key = (label.metric, label.criterion)
+        if label.verdict is not None and key in asked:
+            said.setdefault((label.position, label.repetition, key), set()).add(label.verdict)
+    for (position, repetition, key), verdicts in said.items():
+        judged = run.verdict(position, repetition, asked[key])
         found[position] = max(found[position], len(verdicts | ({judged} if judged else set())) > 1)
     return found
 
@@ -152,12 +153,13 @@ def queue_settings(order: str, metrics: Sequence[str], n: int, seed: int) -> Que
 
 def task_entry(task: LabelTask) -> dict[str, Any]:
     """A question as a page shows it."""
+    one = task.definition
     return {
         "metric": task.metric or None,
         "criterion": task.criterion or None,
         "title": task.title,
-        "requirement": task.requirement,
+        "requirement": None if one is None else one.requirement,
         "options": [{"value": value, "label": label} for value, label in task.options],
-        "minimum": task.minimum,
-        "maximum": task.maximum,
+        "minimum": None if one is None else one.minimum,
+        "maximum": None if one is None else one.maximum,
     }

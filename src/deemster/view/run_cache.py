@@ -21,7 +21,7 @@ from deemster.results.metric_summary import OUTSIDE, SCORED
 from deemster.results.usage_and_cost import USAGE
 from deemster.runs.build_report import stored_report
 from deemster.runs.grading_store import stored_grading
-from deemster.runs.people_labels import FAIL, PASS
+from deemster.runs.people_labels import FAIL, PASS, LabelTask, criterion_entry
 from deemster.runs.stored_columns import SampleColumns, page_table, run_columns, stored_head
 from deemster.store import RunRow, SampleFacts, Store
 
@@ -209,20 +209,24 @@ class OpenedRun:
         found = [item.mean_agreement for item in self.grading.items]
         return np.array([np.nan if value is None else value for value in found])
 
-    def verdict(self, position: int, repetition: int, name: str) -> str | None:
+    def verdict(self, position: int, repetition: int, task: LabelTask) -> str | None:
         """What was decided about a sample: `pass` or `fail` by a metric, or the verdict on a criterion; None for none.
 
         Args:
             position: The sample's place.
             repetition: The repetition.
-            name: The metric, or the criterion of a grading.
+            task: The metric or criterion.
         """
         if self.row.kind == "grading":
             criteria = self.grading.items[position].criteria
-            return next((one.verdict for one in criteria if one.criterion == name), None)
-        place = self.names.index(name)
+            return next((one.verdict for one in criteria if one.criterion == task.criterion), None)
+        place = self.names.index(task.metric)
         if self.table.causes[position, repetition, place] != SCORED:
             return None
+        if task.criterion:
+            (_, executions) = next(self.store.samples_at(self.row.id, [position]))
+            mark: Any = next(one.marks[place] for one in executions if one.repetition == repetition)
+            return criterion_entry(mark.details, task.criterion).get("verdict")
         return PASS if self.table.passed[position, repetition, place] else FAIL
 
     def submission(self, position: int) -> str:

@@ -19,6 +19,7 @@ from deemster.report.report_entries import ScoreEntry
 from deemster.results import MarkTable, ReportedSample, SampleEntry, summarize_samples
 from deemster.results.metric_summary import OUTSIDE, SCORED
 from deemster.runs.kept_prompts import kept_details
+from deemster.runs.people_labels import LabelTask, criterion_entry
 from deemster.store import SampleFacts
 from deemster.view.run_cache import OpenedRun, mean_latencies, mean_lengths
 from deemster.view.sample_query import SampleQuery, find_samples, neighbours
@@ -308,32 +309,41 @@ def _short_mark(mark: Any) -> dict[str, Any]:
     }
 
 
-def judgement(run: OpenedRun, position: int, repetition: int, name: str) -> dict[str, Any]:
+def judgement(run: OpenedRun, position: int, repetition: int, task: LabelTask) -> dict[str, Any]:
     """What was said of a sample by one metric, or on one criterion, and why.
 
     Args:
         run: The run.
         position: The sample's place.
         repetition: The repetition.
-        name: The metric, or the criterion of a grading.
+        task: The metric or criterion.
 
     Raises:
         InputError: There is no such sample.
         StoreError: The store fails.
     """
-    found: dict[str, Any] = {"verdict": run.verdict(position, repetition, name), "score": None, "passed": None}
+    found: dict[str, Any] = {"verdict": run.verdict(position, repetition, task), "score": None, "passed": None}
     if run.row.kind == "grading":
-        one = next((each for each in run.grading.items[position].criteria if each.criterion == name), None)
+        one = next((each for each in run.grading.items[position].criteria if each.criterion == task.criterion), None)
         if one is None:
             return {**found, "reason": None, "votes": []}
         return {**found, "score": one.value, "reason": one.reason, "votes": one.votes}
     _, executions = sample_at(run, position)
     facts = next((execution_facts(run, one) for one in executions if one.repetition == repetition), None)
-    mark = None if facts is None else facts["marks"].get(name)
+    mark = None if facts is None else facts["marks"].get(task.metric)
     if not isinstance(mark, ScoreEntry):
         return {**found, "reason": None if mark is None else mark.unscored.message, "votes": []}
-    reason = next((mark.details[key] for key in _REASONS if key in mark.details), None)
     votes = mark.details.get("votes", [])
+    if task.criterion:
+        votes = [vote for vote in votes if vote.get("criterion") == task.criterion]
+        reason = next((vote.get("reason") for vote in votes if vote.get("verdict") == found["verdict"]), None)
+        return {
+            **found,
+            "score": criterion_entry(mark.details, task.criterion).get("value"),
+            "reason": reason,
+            "votes": votes,
+        }
+    reason = next((mark.details[key] for key in _REASONS if key in mark.details), None)
     return {**found, "score": mark.score, "passed": mark.success, "reason": reason, "votes": votes}
 
 
