@@ -96,7 +96,8 @@ def test_progress_says_what_was_used_so_far(tmp_path):
             going.set()
             run.join()
     assert found["status"] == "running"
-    assert found["usage"] == {"calls": 20, "cached_calls": 0, "tokens": 56, "cost_usd": 2.0, "is_whole_cost": False}
+    used = {"executions": 20, "calls": 20, "cached_calls": 0, "tokens": 56, "cost_usd": 2.0, "is_whole_cost": False}
+    assert found["usage"] == used
 
 
 def test_missing_run_is_not_found_and_names_no_file(viewer, numbers):

@@ -24,11 +24,14 @@ from deemster.runs.grading_store import stored_grading
 from deemster.runs.people_labels import FAIL, PASS, LabelTask, criterion_entry
 from deemster.runs.stored_columns import SampleColumns, page_table, run_columns, stored_head
 from deemster.store import RunRow, SampleFacts, Store
+from deemster.view.live_usage import LiveUsage
 
 # The arrays of opened runs take about so many bytes; the run that was opened last stays in any case.
 _MOST_BYTES = 100 << 20
 # What is read of a run in progress is read again after so many times the time that it took.
 _PATIENCE = 5
+# So many runs in progress are watched at once.
+_MOST_LIVE = 4
 # How the score of an item is called among the metrics of a grading.
 SCORE = "score"
 _T = TypeVar("_T")
@@ -299,6 +302,7 @@ class RunCache:
     def __init__(self, store: Store) -> None:
         self.store = store
         self._opened: OrderedDict[str, OpenedRun] = OrderedDict()
+        self._live: dict[str, LiveUsage] = {}
         self._lock = threading.Lock()
 
     def open(self, name: str) -> OpenedRun:
@@ -322,3 +326,16 @@ class RunCache:
                 self._opened.popitem(last=False)
                 sizes.pop(0)
         return opened
+
+    def live_usage(self, row: RunRow) -> LiveUsage:
+        """Counts what a run in progress has used; of several, the ones that were asked for last are kept.
+
+        Args:
+            row: The run.
+        """
+        with self._lock:
+            known = self._live.pop(row.id, None) or LiveUsage(self.store, row)
+            self._live[row.id] = known
+            while len(self._live) > _MOST_LIVE:
+                self._live.pop(next(iter(self._live)))
+        return known

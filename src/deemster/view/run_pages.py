@@ -16,8 +16,6 @@ from deemster.store import RunRow, Store
 from deemster.view.run_cache import OpenedRun, RunCache
 from deemster.view.sample_query import metadata_keys
 
-# The usage of a run in progress is counted up to so many executions, since all of them are read each time.
-_MOST_COUNTED = 20_000
 _FILTERS = ("kind", "suite", "dataset", "status", "label")
 
 
@@ -272,19 +270,22 @@ def run_progress(cache: RunCache, name: str) -> dict[str, Any]:
         "started_at": row.started_at,
         "finished_at": row.finished_at,
         "scorings": msgspec.to_builtins([(one.number, one.status, one.done) for one in row.scorings]),
-        "usage": _usage(cache.open(row.id)) if row.done <= _MOST_COUNTED else None,
+        "usage": _usage(cache, row),
     }
 
 
-def _usage(run: OpenedRun) -> dict[str, Any] | None:
-    """The calls, tokens and cost of a run, as its report has them; None where there is none, or it cannot be made."""
+def _usage(cache: RunCache, row: RunRow) -> dict[str, Any] | None:
+    """The calls, tokens and cost of a run: as its report has them, or of what is counted of a run in progress."""
+    if row.status == "running":
+        return cache.live_usage(row).read() if row.kind == "run" else None
     try:
-        report = run.head()
+        report = cache.open(row.id).head()
     except (ReportError, StoreError):
         return None
     total, cost = report["usage"]["total"], report["cost"]
     tokens = [total[name] for name in ("prompt_tokens", "completion_tokens") if total[name] is not None]
     return {
+        "executions": row.done,
         "calls": total["calls"],
         "cached_calls": total["cached_calls"],
         "tokens": sum(tokens) if tokens else total["total_tokens"],
