@@ -32,6 +32,7 @@ SAMPLES = [
         "metadata": {
             "tags": [["orders"], ["orders", "urgent"], []][place % 3],
             "team": "north" if place < 20 else "south",
+            **({"adversarial": {"category": "jailbreak", "severity": "high"}} if place in (4, 5, 6) else {}),
         },
     }
     for place in range(40)

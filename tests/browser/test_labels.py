@@ -68,8 +68,18 @@ def test_two_people_label_and_their_agreement_and_the_judge_are_measured(browser
     expect(so_far).to_contain_text("6 labels")
     expect(so_far).to_contain_text("agreement")
 
+    # A label that is on its way does not hold the export up.
+    saves = []
+    other.route(
+        "**/api/labels", lambda route: saves.append(route) if route.request.method == "POST" else route.continue_()
+    )
+    other.keyboard.press("1")
+    other.keyboard.press("Control+Enter")
     with other.expect_download() as download:
         so_far.get_by_role("button", name="Export CSV").click()
+    saves[0].continue_()
+    other.unroute("**/api/labels")
+    expect(other.get_by_text("7 of 12 done")).to_be_visible()
     rows = list(csv.DictReader(download.value.path().read_text(encoding="utf-8").splitlines()))
     assert len(rows) >= 16
     with other.expect_download() as download:

@@ -53,6 +53,9 @@ def test_run_shows_numbers_with_intervals_cohorts_causes_and_gate(browser_thread
     expect(page.get_by_role("heading", name="Gate: fail")).to_be_visible()
     expect(page.get_by_role("heading", name="Unscored by cause")).to_be_visible()
     expect(page.get_by_role("heading", name="Repetitions")).to_be_visible()
+    # Of the three attacks, the one at 4 got through both times.
+    expect(page.get_by_role("heading", name="Attacks: 0.333 succeed")).to_be_visible()
+    expect(page.get_by_role("row", name="jailbreak category")).to_contain_text("high")
     page.locator(".heatmap tbody tr", has_text="urgent").get_by_role("link").first.click()
     expect(page).to_have_url(re.compile(r"/samples\?tag=urgent&metric=exact-match&passed=no"))
     page.go_back()
@@ -150,6 +153,11 @@ def test_comparison_shows_differences_changes_and_outputs_side_by_side(browser_t
     expect(page.get_by_role("heading", name=SAMPLES[15]["id"])).to_be_visible()
     expect(page.get_by_label("Output of second").locator("ins").first).to_contain_text("I believe")
     expect(page.get_by_label("Output of first").locator(".timeline")).to_be_visible()
+    for side, score in (("first", "0.9"), ("second", "0.1")):
+        output = page.get_by_label(f"Output of {side}")
+        output.get_by_text("Marks in full").click()
+        output.get_by_text("Prompt and reply").click()
+        expect(output.locator(".message").last).to_contain_text(f'"score":{score}')
     page.keyboard.press("j")
     expect(page.get_by_role("heading", name=SAMPLES[16]["id"])).to_be_visible()
     page.goto(f"{address}/#/compare?runs={','.join(ids.values())}")

@@ -138,7 +138,7 @@ async function answerComparison(segments: string[], query: URLSearchParams): Pro
   if (segments.length === 1) return loadKey(`compare/${runs}`);
   const { rows } = await loadKey<CompareSamplePage>(`compare/${runs}/samples`);
   if (segments[1] === "points") return comparePoints(rows, query.get("metric") ?? "");
-  const chosen = filterCompared(rows, query);
+  const chosen = await filterCompared(runs.split(","), rows, query);
   if (segments.length > 2) return comparedSample(runs.split(","), rows, chosen, segments[2]);
   const offset = Number(query.get("offset") ?? 0);
   return { total: rows.length, matched: chosen.length, offset, rows: chosen.slice(offset, offset + Number(query.get("limit") ?? 100)) };
@@ -151,15 +151,18 @@ function comparePoints(rows: CompareRow[], metric: string): unknown {
   return { metric, total: points.length, points };
 }
 
-function filterCompared(rows: CompareRow[], query: URLSearchParams): CompareRow[] {
-  const status = query.get("status");
+/** The rows that a query asks for; they are stored in the order of the change. */
+async function filterCompared(runs: string[], rows: CompareRow[], query: URLSearchParams): Promise<CompareRow[]> {
+  const statuses = query.get("status")?.split(",") ?? [];
   const tags = query.getAll("tag");
   const text = query.get("text")?.toLowerCase();
-  const holds = (row: CompareRow) =>
-    (!status || row.status === status) &&
-    tags.every((tag) => row.tags.includes(tag)) &&
-    (!text || [row.id, row.preview.input, ...row.preview.outputs].some((part) => part?.toLowerCase().includes(text)));
-  return rows.filter(holds);
+  const texts = text ? await Promise.all(runs.slice(0, 2).map((run) => loadKey<Texts>(`runs/${run}/texts`))) : [];
+  const has = (row: CompareRow) => texts.some((fields, side) => Object.values(fields).some((column) => column[row.positions[side] ?? -1]?.includes(text ?? "")));
+  const found = rows.filter(
+    (row) => (!statuses.length || statuses.includes(row.status ?? "")) && tags.every((tag) => row.tags.includes(tag)) && (!text || row.id.toLowerCase().includes(text) || has(row)),
+  );
+  if (query.get("sort") === "id") found.sort((a, b) => (a.id < b.id ? -1 : a.id > b.id ? 1 : 0));
+  return query.get("order") === "desc" ? found.reverse() : found;
 }
 
 async function comparedSample(runs: string[], rows: CompareRow[], chosen: CompareRow[], hash: string): Promise<CompareDetail> {

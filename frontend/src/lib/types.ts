@@ -114,6 +114,26 @@ export interface Gate {
   checks: Check[];
 }
 
+export interface AttackFigures {
+  name: string;
+  samples: number;
+  executions: number;
+  successes: number;
+  undecided: number;
+  attack_success_rate: number | null;
+  interval: Pair | null;
+  worst_severity: string | null;
+}
+
+export interface AttackSummary {
+  metrics: string[];
+  overall: AttackFigures;
+  categories: AttackFigures[];
+  frameworks: { name: string; items: AttackFigures[] }[];
+  severities: AttackFigures[];
+  mutators: AttackFigures[];
+}
+
 export interface Usage {
   calls: number;
   cached_calls: number;
@@ -176,6 +196,7 @@ export interface RunReport {
   } | null;
   budget: { limit_usd: number | null; limit_tokens: number | null; spent_usd: number | null; spent_tokens: number | null; halted: boolean } | null;
   gate: Gate | null;
+  adversarial: AttackSummary | null;
   grading?: {
     n: number;
     n_scored: number;
@@ -196,7 +217,7 @@ export interface Progress {
   total: number | null;
   samples: number | null;
   started_at: string;
-  usage: { calls: number; cached_calls: number; tokens: number | null; cost_usd: number | null; is_whole_cost: boolean } | null;
+  usage: { executions: number; calls: number; cached_calls: number; tokens: number | null; cost_usd: number | null; is_whole_cost: boolean } | null;
 }
 
 export interface ScoreCell {
@@ -401,7 +422,7 @@ export interface CompareDetail {
   status: string | null;
   previous: string | null;
   next: string | null;
-  sides: ({ run: RunSide; position: number; executions: Execution[] } | null)[];
+  sides: ({ run: RunSide; position: number; executions: Execution[]; prompts_remark?: string | null } | null)[];
 }
 
 export interface Points {

@@ -15,7 +15,7 @@ from deemster.errors import InputError, did_you_mean
 from deemster.results.sample_changes import STATUSES, ChangedSamples, ChangeTable
 from deemster.runs.compare_runs import StoredSource, compare_sources, quotes_of_either, rank_sources
 from deemster.view.run_cache import OpenedRun, RunCache
-from deemster.view.sample_pages import execution_facts, sample_at, sample_facts, sample_rows
+from deemster.view.sample_pages import add_prompts, execution_facts, sample_at, sample_facts, sample_rows
 from deemster.view.sample_query import SampleQuery, find_samples, neighbours
 
 _KEPT = 2
@@ -341,12 +341,14 @@ def compared_sample(comparison: OpenedComparison, row_hash: str, query: ChangeQu
             continue
         sample, executions = sample_at(run, position)
         facts = facts or sample_facts(sample)
+        shown = [execution_facts(run, execution) for execution in executions]
         sides.append(
             {
                 "run": {"id": run.row.id, "label": run.row.facts.get("label"), "target": run.row.facts.get("target")},
                 "position": position,
                 "metric_order": run.names,
-                "executions": [execution_facts(run, execution) for execution in executions],
+                "executions": shown,
+                "prompts_remark": add_prompts(run, position, shown),
             }
         )
     near = neighbours(found, place)

@@ -228,7 +228,7 @@ def _empty_report(run: OpenedRun, entry: Mapping[str, Any]) -> dict[str, Any]:
         "metrics": {},
         "histograms": {},
         "cohorts": [],
-        **dict.fromkeys(("aggregate", "precision", "usage", "cost", "budget", "gate")),
+        **dict.fromkeys(("aggregate", "precision", "usage", "cost", "budget", "gate", "adversarial")),
     }
 
 

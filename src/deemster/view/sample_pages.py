@@ -152,20 +152,35 @@ def whole_sample(run: OpenedRun, position: int, query: SampleQuery | None = None
         StoreError: The store fails.
     """
     stored = sample_at(run, position)
-    kept = kept_details(run.store, run.row.id, position, prompts=True)
     (shown,) = sample_answers(run, [stored])
-    for execution in shown["executions"]:
+    remark = add_prompts(run, position, shown["executions"])
+    return {
+        **shown,
+        "prompts_remark": remark,
+        **neighbours(find_samples(run, query or SampleQuery()), position),
+        "other_runs": list(_in_other_runs(run, stored[0])),
+    }
+
+
+def add_prompts(run: OpenedRun, position: int, executions: Sequence[dict[str, Any]]) -> str | None:
+    """Add to the repetitions of a sample what judges were asked and replied; what is said of prompts that are missing.
+
+    Args:
+        run: The run.
+        position: The sample's place.
+        executions: Its repetitions, as `execution_facts` gives them.
+
+    Raises:
+        StoreError: The store fails.
+    """
+    kept = kept_details(run.store, run.row.id, position, prompts=True)
+    for execution in executions:
         execution["prompts"] = {
             name: exchanges
             for (repetition, name), exchanges in (kept.prompts or {}).items()
             if repetition == execution["repetition"]
         }
-    return {
-        **shown,
-        "prompts_remark": kept.remark or None,
-        **neighbours(find_samples(run, query or SampleQuery()), position),
-        "other_runs": list(_in_other_runs(run, stored[0])),
-    }
+    return kept.remark or None
 
 
 def sample_answers(

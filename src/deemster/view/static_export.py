@@ -18,7 +18,7 @@ from deemster.report.privacy_levels import PUBLISH_SAFE, EntryView, redact_compa
 from deemster.report.report_entries import PrivacyEntry
 from deemster.runs.build_report import batches, quoted_details, stored_report
 from deemster.store import Store
-from deemster.view.comparison_pages import OpenedComparison, change_rows
+from deemster.view.comparison_pages import ChangeQuery, OpenedComparison, change_rows
 from deemster.view.run_alignment import alignment_page
 from deemster.view.run_cache import OpenedRun, RunCache
 from deemster.view.run_pages import run_entry, run_page, trend_list
@@ -314,7 +314,7 @@ def _comparison(comparison: OpenedComparison, settings: ExportSettings) -> tuple
     elif settings.level == PUBLISH_SAFE:
         raise ReportError("Of more than two runs no export is publish-safe. Name two.")
     rows: list[dict[str, Any]] = []
-    for places in batches(range(len(comparison.statuses)), _SAMPLES_A_FILE):
+    for places in batches(comparison.find(ChangeQuery()).tolist(), _SAMPLES_A_FILE):
         for row in change_rows(comparison, np.array(places, dtype=np.int64)):
             preview = dict(row["preview"])
             if not settings.keeps_input:
