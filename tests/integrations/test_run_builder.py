@@ -72,3 +72,14 @@ def test_time_is_read_from_text_and_from_numbers():
 def test_usage_leaves_out_what_is_no_count():
     assert read_usage(prompt=-1, completion="7", cost_usd=math.nan) is None
     assert read_usage(prompt=3, latency_ms=2).prompt_tokens == 3
+
+
+def test_metric_without_a_known_scale_is_left_out_as_a_whole():
+    builder = RunBuilder("tool", "data")
+    sample = builder.add_sample("a", {})
+    marks = {builder.add_metric("perplexity"): read_mark(23.4), builder.add_metric("right"): read_mark(1)}
+    builder.add_execution(sample, Output("said"), marks)
+    run = builder.build()
+    assert [card.name for card in run.cards] == ["right"]
+    assert run.left_out == ("the metric `perplexity`: its numbers are on a scale that is not known",)
+    assert len(run.executions[0].marks) == 1

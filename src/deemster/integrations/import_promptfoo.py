@@ -7,7 +7,7 @@ from typing import Any
 
 from deemster.errors import visible
 from deemster.formats.canonical_json import json_text
-from deemster.integrations.run_builder import RunBuilder, parse_time, read_mark, read_usage
+from deemster.integrations.run_builder import RunBuilder, as_map, parse_time, read_mark, read_usage
 from deemster.integrations.source_file import SourceFile
 from deemster.records import Mark, Output, TargetFailure, Unscored
 from deemster.runs.external_run import ExternalRun
@@ -52,9 +52,9 @@ def read_promptfoo(source: SourceFile) -> list[ExternalRun]:
         InputError: Something in it cannot be kept.
     """
     root = source.value if isinstance(source.value, dict) else {}
-    config, summary = _map(root.get("config")), _map(root.get("results"))
-    version = _map(root.get("metadata")).get("promptfooVersion")
-    repeat = _map(root.get("runtimeOptions")).get("repeat")
+    config, summary = as_map(root.get("config")), as_map(root.get("results"))
+    version = as_map(root.get("metadata")).get("promptfooVersion")
+    repeat = as_map(root.get("runtimeOptions")).get("repeat")
     every = sorted((row for row in _rows(source) if _is_row(row)), key=lambda row: _number(row.get("testIdx")))
     columns: dict[Any, list[dict[str, Any]]] = {}
     for row in every:
@@ -85,14 +85,10 @@ def _number(value: Any) -> int:
     return value if type(value) is int and value >= 0 else 0
 
 
-def _map(value: Any) -> dict[str, Any]:
-    return value if isinstance(value, dict) else {}
-
-
 def _column_name(row: Mapping[str, Any]) -> str:
     """What a column of promptfoo's table is: a provider and a prompt."""
-    provider, prompt = row.get("provider"), _map(row.get("prompt"))
-    called = provider if isinstance(provider, str) else _map(provider).get("label") or _map(provider).get("id")
+    provider, prompt = row.get("provider"), as_map(row.get("prompt"))
+    called = provider if isinstance(provider, str) else as_map(provider).get("label") or as_map(provider).get("id")
     return visible(f"{called or 'provider'} - {prompt.get('label') or prompt.get('raw') or 'prompt'}", limit=120)
 
 
@@ -106,7 +102,7 @@ class _Column:
 
     def add(self, row: Mapping[str, Any]) -> None:
         """Add the row of a test."""
-        test = _map(row.get("testCase"))
+        test = as_map(row.get("testCase"))
         sample, repetition = self.place(row)
         self._builder.leave_out_keys(row, _ROW_KEYS, of="a result")
         self._builder.leave_out_keys(row.get("response"), _RESPONSE_KEYS, of="a response")
@@ -116,7 +112,7 @@ class _Column:
 
     def add_missing(self, row: Mapping[str, Any]) -> None:
         """Note a test of another column that is not in this one: promptfoo leaves out what it could not finish."""
-        test = _map(row.get("testCase"))
+        test = as_map(row.get("testCase"))
         key = self.place(row)
         if key not in self._added:
             self._added.add(key)
@@ -129,35 +125,35 @@ class _Column:
         index = row.get("testIdx")
         number, repetition = divmod(_number(index), self._repeat) if index is not None else (len(self._ids), 0)
         if number not in self._ids:
-            self._ids[number] = self._add_sample(_map(row.get("testCase")), row, number)
+            self._ids[number] = self._add_sample(as_map(row.get("testCase")), row, number)
         return self._ids[number], repetition
 
     def _add_sample(self, test: Mapping[str, Any], row: Mapping[str, Any], number: int) -> str:
         self._builder.leave_out_keys(test, _TEST_KEYS, of="a test")
-        variables = _map(row.get("vars") or test.get("vars"))
+        variables = as_map(row.get("vars") or test.get("vars"))
         return self._builder.add_sample(
             test.get("description") or f"test-{number + 1}",
             {key: value for key, value in variables.items() if key != "sessionId"},
             expected_output=_expected(_assertions(test)),
-            metadata=_map(test.get("metadata")),
+            metadata=as_map(test.get("metadata")),
         )
 
     def _marks(
         self, row: Mapping[str, Any], test: Mapping[str, Any], answer: Output | TargetFailure | None
     ) -> dict[str, Mark]:
-        graded = _map(row.get("gradingResult"))
+        graded = as_map(row.get("gradingResult"))
         parts = [part for part in graded.get("componentResults") or () if isinstance(part, dict)]
         marks: dict[str, Mark] = {}
         if isinstance(answer, TargetFailure):
             for name in self._names(_assertions(test)):
                 marks[name] = Unscored("target_failed", answer.message)
         elif parts:
-            for name, part in zip(self._names([_map(part.get("assertion")) for part in parts]), parts, strict=True):
+            for name, part in zip(self._names([as_map(part.get("assertion")) for part in parts]), parts, strict=True):
                 passed = part.get("pass")
                 marks[name] = read_mark(
                     part.get("score"),
                     passed=passed if isinstance(passed, bool) else None,
-                    threshold=_map(part.get("assertion")).get("threshold"),
+                    threshold=as_map(part.get("assertion")).get("threshold"),
                     reason=part.get("reason"),
                 )
         else:
@@ -182,7 +178,7 @@ class _Column:
 def _options(assertion: Mapping[str, Any], kind: str, named: str) -> str:
     """What makes an assertion what it is, beside its name and what it expects."""
     judge = assertion.get("provider")
-    asked = judge if isinstance(judge, str) else _map(judge).get("id")
+    asked = judge if isinstance(judge, str) else as_map(judge).get("id")
     words = [*([f"type={kind}"] if named != kind else []), *([f"judge={asked}"] if asked else [])]
     return visible(", ".join(words), limit=200)
 
@@ -191,8 +187,8 @@ def _assertions(test: Mapping[str, Any]) -> list[Mapping[str, Any]]:
     found = test.get("assert")
     flat: list[Mapping[str, Any]] = []
     for entry in found if isinstance(found, list) else ():
-        inner = _map(entry).get("assert")
-        flat += [_map(part) for part in inner] if isinstance(inner, list) else [_map(entry)]
+        inner = as_map(entry).get("assert")
+        flat += [as_map(part) for part in inner] if isinstance(inner, list) else [as_map(entry)]
     return flat
 
 
@@ -203,20 +199,20 @@ def _expected(assertions: Sequence[Mapping[str, Any]]) -> Any:
 
 
 def _answer(row: Mapping[str, Any]) -> Output | TargetFailure:
-    response = _map(row.get("response"))
+    response = as_map(row.get("response"))
     said = response.get("output")
     if said is None:
         return TargetFailure(
             visible(str(row.get("error") or response.get("error") or "There is no output."), limit=500)
         )
-    tokens = _map(response.get("tokenUsage"))
+    tokens = as_map(response.get("tokenUsage"))
     provider = row.get("provider")
-    model = provider if isinstance(provider, str) else _map(provider).get("id")
+    model = provider if isinstance(provider, str) else as_map(provider).get("id")
     usage = read_usage(
         prompt=tokens.get("prompt"),
         completion=tokens.get("completion"),
         total=tokens.get("total"),
-        reasoning=_map(tokens.get("completionDetails")).get("reasoning") or None,
+        reasoning=as_map(tokens.get("completionDetails")).get("reasoning") or None,
         latency_ms=row.get("latencyMs"),
         cost_usd=response.get("cost"),
         model=model if isinstance(model, str) else None,

@@ -7,7 +7,11 @@ from pathlib import Path
 from typing import NamedTuple
 
 from deemster.errors import InputError, Issue
+from deemster.integrations.import_deepeval import is_deepeval, read_deepeval
+from deemster.integrations.import_inspect import is_inspect, read_inspect
+from deemster.integrations.import_lm_eval import is_lm_eval, read_lm_eval
 from deemster.integrations.import_promptfoo import is_promptfoo, read_promptfoo
+from deemster.integrations.import_ragas import is_ragas, read_ragas
 from deemster.integrations.source_file import SourceFile
 from deemster.runs.external_run import ExternalRun
 
@@ -28,6 +32,10 @@ class Importer(NamedTuple):
 
 IMPORTERS = {
     "promptfoo": Importer(is_promptfoo, read_promptfoo, "results of promptfoo"),
+    "inspect": Importer(is_inspect, read_inspect, "logs of Inspect"),
+    "deepeval": Importer(is_deepeval, read_deepeval, "test runs of DeepEval"),
+    "lm-eval": Importer(is_lm_eval, read_lm_eval, "samples of lm-evaluation-harness"),
+    "ragas": Importer(is_ragas, read_ragas, "results of ragas"),
 }
 
 

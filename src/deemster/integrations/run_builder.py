@@ -63,6 +63,16 @@ def read_mark(
     return Unscored("unreadable", f"The score {value:g} is outside of 0 to 1, and its scale is not known.")
 
 
+def as_map(value: Any) -> dict[str, Any]:
+    """A JSON map, or an empty one where the value is none."""
+    return value if isinstance(value, dict) else {}
+
+
+def as_text(value: Any) -> str | None:
+    """Text that says something, or None."""
+    return value if isinstance(value, str) and value.strip() else None
+
+
 def describe(value: Any) -> str:
     """A value in a few words, for a message."""
     return "none" if value is None else visible(repr(value), limit=80)
@@ -238,6 +248,7 @@ class RunBuilder:
         Raises:
             DatasetError: There is no sample, or something in one cannot be kept.
         """
+        self._drop_metrics_without_scale()
         dataset = Dataset(self._samples.values(), name=self.name)
         repetitions = 1 + max((repetition for _, repetition in self._executions), default=0)
         executions = []
@@ -256,11 +267,19 @@ class RunBuilder:
             target=target,
             started=started,
             duration_s=duration_s if is_number(duration_s) and duration_s is not None and duration_s >= 0 else None,
-            times=[self._times.get(name, "") for name in self._samples] if self._times else (),
+            times=[self._times[name] for name in self._samples] if self._times else (),
             left_out=tuple(
                 what if count == 1 else f"{what} ({count:,} times)" for what, count in self._left_out.items()
             ),
         )
+
+    def _drop_metrics_without_scale(self) -> None:
+        """Leave out metrics of which no sample has a score: their numbers are on a scale that is not known."""
+        for metric in list(self._cards):
+            marks = [marks[metric] for _, marks in self._executions.values() if metric in marks]
+            if marks and all(isinstance(mark, Unscored) and mark.cause == "unreadable" for mark in marks):
+                del self._cards[metric]
+                self.leave_out(f"the metric `{metric}`: its numbers are on a scale that is not known")
 
 
 def _is_tags(value: Any) -> bool:

@@ -41,13 +41,13 @@ class ExternalRun(NamedTuple):
     Attributes:
         tool: The tool, with its version where its file says it.
         dataset: The samples.
-        cards: Its metrics, in the order of the marks; none for a trace of live traffic, which is kept as a recording.
+        cards: Its metrics, in the order of the marks; none where the outputs are not marked yet.
         executions: What the target said, and how that was marked.
         repetitions: How often each sample was run.
         target: What was run, such as a model and its prompt.
         started: When it began, where the file says it.
         duration_s: How long it took, where the file says it.
-        times: By position, when an execution of a recording ended.
+        times: By position, when each execution ended, of live traffic, which is kept as a recording.
         left_out: What the file has and no record holds, one sentence each.
     """
 
@@ -146,7 +146,7 @@ def _job(run: ExternalRun, held_to: GateOfSuite | None, label: str | None) -> Jo
 
 
 def _definition(run: ExternalRun, job: Job, timer: RunTimer, *, file: str) -> RunDefinition:
-    dataset, is_recording = run.dataset, not run.cards
+    dataset, is_recording = run.dataset, bool(run.times)
     started_at = timer.started_at if run.started is None else format_time(run.started)
     origin: dict[str, Any] = {"tool": run.tool, "file": file, "left_out": list(run.left_out)}
     content = {
@@ -198,7 +198,7 @@ def _find_same(store: Store, facts: RunFacts) -> str | None:
 
 
 def _write(run: ExternalRun, stored: StoredRun) -> None:
-    if not run.cards:
+    if run.times:
         # The samples of a recording come with their records.
         stored.writer.add_samples(list(sample_facts(run.dataset)))
     for batch in batches(run.executions):

@@ -1,0 +1,216 @@
+"""Imports the logs of Inspect, as `.eval` archives or JSON: each scorer is a metric, each epoch a repetition."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator, Mapping
+from typing import Any
+
+from deemster.errors import InputError, Issue, visible
+from deemster.integrations.run_builder import RunBuilder, as_map, as_text, parse_time, read_mark, read_usage
+from deemster.integrations.source_file import SourceFile
+from deemster.records import Mark, Output, TargetFailure, Trajectory, Unscored
+from deemster.runs.external_run import ExternalRun
+
+# What Inspect's own `value_to_float` makes of the letters of a grade, and of words.
+_GRADES = {"C": 1.0, "P": 0.5, "I": 0.0, "N": 0.0, "yes": 1.0, "true": 1.0, "no": 0.0, "false": 0.0}
+_HEADER, _START, _SAMPLES = "header.json", "_journal/start.json", "samples/"
+_SAMPLE_KEYS = frozenset(
+    {"id", "epoch", "input", "choices", "target", "messages", "output", "scores", "metadata", "error", "model_usage"}
+    | {"total_time", "working_time", "started_at", "completed_at", "uuid", "attachments", "turn_count", "role_usage"}
+)
+_ATTACHMENT = "attachment://"
+
+
+def is_inspect(source: SourceFile) -> bool:
+    """Whether a file is a log of Inspect."""
+    if source.is_zip:
+        return _HEADER in source.members or _START in source.members
+    value = source.value
+    return isinstance(value, dict) and "eval" in value and "samples" in value and "task" in as_map(value["eval"])
+
+
+def read_inspect(source: SourceFile) -> list[ExternalRun]:
+    """The run in a log of Inspect.
+
+    Raises:
+        InputError: Something in it cannot be kept.
+        MissingExtraError: The archive is compressed by Zstandard, and the extra `inspect` is not installed.
+    """
+    header = _header(source)
+    facts, stats = as_map(header.get("eval")), as_map(header.get("stats"))
+    version = as_map(facts.get("packages")).get("inspect_ai")
+    builder = RunBuilder(f"inspect {version}" if version else "inspect", str(facts.get("task") or source.path.stem))
+    if header.get("status") not in (None, "success"):
+        builder.leave_out(f"the log ended with the status `{visible(str(header.get('status')), limit=40)}`")
+    scorers = _scorers(facts)
+    log = _Log(builder, scorers)
+    samples = sorted(_samples(source), key=_order(as_map(facts.get("dataset")).get("sample_ids")))
+    for sample in samples:
+        log.add(sample)
+    if not samples:
+        raise InputError(Issue("The log has no samples: it was written without them.", str(source.path)))
+    began, ended = parse_time(stats.get("started_at") or facts.get("created")), parse_time(stats.get("completed_at"))
+    lasted = (ended - began).total_seconds() if began is not None and ended is not None else None
+    return [builder.build(target=as_text(facts.get("model")), started=began, duration_s=lasted)]
+
+
+def _header(source: SourceFile) -> dict[str, Any]:
+    if not source.is_zip:
+        return as_map(source.value)
+    # A log that was not finished has only what it began with.
+    return as_map(source.member(_HEADER if _HEADER in source.members else _START))
+
+
+def _samples(source: SourceFile) -> Iterator[dict[str, Any]]:
+    if source.is_zip:
+        for name in source.members:
+            if name.startswith(_SAMPLES) and name.endswith(".json"):
+                yield as_map(source.member(name))
+    else:
+        listed = source.value["samples"]
+        yield from (as_map(sample) for sample in (listed if isinstance(listed, list) else ()))
+
+
+def _order(ids: Any) -> Any:
+    """The order of the dataset, then of the epochs."""
+    places = {str(name): place for place, name in enumerate(ids if isinstance(ids, list) else ())}
+    return lambda sample: (places.get(str(sample.get("id")), len(places)), sample.get("epoch") or 0)
+
+
+def _scorers(facts: Mapping[str, Any]) -> dict[str, str]:
+    """The options of each scorer, by its name."""
+    listed = facts.get("scorers")
+    found = {}
+    for entry in map(as_map, listed if isinstance(listed, list) else ()):
+        options = as_map(entry.get("options"))
+        words = (f"{key}={json.dumps(value, ensure_ascii=False)}" for key, value in sorted(options.items()))
+        found[str(entry.get("name"))] = visible(", ".join(words), limit=500)
+    return found
+
+
+class _Log:
+    """The samples of one log."""
+
+    def __init__(self, builder: RunBuilder, scorers: Mapping[str, str]) -> None:
+        self._builder, self._scorers = builder, scorers
+        self._ids: dict[str, str] = {}
+
+    def add(self, sample: Mapping[str, Any]) -> None:
+        """Add one sample in one epoch."""
+        key = str(sample.get("id"))
+        if key not in self._ids:
+            self._ids[key] = self._add_sample(key, sample)
+        self._builder.leave_out_keys(sample, _SAMPLE_KEYS, of="a sample")
+        answer = _answer(sample)
+        marks = self._marks(sample)
+        if isinstance(answer, TargetFailure) and not marks:
+            marks = {self._metric(name): Unscored("target_failed", answer.message) for name in self._scorers}
+        epoch = sample.get("epoch")
+        repetition = epoch - 1 if type(epoch) is int and epoch > 0 else 0
+        self._builder.add_execution(self._ids[key], answer, marks, repetition=repetition)
+
+    def _add_sample(self, key: str, sample: Mapping[str, Any]) -> str:
+        asked, held = sample.get("input"), as_map(sample.get("attachments"))
+        shown: dict[str, Any] = {"input": _resolve(asked, held)}
+        if isinstance(asked, list):
+            shown = {"messages": [_message(as_map(each), held) for each in asked]}
+        if sample.get("choices"):
+            shown["choices"] = sample["choices"]
+        target = sample.get("target")
+        expected = target[0] if isinstance(target, list) and len(target) == 1 else target
+        return self._builder.add_sample(
+            key, shown, expected_output=expected or None, metadata=as_map(sample.get("metadata"))
+        )
+
+    def _marks(self, sample: Mapping[str, Any]) -> dict[str, Mark]:
+        marks: dict[str, Mark] = {}
+        for name, score in as_map(sample.get("scores")).items():
+            score = as_map(score)  # noqa: PLW2901 - the same score, as a map
+            value = score.get("value")
+            for part, single in value.items() if isinstance(value, dict) else ((None, value),):
+                called = self._metric(name, part)
+                marks[called] = read_mark(_number(single), reason=score.get("explanation"))
+        return marks
+
+    def _metric(self, scorer: str, part: str | None = None) -> str:
+        called = scorer if part is None else f"{scorer}/{part}"
+        return self._builder.add_metric(called, options=self._scorers.get(scorer, ""))
+
+
+def _number(value: Any) -> Any:
+    """A score as Inspect's `value_to_float` reads it; another value stays what it is, and gives no score."""
+    if not isinstance(value, str):
+        return value
+    grade = _GRADES.get(value, _GRADES.get(value.lower()))
+    try:
+        return float(value) if grade is None else grade
+    except ValueError:
+        return value
+
+
+def _resolve(value: Any, held: Mapping[str, Any]) -> Any:
+    """Text that Inspect keeps as an attachment, in its place."""
+    if isinstance(value, str) and value.startswith(_ATTACHMENT):
+        return held.get(value.removeprefix(_ATTACHMENT), value)
+    return value
+
+
+def _text(content: Any, held: Mapping[str, Any]) -> str:
+    if isinstance(content, list):
+        parts = (as_map(part) for part in content)
+        return "\n".join(str(_resolve(part["text"], held)) for part in parts if isinstance(part.get("text"), str))
+    resolved = _resolve(content, held)
+    return resolved if isinstance(resolved, str) else ""
+
+
+def _message(message: Mapping[str, Any], held: Mapping[str, Any]) -> dict[str, Any]:
+    return {"role": message.get("role"), "content": _text(message.get("content"), held)}
+
+
+def _answer(sample: Mapping[str, Any]) -> Output | TargetFailure:
+    error = as_map(sample.get("error"))
+    if error:
+        return TargetFailure(visible(str(error.get("message") or "The sample failed."), limit=500))
+    output, held = as_map(sample.get("output")), as_map(sample.get("attachments"))
+    choices = output.get("choices")
+    first = as_map(as_map(choices[0]).get("message")) if isinstance(choices, list) and choices else {}
+    said = output.get("completion")
+    text = str(_resolve(said, held)) if isinstance(said, str) else _text(first.get("content"), held)
+    spent = [as_map(usage) for usage in as_map(sample.get("model_usage")).values()]
+    seconds = sample.get("working_time") or sample.get("total_time")
+    usage = read_usage(
+        prompt=_total(spent, "input_tokens"),
+        completion=_total(spent, "output_tokens"),
+        total=_total(spent, "total_tokens"),
+        reasoning=_total(spent, "reasoning_tokens"),
+        latency_ms=seconds * 1000 if isinstance(seconds, (int, float)) else None,
+        model=as_text(output.get("model")),
+    )
+    return Output(text, trajectory=_trajectory(sample, held), usage=usage, model=as_text(output.get("model")))
+
+
+def _total(usages: list[dict[str, Any]], key: str) -> int | None:
+    counts = [usage[key] for usage in usages if type(usage.get(key)) is int]
+    return sum(counts) if counts else None
+
+
+def _trajectory(sample: Mapping[str, Any], held: Mapping[str, Any]) -> Trajectory | None:
+    """The tool calls of the sample's messages, with their results."""
+    listed = sample.get("messages")
+    messages = [as_map(message) for message in (listed if isinstance(listed, list) else ())]
+    results = {message.get("tool_call_id"): message for message in messages if message.get("role") == "tool"}
+    calls = []
+    for message in messages:
+        for call in map(as_map, message.get("tool_calls") or ()):
+            result = results.get(call.get("id"), {})
+            failed = as_map(result.get("error")).get("message")
+            calls.append(
+                {
+                    "name": str(call.get("function") or "tool"),
+                    "arguments": as_map(call.get("arguments")),
+                    "result": _text(result.get("content"), held) or None,
+                    "error": as_text(failed),
+                }
+            )
+    return Trajectory.read({"tool_calls": calls}) if calls else None
