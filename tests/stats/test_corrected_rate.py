@@ -75,6 +75,8 @@ def labelled(*, hits, misses, alarms, rejections):
 
 @pytest.mark.parametrize("judge", ["gpt-4o-mini", "gpt-5.2"])
 def test_correction_is_refused_on_the_public_arena_labels(judge):
+    # The set has 876 pairs of three pairs of models. People prefer the first answer of 40 % of these 275; the judges'
+    # 70 % and 22 %, and their errors, are those of the same pairs.
     counts = json.loads(PUBLISHED.read_text())["counts"][judge]
     people, verdicts = labelled(**counts)
     youden = counts["hits"] / (counts["hits"] + counts["misses"]) - counts["alarms"] / (
