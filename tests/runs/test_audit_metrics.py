@@ -11,6 +11,8 @@ from scipy.stats import binom
 
 from deemster.datasets import Dataset
 from deemster.errors import ConfigurationError
+from deemster.models.fake_models import FakeChat
+from deemster.models.model_client import ModelFailure
 from deemster.report.audit_report import AuditReport
 from deemster.report.markdown_report import render_markdown
 from deemster.report.metric_audit_report import metric_audit_sections
@@ -147,3 +149,31 @@ def test_audit_that_is_stopped_says_why():
     found = asyncio.run(audit_metrics(job, outputs, source=EXPECTED, stop=stop, warn=print))
     assert found.stopped == "interrupted"
     assert found.score.rate is None
+
+
+def test_judge_that_never_answers_leaves_everything_unknown():
+    samples = Dataset(
+        [{"id": "a", "input": {"question": "How long?"}, "expected_output": "It takes 3 days."}], name="one"
+    )
+    outputs = expected_outputs(samples)
+    silent = FakeChat(lambda _: ModelFailure("refused", "no such model"), model="silent")
+    job = build_job(
+        samples,
+        outputs={name: output.text for name, output in outputs.items()},
+        metrics=["llm-as-judge"],
+        gate={"min_pass_rate": 0.5, "baseline": {"margin": 0.1}},
+        models={"judge": silent},
+    )
+    found = audit(job, outputs, draws=3)
+    assert (found.score.rate, found.score.low, found.score.n) == (None, None, 0)
+    assert not any(defect.gate for defect in found.defects.values())
+    assert "Nothing is known" in render_markdown(metric_audit_sections(found))
+
+
+def test_mutation_score_has_an_interval_over_samples():
+    job, outputs = rooms(30, metrics=("exact-match", "contains"))
+    score = audit(job, outputs, draws=0).score
+    assert score.low < score.rate <= score.high
+    # Thirty samples are thirty units, however many defects each of them got.
+    assert score.n > 90
+    assert score.high - score.low > 0.05

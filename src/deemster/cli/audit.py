@@ -215,7 +215,7 @@ def audit_metrics_command(
         quiet=writing.quiet,
     )
     writing.write(audit)
-    if audit.stopped is not None:
+    if audit.stopped is not None or not audit.score.n:
         raise click.exceptions.Exit(ExitCode.INCOMPLETE)
     if min_killed is not None and (audit.score.rate is None or not reaches(audit.score.rate, min_killed)):
         raise click.exceptions.Exit(ExitCode.GATE_FAILED)

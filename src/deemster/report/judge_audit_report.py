@@ -67,7 +67,7 @@ def _metric(name: str, probes: dict[str, ProbeResult], audit: JudgeAudit) -> Tex
         for probe, one in probes.items()
         if one.noticed is not None and one.pairs
     ]
-    if empty := [probe for probe, one in probes.items() if not one.pairs]:
+    if empty := [probe for probe, one in probes.items() if not one.pairs and not one.unscored]:
         after.append((f"Not applicable to any sample: {', '.join(empty)}.",))
     if lost := sum(one.unscored for one in probes.values()):
         after.append((f"{plural(lost, 'pair')} left out: the judge gave no score.",))

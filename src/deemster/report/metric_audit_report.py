@@ -30,7 +30,9 @@ def _overview(audit: MetricAudit) -> TextSection:
     score = f"{audit.score.killed} of {audit.score.n} planted outputs no longer pass a metric that they passed before"
     lines: list[TextLine] = [
         (f"Defects planted in {goods} of ", DataText(audit.dataset), " (", DataText(audit.source), ")."),
-        (f"Mutation score: {_share(audit.score)} ({score}).",),
+        (f"Mutation score: {_share(audit.score)} ({_ends(audit.score)}; {score}).",)
+        if audit.score.n
+        else ("Mutation score: n/a. Nothing is known: no output with a defect passed a metric before and has a mark.",),
     ]
     if audit.left_out:
         lines.append((f"{plural(audit.left_out, 'sample')} left out: without an output, or not drawn.",))
@@ -46,7 +48,7 @@ def _reference_words(audit: MetricAudit) -> str:
         return f"every good output passes every metric ({plural(pairs, 'pair')} of output and metric)"
     low = sum(fault.score is not None for fault in audit.faults)
     without = len(audit.faults) - low
-    found = [f"{low} score too low"] * bool(low) + [f"{without} have no score"] * bool(without)
+    found = [f"{low} with a score that is too low"] * bool(low) + [f"{without} without a score"] * bool(without)
     return f"of {plural(pairs, 'pair')} of good output and metric, {' and '.join(found)}"
 
 
@@ -62,7 +64,7 @@ def _faults(audit: MetricAudit) -> TextSection:
     if audit.source == EXPECTED:
         lines = [
             ("An expected output that scores too low shows a broken sample or a broken metric.",),
-            ("One without a score lacks what the metric reads, such as usage; outputs of a run (--run) may have it.",),
+            ("One without a score lacks what the metric reads (outputs of --run may have it), or its judge failed.",),
         ]
     return TextSection(
         ("Good outputs that do not pass",), lines, TextTable(("sample", "metric", "score"), rows), after=after
@@ -106,11 +108,11 @@ def _cohorts(planted: dict[str, DefectAudit]) -> TextSection:
 
 def _gate(audit: MetricAudit, planted: dict[str, DefectAudit]) -> TextSection:
     lines: list[TextLine] = []
+    tried = {name: defect.gate for name, defect in planted.items() if defect.gate}
     if audit.gate_unmet:
         names = ", ".join(audit.gate_unmet)
-        lines.append(("The good outputs do not pass these checks, so the gate is tried without them: ",
-                      DataText(names), "."))  # fmt: skip
-    tried = {name: defect.gate for name, defect in planted.items() if defect.gate}
+        so = "so the gate is tried without them" if tried else "so the gate was not tried"
+        lines.append((f"The good outputs do not pass these checks, {so}: ", DataText(names), "."))
     if not tried:
         return TextSection(("The gate",), lines)
     lines.append(("How often the gate passes, where so many of the outputs that can have the defect have it.",))

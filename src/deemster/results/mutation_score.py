@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
-from typing import Final, NamedTuple
+from collections.abc import Callable, Iterable, Sequence
+from typing import Final, NamedTuple, TypeAlias
 
 import msgspec
 import numpy as np
@@ -13,8 +13,10 @@ from deemster.records import CAUSES
 from deemster.results.mark_table import MarkTable
 from deemster.results.metric_summary import OUTSIDE, SCORED
 from deemster.results.run_summary import cohort_label
+from deemster.stats.bounded_mean import bounded_mean
 from deemster.stats.proportion_intervals import Proportion, wilson
 
+_Bools: TypeAlias = NDArray[np.bool_]
 METRIC_AUDIT_SCHEMA: Final = "deemster.metric_audit.v1"
 # Where good outputs come from unless a run or a file is named.
 EXPECTED: Final = "expected outputs"
@@ -31,7 +33,7 @@ class KillRate(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=
         killed: Outputs that passed without the defect and do not pass with it.
         n: Outputs that passed without the defect.
         rate: The share; None where no output passed.
-        low: The lower end of its interval (Wilson).
+        low: The lower end of its interval (Wilson; of all defects together, over samples).
         high: The upper end.
         unscored: Outputs that are left out, since a model gave no mark.
     """
@@ -182,11 +184,7 @@ def audit_defect(
         confidence: The level of the intervals.
         gate: What the gate does with the defect.
     """
-    before = reference.passed[:, 0, :] & defect.planted[:, None]
-    causes = defect.marks.causes[:, 0, :]
-    known = (causes == SCORED) | np.isin(causes, _NOTICED)
-    counted, killed = before & known, before & known & ~defect.marks.passed[:, 0, :]
-    unscored = before & ~known
+    counted, killed, unscored = _count_kills(reference, defect)
 
     def whole(rows: NDArray[np.int64] | slice) -> KillRate:
         any_killed, some = killed[rows].any(axis=1), counted[rows].any(axis=1)
@@ -213,12 +211,34 @@ def audit_defect(
     )
 
 
-def total_kill_rate(defects: Mapping[str, DefectAudit]) -> KillRate:
-    """The kills of all defects together, without an interval."""
-    rates = [defect.suite for defect in defects.values()]
-    killed, n = sum(rate.killed for rate in rates), sum(rate.n for rate in rates)
-    unscored = sum(rate.unscored for rate in rates)
-    return KillRate(killed=killed, n=n, rate=killed / n if n else None, low=None, high=None, unscored=unscored)
+def _count_kills(reference: MarkTable, defect: PlantedMarks) -> tuple[_Bools, _Bools, _Bools]:
+    """By sample and metric: which marks count, which are kills, and which are left out because a model failed."""
+    before = reference.passed[:, 0, :] & defect.planted[:, None]
+    causes = defect.marks.causes[:, 0, :]
+    known = (causes == SCORED) | np.isin(causes, _NOTICED)
+    return before & known, before & known & ~defect.marks.passed[:, 0, :], before & ~known
+
+
+def total_kill_rate(reference: MarkTable, defects: Iterable[PlantedMarks], *, confidence: float) -> KillRate:
+    """The kills of all defects together; the outputs of one sample are one unit of the interval.
+
+    Args:
+        reference: The marks of the good outputs.
+        defects: The marks of the same outputs with each defect.
+        confidence: The level of the interval.
+    """
+    killed, counted = np.zeros(reference.samples), np.zeros(reference.samples)
+    unscored = 0
+    for defect in defects:
+        counts, kills, lost = (found.any(axis=1) for found in _count_kills(reference, defect))
+        counted += counts
+        killed += kills
+        unscored += int(np.count_nonzero(lost & ~counts))
+    known = counted > 0
+    found = bounded_mean(killed[known], counted[known], confidence=confidence)
+    low, high = (None, None) if found.interval is None else (found.interval.lower, found.interval.upper)
+    total = int(counted.sum())
+    return KillRate(killed=int(killed.sum()), n=total, rate=found.value, low=low, high=high, unscored=unscored)
 
 
 def check_references(

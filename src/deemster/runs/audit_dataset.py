@@ -13,6 +13,7 @@ from numpy.typing import NDArray
 from deemster.datasets import Dataset
 from deemster.datasets.planted_defects import DEFECTS, GoodOutput, OutputPool, plant_defect, reference_output
 from deemster.errors import ConfigurationError, plural
+from deemster.formats.read_file import EXTENSIONS
 from deemster.models.model_client import ModelFailure
 from deemster.records import Sample
 from deemster.results.dataset_health import (
@@ -95,7 +96,8 @@ def find_dataset(
         DatasetError: The file cannot be read.
         StoreError: There is no such store or run, or it cannot be read.
     """
-    is_file = Path(dataset_or_run).is_file()
+    # A file that is not there is told as such, and not as a run.
+    is_file = Path(dataset_or_run).is_file() or Path(dataset_or_run).suffix.lower() in EXTENSIONS
     place = str(DEFAULT if store is None else store)
     if is_file and not needs_store and "://" not in place and not Path(place).exists():
         return file_dataset(dataset_or_run), None

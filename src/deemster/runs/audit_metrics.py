@@ -116,7 +116,7 @@ async def audit_metrics(
         metrics=tuple(metric.name for metric in job.plan.metrics),
         references=failing,
         faults=faults,
-        score=total_kill_rate(defects),
+        score=total_kill_rate(reference, marks.values(), confidence=settings.confidence),
         defects=defects,
         gate_checks=gate.checks,
         gate_unmet=gate.unmet,
@@ -159,7 +159,9 @@ def _audit_defect(reference: MarkTable, marks: PlantedMarks, gate: _GateTrial, s
     """What the metrics and the gate say of one kind of defect."""
     confidence, seed = settings.confidence, settings.seed
     tried: Sequence[LetThrough] = ()
-    if settings.draws and gate.checks and marks.planted.any():
+    # Where no output passes any metric without the defect, a gate says nothing about it.
+    passes = reference.passed[:, 0, :].any(axis=1)
+    if settings.draws and gate.checks and (marks.planted & passes).any():
         tried = try_gate(
             gate.reference, marks, gate.lets_through, draws=settings.draws, confidence=confidence, seed=seed
         )
