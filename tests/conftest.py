@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import compileall
 import difflib
 import gc
 import importlib.util
@@ -22,6 +23,7 @@ settings.register_profile("house", deadline=None)
 settings.load_profile("house")
 
 GOLDEN = Path(__file__).parent / "golden"
+PACKAGE = Path(__file__).parents[1] / "src" / "deemster"
 OFFLINE = Path(__file__).parent / "offline"
 LONGEST = (Path(__file__).parent, Path(__file__).parent / "faults", Path(__file__).parent / "fuzz")
 REACHED = "DEEMSTER_TESTS_REACHED"
@@ -40,6 +42,13 @@ def pytest_configure(config: pytest.Config) -> None:
 
     Tests of Ctrl-C need its signal, which a shell takes from what it starts in the background.
     """
+    if not hasattr(config, "workerinput"):
+        # Some hundred processes load the package; without bytecode each of them would compile it again.
+        compileall.compile_dir(PACKAGE, quiet=1)
+    # The test files too, while they are collected. Not what a test writes: a module that is changed within the same
+    # second and keeps its size would be loaded from the bytecode of its first version.
+    sys.dont_write_bytecode = False
+    os.environ["PYTHONDONTWRITEBYTECODE"] = "1"
     signal.signal(signal.SIGINT, signal.default_int_handler)
     before = os.environ.get("PYTHONPATH", "")
     if str(OFFLINE) not in before.split(os.pathsep):
@@ -61,6 +70,7 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
 
 def pytest_collection_finish() -> None:
     """Keep what is loaded out of garbage collections: nothing of it goes, and each one would look at all of it."""
+    sys.dont_write_bytecode = True
     gc.collect()
     gc.freeze()
 

@@ -12,13 +12,14 @@ import shlex
 import shutil
 import subprocess
 import sys
-from collections.abc import Iterator
+import tempfile
+from collections.abc import Iterator, Mapping
 from pathlib import Path
 from typing import NamedTuple
 from unittest import mock
 
 import pytest
-from click.testing import CliRunner
+from click.testing import CliRunner, Result
 from markdown_it import MarkdownIt
 
 from deemster.cli import app
@@ -40,6 +41,21 @@ DEMO = "deemster run examples/quickstart/suite.yml"
 KINDS = frozenset({"python", "bash", "console", "yaml", "text", "csv", "jsonl", "json"})
 SHELL = frozenset("|&;<>()$`*?~{}[]")
 DATA = frozenset({"yaml", "csv", "jsonl", "json"})
+# A process of `deemster` takes a second, so in a shell it is a function that asks the process of the tests.
+DEEMSTER = """
+exec 9> "$EXCHANGE/calls"
+deemster() {
+  local call code
+  call=$(mktemp -d -p "$EXCHANGE")
+  mkfifo "$call/code"
+  printf '%s\\0' "$@" > "$call/arguments"
+  env -0 > "$call/environment"
+  echo "$call" >&9
+  read -r code < "$call/code"
+  if [ /dev/fd/1 -ef /dev/fd/2 ]; then cat "$call/output"; else cat "$call/stdout"; cat "$call/stderr" >&2; fi
+  return "$code"
+}
+"""
 CI_RUNS = frozenset({"make demo", "make test", "make setup", "make check"})
 
 
@@ -76,29 +92,14 @@ def environment() -> dict[str, str]:
     }
 
 
-def printed(command: list[str], folder: Path, *, codes: tuple[int, ...] = (0,), both: bool = False) -> str:
-    """The output of a process without trailing blanks."""
-    done = subprocess.run(
-        command,
-        cwd=folder,
-        env=environment(),
-        stdout=subprocess.PIPE,
-        stderr=subprocess.STDOUT if both else subprocess.PIPE,
-        text=True,
-        check=False,
-    )
-    assert done.returncode in codes, f"{command[-1]}\n{done.stdout}\n{done.stderr}"
-    return trimmed(done.stdout)
-
-
 def trimmed(text: str) -> str:
     return "".join(f"{line.rstrip()}\n" for line in text.splitlines())
 
 
 @contextlib.contextmanager
-def inside(folder: Path) -> Iterator[None]:
+def inside(folder: Path, variables: Mapping[str, str]) -> Iterator[None]:
     """A block in a folder with its environment, which forgets the modules that were imported there."""
-    with contextlib.chdir(folder), mock.patch.dict(os.environ, environment(), clear=True):
+    with contextlib.chdir(folder), mock.patch.dict(os.environ, variables, clear=True):
         try:
             yield
         finally:
@@ -107,27 +108,71 @@ def inside(folder: Path) -> Iterator[None]:
                     del sys.modules[name]
 
 
-def ran(command: str, folder: Path, *flags: str, codes: tuple[int, ...] = (0,), both: bool = False) -> str:
-    """The output of a command: `deemster` alone is called in this process, everything else by a shell."""
+def invoke(arguments: list[str], folder: Path, variables: Mapping[str, str]) -> Result:
+    """What `deemster` does in this process."""
+    with inside(folder, variables):
+        # The width of help in a terminal of 80 columns.
+        done = CliRunner().invoke(app, arguments, prog_name="deemster", terminal_width=78)
+    if done.exception is not None and not isinstance(done.exception, SystemExit):
+        raise done.exception
+    return done
+
+
+def run_commands(command: str, folder: Path, *flags: str, codes: tuple[int, ...] = (0,), both: bool = False) -> str:
+    """The output of commands without trailing blanks: `deemster` runs in this process, everything else in a shell."""
     lines = command.replace("\\\n", "").splitlines()
     if not all(line.startswith("deemster ") and not set(line) & SHELL for line in lines):
-        return printed(["bash", *flags, "-c", command], folder, codes=codes, both=both)
+        return run_shell(command, folder, *flags, codes=codes, both=both)
     said = []
     for line in lines:
-        argv = shlex.split(line, comments=True)[1:]
-        with inside(folder):
-            # The width of help in a terminal of 80 columns.
-            done = CliRunner().invoke(app, argv, prog_name="deemster", terminal_width=78)
+        done = invoke(shlex.split(line, comments=True)[1:], folder, environment())
         assert done.exit_code in codes, f"{line}\n{done.output}"
         said.append(trimmed(done.output if both else done.stdout))
     return "".join(said)
 
 
-def executed(file: Path, folder: Path) -> str:
+def run_shell(command: str, folder: Path, *flags: str, codes: tuple[int, ...], both: bool) -> str:
+    """The output of a shell without trailing blanks."""
+    with tempfile.TemporaryDirectory() as exchange:
+        os.mkfifo(f"{exchange}/calls")
+        with subprocess.Popen(
+            ["bash", *flags, "-c", f"{DEEMSTER}\n{command}"],
+            cwd=folder,
+            env={**environment(), "EXCHANGE": exchange},
+            stdout=subprocess.PIPE,
+            stderr=subprocess.STDOUT if both else subprocess.PIPE,
+            text=True,
+        ) as shell:
+            try:
+                # The shell keeps this pipe open, so the loop ends with the shell.
+                with Path(exchange, "calls").open(encoding="utf-8") as calls:
+                    for line in calls:
+                        answer_call(Path(line.strip()))
+                out, err = shell.communicate(timeout=60)
+            except BaseException:
+                shell.kill()
+                raise
+    assert shell.returncode in codes, f"{command}\n{out}\n{err}"
+    return trimmed(out)
+
+
+def answer_call(call: Path) -> None:
+    """Do what the shell's `deemster` function asks."""
+    arguments, entries = (
+        (call / name).read_text(encoding="utf-8").split("\0")[:-1] for name in ("arguments", "environment")
+    )
+    variables = dict(entry.split("=", 1) for entry in entries)
+    done = invoke(arguments, Path(variables["PWD"]), variables)
+    for name in ("stdout", "stderr", "output"):
+        (call / name).write_text(getattr(done, name), encoding="utf-8")
+    (call / "code").write_text(f"{done.exit_code}\n", encoding="utf-8")
+
+
+def run_script(file: Path, folder: Path) -> str:
     """The output of a script."""
     out = io.StringIO()
     with (
-        inside(folder),
+        inside(folder, environment()),
         contextlib.redirect_stdout(out),
         mock.patch.multiple(sys, argv=[file.name], path=[str(folder), *sys.path], stdin=io.StringIO()),
     ):
@@ -166,9 +211,9 @@ def test_every_block_runs_and_prints_shown_output(page, folder, refresh_golden):
         elif block.kind == "python":
             file = folder / (block.words[0] if block.words else f"block_{number}.py")
             file.write_text(block.text, encoding="utf-8")
-            said = executed(file, folder)
+            said = run_script(file, folder)
         elif not set(block.text.splitlines()) <= CI_RUNS:
-            said = ran(block.text, folder, "-euo", "pipefail")
+            said = run_commands(block.text, folder, "-euo", "pipefail")
     if refresh_golden:
         rewrite(page, shown)
     for block, text in shown:
@@ -181,7 +226,7 @@ def console(block: Block, folder: Path) -> Iterator[str]:
         if line.startswith("$ "):
             command = re.sub(r"^make demo\b", DEMO, line[2:])
             yield f"{line}\n"
-            yield ran(command, folder, codes=(0, 1, 2), both=True)
+            yield run_commands(command, folder, codes=(0, 1, 2), both=True)
 
 
 def check_data(block: Block, folder: Path) -> None:
@@ -263,7 +308,8 @@ def test_make_demo_works_in_a_fresh_clone(tmp_path):
     done = subprocess.run(
         ["make", "demo"],
         cwd=tmp_path,
-        env={**kept, "SOURCE_DATE_EPOCH": EPOCH, "NO_COLOR": "1"},
+        # pip reads 0 as "do not compile": the demo compiles the few modules that it loads.
+        env={**kept, "SOURCE_DATE_EPOCH": EPOCH, "NO_COLOR": "1", "PIP_NO_COMPILE": "0"},
         capture_output=True,
         text=True,
         check=False,

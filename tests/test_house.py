@@ -27,7 +27,6 @@ SOURCE = ROOT / "src" / "deemster"
 FILES = sorted(path for path in SOURCE.rglob("*.py") if "templates" not in path.parts)
 NAMES = [str(path.relative_to(SOURCE)) for path in FILES]
 GUARD = "errors/user_code_guard.py"
-TREES = {name: ast.parse((SOURCE / name).read_text(encoding="utf-8")) for name in NAMES}
 LONGEST_FUNCTION = 60
 # A user reads its more than twenty parameters, each on its own line with an explanation.
 EVALUATE = ("runs/evaluate_dataset.py", "evaluate")
@@ -57,6 +56,17 @@ NETWORK = frozenset(
     {"aiohttp", "ftplib", "http.client", "httpx", "opentelemetry", "posthog", "requests", "sentry_sdk", "smtplib"}
     | {"socketserver", "telnetlib", "urllib.request", "urllib3", "webbrowser", "xmlrpc.client"}
 )
+
+
+class Trees(dict[str, ast.Module]):
+    """The syntax tree of each file, parsed when a test asks for it: the workers that run other tests need none."""
+
+    def __missing__(self, name: str) -> ast.Module:
+        self[name] = ast.parse((SOURCE / name).read_text(encoding="utf-8"))
+        return self[name]
+
+
+TREES = Trees()
 
 
 def told(code: str, *arguments: str) -> dict[str, list[str]]:
