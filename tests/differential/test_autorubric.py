@@ -22,8 +22,8 @@ from deemster.rubrics.criterion import FAILED, FAILED_WORST
 from tests.differential.autorubric.cases import votes_file
 from tests.differential.autorubric.differences import ROWS, WEIGHTLESS, WRONG
 from tests.differential.autorubric.facts import Column, Facts, mean
-from tests.differential.autorubric.peer import Peer, autorubric
 
+pytestmark = pytest.mark.xdist_group("autorubric")
 MODES = ("exclude", "as_unmet", "as_category")
 CALLS = [
     {"cannot_assess": cannot, "na_mode": na, "per_judge": per_judge}
@@ -52,12 +52,6 @@ NO_BIAS = {
     "ci": None,
     "n_samples": 0,
 }
-
-
-@pytest.fixture(scope="module")
-def peer() -> Iterator[Peer]:
-    with autorubric() as asked:
-        yield asked
 
 
 class Place(NamedTuple):

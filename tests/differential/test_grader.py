@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
 from random import Random
 
 import pytest
@@ -13,17 +12,12 @@ from deemster.judges.grading_case import make_case
 from deemster.judges.judge_panel import Judge
 from deemster.records import NoAnswer
 from tests.differential.autorubric.cases import BINARY, NOMINAL, ORDINAL, criterion, item, labels, votes_file
-from tests.differential.autorubric.peer import Peer, autorubric
+from tests.differential.autorubric.peer import Peer
 from tests.judges.make_grader import options_of, reply
 from tests.judges.play import answered
 
+pytestmark = pytest.mark.xdist_group("autorubric")
 CAUSES = {"infrastructure": "model_failed", "parse": "unreadable", "unknown": "metric_failed"}
-
-
-@pytest.fixture(scope="module")
-def peer() -> Iterator[Peer]:
-    with autorubric() as asked:
-        yield asked
 
 
 def whole(seed: int) -> dict:

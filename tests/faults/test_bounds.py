@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 import json
 import os
 import resource
@@ -25,24 +26,43 @@ SECONDS = 30
 TAGS = 100_000
 
 
-def limited(folder, *argv, memory=MEMORY, descriptors=None, env=None, timeout=SECONDS):
-    """What `deemster ARGV` does with little memory or few file descriptors."""
+# Several commands, one after the other: a process of its own for each would spend its time on loading.
+SEVERAL = """
+import json, sys
+from click.testing import CliRunner
+from deemster.cli import app
+for argv in json.load(sys.stdin):
+    done = CliRunner().invoke(app, argv)
+    print(json.dumps([done.exit_code, done.stderr]), flush=True)
+"""
+
+
+def limited(folder, *argv, descriptors=None, **options):
+    """What Python does with little memory or few file descriptors."""
 
     def limit():
-        resource.setrlimit(resource.RLIMIT_AS, (memory, memory))
+        resource.setrlimit(resource.RLIMIT_AS, (MEMORY, MEMORY))
         if descriptors is not None:
             resource.setrlimit(resource.RLIMIT_NOFILE, (descriptors, descriptors))
 
     return subprocess.run(
-        [sys.executable, "-m", "deemster", *argv],
+        [sys.executable, *argv],
         cwd=folder,
-        env={**os.environ, "OPENBLAS_NUM_THREADS": "1", **(env or {})},
+        env={**os.environ, "OPENBLAS_NUM_THREADS": "1", **options.pop("env", {})},
         preexec_fn=limit,
         capture_output=True,
         text=True,
         check=False,
-        timeout=timeout,
+        timeout=SECONDS,
+        **options,
     )
+
+
+def run_several(folder, commands):
+    """The exit code and the words on standard error of each of some `deemster` commands."""
+    done = limited(folder, "-c", SEVERAL, input=json.dumps([command.split() for command in commands]))
+    assert done.returncode == 0, done.stderr
+    return dict(zip(commands, map(json.loads, done.stdout.splitlines()), strict=True))
 
 
 def endless(path, kind):
@@ -65,24 +85,23 @@ LONG = {
 }
 
 
-@pytest.mark.parametrize("extension", ["yml", "json", "jsonl", "csv", "parquet"])
-@pytest.mark.parametrize("kind", ["device", "pipe", "sparse"])
-def test_dataset_without_an_end_is_one_sentence_and_little_memory(tmp_path, kind, extension):
-    written(tmp_path, FILES)
-    file = f"endless.{extension}"
-    endless(tmp_path / file, kind)
-    process = limited(tmp_path, "validate", file)
-    said = SAID.get(kind) or LONG.get(extension, LONG["yml"])
-    assert (process.returncode, process.stderr) == (2, f"error: {file}: {said}\n")
+def test_dataset_without_an_end_is_one_sentence_and_little_memory(tmp_path):
+    expected = {}
+    for kind, extension in itertools.product(("device", "pipe", "sparse"), ("yml", "json", "jsonl", "csv", "parquet")):
+        file = f"{kind}.{extension}"
+        endless(tmp_path / file, kind)
+        said = SAID.get(kind) or LONG.get(extension, LONG["yml"])
+        expected[f"validate {file}"] = [2, f"error: {file}: {said}\n"]
+    assert run_several(tmp_path, expected) == expected
 
 
-@pytest.mark.parametrize("command", ["run suite.yml", "align FILE", "grade FILE", "store import FILE", "report FILE"])
-def test_no_command_waits_for_a_pipe(tmp_path, command):
+def test_no_command_waits_for_a_pipe(tmp_path):
     written(tmp_path, {**FILES, "suite.yml": FILES["suite.yml"].replace("golden.yml", "pipe.json")})
     os.mkfifo(tmp_path / "pipe.json")
-    process = limited(tmp_path, *command.replace("FILE", "pipe.json").split())
-    assert (process.returncode, process.stderr.count("\n")) == (2, 1)
-    assert "This is a named pipe, not a file." in process.stderr
+    waiting = ("run suite.yml", *(f"{command} pipe.json" for command in ("align", "grade", "store import", "report")))
+    for command, (code, err) in run_several(tmp_path, waiting).items():
+        assert (code, err.count("\n")) == (2, 1), command
+        assert "This is a named pipe, not a file." in err, command
 
 
 def test_file_that_is_longer_than_it_says_is_read_to_its_end_or_limit(tmp_path, monkeypatch):
@@ -104,23 +123,20 @@ def test_million_samples_of_two_kilobytes_are_below_the_limit():
     assert document.MOST_BYTES > 1_000_000 * 2048 * 1.5
 
 
-@pytest.mark.parametrize("extension", ["json", "jsonl"])
-def test_sample_with_very_many_tags_is_refused(tmp_path, extension):
-    sample = {"id": "a", "input": {}, "expected_output": "x", "metadata": {"tags": [f"t{n}" for n in range(TAGS)]}}
-    text = json.dumps({"name": "d", "samples": [sample]}) if extension == "json" else json.dumps(sample)
-    written(tmp_path, {f"golden.{extension}": text})
-    process = limited(tmp_path, "validate", f"golden.{extension}")
-    assert process.returncode == 2
-    assert process.stderr.endswith("metadata.tags has 100,000 entries; at most 1,000 are allowed.\n")
-
-
-def test_item_with_very_many_tags_is_refused(tmp_path):
-    item = {"id": "a", "submission": "x", "tags": [f"t{n}" for n in range(TAGS)]}
+def test_very_many_tags_are_refused(tmp_path):
+    tags = [f"t{n}" for n in range(TAGS)]
+    sample = {"id": "a", "input": {}, "expected_output": "x", "metadata": {"tags": tags}}
+    item = {"id": "a", "submission": "x", "tags": tags}
     rubric = [{"name": "r", "requirement": "It is right.", "weight": 1}]
-    written(tmp_path, {"items.json": json.dumps({"rubric": rubric, "items": [item]})})
-    process = limited(tmp_path, "validate", "items.json")
-    assert process.returncode == 2
-    assert "100,000 entries; at most 1,000 are allowed." in process.stderr
+    files = {
+        "golden.json": json.dumps({"name": "d", "samples": [sample]}),
+        "golden.jsonl": json.dumps(sample),
+        "items.json": json.dumps({"rubric": rubric, "items": [item]}),
+    }
+    written(tmp_path, files)
+    for command, (code, err) in run_several(tmp_path, [f"validate {name}" for name in files]).items():
+        assert code == 2, command
+        assert err.endswith("tags has 100,000 entries; at most 1,000 are allowed.\n"), command
 
 
 @pytest.fixture
@@ -192,9 +208,8 @@ def test_too_few_file_descriptors_lower_concurrency_and_no_request_fails(tmp_pat
         return '{"reason": "Good.", "score": 0.9}'
 
     with ModelServer(answer=answer) as server:
-        process = limited(
-            tmp_path, "run", "suite.yml", "--json", "-", "--no-cache", descriptors=48, env={"JUDGE_URL": server.url}
-        )
+        argv = ("-m", "deemster", "run", "suite.yml", "--json", "-", "--no-cache")
+        process = limited(tmp_path, *argv, descriptors=48, env={"JUDGE_URL": server.url})
         assert process.returncode == 0, process.stderr
         report = json.loads(process.stdout)
         assert report["metrics"]["llm-as-judge"]["n_scored"] == count
@@ -210,6 +225,6 @@ def test_commands_wait_for_file_descriptors_in_place_of_failing(tmp_path):
     )
     samples = [{"id": f"s{n}", "input": {"q": f"{n}?"}, "expected_output": "x"} for n in range(count)]
     written(tmp_path, {"suite.yml": suite, "golden.json": json.dumps({"name": "d", "samples": samples})})
-    process = limited(tmp_path, "run", "suite.yml", "--json", "-", descriptors=64)
+    process = limited(tmp_path, "-m", "deemster", "run", "suite.yml", "--json", "-", descriptors=64)
     assert process.returncode == 0, process.stderr
     assert json.loads(process.stdout)["metrics"]["exact-match"]["n_scored"] == count

@@ -19,6 +19,8 @@ import pytest
 from deemster.testing import ModelServer
 from tests.cli.workspace import EPOCH, written
 
+# All of them share the recordings, which take two runs.
+pytestmark = pytest.mark.xdist_group("report bytes")
 COUNT = 60
 SUITE = """\
 name: bytes

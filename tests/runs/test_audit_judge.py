@@ -17,23 +17,18 @@ from deemster.runs.planted_outputs import expected_outputs
 from deemster.testing.biased_judges import BIASES, biased_judge
 
 
-@pytest.fixture(scope="module")
-def table():
-    return judge_biases.confusion_table()
-
-
 def test_every_probe_has_a_judge_with_that_bias():
     assert set(BIASES) == {*PROBES, ORDER}
 
 
-@pytest.mark.parametrize("bias", BIASES)
-def test_planted_bias_is_flagged_and_nothing_else(table, bias):
-    shown_by = ["pairwise", "rubric"] if bias == ORDER else ["llm-as-judge", "pairwise", "rubric"]
-    assert {probe: metrics for probe, metrics in table[bias].items() if metrics} == {bias: shown_by}
-
-
-def test_judge_without_bias_is_not_flagged(table):
-    assert not any(table[None].values())
+def test_planted_bias_is_flagged_and_nothing_else():
+    metrics = ["llm-as-judge", "pairwise", "rubric"]
+    expected = {bias: {bias: metrics[1:] if bias == ORDER else metrics} for bias in BIASES}
+    found = {
+        bias: {probe: flagged for probe, flagged in probes.items() if flagged}
+        for bias, probes in judge_biases.confusion_table().items()
+    }
+    assert found == {None: {}, **expected}
 
 
 def test_bias_says_what_it_moves_in_the_pass_rate():

@@ -1,4 +1,4 @@
-"""autorubric in its own environment, asked over pipes; one process answers all questions of a module."""
+"""autorubric in its own environment, asked over pipes; one process answers all questions."""
 
 from __future__ import annotations
 
