@@ -18,8 +18,8 @@ from typing import Any
 import pytest
 from hypothesis import settings
 
-# A deadline measures how busy the machine is, and fails tests that are right.
-settings.register_profile("house", deadline=None)
+# A deadline measures how busy the machine is, and fails tests that are right. Other examples come with every run.
+settings.register_profile("house", deadline=None, max_examples=50)
 settings.load_profile("house")
 
 GOLDEN = Path(__file__).parent / "golden"

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import os
 import subprocess
 import sys
@@ -15,7 +16,6 @@ from deemster.cli import app
 
 ROOT = Path(__file__).parent.parent
 EXAMPLES = ROOT / "examples"
-DEEMSTER = Path(sys.executable).with_name("deemster")
 EPOCH = "1767225600"
 
 EXIT_CODES = {
@@ -30,7 +30,6 @@ EXIT_CODES = {
 }
 # Without a suite to run: `tests/test_essays_example.py`, `tests/test_judge_example.py`.
 ELSEWHERE = ("imports", "essays", "judge_validation")
-LOCALES = ("C", "C.UTF-8")
 
 
 def environment(*, seed: str = "0", locale: str = "C.UTF-8") -> dict[str, str]:
@@ -49,31 +48,48 @@ def test_every_folder_of_the_examples_is_tested():
     assert sorted([*EXIT_CODES, *ELSEWHERE]) == sorted(path.name for path in EXAMPLES.iterdir() if path.is_dir())
 
 
-# Every example has seeds of its own: what all of them run is tried with all seeds.
-@pytest.mark.parametrize(
-    ("example", "seed", "locale"),
-    [
-        (example, str(2 * place + turn), locale)
-        for place, example in enumerate(sorted(EXIT_CODES))
-        for turn, locale in enumerate(LOCALES)
-    ],
-)
-def test_an_example_has_the_same_reports_for_every_hash_seed_and_locale(example, seed, locale, tmp_path, golden):
+# All examples, one after the other in one process: each forgets the modules of the one before.
+SEVERAL = """
+import json, os, sys
+from deemster.cli import app
+examples = os.path.abspath("examples")
+codes = {}
+for example, argv in json.load(sys.stdin).items():
+    try:
+        app(argv, prog_name="deemster")
+    except SystemExit as end:
+        codes[example] = end.code
+    for name, module in list(sys.modules.items()):
+        if str(getattr(module, "__file__", None)).startswith(examples):
+            del sys.modules[name]
+print(json.dumps(codes))
+"""
+
+
+@pytest.mark.parametrize(("seed", "locale"), [("0", "C"), ("1", "C.UTF-8"), ("7", "C"), ("12", "C.UTF-8")])
+def test_examples_have_the_same_reports_for_every_hash_seed_and_locale(seed, locale, tmp_path, golden):
+    commands = {
+        example: [
+            *("run", f"examples/{example}/suite.yml", "--quiet", "--store", str(tmp_path / "runs.db")),
+            *("--json", str(tmp_path / f"{example}.json"), "--markdown", str(tmp_path / f"{example}.md")),
+        ]
+        for example in EXIT_CODES
+    }
     done = subprocess.run(
-        [
-            *(DEEMSTER, "run", f"examples/{example}/suite.yml", "--quiet"),
-            *("--json", tmp_path / "report.json", "--markdown", tmp_path / "report.md"),
-            *("--store", tmp_path / "runs.db"),
-        ],
+        [sys.executable, "-c", SEVERAL],
         cwd=ROOT,
         env=environment(seed=seed, locale=locale),
+        input=json.dumps(commands),
         capture_output=True,
         check=False,
+        text=True,
     )
-    assert done.returncode == EXIT_CODES[example], done.stderr.decode()
-    assert done.stdout == b""
-    golden(f"examples/{example}/report.json", (tmp_path / "report.json").read_bytes())
-    golden(f"examples/{example}/report.md", (tmp_path / "report.md").read_bytes())
+    # The codes are the only line: a quiet run prints nothing.
+    assert done.stdout, done.stderr
+    assert json.loads(done.stdout) == EXIT_CODES, done.stderr
+    for example in EXIT_CODES:
+        golden(f"examples/{example}/report.json", (tmp_path / f"{example}.json").read_bytes())
+        golden(f"examples/{example}/report.md", (tmp_path / f"{example}.md").read_bytes())
 
 
 @pytest.mark.parametrize("example", sorted(EXIT_CODES))

@@ -309,13 +309,13 @@ def test_every_command_is_documented_with_its_help():
     assert "\n$ deemster --help\n" in page
 
 
-@pytest.mark.parametrize("name", sorted(COMMANDS))
-def test_list_of_commands_matches_help_of_each_command(name):
-    command = app.get_command(None, name)
-    assert command is not None
-    assert (command.name, command.short_help) == (name, COMMANDS[name])
-    assert command.help is not None
-    assert command.help.startswith(COMMANDS[name])
+def test_list_of_commands_matches_help_of_each_command():
+    for name, line in COMMANDS.items():
+        command = app.get_command(None, name)
+        assert command is not None
+        assert (command.name, command.short_help) == (name, line)
+        assert command.help is not None
+        assert command.help.startswith(line)
 
 
 def test_every_flag_of_every_command_has_a_help_text():

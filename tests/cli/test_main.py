@@ -18,10 +18,11 @@ def test_help_matches_golden_file(command, golden):
     golden(f"cli/{command or 'deemster'}.txt", result.stdout)
 
 
-@pytest.mark.parametrize("command", COMMANDS)
-def test_list_of_commands_matches_help_of_each_command(command):
-    assert COMMANDS[command] in " ".join(called(command, "--help").stdout.split())
-    assert COMMANDS[command] in " ".join(called("--help", COLUMNS="200").stdout.split())
+def test_list_of_commands_matches_help_of_each_command():
+    listed = " ".join(called("--help", COLUMNS="200").stdout.split())
+    for command, line in COMMANDS.items():
+        assert line in " ".join(called(command, "--help").stdout.split())
+        assert line in listed
 
 
 def test_version_is_that_of_the_package():

@@ -1,6 +1,6 @@
-"""Feeds one parser in a separate process, with limits on time and memory.
+"""Feeds parsers, each in a process of its own with limits on time and memory.
 
-Usage: python tests/fuzz/worker.py PARSER COUNT SEED
+Usage: python tests/fuzz/worker.py SEED PARSER=COUNT...
 """
 
 from __future__ import annotations
@@ -8,6 +8,7 @@ from __future__ import annotations
 import base64
 import collections
 import json
+import os
 import resource
 import signal
 import sys
@@ -16,7 +17,7 @@ import time
 import traceback
 import warnings
 from pathlib import Path
-from typing import Any
+from typing import Any, NoReturn
 
 from mutation import inputs
 from parsers import MEGABYTES, PARSERS, SECONDS, corpus
@@ -35,11 +36,29 @@ def _alarm(*_: object) -> None:
 
 
 def main() -> None:
-    """Print what came of it as JSON."""
-    # In memory if possible: this does not test the disk.
-    with tempfile.TemporaryDirectory(dir=_SHARED if Path(_SHARED).is_dir() else None) as folder:
-        result = fed(sys.argv[1], count=int(sys.argv[2]), seed=int(sys.argv[3]), folder=Path(folder))
-    sys.stdout.write(json.dumps(result) + "\n")
+    """Print what came of each parser as a line of JSON. A process is a fork: loading everything takes a second."""
+    seed, *wanted = sys.argv[1:]
+    for name, count in (entry.split("=") for entry in wanted):
+        child = os.fork()
+        if not child:
+            _feed_alone(name, count=int(count), seed=int(seed))
+        if code := os.waitstatus_to_exitcode(os.waitpid(child, 0)[1]):
+            sys.exit(f"{name} ended its process: {code}")
+
+
+def _feed_alone(name: str, *, count: int, seed: int) -> NoReturn:
+    """Feed a parser in the child process, which must never return into the parent's loop."""
+    code = 1
+    try:
+        # In memory if possible: this does not test the disk.
+        with tempfile.TemporaryDirectory(dir=_SHARED if Path(_SHARED).is_dir() else None) as folder:
+            result = fed(name, count=count, seed=seed, folder=Path(folder))
+        os.write(1, json.dumps({"name": name, **result}).encode() + b"\n")
+        code = 0
+    except BaseException:  # noqa: BLE001 - shown as what it is
+        os.write(2, traceback.format_exc().encode())
+    finally:
+        os._exit(code)
 
 
 def fed(name: str, *, count: int, seed: int, folder: Path) -> dict[str, Any]:

@@ -68,12 +68,12 @@ def test_any_reply_ends_with_mark_after_at_most_two_rounds(judge, data):
 
 
 @pytest.mark.parametrize("judge", JUDGES.values(), ids=JUDGES)
-@pytest.mark.parametrize("cause", ["model_failed", "rate_limited", "not_run", "unreadable"])
-def test_panel_without_answers_is_unscored(judge, cause):
-    mark, rounds = played(judge, lambda _: NoAnswer(cause=cause, message="No."))
-    alone = len(judge.models) == 1 or cause == "not_run"
-    assert mark.cause == (cause if alone else "no_quorum")
-    assert rounds == 1
+def test_panel_without_answers_is_unscored(judge):
+    for cause in ("model_failed", "rate_limited", "not_run", "unreadable"):
+        mark, rounds = played(judge, lambda _, cause=cause: NoAnswer(cause=cause, message="No."))
+        alone = len(judge.models) == 1 or cause == "not_run"
+        assert mark.cause == (cause if alone else "no_quorum")
+        assert rounds == 1
 
 
 @pytest.mark.parametrize("judge", JUDGES.values(), ids=JUDGES)

@@ -11,7 +11,7 @@ from deemster.judges.geval_definition import FIELDS, TENTHS, load_preset, preset
 from deemster.judges.judge_panel import COMBINATIONS
 from deemster.runs import metric_catalog as catalog
 
-few = settings(max_examples=40, deadline=None)
+few = settings(max_examples=20, deadline=None)
 # Quotes, brackets, commas, line ends, words that JSON knows, and letters of every kind.
 texts = st.one_of(
     st.sampled_from(

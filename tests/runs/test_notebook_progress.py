@@ -8,6 +8,8 @@ import pytest
 
 from deemster.runs.notebook_progress import notebook_progress
 
+# They share one notebook, which takes three seconds.
+pytestmark = pytest.mark.xdist_group("notebook")
 CELLS = (
     """
 import pandas as pd

@@ -151,13 +151,13 @@ def _released():
 
 @pytest.mark.parametrize("where", ["plan", "target", "both"])
 def test_timeout_fails_only_its_sample(where):
-    # The other calls return without waiting, so that no clock can end them.
+    # The other calls return without waiting; a busy machine has half a second for them.
     target = PythonTarget(never)
     if where != "plan":
-        target.timeout_s = 0.01
-    options = {"plan": {"target_timeout_s": 0.01}, "both": {"target_timeout_s": 60.0}, "target": {}}[where]
+        target.timeout_s = 0.5
+    options = {"plan": {"target_timeout_s": 0.5}, "both": {"target_timeout_s": 60.0}, "target": {}}[where]
     found = performed(target, concurrency=2, **options)
-    assert found["s1"] == TargetFailure("The target did not answer within 0.01 s.")
+    assert found["s1"] == TargetFailure("The target did not answer within 0.5 s.")
     assert {found[f"s{n}"] for n in (0, 2, 3, 4, 5)} == {Output("x")}
 
 
