@@ -5,13 +5,12 @@ autorubric gives three intervals and deemster gives all. CPU seconds count all t
 best of three runs after a small run counts; autorubric takes minutes and runs once. Numbers with the same definition
 must be equal, or the script stops.
 
-Usage: .venv/bin/python bench/alignment.py [--full]
-       (--full: 10,000 items with 1,000 replicates, some ten minutes, in place of 1,000 items)
+Usage: .venv/bin/python bench/alignment.py [--full | --quick]
+       (--full: 10,000 items with 1,000 replicates, some ten minutes, in place of 1,000 items; --quick: few items)
 """
 
 import json
 import resource
-import subprocess
 import sys
 import tempfile
 import time
@@ -19,6 +18,9 @@ from pathlib import Path
 
 import environments
 import panels
+from measured_rows import OURS, record_row, run_measured
+
+import deemster as dm
 
 HERE = Path(__file__).parent
 REPEATS = 3
@@ -26,7 +28,8 @@ REPLICATES = 1_000
 PROMISE_MB = 300
 SAME = ("macro_accuracy", "mean_kappa", "criterion_f1", "score_rmse", "n_items", "n_samples")
 # Items, replicates, how many times less CPU than autorubric is the goal.
-STATISTICS, QUICK, FULL = (10_000, 0, 20), (1_000, REPLICATES, 700), (10_000, REPLICATES, 1_000)
+STATISTICS, BOOTSTRAP, FULL = (10_000, 0, 20), (1_000, REPLICATES, 700), (10_000, REPLICATES, 1_000)
+QUICK = (200, 0, 20), (100, 20, 700)
 
 
 def ours(path, replicates):
@@ -45,10 +48,10 @@ def ours(path, replicates):
     start = time.process_time()
     votes = Votes.load(path)
     loading = time.process_time() - start
-    loaded_mb = peak_mb()
+    loaded_mb = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 1024
     runs = [measured(votes) for _ in range(REPEATS)]
     result = runs[0][1]
-    told = {"cpu": min(spent for spent, _ in runs), "loading": loading, "loaded_mb": loaded_mb, "peak_mb": peak_mb()}
+    told = {"cpu": min(spent for spent, _ in runs), "loading": loading, "loaded_mb": loaded_mb}
     told |= {name: getattr(result, name) for name in SAME} | {"intervals": intervals(json.loads(result.to_json()))}
     if result.bootstrap is not None:
         told |= {name: getattr(result.bootstrap, name) for name in ("accuracy_ci", "kappa_ci", "rmse_ci")}
@@ -65,12 +68,9 @@ def intervals(value):
     return here + sum(intervals(one) for name, one in value.items() if name != "intervals")
 
 
-def peak_mb():
-    return resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 1024
-
-
 def answer(*command):
-    return json.loads(subprocess.run(list(map(str, command)), check=True, capture_output=True, text=True).stdout)
+    done = run_measured(*command)
+    return json.loads(done.printed) | {"peak_mb": done.peak_mb}
 
 
 def race(items, replicates, goal, folder):
@@ -89,6 +89,11 @@ def race(items, replicates, goal, folder):
         f"(promise {PROMISE_MB}), autorubric {peer['peak_mb']:.0f} MB; loading {mine['loading']:.2f} CPU s",
         flush=True,
     )
+    form = f"{replicates:,} replicates" if replicates else "no bootstrap"
+    work = f"agreement of {len(panels.SKILLS)} judges with people, {len(panels.KINDS)} criteria, {form}"
+    for tool, release, told in ((OURS, dm.__version__, mine), ("autorubric", environments.version("autorubric"), peer)):
+        more = {"samples": items, "cpu_s": told["cpu"], "peak_mb": told["peak_mb"]}
+        record_row(work, tool, told["cpu"] * 1e3, "ms", version=release, goal=None if tool == OURS else goal, **more)
     for name in ("accuracy_ci", "kappa_ci", "rmse_ci") if replicates else ():
         ends = [", ".join(f"{end:.4f}" for end in side[name]) for side in (mine, peer)]
         print(f"  {name}: [{ends[0]}], autorubric [{ends[1]}]", flush=True)
@@ -100,7 +105,8 @@ def main():
         return
     environments.environment("autorubric")
     with tempfile.TemporaryDirectory(prefix="deemster-alignment-") as folder:
-        for form in (STATISTICS, FULL if "--full" in sys.argv else QUICK):
+        usual = STATISTICS, FULL if "--full" in sys.argv else BOOTSTRAP
+        for form in QUICK if "--quick" in sys.argv else usual:
             race(*form, Path(folder))
 
 

@@ -20,6 +20,9 @@ import time
 from pathlib import Path
 
 import environments
+from measured_rows import OURS, record_row, run_measured
+
+import deemster as dm
 
 HERE = Path(__file__).parent
 REPEATS = 3
@@ -54,7 +57,7 @@ def written(folder, count):
 
 
 def ours(store):
-    """Runs in a separate process: prints CPU seconds, peak memory and the mean difference of each metric."""
+    """Runs in a separate process: prints CPU seconds and the mean difference of each metric."""
     import scipy.optimize
     import scipy.special  # noqa: F401 - imports are left out
 
@@ -65,8 +68,8 @@ def ours(store):
         start = spent()
         found = compare("before", "after", store=store)
         times.append(spent() - start)
-    told = {"cpu": min(times), "peak_mb": resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 1024}
-    print(json.dumps(told | {"means": {name: metric.mean.difference for name, metric in found.metrics.items()}}))
+    means = {name: metric.mean.difference for name, metric in found.metrics.items()}
+    print(json.dumps({"cpu": min(times), "means": means}))
 
 
 def scores(store):
@@ -93,7 +96,8 @@ def spent():
 
 
 def answer(*command):
-    return json.loads(subprocess.run(list(map(str, command)), check=True, capture_output=True, text=True).stdout)
+    done = run_measured(*command)
+    return json.loads(done.printed) | {"peak_mb": done.peak_mb}
 
 
 def race(count, folder):
@@ -105,6 +109,19 @@ def race(count, folder):
     for name in METRICS:
         if abs(mine["means"][name] - peer["means"][name]) > 1e-9:
             sys.exit(f"{name}: ours {mine['means'][name]}, TruLens {peer['means'][name]}")
+    release = environments.version("trulens-core")
+    for tool, version, told in ((OURS, dm.__version__, mine), ("TruLens", release, peer)):
+        record_row(
+            f"paired comparison of two runs, {len(METRICS)} metrics",
+            tool,
+            told["cpu"] * 1e3,
+            "ms",
+            version=version,
+            samples=count,
+            goal=None if tool == OURS else GOAL,
+            cpu_s=told["cpu"],
+            peak_mb=told["peak_mb"],
+        )
     ratio = peer["cpu"] / mine["cpu"]
     print(
         f"{count:,} samples x {len(METRICS)} metrics: TruLens {peer['cpu']:.2f} CPU s, {peer['peak_mb']:.0f} MB; "

@@ -3,20 +3,21 @@
 Measured is CPU time from cases in memory to a finished report object: building the dataset, scoring, aggregating.
 Imports are left out, a small run comes first and the best of three counts, on every side. Rates per CPU second are
 compared, since the peers get fewer samples. All tools must count the same passes. The line "command line" is a
-complete `deemster run`: start, JSONL files in, JSON report out.
+complete `deemster run`: start, JSONL files in, JSON report out. Peak memory is that of a process with as many samples
+as the peers get. "From the start" is the CPU time of a process that starts, imports the tool, and evaluates one sample
+four times.
 
 Usage: .venv/bin/python bench/end_to_end.py [samples] [samples of a peer]
 """
 
 import json
-import resource
-import subprocess
 import sys
 import tempfile
 import time
 from pathlib import Path
 
 from environments import ASKED, environment, exists, python, version
+from measured_rows import OURS, record_row, run_measured
 
 import deemster as dm
 
@@ -76,26 +77,33 @@ def command_line(given, folder):
     (folder / "suite.yml").write_text(suite)
     command = [Path(sys.executable).parent / "deemster", "run", folder / "suite.yml", "--quiet", "--no-store"]
     command += ["--json", folder / "report.json"]
-    return min(_child_seconds(command) for _ in range(REPEATS))
+    return min(run_measured(*command).cpu_s for _ in range(REPEATS))
 
 
-def _child_seconds(command):
-    before = resource.getrusage(resource.RUSAGE_CHILDREN)
-    subprocess.run(command, check=True, capture_output=True)
-    after = resource.getrusage(resource.RUSAGE_CHILDREN)
-    return after.ru_utime + after.ru_stime - before.ru_utime - before.ru_stime
+def own_process(path):
+    """Runs in a separate process: prints what a peer prints."""
+    given = json.loads(path.read_text())
+    ours(given[:10])
+    seconds, _, passed = ours(given)
+    print(seconds, passed)
 
 
-def peer(name, given, folder):
-    """The CPU seconds and the number of passes that a peer reports."""
-    path = folder / "cases.json"
+def child(name, given, folder):
+    """The command that evaluates cases with one tool."""
+    path = folder / f"cases-{len(given)}.json"
     path.write_text(json.dumps(given))
-    folder = environment(name)
+    if name == OURS:
+        return [sys.executable, __file__, "--ours", path]
     script = HERE / "peers" / f"{name.replace('-', '_')}_peer"
-    command = ["node", f"{script}.mjs", path, folder] if name in ASKED else [python(name), f"{script}.py", path]
-    told = subprocess.run(command, check=True, capture_output=True, text=True).stdout
-    seconds, passed = told.split()[-2:]
-    return float(seconds), int(passed)
+    return ["node", f"{script}.mjs", path, environment(name)] if name in ASKED else [python(name), f"{script}.py", path]
+
+
+def measured(name, few, folder):
+    """CPU seconds, passes and peak MB of a tool in its own process, and the CPU seconds from a start to a result."""
+    done = run_measured(*child(name, few, folder))
+    seconds, passed = done.printed.split()[-2:]
+    start_s = min(run_measured(*child(name, few[:1], folder)).cpu_s for _ in range(REPEATS))
+    return float(seconds), int(passed), done.peak_mb, start_s
 
 
 def line(name, samples, seconds, note=""):
@@ -105,7 +113,20 @@ def line(name, samples, seconds, note=""):
     )
 
 
+def hand_over(tool, release, count, figures, goal=None):
+    """The rows of a tool: its rate and its start."""
+    seconds, _, peak_mb, start_s = figures
+    more = {"version": release, "cpu_s": seconds, "peak_mb": peak_mb, "goal": goal}
+    record_row(
+        "saved outputs scored with exact-match", tool, seconds / count * 1e6, "µs a sample", samples=count, **more
+    )
+    record_row("from the start of a process to the score of one sample", tool, start_s * 1e3, "ms", version=release)
+
+
 def main():
+    if sys.argv[1:2] == ["--ours"]:
+        own_process(Path(sys.argv[2]))
+        return
     count = int(sys.argv[1]) if len(sys.argv) > 1 else 10_000
     count_of_peer = int(sys.argv[2]) if len(sys.argv) > 2 else 1_000
     given = cases(count)
@@ -119,16 +140,22 @@ def main():
         line("  command line", count, command_line(given, folder))
         few = given[:count_of_peer]
         right = sum(case["output"] == case["expected"] for case in few)
+        _, _, peak_mb, start_s = measured(OURS, few, folder)
+        print(f"  peak {peak_mb:.0f} MB with {len(few):,} samples; {start_s * 1e3:.0f} ms CPU from the start")
+        hand_over(OURS, dm.__version__, count, (whole, passed, peak_mb, start_s))
         for tool, goal in GOALS.items():
             if tool in ASKED and not exists(tool):
                 print(f"{tool}: not measured; `python3 bench/environments.py {tool}` installs it")
                 continue
-            seconds, told = peer(tool, few, folder)
+            environment(tool)
+            figures = seconds, told, peak_mb, start_s = measured(tool, few, folder)
             if told != right:
                 sys.exit(f"{tool} says that {told} of {len(few)} passed; {right} did")
             ratio = (seconds / len(few)) / (whole / count)
             note = f"  deemster is {ratio:.1f} times faster" + (f" (goal {goal})" if goal else "")
             line(f"{tool} {version(tool)}", len(few), seconds, note)
+            print(f"  peak {peak_mb:.0f} MB; {start_s * 1e3:.0f} ms CPU from the start", flush=True)
+            hand_over(tool, version(tool), len(few), figures, goal)
 
 
 if __name__ == "__main__":

@@ -8,12 +8,14 @@ Usage: .venv/bin/python bench/retrieval.py [queries] [depth]
 """
 
 import gc
+import importlib.metadata
 import random
 import subprocess
 import sys
 import time
 
 import environments
+from measured_rows import OURS, record_row
 
 REPEATS = 3
 BATCH = 512
@@ -117,6 +119,16 @@ def ranx(rankings, gains):
     return whole, [float(results[name]) for name in measures]
 
 
+def hand_over(queries, depth, seconds, peers):
+    """The rows of both of our ways and of the peers."""
+    for words, mine in seconds.items():
+        work = f"hit, recall, mrr and ndcg of rankings of {depth} ids: {words}"
+        tools = [(OURS, importlib.metadata.version("deemster"), mine, None), *peers]
+        for tool, release, spent, goal in tools:
+            each = spent / queries * 1e6
+            record_row(work, tool, each, "µs a ranking", version=release, samples=queries, cpu_s=spent, goal=goal)
+
+
 def line(case, mine, theirs, peer, goal):
     print(f"{case}: deemster {mine:.2f} s, {peer} {theirs:.2f} s, {theirs / mine:.1f} times (goal {goal})", flush=True)
 
@@ -148,6 +160,11 @@ def main(queries=100_000, depth=100, *only):
         line(f"{case}, marks", marks_s, theirs, peer, goal)
         apart = max(abs(a - b) for a, b in zip(means, peer_means, strict=True))
         print(f"largest difference of a mean to {peer}: {apart:.1e}")
+    peers = [
+        ("pytrec_eval", importlib.metadata.version("pytrec-eval-terrier"), pytrec_s, 5),
+        ("ranx", environments.version("ranx"), ranx_s, 10),
+    ]
+    hand_over(queries, depth, {"numbers": numbers_s, "marks with details": marks_s}, peers)
 
 
 if __name__ == "__main__":

@@ -1,4 +1,4 @@
-"""autorubric's compute_metrics on a votes file: prints CPU seconds, peak memory and its headline numbers as JSON.
+"""autorubric's compute_metrics on a votes file: prints CPU seconds and its headline numbers as JSON.
 
 Building its dataset and results is left out of the time. CPU seconds count all threads and child processes.
 
@@ -31,7 +31,7 @@ def main():
     metrics = compute_metrics(
         result, dataset, bootstrap=replicates > 0, n_bootstrap=max(replicates, 1), per_judge=True, seed=42
     )
-    told = {"cpu": spent() - start, "peak_mb": resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 1024}
+    told = {"cpu": spent() - start}
     told |= {name: getattr(metrics, name) for name in FIELDS}
     if metrics.bootstrap is not None:
         told |= {name: getattr(metrics.bootstrap, name) for name in ("accuracy_ci", "kappa_ci", "rmse_ci")}

@@ -1,4 +1,4 @@
-"""TruLens' compare_runs on records in memory: prints CPU seconds, peak memory and the mean difference of each metric.
+"""TruLens' compare_runs on records in memory: prints CPU seconds and the mean difference of each metric.
 
 Usage: .envs/trulens-core/bin/python bench/peers/comparison_trulens.py SCORES.json
 """
@@ -37,7 +37,7 @@ def main():
     names = [name for name in rows["before"][0] if name not in ("record_id", "input")]
     start = spent()
     found = compare_runs(*runs, metric_directions=dict.fromkeys(names, True))
-    told = {"cpu": spent() - start, "peak_mb": resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 1024}
+    told = {"cpu": spent() - start}
     metrics = found.metrics.items() if isinstance(found.metrics, dict) else ((one.name, one) for one in found.metrics)
     print(json.dumps(told | {"means": {name: metric.mean_delta for name, metric in metrics}}))
 
