@@ -17,12 +17,13 @@ import time
 from pathlib import Path
 
 from environments import ASKED, environment, exists, python, version
-from measured_rows import OURS, record_row, run_measured
+from measured_rows import OURS, other_tool, record_row, run_measured
 
 import deemster as dm
 
 HERE = Path(__file__).parent
 REPEATS = 3
+WORK = "saved outputs scored with exact-match"
 GOALS = {"pydantic-evals": 5, "deepeval": 30, "inspect-ai": 100, "promptfoo": None}
 
 
@@ -123,6 +124,20 @@ def hand_over(tool, release, count, figures, goal=None):
     record_row("from the start of a process to the score of one sample", tool, start_s * 1e3, "ms", version=release)
 
 
+def compare(tool, few, ours_s, goal, folder):
+    """Measure a peer; `ours_s` is our CPU time for one sample."""
+    environment(tool)
+    release = version(tool)
+    figures = seconds, told, peak_mb, start_s = measured(tool, few, folder)
+    right = sum(case["output"] == case["expected"] for case in few)
+    if told != right:
+        sys.exit(f"{tool} says that {told} of {len(few)} passed; {right} did")
+    note = f"  deemster is {seconds / len(few) / ours_s:.1f} times faster" + (f" (goal {goal})" if goal else "")
+    line(f"{tool} {release}", len(few), seconds, note)
+    print(f"  peak {peak_mb:.0f} MB; {start_s * 1e3:.0f} ms CPU from the start", flush=True)
+    hand_over(tool, release, len(few), figures, goal)
+
+
 def main():
     if sys.argv[1:2] == ["--ours"]:
         own_process(Path(sys.argv[2]))
@@ -139,7 +154,6 @@ def main():
         folder = Path(name)
         line("  command line", count, command_line(given, folder))
         few = given[:count_of_peer]
-        right = sum(case["output"] == case["expected"] for case in few)
         _, _, peak_mb, start_s = measured(OURS, few, folder)
         print(f"  peak {peak_mb:.0f} MB with {len(few):,} samples; {start_s * 1e3:.0f} ms CPU from the start")
         hand_over(OURS, dm.__version__, count, (whole, passed, peak_mb, start_s))
@@ -147,15 +161,8 @@ def main():
             if tool in ASKED and not exists(tool):
                 print(f"{tool}: not measured; `python3 bench/environments.py {tool}` installs it")
                 continue
-            environment(tool)
-            figures = seconds, told, peak_mb, start_s = measured(tool, few, folder)
-            if told != right:
-                sys.exit(f"{tool} says that {told} of {len(few)} passed; {right} did")
-            ratio = (seconds / len(few)) / (whole / count)
-            note = f"  deemster is {ratio:.1f} times faster" + (f" (goal {goal})" if goal else "")
-            line(f"{tool} {version(tool)}", len(few), seconds, note)
-            print(f"  peak {peak_mb:.0f} MB; {start_s * 1e3:.0f} ms CPU from the start", flush=True)
-            hand_over(tool, version(tool), len(few), figures, goal)
+            with other_tool(WORK, tool, "µs a sample"):
+                compare(tool, few, whole / count, goal, folder)
 
 
 if __name__ == "__main__":

@@ -12,13 +12,17 @@ from pathlib import Path
 FOLDER = Path(__file__).parent.parent / ".envs"
 PEERS = (
     *("pydantic-evals", "deepeval", "inspect-ai", "ranx", "autorubric", "irrcac", "crowd-kit", "openai", "litellm"),
-    *("statgate", "evalstats", "trulens-core"),
+    *("statgate", "evalstats", "trulens-core", "ragas"),
 )
 # What pip is asked for, where it is more than the name. The tests compare with this release of autorubric.
 REQUIREMENTS = {
     "autorubric": ("autorubric==1.6.1",),
     # It fails on later releases of numpy and pandas.
     "irrcac": ("numpy<2.4", "pandas<3", "scipy"),
+    # It imports a module that later releases of langchain-community do not have.
+    "ragas": ("ragas", "langchain-community<0.4"),
+    # The code of this folder, to know its size.
+    "deemster": (str(FOLDER.parent),),
 }
 # Installed without what it depends on: it names one release of scipy, which Python 3.13 has no wheel of.
 ALONE = {"irrcac": "irrCAC==0.4.4"}

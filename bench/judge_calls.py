@@ -23,8 +23,8 @@ from pathlib import Path
 from typing import NamedTuple
 
 import aiohttp
-from environments import python, version
-from measured_rows import OURS, record_row
+from environments import exists, python, version
+from measured_rows import OURS, other_tool, record_row
 
 import deemster as dm
 from deemster.judges.llm_as_judge import LlmAsJudge
@@ -39,6 +39,7 @@ from deemster.runs.play_scripts import play_script
 
 HERE = Path(__file__).parent
 CONCURRENCY = 64
+WORK = f"judge calls, {CONCURRENCY} at a time"
 REPEATS = 3
 WARMING = 100
 MODEL = "bench-model"
@@ -193,7 +194,10 @@ def compare(url, given, questions, bodies, few, folder):
             "gateway": asyncio.run(asked(url, questions, folder)),
             "judge": asyncio.run(judged(url, given, folder)),
         }
-        turns |= {name: peer(name, url, folder) for name in GOALS if Path(python(name)).exists()}
+        for name in GOALS:
+            if exists(name):
+                with other_tool(WORK, name, "µs a call"):
+                    turns[name] = peer(name, url, folder)
         for name, (spent, scores) in turns.items():
             if scores != turns[BARE][1][: len(scores)]:
                 sys.exit(f"{name} read other scores than the bare client")
@@ -219,7 +223,7 @@ def hand_over(best):
     for name, (tool, release, goal) in tools.items():
         seconds, count = best[name]
         more = {"version": release, "samples": count, "cpu_s": seconds, "goal": goal}
-        record_row(f"judge calls, {CONCURRENCY} at a time", tool, seconds / count * 1e6, "µs a call", **more)
+        record_row(WORK, tool, seconds / count * 1e6, "µs a call", **more)
 
 
 if __name__ == "__main__":

@@ -1,5 +1,6 @@
 """Hands what a benchmark measured to bench/peers, beside what the benchmark prints."""
 
+import contextlib
 import json
 import os
 import subprocess
@@ -76,3 +77,15 @@ def record_row(
         row |= {"goal": goal, "cpu_s": cpu_s, "peak_mb": peak_mb, "note": note}
         with Path(path).open("a", encoding="utf-8") as file:
             file.write(json.dumps(row) + "\n")
+
+
+@contextlib.contextmanager
+def other_tool(work, tool, unit):
+    """Measure a peer: where rows are collected, a peer that fails is a row that says why, and the others go on."""
+    try:
+        yield
+    except (SystemExit, OSError, subprocess.CalledProcessError) as error:
+        if ROWS not in os.environ:
+            raise
+        print(f"{tool}: {error}", flush=True)
+        record_row(work, tool, None, unit, note=f"could not be measured: {error}")
