@@ -1,19 +1,23 @@
-"""The pictures of docs/statistics-background.md, drawn from numbers: docs/pictures/*.svg.
+"""The pictures of docs/statistics-background.md and docs/benchmarks.md, drawn from numbers: docs/pictures/*.svg.
 
 `pytest tests/test_pictures.py --refresh-golden -n 0` draws them; without the flag the test compares them. The results
-of simulations come from the tables of bench/README.md. What a formula gives is computed here.
+of simulations come from the tables of bench/README.md, those of other tools from bench/peers/results.json. What a
+formula gives is computed here.
 """
 
 from __future__ import annotations
 
+import math
 import re
 from collections.abc import Iterator, Sequence
 from html import escape
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 
 import deemster as dm
+from website.benchmark_page import OURS, PEAK, load_results, work_rows
 
 BENCHMARKS = Path(__file__).parent.parent / "bench" / "README.md"
 SERIES = ("ours", "other", "third", "fourth")
@@ -41,7 +45,17 @@ def pictures() -> dict[str, str]:
         "interval-by-samples.svg": _interval_by_samples(),
         "coverage.svg": _coverage(),
         "gate-errors.svg": _gate_errors(),
+        **benchmark_pictures(load_results()),
     }
+
+
+def benchmark_pictures(results: dict[str, Any]) -> dict[str, str]:
+    """The pictures of the benchmarks by file name.
+
+    Args:
+        results: What bench/peers measured.
+    """
+    return {"benchmark-times.svg": _benchmark_times(results), "benchmark-footprint.svg": _benchmark_footprint(results)}
 
 
 def _picture(name: str, title: str, size: tuple[int, int], parts: Iterator[str]) -> str:
@@ -196,3 +210,67 @@ def _gate_errors() -> str:
         yield _text(10, 480, "Columns: samples in each run. Dashed: the 5 % that are allowed.")
 
     return _picture("gate", "False passes of four gate rules", (800, 492), draw())
+
+
+def _benchmark_times(results: dict[str, Any]) -> str:
+    """How many times as much CPU time as deemster each other tool needs, on a logarithmic scale."""
+    rows = [
+        row
+        for part in results["parts"]
+        for row in part["rows"]
+        if row["ratio"] and (row["unit"].startswith("µs") or row["unit"] == "ms")
+    ]
+    bottom = 44 + 21 * len(rows)
+    least, most = 0.1, 10_000
+
+    def width(ratio: float) -> float:
+        return 480 + 280 * math.log(min(max(ratio, least), most) / least) / math.log(most / least)
+
+    def draw() -> Iterator[str]:
+        yield _text(10, 20, "CPU time of the other tool, as a multiple of deemster's", "title")
+        for value in (0.1, 1, 10, 100, 1000, 10_000):
+            yield _line((width(value), 32), (width(value), bottom), kind="goal" if value == 1 else "grid")
+            yield _text(width(value), bottom + 16, f"{value:,}", "middle")
+        before = ""
+        for place, row in enumerate(rows):
+            y = 48 + 21 * place
+            if row["work"] != before:
+                before = row["work"]
+                yield _text(10, y + 4, before if len(before) < 58 else before[:56] + "…")
+            yield _text(472, y + 4, row["tool"], "end")
+            kind = "ours" if row["ratio"] >= 1 else "other"
+            yield _line((width(1), y), (width(row["ratio"]), y), kind=kind, width=5)
+            yield _dot(width(row["ratio"]), y, kind, 4)
+
+    title = "How many times less CPU time deemster needs than other tools"
+    return _picture("times", title, (800, bottom + 28), draw())
+
+
+def _benchmark_footprint(results: dict[str, Any]) -> str:
+    """Import, start, size and peak memory of each tool."""
+    works = {work: rows for part in results["parts"] for work, rows in work_rows(part).items()}
+    shown = {
+        "CPU time of the import, ms": works.get("import", []),
+        "CPU time from the start to a first score, ms": works.get(
+            "from the start of a process to the score of one sample", []
+        ),
+        "Installed size, MB": works.get("installed size", []),
+        "Peak memory of the runner, MB": works.get(PEAK + "saved outputs scored with exact-match", []),
+    }
+    tallest = max(len(rows) for rows in shown.values())
+
+    def draw() -> Iterator[str]:
+        for panel, (title, rows) in enumerate(shown.items()):
+            left, top = 10 + panel % 2 * 400, 22 + panel // 2 * (44 + 22 * tallest)
+            measured = [row for row in rows if row["value"] is not None]
+            most = max([row["value"] for row in measured], default=1)
+            yield _text(left, top, title, "title")
+            for place, row in enumerate(measured):
+                y = top + 22 + 22 * place
+                yield _text(left + 100, y + 4, row["tool"], "end")
+                end = left + 108 + 220 * max(row["value"], 0) / most
+                yield _line((left + 108, y), (end, y), kind="ours" if row["tool"] == OURS else "other", width=10)
+                yield _text(end + 6, y + 4, f"{row['value']:,.0f}")
+
+    height = 22 + 2 * (44 + 22 * tallest)
+    return _picture("footprint", "Import time, start, installed size and peak memory of tools", (800, height), draw())
