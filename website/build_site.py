@@ -30,7 +30,7 @@ WEBSITE = ROOT / "website"
 OTHER_PAGES = {
     "CHANGELOG.md": "about/changelog.md",
     "CONTRIBUTING.md": "about/contributing.md",
-    "bench/README.md": "about/benchmarks.md",
+    "bench/README.md": "about/benchmark-scripts.md",
 }
 # Chapters of the Python reference whose names have pages of their own: metrics/ and reference/alignment.md.
 DESCRIBED_ELSEWHERE = frozenset({"dm.metrics", "dm.alignment"})
