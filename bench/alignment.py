@@ -90,7 +90,7 @@ def race(items, replicates, goal, folder):
         flush=True,
     )
     form = f"{replicates:,} replicates" if replicates else "no bootstrap"
-    work = f"agreement of {len(panels.SKILLS)} judges with people, {len(panels.KINDS)} criteria, {form}"
+    work = f"judges against people, {len(panels.KINDS)} criteria, {form}"
     for tool, release, told in ((OURS, dm.__version__, mine), ("autorubric", environments.version("autorubric"), peer)):
         more = {"samples": items, "cpu_s": told["cpu"], "peak_mb": told["peak_mb"]}
         record_row(work, tool, told["cpu"] * 1e3, "ms", version=release, goal=None if tool == OURS else goal, **more)

@@ -41,7 +41,7 @@ INSTALLERS = ("pip", "setuptools", "pkg_resources", "_distutils_hack", "distutil
 
 
 def import_ms(tool, runs):
-    """Milliseconds of CPU that the import takes above an empty program."""
+    """Milliseconds of CPU that the import takes above an empty program, at least one."""
     if tool in environments.ASKED:
         path = environments.environment(tool) / "node_modules" / tool / "package.json"
         load = f"require('module').createRequire({str(path)!r}).resolve({tool!r})"
@@ -49,7 +49,8 @@ def import_ms(tool, runs):
     else:
         programs = [[environments.python(tool), "-c", code] for code in ("pass", f"import {MODULES[tool]}")]
     empty, whole = (min(run_measured(*one, environment=QUIET).cpu_s for _ in range(runs)) for one in programs)
-    return (whole - empty) * 1e3
+    # Less than a millisecond cannot be told from the noise of two processes.
+    return max(1.0, (whole - empty) * 1e3)
 
 
 def installed_mb(tool):

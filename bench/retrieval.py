@@ -122,7 +122,7 @@ def ranx(rankings, gains):
 def hand_over(queries, depth, seconds, peers):
     """The rows of both of our ways and of the peers."""
     for words, mine in seconds.items():
-        work = f"hit, recall, mrr and ndcg of rankings of {depth} ids: {words}"
+        work = f"retrieval metrics of rankings of {depth} ids, {words}"
         tools = [(OURS, importlib.metadata.version("deemster"), mine, None), *peers]
         for tool, release, spent, goal in tools:
             each = spent / queries * 1e6
@@ -160,6 +160,8 @@ def main(queries=100_000, depth=100, *only):
         line(f"{case}, marks", marks_s, theirs, peer, goal)
         apart = max(abs(a - b) for a, b in zip(means, peer_means, strict=True))
         print(f"largest difference of a mean to {peer}: {apart:.1e}")
+        if apart > 1e-9:
+            sys.exit(f"the means of {peer} differ")
     peers = [
         ("pytrec_eval", importlib.metadata.version("pytrec-eval-terrier"), pytrec_s, 5),
         ("ranx", environments.version("ranx"), ranx_s, 10),

@@ -80,13 +80,14 @@ def benchmark_page(results: dict[str, Any]) -> str:
         node=(machine["node"] or "none").removeprefix("v"),
     )
     lines = [head, "", *(line for part in results["parts"] for line in _section(part))]
-    return "\n".join([*lines, *_behind(results), *_unmeasured(results)]).replace(" \n", "\n")
+    text = "\n".join([*lines, *_behind(results), *_unmeasured(results)])
+    return text.replace(" \n", "\n").rstrip() + "\n"
 
 
 def _section(part: Row) -> Iterator[str]:
     texts = TEXTS["parts"][part["part"]]
     yield f"### {texts['title']}\n\n{texts['words']}\n\n`.venv/bin/python {part['command']}`\n"
-    yield "| work | tool | needs | of | times less | goal |\n|---|---|---:|---:|---:|---|"
+    yield "| work | tool | needs | samples | times less | goal |\n|---|---|---:|---:|---:|---|"
     for work, (ours, *others) in work_rows(part).items():
         if ours["tool"] != OURS:
             continue
@@ -96,7 +97,7 @@ def _section(part: Row) -> Iterator[str]:
             words = work if row is ours else ""
             tool = f"{row['tool']} {row.get('version') or ''}".strip()
             samples = f"{row['samples']:,}" if row.get("samples") else ""
-            cells = (words, tool, f"{_number(row['value'])} {row['unit']}", samples, _times(row, ours), _goal(row))
+            cells = (words, tool, _amount(row), samples, _times(row, ours), _goal(row))
             yield f"| {' | '.join(cells)} |"
     notes = [f"- {row['tool']}: {row['note']}." for row in part["rows"] if row.get("note") and row["value"] is not None]
     yield "\n".join(["", *notes, ""] if notes else [""])
@@ -104,22 +105,21 @@ def _section(part: Row) -> Iterator[str]:
 
 def _behind(results: dict[str, Any]) -> Iterator[str]:
     yield "## Where deemster is not ahead\n"
-    rows = [
-        (row, ours)
+    found = [
+        (ours, [row for row in others if is_behind(row, ours)])
         for part in results["parts"]
         for ours, *others in work_rows(part).values()
         if ours["tool"] == OURS
-        for row in others
-        if is_behind(row, ours)
     ]
-    if not rows:
+    if not any(rows for _, rows in found):
         yield "Nowhere: every other tool needs at least as much in every row.\n"
         return
-    yield "| work | tool | needs | deemster | why |\n|---|---|---:|---:|---|"
-    for row, ours in rows:
-        why = next((words for begin, words in TEXTS["reasons"].items() if row["work"].startswith(begin)), NO_REASON)
-        needs = [f"{_number(one['value'])} {one['unit']}" for one in (row, ours)]
-        yield f"| {row['work']} | {row['tool']} | {needs[0]} | {needs[1]} | {why} |"
+    yield "| work | deemster | others | why |\n|---|---:|---|---|"
+    for ours, rows in found:
+        if rows:
+            reasons = (words for begin, words in TEXTS["reasons"].items() if ours["work"].startswith(begin))
+            others = ", ".join(f"{row['tool']} {_amount(row)}" for row in rows)
+            yield f"| {ours['work']} | {_amount(ours)} | {others} | {next(reasons, NO_REASON)} |"
     yield ""
 
 
@@ -135,6 +135,10 @@ def _unmeasured(results: dict[str, Any]) -> Iterator[str]:
 def _plain(note: str) -> str:
     """The end of a message on one line, in which Markdown finds no marks."""
     return f"`{' '.join(note.split())[-300:].replace('`', chr(39))}`"
+
+
+def _amount(row: Row) -> str:
+    return f"{_number(row['value'])} {row['unit']}"
 
 
 def _number(value: float) -> str:
