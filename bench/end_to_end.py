@@ -24,7 +24,7 @@ import deemster as dm
 HERE = Path(__file__).parent
 REPEATS = 3
 WORK = "saved outputs scored with exact-match"
-GOALS = {"pydantic-evals": 5, "deepeval": 30, "inspect-ai": 100, "promptfoo": None}
+GOALS = {"pydantic-evals": 5, "deepeval": 30, "inspect-ai": 100, "ragas": None, "promptfoo": None}
 
 
 def cases(count):

@@ -119,7 +119,7 @@ def machine():
 
 def install_peers():
     """Make the environments first, so that no part waits for one; a peer without one is left out or a row."""
-    for peer in ("pydantic-evals", "deepeval", "inspect-ai", "promptfoo", "openai", "litellm"):
+    for peer in ("pydantic-evals", "deepeval", "inspect-ai", "ragas", "promptfoo", "openai", "litellm"):
         try:
             environments.environment(peer)
         except (OSError, subprocess.CalledProcessError) as error:
