@@ -135,7 +135,6 @@ def write(results, folder):
         place = folder / path.name if folder else path
         place.parent.mkdir(parents=True, exist_ok=True)
         place.write_text(text, encoding="utf-8")
-        print(f"wrote {place.relative_to(ROOT)}")
 
 
 def main():
@@ -152,14 +151,16 @@ def main():
     for name in wanted:
         parts[name] = run_part(name, quick=quick)
         loads.append(os.getloadavg()[0])
-    results = {
-        "date": datetime.now(UTC).strftime("%Y-%m-%d"),
-        "is_quick": quick,
-        "machine": machine() | {"load": [round(min(loads), 1), round(max(loads), 1)]},
-        "seconds": round(time.perf_counter() - start),
-        "parts": [parts[name] for name in PARTS if name in parts],
-    }
-    write(results, folder)
+        results = {
+            "date": datetime.now(UTC).strftime("%Y-%m-%d"),
+            "is_quick": quick,
+            "machine": machine() | {"load": [round(min(loads), 1), round(max(loads), 1)]},
+            "seconds": sum(part["seconds"] for part in parts.values()),
+            "parts": [parts[known] for known in PARTS if known in parts],
+        }
+        # After every part, so that a run that is interrupted keeps what it has.
+        write(results, folder)
+    print(f"\n{time.perf_counter() - start:.0f} s; the results are in {path.relative_to(ROOT)} and in benchmarks.md")
 
 
 if __name__ == "__main__":
