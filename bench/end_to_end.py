@@ -160,6 +160,7 @@ def main():
         for tool, goal in GOALS.items():
             if tool in ASKED and not exists(tool):
                 print(f"{tool}: not measured; `python3 bench/environments.py {tool}` installs it")
+                record_row(WORK, tool, None, "µs a sample", note="is not installed")
                 continue
             with other_tool(WORK, tool, "µs a sample"):
                 compare(tool, few, whole / count, goal, folder)

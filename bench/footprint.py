@@ -78,6 +78,7 @@ def main():
     for tool in MODULES:
         if tool in environments.ASKED and not environments.exists(tool):
             print(f"{tool}: not measured; `python3 bench/environments.py {tool}` installs it")
+            record_row("import", tool, None, "ms", note="is not installed")
             continue
         with other_tool("installed size", tool, "MB"):
             release = environments.version(tool)

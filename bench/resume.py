@@ -165,6 +165,7 @@ def main():
     for tool in (OURS, *PEERS):
         if tool in ASKED and not exists(tool):
             print(f"{tool}: not measured; `python3 bench/environments.py {tool}` installs it")
+            record_row(WORK, tool, None, "answers", note="is not installed")
             continue
         with contextlib.nullcontext() if tool == OURS else other_tool(WORK, tool, "answers"):
             measured(tool, given, kills)
