@@ -47,7 +47,7 @@ def native_report(run):
 def imported_report(run, folder: Path):
     """The report of an imported run, from a store of its own."""
     with open_store(folder / "runs.db", create=True) as store:
-        stored = store_external_run(store, run, file="file")
+        stored = store_external_run(store, run)
         return stored_report(store, stored.id)
 
 

@@ -16,6 +16,7 @@ FILES = [
     "lm_eval",
     "ragas/results.csv",
     "ragas/results.jsonl",
+    "otlp/gen_ai.jsonl",
 ]
 
 

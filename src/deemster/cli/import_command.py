@@ -2,15 +2,13 @@
 
 from __future__ import annotations
 
-from pathlib import Path
-
 import click
 
 from deemster.cli._console import note, warn, write_out
 from deemster.cli.options import open_run_store, store_option
 from deemster.errors import ExitCode, plural, visible
 
-KINDS = ("promptfoo", "inspect", "deepeval", "lm-eval", "ragas")
+KINDS = ("promptfoo", "inspect", "deepeval", "lm-eval", "ragas", "otlp", "trec")
 
 
 @click.command("import", short_help="Take in what other tools made: promptfoo, Inspect, DeepEval and more.")
@@ -34,12 +32,11 @@ def command(*, files: tuple[str, ...], kind: str | None, gate: str | None, label
     from deemster.runs.external_run import load_gate, store_external_run
 
     held_to = None if gate is None else load_gate(gate)
-    found = [(file, run) for file in files for run in read_runs(file, kind=kind)]
+    found = read_runs(*files, kind=kind)
     code = ExitCode.PASSED
     with open_run_store(store, create=True) as opened:
-        for file, run in found:
-            name = Path(file).name
-            stored = store_external_run(opened, run, file=name, held_to=held_to, label=label)
+        for run in found:
+            stored = store_external_run(opened, run, held_to=held_to, label=label)
             counts = f"{plural(len(run.dataset), 'sample')}, {plural(len(run.cards), 'metric')}"
             said = "was here already" if stored.is_known else f"taken in, {counts}"
             of = "" if run.target is None else f" ({run.target})"

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import NamedTuple
 
@@ -10,8 +10,10 @@ from deemster.errors import InputError, Issue
 from deemster.integrations.import_deepeval import is_deepeval, read_deepeval
 from deemster.integrations.import_inspect import is_inspect, read_inspect
 from deemster.integrations.import_lm_eval import is_lm_eval, read_lm_eval
+from deemster.integrations.import_otlp import is_otlp, read_otlp
 from deemster.integrations.import_promptfoo import is_promptfoo, read_promptfoo
 from deemster.integrations.import_ragas import is_ragas, read_ragas
+from deemster.integrations.import_trec import is_qrels, is_trec_run, read_trec
 from deemster.integrations.source_file import SourceFile
 from deemster.runs.external_run import ExternalRun
 
@@ -36,27 +38,40 @@ IMPORTERS = {
     "deepeval": Importer(is_deepeval, read_deepeval, "test runs of DeepEval"),
     "lm-eval": Importer(is_lm_eval, read_lm_eval, "samples of lm-evaluation-harness"),
     "ragas": Importer(is_ragas, read_ragas, "results of ragas"),
+    "otlp": Importer(is_otlp, read_otlp, "traces of OpenTelemetry"),
+    "trec": Importer(is_trec_run, read_trec, "rankings of TREC"),
 }
 
 
-def read_runs(path: str | Path, *, kind: str | None = None) -> list[ExternalRun]:
-    """The runs in a file of another tool.
+def read_runs(path: str | Path, *further: str | Path, kind: str | None = None) -> list[ExternalRun]:
+    """The runs in files of other tools, file by file.
 
     Args:
         path: The file, or a folder where the tool writes one.
-        kind: The tool; found by the content of the file unless given.
+        further: Further files. Relevance judgements of TREC belong to all rankings among the files.
+        kind: The tool; found by the content of the files unless given.
 
     Raises:
-        InputError: The file is of no tool that is known, or something in it cannot be kept.
+        InputError: A file is of no tool that is known, or something in it cannot be kept.
+        MissingExtraError: A file needs an extra that is not installed.
     """
-    source = SourceFile(path)
+    sources = [SourceFile(each) for each in (path, *further)]
+    qrels = [source for source in sources if kind in (None, "trec") and is_qrels(source)]
+    rankings = [source for source in sources if source not in qrels]
+    if not rankings:
+        raise InputError(Issue("These are relevance judgements of TREC; give the ranking too.", str(path)))
+    return [run for source in rankings for run in _read(source, kind, qrels)]
+
+
+def _read(source: SourceFile, kind: str | None, qrels: Sequence[SourceFile]) -> list[ExternalRun]:
     found = kind or next((name for name, importer in IMPORTERS.items() if importer.is_kind(source)), None)
     if found is None:
         known = "; ".join(importer.what for importer in IMPORTERS.values())
-        raise InputError(Issue(f"This file is of no tool that is known. Known are: {known}.", str(path)))
-    if not IMPORTERS[found].is_kind(source):
-        raise InputError(Issue(f"These are no {IMPORTERS[found].what}.", str(path)))
-    runs = IMPORTERS[found].read(source)
+        raise InputError(Issue(f"This file is of no tool that is known. Known are: {known}.", str(source.path)))
+    importer = IMPORTERS[found]
+    if not importer.is_kind(source):
+        raise InputError(Issue(f"These are no {importer.what}.", str(source.path)))
+    runs = read_trec(source, qrels) if found == "trec" else importer.read(source)
     if not runs:
-        raise InputError(Issue(f"There is no run in these {IMPORTERS[found].what}.", str(path)))
-    return runs
+        raise InputError(Issue(f"There is no run in these {importer.what}.", str(source.path)))
+    return [run._replace(file=source.name) for run in runs]

@@ -49,6 +49,7 @@ class ExternalRun(NamedTuple):
         duration_s: How long it took, where the file says it.
         times: By position, when each execution ended, of live traffic, which is kept as a recording.
         left_out: What the file has and no record holds, one sentence each.
+        file: The name of the file it came from.
     """
 
     tool: str
@@ -61,6 +62,7 @@ class ExternalRun(NamedTuple):
     duration_s: float | None = None
     times: Sequence[str] = ()
     left_out: tuple[str, ...] = ()
+    file: str | None = None
 
 
 class StoredExternalRun(NamedTuple):
@@ -96,7 +98,6 @@ def store_external_run(
     store: Store,
     run: ExternalRun,
     *,
-    file: str,
     held_to: GateOfSuite | None = None,
     label: str | None = None,
     clock: Clock | None = None,
@@ -106,7 +107,6 @@ def store_external_run(
     Args:
         store: Where it is stored.
         run: The run.
-        file: The name of the file it came from.
         held_to: The gate it is held to; None for none.
         label: What the user calls it.
         clock: The time; the machine's own unless given.
@@ -121,7 +121,7 @@ def store_external_run(
         cohorts = list(dict.fromkeys(tag for sample in run.dataset for tag in sample.tags or (None,)))
         check_gate_names(job.gate, metrics=card_spellings(run.cards), cohorts=cohorts)
         job = job._replace(baseline=pin_baseline(job, store))
-    definition = _definition(run, job, timer, file=file)
+    definition = _definition(run, job, timer)
     if (known := _find_same(store, definition.facts)) is not None:
         return StoredExternalRun(known, is_known=True)
     with begin_run(definition, store, timer=timer) as stored:
@@ -145,10 +145,10 @@ def _job(run: ExternalRun, held_to: GateOfSuite | None, label: str | None) -> Jo
     return Job(plan, gate=held_to.gate, suite=held_to.suite, allowance=allowance, label=label)
 
 
-def _definition(run: ExternalRun, job: Job, timer: RunTimer, *, file: str) -> RunDefinition:
+def _definition(run: ExternalRun, job: Job, timer: RunTimer) -> RunDefinition:
     dataset, is_recording = run.dataset, bool(run.times)
     started_at = timer.started_at if run.started is None else format_time(run.started)
-    origin: dict[str, Any] = {"tool": run.tool, "file": file, "left_out": list(run.left_out)}
+    origin: dict[str, Any] = {"tool": run.tool, "file": run.file, "left_out": list(run.left_out)}
     content = {
         "samples": dataset.fingerprint,
         "executions": msgspec.to_builtins(run.executions, str_keys=True),
