@@ -14,15 +14,19 @@ KINDS = ("promptfoo", "inspect", "deepeval", "lm-eval", "ragas", "otlp", "trec")
 @click.command("import", short_help="Take in what other tools made: promptfoo, Inspect, DeepEval and more.")
 @click.argument("files", metavar="FILE...", nargs=-1, required=True, type=click.Path())
 @click.option("--as", "kind", type=click.Choice(KINDS), help="The tool that made the files; found by their content.")
+@click.option("--to", metavar="FOLDER", help="Where the dataset and the suite of a promptfooconfig.yaml are written.")
 @click.option("--gate", metavar="SUITE", help="Hold the runs to the gate of this suite, and count them as its runs.")
 @click.option("--label", metavar="TEXT", help="What to call the runs; `deemster runs` shows it.")
 @store_option
-def command(*, files: tuple[str, ...], kind: str | None, gate: str | None, label: str | None, store: str) -> None:
+def command(
+    *, files: tuple[str, ...], kind: str | None, to: str | None, gate: str | None, label: str | None, store: str
+) -> None:
     """Take in what other tools made: promptfoo, Inspect, DeepEval and more.
 
     Each run in a FILE becomes a stored run with its samples, outputs, marks and usage. Reports, comparisons, gates,
     alignment and the viewer work on it. What no record holds is listed. Nothing in a file is run, and no model is
-    asked. A run that is stored already is left as it is.
+    asked. A run that is stored already is left as it is. A `promptfooconfig.yaml` has no run: it becomes a dataset
+    and a suite in the folder of `--to`.
 
     Exit codes with --gate: 0 passed, 1 failed, 3 incomplete, 4 inconclusive.
     """
@@ -31,6 +35,9 @@ def command(*, files: tuple[str, ...], kind: str | None, gate: str | None, label
     from deemster.runs.build_report import stored_report
     from deemster.runs.external_run import load_gate, store_external_run
 
+    files = tuple(file for file in files if not _write_suite(file, kind, to))
+    if not files:
+        return
     held_to = None if gate is None else load_gate(gate)
     found = read_runs(*files, kind=kind)
     code = ExitCode.PASSED
@@ -41,8 +48,7 @@ def command(*, files: tuple[str, ...], kind: str | None, gate: str | None, label
             said = "was here already" if stored.is_known else f"taken in, {counts}"
             of = "" if run.target is None else f" ({run.target})"
             write_out(visible(f"{stored.id}: {said}{of}") + "\n")
-            for sentence in run.left_out:
-                note(visible(f"not taken in: {sentence}", limit=300))
+            _list_left_out(run.left_out)
             if held_to is not None and run.cards:
                 report = stored_report(opened, stored.id, warn=warn)
                 decision = "no rule" if report.gate is None else report.gate.decision
@@ -50,3 +56,25 @@ def command(*, files: tuple[str, ...], kind: str | None, gate: str | None, label
                 warn_of_open_checks(report.gate)
                 code = max(code, exit_code(report))
     raise click.exceptions.Exit(code)
+
+
+def _write_suite(file: str, kind: str | None, to: str | None) -> bool:
+    """Write the dataset and the suite of a file that is a config; False where it is none."""
+    from deemster.integrations.import_promptfoo_config import is_promptfoo_config, read_promptfoo_config
+    from deemster.integrations.source_file import SourceFile
+
+    source = SourceFile(file)
+    if kind not in (None, "promptfoo") or not is_promptfoo_config(source):
+        return False
+    if to is None:
+        raise click.UsageError(f"`{visible(file)}` is a config: say where its dataset and suite go, `--to FOLDER`.")
+    found = read_promptfoo_config(source)
+    for path in found.write(to):
+        write_out(visible(f"wrote {path}") + "\n")
+    _list_left_out(found.left_out)
+    return True
+
+
+def _list_left_out(sentences: tuple[str, ...]) -> None:
+    for sentence in sentences:
+        note(visible(f"not taken in: {sentence}", limit=300))
