@@ -226,6 +226,12 @@ _OVERRIDES: Sequence[Decorator] = (
     help="Store the prompts of marks that `failed`, of `all`, or of `none`.",
 )
 @promote_baseline_option
+@click.option(
+    "--on",
+    "cluster",
+    metavar="ADDRESS",
+    help="Run on the workers of a Ray cluster; `local-cluster` starts one on this machine.",
+)
 @dry_run_option
 @quiet_option
 @click.option("--verbose", is_flag=True, help="Print the traceback of each error that a Python target raises.")
@@ -238,6 +244,7 @@ def command(
     storage: StorageOptions,
     keep_prompts: Any,
     promote_baseline: bool,
+    cluster: str | None,
     dry_run: bool,
     quiet: bool,
     verbose: bool,
@@ -251,7 +258,9 @@ def command(
     from deemster.runs.suite_job import build_suite_job
 
     overrides = overrides._replace(redact_warnings=reports.level != REDACT_LEVELS[0], calls=not dry_run)
-    writing = RunWriting(reports, storage, keep_prompts, promote_baseline, quiet=quiet, verbose=verbose)
+    writing = RunWriting(
+        reports, storage, keep_prompts, promote_baseline, quiet=quiet, verbose=verbose, cluster=cluster
+    )
     writing.check()
     loaded = load_suite(suite, calls_target=overrides.outputs is None and not dry_run)
     job = build_suite_job(loaded, overrides._replace(select=part.find(storage, loaded).select))
@@ -284,6 +293,7 @@ class RunWriting(NamedTuple):
         promote_baseline: Whether it becomes the baseline of its suite.
         quiet: Whether nothing is printed.
         verbose: Whether the tracebacks of a target are printed.
+        cluster: The address of the cluster it runs on; None for this process.
     """
 
     reports: ReportOptions
@@ -292,6 +302,7 @@ class RunWriting(NamedTuple):
     promote_baseline: bool = False
     quiet: bool = False
     verbose: bool = False
+    cluster: str | None = None
 
     def check(self) -> None:
         """Refuse flags that contradict each other, before anything runs.
@@ -324,13 +335,14 @@ def run_and_report(
     from deemster.runs.run_sync import run_sync
     from deemster.runs.stop_request import Stop, interruptible
 
-    reports, storage, keep_prompts, promote_baseline, quiet, verbose = writing
+    reports, storage, keep_prompts, promote_baseline, quiet, verbose, cluster = writing
     stop, raised = Stop(), RaisedErrors()
     compared: list[ComparisonReport] = []
     with storage.open(call) as stored:
         kept = None if stored is None else stored._replace(keep_prompts=keep_prompts)
         with interruptible(stop, tell=note), show_progress(quiet=quiet) as progress:
             told: dict[str, Any] = {"tell_comparison": compared.append, "watch": raised.add if verbose else None}
+            told["cluster"] = cluster
             report = run_sync(run_job(job, stop=stop, warn=warn, progress=progress, storage=kept, **told))
         again = f"deemster report {report.run.id}{storage.store_flag(stored)}" if stored is not None else None
         quotes = {card.name: card.quotes for card in job.plan.cards}

@@ -20,6 +20,7 @@ from deemster.datasets.dataset_format import (
     split_legacy_keys,
 )
 from deemster.datasets.fingerprint import ListHash, list_hash, row_body
+from deemster.datasets.sample_selection import SelectedRows
 from deemster.errors import Issue
 from deemster.formats.canonical_json import canonical, has_exponent
 from deemster.formats.document import Document, Reading, sort_issues
@@ -72,6 +73,11 @@ class IndexedRows:
     def pick(self, positions: list[int]) -> Iterator[Sample]:
         """Samples by position, in the order asked for."""
         return (self._sample(line) for line in self.lines.rows(positions))
+
+    def excerpt(self, positions: list[int]) -> SelectedRows:
+        """Samples by position that another process can read: as their places in the file."""
+        rows = IndexedRows(self.lines.excerpt(positions), bytearray(), known=None)
+        return SelectedRows(rows, list(range(len(positions))))
 
     def fingerprint(self) -> str:
         """The hash over `[id, row_hash, metadata]` of every sample, by id."""

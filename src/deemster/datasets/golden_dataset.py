@@ -62,6 +62,10 @@ class ListedRows:
         """Samples by position, in the order asked for."""
         return (self._samples[position] for position in positions)
 
+    def excerpt(self, positions: list[int]) -> ListedRows:
+        """Samples by position that another process can read: as they are."""
+        return ListedRows(list(self.pick(positions)), bytearray())
+
     def fingerprint(self) -> str:
         """The hash over `[id, row_hash, metadata]` of every sample, by id."""
         hashes = RowHashes(self.digests)
@@ -281,6 +285,21 @@ class Dataset:
             selection: How they were selected, written as flags of `deemster run`.
         """
         return self._part(list(range(count)), selection)
+
+    def excerpt(self, positions: Iterable[int]) -> Dataset:
+        """Samples by position, as a dataset to be sent to another process: it has no fingerprint and no row hashes.
+
+        The samples of a JSONL or Parquet file stay in it: the other process reads them there.
+
+        Args:
+            positions: Their places in this dataset.
+        """
+        part = copy.copy(self)
+        for name in ("fingerprint", "duplicates"):
+            part.__dict__.pop(name, None)
+        part._rows = self._rows.excerpt(list(positions))  # noqa: SLF001 - of this class
+        part.whole = part
+        return part
 
     def _part(self, positions: list[int], selection: str) -> Dataset:
         if len(positions) == len(self):

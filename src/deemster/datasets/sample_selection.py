@@ -61,6 +61,10 @@ class Rows(Protocol):
         """Samples by position, in the order asked for."""
         ...
 
+    def excerpt(self, positions: list[int]) -> Rows:
+        """Samples by position that another process can read: as their places in a file, or as they are."""
+        ...
+
     def fingerprint(self) -> str:
         """The hash over `[id, row_hash, metadata]` of every sample, by id."""
         ...
@@ -90,6 +94,10 @@ class SelectedRows:
     def pick(self, positions: list[int]) -> Iterator[Sample]:
         """Samples by position, in the order asked for."""
         return self._rows.pick([self._positions[position] for position in positions])
+
+    def excerpt(self, positions: list[int]) -> Rows:
+        """Samples by position that another process can read."""
+        return self._rows.excerpt([self._positions[position] for position in positions])
 
     def fingerprint(self) -> str:
         """The hash over `[id, row_hash, metadata]` of every sample, by id."""

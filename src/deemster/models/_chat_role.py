@@ -16,6 +16,7 @@ from deemster.models.call_context import RoleAccess
 from deemster.models.model_call import DRY_RUN, NO_SIZE, CallAnswer, ClientResult, ModelCaller, RequestSize, check_usage
 from deemster.models.model_client import ModelFailure
 from deemster.models.secret_redaction import redact_answer
+from deemster.models.shared_calls import SharedCalls
 from deemster.records import Answer, Ask, Call, NoAnswer
 from deemster.records.usage import cached_usage
 
@@ -93,15 +94,38 @@ class ChatRole:
         waiters = self._under_way[key] = []
         reply: Answer | NoAnswer | None = None
         try:
-            size = self._size_of(ask) if self._needs_size else NO_SIZE
-            done = await self.caller.call(ask, key=key, size=size, keep=partial(self._keep, ask, key))
-            reply = done.value if isinstance(done, CallAnswer) else done.no_answer
+            shared = self._context.shared
+            reply = await self._ask(ask, key) if shared is None else await self._ask_or_share(ask, key, shared)
             return reply
         finally:
             del self._under_way[key]
             for each in waiters:
                 if not each.done():
                     each.set_result(reply)
+
+    async def _ask(self, ask: Ask, key: bytes) -> Answer | NoAnswer:
+        """Ask the model."""
+        size = self._size_of(ask) if self._needs_size else NO_SIZE
+        done = await self.caller.call(ask, key=key, size=size, keep=partial(self._keep, ask, key))
+        return done.value if isinstance(done, CallAnswer) else done.no_answer
+
+    async def _ask_or_share(self, ask: Ask, key: bytes, shared: SharedCalls) -> Answer | NoAnswer:
+        """Take the answer that another process of the run has, or ask the model for all of them."""
+        claim = await shared.claim(key)
+        if claim.answer is not None:
+            if claim.is_paid:
+                self._context.note_paid(claim.answer.call)
+            self._cache.keep(key, claim.answer)
+            return self._hit(claim.answer, self._context.own_call(key, claim.answer.call, claim.answer.usage))
+        if claim.lost is not None:
+            self._context.lost_calls[key] = claim.lost
+        reply: Answer | NoAnswer | None = None
+        try:
+            reply = await self._ask(ask, key)
+            return reply
+        finally:
+            if not isinstance(reply, Answer):
+                shared.release(key)
 
     def _known_reply(self, ask: Ask, key: bytes) -> Answer | NoAnswer | None:
         """The reply where the model need not or may not be asked; None where it must be asked."""
@@ -134,7 +158,10 @@ class ChatRole:
         answer = msgspec.structs.replace(clean, usage=usage, call=Call(done.call_id, usage))
         if self._access.recording is not None:
             answer = self._record(ask, answer)
-        self._cache.keep(key, msgspec.structs.replace(answer, call=Call(done.call_id, run=context.run)))
+        kept_answer = msgspec.structs.replace(answer, call=Call(done.call_id, run=context.run))
+        self._cache.keep(key, kept_answer)
+        if context.shared is not None:
+            context.shared.keep(key, kept_answer)
         if context.log is not None:
             # The log needs no answer that the cache file has.
             kept: dict[str, Any] = {} if self._is_filed else {"usage": usage, "answer": _plain(answer)}

@@ -13,10 +13,11 @@ import msgspec
 from deemster.errors import ConfigurationError, Issue
 from deemster.models._record_replay import Recording
 from deemster.models.answer_cache import Cache, StoredVector
-from deemster.models.budget import Budget, UsageBound
+from deemster.models.budget import UsageBound
 from deemster.models.call_log import CallLog, LoggedCall
 from deemster.models.clock import Clock
 from deemster.models.price import Price
+from deemster.models.shared_calls import CallBudget, SharedCalls
 from deemster.records import Answer, Call, NoAnswer, Usage
 from deemster.records.usage import count_tokens, sum_usage
 
@@ -99,6 +100,7 @@ class CallContext:
         log: Keeps every call when it ends; None where they are not kept.
         run_cache: Answers of the run's earlier processes; empty unless given. It is closed with the gateway.
         lost_calls: Calls of earlier processes that were paid for and brought no answer, by the hash of the request.
+        shared: What it shares with other processes of the run; None where there are none.
 
     Attributes:
         elapsed_s: Measures spans.
@@ -114,7 +116,7 @@ class CallContext:
         clock: Clock,
         *,
         cache: Cache | None = None,
-        budget: Budget | None = None,
+        budget: CallBudget | None = None,
         seed: int = 0,
         offline: bool = False,
         dry_run: bool = False,
@@ -124,6 +126,7 @@ class CallContext:
         log: CallLog | None = None,
         run_cache: Cache | None = None,
         lost_calls: Mapping[bytes, LoggedCall] | None = None,
+        shared: SharedCalls | None = None,
     ) -> None:
         # The processes of one run must not number their calls alike. No report shows the numbers.
         self._first = self._last = secrets.randbits(62) + 1
@@ -131,7 +134,7 @@ class CallContext:
         self._paid = set(paid)
         self.log, self.lost_calls = log, dict(lost_calls or {})
         self.run_cache = Cache(None) if run_cache is None else run_cache
-        self.cache, self.budget = cache, budget
+        self.cache, self.budget, self.shared = cache, budget, shared
         elapsed_s: Callable[[], Any] = clock.elapsed_s
         self.measures_time = elapsed_s() is not None
         self.elapsed_s: Callable[[], float] = elapsed_s if self.measures_time else asyncio.get_running_loop().time
@@ -145,6 +148,11 @@ class CallContext:
         """The id of a call that is about to be made."""
         self._last += 1
         return self._last
+
+    def note_paid(self, call: Call | None) -> None:
+        """Note a call of this run that its budget and its log have already."""
+        if call is not None:
+            self._paid.add(call.id)
 
     def own_call(self, key: bytes, stored: Call | None, usage: Usage | None) -> Call | None:
         """The call behind a stored answer, where this run made it; None where another run did.

@@ -24,6 +24,7 @@ from deemster.models.model_call import ModelCaller
 from deemster.models.model_roles import Role, missing_role_message
 from deemster.models.rate_limiter import LimiterState
 from deemster.models.secret_redaction import NO_SECRETS, Secrets
+from deemster.models.shared_calls import SharedCalls
 from deemster.records import Ask, NoAnswer, Reply, Request, Usage
 
 
@@ -47,6 +48,7 @@ class Gateway:
         log: Keeps every call of the run when it ends, for a resumed run; None where they are not kept.
         run_cache: Answers of the run's earlier processes; the gateway closes it.
         lost_calls: Calls of earlier processes that were paid for and brought no answer, by the hash of the request.
+        shared: What it shares with other processes of the run, rate limits and budget included; None where it is alone.
 
     Raises:
         ConfigurationError: A budget in money, and a role without a price. On opening: a recording cannot be read.
@@ -68,13 +70,14 @@ class Gateway:
         log: CallLog | None = None,
         run_cache: Cache | None = None,
         lost_calls: Mapping[bytes, LoggedCall] | None = None,
+        shared: SharedCalls | None = None,
     ) -> None:
         self._roles = dict(roles)
         self._cache, self._budget = cache, budget
         self._clock: Clock = clock or SystemClock()
         self._seed, self._offline, self._dry_run, self._on_stop = seed, offline, dry_run, on_stop
         self._run, self._paid = run, paid
-        self._log, self._run_cache, self._lost_calls = log, run_cache, lost_calls
+        self._log, self._run_cache, self._lost_calls, self._shared = log, run_cache, lost_calls, shared
         self._open_roles: dict[str, ChatRole | EmbeddingRole] = {}
         self._recordings: dict[str, Recording] = {}
         self._circuits: dict[str, CircuitBreaker] = {}
@@ -86,7 +89,7 @@ class Gateway:
         self._context = CallContext(
             self._clock,
             cache=self._cache,
-            budget=self._budget,
+            budget=self._budget if self._shared is None else self._shared.budget,
             seed=self._seed,
             offline=self._offline,
             dry_run=self._dry_run,
@@ -96,6 +99,7 @@ class Gateway:
             log=self._log,
             run_cache=self._run_cache,
             lost_calls=self._lost_calls,
+            shared=self._shared,
         )
         for role in self._roles.values():
             if role.recording is not None and role.recording not in self._recordings:
@@ -255,9 +259,11 @@ class Gateway:
             context=context,
         )
         method = getattr(role.client, "embed_many" if embeds else "complete", None) or _no_method
+        limiter = None if self._shared is None else self._shared.limiter(name)
+        calls: dict[str, Any] = {"circuit": circuit, "context": context, "limiter": limiter}
         if embeds:
-            return EmbeddingRole(ModelCaller(role, method, read_vectors, circuit=circuit, context=context), access)
-        return ChatRole(ModelCaller(role, method, read_answer, circuit=circuit, context=context), access)
+            return EmbeddingRole(ModelCaller(role, method, read_vectors, **calls), access)
+        return ChatRole(ModelCaller(role, method, read_answer, **calls), access)
 
     def _secrets(self) -> Secrets:
         """The secrets of every role: an answer of one may quote another's."""

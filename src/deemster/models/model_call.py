@@ -23,6 +23,7 @@ from deemster.models.model_roles import Role
 from deemster.models.rate_limiter import RateLimiter
 from deemster.models.retry_policy import Attempts, GiveUp, Retry
 from deemster.models.secret_redaction import Secrets
+from deemster.models.shared_calls import CallLimiter
 from deemster.models.worker_threads import WorkerThreads
 from deemster.records import NoAnswer, Usage
 from deemster.records.usage import count_tokens, sum_usage
@@ -98,6 +99,7 @@ class ModelCaller(Generic[_V]):
         read: Checks what the method returned for a request, or raises a failure of the kind `shape`.
         circuit: The circuit breaker of its endpoint.
         context: What the calls of the gateway share.
+        limiter: A rate limiter that it shares with other processes; one of its own unless given.
 
     Attributes:
         usage: What its calls have used.
@@ -115,12 +117,13 @@ class ModelCaller(Generic[_V]):
         *,
         circuit: CircuitBreaker,
         context: CallContext,
+        limiter: CallLimiter | None = None,
     ) -> None:
         self.role = role
         self.usage = UsageTotal()
         self.planned = PlannedCalls()
         low, high = role.bounds
-        self.limiter = RateLimiter(
+        self.limiter: CallLimiter = limiter or RateLimiter(
             low, high, rpm=role.rpm, tpm=role.tpm, elapsed_s=context.elapsed_s, sleep=context.sleep
         )
         self._read, self._circuit, self._context = read, circuit, context

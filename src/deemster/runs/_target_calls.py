@@ -46,8 +46,7 @@ class TargetCaller:
     ) -> None:
         self._target, self._clock, self._stop, self._note = target, clock, stop, note
         self._secrets = plan.secrets
-        own: int | None = getattr(target, "concurrency", None)
-        self._limit = plan.concurrency if own is None else own
+        self._limit = plan.target_concurrency
         limits = (plan.target_timeout_s, getattr(target, "timeout_s", None))
         self._timeout_s: float | None = min((limit for limit in limits if limit is not None), default=None)
         self._threads = WorkerThreads("deemster-target", at_once=self._limit)

@@ -9,6 +9,7 @@ from functools import partial
 from pathlib import Path
 from typing import Any
 
+from deemster.cluster.ray_cluster import open_cluster
 from deemster.datasets import Dataset
 from deemster.errors import plural
 from deemster.models.clock import Clock
@@ -68,6 +69,7 @@ def evaluate(
     keep_prompts: str = "failed",
     confirm: int = 0,
     until_decided: bool = False,
+    cluster: str | None = None,
     clock: Clock | None = None,
 ) -> Report:
     """Run a target over a golden dataset, score what it says, and report.
@@ -107,6 +109,8 @@ def evaluate(
         confirm: How often samples that newly fail against the gate's baseline are run again: confirmed, or only flaky?
         until_decided: Whether samples are run in random order, and the run stops once the gate's margin against its
             baseline is settled.
+        cluster: Runs it on the workers of a Ray cluster: an address as `ray.init` takes it, or `local-cluster`, which
+            starts one on this machine.
         clock: The time; the machine's own unless given.
 
     Raises:
@@ -137,6 +141,7 @@ def _evaluation(
     keep_prompts: str = "failed",
     confirm: int = 0,
     until_decided: bool = False,
+    cluster: str | None = None,
     clock: Clock | None = None,
     **settings: Any,
 ) -> Coroutine[Any, Any, Report]:
@@ -147,7 +152,8 @@ def _evaluation(
 
     async def run() -> Report:
         # The store stays open: the report reads from it. The samples' input is shown only where the user asks for it.
-        report = await run_job(job, clock=clock, warn=warn, progress=notebook_progress(), storage=storage)
+        progress = notebook_progress()
+        report = await run_job(job, clock=clock, warn=warn, progress=progress, storage=storage, cluster=cluster)
         if (why := _why_all_failed(report)) is not None:
             warn(why)
         return redact_report(report, quotes=lambda _: None)
@@ -175,6 +181,7 @@ async def run_job(
     storage: RunStorage | None = None,
     watch: Callable[[Sequence[Execution]], None] | None = None,
     tell_comparison: Callable[[ComparisonReport], None] | None = None,
+    cluster: str | None = None,
 ) -> Report:
     """Run a job and report on it.
 
@@ -187,6 +194,7 @@ async def run_job(
         storage: Where the run is stored, and what it resumes; None where it is not stored.
         watch: Gets finished executions, in a thread, one call at a time.
         tell_comparison: Gets the comparison with the baseline of the gate, where there is one.
+        cluster: The address of the cluster it runs on, or `local-cluster`; None for this process.
 
     Raises:
         InputError: A sample is malformed for a metric, the gate names something unknown, or the aggregator does not fit
@@ -199,20 +207,19 @@ async def run_job(
     found = survey(job.plan, aggregator=job.aggregator, gate=job.gate, strict=job.strict, redact=job.redact_warnings)
     for warning in found.warnings:
         warn(warning)
-    anchors = load_anchors(job)
-    store = None if storage is None else storage.store
+    anchors, store = load_anchors(job), None if storage is None else storage.store
     job = job._replace(baseline=pin_baseline(job, store), attacks=found.attacks)
     live = LiveMarks(found.table, job.plan)
-    with open_run_writer(job, storage, order=found.order, live=live, timer=timer, warn=warn) as writer:
+    open_writer = partial(open_run_writer, job, storage, order=found.order, live=live, timer=timer, warn=warn)
+    with open_cluster(cluster) as workers, open_writer() as writer:
         until = UntilDecided(writer, store, found.table.empty_copy(), stop=stop) if job.until_decided else None
         remaining = writer.remaining if until is None else until.remaining(writer.remaining)
         total = len(job.plan.dataset) * job.plan.repetitions
         counter = ProgressCounter(total, progress, done=remaining.done, unscored=remaining.unscored)
         sinks: list[Sink] = [writer.add, live.add, *([watch] if watch else []), *([until.add] if until else [])]
-        halt, pending = stop if until is None else until.stop, writer.pending
-        await execute_job(
-            writer.job, sinks, remaining, counter=counter, clock=timer.clock, stop=halt, warn=warn, pending=pending
-        )
+        halt = stop if until is None else until.stop
+        given: dict[str, Any] = {"clock": timer.clock, "stop": halt, "warn": warn, "cluster": workers}
+        await execute_job(writer.job, sinks, remaining, counter=counter, pending=writer.pending, **given)
         sequence = None if until is None else until.finish()
         run_cases = partial(run_job, clock=timer.clock, stop=stop, warn=warn)
         job = writer.job = await judge_anchors(writer.job, [] if stop.requested else anchors, run=run_cases)

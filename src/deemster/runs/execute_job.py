@@ -5,9 +5,12 @@ from __future__ import annotations
 import asyncio
 from collections.abc import Callable, Sequence
 from functools import partial
+from typing import Any
 
+from deemster.cluster.ray_cluster import RayCluster
 from deemster.models.clock import Clock
 from deemster.records import Execution
+from deemster.runs._cluster_driver import ClusterRun
 from deemster.runs._engine import PendingStorage, Sink, execute_plan
 from deemster.runs.evaluation_job import Job
 from deemster.runs.model_access import open_gateway
@@ -26,6 +29,7 @@ async def execute_job(
     stop: Stop,
     warn: Callable[[str], None],
     pending: PendingStorage | None = None,
+    cluster: RayCluster | None = None,
 ) -> None:
     """Execute what is left of a job, with its models open where a metric asks one.
 
@@ -38,6 +42,7 @@ async def execute_job(
         stop: Asks it to stop.
         warn: Gets each warning.
         pending: Stores answers that wait for their marks.
+        cluster: Where it is executed; in this process unless given.
     """
 
     def count(executions: Sequence[Execution]) -> None:
@@ -45,6 +50,10 @@ async def execute_job(
             sink(executions)
         counter.add(executions)
 
+    if cluster is not None:
+        run = ClusterRun(cluster, job, count, remaining, counter=counter, clock=clock, stop=stop, warn=warn)
+        await run.execute(pending)
+        return
     execute = partial(
         execute_plan,
         job.plan,
@@ -58,15 +67,8 @@ async def execute_job(
     if not job.plan.scorers:
         await execute()
         return
-    async with open_gateway(
-        job.access,
-        clock=clock,
-        seed=job.seed,
-        stop=stop,
-        warn=warn,
-        spent=remaining.spent,
-        calls=remaining.calls,
-    ) as gateway:
+    given: dict[str, Any] = {"clock": clock, "seed": job.seed, "stop": stop, "warn": warn}
+    async with open_gateway(job.access, spent=remaining.spent, calls=remaining.calls, **given) as gateway:
         counter.gateway = gateway
         telling = asyncio.create_task(counter.tell_regularly())
         try:

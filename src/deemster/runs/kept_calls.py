@@ -8,8 +8,10 @@ from typing import NamedTuple
 
 from deemster.errors import DeemsterError
 from deemster.models import Cache
+from deemster.models.answer_cache import StoredVector
 from deemster.models.budget import UsageBound
 from deemster.models.call_log import LoggedCall
+from deemster.records import Answer
 from deemster.records.shared_call_cost import Spending
 
 # A call that stands for all that a run spent before its calls were kept.
@@ -84,17 +86,24 @@ class KeptCalls:
                     return
                 self._committed = added
 
-    def restore(self, marked: Spending) -> RestoredCalls:
+    def restore(
+        self, marked: Spending, *, keep: Callable[[bytes, Answer | StoredVector], None] | None = None
+    ) -> RestoredCalls:
         """Read the calls of earlier processes.
 
         Args:
             marked: What the stored marks and votes say was spent. It counts only where no call was kept, as in a run
                 that an earlier version began, and is kept then.
+            keep: Takes their answers by the hash of the request; they are in the result unless it is given.
 
         Raises:
             StoreError: The store fails.
         """
-        answers, spent = Cache(None), UsageBound()
+        answers: Cache | None = None
+        if keep is None:
+            answers = Cache(None)
+            keep = answers.keep
+        spent = UsageBound()
         ids: set[int] = set()
         lost: dict[bytes, LoggedCall] = {}
         for call in self._read():
@@ -102,7 +111,7 @@ class KeptCalls:
             spent = spent.plus(call.counted)
             entry = call.cache_entry(self.token)
             if entry is not None:
-                answers.keep(call.key, entry)
+                keep(call.key, entry)
             elif call.usage is not None and call.id not in marked.call_ids:
                 lost[call.key] = call
         if not ids and (marked.tokens or marked.usd):

@@ -47,10 +47,14 @@ class KeptPrompts:
         which: `failed` for marks that did not pass or have no score, `all` for every mark.
         add: Writes the prompts of one mark: position, repetition, place of the metric, JSON. It does not wait.
         secrets: What must not be kept.
+
+    Attributes:
+        which: Of which marks.
+        add: Writes the prompts of one mark.
     """
 
     def __init__(self, which: WhichPrompts, add: Callable[[int, int, int, bytes], None], *, secrets: Secrets) -> None:
-        self._which, self._add, self._secrets = which, add, secrets
+        self.which, self.add, self._secrets = which, add, secrets
 
     def listen(self, ask: Ask, heard: list[tuple[Request, Reply]]) -> Ask:
         """A way to ask that notes every request with its reply.
@@ -79,13 +83,13 @@ class KeptPrompts:
             replaces: Whether it replaces an earlier mark, whose prompts must not stay.
         """
         passed = isinstance(mark, MetricScore) and mark.success
-        if passed and not replaces and self._which != "all":
+        if passed and not replaces and self.which != "all":
             return
         exchanges = [self._exchange(request, reply) for request, reply in heard if isinstance(request, Question)]
         if not exchanges:
             return
         try:
-            self._add(*key, _encode(exchanges))
+            self.add(*key, _encode(exchanges))
         except (DeemsterError, UnicodeEncodeError):
             return
 

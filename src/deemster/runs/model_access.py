@@ -17,6 +17,7 @@ from deemster.formats.json_values import name_kind
 from deemster.models import Budget, Cache, Gateway, Role, as_role, missing_role_message, read_models
 from deemster.models.budget import UsageBound
 from deemster.models.clock import Clock
+from deemster.models.shared_calls import SharedCalls
 from deemster.records.model_requests import EMBEDDING
 from deemster.records.shared_call_cost import NOTHING_SPENT, Spending
 from deemster.runs.import_user_code import import_object
@@ -190,6 +191,11 @@ def _budget(access: ModelAccess, *, spent: UsageBound) -> Budget | None:
     return Budget(usd=access.budget_usd, tokens=access.budget_tokens, spent=spent)
 
 
+def _open_cache(path: Path | None, *, dry_run: bool) -> Cache | None:
+    # A dry run leaves no file behind.
+    return None if path is None or (dry_run and not path.exists()) else Cache(path)
+
+
 @asynccontextmanager
 async def open_gateway(
     access: ModelAccess,
@@ -201,6 +207,7 @@ async def open_gateway(
     dry_run: bool = False,
     spent: Spending = NOTHING_SPENT,
     calls: KeptCalls | None = None,
+    shared: SharedCalls | None = None,
 ) -> AsyncIterator[Gateway]:
     """A gateway to the models, open while the block runs.
 
@@ -213,15 +220,14 @@ async def open_gateway(
         dry_run: Whether requests are only counted.
         spent: What the run has used already, as its stored marks or votes say.
         calls: Keeps the calls of the run as they end, where it can be resumed.
+        shared: What this process shares with others of the run, its limits and budget included.
 
     Raises:
         ConfigurationError: A request could not be made because of how the run is set up.
         StoreError: The calls that were kept cannot be read.
     """
     restored = NO_CALLS if calls is None else calls.restore(spent)
-    # A dry run leaves no file behind.
-    keeps = access.cache is not None and (not dry_run or access.cache.exists())
-    cache = Cache(access.cache) if keeps and access.cache is not None else None
+    cache = _open_cache(access.cache, dry_run=dry_run)
     try:
         gateway = Gateway(
             access.roles,
@@ -233,10 +239,11 @@ async def open_gateway(
             dry_run=dry_run,
             on_stop=None if stop is None else stop.request,
             run=None if calls is None else calls.token,
-            paid=restored.ids,
             log=calls,
+            paid=restored.ids,
             run_cache=restored.answers,
             lost_calls=restored.lost,
+            shared=shared,
         )
         async with gateway:
             if stop is not None:

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Callable, Mapping, Sequence
-from typing import NamedTuple
+from typing import NamedTuple, Protocol
 
-from deemster.models import Gateway
+from deemster.models import Budget
 from deemster.models.rate_limiter import LimiterState
 from deemster.records import Execution, Unscored, Usage
 from deemster.report import BudgetEntry
@@ -34,6 +34,29 @@ class Progress(NamedTuple):
     before: int = 0
 
 
+class ModelProgress(Protocol):
+    """What is known of the models of a run while it runs: a gateway, or the workers of a cluster."""
+
+    @property
+    def spent(self) -> Mapping[str, Usage | None]:
+        """What each role that was asked has used so far."""
+        ...
+
+    @property
+    def budget(self) -> Budget | None:
+        """What may be spent, and how much of it is; None for no limit."""
+        ...
+
+    @property
+    def open_circuit(self) -> str | None:
+        """Why a circuit breaker stopped calls to an endpoint; None where it stopped none."""
+        ...
+
+    def limiter_states(self) -> Mapping[str, LimiterState]:
+        """What the rate limiter of each role allows at the moment."""
+        ...
+
+
 class ProgressCounter:
     """Counts finished executions, or graded items, and reports how far the run is.
 
@@ -53,7 +76,7 @@ class ProgressCounter:
     ) -> None:
         self.total, self.done, self.unscored, self.progress = total, done, unscored, progress
         self.before = done
-        self.gateway: Gateway | None = None
+        self.gateway: ModelProgress | None = None
         self.cut_off = 0
 
     def add(self, executions: Sequence[Execution]) -> None:

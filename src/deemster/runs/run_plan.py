@@ -52,6 +52,8 @@ class Plan(NamedTuple):
         target_timeout_s: How long one call of the target may take.
         secrets: The keys of its models, which nothing may tell that its target or metrics say.
         places: Where a suite declares each metric, by its name.
+        most_calls: The most calls of the target that this process may have under way; a cluster gives each worker its
+            share. None for as many as the target or `concurrency` allows.
     """
 
     dataset: Dataset
@@ -64,6 +66,14 @@ class Plan(NamedTuple):
     target_timeout_s: float | None = None
     secrets: Secrets = NO_SECRETS
     places: Mapping[str, str] = {}
+    most_calls: int | None = None
+
+    @property
+    def target_concurrency(self) -> int:
+        """How many calls of the target may be under way at once in this process."""
+        own: int | None = getattr(self.target, "concurrency", None)
+        limit = self.concurrency if own is None else own
+        return limit if self.most_calls is None else min(limit, self.most_calls)
 
     @property
     def scorers(self) -> tuple[Any, ...]:

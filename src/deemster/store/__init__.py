@@ -1,5 +1,6 @@
 """The store of runs, and the spool for the executions of a run that is not stored."""
 
+from deemster.store._row_encoding import decode_execution, encode_execution
 from deemster.store.batched_writer import Writer
 from deemster.store.lease import Lease
 from deemster.store.open_and_migrate import open_store
@@ -29,5 +30,7 @@ __all__ = [
     "Spool",
     "Store",
     "Writer",
+    "decode_execution",
+    "encode_execution",
     "open_store",
 ]

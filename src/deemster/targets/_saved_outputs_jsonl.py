@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import functools
 import itertools
 from array import array
 from collections.abc import Collection, Sequence
@@ -80,7 +81,7 @@ class SavedOutputLines:
         for group, first in zip(groups, firsts, strict=True):
             start = self._starts[group]
             held = self._numbers[start : start + sizes[group]].tolist()
-            name = self._entry(next(lines.rows([first])))[0]
+            name = _read_line(next(lines.rows([first])), lines)[0]
             where = f"{lines.reading.file}:{places[first]}"
             twice = next((one for one, other in itertools.pairwise(held) if one == other), None)
             gap = next((number for number in range(len(held)) if number not in held), None)
@@ -101,7 +102,7 @@ class SavedOutputLines:
         missing = list(itertools.compress(ids, absent)) if absent.any() else []
         asked.sort()
         unknown = np.sort(self._rows[self._starts[~_is_in(known, asked)]]).tolist()
-        return missing, [self._entry(line)[0] for line in self._lines.rows(unknown)]
+        return missing, [_read_line(line, self._lines)[0] for line in self._lines.rows(unknown)]
 
     def answers(self, ids: Sequence[str], repetition: int) -> list[Answer]:
         """Answers in the order asked for.
@@ -112,31 +113,99 @@ class SavedOutputLines:
         if not 0 <= repetition < self.repetitions:
             message = f"Repetition {repetition} is not recorded; there are {self.repetitions}."
             raise OutputsError(Issue(message))
+        rows = self._rows[self._find(ids) + repetition].tolist()
+        return _read_answers(ids, self._lines, rows, repetition)
+
+    def excerpt(self, ids: list[str]) -> SavedOutputExcerpt:
+        """The answers of some samples, as their places in the file.
+
+        Raises:
+            OutputsError: Nothing is recorded for an id.
+        """
+        at = self._find(ids)
+        rows = [self._lines.excerpt(self._rows[at + number].tolist()) for number in range(self.repetitions)]
+        return SavedOutputExcerpt(ids, rows)
+
+    def _find(self, ids: Sequence[str]) -> Any:
+        """Where the first answer to each id stands.
+
+        Raises:
+            OutputsError: Nothing is recorded for an id.
+        """
         asked = np.fromiter(map(hash, ids), dtype=np.int64, count=len(ids))
         at = np.searchsorted(self._hashes, asked)
         at[at == len(self._hashes)] = 0
         bad = np.flatnonzero(self._hashes[at] != asked)
         if len(bad):
             raise OutputsError([Issue("No output is saved.", sample=ids[position]) for position in bad.tolist()])
-        found = []
-        for name, line in zip(ids, self._lines.rows(self._rows[at + repetition].tolist()), strict=True):
-            try:
-                entry = _simple(line)
-                known, answer = entry.id, Output(entry.output)
-            except (msgspec.MsgspecError, UnicodeError, RecursionError):
-                known, several = self._entry(line)
-                answer = dict(several)[repetition] if len(several) > 1 else several[0][1]  # type: ignore[assignment]
-            if known != name:
-                raise OutputsError(Issue("No output is saved.", sample=name))
-            found.append(answer)
-        return found  # type: ignore[return-value]
+        return at
 
-    def _entry(self, line: bytes) -> tuple[str, list[tuple[int, Answer]]]:
+
+class SavedOutputExcerpt:
+    """The answers of some samples of a JSONL file, which another process reads there.
+
+    Args:
+        ids: The samples.
+        rows: Where their answers stand, in the order of the ids, for each repetition.
+    """
+
+    def __init__(self, ids: list[str], rows: list[Lines]) -> None:
+        self._ids, self._rows = ids, rows
+        self.repetitions = len(rows)
+
+    def __len__(self) -> int:
+        return len(self._ids)
+
+    @functools.cached_property
+    def _places(self) -> dict[str, int]:
+        return {name: place for place, name in enumerate(self._ids)}
+
+    def compare(self, ids: Collection[str]) -> tuple[list[str], list[str]]:
+        """Ids that are not recorded, and recorded ids that are not asked for."""
+        asked = set(ids)
+        return [name for name in ids if name not in self._places], [name for name in self._ids if name not in asked]
+
+    def answers(self, ids: Sequence[str], repetition: int) -> list[Answer]:
+        """Answers in the order asked for.
+
+        Raises:
+            OutputsError: The file has changed.
+        """
+        return _read_answers(ids, self._rows[repetition], [self._places[name] for name in ids], repetition)
+
+    def excerpt(self, ids: list[str]) -> SavedOutputExcerpt:
+        """The answers of some of the samples."""
+        places = [self._places[name] for name in ids]
+        return SavedOutputExcerpt(ids, [rows.excerpt(places) for rows in self._rows])
+
+
+def _read_answers(ids: Sequence[str], lines: Lines, rows: Sequence[int], repetition: int) -> list[Answer]:
+    """The answers in rows of a file, each of which must be that to its id.
+
+    Raises:
+        OutputsError: A row has another id, or the file has changed.
+    """
+    found: list[Answer] = []
+    for name, line in zip(ids, lines.rows(rows), strict=True):
+        answer: Answer
         try:
-            found = read_entry(parse_line(line, 1, self._lines.reading).value, name=None)
-        except ValueError:
-            found = None
-        return found or self._lines.lost()
+            entry = _simple(line)
+            known, answer = entry.id, Output(entry.output)
+        except (msgspec.MsgspecError, UnicodeError, RecursionError):
+            known, several = _read_line(line, lines)
+            answer = dict(several)[repetition] if len(several) > 1 else several[0][1]
+        if known != name:
+            raise OutputsError(Issue("No output is saved.", sample=name))
+        found.append(answer)
+    return found
+
+
+def _read_line(line: bytes, lines: Lines) -> tuple[str, list[tuple[int, Answer]]]:
+    try:
+        found = read_entry(parse_line(line, 1, lines.reading).value, name=None)
+    except ValueError:
+        found = None
+    return found or lines.lost()
 
 
 def _is_in(values: Any, known: Any) -> Any:

@@ -18,7 +18,7 @@ from deemster.formats.read_file import parse_document, quick_value
 from deemster.formats.read_table import TABLES, read_table_lines
 from deemster.formats.schema_validation import check_shape
 from deemster.records import Output, Sample, TargetFailure
-from deemster.targets._saved_outputs_jsonl import SavedOutputLines, load_lines
+from deemster.targets._saved_outputs_jsonl import SavedOutputExcerpt, SavedOutputLines, load_lines
 from deemster.targets.saved_output_format import Answer, OutputsFile, entry_issues, read_entry
 
 FORMATS = ("yaml", "json", "jsonl", *TABLES)
@@ -47,7 +47,7 @@ class SavedOutputs:
         is_listed = isinstance(outputs, Iterable) and not isinstance(outputs, (str, bytes, Mapping))
         value = to_json_value(list(outputs) if is_listed else outputs)
         held = _texts(value) or _memory(_read_root({"outputs": value}, None), file=None)
-        self._recorded: _Memory | SavedOutputLines = held
+        self._recorded: _Memory | SavedOutputLines | SavedOutputExcerpt = held
         self.repetitions = held.repetitions
         self._digest: Callable[[], str] = functools.cache(held.digest)
 
@@ -144,6 +144,22 @@ class SavedOutputs:
         """
         return self._recorded.answers(ids, 0 if self.repetitions == 1 else repetition)
 
+    def excerpt(self, ids: Iterable[str]) -> SavedOutputs:
+        """The recorded answers of some samples, to be sent to another process.
+
+        The answers of a JSONL file stay in it: the other process reads them there.
+
+        Args:
+            ids: Ids of samples.
+
+        Raises:
+            OutputsError: Nothing is recorded for a sample.
+        """
+        part = SavedOutputs.__new__(SavedOutputs)
+        part._recorded = self._recorded.excerpt(list(dict.fromkeys(ids)))  # noqa: SLF001 - of this class
+        part.repetitions, part.path = self.repetitions, self.path
+        return part
+
 
 class _Ids(Collection[str]):
     """The ids of a dataset, read again each time they are gone through rather than kept."""
@@ -210,6 +226,10 @@ class _Memory:
         except IndexError:
             message = f"Repetition {repetition} is not recorded; there are {self.repetitions}."
             raise OutputsError(Issue(message)) from None
+
+    def excerpt(self, ids: list[str]) -> _Memory:
+        """The answers of some samples."""
+        return _Memory({name: self._answers[name] for name in ids})
 
 
 Found = tuple[str, int, Answer, str | None]

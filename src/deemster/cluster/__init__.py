@@ -1,0 +1,1 @@
+"""Runs the parts of an evaluation on the workers of a Ray cluster."""

@@ -1,0 +1,283 @@
+"""Runs a part of an evaluation on a worker of a cluster, and yields what comes of it."""
+
+from __future__ import annotations
+
+import asyncio
+import queue
+import sys
+import threading
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from typing import Any, NamedTuple
+
+import msgspec
+
+from deemster import __version__
+from deemster.cluster.call_coordinator import RoleLimits
+from deemster.cluster.coordinator_client import CoordinatorClient
+from deemster.datasets import Dataset
+from deemster.errors import ConfigurationError, list_names
+from deemster.errors.user_code_guard import UserCodeGuard
+from deemster.models.call_log import LoggedCall
+from deemster.models.clock import Clock
+from deemster.records import Execution, Mark, Usage
+from deemster.runs._engine import PendingStorage, execute_plan
+from deemster.runs._score_batch import Answer, WorkItem
+from deemster.runs.kept_calls import KeptCalls
+from deemster.runs.kept_prompts import KeptPrompts, WhichPrompts
+from deemster.runs.model_access import ModelAccess, open_gateway
+from deemster.runs.run_plan import Plan
+from deemster.runs.stop_request import Stop
+from deemster.store import encode_execution
+from deemster.targets.saved_outputs import SavedOutputs
+
+# What a part has to say is sent so often.
+_SEND_S = 0.1
+_encode_call = msgspec.json.Encoder().encode
+
+
+class PartSettings(NamedTuple):
+    """What all parts of a run have in common.
+
+    Attributes:
+        plan: The plan; its dataset and its saved outputs come with each part.
+        access: How metrics may ask models.
+        seed: For everything that draws.
+        clock: The time.
+        token: Names the run in the log of its calls.
+        prompts: Which prompts of judges are kept; `none` where the run is not stored.
+        pending_s: How long an answer of a live target waits for its marks before it is sent alone; None for ever.
+        limits: The limits of each model, over all workers.
+        version: The version of this package that the run was started with.
+    """
+
+    plan: Plan
+    access: ModelAccess
+    seed: int
+    clock: Clock
+    token: str
+    prompts: WhichPrompts
+    pending_s: float | None
+    limits: Mapping[str, RoleLimits]
+    version: str = __version__
+
+
+class PartWork(NamedTuple):
+    """One part of a run: some samples, with what is known of them.
+
+    Attributes:
+        name: Tells the parts of a run and their attempts apart.
+        keys: Position and repetition of each execution.
+        dataset: The samples of these positions, in the order of their first mention.
+        outputs: Their saved outputs; None where the target is called.
+        known: Answer, marks and earlier marks of executions that are finished only in part, by their place in `keys`.
+    """
+
+    name: str
+    keys: Sequence[tuple[int, int]]
+    dataset: Dataset
+    outputs: SavedOutputs | None
+    known: Mapping[int, tuple[Answer | None, tuple[Mark | None, ...] | None, tuple[Mark, ...] | None]]
+
+    def works(self) -> Iterator[WorkItem]:
+        """The work of the part."""
+        positions = dict.fromkeys(position for position, _ in self.keys)
+        samples = dict(zip(positions, self.dataset, strict=True))
+        for place, (position, repetition) in enumerate(self.keys):
+            yield WorkItem(position, samples[position], repetition, *self.known.get(place, ()))
+
+
+class PartNews(NamedTuple):
+    """What a worker sends of a part.
+
+    Attributes:
+        executions: Finished executions, encoded.
+        waiting: Executions whose target has answered and whose marks are missing, encoded.
+        calls: Model calls that have ended: id and body.
+        prompts: What judges were asked: position, repetition, place of the metric, body.
+        spent: What each model has used for this part so far.
+        open_circuit: Why a circuit breaker stopped calls; None where it stopped none.
+        notes: What a person should know of its models.
+    """
+
+    executions: Sequence[bytes] = ()
+    waiting: Sequence[bytes] = ()
+    calls: Sequence[tuple[int, bytes]] = ()
+    prompts: Sequence[tuple[int, int, int, bytes]] = ()
+    spent: Mapping[str, Usage | None] = {}
+    open_circuit: str | None = None
+    notes: Sequence[str] = ()
+
+
+def run_part(settings: bytes, paths: Sequence[str], part: bytes, coordinator: Any) -> Iterator[PartNews]:
+    """Run a part; what comes of it, as it comes.
+
+    Args:
+        settings: What all parts have in common, pickled.
+        paths: Where the process that started the run looks for modules.
+        part: The part, pickled.
+        coordinator: Grants the calls of models; None where none is asked.
+
+    Raises:
+        ConfigurationError: The worker lacks a module or a file of the run, or has another version of this package.
+    """
+    common: PartSettings = _load_settings(settings, paths)
+    outbox: queue.SimpleQueue[PartNews | BaseException | None] = queue.SimpleQueue()
+    runner = _PartRunner(common, _unpickle(part), outbox.put, coordinator)
+    thread = threading.Thread(target=runner.run_in_thread, args=(outbox.put,), daemon=True)
+    thread.start()
+    while (news := outbox.get()) is not None:
+        if isinstance(news, BaseException):
+            raise news
+        yield news
+
+
+# The settings of the last run that this process worked for: a process runs many parts.
+_loaded: tuple[bytes, PartSettings] | None = None
+
+
+def _load_settings(data: bytes, paths: Sequence[str]) -> PartSettings:
+    global _loaded  # noqa: PLW0603 - one run at a time
+    if _loaded is None or _loaded[0] != data:
+        sys.path.extend(path for path in paths if path not in sys.path)
+        settings = _unpickle(data)
+        if settings.version != __version__:
+            raise ConfigurationError(
+                f"A worker has deemster {__version__}, and the run was started with {settings.version}. "
+                "Install the same version on every node."
+            )
+        _loaded = (data, settings)
+    return _loaded[1]
+
+
+def _unpickle(data: bytes) -> Any:
+    from ray import cloudpickle  # noqa: PLC0415 - an extra
+
+    with UserCodeGuard() as caught:
+        return cloudpickle.loads(data)
+    paths = list_names([path for path in sys.path if path and "site-packages" not in path][-3:])
+    raise ConfigurationError(
+        f"A worker cannot load the target or a metric: {caught.message}. Its code must be installed on every node, or "
+        f"lie at the same path on every node; this one also looks in {paths}."
+    )
+
+
+class _PartRunner:
+    """Runs the engine on a part, and collects what it says.
+
+    Args:
+        settings: What all parts have in common.
+        part: The part.
+        send: Sends news.
+        coordinator: Grants the calls of models; None where none is asked.
+    """
+
+    def __init__(
+        self, settings: PartSettings, part: PartWork, send: Callable[[PartNews], None], coordinator: Any
+    ) -> None:
+        self._settings, self._part, self._send, self._coordinator = settings, part, send, coordinator
+        self._lock = threading.Lock()
+        self._executions: list[bytes] = []
+        self._waiting: list[bytes] = []
+        self._calls: list[tuple[int, bytes]] = []
+        self._prompts: list[tuple[int, int, int, bytes]] = []
+        self._spent: Callable[[], Mapping[str, Usage | None]] = dict
+
+    def run_in_thread(self, send: Callable[[BaseException | None], None]) -> None:
+        """Run the part to its end; send an error where one ended it, else None."""
+        caught = UserCodeGuard(everything=True)
+        with caught:
+            asyncio.run(self._run())
+        send(caught.error)
+
+    async def _run(self) -> None:
+        settings, part, stop = self._settings, self._part, Stop()
+        plan = settings.plan._replace(dataset=part.dataset)
+        if part.outputs is not None:
+            plan = plan._replace(target=part.outputs)
+        given: dict[str, Any] = {"sink": self._add, "clock": settings.clock, "stop": stop, "works": part.works()}
+        if settings.pending_s is not None:
+            given["pending"] = PendingStorage(self._add_waiting, settings.pending_s)
+        sending = asyncio.create_task(self._send_regularly())
+        circuit: str | None = None
+        notes: list[str] = []
+        try:
+            if self._coordinator is None:
+                await execute_plan(plan, **given)
+            else:
+                circuit = await self._run_with_models(plan, given, stop=stop, warn=notes.append)
+        finally:
+            sending.cancel()
+        self._flush(PartNews(open_circuit=circuit or getattr(plan.target, "open_circuit", None), notes=notes))
+
+    async def _run_with_models(
+        self, plan: Plan, given: Mapping[str, Any], *, stop: Stop, warn: Callable[[str], None]
+    ) -> str | None:
+        """Run the part under the coordinator's limits; why a circuit breaker stopped calls, or None."""
+        settings, access = self._settings, self._settings.access
+        has_budget = access.budget_usd is not None or access.budget_tokens is not None
+        budget = (access.budget_usd, access.budget_tokens) if has_budget else None
+        client = CoordinatorClient(self._coordinator, self._part.name, limits=settings.limits, budget=budget)
+        await client.ask("begin")
+        relaying = asyncio.create_task(self._relay_stop(client, stop))
+        stop.on_request(lambda: client.stop(stop.reason or ""))
+        calls = KeptCalls(settings.token, self._add_call, lambda: iter(()))
+        if settings.prompts != "none":
+            given = {**given, "prompts": KeptPrompts(settings.prompts, self._add_prompt, secrets=plan.secrets)}
+        try:
+            if not plan.scorers:
+                await execute_plan(plan, **given)
+                return None
+            async with open_gateway(
+                access._replace(cache=None, budget_usd=None, budget_tokens=None),
+                clock=settings.clock,
+                seed=settings.seed,
+                stop=stop,
+                warn=warn,
+                calls=calls,
+                shared=client,
+            ) as gateway:
+                self._spent = lambda: gateway.spent
+                await execute_plan(plan, ask=gateway.answers, may_batch=gateway.may_batch, **given)
+                return gateway.open_circuit
+        finally:
+            relaying.cancel()
+            await client.close()
+
+    async def _relay_stop(self, client: CoordinatorClient, stop: Stop) -> None:
+        stop.request(await client.stop_reason())
+
+    def _add(self, executions: Sequence[Execution]) -> None:
+        encoded = [encode_execution(execution) for execution in executions]
+        with self._lock:
+            self._executions += encoded
+
+    def _add_waiting(self, executions: Sequence[Execution]) -> None:
+        encoded = [encode_execution(execution) for execution in executions]
+        with self._lock:
+            self._waiting += encoded
+
+    def _add_call(self, call: LoggedCall) -> None:
+        body = _encode_call(call)
+        with self._lock:
+            self._calls.append((call.id, body))
+
+    def _add_prompt(self, *prompt: Any) -> None:
+        with self._lock:
+            self._prompts.append(prompt)
+
+    async def _send_regularly(self) -> None:
+        while True:
+            await asyncio.sleep(_SEND_S)
+            self._flush()
+
+    def _flush(self, last: PartNews | None = None) -> None:
+        """Send what has come since the last time."""
+        with self._lock:
+            news = (self._executions, self._waiting, self._calls, self._prompts)
+            self._executions, self._waiting, self._calls, self._prompts = [], [], [], []
+        if any(news) or last is not None:
+            last = last or PartNews()
+            executions, waiting, calls, prompts = news
+            self._send(
+                last._replace(executions=executions, waiting=waiting, calls=calls, prompts=prompts, spent=self._spent())
+            )

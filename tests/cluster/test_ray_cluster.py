@@ -1,0 +1,79 @@
+from __future__ import annotations
+
+import json
+import random
+import sys
+from datetime import UTC, datetime
+from pathlib import Path
+
+import pytest
+
+import deemster as dm
+from deemster.errors import MissingExtraError
+from deemster.models.clock import FrozenClock
+from deemster.runs.evaluate_dataset import run_job
+from deemster.runs.evaluation_job import build_job
+from deemster.runs.progress import Progress
+from deemster.runs.run_lifecycle import build_storage
+from deemster.runs.run_sync import run_sync
+from tests.cluster.conftest import TwoNodes
+
+pytestmark = pytest.mark.xdist_group("cluster")
+METRICS = ["exact-match", "contains", "rouge-l", "token-f1", "levenshtein"]
+CLOCK = FrozenClock(datetime(2026, 1, 1, tzinfo=UTC))
+WORDS = ["refund", "order", "policy", "parcel", "answer", "within", "fourteen", "days", "contact", "return"]
+
+
+@pytest.fixture(scope="session")
+def files(tmp_path_factory: pytest.TempPathFactory) -> tuple[Path, Path]:
+    """4,000 samples and their saved outputs, in JSONL."""
+    folder, draw = tmp_path_factory.mktemp("saved"), random.Random(7)
+    golden, outputs = folder / "golden.jsonl", folder / "outputs.jsonl"
+    with golden.open("w") as samples, outputs.open("w") as answers:
+        for number in range(4000):
+            words = [draw.choice(WORDS) for _ in range(20)]
+            sample = {"id": f"s{number}", "input": {"q": number}, "expected_output": " ".join(words)}
+            samples.write(json.dumps(sample) + "\n")
+            words[draw.randrange(20)] = draw.choice(WORDS)
+            answers.write(json.dumps({"id": f"s{number}", "output": " ".join(words)}) + "\n")
+    return golden, outputs
+
+
+def test_node_killed_in_the_middle_gives_the_report_of_a_local_run(
+    nodes: TwoNodes, files: tuple[Path, Path], tmp_path: Path
+) -> None:
+    job = build_job(files[0], outputs=files[1], metrics=METRICS)
+    local = run_sync(run_job(job, clock=CLOCK, warn=print))
+    warnings: list[str] = []
+    killed_at: list[int] = []
+
+    def kill_once(progress: Progress) -> None:
+        if not killed_at and 0 < progress.done < progress.total:
+            killed_at.append(progress.done)
+            nodes.kill_second_node()
+
+    storage = build_storage(tmp_path / "runs.db", None)
+    report = run_sync(
+        run_job(job, clock=CLOCK, warn=warnings.append, progress=kill_once, storage=storage, cluster=nodes.address)
+    )
+    assert killed_at
+    assert report.to_json() == local.to_json()
+    assert storage is not None
+    assert len(list(storage.store.executions(report.run.id))) == 4000
+    assert any("died" in warning for warning in warnings)
+
+
+@pytest.mark.parametrize(
+    ("address", "message"), [("127.0.0.1:1", "No Ray cluster can be used at"), ("ray://127.0.0.1:1", "cannot stream")]
+)
+def test_address_that_cannot_be_used_is_error(address: str, message: str) -> None:
+    samples = [{"id": "a", "input": {}, "expected_output": "x"}]
+    with pytest.raises(dm.ConfigurationError, match=message):
+        dm.evaluate(samples, outputs={"a": "x"}, metrics=["exact-match"], cluster=address)
+
+
+def test_missing_ray_names_the_extra(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setitem(sys.modules, "ray", None)
+    samples = [{"id": "a", "input": {}, "expected_output": "x"}]
+    with pytest.raises(MissingExtraError, match=r"deemster\[ray\]"):
+        dm.evaluate(samples, outputs={"a": "x"}, metrics=["exact-match"], cluster="local-cluster")
