@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import importlib.util
+import json
 import sys
 from pathlib import Path
 
@@ -93,6 +94,23 @@ def test_script_that_fails_is_a_row_with_its_last_words(peers, monkeypatch, tmp_
     part = peers.run_part("rouge", quick=True)
     assert [(one["value"], one["note"]) for one in part["rows"]] == [(None, "could not be measured: no numbers today")]
     assert part["command"] == "bench/part.py --quick"
+
+
+@pytest.mark.usefixtures("peers")
+def test_peer_that_fails_stops_a_script_alone_and_is_a_row_where_rows_are_collected(monkeypatch, tmp_path):
+    from measured_rows import ROWS, other_tool
+
+    def measure():
+        with other_tool("import", "broken", "ms"):
+            sys.exit("no numbers today")
+
+    monkeypatch.delenv(ROWS, raising=False)
+    with pytest.raises(SystemExit, match="no numbers today"):
+        measure()
+    monkeypatch.setenv(ROWS, str(tmp_path / "rows.jsonl"))
+    measure()
+    [found] = map(json.loads, (tmp_path / "rows.jsonl").read_text().splitlines())
+    assert (found["tool"], found["value"], found["note"]) == ("broken", None, "could not be measured: no numbers today")
 
 
 @pytest.mark.usefixtures("peers")
