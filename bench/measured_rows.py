@@ -88,4 +88,5 @@ def other_tool(work, tool, unit):
         if ROWS not in os.environ:
             raise
         print(f"{tool}: {error}", flush=True)
-        record_row(work, tool, None, unit, note=f"could not be measured: {error}")
+        last = str(error).strip().splitlines()[-1:]
+        record_row(work, tool, None, unit, note=f"could not be measured: {' '.join(last)}")

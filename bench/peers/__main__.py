@@ -93,6 +93,8 @@ def compared(rows):
         for name in ("value", "cpu_s", "peak_mb"):
             if row.get(name) is not None:
                 row[name] = float(f"{row[name]:.4g}")
+        # A page for everybody names no folder of this machine.
+        row["note"] = row.get("note", "").replace(f"{ROOT}/", "")
         mine = ours.get(row["work"])
         row["ratio"] = None
         if row["tool"] != OURS and row["value"] is not None and mine:
