@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import compileall
-import difflib
 import gc
 import importlib.util
 import os
@@ -104,25 +103,10 @@ def golden(refresh_golden: bool) -> Callable[[str, str | bytes], None]:
     """Compare a text with `tests/golden/<name>` byte for byte, or rewrite that file with `--refresh-golden`."""
 
     def compare(name: str, text: str | bytes) -> None:
-        path = GOLDEN / name
-        data = text.encode("utf-8") if isinstance(text, str) else text
-        if refresh_golden:
-            path.parent.mkdir(parents=True, exist_ok=True)
-            path.write_bytes(data)
-            return
-        if not path.is_file():
-            pytest.fail(f"No golden file {path}: write it with `pytest --refresh-golden`, then read it.")
-        held = path.read_bytes()
-        if held != data:
-            lines = difflib.unified_diff(
-                held.decode("utf-8", "replace").splitlines(),
-                data.decode("utf-8", "replace").splitlines(),
-                fromfile=f"golden/{name}",
-                tofile="produced",
-                lineterm="",
-            )
-            shown = "\n".join(lines) or "They differ in line ends or in bytes that are no UTF-8."
-            pytest.fail(f"{name} differs from its golden file:\n{shown}")
+        # Not loaded by tests that start with nothing loaded.
+        from deemster.testing import compare_with_golden
+
+        compare_with_golden(text, GOLDEN / name, refresh=refresh_golden)
 
     return compare
 

@@ -71,3 +71,18 @@ def test_module_with_syntax_error_is_error(tmp_path):
     (tmp_path / "importing_syntax.py").write_text("def answer(:\n")
     with pytest.raises(ConfigurationError, match="SyntaxError"):
         found("importing_syntax:answer", tmp_path)
+
+
+def test_a_plug_in_is_imported_by_its_name(tmp_path, monkeypatch):
+    facts = tmp_path / "acme-1.0.dist-info"
+    facts.mkdir()
+    (facts / "METADATA").write_text("Metadata-Version: 2.1\nName: acme\nVersion: 1.0\n", encoding="utf-8")
+    points = "[deemster.targets]\nacme = acme_bot:answer\nbroken = no_such_module:answer\n"
+    (facts / "entry_points.txt").write_text(points, encoding="utf-8")
+    (tmp_path / "acme_bot.py").write_text("def answer(input):\n    return 'x'\n", encoding="utf-8")
+    monkeypatch.syspath_prepend(tmp_path)
+    assert import_object("acme", called="The target", group="deemster.targets")({}) == "x"
+    with pytest.raises(ConfigurationError, match=r"or the name of a plug-in, not `acm`.*`acme`"):
+        import_object("acm", called="The target", group="deemster.targets")
+    with pytest.raises(ConfigurationError, match="The plug-in `broken`, `no_such_module:answer` cannot be imported"):
+        import_object("broken", called="The target", group="deemster.targets")

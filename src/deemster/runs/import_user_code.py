@@ -6,6 +6,7 @@ import importlib
 import sys
 from collections.abc import Iterator
 from contextlib import contextmanager
+from importlib.metadata import entry_points
 from os import PathLike
 from pathlib import Path
 from typing import Any
@@ -15,17 +16,23 @@ from deemster.errors.user_code_guard import UserCodeGuard
 from deemster.formats.document import nearest_file
 
 
-def import_object(path: str, *, called: str, search: str | PathLike[str] | None = None) -> Any:
-    """What an import path such as `app.scoring:Tone` names.
+def import_object(
+    path: str, *, called: str, search: str | PathLike[str] | None = None, group: str | None = None
+) -> Any:
+    """What an import path such as `app.scoring:Tone` names, or what a plug-in offers under a name.
 
     Args:
-        path: Module and name, separated by a colon.
+        path: Module and name, separated by a colon; or the name of a plug-in, where there is a group.
         called: How messages call it.
         search: A directory in which the module is looked up first.
+        group: The group of entry points in which plug-ins of this kind are found.
 
     Raises:
-        ConfigurationError: The path is no import path, the module cannot be imported, or it has no such name.
+        ConfigurationError: The path is no import path and no plug-in, the module cannot be imported, or it has no such
+            name.
     """
+    if group is not None and ":" not in path:
+        path, called = _plugin_path(path, group, called), f"The plug-in `{path}`,"
     module, colon, names = path.partition(":")
     if not colon or not module or not names:
         raise ConfigurationError(f"{called} is an import path such as `app:answer`, not `{path}`.")
@@ -51,6 +58,17 @@ def _nearest_module(module: str, error: BaseException, search: str | PathLike[st
     wanted = Path(search, *above, f"{last}.py")
     found = Path(nearest_file(wanted) or "")
     return ".".join([*above, found.stem]) if found.suffix == ".py" and found.parent == wanted.parent else None
+
+
+def _plugin_path(name: str, group: str, called: str) -> str:
+    """The import path of a plug-in."""
+    points = {point.name: point.value for point in entry_points(group=group)}
+    if name not in points:
+        known = did_you_mean(name, points) if points else "No plug-in offers one."
+        raise ConfigurationError(
+            f"{called} is an import path such as `app:answer`, or the name of a plug-in, not `{name}`. {known}"
+        )
+    return points[name]
 
 
 @contextmanager

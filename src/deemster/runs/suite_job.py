@@ -23,6 +23,9 @@ from deemster.runs.suite import Suite
 from deemster.targets.saved_outputs import SavedOutputs
 from deemster.targets.target_section import build_target
 
+# The entry points of plug-ins that are targets.
+TARGETS = "deemster.targets"
+
 
 class SuiteOverrides(NamedTuple):
     """Flags that replace what a suite says."""
@@ -236,7 +239,8 @@ def _target(suite: Suite, overrides: SuiteOverrides) -> Target:
     declared = suite.target
     if overrides.concurrency is not None and declared.kind != "outputs":
         declared = declared._replace(settings={**declared.settings, "concurrency": overrides.concurrency})
-    target: Target = build_target(declared, load=partial(import_object, called="The target", search=suite.folder))
+    load = partial(import_object, called="The target", search=suite.folder, group=TARGETS)
+    target: Target = build_target(declared, load=load)
     if overrides.limits.offline and not getattr(target, "is_local", True):
         message = "`--offline` asks nothing over the network, and the target is an address elsewhere."
         raise ConfigurationError(Issue(message, declared.locate()))

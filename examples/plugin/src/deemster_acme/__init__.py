@@ -1,0 +1,1 @@
+"""A plug-in for deemster: a metric, a target and a model client."""
