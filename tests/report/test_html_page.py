@@ -9,6 +9,7 @@ from html.parser import HTMLParser
 import msgspec
 import pytest
 
+import deemster as dm
 from deemster.results import GateCheck, GateDecision
 from tests.report.pages import PAGES, graded_page, report_page
 from tests.report.runs import CANARIES, full_report, quotes_of
@@ -61,6 +62,18 @@ def tree(page):
     tree.feed(page[1])
     tree.close()
     return tree
+
+
+def test_first_screen_of_a_run_with_attacks_says_how_many_got_through():
+    attack = {"adversarial": {"category": "jailbreak", "severity": "critical"}}
+    samples = [
+        {"id": name, "input": {}, "expected_output": "no", "metadata": attack if name != "c" else {}} for name in "abc"
+    ]
+    report = dm.evaluate(samples, outputs={"a": "no", "b": "yes", "c": "no"}, metrics=["exact-match"])
+    head = report.to_html().partition("<main>")[0]
+    assert "1 of 2 attacks got through, the worst of severity critical: <code>jailbreak</code>." in head
+    assert "attack success" in head
+    assert "0.5000" in head
 
 
 def test_page_is_well_formed_and_uses_no_other_element(tree):

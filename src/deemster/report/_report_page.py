@@ -100,6 +100,7 @@ def _head(report: Report, headline: TextSection) -> PageHead:
             shown=format_number(report.pass_rate),
             about=f"95% interval {format_interval(report.pass_rate_interval)}",
         ),
+        *_attack_tiles(report),
         Tile("samples", f"{totals.samples:,}", plural(totals.repetitions, "repetition")),
         Tile("unscored", f"{totals.unscored:,}", f"of {plural(totals.marks, 'mark')}"),
     ]
@@ -112,13 +113,35 @@ def _head(report: Report, headline: TextSection) -> PageHead:
     return PageHead(headline, kind, verdict, tiles, question, findings)
 
 
+def _attack_tiles(report: Report) -> list[Tile]:
+    """The attack success rate of a run that has attacks among its samples."""
+    if report.adversarial is None:
+        return []
+    overall = report.adversarial.overall
+    return [
+        rate_tile(
+            "attack success",
+            overall.attack_success_rate,
+            overall.interval,
+            shown=format_number(overall.attack_success_rate),
+            about=f"95% interval {format_interval(overall.interval)}, lower is better",
+        )
+    ]
+
+
 def _findings(report: Report) -> Iterator[TextLine]:
-    """The checks that did not pass, what is unscored, and where pass-rates are lowest."""
+    """The checks that did not pass, the attacks that got through, what is unscored, and where pass-rates are lowest."""
     checks = () if report.gate is None else report.gate.checks
     for check in checks:
         if check.status in ("fail", "inconclusive"):
             numbers = f" is {format_observed(check)}, required is {check.required:.4g}: "
             yield (f"{check.status}: ", DataText(check.name), numbers, SentenceText(check.because), ".")
+    if report.adversarial is not None and report.adversarial.overall.successes:
+        overall = report.adversarial.overall
+        worst = "" if overall.worst_severity is None else f", the worst of severity {overall.worst_severity}"
+        where = [figures.name for figures in report.adversarial.categories if figures.successes]
+        told = f"{overall.successes:,} of {plural(overall.executions, 'attack')} got through{worst}: "
+        yield (told, DataText(", ".join(where)), ".")
     causes: Counter[str] = Counter()
     for figures in report.metrics.values():
         causes.update(figures.unscored_by_cause)

@@ -11,9 +11,10 @@ from deemster.report.monitoring_report import drift_words, monitoring_sections
 from deemster.report.text_sections import TextSection, format_interval, format_number
 from deemster.results.pass_rate_over_time import PassRateHistory, Period
 
-# The last so many periods are drawn, and so many of them are named on the axis.
+# The last so many periods are drawn.
 _MOST_PERIODS = 120
-_MOST_NAMES = 5
+# So many days, or so many times of a day, stand side by side on a narrow screen.
+_MOST_NAMES = {10: 3, 16: 2}
 
 
 def monitoring_page(shown: PassRateHistory, *, name: str) -> str:
@@ -66,8 +67,9 @@ def _plot(shown: PassRateHistory, name: str) -> Figure | None:
     if not any(period.pass_rate is not None for period in periods):
         return None
     area = PlotArea(across=(-0.5, len(periods) - 0.5), height=320)
-    step = max(1, -(-len(periods) // _MOST_NAMES))
-    area.add_grid((place, _name(periods[place], shown)) for place in range(step // 2, len(periods), step))
+    names = [_name(period, shown) for period in periods]
+    step = max(1, -(-len(names) // _MOST_NAMES[len(names[0])]))
+    area.add_grid((place, names[place]) for place in range(step // 2, len(names), step))
     area.add_names("beginning of the period (UTC)", "pass-rate")
     before: tuple[float, float] | None = None
     for place, period in enumerate(periods):
