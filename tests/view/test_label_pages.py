@@ -12,8 +12,11 @@ import pytest
 import deemster as dm
 from deemster.errors import ReportError
 from deemster.models import FakeChat
-from deemster.runs.people_labels import labelled_votes, labels_csv
+from deemster.runs.model_access import build_model_access
+from deemster.runs.people_labels import label_tasks, labelled_votes, labels_csv
+from deemster.runs.rescore_run import rescore
 from deemster.runs.rubric_metric import RubricMetric
+from deemster.runs.run_sync import run_sync
 from deemster.store import open_store
 from tests.judges.make_grader import DEPTH, FACTS, reply, subject
 from tests.view.conftest import evaluate
@@ -301,3 +304,13 @@ def test_run_without_its_rubrics_is_labelled_as_a_whole(essays):
     store.amend(name, facts={"rubrics": {}})
     queue = client.get("labels/queue?run=only&n=3")
     assert [task["title"] for task in queue["tasks"]] == ["essay"]
+
+
+def test_criteria_of_a_later_scoring_are_labelled_too(store):
+    metric = RubricMetric(rubric={"criteria": [FACTS]}, judges=["a"], name="essay")
+    access = build_model_access({"a": FakeChat(lambda ask: reply(ask, "MET"))})
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        run_sync(rescore(store, "only", metrics=[metric], access=access, warn=lambda _: None))
+    titles = [task.title for task in label_tasks(store, store.run("only"))]
+    assert titles == ["exact-match", "rouge-l", "essay/facts", "essay"]
