@@ -4,6 +4,8 @@ VENV ?= .venv
 BIN := $(VENV)/bin
 # Where no npm is installed, setup puts one there.
 export PATH := $(abspath $(BIN)):$(PATH)
+# pytest keeps the modules that it rewrites.
+unexport PYTHONDONTWRITEBYTECODE
 PIP := $(BIN)/python -m pip --disable-pip-version-check --quiet
 
 BENCHMARKS := startup yaml_loading rouge retrieval agreement alignment coverage gate_errors comparison semantic judge_calls grading end_to_end million survival

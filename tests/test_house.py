@@ -69,7 +69,7 @@ class Trees(dict[str, ast.Module]):
 TREES = Trees()
 
 
-def told(code: str, *arguments: str) -> dict[str, list[str]]:
+def report_of_process(code: str, *arguments: str) -> dict[str, list[str]]:
     """The last line on standard error of a program that runs in a separate process."""
     done = subprocess.run(
         [sys.executable, "-c", code, *arguments],
@@ -100,7 +100,7 @@ sys.stderr.write(json.dumps({"events": events, "loaded": loaded, "read": read}))
 @pytest.fixture(scope="module")
 def importing() -> dict[str, list]:
     """What `import deemster` does, seen from outside."""
-    return told(IMPORTING)
+    return report_of_process(IMPORTING)
 
 
 def test_importing_the_package_loads_nothing_but_itself(importing):
@@ -149,7 +149,7 @@ HEAVY = frozenset(
 
 
 def test_the_help_of_every_command_loads_nothing_heavy():
-    found = told(HELPING)
+    found = report_of_process(HELPING)
     assert {"", *COMMANDS, "rubric improve", "store export", "runs show", "models check"} <= set(found)
     for words, loaded in found.items():
         assert HEAVY.isdisjoint(loaded), words
@@ -174,7 +174,7 @@ sys.stderr.write("\\n" + json.dumps({"loaded": sorted(sys.modules), "events": so
 
 
 def test_run_opens_no_connection(tmp_path):
-    seen = told(RUNNING, "examples/quickstart/suite.yml", str(tmp_path / "runs.db"))
+    seen = report_of_process(RUNNING, "examples/quickstart/suite.yml", str(tmp_path / "runs.db"))
     assert NETWORK.isdisjoint(seen["loaded"])
     # An event loop makes a pair of sockets for itself; what would leave the process is connecting, binding, asking.
     leaving = {"socket.connect", "socket.bind", "socket.sendto", "socket.getaddrinfo", "socket.gethostbyname"}

@@ -11,7 +11,15 @@ from deemster.alignment._tag_slices import read_tags
 from deemster.alignment._verdict_classes import AbstentionModes
 from deemster.datasets import Votes
 from tests.alignment import loop_reference as loops
-from tests.alignment.test_compute_alignment import CRITERIA, FACTS, one_judge, random_value, same, told, votes_value
+from tests.alignment.test_compute_alignment import (
+    CRITERIA,
+    FACTS,
+    number_at,
+    one_judge,
+    random_value,
+    same,
+    votes_value,
+)
 
 N = 40
 
@@ -62,13 +70,13 @@ def differing(result, slow):
     for key, (defined, known) in slow.items():
         one = holder_of(result, key).intervals[key[-1]]
         # Replicates that are all alike give no interval.
-        ends = None if told(result, key) is None or (known is not None and same(*known[:2])) else known
+        ends = None if number_at(result, key) is None or (known is not None and same(*known[:2])) else known
         fits = one.n_bootstrap == defined and (one.ci is None) == (ends is None)
         if fits and ends is not None:
             error = one.standard_error
             fits = one.ci.upper > one.ci.lower
             fits &= all(same(a, b, 1e-8) for a, b in zip((one.ci.lower, one.ci.upper, error), ends, strict=True))
-        if not fits or not same(one.estimate, told(result, key)):
+        if not fits or not same(one.estimate, number_at(result, key)):
             wrong[key] = (one, defined, ends)
     return wrong
 
@@ -120,7 +128,7 @@ def test_bca_corrects_by_leaving_out_one_unit(clustered):
     for name in ("criterion_accuracy", "mean_kappa", "criterion_f1", "score_rmse", "score_pearson", "score_spearman"):
         key = ("all", name)
         known = sorted(one[key] for one in drawn if one[key] is not None)
-        estimate = told(result, key)
+        estimate = number_at(result, key)
         below = sum(value < estimate - 1e-12 for value in known)
         ties = sum(abs(value - estimate) <= 1e-12 for value in known)
         values = [one[key] for one in left]

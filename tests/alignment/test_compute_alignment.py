@@ -338,7 +338,7 @@ def random_value(seed, size=12, criteria=CRITERIA, judges=("a", "b", "c"), tags=
     return votes_value(items, criteria, judges)
 
 
-def told(result, key):
+def number_at(result, key):
     """The number of a result for a key of the plain loops."""
     scope, *place, name = key
     holder = {"all": result, "criterion": result.per_criterion, "judge": result.per_judge}[scope]
@@ -360,7 +360,11 @@ def same(number, expected, tolerance=1e-9):
 
 
 def mismatches(result, expected):
-    return {key: (told(result, key), number) for key, number in expected.items() if not same(told(result, key), number)}
+    return {
+        key: (number_at(result, key), number)
+        for key, number in expected.items()
+        if not same(number_at(result, key), number)
+    }
 
 
 @pytest.mark.parametrize("modes", MODES)

@@ -115,7 +115,7 @@ print(json.dumps(told))
 """
 
 
-def told_by(peer, code, comparisons):
+def ask_peer(peer, code, comparisons):
     done = subprocess.run(
         [python(peer), "-W", "ignore", "-c", code],
         input=json.dumps(comparisons),
@@ -139,7 +139,7 @@ def drawn_passes(count=8):
 @pytest.mark.skipif(not exists("evalstats"), reason="evalstats has no environment: bench/environments.py evalstats")
 def test_tangos_interval_and_the_sign_flip_test_equal_those_of_evalstats():
     comparisons = drawn_passes()
-    for (before, after), theirs in zip(comparisons, told_by("evalstats", EVALSTATS, comparisons), strict=True):
+    for (before, after), theirs in zip(comparisons, ask_peer("evalstats", EVALSTATS, comparisons), strict=True):
         moved = np.array(after) - np.array(before)
         worse, better, n = int((moved < 0).sum()), int((moved > 0).sum()), len(moved)
         ours = tango(better, worse, n)
@@ -158,7 +158,7 @@ def test_tangos_interval_and_the_sign_flip_test_equal_those_of_evalstats():
 @pytest.mark.skipif(not exists("statgate"), reason="statgate has no environment: bench/environments.py statgate")
 def test_the_same_data_have_the_same_difference_in_statgate_and_a_width_in_ours():
     comparisons = [*drawn_passes(4), ([1] * 20, [1] * 20)]
-    answers = told_by("statgate", STATGATE, comparisons)
+    answers = ask_peer("statgate", STATGATE, comparisons)
     for (before, after), (_, value, _, _, p_value) in zip(comparisons, answers, strict=True):
         moved = np.array(after, dtype=float) - before
         assert paired_difference(moved).value == pytest.approx(value)

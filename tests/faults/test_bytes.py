@@ -142,7 +142,7 @@ def test_report_bytes_do_not_depend_on_faults(tmp_path, recorded, request, way):
 
 
 def test_live_model_report_differs_only_in_usage_and_the_name_of_the_model(recorded):
-    def told(report):
+    def without_usage(report):
         shown = json.loads(report)
         for name in ("usage", "cost"):
             del shown[name]
@@ -153,4 +153,4 @@ def test_live_model_report_differs_only_in_usage_and_the_name_of_the_model(recor
         return shown
 
     _, live, replayed = recorded
-    assert told(live) == told(replayed)
+    assert without_usage(live) == without_usage(replayed)

@@ -19,7 +19,7 @@ import threading
 
 calls = 0
 
-def told():
+def report_call():
     with open("inside", "w") as pipe:
         pipe.write("inside")
 
@@ -28,7 +28,7 @@ def told():
     calls += 1
     if calls == 1:
         return "30 days"
-    told()
+    report_call()
     {wait}
 """
 KINDS = {

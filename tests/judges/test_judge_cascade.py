@@ -37,7 +37,7 @@ def tokens(*parts):
     )
 
 
-def told(*parts):
+def answer_in(*parts):
     given = tokens(*parts)
     return Answer(text="".join(token.text for token in given), tokens=given)
 
@@ -57,21 +57,21 @@ def told(*parts):
     ],
 )
 def test_probability_of_met_is_its_share_of_both_verdicts(parts, code, p):
-    (found,) = VerdictProbabilities(told(*parts)).probabilities(CriterionView(0, BINARY, ()), code)
+    (found,) = VerdictProbabilities(answer_in(*parts)).probabilities(CriterionView(0, BINARY, ()), code)
     assert found == pytest.approx(p)
 
 
 def test_options_are_weighed_in_the_order_of_the_rubric_and_an_abstention_weighs_nothing():
     shown = CriterionView(0, SCALE, (2, 0, 1, 3))
     parts = ['{"reason":"r","option":', [("2", 0.5), ("1", 0.3), ("4", 0.2)], "}"]
-    assert VerdictProbabilities(told(*parts)).probabilities(shown, 0) == pytest.approx((0.625, 0, 0.375))
+    assert VerdictProbabilities(answer_in(*parts)).probabilities(shown, 0) == pytest.approx((0.625, 0, 0.375))
 
 
 def test_numbers_of_several_digits_are_followed_token_by_token():
     many = Criterion("Which?", name="x", options=[Option(f"o{at}", at / 11) for at in range(12)])
     shown = CriterionView(0, many, tuple(range(12)))
     parts = ['{"option": ', [("1", 0.8), ("3", 0.2)], [("}", 0.5), ("0", 0.25), ("2", 0.25)]]
-    found = VerdictProbabilities(told(*parts)).probabilities(shown, 0)
+    found = VerdictProbabilities(answer_in(*parts)).probabilities(shown, 0)
     expected = {0: 0.4, 9: 0.2, 11: 0.2, 2: 0.2}
     assert found == pytest.approx(tuple(expected.get(at, 0) for at in range(12)))
 
@@ -88,7 +88,7 @@ def test_numbers_of_several_digits_are_followed_token_by_token():
     ],
 )
 def test_a_verdict_without_a_readable_probability_has_none(parts, code):
-    assert VerdictProbabilities(told(*parts)).probabilities(CriterionView(0, BINARY, ()), code) is None
+    assert VerdictProbabilities(answer_in(*parts)).probabilities(CriterionView(0, BINARY, ()), code) is None
     assert (
         VerdictProbabilities(Answer(text='{"verdict":"MET"}')).probabilities(CriterionView(0, BINARY, ()), code) is None
     )
@@ -97,7 +97,9 @@ def test_a_verdict_without_a_readable_probability_has_none(parts, code):
 def test_verdict_quoted_in_reason_is_ignored():
     quoted = json.dumps({"reason": 'It says "verdict": "UNMET".'})[:-1]
     parts = [quoted, ', "verdict": "', [("MET", 0.9), ("UN", 0.1)], '"}']
-    assert VerdictProbabilities(told(*parts)).probabilities(CriterionView(0, BINARY, ()), 0) == pytest.approx((0.9,))
+    assert VerdictProbabilities(answer_in(*parts)).probabilities(CriterionView(0, BINARY, ()), 0) == pytest.approx(
+        (0.9,)
+    )
 
 
 def weighed(ask, label, p):
@@ -133,7 +135,7 @@ def test_per_item_reply_has_probabilities_per_criterion():
         return f'{{"criterion":"{name}","reason":"r","verdict":"'
 
     def answer(_):
-        return told(
+        return answer_in(
             '{"verdicts":[' + entry("more"),
             [("MET", 0.9), ("UN", 0.1)],
             '"},' + entry("facts"),
@@ -233,7 +235,7 @@ def test_per_item_cascade_escalates_only_unsure_criteria():
         if ask.role != "cheap":
             return Answer(text=f'{{"verdicts":[{",".join(entries)}]}}')
         head, tail = entries[0].split("MET"), entries[1].split("MET")
-        return told(
+        return answer_in(
             '{"verdicts":[' + head[0],
             [("MET", 0.95), ("UN", 0.05)],
             f"{head[1]},{tail[0]}",

@@ -76,7 +76,7 @@ class Raw:
             await asyncio.gather(*self.tasks, return_exceptions=True)
 
 
-def told(raw, *bodies, endpoint=None, **options):
+def send_all(raw, *bodies, endpoint=None, **options):
     """Send each body in turn; return the replies or failures."""
 
     async def every():
@@ -116,7 +116,7 @@ WHOLE_REPLIES = {
 @pytest.mark.parametrize("name", WHOLE_REPLIES)
 def test_complete_reply_returns_body_and_frees_connection(name):
     raw = Raw(WHOLE_REPLIES[name], WHOLE_REPLIES[name])
-    response = told(raw, b"{}", b"[]")
+    response = send_all(raw, b"{}", b"[]")
     assert [each.body for each in response] == [BODY, BODY]
     assert [each.status for each in response] == [200, 200]
     assert [[body for _, body in mine] for mine in raw.sent] == [[b"{}", b"[]"]]
@@ -142,18 +142,18 @@ async def _then_closes(reader, writer):
 
 def test_chunked_reply_is_joined():
     raw = Raw(_in_pieces)
-    assert told(raw, None)[0].body == BODY
+    assert send_all(raw, None)[0].body == BODY
 
 
 def test_a_reply_without_a_length_ends_with_its_connection():
     raw = Raw(_until_the_end)
-    assert [response.body for response in told(raw, None, b"{}")] == [BODY, BODY]
+    assert [response.body for response in send_all(raw, None, b"{}")] == [BODY, BODY]
     assert len(raw.sent) == 2
 
 
 def test_connection_marked_close_is_not_reused():
     raw = Raw(_then_closes)
-    assert [response.body for response in told(raw, None, b"{}")] == [BODY, BODY]
+    assert [response.body for response in send_all(raw, None, b"{}")] == [BODY, BODY]
     assert len(raw.sent) == 2
 
 
@@ -179,7 +179,7 @@ TOO_LONG = {
 def test_non_http_reply_is_failure_and_connection_is_dropped(name):
     reply, message = NO_REPLY[name]
     raw = Raw(reply)
-    failure, response = told(raw, b"{}", b"[]")
+    failure, response = send_all(raw, b"{}", b"[]")
     assert isinstance(failure, ModelFailure)
     assert message in failure.message
     assert failure.may_cost
@@ -190,7 +190,7 @@ def test_non_http_reply_is_failure_and_connection_is_dropped(name):
 @pytest.mark.parametrize("name", TOO_LONG)
 def test_too_long_reply_is_failure_and_next_request_is_unaffected(name):
     raw = Raw(TOO_LONG[name])
-    failure, response = told(raw, b"{}", b"[]")
+    failure, response = send_all(raw, b"{}", b"[]")
     assert isinstance(failure, ModelFailure)
     assert "longer than" in failure.message
     assert failure.may_cost
@@ -201,7 +201,7 @@ def test_only_beginning_of_refusal_is_read():
     short = plain(b"429 Too Many Requests", b"Retry-After: 3", b"Content-Length: 15")
     long = plain(b"500 Internal Server Error", b"Content-Length: 1000000", body=b"a" * 1_000_000)
     raw = Raw(short, long)
-    first, second, third = told(raw, b"{}", b"{}", b"{}")
+    first, second, third = send_all(raw, b"{}", b"{}", b"{}")
     assert (first.status, first.body, first.headers["retry-after"]) == (429, BODY, "3")
     assert (second.status, second.body) == (500, b"a" * 2**16)
     assert third.body == BODY
@@ -214,7 +214,7 @@ def test_status_of_refusal_counts_with_broken_body():
         await writer.drain()
         writer.close()
 
-    (response,) = told(Raw(broken), None)
+    (response,) = send_all(Raw(broken), None)
     assert (response.status, response.body) == (503, BODY)
 
 
@@ -225,7 +225,7 @@ def test_early_refusal_drops_connection():
         await asyncio.sleep(1)
 
     raw = Raw(early)
-    refused, response = told(raw, b"a" * 50_000_000, b"{}")
+    refused, response = send_all(raw, b"a" * 50_000_000, b"{}")
     assert (refused.status, refused.body) == (413, BODY)
     assert response.body == BODY
     assert len(raw.sent) == 2
@@ -253,7 +253,7 @@ def test_a_connection_the_server_closed_while_idle_is_not_used():
 
 @pytest.mark.parametrize("status", [b"099 Odd", b"000 Odd", b"999 Odd"])
 def test_only_1xx_status_is_followed_by_another(status):
-    (response,) = told(Raw(plain(status, b"Content-Length: 15")), None, timeout_s=5)
+    (response,) = send_all(Raw(plain(status, b"Content-Length: 15")), None, timeout_s=5)
     assert (response.status, response.body) == (int(status[:3]), BODY)
 
 
@@ -265,7 +265,7 @@ def test_status_of_refusal_counts_without_body(monkeypatch):
         await reader.read()
 
     raw = Raw(hanging)
-    refused, response = told(raw, None, b"{}", timeout_s=5)
+    refused, response = send_all(raw, None, b"{}", timeout_s=5)
     assert (refused.status, refused.body) == (401, BODY)
     assert response.body == BODY
     assert len(raw.sent) == 2
@@ -319,7 +319,7 @@ def test_attempt_is_failure_after_timeout():
     async def never(reader, writer):
         await reader.read()
 
-    (failure,) = told(Raw(never), None, timeout_s=0.05)
+    (failure,) = send_all(Raw(never), None, timeout_s=0.05)
     assert failure.message.endswith("No complete reply within 0.05 s.")
     assert failure.may_cost
 
@@ -353,7 +353,7 @@ def _lines(head):
 def test_last_of_headers_equal_but_for_case_is_sent():
     raw = Raw()
     headers = {"Accept": "*/*", "accept": "text/plain", "CONTENT-TYPE": "text/csv", "authorization": "Mine"}
-    told(raw, b"{}", endpoint=lambda url: Endpoint(url, key="k", headers=headers))
+    send_all(raw, b"{}", endpoint=lambda url: Endpoint(url, key="k", headers=headers))
     _, lines = _lines(raw.sent[0][0][0])
     assert [line for line in lines if line.lower().startswith(("accept:", "content-type:", "authorization:"))] == [
         "CONTENT-TYPE: text/csv",
@@ -383,7 +383,7 @@ def test_proxy_gets_full_address_and_own_credentials(monkeypatch):
         monkeypatch.delenv("no_proxy", raising=False)
         return Endpoint("http://model.test/v1?a=b", "chat/completions", key="sk-secret")
 
-    assert [response.body for response in told(raw, b"{}", b"[]", endpoint=through)] == [BODY, BODY]
+    assert [response.body for response in send_all(raw, b"{}", b"[]", endpoint=through)] == [BODY, BODY]
     first, second = [each for mine in raw.sent for each in mine]
     for head, _ in (first, second):
         line, lines = _lines(head)
@@ -402,7 +402,7 @@ def test_proxy_does_not_get_fragment(monkeypatch):
         monkeypatch.delenv("no_proxy", raising=False)
         return Endpoint("http://model.test/ask?a=b#c", key=None)
 
-    told(raw, b"{}", endpoint=through)
+    send_all(raw, b"{}", endpoint=through)
     assert _lines(raw.sent[0][0][0])[0] == "POST http://model.test/ask?a=b HTTP/1.1"
 
 
@@ -433,7 +433,7 @@ def test_request_not_forwarded_by_proxy_costs_nothing(name, monkeypatch):
         monkeypatch.delenv("no_proxy", raising=False)
         return Endpoint("https://model.test/v1", "chat/completions", key="sk-secret")
 
-    (failure,) = told(raw, b"{}", endpoint=through)
+    (failure,) = send_all(raw, b"{}", endpoint=through)
     assert (failure.kind, failure.message, failure.may_cost) == (kind, f"model.test: {message}", False)
     assert (failure.__cause__, failure.__context__) == (None, None)
     assert b"sk-secret" not in b"".join(head for mine in raw.sent for head, _ in mine)
@@ -456,7 +456,7 @@ def test_invalid_proxy_address_is_failure_without_address(proxy, monkeypatch):
         monkeypatch.delenv("no_proxy", raising=False)
         return Endpoint("http://model.test/v1", "chat/completions", key="sk-secret")
 
-    (failure,) = told(Raw(), b"{}", endpoint=through)
+    (failure,) = send_all(Raw(), b"{}", endpoint=through)
     assert (failure.kind, failure.may_cost) == ("refused", False)
     assert failure.message == "model.test: The address, or the proxy that the environment names, cannot be used."
     assert (failure.__cause__, failure.__context__) == (None, None)
@@ -464,7 +464,7 @@ def test_invalid_proxy_address_is_failure_without_address(proxy, monkeypatch):
 
 def test_invalid_host_name_is_failure(monkeypatch):
     monkeypatch.delenv("http_proxy", raising=False)
-    (failure,) = told(Raw(), b"{}", endpoint=lambda url: Endpoint("http://a..b/v1", "chat/completions", key="k"))
+    (failure,) = send_all(Raw(), b"{}", endpoint=lambda url: Endpoint("http://a..b/v1", "chat/completions", key="k"))
     assert (failure.kind, failure.message, failure.may_cost) == ("refused", "a..b: The address cannot be used.", False)
 
 

@@ -198,20 +198,20 @@ def test_improvement_stopped_by_budget_resumes_with_larger_budget(trail):
     def counted(ask):
         return dm.records.Answer(text=json.dumps(judge(ask)), usage=usage)
 
-    def told(**options):
+    def improve(**options):
         given = {"judge": dm.models.FakeChat(counted), "writer": dm.models.FakeChat(writer)}
         return dm.improve_rubric(
             RUBRIC, dataset(100), GRADER, models=given, writer="writer", criteria=1, progress_file=trail, **options
         )
 
-    first = told(budget_tokens=12_000)
+    first = improve(budget_tokens=12_000)
     assert not first.complete
     assert "budget" in first.stopped
     assert first.after == RUBRIC
     asked = judge.asked
-    assert "12,000 tokens are spent" in told(budget_tokens=12_000, resume=True).stopped
+    assert "12,000 tokens are spent" in improve(budget_tokens=12_000, resume=True).stopped
     assert judge.asked == asked > 0
-    last = told(resume=True)
+    last = improve(resume=True)
     assert last.complete
     assert last.accepted == ("facts",)
 
@@ -328,7 +328,7 @@ def test_zero_gain_is_never_accepted_at_any_level():
 
 
 def test_changed_ground_truth_reasons_are_other_improvement(trail):
-    def told(reason, **options):
+    def improve(reason, **options):
         data = dataset(40)
         rows = [{"id": item.id, "submission": item.submission, "ground_truth": list(item.ground_truth),
                  "ground_truth_reasons": [reason, None, None, None]} for item in data.items]  # fmt: skip
@@ -336,6 +336,6 @@ def test_changed_ground_truth_reasons_are_other_improvement(trail):
         judge = models(Judge(WEAK), Writer(lambda _: BETTER))
         return dm.improve_rubric(RUBRIC, given, GRADER, models=judge, writer="writer", progress_file=trail, **options)
 
-    told("Because.")
+    improve("Because.")
     with pytest.raises(dm.ConfigurationError, match="reasons: was 77dae2ff8bf9…, is 78e0aac3c678…"):
-        told("For another reason.", resume=True)
+        improve("For another reason.", resume=True)

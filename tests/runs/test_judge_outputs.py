@@ -52,7 +52,7 @@ def by_number(request):
     return answer(f"0.{int(request.messages[0].content.split(':')[0][1:]):03d}")
 
 
-def told(mark):
+def score_or_cause(mark):
     return mark.score if isinstance(mark, MetricScore) else mark.cause
 
 
@@ -61,7 +61,7 @@ def test_marks_keep_order_of_metrics():
     metrics.append(Scripted(rated, "third"))
     for (sample, _), row in marks(judged(plan(metrics), Model(by_number))).items():
         score = int(sample[1:]) / 1000
-        assert [told(mark) for mark in row] == [score, 0.0, score, 1.0, score]
+        assert [score_or_cause(mark) for mark in row] == [score, 0.0, score, 1.0, score]
 
 
 def test_each_mark_has_usage_of_its_script():
@@ -108,18 +108,18 @@ def greedy(sample, output):
 def test_failed_scorer_does_not_affect_other_metrics(bad, monkeypatch):
     monkeypatch.setattr("deemster.runs.play_scripts.ROUNDS", 10)
     for row in marks(judged(plan(["contains", bad, Scripted(rated, "good")]))).values():
-        assert [told(mark) for mark in row] == [1.0, "metric_failed", 0.5]
+        assert [score_or_cause(mark) for mark in row] == [1.0, "metric_failed", 0.5]
 
 
 def test_failed_script_does_not_affect_other_samples():
     found = marks(judged(plan([Scripted(failing)])))
-    assert [told(found[f"s{n}", 0][0]) for n in range(4)] == [0.5, 0.5, "metric_failed", 0.5]
+    assert [score_or_cause(found[f"s{n}", 0][0]) for n in range(4)] == [0.5, 0.5, "metric_failed", 0.5]
 
 
 def test_missing_answer_reaches_only_its_script():
     model = Model(lambda request: DOWN if request.messages[0].content.startswith("s1") else answer())
     found = marks(judged(plan([Scripted(rated)]), model))
-    assert [told(found[f"s{n}", 0][0]) for n in range(4)] == [0.5, "model_failed", 0.5, 0.5]
+    assert [score_or_cause(found[f"s{n}", 0][0]) for n in range(4)] == [0.5, "model_failed", 0.5, 0.5]
 
 
 def test_failed_target_is_not_judged():
@@ -132,9 +132,9 @@ def test_failed_target_is_not_judged():
     metrics = [Scripted(rated), "contains", Together(rated_together)]
     found = marks(judged(plan(metrics, target=target), model))
     for number in (0, 2):
-        assert [told(mark) for mark in found[f"s{number}", 0]] == ["target_failed"] * 3
+        assert [score_or_cause(mark) for mark in found[f"s{number}", 0]] == ["target_failed"] * 3
     for number in (1, 3):
-        assert [told(mark) for mark in found[f"s{number}", 0]] == [number / 1000, 1.0, number / 1000]
+        assert [score_or_cause(mark) for mark in found[f"s{number}", 0]] == [number / 1000, 1.0, number / 1000]
     assert not any(text.startswith(("s0", "s2")) for text in model.asked)
 
 
@@ -144,7 +144,7 @@ def test_with_only_failed_targets_no_script_runs():
 
     model = Model()
     found = judged(plan([Scripted(rated), Together(rated_together)], target=target), model)
-    assert [told(mark) for execution in found for mark in execution.marks] == ["target_failed"] * 8
+    assert [score_or_cause(mark) for execution in found for mark in execution.marks] == ["target_failed"] * 8
     assert model.rounds == []
 
 

@@ -66,7 +66,7 @@ def graded(store):
     return rest(store, run.id)
 
 
-def told(store, name):
+def run_content(store, name):
     """Everything that a store holds about a run, except its origin."""
     row = store.run(name)
     row = structs.replace(row, facts={key: fact for key, fact in row.facts.items() if key != "received"})

@@ -14,7 +14,7 @@ from deemster.records import Execution
 from deemster.store import open_store
 from deemster.store.run_export import export_runs, run_digest
 from deemster.store.run_import import import_runs
-from tests.store.make_run_files import TWO, graded, rest, rich, told
+from tests.store.make_run_files import TWO, graded, rest, rich, run_content
 from tests.store.make_runs import begun, execution, facts, sample, written
 from tests.store.test_run_store import ANSWERS, JSON, MARKS, TEXT
 
@@ -35,7 +35,7 @@ def test_imported_run_equals_original(store, other, tmp_path):
         (name, False) for name in names
     ]
     for name in names:
-        assert told(other, name) == told(store, name)
+        assert run_content(other, name) == run_content(store, name)
 
 
 def test_export_import_round_trip_keeps_bytes(store, other, tmp_path):
@@ -48,7 +48,7 @@ def test_export_import_round_trip_keeps_bytes(store, other, tmp_path):
         store.remove(name)
     import_runs(store, tmp_path / "back.jsonl")
     for name in names:
-        assert told(store, name) == told(other, name)
+        assert run_content(store, name) == run_content(other, name)
 
 
 @QUICK
@@ -69,7 +69,7 @@ def test_export_holds_everything_of_a_run(store, other, tmp_path, answers, marks
     rest(store, run.id)
     export_runs(store, [run.id], tmp_path / "run.jsonl")
     import_runs(other, tmp_path / "run.jsonl")
-    assert told(other, run.id) == told(store, run.id)
+    assert run_content(other, run.id) == run_content(store, run.id)
 
 
 def test_run_file_has_header_and_end_line_with_counts(other, tmp_path):

@@ -18,7 +18,7 @@ from deemster.store.run_export import export_runs
 from deemster.store.run_file_check import check_run_file
 from deemster.store.run_import import import_runs
 from deemster.store.verify_store import find_damage
-from tests.store.make_run_files import graded, resealed, rest, rich, told
+from tests.store.make_run_files import graded, resealed, rest, rich, run_content
 from tests.store.make_runs import MARK, execution, facts, samples, written
 from tests.store.test_run_store import JSON
 
@@ -70,7 +70,7 @@ def only_refused(store, folder, data):
         return False
     assert list(find_damage(store)) == []
     for run in runs:
-        told(store, run.id)
+        run_content(store, run.id)
         store.remove(run.id)
     with store.pool.write_transaction() as rows:
         rows.write("DELETE FROM contents")
@@ -83,10 +83,10 @@ def test_fixture_run_file_is_valid(good, target, tmp_path):
 
 def test_import_of_existing_run_changes_nothing(tmp_path, target):
     name = rich(target)
-    before = told(target, name)
+    before = run_content(target, name)
     export_runs(target, [name], tmp_path / "run.jsonl")
     assert [run.is_known for run in import_runs(target, tmp_path / "run.jsonl")] == [True]
-    assert told(target, name) == before
+    assert run_content(target, name) == before
 
 
 def test_different_run_with_same_id_rejects_the_file(tmp_path, target):
@@ -94,11 +94,11 @@ def test_different_run_with_same_id_rejects_the_file(tmp_path, target):
         names = [rest(source, written(source, 1)), rich(source)]
         export_runs(source, names, tmp_path / "runs.jsonl")
     rest(target, written(target, 0, count=2))
-    before = told(target, "run-0")
+    before = run_content(target, "run-0")
     with pytest.raises(RunExistsError, match="has another run `run-0` already; nothing was taken in"):
         import_runs(target, tmp_path / "runs.jsonl")
     assert [run.id for run in target.runs()] == ["run-0"]
-    assert told(target, "run-0") == before
+    assert run_content(target, "run-0") == before
 
 
 def test_imported_run_is_marked_as_imported(tmp_path, target):
@@ -211,13 +211,13 @@ def test_output_without_marks_is_error(good, target, tmp_path):
 
 def test_imported_sample_cannot_change_other_run(good, target, tmp_path):
     name = rest(target, written(target, 7))
-    before = told(target, name)
+    before = run_content(target, name)
     first = next(line for line in good if b'"line":"sample"' in line)
     honest = json.loads(first)
     honest["content"]["expected_output"] = "what the attacker likes"
     with pytest.raises(StoreError, match="`row_hash` is not the hash"):
         taken(target, tmp_path, resealed([json.dumps(honest).encode() if line == first else line for line in good]))
-    assert told(target, name) == before
+    assert run_content(target, name) == before
 
 
 def test_up_to_a_hundred_issues_are_listed_with_lines(good, tmp_path):

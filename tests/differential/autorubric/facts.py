@@ -144,15 +144,15 @@ class Facts:
     def _column(self, place: int, entry: dict, used: list) -> Column:
         na = {o["label"] for o in entry.get("options", ()) if o.get("na")} | {INJECTED}
 
-        def told(cell: str | dict | None) -> str | None:
+        def verdict_of(cell: str | dict | None) -> str | None:
             return ABSTAINED if isinstance(cell, str) and cell in na else cell if isinstance(cell, str) else None
 
         return Column(
             entry,
             [item["ground_truth"][place] for item, _ in used],
-            [None if made["failed"][place] else told(made["final"][place]) for _, made in used],
+            [None if made["failed"][place] else verdict_of(made["final"][place]) for _, made in used],
             [
-                [told(item["votes"].get(judge, [None] * (place + 1))[place]) for item, _ in used]
+                [verdict_of(item["votes"].get(judge, [None] * (place + 1))[place]) for item, _ in used]
                 for judge in self.judges
             ],
             self.call["na_mode" if "options" in entry else "cannot_assess"],
