@@ -87,7 +87,7 @@ def test_panel_has_numbers_of_readme(grading):
     assert round(result.per_judge["bert"].criterion_accuracy, 2) == 0.85
 
 
-def test_the_people_do_not_always_agree():
+def test_people_do_not_always_agree():
     letters = dm.RubricDataset.load(FOLDER / "letters.yml")
     assert len(letters) == 20
     truths = [label for truth in letters.truths for label in truth]
@@ -95,7 +95,7 @@ def test_the_people_do_not_always_agree():
     assert all(set(item.annotations) == {"hanna", "jonas"} for item in letters)
 
 
-def test_the_commands_of_the_readme_reach_no_network(tmp_path, monkeypatch):
+def test_commands_of_the_readme_reach_no_network(tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
     judges = [flag for name in JUDGES for flag in ("--judge", name)]
     flags = ["--calls", "per_item", "--offline", "--no-store", "--no-cache", "--votes", "votes.json"]

@@ -93,7 +93,7 @@ def test_examples_have_the_same_reports_for_every_hash_seed_and_locale(seed, loc
 
 
 @pytest.mark.parametrize("example", sorted(EXIT_CODES))
-def test_a_saved_report_renders_to_the_same_bytes_again(example, golden, tmp_path):
+def test_saved_report_renders_to_the_same_bytes_again(example, golden, tmp_path):
     held = ROOT / "tests" / "golden" / "examples" / example / "report.json"
     flags = ["--markdown", str(tmp_path / "again.md"), "--json", str(tmp_path / "again.json")]
     done = CliRunner().invoke(app, ["report", str(held), *flags])
@@ -127,6 +127,6 @@ def test_only_the_policy_cohort_of_the_quickstart_is_weak():
     assert report.gate.decision == "pass"
 
 
-def test_the_triage_example_has_three_unstable_tickets():
+def test_triage_example_has_three_unstable_tickets():
     report = dm.load_report(ROOT / "tests" / "golden" / "examples" / "triage" / "report.json")
     assert [sample.id for sample in report.samples if sample.unstable] == ["slow-search", "double-charge", "odd-login"]

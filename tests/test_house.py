@@ -148,7 +148,7 @@ HEAVY = frozenset(
 )
 
 
-def test_the_help_of_every_command_loads_nothing_heavy():
+def test_help_of_every_command_loads_nothing_heavy():
     found = report_of_process(HELPING)
     assert {"", *COMMANDS, "rubric improve", "store export", "runs show", "models check"} <= set(found)
     for words, loaded in found.items():
@@ -196,7 +196,7 @@ def test_every_name_of_the_root_is_documented_once():
     assert sorted(documented_names()[""]) == list(deemster.__all__)
 
 
-def test_the_reference_has_a_chapter_for_every_family():
+def test_reference_has_a_chapter_for_every_family():
     assert sorted(documented_names()) == ["", *deemster.FAMILIES]
 
 
@@ -290,14 +290,14 @@ def test_align_is_compute_metrics():
 
 
 @pytest.mark.parametrize("name", ["evaluate", "grade"])
-def test_an_async_function_has_the_parameters_of_its_blocking_twin(name):
+def test_async_function_has_the_parameters_of_its_blocking_twin(name):
     parameters = inspect.signature(getattr(deemster, name)).parameters
     assert len(parameters) > 5
     assert inspect.signature(getattr(deemster, f"{name}_async")).parameters == parameters
     assert not any(place.kind is place.VAR_KEYWORD for place in parameters.values())
 
 
-def test_an_unknown_name_is_an_attribute_error():
+def test_unknown_name_is_an_attribute_error():
     with pytest.raises(AttributeError, match="evaluat"):
         deemster.evaluat  # noqa: B018 - the lookup is the test
 
@@ -386,18 +386,18 @@ def test_no_marker_of_unfinished_code_is_left():
     assert [name for name in NAMES if pattern.search((SOURCE / name).read_text(encoding="utf-8"))] == []
 
 
-def test_a_file_name_occurs_once_in_the_package():
+def test_file_name_occurs_once_in_the_package():
     stems = Counter(Path(name).stem for name in NAMES if Path(name).stem not in ("__init__", "__main__"))
     assert [stem for stem, count in stems.items() if count > 1] == []
 
 
-def test_a_file_name_is_plain_words():
+def test_file_name_is_plain_words():
     empty = {"utils", "util", "helpers", "common", "base", "misc", "core", "manager", "types"}
     stems = [Path(name).stem for name in NAMES if not Path(name).stem.startswith("__")]
     assert [stem for stem in stems if not re.fullmatch(r"_?[a-z0-9]+(_[a-z0-9]+)*", stem) or stem in empty] == []
 
 
-def test_a_public_class_name_is_defined_once():
+def test_public_class_name_is_defined_once():
     places: dict[str, list[str]] = {}
     for name in NAMES:
         for node in definitions(name):
@@ -457,7 +457,7 @@ def reachable(graph: dict[str, set[str]], start: str) -> set[str]:
     return seen
 
 
-def test_a_public_function_is_not_named_by_a_bare_participle():
+def test_public_function_is_not_named_by_a_bare_participle():
     bare = [
         f"{name}:{node.lineno} {node.name}"
         for name in NAMES
@@ -477,7 +477,7 @@ def is_bare_participle(name: str) -> bool:
     )
 
 
-def test_a_function_is_short():
+def test_function_is_short():
     long = [
         f"{name}:{node.lineno} {node.name}"
         for name in NAMES
@@ -515,7 +515,7 @@ def test_commands_end_through_click_so_that_a_stray_exit_of_user_code_is_seen():
     assert exits == []
 
 
-def test_an_extra_is_imported_only_inside_functions():
+def test_extra_is_imported_only_inside_functions():
     early = []
     for name in NAMES:
         for node in TREES[name].body:

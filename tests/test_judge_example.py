@@ -39,7 +39,7 @@ def test_example_files_match_generator(tmp_path):
         assert (tmp_path / name).read_bytes() == (FOLDER / name).read_bytes(), f"run make_votes.py to refresh {name}"
 
 
-def test_the_spreadsheet_holds_the_labels_of_the_votes_file():
+def test_spreadsheet_holds_the_labels_of_the_votes_file():
     value = json.loads(VOTES.read_text("utf-8"))
     names = [criterion["name"] for criterion in value["rubric"]["criteria"]]
     sheet = defaultdict(dict)
@@ -49,7 +49,7 @@ def test_the_spreadsheet_holds_the_labels_of_the_votes_file():
     assert sheet == {item["id"]: item["annotations"] for item in value["items"] if "annotations" in item}
 
 
-def test_the_log_holds_the_verdicts_of_the_votes_file():
+def test_log_holds_the_verdicts_of_the_votes_file():
     value = json.loads(VOTES.read_text("utf-8"))
     names = [criterion["name"] for criterion in value["rubric"]["criteria"]]
     log = defaultdict(list)
@@ -83,12 +83,12 @@ def test_example_has_documented_contents():
     assert sum(isinstance(cell, dict) and "failure" in cell for cell in cells) > 10
 
 
-def test_the_votes_file_is_valid_without_a_warning():
+def test_votes_file_is_valid_without_a_warning():
     done = CliRunner().invoke(app, ["validate", str(VOTES)])
     assert (done.exit_code, done.stderr) == (0, "")
 
 
-def test_the_command_of_the_readme_gives_the_same_bytes_for_every_hash_seed(tmp_path):
+def test_command_of_the_readme_gives_the_same_bytes_for_every_hash_seed(tmp_path):
     written = []
     for seed in ("0", "4294967295"):
         flags = [*FLAGS, "--json", tmp_path / f"{seed}.json", "--markdown", tmp_path / f"{seed}.md"]
@@ -104,7 +104,7 @@ def test_the_command_of_the_readme_gives_the_same_bytes_for_every_hash_seed(tmp_
     assert written[0] == written[1]
 
 
-def test_the_best_judge_is_better_than_the_panel(result):
+def test_best_judge_is_better_than_the_panel(result):
     kappas = {name: judge.mean_kappa for name, judge in result.per_judge.items()}
     assert max(kappas, key=kappas.get) == "atlas"
     assert kappas["atlas"] > result.mean_kappa
@@ -112,14 +112,14 @@ def test_the_best_judge_is_better_than_the_panel(result):
     assert result.intervals["mean_kappa"].ci.lower < best.intervals["mean_kappa"].ci.lower < 0.61 < best.mean_kappa
 
 
-def test_the_lenient_judge_correlates_with_people_and_is_biased(result):
+def test_lenient_judge_correlates_with_people_and_is_biased(result):
     breeze = result.per_judge["breeze"]
     assert breeze.score_spearman.coefficient == pytest.approx(0.74, abs=0.005)
     assert breeze.bias.mean_bias == pytest.approx(0.15, abs=0.005)
     assert breeze.bias.is_significant
 
 
-def test_the_noisy_judge_contradicts_itself_on_every_fourth_cell(result):
+def test_noisy_judge_contradicts_itself_on_every_fourth_cell(result):
     (cinder,) = result.consistency
     assert cinder.judge_id == "cinder"
     assert 1 - cinder.stable_share == pytest.approx(0.25, abs=0.03)

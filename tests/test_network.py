@@ -17,14 +17,14 @@ AWAY = ("192.0.2.1", 9)
 TALKING = "import socket; socket.create_connection(('192.0.2.1', 9), timeout=1)"
 
 
-def test_a_connection_to_another_machine_is_refused_and_noted():
+def test_connection_to_another_machine_is_refused_and_noted():
     with socket.socket() as plug, pytest.raises(OSError) as refused:
         plug.connect(AWAY)
     assert refused.value.errno == errno.ENETUNREACH
     assert reached_out() == ["socket.connect 192.0.2.1"]
 
 
-def test_a_datagram_to_another_machine_is_refused_and_noted():
+def test_datagram_to_another_machine_is_refused_and_noted():
     with socket.socket(socket.AF_INET, socket.SOCK_DGRAM) as plug, pytest.raises(OSError):
         plug.sendto(b"x", AWAY)
     assert reached_out() == ["socket.sendto 192.0.2.1"]

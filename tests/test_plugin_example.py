@@ -51,7 +51,7 @@ def test_its_own_tests_pass(installed, copied, refresh_golden):
     assert "5 passed" in done.stdout
 
 
-def test_a_suite_finds_metric_target_and_client_by_name(installed, copied):
+def test_suite_finds_metric_target_and_client_by_name(installed, copied):
     done = started(installed, copied, "deemster", "run", "acme.yml", "--no-store", "--quiet", "--json", "-")
     assert done.returncode == 0, done.stderr
     report = json.loads(done.stdout)

@@ -67,7 +67,7 @@ def test_retrieved_texts_are_those_of_the_passages():
         assert all(texts[passage["id"]] == passage["text"] for passage in line["retrieved"])
 
 
-def test_the_recorded_judge_answers_offline_and_is_asked_nothing(tmp_path):
+def test_recorded_judge_answers_offline_and_is_asked_nothing(tmp_path):
     flags = ["--offline", "--no-cache", "--no-store", "--quiet", "--json", str(tmp_path / "report.json")]
     done = CliRunner().invoke(app, ["run", SUITE, *flags])
     assert done.exit_code == 0, done.output
@@ -87,7 +87,7 @@ def test_two_variables_make_it_ask_a_model(monkeypatch, tmp_path):
     assert "`OPENAI_API_KEY`" in done.stderr
 
 
-def test_a_model_on_this_machine_needs_two_variables_and_is_asked_once(monkeypatch, tmp_path):
+def test_model_on_this_machine_needs_two_variables_and_is_asked_once(monkeypatch, tmp_path):
     shutil.copytree(FOLDER, tmp_path / "rag", ignore=shutil.ignore_patterns("__pycache__"))
     monkeypatch.delenv("OPENAI_API_KEY", raising=False)
     monkeypatch.setenv("JUDGE_MODEL", "some-model")

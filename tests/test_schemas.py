@@ -27,7 +27,7 @@ def validator(kind):
 
 
 @pytest.mark.parametrize("name", sorted(make.schemas()))
-def test_the_schemas_are_those_of_the_records(name):
+def test_schemas_are_those_of_the_records(name):
     written = (ROOT / "schemas" / name).read_text(encoding="utf-8")
     assert make.schemas()[name] == written, "run `python schemas/make.py`"
 
@@ -83,7 +83,7 @@ def test_votes_and_what_is_written_of_them_fit_their_schema(value):
     validator("votes").validate(Votes.parse(value).to_dict())
 
 
-def test_a_rubric_dataset_and_what_is_written_of_it_fit_their_schema():
+def test_rubric_dataset_and_what_is_written_of_it_fit_their_schema():
     validator("rubric_dataset").validate(ESSAYS)
     own = {"id": "own", "submission": {"output": "x"}, "rubric": SHAPES[0], "metadata": {"doc": 1}, "tags": ["a"]}
     dataset = RubricDataset([*ESSAYS["items"], own], rubric=ESSAYS["rubric"])

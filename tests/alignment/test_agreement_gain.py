@@ -45,7 +45,7 @@ def test_scale_order_is_positions_not_values():
     assert [verdict_agreement(criterion, said, 2) for said in range(3)] == [0.5, 0.0, 1.0]
 
 
-def test_an_item_without_a_truth_or_a_verdict_has_no_agreement():
+def test_item_without_a_truth_or_a_verdict_has_no_agreement():
     assert verdict_agreements(BINARY, [0, None, 1, 0], [0, 0, MISSING, 1]) == [1.0, None, None, 0.0]
 
 

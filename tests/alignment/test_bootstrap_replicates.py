@@ -103,7 +103,7 @@ def test_bootstrap_draws_whole_clusters():
     assert not differing(result, slow)
 
 
-def test_a_metadata_key_names_the_clusters():
+def test_metadata_key_names_the_clusters():
     value = random_value(4, size=14)
     clusters = {item["id"]: f"author {place % 5}" for place, item in enumerate(value["items"])}
     for item in value["items"]:
@@ -177,7 +177,7 @@ def test_block_size_changes_no_digit(monkeypatch, method, drawing):
 
 @pytest.mark.parametrize("method", ["smoothed", "percentile"])
 @pytest.mark.parametrize("size", [60, LARGEST_RANKED - 50, LARGEST_RANKED + 100])
-def test_a_small_budget_of_memory_makes_more_blocks(monkeypatch, size, method):
+def test_small_budget_of_memory_makes_more_blocks(monkeypatch, size, method):
     votes = Votes.parse(random_value(11, size=size))
     whole = compute_metrics(votes, None, bootstrap=method, n_bootstrap=150, seed=5)
     original = engine.replicate_statistics
@@ -230,7 +230,7 @@ def midranks(values):
     return (np.cumsum(count) - (count - 1) / 2)[number]
 
 
-def test_a_drawn_seed_is_returned_and_reproduces_the_result():
+def test_drawn_seed_is_returned_and_reproduces_the_result():
     votes = Votes.parse(random_value(3))
     first = compute_metrics(votes, None, bootstrap="percentile", n_bootstrap=30, seed=None)
     again = compute_metrics(votes, None, bootstrap="percentile", n_bootstrap=30, seed=first.bootstrap.seed)
@@ -240,7 +240,7 @@ def test_a_drawn_seed_is_returned_and_reproduces_the_result():
     assert first.bootstrap.accuracy_ci == (interval.lower, interval.upper)
 
 
-def test_the_default_is_the_smoothed_method_with_a_fixed_seed():
+def test_default_is_the_smoothed_method_with_a_fixed_seed():
     votes = Votes.parse(random_value(3))
     result = compute_metrics(votes)
     assert (result.bootstrap.method, result.bootstrap.seed, result.bootstrap.n_bootstrap) == ("smoothed", 0, 1000)
@@ -282,7 +282,7 @@ def test_resampling_one_item_gives_no_interval(method):
     assert "width" not in warning
 
 
-def test_an_interval_needs_half_of_the_replicates():
+def test_interval_needs_half_of_the_replicates():
     truth = ["MET"] + ["UNMET"] * 11
     votes = one_judge(FACTS, truth, [*truth[:6], "MET", *truth[7:]])
     result = compute_metrics(votes, None, bootstrap="percentile", n_bootstrap=400, seed=2)
@@ -326,7 +326,7 @@ def test_slice_is_compared_with_all_other_items():
         assert same(interval.upper, quantile(sorted(drawn), 0.975))
 
 
-def test_a_slice_of_few_items_has_no_interval():
+def test_slice_of_few_items_has_no_interval():
     value = random_value(13, size=12)
     for item in value["items"][:9]:
         item["tags"] = ["few"]
@@ -403,7 +403,7 @@ def test_pooled_blocks_take_all_pairs_of_a_kind():
 
 
 @pytest.mark.parametrize("dtype", [np.float32, np.float64])
-def test_the_type_that_counts_are_held_in_changes_no_digit(monkeypatch, dtype):
+def test_type_that_counts_are_held_in_changes_no_digit(monkeypatch, dtype):
     votes = Votes.parse(random_value(11, size=40, tags=("x",)))
     arguments = {"bootstrap": "bca", "n_bootstrap": 50, "seed": 5, "per_judge": True, "per_slice": True}
     whole = compute_metrics(votes, None, **arguments)

@@ -54,7 +54,7 @@ def test_thresholds_have_hand_computed_numbers():
     assert [point.n_escalated for point in points] == [0, 1, 2, 3, 4]
 
 
-def test_the_cheapest_threshold_within_the_tolerance_is_chosen():
+def test_cheapest_threshold_within_the_tolerance_is_chosen():
     assert calibrated(FOUR, tolerance=0).choice.threshold == 0.7
     assert calibrated(FOUR, tolerance=0.2).choice.threshold == 0.7
     assert calibrated(FOUR, tolerance=0.25).choice.threshold == 0.6
@@ -106,7 +106,7 @@ def test_on_a_scale_the_probability_of_what_was_voted_for_counts():
     assert [point.accuracy for point in points] == [0.5, 1, 1]
 
 
-def test_a_strong_panel_is_joined_by_the_rules_of_the_votes():
+def test_strong_panel_is_joined_by_the_rules_of_the_votes():
     rows = [
         {"id": f"q{place}", "ground_truth": ["MET"], "votes": {"cheap": [sure(0.6)], "a": ["MET"], "b": [second]}}
         for place, second in enumerate(["MET", "UNMET", FAILURE])
@@ -133,7 +133,7 @@ def test_cell_without_truth_is_ignored_and_cell_without_votes_is_counted():
     assert (result.n_items, result.n_cells, result.n_left_out) == (4, 4, 1)
 
 
-def test_the_order_of_the_file_changes_nothing():
+def test_order_of_the_file_changes_nothing():
     rows = drawn(np.random.default_rng(1), 40)
     mixed = list(rows)
     random.Random(3).shuffle(mixed)
@@ -178,7 +178,7 @@ def test_interval_for_small_new_run_is_wider():
         ({"seed": -1}, "`seed`"),
     ],
 )
-def test_a_wrong_argument_is_refused(more, message):
+def test_wrong_argument_is_refused(more, message):
     with pytest.raises(InputError) as error:
         calibrated(FOUR, **more)
     assert message in str(error.value)

@@ -115,7 +115,7 @@ def codes(result):
 # Known answers
 
 
-def test_the_votes_example_gives_the_numbers_of_the_specification():
+def test_votes_example_gives_the_numbers_of_the_specification():
     result = compute_metrics(Votes.parse(votes_value(EXAMPLE, CRITERIA[:3])), None, per_judge=True)
     assert close(result.criterion_accuracy, 0.8182)
     assert result.n_samples == 11
@@ -152,7 +152,7 @@ def test_scores_that_are_equal_as_fractions_have_equal_ranks():
     assert "score-collapse" in codes(result)
 
 
-def test_the_votes_example_counts_every_judge_by_its_own_votes():
+def test_votes_example_counts_every_judge_by_its_own_votes():
     judges = compute_metrics(Votes.parse(votes_value(EXAMPLE, CRITERIA[:3])), None, per_judge=True).per_judge
     assert list(judges) == ["a", "b", "c"]
     assert [(one.n_samples, one.n_failed, one.n_abstained) for one in judges.values()] == [
@@ -217,7 +217,7 @@ def test_adjacent_options_are_next_on_the_scale_not_in_the_list():
     assert result.per_criterion[0].confusion_matrix.labels == ("low", "high")
 
 
-def test_an_abstention_is_a_missing_vote_for_alpha():
+def test_abstention_is_a_missing_vote_for_alpha():
     level = choice(*"012")
     level["options"].append({"label": "NA", "na": True})
     votes = {"a": ["0", "1", "2", "0"], "b": ["0", "1", "2", "0"], "c": ["0", "NA", "2", "NA"]}
@@ -235,7 +235,7 @@ def test_ratio_with_zero_denominator_is_none():
     assert (one.accuracy, one.fpr, one.is_degenerate, one.kappa_interpretation) == (1.0, 0.0, True, "undefined")
 
 
-def test_a_constant_shift_has_no_test_and_no_effect_size():
+def test_constant_shift_has_no_test_and_no_effect_size():
     items = [
         {"id": f"i{place}", "ground_truth": [true], "votes": {"a": [said]}}
         for place, (true, said) in enumerate([("0.5", "0.6"), ("0.6", "0.7"), ("0.7", "0.8")])
@@ -376,7 +376,7 @@ def test_every_number_equals_plain_loops_in_every_mode(modes, seed):
 
 
 @pytest.mark.parametrize("cannot_assess", ["exclude", "as_unmet", "as_category"])
-def test_an_abstention_may_be_a_class_of_nominal_criteria(cannot_assess):
+def test_abstention_may_be_a_class_of_nominal_criteria(cannot_assess):
     criteria = (FACTS, PADDING, TONE)
     value = random_value(5, criteria=criteria)
     result = compute_metrics(
@@ -417,7 +417,7 @@ def test_options_keep_order_of_author():
 
 @given(st.integers(0, 2**32), st.randoms(use_true_random=False))
 @settings(max_examples=15, deadline=None)
-def test_the_order_of_the_file_changes_nothing(seed, random):
+def test_order_of_the_file_changes_nothing(seed, random):
     value = random_value(seed, size=8, tags=("x", "y"))
     if not loops.rows_of(value):
         return
@@ -455,7 +455,7 @@ def test_generated_criterion_number_avoids_existing_name():
     assert [one.name for one in result.per_criterion] == ["facts", "facts #2", "facts #3"]
 
 
-def test_a_criterion_of_two_rubrics_is_one_column():
+def test_criterion_of_two_rubrics_is_one_column():
     items = [
         {"id": f"i{place}", "rubric": key, "ground_truth": truth, "votes": {"a": truth}}
         for place, (key, truth) in enumerate([("x", ["MET"]), ("y", ["MET", "UNMET"]), ("x", ["UNMET"])])
@@ -468,7 +468,7 @@ def test_a_criterion_of_two_rubrics_is_one_column():
 
 
 @pytest.mark.parametrize("bootstrap", [False, True, "bca"])
-def test_a_criterion_of_errored_items_only_is_in_coverage_only(bootstrap):
+def test_criterion_of_errored_items_only_is_in_coverage_only(bootstrap):
     items = [
         {"id": "i0", "rubric": "x", "ground_truth": ["MET"], "votes": {"a": ["MET"], "b": ["UNMET"]}},
         {"id": "i1", "rubric": "x", "ground_truth": ["UNMET"], "votes": {}},

@@ -23,7 +23,7 @@ def warned(items, criteria=(FACTS,), **more):
     return codes(compute_metrics(Votes.parse(votes_value(items, criteria, judges=("a",))), None, **more))
 
 
-def test_a_clean_input_has_no_warning():
+def test_clean_input_has_no_warning():
     assert warned(CLEAN, (FACTS, MORE)) == []
     assert warned(CLEAN, (FACTS, MORE), cluster=CLUSTERS) == []
 
@@ -98,7 +98,7 @@ def test_inputs_without_common_item_are_error():
         compute_metrics(Votes.parse(votes_value(items, [FACTS], judges=("a",))), dataset)
 
 
-def test_a_judge_without_a_usable_vote_is_named():
+def test_judge_without_a_usable_vote_is_named():
     items = plain_items(3, votes={"a": ["MET"], "b": [{"failure": "parse"}]})
     result = compute_metrics(Votes.parse(votes_value(items, [FACTS], judges=("a", "b"))), None, per_judge=True)
     assert "judge-silent: `b` has no usable vote." in result.warnings

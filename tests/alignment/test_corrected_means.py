@@ -111,7 +111,7 @@ def test_abstentions_failures_and_errored_items_are_in_no_rate():
     assert found.score.n_unlabelled == 1
 
 
-def test_a_labelled_item_with_a_gap_in_its_truth_counts_as_one_without_a_true_score():
+def test_labelled_item_with_a_gap_in_its_truth_counts_as_one_without_a_true_score():
     rows = rows_of([("MET", "MET"), ("UNMET", "UNMET"), (None, "MET")], ["MET"])
     found = corrected_means(labelled_votes(votes_value(rows, criteria=[FACTS], judges=["j"])))
     assert (found.score.n_labelled, found.score.n_unlabelled) == (2, 2)

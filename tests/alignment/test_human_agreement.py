@@ -57,7 +57,7 @@ def test_judge_is_compared_with_same_references_and_gap_is_difference():
     assert found.kappa_gap == pytest.approx(0.8 / 3 - 2.5 / 3)
 
 
-def test_the_alpha_of_people_rests_on_units_with_two_labels():
+def test_alpha_of_people_rests_on_units_with_two_labels():
     found = human_agreement(labelled_votes(SMALL))
     # 12 labels, 5 MET and 7 UNMET; q2 alone disagrees: 4 of its 6 ordered pairs, each worth a half.
     assert found.per_criterion[0].krippendorff_alpha == pytest.approx(1 - 11 * 2 / (2 * 5 * 7))

@@ -90,7 +90,7 @@ def test_kappa_interval_holds_that_of_weighted_tables_with_and_without_imagined_
     assert found.standard_error == pytest.approx(np.std(real, ddof=1), abs=1e-6)
 
 
-def test_a_panel_of_one_judge_and_its_judge_have_the_same_intervals():
+def test_panel_of_one_judge_and_its_judge_have_the_same_intervals():
     rng = random.Random(5)
     rows = [[[rng.choice(ballots.labels_of(one)) for one in ballots.CRITERIA] for _ in range(30)] for _ in range(2)]
     votes = votes_of(*rows, criteria=ballots.CRITERIA, judges=("a",))

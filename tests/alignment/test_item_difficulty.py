@@ -15,7 +15,7 @@ def graded(name, truth, **votes):
     return {"id": name, "ground_truth": truth, "votes": votes}
 
 
-def test_the_most_disputed_item_comes_first_then_the_hardest_then_by_id():
+def test_most_disputed_item_comes_first_then_the_hardest_then_by_id():
     rows = [
         graded("agreed", ["MET"], a=["MET"], b=["MET"], c=["MET"]),
         graded("wrong", ["MET"], a=["UNMET"], b=["UNMET"], c=["UNMET"]),

@@ -16,7 +16,7 @@ def panel_of(rows, criteria=(FACTS,), judges=("j", "k")):
     return Votes.parse(votes_value(rows, criteria=criteria, judges=judges))
 
 
-def test_a_judge_that_agrees_with_everyone_passes_and_one_that_never_does_fails():
+def test_judge_that_agrees_with_everyone_passes_and_one_that_never_does_fails():
     rows = []
     for place in range(40):
         label, other = ("MET", "UNMET") if place % 2 else ("UNMET", "MET")

@@ -38,7 +38,7 @@ def test_probabilities_of_met_are_scored_against_the_truth():
     assert (found.curve[0].n_samples, found.curve[0].observed_share, found.curve[0].ci) == (0, None, None)
 
 
-def test_an_abstention_that_counts_as_unmet_is_an_outcome():
+def test_abstention_that_counts_as_unmet_is_an_outcome():
     rows = [stated("q1", "MET", 0.9), stated("q2", "CANNOT_ASSESS", 0.5)]
     value = votes_value(rows, criteria=[FACTS], judges=["a"])
     for mode in ("as_unmet", "as_category"):

@@ -17,7 +17,7 @@ def graded(name, truth, **votes):
     return {"id": name, "ground_truth": truth, "votes": votes}
 
 
-def test_a_judge_that_repeats_itself_is_stable():
+def test_judge_that_repeats_itself_is_stable():
     rows = [
         graded("q1", ["MET"], a=[["MET", "MET", "MET"]], b=["MET"]),
         graded("q2", ["MET"], a=[["MET", "UNMET", "MET"]], b=["MET"]),

@@ -10,7 +10,7 @@ TABLE = ConfusionMatrix(matrix=((8, 2), (1, 9)), labels=("MET", "UNMET"))
 PROPERTIES = ("tp", "fn", "fp", "tn", "fpr", "fnr", "precision", "recall")
 
 
-def test_a_table_of_met_against_unmet_has_its_cells_and_rates():
+def test_table_of_met_against_unmet_has_its_cells_and_rates():
     assert [getattr(TABLE, name) for name in PROPERTIES] == [8, 2, 1, 9, 0.1, 0.2, 8 / 9, 0.8]
     assert (TABLE.n_classes, TABLE.total) == (2, 20)
 
@@ -42,7 +42,7 @@ def test_results_cannot_be_changed():
             part.n_samples = 1
 
 
-def test_the_representation_of_a_result_is_one_short_line():
+def test_representation_of_a_result_is_one_short_line():
     assert repr(results.full_result()) == "<MetricsResult: 80 items, 5 criteria, accuracy 0.7994, mean kappa 0.5582>"
     assert repr(results.empty_result(n_criteria=1)) == (
         "<MetricsResult: 0 items, 1 criterion, accuracy n/a, mean kappa n/a>"
@@ -71,7 +71,7 @@ SPECIFIED = {
 
 
 @pytest.mark.parametrize("kind", SPECIFIED, ids=lambda kind: kind.__name__)
-def test_a_model_has_the_fields_that_are_specified_in_their_order(kind):
+def test_model_has_the_fields_that_are_specified_in_their_order(kind):
     assert list(kind.__struct_fields__) == SPECIFIED[kind].split()
 
 

@@ -74,13 +74,13 @@ def test_file_round_trips_and_creates_folders(result, tmp_path):
     assert [entry.name for entry in path.parent.iterdir()] == ["metrics.json"]
 
 
-def test_the_order_of_judges_changes_no_byte():
+def test_order_of_judges_changes_no_byte():
     judges = results.judges()
     turned = dict(reversed(judges.items()))
     assert results.full_result(per_judge=judges).to_json() == results.full_result(per_judge=turned).to_json()
 
 
-def test_the_file_names_its_version_first():
+def test_file_names_its_version_first():
     assert results.full_result().to_json().startswith('{\n  "schema_version": "deemster.alignment.v1",\n')
 
 
@@ -115,7 +115,7 @@ def test_every_unknown_and_missing_key_is_listed_with_its_line(tmp_path):
     )
 
 
-def test_a_wrong_value_deep_inside_is_named_with_its_line(tmp_path):
+def test_wrong_value_deep_inside_is_named_with_its_line(tmp_path):
     def spoil(value):
         value["per_criterion"][2]["spearman"]["coefficient"] = "high"
 
@@ -124,7 +124,7 @@ def test_a_wrong_value_deep_inside_is_named_with_its_line(tmp_path):
     assert complaint(path) == f"FILE:{line}: per_criterion[2].spearman.coefficient must be a number, not text."
 
 
-def test_a_confusion_matrix_that_is_not_square_is_refused(tmp_path):
+def test_confusion_matrix_that_is_not_square_is_refused(tmp_path):
     def spoil(value):
         value["per_criterion"][0]["confusion_matrix"]["matrix"] = [[1, 2]]
 

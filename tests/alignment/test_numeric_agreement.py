@@ -224,7 +224,7 @@ def test_answer_follows_the_lower_end_of_concordance():
     assert (without.answer, without.reasons) == (None, ("no-interval: mean concordance has no interval",))
 
 
-def test_the_lower_of_kappa_and_concordance_decides():
+def test_lower_of_kappa_and_concordance_decides():
     frame = table(2, documents=20, noise=0.1, shift=0.0)
     value = votes_of(frame, more=("MET",), criteria=(GRADE, FACTS)).to_dict()
     rng = random.Random(1)

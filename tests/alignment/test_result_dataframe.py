@@ -71,7 +71,7 @@ def row(frame, level, name):
     return {column: value for column, value in found.items() if value is not None and value == value}
 
 
-def test_the_columns_are_those_of_the_specification_then_the_ends_of_intervals(frame):
+def test_columns_are_those_of_the_specification_then_the_ends_of_intervals(frame):
     assert list(frame.columns[: len(COLUMNS)]) == COLUMNS
     rest = list(frame.columns[len(COLUMNS) :])
     assert rest[:2] == ["accuracy_micro_low", "accuracy_micro_high"]
@@ -86,7 +86,7 @@ def test_rows_are_ordered_by_level(frame):
     assert list(frame["level"]) == ["aggregate"] + ["criterion"] * 5 + ["judge"] * 2 + ["slice"]
 
 
-def test_the_aggregate_row_holds_the_numbers_of_all(frame):
+def test_aggregate_row_holds_the_numbers_of_all(frame):
     found = row(frame, "aggregate", "overall")
     assert found["criterion_type"] == "all"
     assert found["accuracy_micro"] == 0.7994
@@ -99,26 +99,26 @@ def test_the_aggregate_row_holds_the_numbers_of_all(frame):
     assert "phi_micro_low" not in found
 
 
-def test_a_binary_row_holds_its_kappa_in_kappa_micro_and_no_fleiss(frame):
+def test_binary_row_holds_its_kappa_in_kappa_micro_and_no_fleiss(frame):
     found = row(frame, "criterion", "facts")
     assert (found["kappa_micro"], found["phi"], found["precision_micro"]) == (0.7333, 0.7333, 0.9)
     assert found["krippendorff_alpha"] == 0.61
     assert {"fleiss_kappa", "phi_micro", "cannot_assess_mode", "mean_kappa_macro"}.isdisjoint(found)
 
 
-def test_an_ordinal_row_holds_its_weighted_kappa_twice_and_fleiss(frame):
+def test_ordinal_row_holds_its_weighted_kappa_twice_and_fleiss(frame):
     found = row(frame, "criterion", "depth")
     assert found["kappa_micro"] == found["weighted_kappa"] == 0.3912
     assert (found["fleiss_kappa"], found["adjacent_accuracy"], found["spearman"]) == (0.2875, 0.962, 0.41)
     assert (found["spearman_low"], found["spearman_high"]) == (0.2, 0.6)
 
 
-def test_a_judge_row_holds_its_mean_kappa_and_bias(frame):
+def test_judge_row_holds_its_mean_kappa_and_bias(frame):
     found = row(frame, "judge", "steady")
     assert (found["mean_kappa_macro"], found["phi"], found["bias"], found["n_samples"]) == (0.64, 0.71, 0.02, 317)
 
 
-def test_a_slice_row_holds_the_headline_numbers(frame):
+def test_slice_row_holds_the_headline_numbers(frame):
     found = row(frame, "slice", "billing")
     assert (found["accuracy_micro"], found["mean_kappa_macro"], found["rmse"], found["bias"]) == (0.75, 0.4, 0.2, 0.05)
     assert found["accuracy_micro_low"] == 0.66

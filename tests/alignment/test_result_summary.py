@@ -56,7 +56,7 @@ def test_summary_without_binary_criteria_has_no_binary_numbers():
     assert text.count("Note 3") == 1
 
 
-def test_a_summary_without_a_panel_shows_neither_alpha_nor_its_notes():
+def test_summary_without_a_panel_shows_neither_alpha_nor_its_notes():
     parts = tuple(msgspec.structs.replace(part, krippendorff_alpha=None) for part in results.criteria())
     parts = tuple(part for part in parts if part.criterion_type != "ordinal")
     text = results.full_result(per_criterion=parts).summary()

@@ -73,7 +73,7 @@ def aligned(*argv):
     return result
 
 
-def test_the_terminal_shows_the_answer_first(folder):
+def test_terminal_shows_the_answer_first(folder):
     shown = aligned("votes.json").stdout
     assert shown.startswith("Judge alignment\nCan this judge be trusted? ")
     assert "The numbers rest on " in shown
@@ -114,7 +114,7 @@ def test_bootstrap_flag_without_method_is_error_that_lists_the_methods(folder):
     assert "'votes.json' is not one of 'smoothed', 'percentile', 'bca'." in result.stderr
 
 
-def test_the_same_seed_gives_the_same_bytes(folder):
+def test_same_seed_gives_the_same_bytes(folder):
     words = ("votes.json", "--seed", "3", "--per-judge", "--per-slice", "--markdown", "a.md", "--json")
     aligned(*words, "first.json")
     first = (folder / "a.md").read_bytes()
@@ -249,7 +249,7 @@ def test_verbose_adds_the_plain_summary(folder):
     assert "a, binary votes (rows are the truth):" in shown
 
 
-def test_a_written_result_is_read_back(folder):
+def test_written_result_is_read_back(folder):
     aligned("votes.json", "--json", "result.json")
     assert MetricsResult.from_file("result.json").n_items == 4
 

@@ -26,7 +26,7 @@ def folder(tmp_path, monkeypatch):
     return tmp_path
 
 
-def test_the_table_and_the_choice_are_printed():
+def test_table_and_the_choice_are_printed():
     result = called("align", "votes.json", "--cascade", "cheap", *COSTS, "--seed", "7")
     assert result.exit_code == 0
     assert "Escalate below a confidence of 0.7" in result.stdout

@@ -21,7 +21,7 @@ def refused(*argv):
     return result.stderr
 
 
-def test_a_run_becomes_the_baseline_and_is_shown(folder):
+def test_run_becomes_the_baseline_and_is_shown(folder):
     ready(folder, count=20)
     shown = called("baseline", "show").stdout.splitlines()
     assert (
@@ -38,7 +38,7 @@ def test_a_run_becomes_the_baseline_and_is_shown(folder):
     assert len(entry["facts"]["fingerprint"]) == 64
 
 
-def test_a_store_without_baseline_says_so(ran):
+def test_store_without_baseline_says_so(ran):
     assert called("baseline", "show").stdout.startswith("There is no baseline yet.")
     assert "There is no baseline." in refused("baseline", "clear")
     assert "There is no baseline yet. `deemster baseline promote RUN`" in refused("report", "baseline")
@@ -63,7 +63,7 @@ def test_baseline_is_a_run_for_every_command(folder):
         (("--outputs", "wrong.yml"), "it failed its gate: min_macro_f1: the estimate is below the bound."),
     ],
 )
-def test_a_run_that_others_must_not_be_measured_by_is_refused(folder, flags, why):
+def test_run_that_others_must_not_be_measured_by_is_refused(folder, flags, why):
     failing = "outputs:\n" + "".join(f"  s{at:03d}: {{ error: down }}\n" for at in range(20))
     written(
         folder,
@@ -83,7 +83,7 @@ def test_a_run_that_others_must_not_be_measured_by_is_refused(folder, flags, why
     assert called("baseline", "show").stdout.startswith("There is no baseline yet.")
 
 
-def test_a_refused_promotion_of_a_run_that_passes_is_bad_input(folder):
+def test_refused_promotion_of_a_run_that_passes_is_bad_input(folder):
     ready(folder, count=20)
     result = called("run", "suite.yml", "--quiet", "--promote-baseline", "--tag", "policy")
     assert result.exit_code in (2, 4)
@@ -95,7 +95,7 @@ def test_no_store_has_no_baseline(folder):
     assert "`--promote-baseline` is for a stored run" in refused("run", "suite.yml", "--no-store", "--promote-baseline")
 
 
-def test_a_grown_dataset_may_replace_a_baseline_and_a_shrunken_one_may_not(folder):
+def test_grown_dataset_may_replace_a_baseline_and_a_shrunken_one_may_not(folder):
     ready(folder, None, count=20)
     ran(folder, count=25, golden_yml=dataset(25))
     assert called("baseline", "promote", "latest").exit_code == 0
@@ -122,7 +122,7 @@ def test_checks_against_a_baseline_that_was_cleared_do_not_stop_a_promotion(fold
     assert called("baseline", "promote", "latest").exit_code == 0
 
 
-def test_the_baseline_is_not_removed_or_pruned(folder):
+def test_baseline_is_not_removed_or_pruned(folder):
     ready(folder, count=20)
     ran(folder, count=20)
     assert "is a baseline, so it stays. `deemster baseline clear` forgets it." in refused(

@@ -141,7 +141,7 @@ def test_several_annotators_are_joined_and_their_ties_counted(tmp_path):
     assert any("without inclusion probability" in warning for warning in judge["warnings"])
 
 
-def test_a_judge_at_chance_is_told_and_corrects_nothing(tmp_path):
+def test_judge_at_chance_is_told_and_corrects_nothing(tmp_path):
     sheet = tmp_path / "coin.csv"
     sheet.write_bytes(Path("before.csv").read_bytes())
     place = iter(range(1000))

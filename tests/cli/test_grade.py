@@ -95,7 +95,7 @@ def test_html_has_scores_criteria_judges_and_reasons_unless_they_are_left_out(se
     assert "`--publish-safe` needs `--html`" in refused.stderr
 
 
-def test_a_panel_of_roles_writes_votes_that_align_reads(folder, server):
+def test_panel_of_roles_writes_votes_that_align_reads(folder, server):
     flags = models(folder, a=server, b=server)
     result = called("grade", "labelled.json", "--judge", "a", "--judge", "second=b", *flags, "--votes", "v.json")
     assert result.exit_code == 0, result.stderr

@@ -54,7 +54,7 @@ def test_preset_is_described_with_its_threshold_fields_and_prompt():
     assert [band["range"] for band in defaults["rubric"]] == [[1, 1], [2, 2], [3, 3]]
 
 
-def test_a_group_is_described_by_its_metrics_and_its_aggregator():
+def test_group_is_described_by_its_metrics_and_its_aggregator():
     shown = called("metrics", "query-transformation").stdout
     assert '- {"query-groundedness": {"name": "groundedness"}}' in shown
     assert 'Aggregator: {"kind": "weighted", "weights": {"completeness": 0.4' in shown
@@ -66,7 +66,7 @@ def test_a_group_is_described_by_its_metrics_and_its_aggregator():
 
 
 @pytest.mark.parametrize("name", ["rouge-l", "ndcg", "retrieval-ndcg-at-k", "ndcg@10"])
-def test_a_metric_is_described_by_alias_short_name_or_spec(name):
+def test_metric_is_described_by_alias_short_name_or_spec(name):
     shown = called("metrics", name)
     assert shown.exit_code == 0
     assert "Options:" in shown.stdout
@@ -82,7 +82,7 @@ def test_report_shows_a_file_on_the_terminal(tmp_path, monkeypatch):
 
 
 @pytest.mark.parametrize("shell", ["bash", "zsh", "fish"])
-def test_a_completion_script_is_printed(shell):
+def test_completion_script_is_printed(shell):
     result = called("completion", shell)
     assert result.exit_code == 0
     assert "_DEEMSTER_COMPLETE" in result.stdout

@@ -24,7 +24,7 @@ PLACED = re.compile(r"^(error:|      ) \S+\.\w+(:\d+)?(:\d+)?: ")
 
 
 @pytest.mark.parametrize("group", GROUPS)
-def test_a_bad_input_is_one_clear_message_and_exit_code_2(group, golden, tmp_path, monkeypatch):
+def test_bad_input_is_one_clear_message_and_exit_code_2(group, golden, tmp_path, monkeypatch):
     pages = []
     for number, mistake in enumerate(GROUPS[group]):
         folder = tmp_path / str(number)

@@ -39,7 +39,7 @@ def test_low_scores_without_gate_are_exit_code_0(world):
         ("budget: { max_cost_usd: 1 }, decision: three-way", 4),
     ],
 )
-def test_a_gate_rule_decides_the_exit_code(world, rule, code):
+def test_gate_rule_decides_the_exit_code(world, rule, code):
     world(suite_yml=gated(rule))
     assert called("run", "suite.yml").exit_code == code
 
@@ -107,7 +107,7 @@ def test_of_several_outcomes_the_first_of_2_3_1_4_counts(world, causes):
     assert called("run", "suite.yml", *flags).exit_code == expected
 
 
-def test_a_report_that_cannot_be_written_stops_the_run_before_any_call(world):
+def test_report_that_cannot_be_written_stops_the_run_before_any_call(world):
     folder = world(suite_yml=TARGET)
     code = "import pathlib\ndef answer(input):\n    pathlib.Path('called').touch()\n    return ''\n"
     written(folder, {"exits_app.py": code})
@@ -116,7 +116,7 @@ def test_a_report_that_cannot_be_written_stops_the_run_before_any_call(world):
     assert not (folder / "called").exists()
 
 
-def test_a_report_that_cannot_be_written_after_the_run_is_exit_code_3_and_the_others_are_written(world):
+def test_report_that_cannot_be_written_after_the_run_is_exit_code_3_and_the_others_are_written(world):
     folder = world(suite_yml=TARGET.replace("exits_app", "exits_vandal"))
     code = "import shutil\ndef answer(input):\n    shutil.rmtree('reports', ignore_errors=True)\n    return '30 days'\n"
     written(folder, {"exits_vandal.py": code, "reports/keep": ""})
@@ -145,7 +145,7 @@ def test_sys_exit_at_import_is_bad_input(world):
     assert "cannot be imported: SystemExit: 0" in result.stderr
 
 
-def test_a_disk_that_fails_during_the_run_is_one_line_and_exit_code_3(world, monkeypatch):
+def test_disk_that_fails_during_the_run_is_one_line_and_exit_code_3(world, monkeypatch):
     def full(*_args):
         raise OSError(28, "No space left on device")
 

@@ -162,7 +162,7 @@ def test_server_without_tls_is_reported(server):
     assert "`base_url` begins with http:// and not https://." in said
 
 
-def test_a_proxy_that_cannot_be_reached_is_named_without_its_password(server):
+def test_proxy_that_cannot_be_reached_is_named_without_its_password(server):
     proxy = {"http_proxy": "http://me:hush-hush@127.0.0.1:9", "HTTP_PROXY": None, "NO_PROXY": None, "no_proxy": None}
     _, said = checked({"judge": "{ base_url: 'http://model.test/v1', model: m }"}, code=2, **proxy)
     assert "model.test: No connection to the proxy 127.0.0.1:9, which the environment names: " in said

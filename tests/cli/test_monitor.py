@@ -196,7 +196,7 @@ def test_monitoring_without_a_store_is_an_error_that_names_it(world):
         dm.monitor("bot", store="runs.db")
 
 
-def test_a_record_that_lacks_one_score_counts_neither_as_passed_nor_as_failed(scored):
+def test_record_that_lacks_one_score_counts_neither_as_passed_nor_as_failed(scored):
     call("rescore", "latest", "--metric", "exact-match", "--quiet")
     found = dm.monitor("bot", store="runs.db")
     assert (found.n, found.unscored) == (80, 80)

@@ -38,7 +38,7 @@ def test_runs_do_not_scatter_over_the_folders_they_are_started_in(project, monke
     assert called("store", "path").stdout == f"{project}/.deemster/runs.db\n"
 
 
-def test_the_store_above_the_suite_is_taken_before_the_one_above_the_current_folder(project, monkeypatch):
+def test_store_above_the_suite_is_taken_before_the_one_above_the_current_folder(project, monkeypatch):
     elsewhere = project.parent / f"{project.name}-elsewhere"
     shutil.copytree(project / "evals", elsewhere / "evals")
     called("run", "evals/refunds/suite.yml", "--quiet")
@@ -52,7 +52,7 @@ def test_the_store_above_the_suite_is_taken_before_the_one_above_the_current_fol
     assert run_count() == 2
 
 
-def test_the_search_ends_at_the_root_of_the_repository(project, monkeypatch):
+def test_search_ends_at_the_root_of_the_repository(project, monkeypatch):
     called("run", "evals/refunds/suite.yml", "--quiet")
     (project / "evals" / ".git").write_text("gitdir: elsewhere\n")
     monkeypatch.chdir(project / "evals" / "refunds")
@@ -61,14 +61,14 @@ def test_the_search_ends_at_the_root_of_the_repository(project, monkeypatch):
 
 
 @pytest.mark.skipif(not hasattr(os, "getuid"), reason="Windows has no user numbers")
-def test_a_store_of_another_user_is_not_taken(project, monkeypatch):
+def test_store_of_another_user_is_not_taken(project, monkeypatch):
     called("run", "evals/refunds/suite.yml", "--quiet")
     monkeypatch.chdir(project / "evals")
     monkeypatch.setattr(os, "getuid", lambda: 4_000_000_000)
     assert called("runs").exit_code == 2
 
 
-def test_a_named_store_is_taken_as_it_is(project, monkeypatch):
+def test_named_store_is_taken_as_it_is(project, monkeypatch):
     called("run", "evals/refunds/suite.yml", "--quiet")
     monkeypatch.chdir(project / "evals")
     called("run", "refunds/suite.yml", "--quiet", "--store", "own.db")

@@ -69,7 +69,7 @@ def test_json_has_every_issue_and_only_json_is_on_stdout(folder):
     assert (folder / "found.json").read_text() == result.stdout
 
 
-def test_a_bad_file_is_refused_with_all_its_issues(folder):
+def test_bad_file_is_refused_with_all_its_issues(folder):
     (folder / "bad.yaml").write_text("- requirement: ''\n- wieght: 3\n  requirement: Has a title.\n")
     result = called("rubric", "check", "bad.yaml")
     assert (result.exit_code, result.stdout) == (2, "")

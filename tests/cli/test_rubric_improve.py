@@ -73,7 +73,7 @@ def test_help_matches_golden_file(golden):
     golden("cli/rubric-improve.txt", result.stdout)
 
 
-def test_a_better_wording_is_written_with_a_diff_and_reports(folder, golden):
+def test_better_wording_is_written_with_a_diff_and_reports(folder, golden):
     reports = ("--markdown", "report.md", "--json", "report.json")
     result = called(*IMPROVE, "--writer", "writer", "--criteria", "1", *reports)
     assert (result.exit_code, result.stderr) == (0, "")
@@ -87,7 +87,7 @@ def test_a_better_wording_is_written_with_a_diff_and_reports(folder, golden):
     assert called("validate", "new.yaml").exit_code == 0
 
 
-def test_a_dataset_without_a_rubric_takes_the_one_that_is_improved(folder):
+def test_dataset_without_a_rubric_takes_the_one_that_is_improved(folder):
     flags = ("--writer", "writer", "--criteria", "1")
     own = called(*IMPROVE, *flags)
     header, *items = Path("items.jsonl").read_text().splitlines()

@@ -50,7 +50,7 @@ def report():
     return json.loads(Path("report.json").read_text())
 
 
-def test_a_rubric_is_improved_by_models_that_answer_over_http():
+def test_rubric_is_improved_by_models_that_answer_over_http():
     with ModelServer(answer=said) as server:
         models(server)
         result = called(*IMPROVE, *FLAGS, "--json", "report.json")
@@ -132,7 +132,7 @@ def test_dry_run_reports_least_and_most_requests():
         assert 120 < len(server.requests) <= 403
 
 
-def test_a_judge_reads_a_rubric_over_http_and_its_issues_have_their_place():
+def test_judge_reads_a_rubric_over_http_and_its_issues_have_their_place():
     with ModelServer(answer=said) as server:
         models(server)
         result = called("rubric", "check", "old.yaml", "--judge", "judge", "--models", "models.json", "--json", "-")

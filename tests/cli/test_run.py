@@ -42,7 +42,7 @@ def test_every_format_can_be_written_in_one_run(world):
     assert all((folder / f"r.{name}").stat().st_size for name in ("json", "markdown", "csv", "html", "junit", "github"))
 
 
-def test_a_report_is_the_same_bytes_on_stdout_in_a_file_and_rendered_again(world):
+def test_report_is_the_same_bytes_on_stdout_in_a_file_and_rendered_again(world):
     folder = world()
     shown = called("run", "suite.yml", "--json", "-", "--no-store").stdout
     assert called("run", "suite.yml", "--json", "run.json").exit_code == 0
@@ -70,7 +70,7 @@ def test_redacting_report_file_equals_redacted_run(world, flags):
     assert called("report", "latest", "--json", "-", *flags).stdout == direct
 
 
-def test_the_input_is_in_the_file_only_with_include(world):
+def test_input_is_in_the_file_only_with_include(world):
     world()
     assert "How long?" not in called("run", "suite.yml", "--json", "-").stdout
     assert "How long?" in called("run", "suite.yml", "--json", "-", "--include", "input").stdout
@@ -152,7 +152,7 @@ def test_two_runs_at_same_time_in_one_store_get_different_ids(world):
     assert first == second
 
 
-def test_a_bad_source_date_epoch_is_bad_input(world):
+def test_bad_source_date_epoch_is_bad_input(world):
     world()
     result = called("run", "suite.yml", SOURCE_DATE_EPOCH="yesterday")
     assert (result.exit_code, result.stdout) == (2, "")
@@ -188,7 +188,7 @@ def test_paths_in_a_suite_are_relative_to_the_suite(world, monkeypatch):
     assert called("run", "../suite.yml").exit_code == 0
 
 
-def test_a_target_in_the_suites_folder_is_found_from_elsewhere(world, monkeypatch):
+def test_target_in_the_suites_folder_is_found_from_elsewhere(world, monkeypatch):
     folder = world(suite_yml=SUITE.replace("outputs: answers.yml", "python: 'output_app:answer'"))
     written(folder, {"output_app.py": "def answer(input):\n    return '30 days'\n", "elsewhere/keep": ""})
     monkeypatch.chdir(folder / "elsewhere")

@@ -46,7 +46,7 @@ def suite(world):
     return change
 
 
-def test_a_weighted_suite_reports_and_gates_its_aggregate(suite):
+def test_weighted_suite_reports_and_gates_its_aggregate(suite):
     suite(METRICS + WEIGHTED + "gate: { min_aggregate_success: 1, min_aggregate_score: 0.76 }\n")
     result = called("run", "suite.yml", "--json", "-")
     report = json.loads(result.stdout)
@@ -161,7 +161,7 @@ def test_import_path_that_names_no_aggregator_is_bad_input(code, section, messag
     assert "Raising" in section or "suite.yml:" in result.stderr
 
 
-def test_a_suite_with_an_aggregator_validates(suite):
+def test_suite_with_an_aggregator_validates(suite):
     suite(METRICS + WEIGHTED + "gate: { min_aggregate_success: 1 }\n")
     result = called("validate", "suite.yml")
     assert (result.exit_code, result.stderr) == (0, "")

@@ -40,14 +40,14 @@ def test_every_exit_code_is_reached_and_its_decision_printed(folder, golden, nam
     golden(f"cli/baseline-gate-{name.replace(' ', '-')}.txt", decision(result))
 
 
-def test_the_gate_table_of_a_report_is_printed(folder, golden):
+def test_gate_table_of_a_report_is_printed(folder, golden):
     ready(folder, 'margin: 0.05, cohorts: "*", max_single_drop: 0.5', wrong={1}, metrics="exact-match, token-f1")
     ran(folder, wrong=range(1, 12))
     shown = called("report", "latest", COLUMNS="200").stdout
     golden("cli/baseline-gate-report.txt", shown[: shown.index("Per-metric")])
 
 
-def test_the_report_from_the_store_has_the_same_bytes(folder):
+def test_report_from_the_store_has_the_same_bytes(folder):
     ready(folder, 'margin: 0.05, cohorts: "*"')
     ran(folder, "--json", "first.json", wrong={5, 6})
     assert called("report", "latest", "--json", "again.json").exit_code == 0
@@ -81,7 +81,7 @@ def test_removed_samples_do_not_pass_quietly(folder):
     assert ran(folder, suite_yml=suite("margin: 0.05, max_removed: 2"), without={3, 4}).exit_code == 0
 
 
-def test_an_errored_sample_never_raises_a_score(folder):
+def test_errored_sample_never_raises_a_score(folder):
     ready(folder, "margin: 0.05", wrong={3, 4})
     failed = answers({3}).replace("s004: answer 4", "s004: { error: down }")
     result = ran(folder, "--max-unscored", "5", answers_yml=failed)
@@ -103,7 +103,7 @@ def test_two_way_counts_inconclusive_as_passed_and_warns(folder):
 
 
 @pytest.mark.parametrize(("missing", "code"), [("warn", 0), ("fail", 1)])
-def test_a_missing_baseline_is_a_warning_or_a_failure(folder, missing, code):
+def test_missing_baseline_is_a_warning_or_a_failure(folder, missing, code):
     written(
         folder,
         {"golden.yml": dataset(), "answers.yml": answers(), "suite.yml": suite(f"margin: 0.05, missing: {missing}")},
@@ -120,7 +120,7 @@ def test_a_missing_baseline_is_a_warning_or_a_failure(folder, missing, code):
 
 
 @pytest.mark.parametrize("compare", ["previous", "latest", "first", "report.json"])
-def test_a_gate_compares_with_any_run(folder, compare):
+def test_gate_compares_with_any_run(folder, compare):
     written(
         folder,
         {"golden.yml": dataset(), "answers.yml": answers(), "suite.yml": suite(f"compare: {compare}, margin: 0.05")},
@@ -135,7 +135,7 @@ def test_a_gate_compares_with_any_run(folder, compare):
         assert ran(folder, "--no-store", wrong=range(30)).exit_code == (1 if compare.endswith("json") else 0)
 
 
-def test_a_custom_metric_is_compared_with_a_report_file(folder):
+def test_custom_metric_is_compared_with_a_report_file(folder):
     code = "def same(expected, actual):\n    return float(expected == actual)\n"
     files = {
         "golden.yml": dataset(),
@@ -149,14 +149,14 @@ def test_a_custom_metric_is_compared_with_a_report_file(folder):
     assert checks()["baseline.margin.metrics.same"]["status"] == "pass"
 
 
-def test_a_changed_metric_is_inconclusive_and_says_what_differs(folder):
+def test_changed_metric_is_inconclusive_and_says_what_differs(folder):
     ready(folder, "margin: 0.05")
     result = ran(folder, "--threshold", "exact-match=0.7")
     assert result.exit_code == 4
     assert "it cannot be compared: its threshold was 0.5, and is 0.7" in result.stderr
 
 
-def test_a_metric_that_is_gone_does_not_pass_quietly(folder):
+def test_metric_that_is_gone_does_not_pass_quietly(folder):
     ready(folder, "margin: 0.05", metrics="exact-match, token-f1")
     result = ran(folder, suite_yml=suite("margin: 0.05"))
     assert result.exit_code == 4
@@ -167,7 +167,7 @@ def test_a_metric_that_is_gone_does_not_pass_quietly(folder):
     assert checks()["baseline.margin.metrics.token-f1"]["status"] == "skipped"
 
 
-def test_a_part_is_judged_as_a_part(folder):
+def test_part_is_judged_as_a_part(folder):
     ready(folder, 'margin: 0.2, cohorts: "*"')
     result = ran(folder, "--tag", "policy", "--json", "-")
     assert result.exit_code == 0
@@ -178,7 +178,7 @@ def test_a_part_is_judged_as_a_part(folder):
     assert found["baseline.margin.cohorts.policy.metrics.exact-match"] == "pass"
 
 
-def test_a_named_cohort_outside_of_a_part_is_skipped(folder):
+def test_named_cohort_outside_of_a_part_is_skipped(folder):
     ready(folder, "margin: 0.2, cohorts: [price]")
     assert ran(folder, "--tag", "policy").exit_code == 0
     assert checks()["baseline.margin.cohorts.price"]["because"] == "this run has no sample of the cohort"
@@ -198,7 +198,7 @@ def test_a_named_cohort_outside_of_a_part_is_skipped(folder):
         ("cluster: docment", "it has no `metadata.docment`, by which samples are clustered"),
     ],
 )
-def test_a_rule_that_cannot_be_used_is_bad_input_before_anything_runs(folder, rules, said):
+def test_rule_that_cannot_be_used_is_bad_input_before_anything_runs(folder, rules, said):
     written(folder, {"golden.yml": dataset(), "answers.yml": answers(), "suite.yml": suite(rules)})
     for command in (("run", "suite.yml"), ("validate", "suite.yml")):
         result = called(*command)
@@ -221,7 +221,7 @@ def test_one_sample_that_loses_too_much_fails(folder):
     assert ran(folder, wrong=()).exit_code == 0
 
 
-def test_a_resumed_run_keeps_the_baseline_it_began_with(folder):
+def test_resumed_run_keeps_the_baseline_it_began_with(folder):
     ready(folder, "compare: previous, margin: 0.05", wrong={1})
     first = called("runs").stdout.splitlines()[-1].split()[0]
     assert ran(folder, answers_yml=FAILING).exit_code == 3
@@ -250,7 +250,7 @@ def test_compare_decides_by_a_margin_or_by_the_rules_of_a_suite(folder, golden):
     assert (none.exit_code, "has no section `baseline`" in none.stderr) == (2, True)
 
 
-def test_the_same_seed_gives_the_same_interval(folder):
+def test_same_seed_gives_the_same_interval(folder):
     ready(folder, "margin: 0.05", wrong={1})
     ran(folder, wrong={2, 3})
     first, second = (
@@ -261,7 +261,7 @@ def test_the_same_seed_gives_the_same_interval(folder):
     assert json.loads(first)["gate"]["checks"][0]["low"] < 0
 
 
-def test_a_rescored_run_is_compared_again(folder):
+def test_rescored_run_is_compared_again(folder):
     ready(folder, "margin: 0.05", metrics="exact-match, token-f1")
     ran(folder, wrong=range(40))
     assert called("rescore", "latest", "--metric", "token-f1").exit_code == 1

@@ -125,7 +125,7 @@ def test_without_a_history_nothing_is_confirmed_and_the_gate_counts_it(folder):
     assert "Without a history nothing is confirmed: one pass in the baseline may have been luck." in shown
 
 
-def test_a_rerun_without_an_answer_is_no_failure(folder):
+def test_rerun_without_an_answer_is_no_failure(folder):
     prepared(folder, "confirm_app_d")
     state(folder, flaky=[1], down=[1])
     assert called("run", "suite.yml", "--quiet", "--confirm", "6").exit_code == 0
@@ -170,7 +170,7 @@ def test_compare_confirms_a_stored_run_and_stores_it(folder):
     assert (folder / "calls.txt").read_text().count("\n") == before + 21
 
 
-def test_a_suite_with_another_target_does_not_confirm(folder):
+def test_suite_with_another_target_does_not_confirm(folder):
     prepared(folder, "confirm_app_g")
     state(folder, broken=[7])
     called("run", "suite.yml", "--quiet")
@@ -204,7 +204,7 @@ def test_what_cannot_be_run_again_is_refused_before_anything_runs(folder, gate, 
     assert not (folder / "calls.txt").exists()
 
 
-def test_a_report_cannot_be_confirmed(folder):
+def test_report_cannot_be_confirmed(folder):
     prepared(folder, "confirm_app_j")
     state(folder, broken=[7])
     called("run", "suite.yml", "--quiet", "--json", "now.json")

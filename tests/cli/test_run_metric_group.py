@@ -57,7 +57,7 @@ def test_suite_with_group_needs_no_metrics(suite):
     assert code == 0
 
 
-def test_a_run_without_the_groups_metrics_has_no_aggregate(suite):
+def test_run_without_the_groups_metrics_has_no_aggregate(suite):
     suite(SUITE + MODELS + GROUP)
     report, _ = ran("--metric", "exact-match")
     assert set(report["metrics"]) == {"exact-match"}

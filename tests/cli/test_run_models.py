@@ -110,7 +110,7 @@ def test_dry_run_counts_only_uncached_requests(folder, server):
     assert called("run", "suite.yml", "--dry-run", "--repetitions", "2").stdout.startswith("judge: 6 to 12 requests")
 
 
-def test_a_dry_run_counts_a_question_that_two_metrics_ask_once(folder):
+def test_dry_run_counts_a_question_that_two_metrics_ask_once(folder):
     written(folder, {"suite.yml": SUITE.replace("llm-as-judge]", "llm-as-judge, {llm-as-judge: {name: other}}]")})
     assert called("run", "suite.yml", "--dry-run").stdout.startswith("judge: 6 to 12 requests, ")
 
@@ -184,7 +184,7 @@ def test_exceeded_budget_is_exit_code_3_with_partial_report(folder, server, flag
     assert len(server.requests) == 6
 
 
-def test_a_budget_in_money_needs_prices(folder, server):
+def test_budget_in_money_needs_prices(folder, server):
     written(folder, {"suite.yml": SUITE.replace("    price: { input: 1, output: 2 }\n", "")})
     result = called("run", "suite.yml", "--budget-usd", "1")
     assert result.exit_code == 2

@@ -77,7 +77,7 @@ def test_random_samples_are_the_same_for_a_seed(part_world):
     assert report_of("--sample", "2")["run"]["part"]["selection"] == "--sample 2 --seed 42"
 
 
-def test_a_whole_run_is_no_part(part_world):
+def test_whole_run_is_no_part(part_world):
     assert report_of()["run"]["part"] is None
     assert report_of("--id", "*")["run"]["part"] is None
 
@@ -235,7 +235,7 @@ def stopped_part(world):
 
 @pytest.mark.parametrize("flags", [(), ("--tag", "policy")])
 @pytest.mark.parametrize("is_named", [False, True])
-def test_a_partial_run_is_resumed_with_its_part(stopped_part, flags, is_named):
+def test_partial_run_is_resumed_with_its_part(stopped_part, flags, is_named):
     folder, run = stopped_part
     report = report_of(*flags, "--resume", *([run] if is_named else []))
     assert (report["run"]["id"], report["run"]["status"]) == (run, "complete")
@@ -244,7 +244,7 @@ def test_a_partial_run_is_resumed_with_its_part(stopped_part, flags, is_named):
     assert sorted((folder / "asked.txt").read_text().split("\n")) == ["", "How long?", "Wie lange?"]
 
 
-def test_a_drawn_part_is_resumed_although_the_dataset_grew(world):
+def test_drawn_part_is_resumed_although_the_dataset_grew(world):
     folder = world(golden_yml=GOLDEN, suite_yml=LIVE)
     written(folder, {"app.py": APP, "ready": None})
     before = report_of("--sample", "2", "--seed", "3")
@@ -270,7 +270,7 @@ def test_failed_beside_resume_names_its_run(stopped_part):
     assert "name the run of `--failed RUN`" in result.stderr
 
 
-def test_a_part_survives_export_and_import(part_world):
+def test_part_survives_export_and_import(part_world):
     called("run", "suite.yml", "--tag", "policy", "--quiet")
     shown = called("report", "latest", "--json", "-").stdout
     assert called("store", "export", "latest", "--to", "run.jsonl").exit_code == 0

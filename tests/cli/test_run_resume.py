@@ -33,7 +33,7 @@ def live(world):
     return folder
 
 
-def test_a_run_is_stored_and_shown_again_in_the_same_bytes(world):
+def test_run_is_stored_and_shown_again_in_the_same_bytes(world):
     folder = world()
     assert called("run", "suite.yml", "--quiet", "--json", "run.json").exit_code == 0
     identifier = json.loads((folder / "run.json").read_text())["run"]["id"]
@@ -56,7 +56,7 @@ def test_no_store_leaves_nothing_behind(world):
     assert not (folder / ".deemster").exists()
 
 
-def test_the_store_may_be_named_by_flag_or_environment(world):
+def test_store_may_be_named_by_flag_or_environment(world):
     folder = world()
     assert called("run", "suite.yml", "--store", "kept/a.db", "--durable").exit_code == 0
     assert called("run", "suite.yml", DEEMSTER_STORE="kept/b.db").exit_code == 0
@@ -162,7 +162,7 @@ def test_unwritable_report_names_command_to_render_stored_run(world):
     assert called(*line.partition(": deemster ")[2].split(), "--json", "-").exit_code == 0
 
 
-def test_a_run_that_takes_too_long_stops_and_can_be_resumed(live):
+def test_run_that_takes_too_long_stops_and_can_be_resumed(live):
     written(live, {"resumed_app.py": "import time\ndef answer(asked):\n    time.sleep(0.3)\n    return '30 days'\n"})
     process = started(live, "run", "suite.yml", "--timeout", "0.2", "--quiet")
     _, err = process.communicate(timeout=60)

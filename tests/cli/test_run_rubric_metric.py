@@ -52,7 +52,7 @@ def test_suite_gates_on_criterion_and_report_shows_each():
     assert report["executions"][0]["marks"]["essay"]["details"]["votes"][0]["reason"] == "Seen."
 
 
-def test_the_stored_run_gives_the_same_report_again():
+def test_stored_run_gives_the_same_report_again():
     first = called("run", "work/suite.json", "--json", "-")
     again = called("report", "latest", "--json", "-")
     assert again.stdout == first.stdout
@@ -67,7 +67,7 @@ def test_publish_safe_report_has_no_judge_text():
     assert report["metrics"]["essay"]["criteria"]["facts"]["mean"] == 0.75
 
 
-def test_a_changed_rubric_is_another_run(folder):
+def test_changed_rubric_is_another_run(folder):
     called("run", "work/suite.json", "--quiet")
     changed = {"criteria": [{**RUBRIC["criteria"][0], "requirement": "Other."}, RUBRIC["criteria"][1]]}
     (folder / "work" / "rubrics" / "essay.json").write_text(json.dumps(changed))

@@ -74,7 +74,7 @@ def test_nothing_changes_and_the_run_stops_early_and_passes(folder, golden):
     golden("cli/until-decided.txt", result.stderr)
 
 
-def test_a_clear_drop_stops_early_and_fails(folder):
+def test_clear_drop_stops_early_and_fails(folder):
     ready(folder, "margin: 0.1")
     result = ran(folder, "--until-decided", wrong=range(0, 400, 2))
     assert result.exit_code == 1
@@ -82,7 +82,7 @@ def test_a_clear_drop_stops_early_and_fails(folder):
     assert "the drop is larger than 0.1" in margin_check()["because"]
 
 
-def test_a_margin_that_is_never_settled_runs_everything_and_is_open(folder):
+def test_margin_that_is_never_settled_runs_everything_and_is_open(folder):
     ready(folder, "margin: 0.02", count=60)
     result = ran(folder, "--until-decided")
     assert result.exit_code == 4
@@ -91,7 +91,7 @@ def test_a_margin_that_is_never_settled_runs_everything_and_is_open(folder):
     assert "60 samples, looked at one by one, did not settle a drop of 0.02" in margin_check()["because"]
 
 
-def test_the_same_seed_draws_the_same_samples(folder):
+def test_same_seed_draws_the_same_samples(folder):
     ready(folder, "margin: 0.1", count=300)
     ran(folder, "--until-decided")
     first = [sample["id"] for sample in report()["samples"]]
@@ -116,7 +116,7 @@ def test_clusters_are_drawn_whole(folder):
     assert found["totals"]["samples"] < 200
 
 
-def test_a_run_that_is_not_stored_stops_early_too(folder):
+def test_run_that_is_not_stored_stops_early_too(folder):
     ready(folder, "margin: 0.1")
     called("report", "latest", "--json", "report.json")
     written(folder, {"suite.yml": suite("margin: 0.1, compare: report.json")})
@@ -148,7 +148,7 @@ def test_without_a_margin_or_a_baseline_it_is_bad_input_before_anything_runs(fol
     assert "No run" in called("runs").stdout
 
 
-def test_a_store_is_sound_after_samples_were_left_out(folder):
+def test_store_is_sound_after_samples_were_left_out(folder):
     ready(folder, "margin: 0.1")
     ran(folder, "--until-decided")
     assert "nothing is damaged" in called("store", "verify").stdout
@@ -156,7 +156,7 @@ def test_a_store_is_sound_after_samples_were_left_out(folder):
     assert called("store", "export", "latest", "--to", "run.jsonl").exit_code == 0
 
 
-def test_a_killed_run_goes_on_in_the_same_order_and_decides_the_same(folder):
+def test_killed_run_goes_on_in_the_same_order_and_decides_the_same(folder):
     ready(folder, "margin: 0.1")
     whole = ran(folder, "--until-decided")
     assert whole.exit_code == 0
@@ -177,7 +177,7 @@ def test_a_killed_run_goes_on_in_the_same_order_and_decides_the_same(folder):
     assert before > 4
 
 
-def test_a_decided_run_has_nothing_left_when_it_is_resumed_with_or_without_the_flag(folder):
+def test_decided_run_has_nothing_left_when_it_is_resumed_with_or_without_the_flag(folder):
     ready(folder, "margin: 0.1")
     first = ran(folder, "--until-decided", "--json", "first.json")
     assert first.exit_code == 0

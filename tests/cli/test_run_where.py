@@ -109,7 +109,7 @@ def test_every_report_counts_and_shows_what_is_not_applicable(where_world, golde
     assert re.search(r"short-german +2 +0 +- +2", called("runs", "show", "latest").stdout)
 
 
-def test_a_stored_run_shows_the_same_bytes_again(where_world):
+def test_stored_run_shows_the_same_bytes_again(where_world):
     called("run", "suite.yml", *FLAGS)
     for flag, file in REPORTS.items():
         assert called("report", "latest", f"--{flag}", "-").stdout == Path(file).read_text(), flag
@@ -159,7 +159,7 @@ def test_validate_counts_for_metrics_that_read_metadata_without_where(where_worl
         ("{ metadata: { lang: { a: b } } }", "maps 'lang' to a value or a list of values, not to a map."),
     ],
 )
-def test_a_where_that_cannot_be_used_is_named_with_the_nearest(where_world, where, message):
+def test_where_that_cannot_be_used_is_named_with_the_nearest(where_world, where, message):
     said = refused(SUITE.replace("{ has: expected_output }", where), where_world)
     assert message in re.sub(r"\s+", " ", said)
 
@@ -178,7 +178,7 @@ def test_auto_that_applies_nowhere_is_undefined_and_macro_f1_leaves_it_out(where
     assert (result.exit_code, report["gate"]["checks"][0]["status"]) == (1, "fail")
 
 
-def test_a_part_without_an_applicable_sample_skips_the_rule(where_world):
+def test_part_without_an_applicable_sample_skips_the_rule(where_world):
     gate = "gate: { min_macro_f1: 0.5, metrics: { citation-groundedness: { min_pass_rate: 0.1 } } }\n"
     written(where_world, {"suite.yml": SUITE + gate})
     report = report_of("--tag", "smalltalk")
@@ -189,7 +189,7 @@ def test_a_part_without_an_applicable_sample_skips_the_rule(where_world):
     assert report["macro_f1_metrics"] == ["short-german"]
 
 
-def test_a_part_that_no_metric_applies_to_has_no_numbers(where_world):
+def test_part_that_no_metric_applies_to_has_no_numbers(where_world):
     written(where_world, {"suite.yml": SUITE.replace("  - length-within", "  # length-within")})
     result = called("run", "suite.yml", "--tag", "smalltalk", "--json", "r.json")
     assert result.exit_code == 0, result.output
@@ -200,7 +200,7 @@ def test_a_part_that_no_metric_applies_to_has_no_numbers(where_world):
     assert "no metric applies" in called("show", "latest", "hello").stdout
 
 
-def test_a_sample_with_no_failing_applicable_metric_did_not_fail(where_world):
+def test_sample_with_no_failing_applicable_metric_did_not_fail(where_world):
     report_of()
     again = report_of("--failed")
     assert [sample["id"] for sample in again["samples"]] == ["fee"]
@@ -227,7 +227,7 @@ def answer(invocation):
 """
 
 
-def test_a_stopped_run_knows_what_is_not_applicable_before_it_is_run(where_world):
+def test_stopped_run_knows_what_is_not_applicable_before_it_is_run(where_world):
     written(where_world, {"suite.yml": LIVE, "where_app.py": APP})
     process = started(where_world, "run", "suite.yml", "--timeout", "0.2", "--json", "r.json", "--quiet")
     _, said = process.communicate(timeout=60)
@@ -283,7 +283,7 @@ models: { judge: { base_url: "URL", model: toy-1, price: { input: 1, output: 2 }
 """
 
 
-def test_a_judge_is_not_asked_about_samples_outside_and_nothing_is_paid(where_world):
+def test_judge_is_not_asked_about_samples_outside_and_nothing_is_paid(where_world):
     with ModelServer(answer=lambda _: json.dumps({"reason": "Fine.", "score": 1.0})) as server:
         written(where_world, {"suite.yml": JUDGED.replace("URL", server.url)})
         planned = called("run", "suite.yml", "--dry-run", "--json", "-")

@@ -94,7 +94,7 @@ def test_bad_input_is_one_message_and_exit_code_2(many, argv, said):
     assert len(listed()) == 5
 
 
-def test_the_list_as_json_has_every_fact(many):
+def test_list_as_json_has_every_fact(many):
     runs = json.loads(called("runs", "--json", "-").stdout)
     assert [run["id"] for run in runs] == ["run-4", "run-3", "run-2", "run-1", "run-0"]
     first = runs[-1]
@@ -107,11 +107,11 @@ def test_the_list_as_json_has_every_fact(many):
     assert [run["id"] for run in json.loads((many / "runs.json").read_text())] == ["run-3"]
 
 
-def test_a_run_is_shown_with_its_facts_and_counts(many, golden):
+def test_run_is_shown_with_its_facts_and_counts(many, golden):
     golden("cli/runs-show.txt", called("runs", "show", "run-0").stdout)
 
 
-def test_a_run_as_json_has_its_counts(many):
+def test_run_as_json_has_its_counts(many):
     run = json.loads(called("runs", "show", "run-0", "--json", "-").stdout)
     assert run["owner"] is None
     assert run["outcomes"] == [
@@ -121,7 +121,7 @@ def test_a_run_as_json_has_its_counts(many):
     ]
 
 
-def test_a_grading_is_shown_without_marks(many):
+def test_grading_is_shown_without_marks(many):
     shown = called("runs", "show", "run-1").stdout
     assert "kind         grading" in shown
     assert "passed" not in shown
@@ -183,7 +183,7 @@ def test_runs_are_removed_after_confirmation(many):
     assert listed() == ["run-4", "run-3", "run-2"]
 
 
-def test_a_damaged_run_is_left_out_of_the_list_and_can_be_removed(many):
+def test_damaged_run_is_left_out_of_the_list_and_can_be_removed(many):
     with open_store() as store, store.pool.write_transaction() as rows:
         rows.write("UPDATE runs SET dataset = 'x' WHERE id = 'run-2'")
     result = called("runs")
@@ -195,7 +195,7 @@ def test_a_damaged_run_is_left_out_of_the_list_and_can_be_removed(many):
     assert called("runs").stderr == ""
 
 
-def test_the_store_may_be_named_by_the_environment_the_group_or_the_command(many):
+def test_store_may_be_named_by_the_environment_the_group_or_the_command(many):
     (many / ".deemster" / "runs.db").rename(many / "moved.db")
     assert called("runs").exit_code == 2
     assert called("runs", DEEMSTER_STORE="moved.db").exit_code == 0
@@ -218,7 +218,7 @@ def test_runs_rm_follows_the_answer(many, answer, left, said):
 
 
 @pytest.mark.parametrize("width", [60, 80])
-def test_the_list_fits_its_terminal_and_names_the_columns_without_room(many, golden, monkeypatch, width):
+def test_list_fits_its_terminal_and_names_the_columns_without_room(many, golden, monkeypatch, width):
     called("runs")
     monkeypatch.setattr("deemster.cli.runs.terminal_width", lambda: width)
     text = called("runs").stdout

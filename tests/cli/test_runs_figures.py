@@ -102,7 +102,7 @@ def test_rescoring_changes_the_figures(ran):
     assert "contains     " in called("runs", "show", "latest").stdout
 
 
-def test_a_resumed_run_has_the_figures_of_its_end_and_keeps_its_label(world):
+def test_resumed_run_has_the_figures_of_its_end_and_keeps_its_label(world):
     folder = world(suite_yml=SUITE.replace("{ outputs: answers.yml }", "{ python: 'app:answer' }"))
     written(folder, {"app.py": APP})
     called("run", "suite.yml", "--quiet", "--label", "flaky")

@@ -77,7 +77,7 @@ def steady(text):
     return "\n".join(line for line in lines if not re.fullmatch(r"\s*[~^]+", line)) + "\n"
 
 
-def test_a_target_that_raised_is_shown_with_its_whole_traceback(folder, golden):
+def test_target_that_raised_is_shown_with_its_whole_traceback(folder, golden):
     ran()
     golden("cli/show-traceback.txt", steady(called("show", "latest", "where").stdout))
 
@@ -100,7 +100,7 @@ def test_keep_prompts_all_keeps_those_of_marks_that_passed(folder):
 
 
 @pytest.mark.parametrize("flags", [("--keep-prompts", "none"), ()])
-def test_a_run_without_prompts_says_so(folder, flags):
+def test_run_without_prompts_says_so(folder, flags):
     ran(*flags)
     if not flags:
         # As the schema before this one left it.
@@ -119,7 +119,7 @@ def test_redact_leaves_out_traceback_and_refuses_prompts(folder):
         assert (refused.exit_code, "does not go with `--redact`" in refused.stderr) == (2, True)
 
 
-def test_a_report_file_has_neither(folder):
+def test_report_file_has_neither(folder):
     ran("--json", "r.json")
     assert "Traceback" not in (folder / "r.json").read_text(encoding="utf-8")
     assert "Traceback" not in called("show", "r.json", "where").stdout

@@ -200,7 +200,7 @@ def test_wrong_data_frame_is_error_with_the_nearest_column():
         Dataset.from_dataframe(pd.DataFrame({"id": ["a", "a"], "input.q": ["x", "y"], "expected_output": ["", ""]}))
 
 
-def test_a_parquet_type_without_a_json_value_is_an_error(tmp_path):
+def test_parquet_type_without_a_json_value_is_an_error(tmp_path):
     pa = pytest.importorskip("pyarrow")
     import pyarrow.parquet as pq
 
@@ -236,7 +236,7 @@ def test_unreadable_file_is_error_with_reason(tmp_path, name, content, said):
     assert said in faults_of(tmp_path, name, content)[0][2]
 
 
-def test_a_missing_file_and_a_folder_are_errors(tmp_path):
+def test_missing_file_and_a_folder_are_errors(tmp_path):
     for name in ("no.yml", "no.jsonl", "no.csv", "no.parquet"):
         with pytest.raises(DatasetError, match="There is no such file"):
             Dataset.load(tmp_path / name)
@@ -344,7 +344,7 @@ def test_empty_tags_and_empty_input_are_valid(tmp_path):
     assert next(iter(load(tmp_path, "a.jsonl", jsonl(row)))).tags == ()
 
 
-def test_an_id_given_twice_names_both_places(tmp_path):
+def test_id_given_twice_names_both_places(tmp_path):
     rows = [{"id": name, "input": {}, "expected_output": None} for name in ("b", "a", "b")]
     text = jsonl(*rows[:2]) + "\n" + jsonl(rows[2])
     path = str(tmp_path / "a.jsonl")
@@ -406,7 +406,7 @@ def test_samples_made_in_python_follow_the_same_rules():
         Dataset(ROWS, name=" ")
 
 
-def test_a_first_line_without_id_is_the_header_of_jsonl(tmp_path):
+def test_first_line_without_id_is_the_header_of_jsonl(tmp_path):
     head = {"schema_version": "deemster.dataset.v1", "name": "n", "repetitions": 4}
     row = {"id": "a", "input": {}, "expected_output": 1}
     dataset = load(tmp_path, "a.jsonl", "\n" + jsonl(head) + "\r\n" + jsonl(row))
@@ -495,7 +495,7 @@ def test_equal_rows_are_listed_and_every_edit_changes_fingerprint(tmp_path, kind
     assert Dataset([{**rows[0], "id": "new"}, *rows[1:]], name="n").row_hashes[0] == base.row_hashes[0]
 
 
-def test_a_large_jsonl_in_any_order_is_read_through_blocks(tmp_path):
+def test_large_jsonl_in_any_order_is_read_through_blocks(tmp_path):
     rows = [
         {
             "id": f"id-{at:06d}-é",

@@ -177,7 +177,7 @@ def test_content_hidden_from_judges_changes_only_dataset_fingerprint(change):
     assert one.fingerprint != other.fingerprint
 
 
-def test_the_order_of_items_and_keys_changes_no_fingerprint():
+def test_order_of_items_and_keys_changes_no_fingerprint():
     items = [{**item, "id": name} for item, name in zip(ITEMS, "abc", strict=True)]
     turned = [dict(reversed(item.items())) for item in reversed(items)]
     assert essays(items).fingerprint == essays(turned).fingerprint
@@ -226,7 +226,7 @@ def test_numbers_are_written_as_the_appendix_of_rfc_8785_has_them(bits, text):
     assert number_text(struct.unpack(">d", bytes.fromhex(bits))[0]) == text
 
 
-def test_the_first_example_of_rfc_8785_has_its_canonical_form():
+def test_first_example_of_rfc_8785_has_its_canonical_form():
     value = {
         "numbers": [333333333.33333329, 1e30, 4.50, 2e-3, 0.000000000000000000000000001],
         "string": "\u20ac$\u000f\u000aA'\u0042\u0022\u005c\\\"\u002f",
@@ -246,7 +246,7 @@ def test_keys_are_sorted_as_the_example_of_rfc_8785_sorts_them():
 
 
 @given(st.floats(allow_nan=False, allow_infinity=False))
-def test_a_canonical_number_is_read_back_as_itself(number):
+def test_canonical_number_is_read_back_as_itself(number):
     assert float(number_text(number)) == number
 
 

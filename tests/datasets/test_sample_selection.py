@@ -57,7 +57,7 @@ def test_selection_keeps_fitting_samples_in_file_order(dataset, wanted, expected
     assert flags in (None, part.part.selection)
 
 
-def test_a_part_is_a_dataset_of_its_own_that_knows_the_whole(dataset):
+def test_part_is_a_dataset_of_its_own_that_knows_the_whole(dataset):
     part = dataset.select(tags="even")
     alone = dm.Dataset(list(part), name="numbers")
     assert (part.fingerprint, list(part.row_hashes)) == (alone.fingerprint, list(alone.row_hashes))
@@ -67,19 +67,19 @@ def test_a_part_is_a_dataset_of_its_own_that_knows_the_whole(dataset):
     assert repr(part) == "<Dataset 'numbers': 5 of 10 samples>"
 
 
-def test_a_part_of_a_part_says_both_selections(dataset):
+def test_part_of_a_part_says_both_selections(dataset):
     part = dataset.select(tags="even").select(limit=2)
     assert part.part == SelectedPart(samples=2, of=10, selection="--tag even --limit 2")
     assert part.whole is dataset
 
 
-def test_a_selection_of_everything_is_the_whole_dataset(dataset):
+def test_selection_of_everything_is_the_whole_dataset(dataset):
     assert dataset.select(ids="q*") is dataset
     assert dataset.select(sample=99) is dataset
     assert dataset.select() is dataset
 
 
-def test_a_part_of_jsonl_reads_like_one_in_memory(tmp_path, dataset):
+def test_part_of_jsonl_reads_like_one_in_memory(tmp_path, dataset):
     path = tmp_path / "numbers.jsonl"
     dataset.save(path)
     part = dm.Dataset.load(path).select(tags="odd", where={"metadata.lang": "fr"})
@@ -95,14 +95,14 @@ def test_duplicates_of_a_part_are_those_inside_it():
     assert dataset.select(limit=1).duplicates == []
 
 
-def test_an_id_with_glob_characters_means_itself():
+def test_id_with_glob_characters_means_itself():
     dataset = dm.Dataset([sample(1) | {"id": name} for name in ("q[1]", "q1", "q2")], name="odd names")
     assert ids(dataset.select(ids="q[1]")) == ["q[1]", "q1"]
     assert ids(dataset.keep({"q[1]"}, selection="--failed x")) == ["q[1]"]
 
 
 @given(st.integers(0, 9), st.integers(1, 10), st.integers(1, 10))
-def test_a_draw_is_the_same_for_a_seed_and_grows_with_its_size(seed, fewer, more):
+def test_draw_is_the_same_for_a_seed_and_grows_with_its_size(seed, fewer, more):
     dataset = dm.Dataset([sample(number) for number in range(10)], name="numbers")
     fewer, more = sorted((fewer, more))
     small, large = dataset.select(sample=fewer, seed=seed), dataset.select(sample=more, seed=seed)
@@ -137,7 +137,7 @@ def test_draws_are_fair():
         ({"sample": 2, "limit": 2}, "`sample` draws samples at random and `limit` takes the first: give one of the"),
     ],
 )
-def test_an_empty_or_impossible_selection_is_an_error_that_names_the_nearest(dataset, wanted, message):
+def test_empty_or_impossible_selection_is_an_error_that_names_the_nearest(dataset, wanted, message):
     with pytest.raises(DatasetError) as caught:
         dataset.select(**wanted)
     assert message in str(caught.value)
@@ -149,16 +149,16 @@ def test_every_misspelt_word_is_named(dataset):
     assert len(caught.value.issues) == 3
 
 
-def test_a_truth_value_is_no_number(dataset):
+def test_truth_value_is_no_number(dataset):
     with pytest.raises(DatasetError, match="No sample has `1` as its"):
         dataset.select(where={"metadata.is_hard": 1})
 
 
-def test_a_dataset_without_tags_says_so():
+def test_dataset_without_tags_says_so():
     with pytest.raises(DatasetError, match="No sample has a tag"):
         dm.Dataset([{"id": "a", "input": {}, "expected_output": None}], name="bare").select(tags="x")
 
 
-def test_a_long_selection_is_cut_where_it_is_described():
+def test_long_selection_is_cut_where_it_is_described():
     part = SelectedPart(samples=1, of=2, selection=json.dumps(["--id"] * 99))
     assert len(part.describe()) < 240

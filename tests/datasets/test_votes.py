@@ -190,12 +190,12 @@ def test_repeats_follow_the_rule_of_their_criterion_with_equal_weights():
     assert Votes.parse({**PILOT, "grading": grading, "items": [item]}).blocks[0].votes[0, 2, 0] == 0
 
 
-def test_the_probabilities_of_repeats_are_their_mean():
+def test_probabilities_of_repeats_are_their_mean():
     cells = [{"verdict": "MET", "p": 0.75}, "MET", {"verdict": "UNMET", "p": 0.25}]
     assert one({"a": [cells, None, None]}).probabilities == (Probability(0, 0, 0, (0.5,)),)
 
 
-def test_the_weight_of_a_judge_counts_under_a_weighted_rule_only():
+def test_weight_of_a_judge_counts_under_a_weighted_rule_only():
     votes = {"a": ["MET", None, None], "b": ["UNMET", None, None], "c": ["UNMET", None, None]}
     judges = [{"id": "a", "weight": 5}, {"id": "b"}, {"id": "c"}]
     assert final_of(votes, judges=judges).final[0, 0] == 1
@@ -211,13 +211,13 @@ def test_failed_cell_counts_in_score_by_replacement_and_stays_failed():
     assert derived.score[0] == 1.0
 
 
-def test_an_item_whose_every_cell_failed_has_no_score():
+def test_item_whose_every_cell_failed_has_no_score():
     derived = final_of({"a": [{"failure": "unknown"}] * 3}, grading={"abstention": "fail"})
     assert numbers(derived.score) == [None]
     assert numbers(derived.judge_scores[0]) == [None, None, None]
 
 
-def test_the_penalty_is_taken_from_every_score_and_never_below_zero():
+def test_penalty_is_taken_from_every_score_and_never_below_zero():
     item = {**PILOT["items"][0], "penalty": 0.4375}
     (derived,) = derive(Votes.parse({**PILOT, "items": [item]}))
     assert numbers(derived.score) == [0.5625]
@@ -234,7 +234,7 @@ def test_recorded_results_override_derived_ones_which_are_kept():
     assert numbers(derived.derived_score) == [1.0]
 
 
-def test_a_recorded_verdict_without_a_recorded_score_gives_the_score_of_that_verdict():
+def test_recorded_verdict_without_a_recorded_score_gives_the_score_of_that_verdict():
     item = {**PILOT["items"][0], "final": ["UNMET", None, None]}
     (derived,) = derive(Votes.parse({**PILOT, "items": [item]}))
     assert numbers(derived.score) == [0.375]
@@ -329,7 +329,7 @@ def test_invalid_python_values_are_error(cell, said):
 
 @pytest.mark.parametrize("key", ["penalty", "score"])
 @pytest.mark.parametrize("value", [math.nan, math.inf, 10**400, True])
-def test_a_penalty_or_score_is_a_finite_number(key, value):
+def test_penalty_or_score_is_a_finite_number(key, value):
     with pytest.raises(VotesError, match=f"{key}(:| must be a| is (nan|inf), which is not a finite) number"):
         one({"a": ["MET", "MET", "good"]}, **{key: value})
 
@@ -347,7 +347,7 @@ def essays(**item):
     return RubricDataset([row, {"id": "other", "submission": "y"}], rubric=RUBRIC)
 
 
-def test_the_dataset_labels_the_items_that_the_votes_leave_unlabelled():
+def test_dataset_labels_the_items_that_the_votes_leave_unlabelled():
     dataset = essays(tags=["late"], metadata={"doc": 1}, annotations={"eve": ["MET", "UNMET", None]})
     votes = with_ground_truth(Votes.parse(PILOT), dataset)
     (block,) = votes.blocks
@@ -377,14 +377,14 @@ def test_annotators_of_the_dataset_replace_those_of_the_votes_on_their_item_alon
     assert sorted(block.annotations) == ["ann", "bob"]
 
 
-def test_an_item_that_the_dataset_does_not_label_keeps_its_labels():
+def test_item_that_the_dataset_does_not_label_keeps_its_labels():
     silent = essays(id="q2", ground_truth=[None, None, None], annotations={"x": [None, None, None]})
     joined = with_ground_truth(Votes.parse(PILOT), silent)
     assert joined.blocks[0].truth[1].tolist() == [1, 0, 1]
     assert sorted(joined.blocks[0].annotations) == ["ann", "bob"]
 
 
-def test_the_consensus_of_the_dataset_labels_votes_too():
+def test_consensus_of_the_dataset_labels_votes_too():
     dataset = essays(ground_truth=None, annotations={"x": ["MET", "MET", "good"], "y": ["MET", "UNMET", "good"]})
     (block,) = with_ground_truth(Votes.parse(PILOT), dataset).blocks
     assert block.truth[5].tolist() == [0, MISSING, 2]
@@ -438,7 +438,7 @@ def test_derived_verdicts_equal_plain_loop(value):
 
 @settings(max_examples=60)
 @given(votes_files(), st.randoms(use_true_random=False))
-def test_the_order_of_items_judges_and_criteria_changes_no_verdict_and_no_score(value, random):
+def test_order_of_items_judges_and_criteria_changes_no_verdict_and_no_score(value, random):
     votes = Votes.parse(value)
     criteria = list(range(len(value["rubric"]["criteria"])))
     random.shuffle(criteria)
@@ -559,7 +559,7 @@ def test_labels_of_a_dataset_take_the_place_of_numbers_in_the_votes():
     assert changed_labels(votes, joined) == (1, ("q1",))
 
 
-def test_a_part_of_the_judges_keeps_its_numbers():
+def test_part_of_the_judges_keeps_its_numbers():
     fewer, dropped = select_judges(Votes.parse(NUMBERS), ["b"])
     (block,) = fewer.blocks
     assert np.array_equal(block.numbers[0].votes[:, 0], [4, np.nan, np.nan, 3], equal_nan=True)
@@ -574,7 +574,7 @@ def test_a_part_of_the_judges_keeps_its_numbers():
         ({"verdict": 1, "p": 0.5}, "p belongs to verdicts that are chosen; a number has none."),
     ],
 )
-def test_a_cell_that_is_no_number_of_the_range_is_an_issue_with_its_line(tmp_path, cell, message):
+def test_cell_that_is_no_number_of_the_range_is_an_issue_with_its_line(tmp_path, cell, message):
     path = tmp_path / "v.json"
     path.write_text(json.dumps(graded({"id": "q", "votes": {"a": [cell, None]}}), indent=1))
     with pytest.raises(VotesError) as caught:

@@ -38,7 +38,7 @@ SAMPLE = Sample(
         ({"tags": "money", "has": "lang", "metadata": {"lang": "de"}}, True),
     ],
 )
-def test_a_sample_must_meet_all_keys_and_one_of_the_values_of_each(given, holds):
+def test_sample_must_meet_all_keys_and_one_of_the_values_of_each(given, holds):
     where = parse_condition(given, called="m")
     assert applies(where, SAMPLE) is holds
     assert parse_condition(where, called="m") is where
@@ -54,6 +54,6 @@ def test_every_issue_of_a_condition_is_listed():
     assert len(caught.value.issues) == 3
 
 
-def test_a_condition_in_words_names_every_part():
+def test_condition_in_words_names_every_part():
     where = Where(("a", "b"), ("c|d", "e"), {"f": (1, None)})
     assert describe_where(where) == "tag a or b; has c or d; has e; metadata.f is 1 or null"

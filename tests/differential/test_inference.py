@@ -61,13 +61,13 @@ def test_intervals_of_a_share_equal_statsmodels(counts, confidence):
 
 
 @given(shares, levels)
-def test_the_exact_interval_equals_scipys(counts, confidence):
+def test_exact_interval_equals_scipys(counts, confidence):
     expected = scipy_stats.binomtest(*counts).proportion_ci(confidence, method="exact")
     assert ends(clopper_pearson(*counts, confidence=confidence)) == pytest.approx(expected, abs=1e-9)
 
 
 @given(shares, shares, levels)
-def test_the_interval_of_a_difference_equals_statsmodels(first, second, confidence):
+def test_interval_of_a_difference_equals_statsmodels(first, second, confidence):
     expected = proportion.confint_proportions_2indep(
         *first, *second, compare="diff", method="newcomb", alpha=1 - confidence
     )
@@ -288,7 +288,7 @@ def test_calibration_error_equals_a_loop_over_bins(pairs, bins):
 
 @settings(max_examples=40, deadline=None)
 @given(st.lists(st.tuples(*[st.integers(0, 2)] * 4), min_size=30, max_size=50), st.sampled_from([0.0, 0.1, 0.2]))
-def test_the_annotator_test_equals_scipys_t_tests(rows, epsilon):
+def test_annotator_test_equals_scipys_t_tests(rows, epsilon):
     judge, people = [row[0] for row in rows], [[row[place] for row in rows] for place in (1, 2, 3)]
     result = alternative_annotator_test(judge, people, epsilon=epsilon)
     for place in range(3):
@@ -305,7 +305,7 @@ def test_the_annotator_test_equals_scipys_t_tests(rows, epsilon):
 
 @settings(max_examples=30, deadline=None)
 @given(st.floats(0.01, 1), st.floats(0.05, 0.5), st.sampled_from([0.7, 0.8, 0.95]))
-def test_the_size_of_a_sample_equals_statsmodels_normal_power(variance, difference, power):
+def test_size_of_a_sample_equals_statsmodels_normal_power(variance, difference, power):
     stats_power = pytest.importorskip("statsmodels.stats.power")
     effect = difference / math.sqrt(variance)
     found = sample_size(variance, difference, power=power)

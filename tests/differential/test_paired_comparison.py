@@ -27,7 +27,7 @@ def test_fishers_test_equals_scipys(before, after, alternative):
 
 
 @given(st.lists(st.sampled_from([-1.0, -0.5, 0.0, 0.25, 1.0]), min_size=2, max_size=9))
-def test_the_sign_flip_test_equals_scipys_permutation_test(differences):
+def test_sign_flip_test_equals_scipys_permutation_test(differences):
     expected = scipy_stats.permutation_test(
         (np.array(differences),),
         np.mean,
@@ -156,7 +156,7 @@ def test_tangos_interval_and_the_sign_flip_test_equal_those_of_evalstats():
 
 
 @pytest.mark.skipif(not exists("statgate"), reason="statgate has no environment: bench/environments.py statgate")
-def test_the_same_data_have_the_same_difference_in_statgate_and_a_width_in_ours():
+def test_same_data_have_the_same_difference_in_statgate_and_a_width_in_ours():
     comparisons = [*drawn_passes(4), ([1] * 20, [1] * 20)]
     answers = ask_peer("statgate", STATGATE, comparisons)
     for (before, after), (_, value, _, _, p_value) in zip(comparisons, answers, strict=True):

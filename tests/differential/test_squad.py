@@ -68,6 +68,6 @@ def test_non_ascii_answers(expected, actual, score):
 
 
 @given(st.lists(st.one_of(answers, printable), min_size=1, max_size=3), st.one_of(answers, printable))
-def test_the_best_reference_scores_as_in_squad(expected, actual):
+def test_best_reference_scores_as_in_squad(expected, actual):
     mark = TokenF1().score(Sample("s", {}, expected), Output(actual))
     assert mark.score == pytest.approx(max(squad_f1(text, actual) for text in expected), abs=1e-12)

@@ -33,7 +33,7 @@ def test_exception_is_described_in_one_safe_line(error, message):
     assert caught(error).message == message
 
 
-def test_a_long_message_is_cut():
+def test_long_message_is_cut():
     assert len(caught(ValueError("x" * 10_000)).message) == 300
 
 

@@ -71,14 +71,14 @@ def test_interrupted_run_writes_partial_report_and_exits_with_3(tmp_path, number
     assert "Traceback" not in err
 
 
-def test_a_stuck_thread_does_not_keep_an_interrupted_run_from_ending(tmp_path):
+def test_stuck_thread_does_not_keep_an_interrupted_run_from_ending(tmp_path):
     code, out, err = interrupted(tmp_path, signal.SIGINT, "--json", "run.json", "--quiet", kind="sync")
     assert (code, out) == (3, "")
     assert json.loads((tmp_path / "run.json").read_text())["totals"]["not_run"] == 4
     assert "Traceback" not in err
 
 
-def test_an_interrupt_before_the_run_is_exit_code_3_and_one_line(tmp_path):
+def test_interrupt_before_the_run_is_exit_code_3_and_one_line(tmp_path):
     module = (
         'import threading\nwith open("inside", "w") as pipe:\n    pipe.write("inside")\nthreading.Event().wait(60)\n'
     )
@@ -144,7 +144,7 @@ def test_closed_pipe_keeps_exit_code_of_gate(tmp_path, bound, code):
     assert (process.wait(timeout=30), err) == (code, "")
 
 
-def test_a_report_with_the_wrong_locale_is_still_utf_8(tmp_path):
+def test_report_with_the_wrong_locale_is_still_utf_8(tmp_path):
     written(
         tmp_path,
         {**FILES, "golden.yml": GOLDEN.replace("fee", "Gebühr"), "answers.yml": ANSWERS.replace("fee", "Gebühr")},

@@ -270,7 +270,7 @@ def test_each_fault_gives_its_unscored_cause(server, fault):
     assert (unscored.cause, len(server.requests)) == MARKS[fault]
 
 
-def test_a_healthy_model_leaves_a_score(server):
+def test_healthy_model_leaves_a_score(server):
     scored = mark(server, ["score=0.75"])
     assert isinstance(scored, MetricScore)
     assert (scored.score, len(server.requests)) == (0.75, 1)

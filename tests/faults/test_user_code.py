@@ -219,7 +219,7 @@ def test_interrupt_of_the_user_is_told_apart_from_one_that_the_target_raises(tmp
     assert failed == [("s3", "KeyboardInterrupt (twice.py:10)")]
 
 
-def test_an_error_that_nobody_expected_is_exit_code_3_with_its_traceback_in_a_file(wild, tmp_path, monkeypatch):
+def test_error_that_nobody_expected_is_exit_code_3_with_its_traceback_in_a_file(wild, tmp_path, monkeypatch):
     def broken(*_args, **_settings):
         raise KeyError("Bearer abcdef123456 and hunter2-hunter2 \x1b[31m")
 

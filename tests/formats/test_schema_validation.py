@@ -103,7 +103,7 @@ def test_each_kind_of_issue_has_its_message(change, message):
     assert messages(value) == [message]
 
 
-def test_a_good_value_has_no_issue_and_fits_the_schema():
+def test_good_value_has_no_issue_and_fits_the_schema():
     assert messages(GOOD) == []
     assert jsonschema_rs.is_valid(json_schema(Plan), GOOD)
     assert decode_shape(GOOD, Plan, error=ConfigurationError).steps[0].id == "a"
@@ -146,7 +146,7 @@ def test_without_document_issue_has_position_of_item():
     assert issue == Issue("`id` is missing.", "steps[1]")
 
 
-def test_a_part_of_a_document_is_named_from_the_root():
+def test_part_of_a_document_is_named_from_the_root():
     text = "plans:\n  first:\n    name: n\n    steps: [{id: a}]\n    expected: 1\n    retries: x\n"
     document = yaml_document(text, Reading("plan.yml", error=ConfigurationError))
     with pytest.raises(ConfigurationError) as caught:
@@ -164,6 +164,6 @@ class Crashing(msgspec.Struct):
     tags: NonBlank | list[str]
 
 
-def test_a_pattern_beside_a_list_is_refused():
+def test_pattern_beside_a_list_is_refused():
     with pytest.raises(TypeError, match="pattern beside a list"):
         json_schema(Crashing)

@@ -100,7 +100,7 @@ def reference(value):
 
 @settings(max_examples=400)
 @given(values)
-def test_the_fast_canonical_form_has_the_bytes_of_the_reference(value):
+def test_fast_canonical_form_has_the_bytes_of_the_reference(value):
     floats: list[float] = []
     assert is_plain(value, 100, floats)
     assert canonical(value, exponents=any(map(has_exponent, floats))) == reference(value)

@@ -72,7 +72,7 @@ def test_model_setting_beyond_float_is_issue(settings):
         read_models({"judge": judge}, place=lambda _: None, environ={})
 
 
-def test_a_file_of_form_feeds_is_empty(tmp_path):
+def test_file_of_form_feeds_is_empty(tmp_path):
     path = tmp_path / "items.jsonl"
     path.write_bytes(b"\x0c\n\x0b")
     with pytest.raises(DatasetError, match="The file is empty"):
@@ -95,7 +95,7 @@ def test_report_with_billion_repetitions_is_error_at_once(tmp_path):
         load_report(path)
 
 
-def test_a_report_whose_total_is_not_that_of_its_executions_is_refused(tmp_path):
+def test_report_whose_total_is_not_that_of_its_executions_is_refused(tmp_path):
     path = report_with(tmp_path, lambda value: value["totals"].update(executions=10**400))
     with pytest.raises(ReportError, match="do not fit each other"):
         load_report(path)

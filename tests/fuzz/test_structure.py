@@ -55,7 +55,7 @@ def replaced(tree, others):
 
 
 @pytest.mark.parametrize("name", TREES)
-def test_a_document_with_other_parts_is_read_or_refused(name, tmp_path):
+def test_document_with_other_parts_is_read_or_refused(name, tmp_path):
     parser = PARSERS[name]
     path = tmp_path / f"input{parser.suffix}"
 
@@ -67,5 +67,5 @@ def test_a_document_with_other_parts_is_read_or_refused(name, tmp_path):
     fed()
 
 
-def test_a_part_is_replaced_where_it_stands():
+def test_part_is_replaced_where_it_stands():
     assert replaced({"a": [1, 2], "b": "c"}, {2: "x", 4: None}) == {"a": ["x", 2], "b": None}

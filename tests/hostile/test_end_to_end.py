@@ -65,20 +65,20 @@ def scored(folder, samples, outputs, *metrics, raw=lambda text: text, flags=()):
     "tag",
     ["!!python/object/apply:os.system ['touch owned']", "!!binary aGk=", "!include /etc/passwd", "!!set {a}", "!x y"],
 )
-def test_a_yaml_tag_is_refused_and_runs_nothing(folder, tag):
+def test_yaml_tag_is_refused_and_runs_nothing(folder, tag):
     said = refused(yaml(folder, f"name: d\nsamples:\n  - id: a\n    input: {{}}\n    expected_output: {tag}\n"))
     assert "golden.yml:5" in said
     assert "Tags are not read" in said
     assert not (folder / "owned").exists()
 
 
-def test_an_alias_bomb_is_refused(folder):
+def test_alias_bomb_is_refused(folder):
     levels = "".join(f"x{n}: &a{n} [{', '.join([f'*a{n - 1}'] * 9)}]\n" for n in range(1, 10))
     said = refused(yaml(folder, f"name: d\nx0: &a0 [lol]\n{levels}samples: []\n"))
     assert "Too many aliases" in said
 
 
-def test_a_wide_alias_bomb_of_long_text_is_refused_or_bounded(folder):
+def test_wide_alias_bomb_of_long_text_is_refused_or_bounded(folder):
     text = "name: d\nbig: &b " + "x" * 10_000 + "\nsamples:\n  - id: a\n    input: {q: [" + "*b, " * 5000 + "*b]}\n"
     refused(yaml(folder, text))
 
@@ -91,7 +91,7 @@ def test_a_wide_alias_bomb_of_long_text_is_refused_or_bounded(folder):
         "name: d\nsamples:\n  - {id: a, input: {q: 1, q: 2}, expected_output: x}\n",
     ],
 )
-def test_a_duplicate_key_is_refused(folder, text):
+def test_duplicate_key_is_refused(folder, text):
     assert "is given twice" in refused(yaml(folder, text))
 
 
@@ -122,7 +122,7 @@ def test_deep_yaml_is_refused(folder, depth):
     assert "Nesting goes deeper than 100" in said
 
 
-def test_a_deep_line_of_saved_outputs_is_refused(folder):
+def test_deep_line_of_saved_outputs_is_refused(folder):
     files = {
         "suite.yml": SUITE.replace("answers.yml", "answers.jsonl"),
         "golden.yml": "name: d\nsamples:\n  - {id: a, input: {}, expected_output: x}\n",
@@ -211,14 +211,14 @@ def test_markup_in_ids_and_messages_is_escaped_in_markdown_html_and_junit(folder
 
 
 @pytest.mark.parametrize("pattern", ["(a+)+$", "(a|aa)+$", "(.*a){20}$", "^(([a-z])+.)+[A-Z]([a-z])+$"])
-def test_a_catastrophic_pattern_ends_soon(folder, pattern):
+def test_catastrophic_pattern_ends_soon(folder, pattern):
     result, report = scored(folder, [sample(pattern)], {"a": "a" * 50_000 + "!"}, "regex")
     assert result.exit_code == 0
     assert "score" in report["executions"][0]["marks"]["regex"]
 
 
 @pytest.mark.parametrize("pattern", ["(?:a{1000}){1000}", "(a{1,1000}){1,1000}", "x{100000}"])
-def test_a_pattern_that_would_need_much_memory_is_refused_or_scored(folder, pattern):
+def test_pattern_that_would_need_much_memory_is_refused_or_scored(folder, pattern):
     assert scored(folder, [sample(pattern)], {"a": "a" * 1000}, "regex")[0].exit_code in (0, 2, 3)
 
 
@@ -233,21 +233,21 @@ def test_text_like_placeholder_or_reference_stays_text(folder, text):
 
 
 @pytest.mark.parametrize("reference", ["file:///etc/passwd", "http://127.0.0.1:9/x", "golden.json"])
-def test_a_schema_reads_no_file_and_opens_no_connection(folder, reference):
+def test_schema_reads_no_file_and_opens_no_connection(folder, reference):
     samples = [sample(metadata={"json_schema": {"$ref": reference}})]
     result, _ = scored(folder, samples, {"a": "{}"}, "json-schema")
     assert result.exit_code in (2, 3)
     assert "root:" not in result.stderr
 
 
-def test_a_huge_single_line_is_read(folder):
+def test_huge_single_line_is_read(folder):
     text = "x" * 8_000_000
     result, report = scored(folder, [sample(text)], {"a": text})
     assert result.exit_code == 0
     assert report["executions"][0]["output_cut"]
 
 
-def test_a_huge_single_line_that_is_cut_short_is_refused(folder):
+def test_huge_single_line_that_is_cut_short_is_refused(folder):
     def cut(text):
         return text[:-3]
 
@@ -268,7 +268,7 @@ def test_one_hostile_output_changes_no_other_mark(folder):
     assert report["executions"][0]["marks"] == report["executions"][2]["marks"]
 
 
-def test_a_received_report_runs_no_code_of_the_metrics_it_names(folder):
+def test_received_report_runs_no_code_of_the_metrics_it_names(folder):
     scored(folder, [sample()], {"a": "x"})
     text = (folder / "run.json").read_text().replace('"spec": "exact-match"', '"spec": "hostile_plugin:Owned"')
     written(folder, {"received.json": text, "hostile_plugin.py": "open('owned', 'w').close()\n"})

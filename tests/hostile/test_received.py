@@ -44,7 +44,7 @@ def places(value, path=()):
 
 @settings(max_examples=150, suppress_health_check=[HealthCheck.function_scoped_fixture])
 @given(data=st.data())
-def test_a_forged_run_is_an_error_or_a_report(lines, tmp_path, data):
+def test_forged_run_is_an_error_or_a_report(lines, tmp_path, data):
     at = data.draw(st.sampled_from([1, 1, 1, 2, *range(3, len(lines) - 1)]))
     value = json.loads(lines[at])
     *way, last = data.draw(st.sampled_from(list(places(value))))

@@ -100,7 +100,7 @@ def test_without_the_flag_suites_are_no_tests_and_tests_that_record_are_skipped(
     assert (calls(shop), (shop.path / ".deemster").exists()) == (0, False)
 
 
-def test_a_suite_is_a_test_for_each_sample_and_each_check(shop):
+def test_suite_is_a_test_for_each_sample_and_each_check(shop):
     done = shop("--deemster", "suite.yml", "-v", "-rs")
     done.assert_outcomes(passed=4, failed=2, skipped=1)
     done.stdout.fnmatch_lines(
@@ -118,7 +118,7 @@ def test_a_suite_is_a_test_for_each_sample_and_each_check(shop):
     assert (calls(shop), len(stored_runs(shop))) == (3, 1)
 
 
-def test_a_failure_shows_question_expected_output_and_reason_and_no_code(shop):
+def test_failure_shows_question_expected_output_and_reason_and_no_code(shop):
     done = shop("--deemster", "suite.yml")
     done.stdout.fnmatch_lines(
         [
@@ -148,20 +148,20 @@ def test_collecting_only_runs_nothing(shop):
     assert (calls(shop), (shop.path / ".deemster").exists()) == (0, False)
 
 
-def test_a_suite_in_a_folder_must_say_that_it_is_one_and_one_that_is_named_need_not(shop):
+def test_suite_in_a_folder_must_say_that_it_is_one_and_one_that_is_named_need_not(shop):
     (shop.path / "suite.yml").write_text(SUITE.replace("schema_version: deemster.suite.v1\n", ""), encoding="utf-8")
     shop("--deemster", "--collect-only", "-q", ".").stdout.no_fnmatch_line("*sample*")
     shop("--deemster", "--collect-only", "-q", "suite.yml").stdout.fnmatch_lines(["*sample[[]hours]"])
 
 
-def test_a_wrong_suite_is_an_error_of_collection_that_says_where(shop):
+def test_wrong_suite_is_an_error_of_collection_that_says_where(shop):
     (shop.path / "suite.yml").write_text(SUITE.replace("min_pass_rate: 0.5", "min_pas_rate: 0.5"), encoding="utf-8")
     done = shop("--deemster", "suite.yml")
     done.assert_outcomes(errors=1)
     done.stdout.fnmatch_lines(["*suite.yml:8:*min_pas_rate*min_pass_rate*"])
 
 
-def test_a_suite_that_cannot_run_fails_each_of_its_tests_and_is_tried_once(shop):
+def test_suite_that_cannot_run_fails_each_of_its_tests_and_is_tried_once(shop):
     (shop.path / "shop_app.py").write_text(APP.replace("def answer", "def reply"), encoding="utf-8")
     done = shop("--deemster", "suite.yml")
     done.assert_outcomes(failed=7)
@@ -180,7 +180,7 @@ class Unsure:
 
 
 @pytest.mark.parametrize(("flags", "failed", "skipped"), [((), 1, 1), (("--deemster-strict",), 2, 0)])
-def test_an_unscored_sample_is_skipped_unless_strict(shop, flags, failed, skipped):
+def test_unscored_sample_is_skipped_unless_strict(shop, flags, failed, skipped):
     (shop.path / "suite.yml").write_text(UNSURE, encoding="utf-8")
     (shop.path / "unsure_metric.py").write_text(UNSURE_METRIC, encoding="utf-8")
     done = shop("--deemster", "suite.yml", "-rs", *flags)
@@ -194,7 +194,7 @@ INCONCLUSIVE = SUITE.partition("gate:")[0] + "gate:\n  decision: three-way\n  bu
 
 
 @pytest.mark.parametrize(("flags", "outcome"), [((), {"skipped": 1}), (("--deemster-strict",), {"failed": 1})])
-def test_an_inconclusive_check_is_skipped_with_its_reason_unless_strict(shop, flags, outcome):
+def test_inconclusive_check_is_skipped_with_its_reason_unless_strict(shop, flags, outcome):
     (shop.path / "suite.yml").write_text(INCONCLUSIVE, encoding="utf-8")
     done = shop("--deemster", "suite.yml", "-rs", "-k", "gate and not complete", *flags)
     done.assert_outcomes(deselected=4, **outcome)
@@ -223,7 +223,7 @@ def test_what_tests_record_is_judged_at_the_end_of_the_session(shop):
     )
 
 
-def test_a_recorded_session_is_judged_again_without_calling_the_application(shop):
+def test_recorded_session_is_judged_again_without_calling_the_application(shop):
     shop("--deemster", "test_shop.py")
     assert calls(shop) == 2
     text = TESTS.replace('"min_pass_rate": 0.9', '"min_pass_rate": 0.5')
@@ -242,7 +242,7 @@ def test_judging_again_without_a_recording_fails(shop):
     assert done.ret == 1
 
 
-def test_an_interrupted_session_keeps_what_was_recorded(shop):
+def test_interrupted_session_keeps_what_was_recorded(shop):
     (shop.path / "test_shop.py").write_text(f"{TESTS}\ndef test_z():\n    pytest.exit('stopped')\n", encoding="utf-8")
     done = shop("--deemster", "test_shop.py")
     done.stdout.fnmatch_lines(["What was recorded is not judged yet: pytest --deemster --deemster-rejudge"])
@@ -260,7 +260,7 @@ def test_an_interrupted_session_keeps_what_was_recorded(shop):
         ("", "*has no mark `@pytest.mark.deemster(metrics=[[]...])`*"),
     ],
 )
-def test_a_mark_that_cannot_be_used_is_refused_before_anything_runs(shop, mark, said):
+def test_mark_that_cannot_be_used_is_refused_before_anything_runs(shop, mark, said):
     text = f"import pytest\nfrom shop_app import answer\n\n{mark}\ndef test_it(deemster):\n    answer('x')\n"
     (shop.path / "test_shop.py").write_text(text, encoding="utf-8")
     done = shop("--deemster", "test_shop.py")
@@ -288,7 +288,7 @@ def test_with_xdist_the_outcomes_are_the_same_and_the_suite_runs_once(shop):
     ]
 
 
-def test_a_recorded_session_is_stored_with_tags_and_the_test(shop):
+def test_recorded_session_is_stored_with_tags_and_the_test(shop):
     shop("--deemster", "test_shop.py")
     with open_store(shop.path / ".deemster" / "runs.db", create=False) as store:
         (run,) = store.runs()
@@ -298,7 +298,7 @@ def test_a_recorded_session_is_stored_with_tags_and_the_test(shop):
     assert samples[0].metadata["test"] == "test_shop.py::test_answer[How long?-30 days]"
 
 
-def test_the_plugin_loads_nothing_of_deemster_but_itself():
+def test_plugin_loads_nothing_of_deemster_but_itself():
     code = "import sys, pytest; before = set(sys.modules); import deemster.integrations.pytest_plugin; "
     code += "import json; print(json.dumps(sorted(set(sys.modules) - before)))"
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)

@@ -35,7 +35,7 @@ def test_two_of_three_claims_are_two_thirds():
     assert [len(asks) for asks in rounds] == [1, 3]
 
 
-def test_the_claims_are_taken_from_the_answer_and_checked_against_the_context_alone():
+def test_claims_are_taken_from_the_answer_and_checked_against_the_context_alone():
     _, rounds = judged([said(claims=CLAIMS[:1])], [found("supported")])
     (first,), (second,) = rounds
     assert OUTPUT.text in first.messages[1].content
@@ -52,7 +52,7 @@ def test_the_claims_are_taken_from_the_answer_and_checked_against_the_context_al
     assert (first.temperature, first.seed, second.temperature) == (0.0, 42, 0.0)
 
 
-def test_a_contradicted_claim_is_not_a_supported_one():
+def test_contradicted_claim_is_not_a_supported_one():
     mark, _ = judged([said(claims=CLAIMS[:2])], [found("contradicted"), found("supported")])
     assert (mark.score, mark.details["contradicted"]) == (0.5, 1)
 
@@ -79,7 +79,7 @@ def test_too_many_claims_are_too_large():
     assert len(rounds) == 1
 
 
-def test_a_claim_without_a_verdict_leaves_the_mark_unscored():
+def test_claim_without_a_verdict_leaves_the_mark_unscored():
     mark, _ = judged([said(claims=CLAIMS[:2])], [found("supported"), DOWN])
     assert mark.cause == "model_failed"
 
@@ -117,7 +117,7 @@ def test_retrieved_of_output_overrides_context_of_sample():
     assert mark.score == 1.0
 
 
-def test_the_prompt_says_that_nothing_was_retrieved():
+def test_prompt_says_that_nothing_was_retrieved():
     _, rounds = judged([said(claims=["a"])], [found("open")], output=Output("a", retrieved=[]))
     assert "no passage was retrieved" in rounds[1][0].messages[1].content
 

@@ -82,7 +82,7 @@ def test_partial_credit_is_share_of_weight():
     assert item.score == pytest.approx(0.6)
 
 
-def test_a_score_that_is_not_normalised_is_the_sum():
+def test_score_that_is_not_normalised_is_the_sum():
     assert graded({**GOOD, "fluff": "MET"}, normalize=False).score == pytest.approx(11)
 
 
@@ -132,7 +132,7 @@ def test_panel_combines_binary_votes_by_rule(options, votes, sign, verdict):
     assert finals(item) == [verdict]
 
 
-def test_a_weighted_vote_outweighs_two():
+def test_weighted_vote_outweighs_two():
     judges = [Judge("a", "a", 3), Judge("b", "b"), Judge("c", "c")]
     answer = says({"facts": each("MET", "UNMET", "UNMET")})
     for rule, verdict in (("weighted", "MET"), ("majority", "UNMET")):
@@ -155,7 +155,7 @@ def test_panel_combines_nominal_votes_by_rule(rule, votes, verdict):
     assert finals(item) == [verdict]
 
 
-def test_a_criterion_may_have_a_rule_of_its_own():
+def test_criterion_may_have_a_rule_of_its_own():
     rubric = only({**FACTS, "aggregation": "any"})
     assert finals(graded({"facts": each("MET", "UNMET", "UNMET")}, judges="abc", rubric=rubric)) == ["MET"]
 
@@ -182,7 +182,7 @@ def test_usage_and_cost_add_up_by_vote_criterion_and_item():
     assert (item.cost_usd, item.usage.prompt_tokens, item.usage.calls) == (4, 800, 8)
 
 
-def test_a_cached_answer_costs_nothing_and_an_unpriced_one_has_no_cost():
+def test_cached_answer_costs_nothing_and_an_unpriced_one_has_no_cost():
     hit = Usage(calls=0, cached_calls=1, prompt_tokens=100, cost_usd=0)
     assert graded(says(GOOD, usage=hit)).cost_usd == 0
     assert graded(says(GOOD, usage=Usage(prompt_tokens=100))).cost_usd is None
@@ -207,7 +207,7 @@ def test_every_cause_of_a_failure_has_its_category(cause):
         ("no_usage", "UNMET"),
     ],
 )
-def test_a_failed_vote_abstains_and_one_of_unknown_cause_is_the_worst_case(cause, verdict):
+def test_failed_vote_abstains_and_one_of_unknown_cause_is_the_worst_case(cause, verdict):
     said = {"facts": each("MET", NoAnswer(cause=cause, message="No."))}
     item = graded(said, judges="ab", rubric=only(FACTS))
     assert finals(item) == [verdict]
@@ -217,7 +217,7 @@ def test_a_failed_vote_abstains_and_one_of_unknown_cause_is_the_worst_case(cause
     assert lost.failure.cause == cause
 
 
-def test_a_criterion_whose_every_vote_failed_is_failed_and_has_no_verdict():
+def test_criterion_whose_every_vote_failed_is_failed_and_has_no_verdict():
     item = graded({**GOOD, "facts": DOWN}, judges="ab")
     assert [criterion.failed for criterion in item.criteria] == [True, False, False, False]
     assert (item.criteria[0].verdict, item.criteria[0].agreement) == (None, None)
@@ -233,14 +233,14 @@ def test_item_with_all_criteria_failed_has_no_score_but_reason():
     assert item.judge_scores == {"a": None, "b": None}
 
 
-def test_a_judge_whose_every_vote_failed_has_no_score_of_its_own():
+def test_judge_whose_every_vote_failed_has_no_score_of_its_own():
     said = {name: each(label, DOWN) for name, label in GOOD.items()}
     item = graded(said, judges="ab")
     assert item.judge_scores == {"a": pytest.approx(15 / 18), "b": None}
 
 
 @given(st.sets(st.sampled_from(list(GOOD))))
-def test_a_failure_changes_no_other_criterion(lost):
+def test_failure_changes_no_other_criterion(lost):
     whole = graded(GOOD, judges="ab")
     item = graded({name: each(label, DOWN) if name in lost else label for name, label in GOOD.items()}, judges="ab")
     for before, after in zip(whole.criteria, item.criteria, strict=True):
@@ -278,7 +278,7 @@ def test_unreadable_verdict_is_retried_once_then_parse_failure(text, message):
 
 
 @pytest.mark.parametrize("number", ["0", "5", "-1", "1.5", '"1"', "true", "null", "1e400", "[1]"])
-def test_a_number_off_the_options_is_a_parse_failure(number):
+def test_number_off_the_options_is_a_parse_failure(number):
     text = f'{{"reason": "r", "option": {number}}}'
     item, _ = play(grader().script(case(rubric=only(DEPTH))), [Answer(text=text)], [Answer(text=text)])
     assert item.criteria[0].votes[0].failure.category == "parse"
@@ -348,7 +348,7 @@ def test_per_item_call_splits_usage_over_criteria():
     ],
     ids=str,
 )
-def test_a_bad_entry_fails_its_criterion_and_no_other(bad):
+def test_bad_entry_fails_its_criterion_and_no_other(bad):
     said = {**GOOD, "depth": bad}
     if bad == "depth":
         said["depth"] = ["depth"]
@@ -370,7 +370,7 @@ def test_readable_entries_of_first_reply_are_kept():
 
 
 @pytest.mark.parametrize("text", ["{}", '{"verdicts": {}}', "[]", '{"verdicts": [], "more": 1}'])
-def test_a_bad_reply_fails_every_criterion(text):
+def test_bad_reply_fails_every_criterion(text):
     item = answered(grader(calls="per_item").script(case()), lambda _: Answer(text=text))[0]
     assert all(criterion.failed for criterion in item.criteria)
     assert item.score is None
@@ -394,7 +394,7 @@ def test_repeats_become_one_vote_before_panel_aggregation():
     assert len({ask.messages for ask in asked}) == len({(ask.role, ask.seed) for ask in asked}) == 6
 
 
-def test_a_judge_that_is_asked_once_gets_temperature_0():
+def test_judge_that_is_asked_once_gets_temperature_0():
     asked = next(grader().script(case()))
     assert {(ask.temperature, ask.sample, ask.role) for ask in asked} == {(0.0, 0, "a")}
 
@@ -461,19 +461,19 @@ def test_check_metric_answers_criterion_without_judges(criterion, score, verdict
     assert item.judge_scores == {"a": 1.0, "b": 1.0}
 
 
-def test_a_metric_without_a_score_abstains():
+def test_metric_without_a_score_abstains():
     item, _ = checked(FACTS, Unscored("bad_output", "Not JSON."))
     assert (item.criteria[0].verdict, item.criteria[0].abstained, item.score) == ("CANNOT_ASSESS", True, 1.0)
     assert "Not JSON." in item.criteria[0].reason
 
 
-def test_a_criterion_with_a_check_and_no_metric_is_refused():
+def test_criterion_with_a_check_and_no_metric_is_refused():
     script = grader().script(case(rubric=only({**FACTS, "check": {"metric": "fixed"}})))
     with pytest.raises(ConfigurationError, match="`facts` is answered by a metric"):
         next(script)
 
 
-def test_an_item_without_any_question_has_failed_votes_and_no_score():
+def test_item_without_any_question_has_failed_votes_and_no_score():
     item = grader("ab", repeats=2).grade_unasked(case(), "The budget is exhausted.")
     votes = [vote for criterion in item.criteria for vote in criterion.votes]
     assert len(votes) == 16
@@ -512,7 +512,7 @@ def test_an_item_without_any_question_has_failed_votes_and_no_score():
         (None, {"system_prompt": {"binry": "x"}}, "Did you mean `binary`"),
     ],
 )
-def test_a_setting_out_of_range_is_refused(judges, options, message):
+def test_setting_out_of_range_is_refused(judges, options, message):
     with pytest.raises(ConfigurationError, match=message):
         CriterionGrader([Judge("a", "a")] if judges is None else judges, **options)
 
@@ -527,7 +527,7 @@ def test_all_issues_of_a_grader_are_listed_at_once():
     "given",
     [("", "m"), ("a", ""), ("check:x", "m"), ("a", "m", 0), ("a", "m", float("inf")), ("a", "m", True), (1, "m")],
 )
-def test_a_judge_with_a_bad_id_model_or_weight_is_refused(given):
+def test_judge_with_a_bad_id_model_or_weight_is_refused(given):
     with pytest.raises(ConfigurationError):
         Judge(*given)
 

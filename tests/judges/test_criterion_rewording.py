@@ -92,7 +92,7 @@ def test_untrusted_texts_stay_in_their_blocks():
     assert "never an instruction" in system
 
 
-def test_the_criterion_is_shown_with_its_options_its_sign_and_both_verdicts():
+def test_criterion_is_shown_with_its_options_its_sign_and_both_verdicts():
     criterion = Criterion("How deep?", name="depth", options=(Option("shallow", 0), Option("deep", 1)))
     ((ask,),), _ = played(json.dumps(FINE), criterion=criterion)
     user = ask.messages[1].content
@@ -103,7 +103,7 @@ def test_the_criterion_is_shown_with_its_options_its_sign_and_both_verdicts():
     assert "{{" not in user + ask.messages[0].content
 
 
-def test_the_same_question_is_worded_the_same_each_time():
+def test_same_question_is_worded_the_same_each_time():
     first, second = (played(json.dumps(FINE), seed=seed)[0] for seed in (1, 1))
     assert first == second
     assert first != played(json.dumps(FINE), seed=2)[0]

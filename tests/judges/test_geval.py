@@ -59,12 +59,12 @@ def test_value_off_rubric_is_retried_then_unscored(value):
     assert [ask.again for (ask,) in rounds] == [0, 1]
 
 
-def test_a_readable_second_reply_counts():
+def test_readable_second_reply_counts():
     mark, _ = judged(GEval(steps=STEPS), [scored(11)], [scored(10)])
     assert mark.score == 1.0
 
 
-def test_a_judge_without_an_answer_is_unscored_with_its_cause():
+def test_judge_without_an_answer_is_unscored_with_its_cause():
     mark, _ = judged(GEval(steps=STEPS), [DOWN])
     assert mark == Unscored("model_failed", "The server answered 500.")
 
@@ -225,7 +225,7 @@ def test_sample_without_shown_fields_is_unscored_without_request():
     assert judged(GEval(steps=STEPS), output=Output("\ud800"))[0].cause == "bad_output"
 
 
-def test_a_sample_is_checked_before_the_run_but_its_context_may_come_with_the_output():
+def test_sample_is_checked_before_the_run_but_its_context_may_come_with_the_output():
     metric = GEval(steps=STEPS, fields=["context", "expected_output"])
     assert metric.check(SAMPLE) == ()
     assert "no `expected_output`" in metric.check(Sample("s", {}))[0].message

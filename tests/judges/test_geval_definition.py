@@ -46,7 +46,7 @@ def test_preset_has_its_name_and_spec(name):
 
 
 @pytest.mark.parametrize("name", preset_names())
-def test_a_preset_has_steps_a_rubric_a_pass_mark_and_a_polarity(name):
+def test_preset_has_steps_a_rubric_a_pass_mark_and_a_polarity(name):
     found = load_preset(name)
     assert 3 <= len(found.steps) <= 6
     assert 0 < found.threshold <= 1
@@ -55,7 +55,7 @@ def test_a_preset_has_steps_a_rubric_a_pass_mark_and_a_polarity(name):
 
 
 @pytest.mark.parametrize("name", preset_names())
-def test_the_prompt_of_a_preset_holds_its_steps_its_bands_and_a_block_for_each_text(name):
+def test_prompt_of_a_preset_holds_its_steps_its_bands_and_a_block_for_each_text(name):
     (ask,) = next(parse_metric(name).script(SAMPLE, OUTPUT))
     system, user = (message.content for message in ask.messages)
     found = load_preset(name)
@@ -70,7 +70,7 @@ def test_the_prompt_of_a_preset_holds_its_steps_its_bands_and_a_block_for_each_t
 
 
 @pytest.mark.parametrize("name", preset_names())
-def test_the_ends_of_a_presets_rubric_are_the_ends_of_its_score(name):
+def test_ends_of_a_presets_rubric_are_the_ends_of_its_score(name):
     metric = parse_metric(name)
     low, high = metric.quality.low, metric.quality.high
     least, _ = play(metric.script(SAMPLE, OUTPUT), [scored(low)])
@@ -83,19 +83,19 @@ def test_no_two_presets_have_the_same_identity():
     assert len({parse_metric(name).version for name in preset_names()}) == len(preset_names())
 
 
-def test_a_preset_takes_no_other_preset():
+def test_preset_takes_no_other_preset():
     assert parse_metric("completeness(preset=completeness)") == parse_metric("completeness")
     with pytest.raises(ConfigurationError, match="`completeness` is a preset itself and takes no other"):
         parse_metric("completeness(preset=redundancy)")
 
 
-def test_an_unknown_preset_names_the_nearest():
+def test_unknown_preset_names_the_nearest():
     with pytest.raises(ConfigurationError, match="Did you mean `faithfulness`"):
         load_preset("faithfullness")
 
 
 @pytest.mark.parametrize("name", GROUPS)
-def test_a_group_is_metrics_and_an_aggregator_that_fits_them(name):
+def test_group_is_metrics_and_an_aggregator_that_fits_them(name):
     found = metric_group(name)
     metrics = resolve_all(found.metrics)
     names = {metric.name: metric.name for metric in metrics}
@@ -139,6 +139,6 @@ def test_in_generation_only_groundedness_depends_on_declined_reference():
     ]
 
 
-def test_an_unknown_group_names_the_nearest():
+def test_unknown_group_names_the_nearest():
     with pytest.raises(ConfigurationError, match="Did you mean `summarisation`"):
         metric_group("summarization")

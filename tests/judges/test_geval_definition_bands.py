@@ -22,12 +22,12 @@ def test_parsed_bands_parse_again_unchanged():
     assert parse_bands(found, metric="m") == found
 
 
-def test_the_default_rubric_covers_zero_to_ten_without_a_gap():
+def test_default_rubric_covers_zero_to_ten_without_a_gap():
     assert parse_bands(TENTHS, metric="m") == TENTHS
     assert (TENTHS[0].range[0], TENTHS[-1].range[1]) == (0, 10)
 
 
-def test_a_judge_reads_one_band_on_a_line():
+def test_judge_reads_one_band_on_a_line():
     assert format_bands([Band((0, 0), "none"), Band((1, 9), "some")]) == "- 0: none\n- 1 to 9: some"
 
 

@@ -52,7 +52,7 @@ def structures(judge, spot, text, claim="a claim"):
 
 @pytest.mark.parametrize("spot", SPOTS)
 @pytest.mark.parametrize("name", JUDGES)
-def test_a_payload_changes_nothing_outside_its_own_block(name, spot):
+def test_payload_changes_nothing_outside_its_own_block(name, spot):
     judge = JUDGES[name]
     plain_mark, plain = structures(judge, spot, HARMLESS)
     for payload in PAYLOADS:

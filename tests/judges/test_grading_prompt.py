@@ -45,7 +45,7 @@ def first_option(_):
     return Answer(text='{"reason": "The first.", "option": 1}')
 
 
-def test_a_judge_that_always_picks_the_first_option_picks_every_option_equally_often():
+def test_judge_that_always_picks_the_first_option_picks_every_option_equally_often():
     rubric = {"criteria": [FIVE]}
     picked = Counter()
     for seed in range(200):
@@ -145,14 +145,14 @@ def test_absent_part_has_no_heading():
     assert "{{" not in ask
 
 
-def test_a_criterion_without_weight_is_neither_strength_nor_fault():
+def test_criterion_without_weight_is_neither_strength_nor_fault():
     ask = text(asked(case(rubric={"criteria": [{**FACTS, "weight": 0}]}))["facts", "a", 0])
     assert "strength" not in ask
     assert "fault" not in ask
 
 
 @pytest.mark.parametrize("calls", ["per_criterion", "per_item"])
-def test_a_system_prompt_replaces_the_task_and_never_the_form_of_the_reply(calls):
+def test_system_prompt_replaces_the_task_and_never_the_form_of_the_reply(calls):
     for ask in next(grader(calls=calls, system_prompt="You are Mrs Thatcher.").script(case())):
         system = ask.messages[0].content
         assert system.startswith("You are Mrs Thatcher.")
@@ -164,7 +164,7 @@ def test_a_system_prompt_replaces_the_task_and_never_the_form_of_the_reply(calls
     assert by_kind["tone", "a", 0].messages[0].content.startswith("You are a careful grader.")
 
 
-def test_the_schema_asks_for_the_reason_before_the_verdict():
+def test_schema_asks_for_the_reason_before_the_verdict():
     asks = asked(case())
     assert list(asks["facts", "a", 0].schema["properties"]) == ["reason", "verdict"]
     assert list(asks["depth", "a", 0].schema["properties"]) == ["reason", "option"]
@@ -257,7 +257,7 @@ def test_example_is_never_same_item_copy_or_cluster():
                 assert sorted(shown_examples(ask)) in (["2", "3"], [])
 
 
-def test_an_excluded_example_is_replaced_by_the_next():
+def test_excluded_example_is_replaced_by_the_next():
     few = FewShot(split(), n=3)
     plain = shown_examples(asked(case("New."), few_shot=few)["facts", "a", 0])
     gone = plain[0]
@@ -298,7 +298,7 @@ def test_per_item_examples_cover_labels_greedily():
         assert shown & {"Plain", "Same"}
 
 
-def test_an_abstention_that_is_not_offered_is_no_example():
+def test_abstention_that_is_not_offered_is_no_example():
     train = dataset({"id": "x", "submission": "x", "ground_truth": [None, None, None, "CANNOT_ASSESS"]},
                     {"id": "y", "submission": "y", "ground_truth": ["MET", None, None, None]})  # fmt: skip
     assert len(said(asked(case(), few_shot=FewShot(train))["tone", "a", 0])) == 1
@@ -357,7 +357,7 @@ def structure(ask):
 
 @pytest.mark.parametrize("calls", ["per_criterion", "per_item"])
 @pytest.mark.parametrize("spot", SPOTS)
-def test_a_payload_changes_nothing_outside_its_own_block(calls, spot):
+def test_payload_changes_nothing_outside_its_own_block(calls, spot):
     plain = [structure(ask) for ask in questions(spot, HARMLESS, calls=calls)]
     for payload in PAYLOADS:
         if spot in ("prompt", "reference", "example", "reason") and not payload.strip():
@@ -396,7 +396,7 @@ def test_obedient_model_finds_no_order_outside_blocks(spot):
     assert model.obeyed == []
 
 
-def test_the_same_question_is_asked_the_same_way_again():
+def test_same_question_is_asked_the_same_way_again():
     its = make_case(dataset("Paris.", "Rome."), 1)
     assert next(grader("ab").script(its)) == next(grader("ab").script(its))
     assert FLUFF["requirement"] in text(next(grader().script(its))[1])

@@ -87,7 +87,7 @@ def test_numbers_of_several_digits_are_followed_token_by_token():
         (['{"verdict":"', [("CANNOT_ASSESS", 0.9), ("MET", 0.1)], '"}'], 2),
     ],
 )
-def test_a_verdict_without_a_readable_probability_has_none(parts, code):
+def test_verdict_without_a_readable_probability_has_none(parts, code):
     assert VerdictProbabilities(answer_in(*parts)).probabilities(CriterionView(0, BINARY, ()), code) is None
     assert (
         VerdictProbabilities(Answer(text='{"verdict":"MET"}')).probabilities(CriterionView(0, BINARY, ()), code) is None
@@ -249,7 +249,7 @@ def test_per_item_cascade_escalates_only_unsure_criteria():
     assert finals(item) == ["MET", "UNMET"]
 
 
-def test_the_mean_probability_of_several_answers_counts():
+def test_mean_probability_of_several_answers_counts():
     votes = [Vote(judge="c", verdict="MET", probabilities=(0.9,)), Vote(judge="c", verdict="MET", probabilities=(0.6,))]
     assert verdict_probability(BINARY, votes, 0) == pytest.approx(0.75)
     assert verdict_probability(BINARY, votes, 1) == pytest.approx(0.25)
@@ -265,7 +265,7 @@ def test_settings_distinguish_cascade_from_panel():
     assert CriterionGrader(Cascade(CHEAP, ONE, by="consistency")).count_requests(case().rubric) == 24
 
 
-def test_an_item_without_any_question_has_failed_votes_of_the_cheap_judge_only():
+def test_item_without_any_question_has_failed_votes_of_the_cheap_judge_only():
     item = CriterionGrader(Cascade(CHEAP, ONE, by="consistency", repeats=2)).grade_unasked(case(), "stopped")
     assert [vote.judge for vote in item.criteria[0].votes] == ["cheap", "cheap"]
     assert item.score is None
@@ -284,18 +284,18 @@ def test_an_item_without_any_question_has_failed_votes_of_the_cheap_judge_only()
         ({"repeats": 0}, "from 1 to 100"),
     ],
 )
-def test_a_cascade_with_a_setting_out_of_range_is_refused(given, message):
+def test_cascade_with_a_setting_out_of_range_is_refused(given, message):
     with pytest.raises(ConfigurationError) as error:
         Cascade(**{"cheap": CHEAP, "strong": (ONE,), **given})
     assert message in str(error.value)
 
 
-def test_a_cascade_by_consistency_at_temperature_0_is_refused():
+def test_cascade_by_consistency_at_temperature_0_is_refused():
     with pytest.raises(ConfigurationError, match="needs a `temperature` above 0"):
         CriterionGrader(Cascade(CHEAP, ONE, by="consistency"), temperature=0)
 
 
-def test_a_cascade_without_its_judges_is_refused():
+def test_cascade_without_its_judges_is_refused():
     with pytest.raises(ConfigurationError, match="not those of the cascade"):
         CriterionGrader([ONE], cascade=Cascade(CHEAP, ONE))
 

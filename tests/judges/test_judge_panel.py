@@ -35,14 +35,14 @@ def test_ties_go_to_the_worse_quality(values, how, up, down):
     assert combine_values(values[::-1], how) == up
 
 
-def test_a_weighted_mean_follows_the_weights():
+def test_weighted_mean_follows_the_weights():
     assert combine_values([0.0, 1.0, 1.0], "weighted", weights=[2, 1, 1]) == 0.5
     assert combine_values([0.2, 1.0], "weighted", weights=[1, 0]) == 0.2
     assert combine_values([0.0, 1.0], "weighted", weights=[0, 0]) == 0.5
 
 
 @given(votes, st.sampled_from(["majority", "median", "mean"]), st.booleans())
-def test_a_panel_never_leaves_the_range_of_its_votes(values, how, up):
+def test_panel_never_leaves_the_range_of_its_votes(values, how, up):
     assert min(values) <= combine_values(values, how, higher_is_better=up) <= max(values)
 
 
@@ -53,7 +53,7 @@ def test_reversed_scale_reverses_result(values, how):
 
 
 @given(votes, st.integers(0, 5))
-def test_a_mean_by_weight_is_the_mean_of_repeated_votes(values, seed):
+def test_mean_by_weight_is_the_mean_of_repeated_votes(values, seed):
     weights = [(seed + place) % 3 + 1 for place in range(len(values))]
     repeated = [value for value, weight in zip(values, weights, strict=True) for _ in range(weight)]
     exact = sum(map(Fraction, repeated)) / len(repeated)
@@ -72,7 +72,7 @@ def panel(size, **options):
 
 
 @pytest.mark.parametrize(("size", "needed"), [(1, 1), (2, 2), (3, 2), (4, 3), (5, 3)])
-def test_a_quorum_is_more_than_half_by_default(size, needed):
+def test_quorum_is_more_than_half_by_default(size, needed):
     for speaking in range(size + 1):
         replies = [scored(0.6)] * speaking + [DOWN] * (size - speaking)
         mark, _ = play(panel(size).script(SAMPLE, OUTPUT), replies)
@@ -89,7 +89,7 @@ def test_panel_with_a_member_that_was_not_asked_has_no_mark_though_a_quorum_vote
     assert mark.message == "2 of 3 members of the panel spoke; the others were not asked: The budget is exhausted."
 
 
-def test_a_given_quorum_replaces_the_majority():
+def test_given_quorum_replaces_the_majority():
     assert play(panel(5, quorum=1).script(SAMPLE, OUTPUT), [scored(0.6), DOWN, DOWN, DOWN, DOWN])[0].score == 0.6
     assert play(panel(3, quorum=3).script(SAMPLE, OUTPUT), [scored(0.6), scored(0.6), DOWN])[0].cause == "no_quorum"
 
@@ -99,7 +99,7 @@ def test_panel_stopped_by_budget_is_not_run():
     assert mark.cause == "not_run"
 
 
-def test_a_member_whose_reply_is_unreadable_twice_has_no_vote():
+def test_member_whose_reply_is_unreadable_twice_has_no_vote():
     script = panel(3).script(SAMPLE, OUTPUT)
     mark, rounds = play(script, [scored(0.6), said("no"), scored(0.8)], [scored(7)])
     assert mark.score == pytest.approx(0.7)
@@ -110,7 +110,7 @@ def test_a_member_whose_reply_is_unreadable_twice_has_no_vote():
 @pytest.mark.parametrize(
     ("combine", "score", "agreement"), [("majority", 0.2, 0.5), ("median", 0.2, 0.5), ("mean", 0.55, 0.0)]
 )
-def test_a_panel_combines_votes_by_its_rule(combine, score, agreement):
+def test_panel_combines_votes_by_its_rule(combine, score, agreement):
     replies = [scored(0.2), scored(0.2), scored(0.9), scored(0.9)]
     mark, _ = play(panel(4, combine=combine).script(SAMPLE, OUTPUT), replies)
     assert mark.score == pytest.approx(score)

@@ -60,7 +60,7 @@ def test_two_unreadable_replies_are_no_answer():
 
 
 @pytest.mark.parametrize("cause", ["model_failed", "rate_limited", "not_run", "unreadable"])
-def test_a_model_that_failed_is_not_asked_again(cause):
+def test_model_that_failed_is_not_asked_again(cause):
     with pytest.raises(NoAnswerError) as caught:
         play(ask_model(ASKS[0], number), [NoAnswer(cause=cause, message="No.")])
     assert (caught.value.cause, caught.value.message) == (cause, "No.")
@@ -72,7 +72,7 @@ def test_only_unreadable_replies_are_retried():
     assert [ask.messages[0].content for ask in rounds[1]] == ["b"]
 
 
-def test_a_failure_after_an_unreadable_reply_keeps_its_own_cause():
+def test_failure_after_an_unreadable_reply_keeps_its_own_cause():
     script = ask_with_retry(ASKS[:1], lambda _, answer: [number(answer)])
     (outcome,), _ = play(script, [said("?", usage=used(2))], [DOWN])
     assert outcome.parts[0].cause == "model_failed"

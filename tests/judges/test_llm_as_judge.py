@@ -27,7 +27,7 @@ def test_one_reply_gives_one_mark_with_details():
     assert [message.role for message in ask.messages] == ["system", "user"]
 
 
-def test_the_judge_sees_question_expected_and_actual_in_blocks():
+def test_judge_sees_question_expected_and_actual_in_blocks():
     ((ask,),) = [next(LlmAsJudge().script(SAMPLE, OUTPUT))]
     user = ask.messages[1].content
     for label, text in [("question", QUESTION), ("expected_output", "Paris"), ("actual_output", "It is Paris.")]:
@@ -51,7 +51,7 @@ def test_non_text_question_is_shown_as_json(given, shown):
 
 
 @pytest.mark.parametrize("expected", [42, {"a": [1, None]}, ["x", "é"], True, ""])
-def test_an_expected_value_of_any_kind_is_shown(expected):
+def test_expected_value_of_any_kind_is_shown(expected):
     (ask,) = next(LlmAsJudge().script(Sample("s", {}, expected), OUTPUT))
     shown = expected if isinstance(expected, str) else json.dumps(expected, ensure_ascii=False)
     assert f"\n{shown}\n>>> expected_output" in ask.messages[1].content
@@ -94,14 +94,14 @@ def test_long_reason_is_truncated():
     assert mark.details["judge_reason"].endswith("e…")
 
 
-def test_a_second_unreadable_reply_is_unscored_and_never_a_number():
+def test_second_unreadable_reply_is_unscored_and_never_a_number():
     mark, rounds = play(LlmAsJudge().script(SAMPLE, OUTPUT), [said("I give 0.9")], [scored(7)])
     assert mark == Unscored("unreadable", "`score` is a number from 0 to 1, not 7.")
     assert len(rounds) == 2
 
 
 @pytest.mark.parametrize("cause", ["model_failed", "rate_limited", "not_run", "unreadable"])
-def test_a_judge_without_an_answer_leaves_the_pair_unscored_with_its_cause(cause):
+def test_judge_without_an_answer_leaves_the_pair_unscored_with_its_cause(cause):
     mark, rounds = play(LlmAsJudge().script(SAMPLE, OUTPUT), [NoAnswer(cause=cause, message="No.")])
     assert mark == Unscored(cause, "No.")
     assert len(rounds) == 1
@@ -118,7 +118,7 @@ def test_samples_are_requested_together_with_different_seeds():
     assert (mark.details["lowest"], mark.details["highest"], mark.details["members"]) == (0.2, 1.0, 3)
 
 
-def test_a_panel_asks_every_model_every_time():
+def test_panel_asks_every_model_every_time():
     judge = LlmAsJudge(models=["judge", "judge:strict"], samples=2, temperature=1)
     (asks,) = [next(judge.script(SAMPLE, OUTPUT))]
     assert [(ask.role, ask.sample) for ask in asks] == [
@@ -168,7 +168,7 @@ def test_with_logprobs_a_score_between_tenths_is_unreadable():
         LlmAsJudge(temperature=0.3, models="judge:strict"),
     ],
 )
-def test_a_judge_round_trips_through_its_spec(judge):
+def test_judge_round_trips_through_its_spec(judge):
     name, options = parse_spec(str(judge))
     assert name == "llm-as-judge"
     assert LlmAsJudge(**options) == judge
@@ -201,12 +201,12 @@ def test_a_judge_round_trips_through_its_spec(judge):
         ({"threshold": 2}, "between 0 and 1"),
     ],
 )
-def test_an_option_out_of_range_is_refused(options, message):
+def test_option_out_of_range_is_refused(options, message):
     with pytest.raises(ConfigurationError, match=message):
         LlmAsJudge(**options)
 
 
-def test_a_panel_keeps_every_vote_also_those_that_failed():
+def test_panel_keeps_every_vote_also_those_that_failed():
     judge = LlmAsJudge(models=["a", "b", "c"])
     mark, _ = play(judge.script(SAMPLE, OUTPUT), [scored(0.4, "one"), DOWN, scored(0.8, "three", model="m-3")])
     assert isinstance(mark, MetricScore)

@@ -54,7 +54,7 @@ def test_mass_outside_the_rubric_is_left_out_and_reported():
     assert seen.value == pytest.approx((3 * 0.4 + 1 * 0.2) / 0.6)
 
 
-def test_a_chosen_token_missing_from_its_alternatives_still_counts():
+def test_chosen_token_missing_from_its_alternatives_still_counts():
     seen = found(token(HEAD), token("2", ("8", 0.5), chance=0.25), token("}"))
     assert seen.value == pytest.approx((2 * 0.25 + 8 * 0.5) / 0.75)
 
@@ -108,6 +108,6 @@ def test_missing_expected_value_has_reason(answer):
     assert seen.missing.endswith(".")
 
 
-def test_a_score_named_within_the_reason_is_never_taken():
+def test_score_named_within_the_reason_is_never_taken():
     text = '{"score": 2, "reason": "ends with \\"score\\": 9}"}'
     assert expected_score(Answer(text=text, tokens=(token(text),)), low=0, high=10).value is None

@@ -84,7 +84,7 @@ def test_equal_texts_tie_without_request():
 
 
 @pytest.mark.parametrize("replies", [[won("A"), DOWN], [DOWN, won("B")]])
-def test_a_comparison_without_an_answer_in_one_order_is_unscored(replies):
+def test_comparison_without_an_answer_in_one_order_is_unscored(replies):
     mark, _ = play(Pairwise().script(SAMPLE, OUTPUT), replies)
     assert mark.cause == "model_failed"
 
@@ -96,7 +96,7 @@ def test_only_unreadable_order_is_retried():
     assert rounds[1][0].messages == rounds[0][1].messages
 
 
-def test_a_panel_compares_in_both_orders_each():
+def test_panel_compares_in_both_orders_each():
     judge = Pairwise(models=["a", "b", "c"], combine="majority")
     replies = [won("A"), won("A"), won("A"), won("B"), won("B"), won("A")]
     mark, rounds = play(judge.script(SAMPLE, OUTPUT), replies)
@@ -106,7 +106,7 @@ def test_a_panel_compares_in_both_orders_each():
     assert mark.details["agreement"] == pytest.approx(2 / 3)
 
 
-def test_a_member_without_an_answer_in_one_order_is_left_out():
+def test_member_without_an_answer_in_one_order_is_left_out():
     judge = Pairwise(models=["a", "b", "c"])
     silent = NoAnswer(cause="rate_limited", message="Later.")
     mark, _ = play(judge.script(SAMPLE, OUTPUT), [won("A"), won("A"), won("B"), won("B"), silent, won("A")])

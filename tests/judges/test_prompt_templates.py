@@ -51,7 +51,7 @@ def test_every_prompt_file_ends_with_one_line_end_and_has_two_parts():
             assert text.endswith("\n")
 
 
-def test_the_bands_of_the_two_answer_prompts_differ_only_by_their_scale():
+def test_bands_of_the_two_answer_prompts_differ_only_by_their_scale():
     one, tenths = load_prompt("llm-as-judge").text, load_prompt("llm-as-judge-tenths").text
     for written, whole in [("a number from 0 to 1", "a whole number from 0 to 10"), ("1.0:", "10:")]:
         one = one.replace(written, whole)
@@ -60,14 +60,14 @@ def test_the_bands_of_the_two_answer_prompts_differ_only_by_their_scale():
     assert one.replace("0 to 0.2", "0 to 2") == tenths
 
 
-def test_a_prompts_hash_is_part_of_the_judges_version():
+def test_prompts_hash_is_part_of_the_judges_version():
     plain, own = LlmAsJudge(), LlmAsJudge(template="Judge {{actual_output}}.")
     assert plain.version == f"1.{plain.prompt_hash}"
     assert len({judge.prompt_hash for judge in [*JUDGES, own]}) == len(JUDGES) + 1
     assert Pairwise(criteria="shorter").prompt_hash != Pairwise().prompt_hash
 
 
-def test_a_template_replaces_the_case_and_keeps_the_rules():
+def test_template_replaces_the_case_and_keeps_the_rules():
     judge = LlmAsJudge(template="Is {{actual_output}} like {{ expected_output }}?")
     (ask,) = next(judge.script(SAMPLE, OUTPUT))
     system, user = ask.messages

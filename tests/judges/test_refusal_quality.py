@@ -94,7 +94,7 @@ def test_prompt_says_if_there_is_no_policy(policy):
     assert "Policy:\nNo policy is given." in ask.messages[1].content
 
 
-def test_a_sample_needs_no_expected_output():
+def test_sample_needs_no_expected_output():
     assert RefusalQuality().check(sample(refusal_expected=True)) == ()
     assert not RefusalQuality.reads_expected
 
@@ -136,7 +136,7 @@ def test_label_follows_score_that_dawid_skene_changes():
     assert (settled.details["refusal"], settled.details["judge_reason"]) == ("appropriate", "said 0.6")
 
 
-def test_a_panel_has_one_label_and_a_reason_for_it():
+def test_panel_has_one_label_and_a_reason_for_it():
     judge = RefusalQuality(models=["a", "b", "c"], combine="median")
     replies = [verdict("appropriate", 0.9, "fine"), verdict("missing", 0.2, "no refusal"), DOWN]
     mark, _ = play(judge.script(sample(refusal_expected=True), OUTPUT), replies)

@@ -88,7 +88,7 @@ BAD = {
 
 
 @pytest.mark.parametrize("reply", BAD.values(), ids=BAD)
-def test_a_reply_that_is_not_exactly_a_reason_and_a_score_is_unreadable(reply):
+def test_reply_that_is_not_exactly_a_reason_and_a_score_is_unreadable(reply):
     with pytest.raises(UnreadableReplyError) as caught:
         READ(said(reply))
     assert caught.value.message.endswith(".")
@@ -120,7 +120,7 @@ def test_ends_of_scale_are_valid_scores(written, score):
     assert READ(said(f'{{"reason": "r", "score": {written}}}')).value == score
 
 
-def test_a_fence_within_the_reason_is_part_of_the_reason():
+def test_fence_within_the_reason_is_part_of_the_reason():
     assert READ(said(reason="```json\n{}\n```", score=1)).reason == "```json\n{}\n```"
 
 
@@ -129,7 +129,7 @@ def test_truncated_reply_names_max_tokens():
         READ(said('{"reason": "Sa', finish="length"))
 
 
-def test_a_message_about_an_unreadable_reply_holds_no_control_characters():
+def test_message_about_an_unreadable_reply_holds_no_control_characters():
     for text in ("\x1b[31mno", '{"reason": "r", "score": "\x7f\u202e"}', '{"\u202ekey": 1, "reason": "r", "score": 1}'):
         with pytest.raises(UnreadableReplyError) as caught:
             READ(said(text))
@@ -143,12 +143,12 @@ def test_nesting_depth_is_bounded_everywhere():
 
 
 @pytest.mark.parametrize("value", [7.5, 11, -1, "7", True, None, 1e300, 10**400])
-def test_a_whole_number_off_the_scale_is_unreadable(value):
+def test_whole_number_off_the_scale_is_unreadable(value):
     with pytest.raises(UnreadableReplyError):
         integer_entry({"score": value}, "score", low=0, high=10)
 
 
-def test_a_whole_number_may_be_written_with_a_point():
+def test_whole_number_may_be_written_with_a_point():
     assert integer_entry({"score": 7.0}, "score", low=0, high=10) == 7
 
 
@@ -166,18 +166,18 @@ def test_a_whole_number_may_be_written_with_a_point():
         {"reason": "r", "refusal": "missing"},
     ],
 )
-def test_a_refusal_verdict_has_exactly_three_keys_and_a_known_label(entries):
+def test_refusal_verdict_has_exactly_three_keys_and_a_known_label(entries):
     with pytest.raises(UnreadableReplyError):
         refusal.read_refusal(said(**entries))
 
 
 @pytest.mark.parametrize("winner", ["a", "C", "A and B", "", None, 1, True, ["A"], "Tie"])
-def test_a_winner_is_one_of_three_words(winner):
+def test_winner_is_one_of_three_words(winner):
     with pytest.raises(UnreadableReplyError):
         pairwise.read_preference(said(reason="r", winner=winner))
 
 
-def test_the_schemas_put_the_reason_first_and_allow_nothing_else():
+def test_schemas_put_the_reason_first_and_allow_nothing_else():
     for schema in (answer.SCHEMA, answer.SCHEMA_OF_TENTHS, refusal.SCHEMA, pairwise.SCHEMA):
         assert next(iter(schema["properties"])) == "reason"
         assert tuple(schema["required"]) == tuple(schema["properties"])
@@ -185,7 +185,7 @@ def test_the_schemas_put_the_reason_first_and_allow_nothing_else():
 
 
 @pytest.mark.parametrize("written", ["true", "null", '"0.9"', "7", '["a"]'])
-def test_a_message_quotes_a_bad_score_as_the_judge_wrote_it(written):
+def test_message_quotes_a_bad_score_as_the_judge_wrote_it(written):
     entries = parse_json_object(f'{{"score": {written}}}')
     with pytest.raises(UnreadableReplyError) as raised:
         number_entry(entries, "score", low=0, high=1)

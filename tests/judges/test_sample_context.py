@@ -19,7 +19,7 @@ def test_context_comes_from_retrieved_then_input_then_metadata():
     assert found(metadata=metadata) == ("from the metadata",)
 
 
-def test_a_context_is_a_text_or_a_list_of_texts_or_of_maps_with_a_text():
+def test_context_is_a_text_or_a_list_of_texts_or_of_maps_with_a_text():
     assert found(given={"context": "a"}) == ("a",)
     assert found(given={"context": ["a", "b"]}) == ("a", "b")
     assert found(metadata={"context": [{"id": "x", "text": "a"}, "b"]}) == ("a", "b")

@@ -12,7 +12,7 @@ texts = st.text(st.characters(exclude_categories=["Cs"]), max_size=40)
 
 
 @given(st.lists(texts, max_size=4))
-def test_a_nonce_is_sixteen_hexadecimal_digits_that_no_text_holds(every):
+def test_nonce_is_sixteen_hexadecimal_digits_that_no_text_holds(every):
     nonce = make_nonce(every)
     assert re.fullmatch("[0-9a-f]{16}", nonce)
     assert not any(nonce in text for text in every)
@@ -29,7 +29,7 @@ def test_nonce_depends_on_subject_of_call():
     assert len(set(made)) == len(made)
 
 
-def test_a_text_that_holds_the_first_nonce_gets_another(monkeypatch):
+def test_text_that_holds_the_first_nonce_gets_another(monkeypatch):
     class Stuck:
         """A hash that gives the same digits until the counter is raised twice."""
 

@@ -64,7 +64,7 @@ def test_there_are_enough_payloads_and_no_two_are_the_same():
 
 @pytest.mark.parametrize("spot", SPOTS)
 @pytest.mark.parametrize("name", JUDGES)
-def test_a_payload_changes_nothing_outside_its_own_block(name, spot):
+def test_payload_changes_nothing_outside_its_own_block(name, spot):
     judge = JUDGES[name]
     plain = [structure(ask) for ask in asks(judge, spot, HARMLESS)]
     for payload in PAYLOADS:

@@ -61,13 +61,13 @@ every = pytest.mark.parametrize("kind", AGGREGATORS)
 
 @every
 @given(results(scored | errored))
-def test_a_score_lies_between_0_and_1(kind, named):
+def test_score_lies_between_0_and_1(kind, named):
     assert 0.0 <= AGGREGATORS[kind].aggregate(named).aggregate_score <= 1.0
 
 
 @every
 @given(results(scored | errored), st.randoms())
-def test_the_order_of_the_metrics_does_not_matter(kind, named, chance: random.Random):
+def test_order_of_the_metrics_does_not_matter(kind, named, chance: random.Random):
     entries = list(named.items())
     chance.shuffle(entries)
     assert AGGREGATORS[kind].aggregate(dict(entries)) == AGGREGATORS[kind].aggregate(named)
@@ -82,7 +82,7 @@ def test_and_aggregator_succeeds_only_if_every_metric_does(kind, named):
 
 @every
 @given(results(), st.sampled_from(NAMES), errored)
-def test_a_further_error_never_raises_the_score_and_never_succeeds(kind, named, name, error):
+def test_further_error_never_raises_the_score_and_never_succeeds(kind, named, name, error):
     alone = {key: result for key, result in named.items() if key != name}
     if kind == "critical":
         alone = {"a": named["a"], **alone}

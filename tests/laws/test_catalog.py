@@ -245,7 +245,7 @@ def test_every_option_of_every_metric_is_covered(alias):
 @every
 @few
 @given(st.data())
-def test_a_mark_is_a_score_in_range_or_unscored_with_a_known_cause(alias, data):
+def test_mark_is_a_score_in_range_or_unscored_with_a_known_cause(alias, data):
     metric, (sample, output) = data.draw(metrics(alias)), data.draw(pairs)
     mark = metric.score(sample, output)
     if isinstance(mark, Unscored):
@@ -290,14 +290,14 @@ def test_huge_options_are_error_with_message(alias):
 @every
 @few
 @given(st.data())
-def test_a_spec_round_trips(alias, data):
+def test_spec_round_trips(alias, data):
     metric = data.draw(metrics(alias))
     assert catalog.parse_metric(str(metric)) == metric
     assert str(catalog.parse_metric(str(metric))) == str(metric)
 
 
 @every
-def test_a_spec_with_where_round_trips_and_where_is_no_part_of_the_identity(alias):
+def test_spec_with_where_round_trips_and_where_is_no_part_of_the_identity(alias):
     for where in ("auto", {"tags": ["a b", "c"], "has": "d|e", "metadata": {"f": [1, None, "g"]}}):
         metric = made(alias, {"where": where})
         assert catalog.parse_metric(str(metric)) == metric
@@ -416,7 +416,7 @@ def ideal(alias, data):
 @pytest.mark.parametrize("alias", [alias for alias in reading if alias != "regex"])
 @few
 @given(st.data())
-def test_the_expected_answer_scores_one(alias, data):
+def test_expected_answer_scores_one(alias, data):
     sample, output = ideal(alias, data)
     assert made(alias).score(sample, output).score == pytest.approx(1, abs=1e-9)
 

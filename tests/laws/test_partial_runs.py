@@ -49,7 +49,7 @@ def parts(draw):
 
 
 @given(parts(), st.integers(1, 2))
-def test_a_partial_run_has_the_numbers_of_a_dataset_that_holds_only_the_part(case, repetitions):
+def test_partial_run_has_the_numbers_of_a_dataset_that_holds_only_the_part(case, repetitions):
     part, outputs = case
     settings = {
         "metrics": ["exact-match", "token-f1"],

@@ -79,7 +79,7 @@ def test_score_is_relative_position_of_number(low, span, place, higher):
 
 @few
 @given(votes=st.lists(st.integers(0, 10), min_size=2, max_size=7))
-def test_a_sampled_score_lies_between_the_answers_and_is_their_mean(votes):
+def test_sampled_score_lies_between_the_answers_and_is_their_mean(votes):
     metric = GEval(steps=["s"], scoring="samples", samples=len(votes))
     mark = played(metric, lambda ask: scored(votes[ask.sample]))
     assert min(votes) <= mark.details["rubric_value"] <= max(votes)

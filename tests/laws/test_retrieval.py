@@ -45,7 +45,7 @@ def test_scores_are_within_bounds(ranking, relevant, k):
 
 
 @given(gains, st.lists(names, max_size=4))
-def test_the_ideal_order_scores_one_at_the_number_of_relevant_ids(relevant, rest):
+def test_ideal_order_scores_one_at_the_number_of_relevant_ids(relevant, rest):
     ideal = [name for name in sorted(relevant, key=relevant.get, reverse=True) if relevant[name] > 0]
     for metric in every(len(ideal)):
         assert score(metric, [*ideal, *rest], relevant) == pytest.approx(1, abs=1e-9)
@@ -83,7 +83,7 @@ def test_moving_the_more_relevant_id_up_never_lowers_a_score(ranking, relevant, 
 
 
 @given(repeating, gains, depths)
-def test_an_id_without_gain_changes_nothing(ranking, relevant, k):
+def test_id_without_gain_changes_nothing(ranking, relevant, k):
     without = {name: gain for name, gain in relevant.items() if gain > 0}
     # Ids that are retrieved, and one that is not.
     unwanted = dict.fromkeys([*ranking, "nowhere"], 0)
@@ -92,7 +92,7 @@ def test_an_id_without_gain_changes_nothing(ranking, relevant, k):
 
 
 @given(repeating.filter(bool), gains, depths, st.data())
-def test_a_later_duplicate_changes_nothing(ranking, relevant, k, data):
+def test_later_duplicate_changes_nothing(ranking, relevant, k, data):
     source = data.draw(st.integers(0, len(ranking) - 1))
     place = data.draw(st.integers(source + 1, len(ranking)))
     doubled = [*ranking[:place], ranking[source], *ranking[place:]]

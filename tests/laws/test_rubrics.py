@@ -27,7 +27,7 @@ def same(score: float | None):
 
 
 @given(st.data())
-def test_a_normalised_score_lies_between_0_and_1(data):
+def test_normalised_score_lies_between_0_and_1(data):
     rubric = data.draw(rubrics())
     found = rubric_score(
         rubric, data.draw(codes_for(rubric)), scoring=data.draw(SETTINGS), penalty=data.draw(st.floats(0, 2))
@@ -36,7 +36,7 @@ def test_a_normalised_score_lies_between_0_and_1(data):
 
 
 @given(st.data())
-def test_the_order_of_criteria_changes_no_score(data):
+def test_order_of_criteria_changes_no_score(data):
     rubric, scoring = data.draw(rubrics()), data.draw(SETTINGS)
     codes = data.draw(codes_for(rubric))
     order = data.draw(st.permutations(range(len(codes))))
@@ -95,7 +95,7 @@ def test_partial_credit_never_lowers_score(data, credit):
 
 
 @given(st.data())
-def test_the_order_of_voters_changes_no_verdict_and_no_value(data):
+def test_order_of_voters_changes_no_verdict_and_no_value(data):
     criterion = data.draw(criteria())
     rule = data.draw(st.sampled_from(rules_of(criterion)))
     voters = data.draw(st.integers(1, 6))
@@ -110,7 +110,7 @@ def test_the_order_of_voters_changes_no_verdict_and_no_value(data):
 
 
 @given(st.data())
-def test_an_aggregate_of_equal_votes_is_that_vote(data):
+def test_aggregate_of_equal_votes_is_that_vote(data):
     criterion = data.draw(criteria())
     rule = data.draw(st.sampled_from(rules_of(criterion)))
     code = data.draw(st.integers(FAILED_WORST, len(criterion.labels) - 1))

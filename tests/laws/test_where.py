@@ -97,7 +97,7 @@ def test_marks_outside_where_change_no_number(case, given_where, repetitions):
 
 @pytest.mark.filterwarnings("ignore::UserWarning")
 @given(rows(), st.sampled_from(CONDITIONS), st.integers(1, 2), st.randoms())
-def test_a_metric_has_the_same_numbers_beside_metrics_with_other_conditions(case, given_where, repetitions, random):
+def test_metric_has_the_same_numbers_beside_metrics_with_other_conditions(case, given_where, repetitions, random):
     samples, outputs = case
     where = parse_condition(given_where, called="token-f1")
     inside = [row for row in samples if applies(where, dm.Sample(**row))]
@@ -119,7 +119,7 @@ def test_a_metric_has_the_same_numbers_beside_metrics_with_other_conditions(case
 
 
 @given(rows())
-def test_a_where_that_all_samples_fit_changes_nothing_but_itself(case):
+def test_where_that_all_samples_fit_changes_nothing_but_itself(case):
     samples, outputs = case
     for row in samples:
         row["metadata"]["kind"] = "question"

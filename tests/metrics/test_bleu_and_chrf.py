@@ -31,7 +31,7 @@ def test_bleu_details_have_precisions_and_brevity():
 
 
 @pytest.mark.parametrize("metric", BOTH)
-def test_the_best_of_several_references_counts(metric):
+def test_best_of_several_references_counts(metric):
     mark = marked(metric, ["something else", LAY], LAY)
     assert mark.score == pytest.approx(1, abs=1e-9)
     assert mark.details["signature"].startswith("nrefs:2|")

@@ -40,7 +40,7 @@ def test_score_reaches_threshold_that_differs_by_rounding_only():
     assert not MetricScore(0.2 + 1e-9, threshold=0.2, higher_is_better=False).success
 
 
-def test_a_mark_has_the_defaults_of_the_contract():
+def test_mark_has_the_defaults_of_the_contract():
     mark = MetricScore(0.5)
     assert (mark.details, mark.rubric_score, mark.threshold, mark.higher_is_better, mark.usage) == (
         {},
@@ -67,7 +67,7 @@ def test_details_are_frozen_all_the_way_down():
             change()
 
 
-def test_a_cause_is_one_of_the_thirteen():
+def test_cause_is_one_of_the_thirteen():
     assert len(CAUSES) == 13
     with pytest.raises(ValueError, match="`lazy` is no cause"):
         Unscored("lazy", "x")

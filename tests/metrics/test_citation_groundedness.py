@@ -21,7 +21,7 @@ def test_single_marker_needs_no_list_and_is_case_sensitive():
     assert marked("see doc-a", citations="Doc-A").score == 0.0
 
 
-def test_a_marker_named_twice_is_required_once():
+def test_marker_named_twice_is_required_once():
     assert marked("[1]", citations=["[1]", " [1]"]).details["required"] == 1
 
 
@@ -75,7 +75,7 @@ def test_blank_and_invalid_entries_stop_run(metadata):
     assert marked("x", **metadata).cause == "bad_sample"
 
 
-def test_an_unknown_key_of_evidence_is_named_with_the_nearest():
+def test_unknown_key_of_evidence_is_named_with_the_nearest():
     (issue,) = CitationGroundedness().check(
         Sample("s", {}, None, {"citation_evidence": [{"citation": "[1]", "qoute": "x"}]})
     )

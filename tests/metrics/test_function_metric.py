@@ -20,7 +20,7 @@ def jaccard_words(expected: str, actual: str) -> float:
     return len(a & b) / len(a | b) if a | b else 1.0
 
 
-def test_a_plain_function_is_a_metric():
+def test_plain_function_is_a_metric():
     assert isinstance(jaccard_words, Metric)
     mark = jaccard_words.score(Sample("s", {}, "a b"), Output("b c"))
     assert (mark.score, mark.threshold, mark.higher_is_better, mark.details) == (1 / 3, 0.5, True, {})
@@ -58,7 +58,7 @@ def test_arguments_are_bound_by_name():
     assert (everything.quotes, everything.version) == (frozenset({"q"}), "7")
 
 
-def test_a_misspelt_parameter_is_refused_at_decoration():
+def test_misspelt_parameter_is_refused_at_decoration():
     with pytest.raises(ConfigurationError, match=r"`exepcted`.*Did you mean `expected`.*Allowed: `expected`, `actual`"):
         metric("m")(lambda exepcted: 1)
 
@@ -115,7 +115,7 @@ def test_empty_or_invalid_name_is_error(name):
 
 
 @pytest.mark.parametrize("threshold", [-0.1, 1.1, "1", True, float("nan")])
-def test_a_threshold_lies_between_0_and_1(threshold):
+def test_threshold_lies_between_0_and_1(threshold):
     with pytest.raises(ConfigurationError, match="threshold"):
         metric("m", threshold=threshold)
 
@@ -203,7 +203,7 @@ def test_attributes_of_the_function_do_not_become_those_of_the_metric():
     assert (again.name, again.score(Sample("s", {}, "a b"), Output("b c")).score) == ("outer", 1 / 3)
 
 
-def test_a_callable_object_is_described_by_the_name_of_its_metric():
+def test_callable_object_is_described_by_the_name_of_its_metric():
     half = metric("half")(functools.partial(lambda actual, expected: 0.5, expected="x"))
     assert catalog.card(half)[:3] == ("half", "functools:half", "functools:half v1")
 

@@ -68,11 +68,11 @@ def test_expected_json_text_is_parsed():
         ([[1, 2], [3]], [[1, 2], [3], [4]], 1.0),
     ],
 )
-def test_a_leaf_matches_by_value_and_kind(expected, actual, score):
+def test_leaf_matches_by_value_and_kind(expected, actual, score):
     assert marked(expected, actual).score == score
 
 
-def test_a_leaf_in_place_of_a_container_counts_both_ways():
+def test_leaf_in_place_of_a_container_counts_both_ways():
     details = marked({"a": {"b": 1, "c": 2}}, {"a": 5}).details
     assert (details["missing"], details["wrong"], details["extra"]) == (2, 0, 1)
     details = marked({"a": 5}, {"a": {"b": 1, "c": 2}}).details
@@ -140,7 +140,7 @@ def test_non_finite_expected_decimal_is_bad_sample():
     assert marked([Decimal("1e400")], "[1e400]").score == 1.0
 
 
-def test_an_output_that_is_not_json_scores_zero():
+def test_output_that_is_not_json_scores_zero():
     mark = marked(ROME, "Rome")
     assert (mark.score, mark.details) == (0.0, {"valid": False, "line": 1, "column": 1})
     assert marked(ROME, f"```json\n{json.dumps(ROME)}\n```", fenced=True).score == 1.0
@@ -175,7 +175,7 @@ def test_non_json_values_are_error():
         ({"normalize": "lower"}, "knows no step"),
     ],
 )
-def test_an_option_out_of_range_is_refused(option, message):
+def test_option_out_of_range_is_refused(option, message):
     with pytest.raises(ConfigurationError, match=message):
         JsonMatch(**option)
 
@@ -188,7 +188,7 @@ def test_exact_is_symmetric(one, other, lists, rel_tol):
 
 
 @given(values, st.randoms(use_true_random=False))
-def test_the_order_of_scalars_never_matters_in_a_set(value, random):
+def test_order_of_scalars_never_matters_in_a_set(value, random):
     entries = [value, 1, "a", None, 2.5, "a"]
     shuffled = [entry for entry in entries if not isinstance(entry, (list, dict))]
     random.shuffle(shuffled)

@@ -123,7 +123,7 @@ def test_formats_are_checked_only_on_request():
     assert schema_mark('"tomorrow"', schema, formats=True).score == 0.0
 
 
-def test_the_draft_is_2020_12_unless_the_schema_names_another():
+def test_draft_is_2020_12_unless_the_schema_names_another():
     array = {"prefixItems": [{"type": "string"}]}
     assert schema_mark("[1]", array).score == 0.0
     assert schema_mark("[1]", {"$schema": "http://json-schema.org/draft-07/schema#", **array}).score == 1.0
@@ -132,7 +132,7 @@ def test_the_draft_is_2020_12_unless_the_schema_names_another():
 @pytest.mark.parametrize(
     "reference", ["http://127.0.0.1:9/x.json", "https://example.com/x", "file:///etc/passwd", "x.json", "urn:x:y"]
 )
-def test_a_remote_reference_stops_the_run_and_is_named(reference):
+def test_remote_reference_stops_the_run_and_is_named(reference):
     schema = {"properties": {"a": {"$ref": reference}}}
     (issue,) = JsonSchema().check(Sample("s", {}, None, {"json_schema": schema}))
     assert not issue.warning
@@ -213,7 +213,7 @@ def test_unprintable_values_fail_schema_normally(text, schema, paths):
     assert (mark.score, mark.details["paths"]) == (0.0, paths)
 
 
-def test_an_integer_of_any_length_is_an_integer():
+def test_integer_of_any_length_is_an_integer():
     assert schema_mark(NINES, {"type": "integer", "minimum": 5}).score == 1.0
 
 

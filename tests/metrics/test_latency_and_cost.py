@@ -54,7 +54,7 @@ def test_cost_beyond_float_is_scored():
 
 
 @pytest.mark.parametrize("wrong", [-1, "5", True, float("inf")])
-def test_an_option_out_of_range_is_refused(wrong):
+def test_option_out_of_range_is_refused(wrong):
     with pytest.raises(ConfigurationError, match="max_ms"):
         LatencyBelow(max_ms=wrong)
     with pytest.raises(ConfigurationError, match="max_usd"):

@@ -41,7 +41,7 @@ def test_metric_equals_its_parsed_spec(metric, spec):
     assert type(metric)(**options) == metric
 
 
-def test_the_name_is_the_alias_or_the_short_name_with_k():
+def test_name_is_the_alias_or_the_short_name_with_k():
     assert RetrievalNdcgAtK().name == "retrieval-ndcg-at-k"
     assert RetrievalNdcgAtK(k=10).name == "ndcg@10"
     assert RetrievalNdcgAtK(k=10, name="mine").name == "mine"

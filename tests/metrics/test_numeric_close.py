@@ -33,7 +33,7 @@ def test_distance_uses_exact_decimals():
 @pytest.mark.parametrize(
     "text", ["", "inf", "-inf", "nan", "1_000", "12 apples", "1,23", "0x10", "1.2.3", "--1", "²", "١"]
 )
-def test_an_output_without_a_number_scores_zero(text):
+def test_output_without_a_number_scores_zero(text):
     mark = marked(1, text)
     assert (mark.score, mark.details) == (0.0, {"valid": False, "error": None})
 
@@ -87,13 +87,13 @@ def test_any_text_parses_as_number_or_none(text):
 
 
 @given(st.floats(allow_nan=False, allow_infinity=False) | st.integers())
-def test_a_number_is_close_to_itself(number):
+def test_number_is_close_to_itself(number):
     assert marked(number, str(number), rel_tol=0).score == 1.0
 
 
 @pytest.mark.parametrize(
     "option", [{"rel_tol": -1}, {"abs_tol": float("inf")}, {"rel_tol": True}, {"abs_tol": "1"}, {"extract": "frist"}]
 )
-def test_an_option_out_of_range_is_refused(option):
+def test_option_out_of_range_is_refused(option):
     with pytest.raises(ConfigurationError):
         NumericClose(**option)

@@ -47,7 +47,7 @@ def test_scale_of_sample_overrides_option():
 
 
 @pytest.mark.parametrize("scale", [["a"], [], ["a", "a"], ["a", ""], ["a", " "], ["a", 1], "ab", {"a": 1}, 3])
-def test_an_invalid_scale_stops_the_run(scale):
+def test_invalid_scale_stops_the_run(scale):
     with pytest.raises(ConfigurationError, match="`scale` of ordinal-distance"):
         OrdinalDistance(scale=scale)
     (issue,) = OrdinalDistance().check(Sample("s", {}, "a", {"ordinal_scale": scale}))
@@ -83,7 +83,7 @@ def test_no_scale_at_all_is_unscored():
         ({"threshold": 2}, "between 0 and 1"),
     ],
 )
-def test_an_option_out_of_range_is_refused(option, message):
+def test_option_out_of_range_is_refused(option, message):
     with pytest.raises(ConfigurationError, match=message):
         OrdinalDistance(**option)
 

@@ -98,7 +98,7 @@ def test_missing_ids_are_cut_at_twenty():
 
 
 @pytest.mark.parametrize("metric", [kind() for kind in BY_ID])
-def test_an_empty_ranking_scores_zero(metric):
+def test_empty_ranking_scores_zero(metric):
     assert marked(metric, [], ["a"]).score == 0
 
 
@@ -124,7 +124,7 @@ def test_whole_list_metrics_ignore_k_of_sample(metric, k):
 
 @pytest.mark.parametrize("k", [0, -1, 2.0, "3", True, None, [3]])
 @pytest.mark.parametrize("kind", [RetrievalHitAtK, RetrievalNdcgAtK, AnswerContainmentAtK])
-def test_a_wrong_k_is_an_error_and_never_ignored(kind, k):
+def test_wrong_k_is_an_error_and_never_ignored(kind, k):
     found = issue(kind(), "[1]", k=k)
     assert not found.warning
     assert "metadata.k" in found.message
@@ -226,7 +226,7 @@ def test_huge_integers_are_issues_not_crashes():
     assert issue(RetrievalHitAtK(), [endless]).warning
 
 
-def test_an_id_given_twice_with_gains_is_malformed():
+def test_id_given_twice_with_gains_is_malformed():
     assert not issue(RetrievalHitAtK(), {"3": 1, 3: 2}).warning
 
 
@@ -239,7 +239,7 @@ def test_overflowing_gains_are_malformed_for_ndcg_only():
 
 @pytest.mark.parametrize("gain", ["linear", "exponential"])
 @pytest.mark.parametrize("tiny", [5e-324, 1e-300, 1e-17])
-def test_the_tiniest_gain_still_counts(gain, tiny):
+def test_tiniest_gain_still_counts(gain, tiny):
     assert marked(RetrievalNdcgAtK(gain=gain), ["a"], {"a": tiny}).score == 1
 
 

@@ -80,14 +80,14 @@ def test_score_is_cosine_or_rescaled_cosine():
     assert marked(CosineEmbedding(mode="rescale"), "e", "a").score == pytest.approx(0.8)
 
 
-def test_a_negative_cosine_scores_0_unless_rescaled():
+def test_negative_cosine_scores_0_unless_rescaled():
     clamped = marked(CosineEmbedding(), "e", "b")
     assert clamped.score == 0
     assert clamped.details["cosine"] == pytest.approx(-0.6)
     assert marked(CosineEmbedding(mode="rescale"), "e", "b").score == pytest.approx(0.2)
 
 
-def test_the_details_of_a_cosine_are_numbers_and_the_mode():
+def test_details_of_a_cosine_are_numbers_and_the_mode():
     mark = marked(CosineEmbedding(), "e", "a")
     assert dict(mark.details) == {"cosine": pytest.approx(0.6), "dimensions": 2, "mode": "clamp"}
 
@@ -127,7 +127,7 @@ def test_repeated_tokens_count_in_means_on_request():
     assert (mark.details["expected_tokens"], mark.details["actual_tokens"]) == (2, 3)
 
 
-def test_a_cosine_below_0_counts_as_0_in_a_match():
+def test_cosine_below_0_counts_as_0_in_a_match():
     assert marked(BertscoreLike(), "cat", "anticat").score == 0
     mark = marked(BertscoreLike(), "cat car", "anticat car")
     assert (mark.details["recall"], mark.details["precision"]) == (0.5, 0.5)
@@ -222,7 +222,7 @@ def test_vectors_of_the_wrong_number_shape_or_kind_are_unreadable(metric, values
 
 @pytest.mark.parametrize("metric", [CosineEmbedding(), BertscoreLike()], ids=str)
 @pytest.mark.parametrize("text", ["nowhere", "broken", "endless"])
-def test_a_vector_without_a_direction_is_unreadable_on_either_side(metric, text):
+def test_vector_without_a_direction_is_unreadable_on_either_side(metric, text):
     for mark in (marked(metric, text, "cat"), marked(metric, "cat", text), marked(metric, text, text)):
         assert mark.cause == "unreadable"
 
@@ -363,7 +363,7 @@ def test_mark_is_valid_and_round_trips_json(metric, expected, actual):
 
 @few
 @given(metrics, sentences)
-def test_the_expected_text_itself_scores_1(metric, text):
+def test_expected_text_itself_scores_1(metric, text):
     # To the bit, so that it passes a threshold of 1.
     assert marked(metric, text, text).score == 1.0
 

@@ -158,7 +158,7 @@ def test_null_expected_is_no_expected(metric):
 
 @pytest.mark.parametrize("metric", EVERY)
 @pytest.mark.parametrize("expected", [42, True, 1.5, {"a": "b"}])
-def test_an_expected_output_of_another_type_is_a_bad_sample(metric, expected):
+def test_expected_output_of_another_type_is_a_bad_sample(metric, expected):
     assert cause(metric, expected) == "bad_sample"
 
 
@@ -167,7 +167,7 @@ def test_number_in_place_of_text_gets_hint_to_quote():
 
 
 @pytest.mark.parametrize("metric", [*EVERY, LengthWithin(max=3)])
-def test_a_lone_surrogate_in_the_output_is_a_bad_output(metric):
+def test_lone_surrogate_in_the_output_is_a_bad_output(metric):
     assert cause(metric, "a", "a\ud800") == "bad_output"
 
 
@@ -190,14 +190,14 @@ def test_a_lone_surrogate_in_the_output_is_a_bad_output(metric):
         (lambda: Contains(threshold=2), "`threshold`"),
     ],
 )
-def test_an_option_out_of_range_is_a_configuration_error_that_names_it(make, words):
+def test_option_out_of_range_is_a_configuration_error_that_names_it(make, words):
     with pytest.raises(ConfigurationError) as caught:
         make()
     assert words in str(caught.value)
 
 
 @given(texts)
-def test_a_text_matches_itself(text):
+def test_text_matches_itself(text):
     assert scored(ExactMatch(), text, text).score == 1
     assert scored(Levenshtein(), text, text).score == 1
     assert scored(ExactMatch(normalize=True), text, text).score == 1

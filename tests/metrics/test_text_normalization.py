@@ -33,7 +33,7 @@ def test_steps_come_in_the_order_they_are_applied(option, steps):
 
 
 @pytest.mark.parametrize("option", ["strips", ["nfd"], 3, [3], {"nfc": True}])
-def test_an_unknown_step_is_a_configuration_error(option):
+def test_unknown_step_is_a_configuration_error(option):
     with pytest.raises(ConfigurationError):
         parse_normalize_option(option)
 

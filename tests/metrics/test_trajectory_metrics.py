@@ -139,7 +139,7 @@ def test_missing_expectation_is_unscored(metric, key):
 
 
 @pytest.mark.parametrize(("metric", "key"), [*NAMED, (ToolCalledWith, "tool_arguments")])
-def test_an_explicit_empty_expectation_is_met(metric, key):
+def test_explicit_empty_expectation_is_met(metric, key):
     assert marked(metric(), {key: []}).score == 1.0
     assert marked(metric(**{key: []})).score == 1.0
 
@@ -198,7 +198,7 @@ def test_invalid_expected_call_stops_run(wrong):
 
 
 @pytest.mark.parametrize("wrong", [0, -1, 1.5, True, "3", [3]])
-def test_a_limit_of_steps_is_a_whole_number_of_at_least_one(wrong):
+def test_limit_of_steps_is_a_whole_number_of_at_least_one(wrong):
     (issue,) = StepsBelow().check(Sample("s", {}, None, {"trajectory": {"max_steps": wrong}}))
     assert not issue.warning
     with pytest.raises(ConfigurationError, match="max_steps"):
@@ -224,7 +224,7 @@ def test_quoted_names_are_cut_at_twenty():
         (ToolCalledWith, {"coerce_numbers": "x"}),
     ],
 )
-def test_an_option_out_of_range_is_refused(wrong):
+def test_option_out_of_range_is_refused(wrong):
     metric, options = wrong
     with pytest.raises(ConfigurationError):
         metric(**options)

@@ -136,7 +136,7 @@ def test_chat_and_embedding_model_of_same_name_have_different_keys():
     assert kinds[0] != kinds[1]
 
 
-def test_a_question_and_a_text_do_not_collide():
+def test_question_and_a_text_do_not_collide():
     assert text_key(PREFIX, "a") != ask_key(PREFIX, question("a"))
 
 
@@ -283,7 +283,7 @@ def test_line_without_line_end_is_completed_by_next_write(tmp_path):
 
 @settings(deadline=None, max_examples=150)
 @given(place=st.integers(0, 10_000), bit=st.integers(0, 7))
-def test_a_flipped_bit_never_changes_an_answer(tmp_path_factory, place, bit):
+def test_flipped_bit_never_changes_an_answer(tmp_path_factory, place, bit):
     path = tmp_path_factory.mktemp("cache") / "c"
     cache = Cache(path)
     cache.keep(KEY, ANSWER)

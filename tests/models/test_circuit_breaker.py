@@ -57,7 +57,7 @@ def test_one_probe_is_sent_every_half_minute():
     assert sent == 1
 
 
-def test_a_probe_that_is_answered_closes_the_circuit():
+def test_probe_that_is_answered_closes_the_circuit():
     async def work():
         client = Switch()
         async with gateway(client, settings={"retries": 0}) as opened:
@@ -69,7 +69,7 @@ def test_a_probe_that_is_answered_closes_the_circuit():
     assert all(isinstance(reply, Answer) for reply in run(work()))
 
 
-def test_a_cancelled_probe_lets_another_through():
+def test_cancelled_probe_lets_another_through():
     async def work():
         client = Switch()
         async with gateway(client, settings={"retries": 0}) as opened:
@@ -86,7 +86,7 @@ def test_a_cancelled_probe_lets_another_through():
     assert isinstance(run(work()), Answer)
 
 
-def test_an_answer_in_between_starts_the_count_again():
+def test_answer_in_between_starts_the_count_again():
     async def work():
         client = Switch()
         async with gateway(client, settings={"retries": 0}) as opened:
@@ -118,7 +118,7 @@ def test_rate_limits_and_bad_requests_do_not_open_circuit(failure):
     assert run(work()) == 40
 
 
-def test_a_wrong_key_opens_the_circuit():
+def test_wrong_key_opens_the_circuit():
     async def work():
         client = Switch(ModelFailure("refused", "HTTP 401.", status=401))
         async with gateway(client) as opened:

@@ -38,7 +38,7 @@ def test_texts_of_many_scripts_go_in_one_request_each_once():
     assert {reply.values.dtype.name for reply in replies} == {"float32"}
 
 
-def test_a_batch_leaves_when_it_is_full():
+def test_batch_leaves_when_it_is_full():
     client = FakeEmbedding(length)
     embedded(client, tuple("abcdefg"), settings={"batch": 3})
     assert client.asked == [["a", "b", "c"], ["d", "e", "f"], ["g"]]
@@ -156,7 +156,7 @@ def test_bad_vector_of_one_text_does_not_affect_others():
     assert [type(reply) for reply in replies] == [Vectors, NoAnswer, Vectors]
 
 
-def test_a_dimension_that_changes_between_batches_is_unreadable():
+def test_dimension_that_changes_between_batches_is_unreadable():
     replies, _ = embedded(
         FakeEmbedding(lambda text: [1.0] * (2 if text < "c" else 3)), tuple("ab"), tuple("cd"), settings={"batch": 2}
     )
@@ -187,7 +187,7 @@ def test_refused_text_does_not_affect_others(status):
     assert len(client.asked) == 7
 
 
-def test_a_single_refused_text_is_one_request():
+def test_single_refused_text_is_one_request():
     client = Picky("f", ModelFailure("refused", "too long", status=400))
     embedded(client, ("f",))
     assert len(client.asked) == 1
@@ -257,7 +257,7 @@ def test_closing_cancels_open_batches():
     assert tasks == 1
 
 
-def test_a_text_with_a_lone_surrogate_fails_alone():
+def test_text_with_a_lone_surrogate_fails_alone():
     client = FakeEmbedding(length)
     replies, _ = embedded(client, ("\ud800",), ("a",))
     assert replies[0].cause == "model_failed"
@@ -265,13 +265,13 @@ def test_a_text_with_a_lone_surrogate_fails_alone():
     assert client.asked == [["a"]]
 
 
-def test_an_exhausted_budget_leaves_texts_not_run():
+def test_exhausted_budget_leaves_texts_not_run():
     replies, opened = embedded(Counting(), ("aaaa",), settings={}, budget=Budget(tokens=3))
     assert replies[0].cause == "not_run"
     assert opened.exhausted is not None
 
 
-def test_a_dry_run_counts_batches_and_calls_nothing():
+def test_dry_run_counts_batches_and_calls_nothing():
     client = FakeEmbedding(length)
     replies, opened = embedded(client, ("12345",), ("a", "b"), settings={"batch": 2}, dry_run=True)
     planned = opened.planned["embedding"]

@@ -104,7 +104,7 @@ def test_if_first_asker_is_cancelled_another_sends_the_request():
     assert client.sent == [0.0, 0.5]
 
 
-def test_a_failure_that_is_shared_is_counted_once():
+def test_failure_that_is_shared_is_counted_once():
     async def work():
         client = Remote(ModelFailure("shape", "odd", may_cost=True), ModelFailure("shape", "odd", may_cost=True))
         async with gateway(client) as opened:
@@ -192,7 +192,7 @@ def test_invalid_answer_is_requested_once_more_then_unreadable(reply):
     assert no_answer.cause == "unreadable"
 
 
-def test_a_key_that_the_server_echoes_is_not_in_the_answer():
+def test_key_that_the_server_echoes_is_not_in_the_answer():
     class Echo(Remote):
         secrets = Secrets(["hush-hush-hush"])
 
@@ -296,7 +296,7 @@ def test_unknown_failure_kind_is_error():
         ModelFailure("limitted", "Slow down.")
 
 
-def test_a_question_with_a_lone_surrogate_fails_alone():
+def test_question_with_a_lone_surrogate_fails_alone():
     async def work():
         async with gateway(Remote()) as opened:
             return await opened.answers([question("\ud800"), question("fine")])
@@ -366,7 +366,7 @@ def test_dry_run_counts_without_calls(tmp_path):
     assert planned.cost_usd == Decimal("0.001508")
 
 
-def test_a_dry_run_without_a_price_has_no_cost():
+def test_dry_run_without_a_price_has_no_cost():
     async def work():
         async with gateway(Remote(), dry_run=True) as opened:
             await opened.answers([question()])

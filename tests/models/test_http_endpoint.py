@@ -145,7 +145,7 @@ def test_chunked_reply_is_joined():
     assert send_all(raw, None)[0].body == BODY
 
 
-def test_a_reply_without_a_length_ends_with_its_connection():
+def test_reply_without_a_length_ends_with_its_connection():
     raw = Raw(_until_the_end)
     assert [response.body for response in send_all(raw, None, b"{}")] == [BODY, BODY]
     assert len(raw.sent) == 2
@@ -231,7 +231,7 @@ def test_early_refusal_drops_connection():
     assert len(raw.sent) == 2
 
 
-def test_a_connection_the_server_closed_while_idle_is_not_used():
+def test_connection_the_server_closed_while_idle_is_not_used():
     async def once(reader, writer):
         writer.write(WHOLE)
         await writer.drain()
@@ -518,7 +518,7 @@ def test_untrusted_certificate_is_refusal():
     asyncio.run(asked())
 
 
-def test_a_proxy_of_https_sees_neither_the_key_nor_the_request():
+def test_proxy_of_https_sees_neither_the_key_nor_the_request():
     async def asked():
         model = Raw()
         seen = []

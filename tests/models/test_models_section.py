@@ -43,7 +43,7 @@ def faults_of(section, **options):
     ]
 
 
-def test_a_role_is_read_with_all_its_settings():
+def test_role_is_read_with_all_its_settings():
     role = read(
         {
             "judge": {
@@ -73,7 +73,7 @@ def test_a_role_is_read_with_all_its_settings():
     assert not role.is_local
 
 
-def test_a_key_is_in_no_identity_and_no_name():
+def test_key_is_in_no_identity_and_no_name():
     role = read({"judge": JUDGE})["judge"]
     assert KEY not in repr(role)
     assert KEY not in repr(role.identity)
@@ -154,7 +154,7 @@ def test_custom_client_class_is_built_with_extra():
     assert role.is_local
 
 
-def test_a_client_is_imported_by_its_path(monkeypatch):
+def test_client_is_imported_by_its_path(monkeypatch):
     module = type(sys)("brought")
     module.judge = FakeChat(["yes"])
     monkeypatch.setitem(sys.modules, "brought", module)
@@ -174,7 +174,7 @@ def test_recordings_are_relative_to_the_suite(tmp_path):
 
 
 @given(st.integers(1, 999), st.integers(0, 999))
-def test_a_range_of_concurrency_goes_from_low_to_high(low, more):
+def test_range_of_concurrency_goes_from_low_to_high(low, more):
     assert concurrency_bounds(f"{low}-{low + more}") == (low, low + more)
     assert concurrency_bounds(low) == concurrency_bounds(str(low)) == (low, low)
 
@@ -268,7 +268,7 @@ def test_key_in_place_of_variable_name_is_error_without_key(key, url):
 
 
 @pytest.mark.parametrize("name", ["MY_COMPANYS_OPENAI_KEY_2", "internationalization_key", "key2"])
-def test_the_name_of_a_variable_that_is_not_set_is_shown(name):
+def test_name_of_a_variable_that_is_not_set_is_shown(name):
     ((_, message),) = faults_of({"judge": {**JUDGE, "api_key_env": name}})
     assert f"no variable `{name}`" in message
 
@@ -351,7 +351,7 @@ def test_plugin_client_is_found_by_name(monkeypatch):
     assert "Did you mean `fake`?" in repr(fault)
 
 
-def test_a_client_may_name_its_secrets_in_a_plain_list():
+def test_client_may_name_its_secrets_in_a_plain_list():
     class Named(FakeChat):
         secrets = ("hush-hush-hush",)
 

@@ -151,7 +151,7 @@ def test_user_parameters_are_never_dropped(server):
 
 
 @pytest.mark.parametrize("status", [400, 422])
-def test_a_refusal_that_names_no_parameter_is_one_request(server, status):
+def test_refusal_that_names_no_parameter_is_one_request(server, status):
     assert answered(server, msgspec.structs.replace(ASK, logprobs=2), str(status)).status == status
     assert len(server.requests) == 1
 
@@ -298,14 +298,14 @@ def test_refused_connection_is_transport_failure():
     assert "No connection" in failure.message
 
 
-def test_a_missing_address_hints_at_v1(server):
+def test_missing_address_hints_at_v1(server):
     (failure,) = asked(OpenAIChat(server.url.removesuffix("/v1"), "m"), ASK)
     assert failure.status == 404
     assert "base_url mostly ends with /v1" in failure.message
 
 
 @pytest.mark.parametrize("field", ["code", "type"])
-def test_a_hard_quota_is_known_by_code_or_type(server, field):
+def test_hard_quota_is_known_by_code_or_type(server, field):
     body = json.dumps({"error": {"message": "You exceeded your quota.", field: "insufficient_quota"}}).encode()
     assert OpenAIChat(server.url, "m")._endpoint.refusal(HttpResponse(429, body, {})).kind == "refused"
 
@@ -382,7 +382,7 @@ def test_vectors_may_come_as_base64(server):
     assert embedded(server, ["a"], 'merge={"data": [{"embedding": "?", "index": 0}]}').kind == "shape"
 
 
-def test_a_vector_of_zeros_is_a_vector(server):
+def test_vector_of_zeros_is_a_vector(server):
     assert not embedded(server, ["a", "b"], "zero").values.any()
 
 
@@ -410,7 +410,7 @@ def test_vector_with_nan_is_invalid_json(server):
     assert embedded(server, ["a"], "nan").kind == "transport"
 
 
-def test_a_reply_of_many_long_vectors_is_not_too_long(server):
+def test_reply_of_many_long_vectors_is_not_too_long(server):
     server.dimension = 3072
     try:
         assert embedded(server, [f"text {number}" for number in range(100)]).values.shape == (100, 3072)
@@ -431,7 +431,7 @@ def test_closed_client_can_be_used_again(server):
     assert [type(reply) for reply in asyncio.run(asked_twice())] == [Answer, Answer]
 
 
-def test_a_client_serves_one_loop_after_another(server):
+def test_client_serves_one_loop_after_another(server):
     client = OpenAIChat(server.url, "m")
     assert [type(asked(client, ASK)[0]) for _ in range(2)] == [Answer, Answer]
 

@@ -26,7 +26,7 @@ def usage_of(client, **settings):
     return run(work())
 
 
-def test_the_longest_prefix_of_the_model_that_answered_gives_the_price():
+def test_longest_prefix_of_the_model_that_answered_gives_the_price():
     usage = usage_of(Remote(), prices=TABLE)
     assert usage.cost_usd == Decimal("0.0000045")
     assert usage.cost_source == "derived"
@@ -49,7 +49,7 @@ def test_without_tokens_the_cost_is_unknown_and_not_zero():
     assert usage_of(Remote(usage=Usage()), prices=TABLE).cost_usd is None
 
 
-def test_a_model_that_reaches_no_network_is_free():
+def test_model_that_reaches_no_network_is_free():
     usage = usage_of(FakeChat(["yes"]))
     assert usage.cost_usd == 0
     assert usage.prompt_tokens is None
@@ -82,6 +82,6 @@ def test_gateway_sums_spending_of_role():
     assert (spent.calls, spent.prompt_tokens, spent.cost_usd) == (3, 30, Decimal("0.0000135"))
 
 
-def test_an_answer_without_usage_counts_as_one_call():
+def test_answer_without_usage_counts_as_one_call():
     usage = usage_of(FakeChat([Answer(text="a")], is_local=False))
     assert (usage.calls, usage.cost_usd) == (1, None)

@@ -63,7 +63,7 @@ def test_recorded_answer_is_not_requested_again(tmp_path):
 
 
 @pytest.mark.parametrize("client", [None, Remote()])
-def test_a_missing_recording_names_the_request_and_stops_the_run(tmp_path, client):
+def test_missing_recording_names_the_request_and_stops_the_run(tmp_path, client):
     asked(Remote(), [question("known")], tmp_path / "r")
     reasons = []
     requests = [question("known"), question("What is\nunknown?"), question("other")]
@@ -233,7 +233,7 @@ def test_recording_is_readable_after_torn_line_and_kill(tmp_path, lost):
     assert again.answer(question("three")).text == "3"
 
 
-def test_a_dry_run_records_nothing(tmp_path):
+def test_dry_run_records_nothing(tmp_path):
     path, cache = tmp_path / "r", Cache(tmp_path / "cache.jsonl")
     asked(Remote(), [question("one")], tmp_path / "other", cache=cache)
     _, opened = asked(Remote(), [question("one")], path, cache=cache, dry_run=True)

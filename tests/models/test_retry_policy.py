@@ -144,7 +144,7 @@ def test_attempts_are_always_bounded(kinds, retries):
 
 
 @given(st.integers(0, 2**32), st.binary(max_size=8))
-def test_the_wait_is_jittered_within_doubling_bounds_and_repeatable(seed, key):
+def test_wait_is_jittered_within_doubling_bounds_and_repeatable(seed, key):
     def waits():
         tries = Attempts(RetryPolicy(retries=8, total_timeout_s=1e9), seed=seed, key=key)
         steps = [tries.next_step(ModelFailure("transport", "x"), elapsed_s=0.0) for _ in range(8)]

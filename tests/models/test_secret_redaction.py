@@ -16,7 +16,7 @@ KEY = 'k3y/with "quotes"+and=more'
 
 
 @given(st.text(), st.text())
-def test_a_known_key_is_removed_in_every_spelling(before, after):
+def test_known_key_is_removed_in_every_spelling(before, after):
     secrets = Secrets([KEY])
     for spelling in (KEY, quote(KEY, safe=""), json.dumps(KEY)[1:-1]):
         assert spelling not in secrets.redact(before + spelling + after)
@@ -41,7 +41,7 @@ def test_answers_keep_key_like_text():
     assert Secrets([KEY]).redact("sk-abcdefghijklmnop") == "sk-abcdefghijklmnop"
 
 
-def test_a_placeholder_is_no_secret():
+def test_placeholder_is_no_secret():
     assert not Secrets(["EMPTY", ""])
     assert Secrets(["EMPTY"]).redact("EMPTY") == "EMPTY"
 
@@ -70,7 +70,7 @@ def test_partial_key_at_end_of_cut_message_is_removed(size):
     assert told == (f"wrong: {KEY[:size]}…" if size < 4 else "wrong: [removed]…")
 
 
-def test_a_message_that_was_not_cut_keeps_its_last_word():
+def test_message_that_was_not_cut_keeps_its_last_word():
     assert Secrets([KEY]).redact(f"wrong: {KEY[:6]}", shapes=True) == f"wrong: {KEY[:6]}"
 
 

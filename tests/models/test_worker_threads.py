@@ -55,7 +55,7 @@ def test_concurrent_calls_use_one_thread_each():
     asyncio.run(work())
 
 
-def test_a_function_sees_the_context_it_was_called_in():
+def test_function_sees_the_context_it_was_called_in():
     variable = contextvars.ContextVar("variable", default="none")
     variable.set("seen")
     assert called(variable.get) == ["seen"]

@@ -80,7 +80,7 @@ def test_unshared_calls_are_charged_to_each():
     assert list(only.marks) == marks
 
 
-def test_an_execution_that_is_missing_stays_missing():
+def test_execution_that_is_missing_stays_missing():
     assert list(PaidExecutions([None, execution(1, mark())])) == [None, execution(1, mark())]
 
 

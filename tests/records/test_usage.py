@@ -115,7 +115,7 @@ def test_split_of_no_usage_or_into_zero_parts_is_defined():
     assert divide_usage(Usage(), 0) == []
 
 
-def test_the_models_of_a_panel_are_named_together():
+def test_models_of_a_panel_are_named_together():
     both = sum_usage([Usage(model="b", cost_usd=1), Usage(model="a", cost_usd=2)])
     assert (both.model, both.cost_usd) == ("a + b", 3)
 

@@ -56,7 +56,7 @@ def rows(result):
     return [[cell.strip() for cell in line.strip("|").split("|")] for line in lines]
 
 
-def test_a_slice_shows_the_interval_of_its_difference_where_there_is_one():
+def test_slice_shows_the_interval_of_its_difference_where_there_is_one():
     (one,) = results.additions()["slices"]
     known = {"kappa_difference": results.resampled(-0.1, -0.2, -0.05)}
     sure = msgspec.structs.replace(one, tag="sure", intervals=known)
@@ -126,7 +126,7 @@ CASES = {
 
 
 @pytest.mark.parametrize("case", CASES)
-def test_the_answer_follows_the_rule(case):
+def test_answer_follows_the_rule(case):
     changes, answer = CASES[case]
     assert f"Can this judge be trusted? {answer}\n" in alignment_markdown(trusted(**changes))
 

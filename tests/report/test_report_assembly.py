@@ -31,7 +31,7 @@ def test_longer_output_is_cut_and_marked():
     assert (len(entry["output"]), entry["output_chars"], entry["output_cut"]) == (65_536, 65_537, True)
 
 
-def test_the_cut_falls_between_characters():
+def test_cut_falls_between_characters():
     entry = execution("x" + "€" * 30_000)
     assert entry["output"] == "x" + "€" * 21_845
     assert entry["output_cut"]
@@ -46,7 +46,7 @@ def test_cut_text_is_a_prefix_that_fits(start, letter, count):
     assert kept == text or len((kept + text[len(kept)]).encode()) > LONGEST
 
 
-def test_the_whole_output_is_scored_even_where_the_report_cuts_it():
+def test_whole_output_is_scored_even_where_the_report_cuts_it():
     text = "x" * 100_000 + "yes"
     assert execution(text, metrics=["contains"])["marks"]["contains"]["score"] == 1.0
 

@@ -61,14 +61,14 @@ def part(path):
 
 
 @pytest.mark.parametrize("path", FIELDS)
-def test_a_record_has_every_field_in_the_order_of_the_format(path):
+def test_record_has_every_field_in_the_order_of_the_format(path):
     assert list(part(path)) == FIELDS[path].split()
 
 
 @pytest.mark.parametrize(
     "path", ["metrics", "histograms", "cohorts.0.metrics", "samples.0.metrics", "executions.0.marks", "usage.by_metric"]
 )
-def test_a_map_by_metric_is_in_the_order_of_code_points(path):
+def test_map_by_metric_is_in_the_order_of_code_points(path):
     assert list(part(path)) == ["exact-match", "quoting", "retrieval-hit-at-k", "silent"]
 
 
@@ -89,7 +89,7 @@ def test_executions_are_in_dataset_order_then_repetition():
     assert order == [(name, turn) for name in ("window", "fee", "broken", "silence") for turn in (0, 1)]
 
 
-def test_a_failing_target_is_one_failure_without_a_metric():
+def test_failing_target_is_one_failure_without_a_metric():
     failures = [
         (entry["id"], entry["metric"], entry["cause"]) for entry in part("failures") if entry["repetition"] == 0
     ]

@@ -14,7 +14,7 @@ from deemster.report import report_files as writing
 from tests.report.runs import small_report
 
 
-def test_a_report_replaces_the_file_that_was_there(tmp_path):
+def test_report_replaces_the_file_that_was_there(tmp_path):
     path = tmp_path / "run.json"
     path.write_text("old")
     write_report(small_report(), Destination("json", str(path)))
@@ -22,7 +22,7 @@ def test_a_report_replaces_the_file_that_was_there(tmp_path):
     assert sorted(path.name for path in tmp_path.iterdir()) == ["run.json"]
 
 
-def test_a_report_is_readable_as_the_umask_allows(tmp_path):
+def test_report_is_readable_as_the_umask_allows(tmp_path):
     path = tmp_path / "run.json"
     before = os.umask(0o027)
     try:
@@ -48,7 +48,7 @@ def test_failed_rendering_keeps_old_file(flavour, tmp_path, monkeypatch):
 
 
 @pytest.mark.parametrize("step", ["open", "fsync", "replace"])
-def test_a_failing_disk_names_the_path_and_the_cause_and_keeps_the_old_file(step, tmp_path, monkeypatch):
+def test_failing_disk_names_the_path_and_the_cause_and_keeps_the_old_file(step, tmp_path, monkeypatch):
     def full(*_args, **_options):
         raise OSError(28, "No space left on device")
 
@@ -67,7 +67,7 @@ def test_checking_a_path_leaves_no_file(tmp_path):
     assert sorted(path.name for path in tmp_path.iterdir()) == []
 
 
-def test_a_pipe_is_written_to_and_not_replaced(tmp_path):
+def test_pipe_is_written_to_and_not_replaced(tmp_path):
     pipe = tmp_path / "pipe"
     os.mkfifo(pipe)
     reader = os.open(pipe, os.O_RDONLY | os.O_NONBLOCK)
@@ -85,13 +85,13 @@ def test_a_pipe_is_written_to_and_not_replaced(tmp_path):
     ("name", "start"),
     [("r.json", "{"), ("r.md", "# "), ("r.csv", "sample_id"), ("r.HTML", "<!doctype"), ("r.xml", "<?xml")],
 )
-def test_a_report_is_saved_as_its_extension_says(tmp_path, name, start):
+def test_report_is_saved_as_its_extension_says(tmp_path, name, start):
     report = dm.evaluate([dm.Sample("a", {}, "x")], outputs={"a": "x"}, metrics=["exact-match"])
     report.save(tmp_path / name)
     assert (tmp_path / name).read_text(encoding="utf-8").startswith(start)
 
 
-def test_an_extension_without_a_format_is_refused(tmp_path):
+def test_extension_without_a_format_is_refused(tmp_path):
     report = dm.evaluate([dm.Sample("a", {}, "x")], outputs={"a": "x"}, metrics=["exact-match"])
     with pytest.raises(dm.errors.ReportError, match=r"not as `\.pdf`"):
         report.save(tmp_path / "report.pdf")

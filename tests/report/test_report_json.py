@@ -43,17 +43,17 @@ JSON = st.recursive(
         (-1.25, "-1.25"),
     ],
 )
-def test_a_float_has_nine_decimals_at_most_and_never_an_exponent(value, text):
+def test_float_has_nine_decimals_at_most_and_never_an_exponent(value, text):
     assert json_number(value) == indented_json(value) == text
 
 
-def test_an_exact_half_goes_to_the_even_neighbour():
+def test_exact_half_goes_to_the_even_neighbour():
     assert json_number(Decimal("0.000000125"), places=8) == "0.00000012"
     assert json_number(Decimal("0.000000135"), places=8) == "0.00000014"
 
 
 @given(FLOATS)
-def test_a_written_float_reads_back_within_half_a_unit(value):
+def test_written_float_reads_back_within_half_a_unit(value):
     text = json_number(value)
     assert re.fullmatch(r"-?[0-9]+\.[0-9]{1,9}", text)
     assert text != "-0.0"
@@ -116,7 +116,7 @@ def test_non_json_value_is_error():
         indented_json(object())
 
 
-def test_a_report_is_utf_8_with_line_feeds_two_spaces_and_a_final_newline():
+def test_report_is_utf_8_with_line_feeds_two_spaces_and_a_final_newline():
     text = small_report("naïve 日本").to_json()
     assert text.endswith("\n}\n")
     assert "\r" not in text
@@ -125,7 +125,7 @@ def test_a_report_is_utf_8_with_line_feeds_two_spaces_and_a_final_newline():
     assert text == json.dumps(json.loads(text), indent=2, ensure_ascii=False) + "\n"
 
 
-def test_a_report_rendered_twice_is_identical():
+def test_report_rendered_twice_is_identical():
     report = full_report()
     assert report.to_json() == report.to_json()
     assert report.to_markdown() == report.to_markdown()

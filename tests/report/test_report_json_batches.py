@@ -41,7 +41,7 @@ def test_numbers_of_any_size_are_written_as_the_plain_writer_does(values):
     assert written(entries) == plain(entries)
 
 
-def test_an_empty_list_is_two_brackets():
+def test_empty_list_is_two_brackets():
     assert written([]) == b'{\n  "entries": []\n}\n'
 
 

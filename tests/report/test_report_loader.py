@@ -12,7 +12,7 @@ from tests.report.runs import full_report, quotes_of, small_report
 
 
 @pytest.mark.parametrize("level", LEVELS)
-def test_a_report_read_back_is_written_as_the_same_bytes(level, tmp_path):
+def test_report_read_back_is_written_as_the_same_bytes(level, tmp_path):
     report = redact_report(full_report(), level=level, quotes=quotes_of)
     path = tmp_path / "run.json"
     path.write_text(report.to_json(), encoding="utf-8")
@@ -20,7 +20,7 @@ def test_a_report_read_back_is_written_as_the_same_bytes(level, tmp_path):
 
 
 @pytest.mark.parametrize("flavour", FORMATS)
-def test_a_report_read_back_looks_the_same_in_every_format(flavour, tmp_path):
+def test_report_read_back_looks_the_same_in_every_format(flavour, tmp_path):
     path = tmp_path / "run.json"
     path.write_text(full_report().to_json(), encoding="utf-8")
     assert b"".join(FORMATS[flavour](load_report(path))) == b"".join(FORMATS[flavour](full_report()))

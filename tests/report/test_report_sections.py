@@ -222,7 +222,7 @@ def test_hostile_text_makes_no_element_or_attribute_in_html(name):
     assert set(page.codes) <= {*cells(name), "exact-match"}
 
 
-def test_a_page_without_hostile_text_uses_the_same_elements():
+def test_page_without_hostile_text_uses_the_same_elements():
     ours, theirs = (parsed(b"".join(FORMATS["html"](hostile(name))).decode()) for name in ("plain", NASTY[0]))
     assert ours.elements == theirs.elements
 

@@ -84,7 +84,7 @@ def test_samples_and_run_have_hand_computed_aggregates():
     assert aggregated().cohorts["money"].aggregate.success_rate == 0.0
 
 
-def test_the_records_have_every_field_in_the_order_of_the_format_and_fit_the_schema():
+def test_records_have_every_field_in_the_order_of_the_format_and_fit_the_schema():
     value = json.loads(aggregated().to_json())
     fields = ["aggregator", "success_rate", "interval", "mean_score", "mean_score_interval", "samples"]
     assert list(value["aggregate"]) == list(value["cohorts"][0]["aggregate"]) == fields
@@ -94,7 +94,7 @@ def test_the_records_have_every_field_in_the_order_of_the_format_and_fit_the_sch
 
 
 @pytest.mark.parametrize("flavour", FORMATS)
-def test_a_report_read_back_looks_the_same_in_every_format(flavour, tmp_path):
+def test_report_read_back_looks_the_same_in_every_format(flavour, tmp_path):
     path = tmp_path / "run.json"
     aggregated().save(path)
     assert b"".join(FORMATS[flavour](load_report(path))) == b"".join(FORMATS[flavour](aggregated()))
@@ -148,6 +148,6 @@ def test_hostile_aggregator_name_is_escaped():
     assert "\x1b" not in text
 
 
-def test_the_aggregator_is_part_of_the_run_s_id():
+def test_aggregator_is_part_of_the_run_s_id():
     ids = {small_report(aggregator=given).run.id for given in (None, "and", "min", {"at-least": 1})}
     assert len(ids) == 4

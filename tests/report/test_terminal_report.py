@@ -51,7 +51,7 @@ def test_table_without_room_is_printed_row_by_row_with_every_number(quickstart, 
             assert any(word.strip(",") == f"{number:.4f}" for word in words)
 
 
-def test_a_narrow_terminal_drops_the_percentiles_first_and_says_so(quickstart):
+def test_narrow_terminal_drops_the_percentiles_first_and_says_so(quickstart):
     heads = {
         width: next(line for line in shown(quickstart, width).splitlines() if line.startswith("metric"))
         for width in (70, 120)
@@ -80,7 +80,7 @@ def test_report_of_a_run_matches_golden_file_in_a_wide_and_a_narrow_terminal(gol
     golden(f"report/terminal-{width}.txt", shown(full_report(), width))
 
 
-def test_a_narrow_terminal_breaks_no_number_and_loses_no_column_silently():
+def test_narrow_terminal_breaks_no_number_and_loses_no_column_silently():
     narrow, wide = (shown(full_report(), width) for width in (80, 120))
     assert max(map(cell_len, narrow.splitlines())) <= 80
     assert set(re.findall(r"\d+\.\d{4}", narrow)) <= set(re.findall(r"\d+\.\d{4}", wide))

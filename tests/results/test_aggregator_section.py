@@ -172,7 +172,7 @@ def test_unusable_section_is_error_with_line(value, expected):
         ),
     ],
 )
-def test_an_aggregator_that_does_not_fit_the_metrics_is_refused(value, expected):
+def test_aggregator_that_does_not_fit_the_metrics_is_refused(value, expected):
     assert faults(value, METRICS) == expected
 
 

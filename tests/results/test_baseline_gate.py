@@ -92,7 +92,7 @@ def flips(n, down=0, up=0):
         (flips(20, up=15), "pass"),
     ],
 )
-def test_a_margin_passes_above_the_bound_fails_by_the_test_and_is_open_between(moved, status):
+def test_margin_passes_above_the_bound_fails_by_the_test_and_is_open_between(moved, status):
     check = checks(evidence({"a": difference(moved)}))["baseline.margin.metrics.a"]
     assert (check.status, check.required) == (status, -0.05)
     assert check.observed == pytest.approx(np.mean(moved))
@@ -119,7 +119,7 @@ def test_failing_is_corrected_over_all_checks_and_passing_is_not():
     assert found["baseline.margin.metrics.a"].because.endswith("after Holm's correction over 2 checks")
 
 
-def test_an_a_a_comparison_with_twenty_cohorts_fails_at_most_five_times_in_a_hundred():
+def test_a_a_comparison_with_twenty_cohorts_fails_at_most_five_times_in_a_hundred():
     draw, failed, repeats = np.random.default_rng(16), 0, 100
     for _ in range(repeats):
         # Each of the 30 samples of a cohort passes at random in both runs: nothing but noise.
@@ -134,7 +134,7 @@ def test_an_a_a_comparison_with_twenty_cohorts_fails_at_most_five_times_in_a_hun
     assert failed / repeats <= 0.05
 
 
-def test_the_run_has_a_check_of_its_own_only_beside_several_metrics():
+def test_run_has_a_check_of_its_own_only_beside_several_metrics():
     rate = difference(flips(100))
     assert "baseline.margin.pass_rate" not in checks(evidence({"a": rate}))
     found = checks(evidence({"a": rate, "b": rate}, cohorts={"c": rate}))
@@ -151,7 +151,7 @@ def test_the_run_has_a_check_of_its_own_only_beside_several_metrics():
 @pytest.mark.parametrize(
     "moved", [flips(20), flips(60), flips(60, down=2), flips(100, down=6, up=3), flips(80, down=9)]
 )
-def test_the_samples_it_asks_for_decide_the_margin(moved):
+def test_samples_it_asks_for_decide_the_margin(moved):
     check = checks(evidence({"a": difference(moved)}))["baseline.margin.metrics.a"]
     assert check.status == "inconclusive"
     needed = int(re.search(r"about ([\d,]+) samples", check.because)[1].replace(",", ""))
@@ -162,7 +162,7 @@ def test_the_samples_it_asks_for_decide_the_margin(moved):
     assert checks(evidence({"a": difference(third)}))["baseline.margin.metrics.a"].status == "inconclusive"
 
 
-def test_the_margin_it_offers_is_certified():
+def test_margin_it_offers_is_certified():
     moved = flips(100, down=6, up=3)
     check = checks(evidence({"a": difference(moved)}))["baseline.margin.metrics.a"]
     offered = float(re.search(r"a margin of ([\d.]+), which these 100 samples certify", check.because)[1])
@@ -170,7 +170,7 @@ def test_the_margin_it_offers_is_certified():
     assert checks(found, margin=offered)["baseline.margin.metrics.a"].status == "pass"
 
 
-def test_a_small_cohort_is_reported_and_not_gated():
+def test_small_cohort_is_reported_and_not_gated():
     found = checks(
         evidence({"a": difference(flips(100))}, cohorts={"c": difference(flips(4, down=4))}),
         min_samples={"*": (5, "")},
@@ -178,12 +178,12 @@ def test_a_small_cohort_is_reported_and_not_gated():
     assert found["baseline.margin.cohorts.c"].because == "4 samples in the cohort, below the 5 it takes to be gated"
 
 
-def test_a_cohort_without_common_samples_is_open():
+def test_cohort_without_common_samples_is_open():
     found = checks(evidence({"a": difference(flips(100))}), cohorts=("c",))
     assert found["baseline.margin.cohorts.c"].status == "inconclusive"
 
 
-def test_a_metric_that_cannot_be_compared_is_open():
+def test_metric_that_cannot_be_compared_is_open():
     found = checks(evidence({}, not_comparable={"a": "its threshold was 0.5, and is 0.7"}))
     check = found["baseline.margin.metrics.a"]
     assert (check.status, check.because) == ("inconclusive", "it cannot be compared: its threshold was 0.5, and is 0.7")
@@ -220,7 +220,7 @@ def test_counts_are_bounded(rules, other, name, status):
         (JudgeDrift(n=50, changed=30, difference=-0.1, p_value=0.001, drifted=True), "warn", "skipped"),
     ],
 )
-def test_a_judge_that_drifted_is_open_or_a_warning(drift, rule, status):
+def test_judge_that_drifted_is_open_or_a_warning(drift, rule, status):
     known = {} if drift is None else {"drift": {"a": drift}}
     check = checks(evidence({"a": difference(flips(100))}, **known), judge_drift=rule)["baseline.judge_drift"]
     assert check.status == status
@@ -256,7 +256,7 @@ def test_evidence_is_the_same_after_it_was_stored():
         ),
     ],
 )
-def test_a_run_that_was_not_compared_says_why(pinned, status, because):
+def test_run_that_was_not_compared_says_why(pinned, status, because):
     (check,) = pinned.checks(Gate(baseline=BaselineRules()))
     assert (check.name, check.status, check.because) == ("baseline", status, because)
     assert pinned.checks(Gate()) == ()

@@ -33,7 +33,7 @@ def states(found):
     return {sample.id: sample.state for sample in found.samples}
 
 
-def test_a_sample_that_fails_every_rerun_is_confirmed_and_one_that_passes_is_flaky():
+def test_sample_that_fails_every_rerun_is_confirmed_and_one_that_passes_is_flaky():
     changes = [change("s", before=(3, 3)), change("t", before=(3, 3))]
     found = confirm_changes(changes, reruns(s=[0] * 20, t=[1] * 20), names=["a"])
     assert states(found) == {"s": "confirmed", "t": "flaky"}
@@ -54,7 +54,7 @@ def test_one_pass_in_the_baseline_confirms_nothing_and_earlier_runs_do():
     assert (states(known), known.needed) == ({"s": "confirmed", "t": "flaky"}, 5)
 
 
-def test_a_sample_that_wobbled_before_needs_more_to_be_confirmed():
+def test_sample_that_wobbled_before_needs_more_to_be_confirmed():
     failing = {"s": [0] * 6}
     steady = confirm_changes([change("s", before=(8, 8))], reruns(**failing), names=["a"])
     wobbling = confirm_changes([change("s", before=(5, 8))], reruns(**failing), names=["a"])
@@ -68,7 +68,7 @@ def test_only_newly_failing_samples_are_tested_and_none_without_reruns():
     assert confirm_changes(changes, Reruns(metrics=("a",)), names=["a"]) is None
 
 
-def test_a_rerun_counts_where_a_metric_failed_or_all_passed():
+def test_rerun_counts_where_a_metric_failed_or_all_passed():
     found = Reruns(metrics=("a", "b")).add("s", [PASS, PASS]).add("s", [PASS, NONE]).add("s", [FAIL, NONE])
     assert found.counts("s", ["a", "b"]) == (1, 2)
     assert found.counts("s", ["a"]) == (2, 3)

@@ -48,7 +48,7 @@ def statuses(section, summary):
 ROWS = [[1.0, 1.0], [1.0, 0.0], [1.0, 0.4], [0.0, 1.0]]
 
 
-def test_a_gate_without_rules_passes_with_no_check():
+def test_gate_without_rules_passes_with_no_check():
     decision = decide_gate(gate_of({}), summary_of(ROWS), metrics=NAMES)
     assert (decision.decision, decision.checks) == ("pass", ())
 
@@ -94,7 +94,7 @@ def test_on_lower_compares_the_lower_end_of_the_interval():
     assert check.low < 0.7 < check.high
 
 
-def test_a_metric_may_be_named_by_its_spec():
+def test_metric_may_be_named_by_its_spec():
     assert statuses({"metrics": {"first": {"min_pass_rate": 0.7}}}, summary_of(ROWS))[0] == "pass"
 
 
@@ -105,7 +105,7 @@ def test_mean_without_scores_fails():
     assert "no mark" in decision.checks[0].because
 
 
-def test_a_small_cohort_is_reported_not_gated():
+def test_small_cohort_is_reported_not_gated():
     tags = {0: ("a",), 1: ("a",), 2: ("b",), 3: ("b",)}
     section = {"cohorts": {"a": {"min_pass_rate": 0.9}, "*": {"min_samples": 3}}}
     assert statuses(section, summary_of(ROWS, tags)) == ("pass", {"cohorts.a.min_pass_rate": "skipped"})
@@ -165,7 +165,7 @@ def test_cost_and_latency_above_budget_fail():
 @pytest.mark.parametrize(
     ("text", "expected"), [(3, (3, False)), ("3", (3, False)), ("2%", (0.02, True)), ("2.5 %", (0.025, True))]
 )
-def test_an_allowance_is_a_count_or_a_share(text, expected):
+def test_allowance_is_a_count_or_a_share(text, expected):
     assert read_allowance(text) == Allowance(*expected)
 
 

@@ -72,7 +72,7 @@ def test_unchanged_samples_settle_a_margin_and_nothing_counts_after_that():
     assert check.interval.low > -0.15
 
 
-def test_the_order_in_which_samples_finish_changes_nothing():
+def test_order_in_which_samples_finish_changes_nothing():
     passes = [number % 5 != 0 for number in range(200)]
     straight, mixed = watch(200, margin=0.02), watch(200, margin=0.02)
     straight.add(executions(passes))
@@ -83,7 +83,7 @@ def test_the_order_in_which_samples_finish_changes_nothing():
     assert straight.checks() == mixed.checks()
 
 
-def test_a_sample_counts_once_all_its_repetitions_are_there():
+def test_sample_counts_once_all_its_repetitions_are_there():
     found = watch(100, repetitions=2)
     found.add(executions([True] * 100))
     assert found.counted == 0
@@ -91,7 +91,7 @@ def test_a_sample_counts_once_all_its_repetitions_are_there():
     assert found.decision == "pass"
 
 
-def test_a_mark_without_a_score_does_not_pass_and_one_that_does_not_apply_is_left_out():
+def test_mark_without_a_score_does_not_pass_and_one_that_does_not_apply_is_left_out():
     found = watch(60)
     found.add(executions([None] * 60))
     assert found.decision == "fail"

@@ -68,7 +68,7 @@ def test_errors_are_left_out_of_score():
 
 
 @pytest.mark.parametrize("success", [True, False])
-def test_a_weighted_score_maps_rubric_values_and_keeps_the_and_gate(success):
+def test_weighted_score_maps_rubric_values_and_keeps_the_and_gate(success):
     aggregator = WeightedMetricsAggregator({"c": 2, "r": 1}, {"c": UP, "r": UP})
     result = aggregator.aggregate({"c": up(0.1, True, 3), "r": up(0.1, success, 2)})
     assert result.aggregate_success is success
@@ -91,7 +91,7 @@ def test_query_transformation_is_weighted_with_redundancy_reversed(rubric, score
     assert result.aggregate_score == pytest.approx(score)
 
 
-def test_a_weighted_score_counts_only_the_metrics_present_and_without_error():
+def test_weighted_score_counts_only_the_metrics_present_and_without_error():
     aggregator = WeightedMetricsAggregator({"c": 2, "r": 1}, {"c": UP, "r": UP})
     assert aggregator.aggregate({"r": up(0.5, True, 2)}) == AggregationResult(True, 0.5)
     assert aggregator.aggregate({"c": ERRORED, "r": up(0.5, True, 2)}) == AggregationResult(False, 0.5)
@@ -99,11 +99,11 @@ def test_a_weighted_score_counts_only_the_metrics_present_and_without_error():
     assert aggregator.compute_score({}) == 0.0
 
 
-def test_a_weighted_score_without_any_weight_is_zero():
+def test_weighted_score_without_any_weight_is_zero():
     assert WeightedMetricsAggregator({"c": 0}, {"c": UP}).compute_score({"c": up(1.0, True, 3)}) == 0.0
 
 
-def test_a_mapping_may_be_a_function():
+def test_mapping_may_be_a_function():
     aggregator = WeightedMetricsAggregator({"c": 1, "r": 1}, {"c": lambda value: value / 10, "r": UP})
     assert aggregator.compute_score({"c": up(0.0, True, 5), "r": up(0.0, True, 3)}) == 0.75
 
@@ -195,7 +195,7 @@ def test_geometric_mean_of_many_small_qualities_does_not_underflow():
     assert GeometricAggregator().compute_score(results) == pytest.approx(1e-300)
 
 
-def test_a_critical_metric_that_is_absent_is_an_error_with_the_nearest_name():
+def test_critical_metric_that_is_absent_is_an_error_with_the_nearest_name():
     with pytest.raises(
         ConfigurationError, match=r"^The critical metric `rigth` is not among the results. Did you mean `right`"
     ):
@@ -239,7 +239,7 @@ def test_subclass_sees_no_errors_and_cannot_turn_them_into_success():
     assert lenient.seen == ("m0", "m1", "m2")
 
 
-def test_an_aggregate_is_frozen_and_finite():
+def test_aggregate_is_frozen_and_finite():
     result = AggregationResult(True, 0.5)
     with pytest.raises(AttributeError):
         result.aggregate_score = 0.6
@@ -256,7 +256,7 @@ def test_an_aggregate_is_frozen_and_finite():
         ({"score": float("nan")}, "A score is a finite number between 0 and 1, not nan."),
     ],
 )
-def test_a_result_refuses_impossible_values(options, message):
+def test_result_refuses_impossible_values(options, message):
     with pytest.raises(ValueError, match="^" + message):
         MetricResult(**options)
 

@@ -46,14 +46,14 @@ def test_before_the_baseline_is_complete_there_are_no_limits_and_no_test():
     assert all(period.limits is None and not period.outside for period in found.periods)
 
 
-def test_the_baseline_is_the_first_scored_records_and_the_test_sees_only_later_ones():
+def test_baseline_is_the_first_scored_records_and_the_test_sees_only_later_ones():
     found = track_pass_rate(records([None, True, False, True, True, False, False]), every="3", baseline=4)
     assert found.baseline_rate == 0.75
     assert found.drift.baseline_n == 4
     assert found.drift.n == 2
 
 
-def test_the_order_in_which_records_come_changes_nothing():
+def test_order_in_which_records_come_changes_nothing():
     some = records([True, False, True, None, True, False] * 5)
     assert track_pass_rate(some, baseline=5) == track_pass_rate(some[::-1], baseline=5)
 

@@ -42,12 +42,12 @@ def test_one_repetition_gives_no_noise_estimate():
 
 
 @pytest.mark.parametrize("delta", [0.0, -0.1, 1.01])
-def test_a_difference_outside_zero_to_one_is_an_error(delta):
+def test_difference_outside_zero_to_one_is_an_error(delta):
     with pytest.raises(ValueError, match="difference"):
         required_repetitions(0.1, delta)
 
 
 @given(st.integers(2, 12).flatmap(lambda r: st.tuples(st.just(r), st.lists(st.integers(0, r), min_size=1))))
-def test_the_variance_never_exceeds_a_quarter(case):
+def test_variance_never_exceeds_a_quarter(case):
     repetitions, passed = case
     assert 0 <= within_sample_variance(passed, repetitions=repetitions) <= 0.25

@@ -46,7 +46,7 @@ def test_worked_example_gives_specified_numbers():
     assert figures.pass_rate_best == 0.75
 
 
-def test_a_metric_that_failed_everywhere_counts_as_zero():
+def test_metric_that_failed_everywhere_counts_as_zero():
     tally = plain([[score(1.0), NONE], [score(0.8), NONE], [score(0.4), NONE], [NONE, NONE]], metrics=2)
     summary = summarize_run(tally)
     assert summary.macro_f1 == 0.25
@@ -115,7 +115,7 @@ def test_interval_of_many_different_scores_is_students():
 
 
 @pytest.mark.parametrize("rows", [[[score(0.5)]], [[score(0.5)], [NONE]]])
-def test_the_mean_of_one_sample_has_no_interval(rows):
+def test_mean_of_one_sample_has_no_interval(rows):
     assert summarize_run(plain(rows)).metrics["m0"].mean_interval is None
 
 

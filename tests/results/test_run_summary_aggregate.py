@@ -45,7 +45,7 @@ def tally_of(rows, *, aggregator, tags=None):
 ROWS = [[[1.0, 0.5], [1.0, 1.0]], [[1.0, 1.0], [0.25, 1.0]], [[1.0, None], None]]
 
 
-def test_the_run_has_the_share_of_executions_that_succeed_clustered_by_sample():
+def test_run_has_the_share_of_executions_that_succeed_clustered_by_sample():
     aggregate = summarize_run(tally_of(ROWS, aggregator=MetricsAggregator())).aggregate
     assert aggregate.aggregator == "and"
     assert aggregate.success_rate == 3 / 6
@@ -104,7 +104,7 @@ def test_and_aggregator_success_rate_equals_pass_rate_in_any_order(run, chance):
         assert cohort.aggregate.success_rate == cohort.pass_rate
 
 
-def test_a_mark_that_cannot_be_mapped_stops_the_run_and_names_its_sample():
+def test_mark_that_cannot_be_mapped_stops_the_run_and_names_its_sample():
     aggregator = WeightedMetricsAggregator({"m0": 1, "m1": 1}, {"m0": {1: 1}, "m1": {1: 1}})
     with pytest.raises(ConfigurationError) as caught:
         tally_of(ROWS, aggregator=aggregator)
@@ -153,7 +153,7 @@ def statuses(section, *, aggregator, tags=None):
     return {check.name: (check.status, check.observed) for check in decision.checks}
 
 
-def test_a_gate_bounds_the_aggregate_of_the_run_and_of_cohorts():
+def test_gate_bounds_the_aggregate_of_the_run_and_of_cohorts():
     section = {
         "min_aggregate_success": 0.5,
         "min_aggregate_score": 0.75,
@@ -175,7 +175,7 @@ def test_on_lower_compares_the_lower_end_of_the_aggregate_s_interval(rule):
 
 
 @pytest.mark.parametrize("bound", [1.5, -0.1, "half", True, None])
-def test_a_bound_on_the_aggregate_lies_between_0_and_1(bound):
+def test_bound_on_the_aggregate_lies_between_0_and_1(bound):
     with pytest.raises(ConfigurationError) as caught:
         gate_of({"min_aggregate_score": bound})
     assert "gate.min_aggregate_score must be a number from 0 to 1, not " in str(caught.value)

@@ -12,7 +12,7 @@ from deemster.rubrics import Check, Criterion, Option, Rubric, Section
 from tests.rubrics.make_rubrics import DEPTH, DEPTH_OPTIONS, FACTS, FLUFF, TONE
 
 
-def test_a_criterion_without_options_is_binary_and_has_three_verdicts():
+def test_criterion_without_options_is_binary_and_has_three_verdicts():
     assert FACTS.kind == "binary"
     assert FACTS.labels == ("MET", "UNMET", "CANNOT_ASSESS")
     assert FACTS.values == (1.0, 0.0, None)
@@ -25,7 +25,7 @@ def test_options_are_ordinal_by_default():
     assert TONE.kind == "nominal"
 
 
-def test_a_choice_without_an_abstention_has_one_as_its_last_code():
+def test_choice_without_an_abstention_has_one_as_its_last_code():
     assert TONE.labels == ("curt", "warm", "cold", "Cannot assess / not applicable")
     assert TONE.values == (0.2, 1.0, 0.0, None)
     assert (TONE.scored, TONE.abstention, TONE.na_option_index) == ((0, 1, 2), 3, None)
@@ -37,7 +37,7 @@ def test_choice_with_na_option_keeps_it():
     assert DEPTH.with_guaranteed_na_option() is DEPTH
 
 
-def test_the_guaranteed_abstention_is_appended_once():
+def test_guaranteed_abstention_is_appended_once():
     sure = TONE.with_guaranteed_na_option()
     assert sure.options == (*TONE.options, Option("Cannot assess / not applicable", na=True))
     assert sure.with_guaranteed_na_option() is sure
@@ -68,7 +68,7 @@ def test_find_returns_options_only_and_code_also_abstention():
         TONE.find("CANNOT_ASSESS")
 
 
-def test_an_unknown_label_lists_the_labels_and_the_nearest():
+def test_unknown_label_lists_the_labels_and_the_nearest():
     with pytest.raises(RubricError) as error:
         DEPTH.find("god")
     assert str(error.value) == (
@@ -97,18 +97,18 @@ def test_order_gives_the_positions_where_values_do_not():
 
 
 @pytest.mark.parametrize(("weight", "worst"), [(1, 2), (0, 2), (-1, 1)])
-def test_the_worst_case_follows_the_sign_of_the_weight(weight, worst):
+def test_worst_case_follows_the_sign_of_the_weight(weight, worst):
     criterion = msgspec.structs.replace(TONE, weight=weight)
     assert criterion.worst == worst
     assert criterion.worst_scored_option() == (worst, criterion.options[worst])
 
 
-def test_the_worst_case_of_a_binary_criterion_is_unmet_or_met():
+def test_worst_case_of_a_binary_criterion_is_unmet_or_met():
     assert FACTS.worst_scored_option() == (1, Option("UNMET", 0.0))
     assert FLUFF.worst_scored_option() == (0, Option("MET", 1.0))
 
 
-def test_the_worst_of_equal_values_is_the_first():
+def test_worst_of_equal_values_is_the_first():
     criterion = Criterion("x", options=(Option("a", 1), Option("b", 0), Option("c", 0)), scale_type="nominal")
     assert criterion.worst_among([2, 1]) == 1
     assert criterion.worst_among([0, 2]) == 2
@@ -157,7 +157,7 @@ def test_rules_across_fields_hold_for_a_criterion_made_in_python():
     ]
 
 
-def test_a_copy_with_changes_is_checked_too():
+def test_copy_with_changes_is_checked_too():
     with pytest.raises(RubricError, match="weight is inf, which is not a finite number"):
         msgspec.structs.replace(FACTS, weight=float("inf"))
     with pytest.raises(RubricError, match="not what the sections hold"):
@@ -173,7 +173,7 @@ def test_a_copy_with_changes_is_checked_too():
         ({"label": "a\ud800", "value": 1}, "label holds a lone surrogate, which is no character."),
     ],
 )
-def test_an_impossible_option_is_refused(fields, message):
+def test_impossible_option_is_refused(fields, message):
     with pytest.raises(RubricError) as error:
         Option(**fields)
     assert str(error.value) == message
@@ -188,7 +188,7 @@ def test_an_impossible_option_is_refused(fields, message):
         ({"metric": "m", "threshold": 2}, "threshold must be a number from 0 to 1, not 2."),
     ],
 )
-def test_an_impossible_check_is_refused(fields, message):
+def test_impossible_check_is_refused(fields, message):
     with pytest.raises(RubricError) as error:
         Check(**fields)
     assert str(error.value) == message
@@ -222,7 +222,7 @@ def test_overflowing_sum_of_weights_is_error():
         Rubric([Criterion("a", weight=1.7e308), Criterion("b", weight=-1.7e308)])
 
 
-def test_a_rubric_or_section_without_criteria_is_refused():
+def test_rubric_or_section_without_criteria_is_refused():
     with pytest.raises(RubricError, match="a rubric has at least one criterion"):
         Rubric(())
     with pytest.raises(RubricError, match="a section has at least one criterion"):
@@ -246,12 +246,12 @@ def choice(*values, kind="ordinal", labels="abc"):
 
 
 @pytest.mark.parametrize("label", ["MET", "met ", "yes", "Yes", "true", "1", True, 1, 1.0])
-def test_a_yes_in_any_spelling_is_met(label):
+def test_yes_in_any_spelling_is_met(label):
     assert Criterion("Is it right?").code(label) == 0
 
 
 @pytest.mark.parametrize("label", ["UNMET", "no", "No ", "FALSE", "0", False, 0, 0.0])
-def test_a_no_in_any_spelling_is_unmet(label):
+def test_no_in_any_spelling_is_unmet(label):
     assert Criterion("Is it right?").code(label) == 1
 
 
@@ -261,28 +261,28 @@ def test_other_words_and_numbers_are_no_verdict_of_a_binary_criterion(label):
         Criterion("Is it right?").code(label)
 
 
-def test_a_number_is_the_value_of_an_option():
+def test_number_is_the_value_of_an_option():
     assert [choice(0, 0.5, 1).code(label) for label in (0, 0.5, "0.5", 1, "1.0")] == [0, 1, 1, 2, 2]
 
 
-def test_a_number_is_a_label_where_labels_are_numbers():
+def test_number_is_a_label_where_labels_are_numbers():
     grades = choice(0, 0.5, 1, labels="135")
     assert [grades.code(label) for label in (1, "1", 3.0, 5)] == [0, 0, 1, 2]
     with pytest.raises(RubricError, match=r"0\.5 is no verdict"):
         grades.code(0.5)
 
 
-def test_a_number_is_never_the_place_of_an_option():
+def test_number_is_never_the_place_of_an_option():
     with pytest.raises(RubricError, match="2 is no verdict"):
         choice(0, 0.5, 1).code(2)
 
 
-def test_a_value_of_two_options_is_ambiguous():
+def test_value_of_two_options_is_ambiguous():
     with pytest.raises(RubricError, match="0 is the value of several options: `a`, `b`"):
         choice(0, 0, 1, kind="nominal").code(0)
 
 
-def test_a_boolean_is_an_option_called_yes_or_no():
+def test_boolean_is_an_option_called_yes_or_no():
     answers = choice(1, 0, 0.5, kind="nominal", labels=("yes", "no", "partly"))
     assert [answers.code(label) for label in (True, False)] == [0, 1]
     with pytest.raises(RubricError):
@@ -301,7 +301,7 @@ def test_options_of_a_nominal_criterion_need_no_values_but_all_or_none():
         Criterion("Which?", scale_type="nominal", options=(Option("a"), Option("b")), fatal=True)
 
 
-def test_a_criterion_with_a_range_is_numeric():
+def test_criterion_with_a_range_is_numeric():
     assert (GRADE.kind, GRADE.scale_type, GRADE.labels) == ("numeric", "numeric", ("a number", "CANNOT_ASSESS"))
     assert [GRADE.cell(label) for label in (1, 3.5, "4.25", " 5 ", "cannot_assess")] == [1.0, 3.5, 4.25, 5.0, 1]
     assert type(GRADE.cell("cannot_assess")) is int
@@ -332,7 +332,7 @@ def test_what_is_no_number_of_the_range_is_refused(label):
         ({"minimum": 0, "maximum": 1, "options": (Option("a", 0), Option("b", 1))}, "options: A numeric criterion has"),
     ],
 )
-def test_an_impossible_range_is_refused(fields, message):
+def test_impossible_range_is_refused(fields, message):
     with pytest.raises(RubricError) as error:
         Criterion("How good?", **fields)
     assert message in str(error.value)

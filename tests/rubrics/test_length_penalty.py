@@ -39,7 +39,7 @@ def test_more_words_never_cost_less(fewer, more):
         ("<output>b c", "", "b c"),
     ],
 )
-def test_the_parts_of_a_text_are_recognised(text, thinking, output):
+def test_parts_of_a_text_are_recognised(text, thinking, output):
     parts = submission_parts(text)
     assert (parts.thinking.split(), parts.output.split()) == (thinking.split(), output.split())
 
@@ -53,7 +53,7 @@ def test_each_part_can_be_counted():
     assert [round(10 * words(part)) for part in ("thinking", "output", "all")] == [4, 2, 7]
 
 
-def test_a_submission_may_come_in_parts():
+def test_submission_may_come_in_parts():
     line = LengthPenalty(0, 10, penalty_at_cap=1.0, exponent=1)
     assert line.of({"thinking": "a b", "output": "c"}) == pytest.approx(0.3)
     assert line.of({"output": "c"}) == pytest.approx(0.1)

@@ -23,7 +23,7 @@ def test_every_criterion_of_the_meta_rubric_has_advice():
     assert ADVICE.keys() >= HINTS
 
 
-def test_the_meta_rubric_passes_its_own_check_of_words():
+def test_meta_rubric_passes_its_own_check_of_words():
     for part in ("criterion", "options", "whole"):
         found = [issue for issue in check_rubric(meta_rubric(part)) if issue.severity == "warning"]
         assert found == []
@@ -36,7 +36,7 @@ def test_options_are_examined_and_check_criteria_are_skipped():
     assert shown[3].rubric == meta_rubric("criterion", "options")
 
 
-def test_a_criterion_is_shown_with_everything_that_belongs_to_it():
+def test_criterion_is_shown_with_everything_that_belongs_to_it():
     whole, _, rude, depth = (exam.text for exam in exams(RUBRIC))
     assert "Judge the letter alone." in rude
     assert "`rude`: a fault, which takes away 5 points. A submission that fails it gets no points at all." in rude

@@ -58,7 +58,7 @@ def test_null_is_the_same_as_absent_where_a_field_may_be_absent():
     assert Rubric.load(source) == Rubric((Criterion("x"),))
 
 
-def test_a_rubric_is_loaded_from_a_path_and_from_an_open_file(tmp_path):
+def test_rubric_is_loaded_from_a_path_and_from_an_open_file(tmp_path):
     path = tmp_path / "r.yml"
     path.write_text("- requirement: x\n", encoding="utf-8")
     expected = Rubric((Criterion("x"),))
@@ -69,7 +69,7 @@ def test_a_rubric_is_loaded_from_a_path_and_from_an_open_file(tmp_path):
     assert Rubric.load(io.StringIO('\ufeff [{"requirement": "x"}]')) == expected
 
 
-def test_an_open_file_is_read_by_its_extension(tmp_path):
+def test_open_file_is_read_by_its_extension(tmp_path):
     path = tmp_path / "r.json"
     path.write_text("- requirement: x\n", encoding="utf-8")
     with path.open(encoding="utf-8") as file, pytest.raises(RubricError, match=r"r\.json:1"):

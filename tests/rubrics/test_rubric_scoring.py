@@ -54,13 +54,13 @@ def test_worked_examples_give_specified_scores(rubric, verdicts, expected):
     assert [None if one is None else round(one, 4) for one in found] == expected
 
 
-def test_the_raw_score_is_the_weighted_sum():
+def test_raw_score_is_the_weighted_sum():
     assert score(EXAMPLE, ["MET", "UNMET", "fair", "warm"]).raw_score == 15
     assert score(EXAMPLE, ["MET", "MET", "fair", "warm"]).raw_score == 11
     assert score(EXAMPLE, ["CANNOT_ASSESS", "MET", "n-a", "curt"]).raw_score == pytest.approx(-3.6)
 
 
-def test_an_unnormalised_score_is_the_weighted_sum():
+def test_unnormalised_score_is_the_weighted_sum():
     found = score(EXAMPLE, ["CANNOT_ASSESS", "MET", "n-a", "curt"], normalize=False)
     assert found.score == found.raw_score == pytest.approx(-3.6)
     assert score(FAULTS, ["CANNOT_ASSESS", "CANNOT_ASSESS"], normalize=False).score is None
@@ -100,14 +100,14 @@ def test_missing_verdict_is_error(verdicts):
         score(EXAMPLE, verdicts)
 
 
-def test_a_failed_fatal_criterion_makes_the_score_zero_and_leaves_the_raw_one():
+def test_failed_fatal_criterion_makes_the_score_zero_and_leaves_the_raw_one():
     gate = Criterion("Nothing private is said.", 2, "private", fatal=True)
     found = score(Rubric((FACTS, gate)), ["MET", "UNMET"])
     assert (found.score, found.raw_score, found.failed_fatal, found.unresolved_fatal) == (0.0, 10.0, ("private",), ())
     assert score(Rubric((FACTS, gate)), ["UNMET", "MET"]).score == pytest.approx(2 / 12)
 
 
-def test_a_fatal_fault_fails_when_it_is_met():
+def test_fatal_fault_fails_when_it_is_met():
     rubric = Rubric((FACTS, Criterion("It threatens.", -1, "threat", fatal=True)))
     assert score(rubric, ["MET", "MET"]).failed_fatal == ("threat",)
     assert score(rubric, ["MET", "UNMET"]).score == 1.0
@@ -123,7 +123,7 @@ def test_fatal_choice_fails_at_its_lowest_value():
     ]
 
 
-def test_a_weight_of_zero_makes_a_pure_gate():
+def test_weight_of_zero_makes_a_pure_gate():
     gate = Criterion("It is safe.", 0, "safe", fatal=True)
     assert score(Rubric((FACTS, gate)), ["MET", "UNMET"]).score == 0.0
     assert score(Rubric((FACTS, gate)), ["MET", "MET"]).score == 1.0
@@ -132,7 +132,7 @@ def test_a_weight_of_zero_makes_a_pure_gate():
 
 
 @pytest.mark.parametrize("strategy", STRATEGIES)
-def test_an_abstention_fails_a_gate_only_under_fail(strategy):
+def test_abstention_fails_a_gate_only_under_fail(strategy):
     found = score(Rubric((FACTS, Criterion("b", 2, "gate", fatal=True))), ["MET", "CANNOT_ASSESS"], strategy)
     lists = (found.failed_fatal, found.unresolved_fatal)
     assert lists == ((("gate",), ()) if strategy == "fail" else ((), ("gate",)))
@@ -159,7 +159,7 @@ def test_unjudged_item_has_no_score_under_any_strategy(verdicts, strategy):
     assert (found.score, found.raw_score, found.failed_fatal, found.unresolved_fatal) == (None, None, (), ("gate",))
 
 
-def test_a_penalty_is_subtracted_and_floored_only_when_normalising():
+def test_penalty_is_subtracted_and_floored_only_when_normalising():
     verdicts = ["MET", "UNMET", "fair", "warm"]
     penalty = LengthPenalty(free_budget=100, max_cap=200).of("word " * 150)
     assert round(rubric_score(EXAMPLE, verdicts, penalty=penalty).score, 4) == 0.6684
@@ -172,7 +172,7 @@ def test_a_penalty_is_subtracted_and_floored_only_when_normalising():
 
 
 @pytest.mark.parametrize("penalty", [-0.1, math.nan, math.inf])
-def test_an_impossible_penalty_is_refused(penalty):
+def test_impossible_penalty_is_refused(penalty):
     with pytest.raises(RubricError, match="A penalty is a finite number of at least 0"):
         rubric_score(FAULTS, ["MET", "MET"], penalty=penalty)
 
@@ -217,7 +217,7 @@ def test_no_rows_have_no_scores():
     assert found.failed_fatal.shape == (0, 2)
 
 
-def test_a_huge_fault_beside_a_tiny_gain_is_zero_without_a_warning():
+def test_huge_fault_beside_a_tiny_gain_is_zero_without_a_warning():
     assert score(Rubric((Criterion("a", 5e-324), Criterion("b", -1e300))), ["MET", "MET"]).score == 0.0
 
 
@@ -232,7 +232,7 @@ def test_all_impossible_settings_are_reported():
 
 
 @given(st.data())
-def test_the_vectorised_scores_equal_the_loop(data):
+def test_vectorised_scores_equal_the_loop(data):
     rubric = data.draw(rubrics())
     scoring = Scoring(
         data.draw(st.sampled_from(STRATEGIES)), data.draw(st.sampled_from([0.5, 0.25])), data.draw(st.booleans())
@@ -268,7 +268,7 @@ FLAWS = Criterion("How many flaws?", name="flaws", minimum=0, maximum=10, weight
         ([5, 10], 0.0, ("flaws",)),
     ],
 )
-def test_a_number_is_worth_its_share_of_the_range(verdicts, score, failed):
+def test_number_is_worth_its_share_of_the_range(verdicts, score, failed):
     found = rubric_score(Rubric((GRADE, FLAWS)), verdicts)
     assert (found.score, found.failed_fatal) == (pytest.approx(score), failed)
 
@@ -281,7 +281,7 @@ def test_abstention_on_a_number_fails_with_the_worst_end():
     assert scored == pytest.approx([1.0, 10 / 16, 13 / 16, 10 / 16])
 
 
-def test_a_nominal_criterion_without_values_counts_in_no_score():
+def test_nominal_criterion_without_values_counts_in_no_score():
     tone = Criterion("Which tone?", name="tone", scale_type="nominal", options=(Option("warm"), Option("cold")))
     assert rubric_score(Rubric((tone, FACTS)), ["warm", "MET"]).score == 1.0
     assert rubric_score(Rubric((tone,)), ["warm"]).score is None

@@ -47,7 +47,7 @@ def test_aggregation_equals_table_of_specification(rule, gain, fault, value):
     assert verdict(COSTLY_DEPTH, votes, rule, weights) == (fault, value)
 
 
-def test_a_tie_goes_to_the_worst_case():
+def test_tie_goes_to_the_worst_case():
     assert verdict(DEPTH, ["poor", "fair"], "mean") == ("poor", 0.25)
     assert verdict(COSTLY_DEPTH, ["poor", "fair"], "mean") == ("fair", 0.25)
     assert verdict(FACTS, ["MET", "UNMET"], "majority") == ("UNMET", 0.0)
@@ -183,7 +183,7 @@ def test_rule_of_criterion_overrides_panel():
 
 
 @given(st.data())
-def test_the_vectorised_aggregate_equals_the_loop(data):
+def test_vectorised_aggregate_equals_the_loop(data):
     criterion = data.draw(criteria())
     rule = data.draw(st.sampled_from(rules_of(criterion)))
     voters = data.draw(st.integers(1, 5))
@@ -250,7 +250,7 @@ def test_abstentions_and_failures_among_numbers_follow_the_rules_of_other_kinds(
     cells=st.lists(st.floats(-5, 5) | st.sampled_from([1, MISSING, FAILED]), min_size=1, max_size=6),
     seed=st.integers(0, 99),
 )
-def test_the_order_of_voters_changes_no_number_and_equal_votes_stand(cells, seed):
+def test_order_of_voters_changes_no_number_and_equal_votes_stand(cells, seed):
     mixed = random.Random(seed).sample(cells, len(cells))
     for rule in ("mean", "median", "min", "max"):
         assert aggregate_cells(GRADE, cells, rule=rule) == aggregate_cells(GRADE, mixed, rule=rule)

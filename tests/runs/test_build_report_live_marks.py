@@ -129,7 +129,7 @@ def test_aggregator_is_called_once_per_execution(store):
     assert report.to_json() == stored_report(store, "latest", aggregator=aggregator).to_json()
 
 
-def test_a_resumed_run_with_an_aggregator_ends_in_the_same_report(store):
+def test_resumed_run_with_an_aggregator_ends_in_the_same_report(store):
     stop = Stop()
     ran(job(stop=stop, stop_at=600, aggregator="and"), stop=stop, storage=RunStorage(store))
     report = ran(job(aggregator="and"), storage=RunStorage(store, resume=True))
@@ -192,7 +192,7 @@ def test_cost_is_exact_in_any_finish_order(store):
 
 
 @pytest.mark.parametrize("kind", [MetricScore, Unscored])
-def test_the_usage_of_a_mark_may_be_a_map(store, kind):
+def test_usage_of_a_mark_may_be_a_map(store, kind):
     def mark(_):
         usage = {"prompt_tokens": 3}
         return MetricScore(1.0, usage=usage) if kind is MetricScore else Unscored("bad_output", "None.", usage)

@@ -228,14 +228,14 @@ def test_sealing_again_without_a_change_gives_the_same_bytes(certified):
         (lambda data: seal_other_report(data, random.Random(1)), "its report does not follow from its facts"),
     ],
 )
-def test_the_message_says_why_it_does_not_hold(certified, tmp_path, tamper, why):
+def test_message_says_why_it_does_not_hold(certified, tmp_path, tamper, why):
     file = tmp_path / "tampered.certificate"
     file.write_bytes(tamper(certified.read_bytes()))
     with pytest.raises(CertificateError, match=re.escape(why)):
         verify_certificate(file)
 
 
-def test_a_certificate_of_another_version_that_makes_another_report_names_that_version(certified, tmp_path):
+def test_certificate_of_another_version_that_makes_another_report_names_that_version(certified, tmp_path):
     data = Parts(seal_other_report(certified.read_bytes(), random.Random(1)))
     data.header["versions"]["deemster"] = "0.0.9"
     data.facts[0] = data.facts[0].replace(b'"tool_version":"0.1.0"', b'"tool_version":"0.0.9"')
@@ -245,7 +245,7 @@ def test_a_certificate_of_another_version_that_makes_another_report_names_that_v
         verify_certificate(file)
 
 
-def test_a_stranger_gets_the_report_and_the_facts_without_the_store(certified, tmp_path):
+def test_stranger_gets_the_report_and_the_facts_without_the_store(certified, tmp_path):
     verified = verify_certificate(certified, extract=tmp_path / "parts")
     with open_store(certified.with_name("runs.db")) as store:
         run = store.run("latest")
@@ -272,7 +272,7 @@ def test_commands_certify_and_verify(certified, tmp_path):
     assert CliRunner().invoke(app, ["verify", str(tmp_path / "nothing")]).exit_code == 2
 
 
-def test_the_same_run_gives_the_same_bytes(certified, tmp_path):
+def test_same_run_gives_the_same_bytes(certified, tmp_path):
     with open_store(certified.with_name("runs.db")) as store:
         certify_run(store, "latest", tmp_path / "again.certificate")
     assert (tmp_path / "again.certificate").read_bytes() == certified.read_bytes()
@@ -304,7 +304,7 @@ def test_runs_of_every_kind_can_be_certified(tmp_path, kind):
     assert verify_certificate(tmp_path / "run.certificate") == verified
 
 
-def test_a_damaged_run_is_not_certified_and_nothing_is_written(tmp_path):
+def test_damaged_run_is_not_certified_and_nothing_is_written(tmp_path):
     with open_store(tmp_path / "runs.db") as store:
         dm.evaluate(dm.Dataset(samples(3), name="shop"), outputs=outputs(3), metrics=["rouge-l"], store=store)
     with sqlite3.connect(tmp_path / "runs.db") as database:
@@ -315,7 +315,7 @@ def test_a_damaged_run_is_not_certified_and_nothing_is_written(tmp_path):
     assert not (tmp_path / "run.certificate").exists()
 
 
-def test_a_recording_without_marks_has_no_report_to_certify(tmp_path):
+def test_recording_without_marks_has_no_report_to_certify(tmp_path):
     with open_store(tmp_path / "runs.db") as store, dm.Recorder("traffic", store=tmp_path / "runs.db") as recorder:
         recorder.record({"q": "x"}, "y")
         recorder.close()

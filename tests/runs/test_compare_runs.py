@@ -110,7 +110,7 @@ def test_comparison_can_be_read_after_the_store_is_closed(store):
     assert found.to_json() == found.to_json()
 
 
-def test_the_first_samples_of_each_status_are_shown_with_their_texts(tmp_path):
+def test_first_samples_of_each_status_are_shown_with_their_texts(tmp_path):
     broken, fixed = SHOWN["newly_failing"] + 9, SHOWN["newly_passing"] + 9
     samples = [{"id": f"q{place}", "input": {"n": place}, "expected_output": "yes"} for place in range(broken + fixed)]
     words = ("yes", "no"), ("no", "yes")

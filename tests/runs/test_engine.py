@@ -140,7 +140,7 @@ def test_failed_batch_is_scored_pair_by_pair():
 
 
 @pytest.mark.parametrize("marks", [[1.0, 1.0], [1.0] * 4, [], None])
-def test_a_batch_of_the_wrong_length_is_scored_pair_by_pair(marks):
+def test_batch_of_the_wrong_length_is_scored_pair_by_pair(marks):
     class Batched:
         name = "batched"
 
@@ -198,7 +198,7 @@ def test_threshold_zero_of_class_is_used(threshold, higher, passed):
     assert report.metrics["zero"].threshold == (0.5 if threshold is None else threshold)
 
 
-def test_a_function_a_class_and_an_instance_can_all_be_metrics():
+def test_function_a_class_and_an_instance_can_all_be_metrics():
     @dm.metric("length", threshold=1.0)
     def length(actual):
         return len(actual) == 1
@@ -327,7 +327,7 @@ def test_after_stop_open_calls_finish_and_others_are_not_run():
     assert list(report.failure_list) == []
 
 
-def test_a_stop_before_the_first_call_runs_nothing():
+def test_stop_before_the_first_call_runs_nothing():
     stop = Stop()
     stop.request("at once")
     job = build_job(dataset(), target=lambda asked: "never", metrics=["exact-match"])

@@ -73,7 +73,7 @@ def test_evaluate_works_in_any_thread():
     assert found == [dm.evaluate(dataset(), **OPTIONS).to_json()]
 
 
-def test_an_async_target_runs_inside_a_running_loop_too():
+def test_async_target_runs_inside_a_running_loop_too():
     async def answer(asked):
         await asyncio.sleep(0)
         return "yes" if asked["q"] == 1 else "no"
@@ -84,7 +84,7 @@ def test_an_async_target_runs_inside_a_running_loop_too():
     assert asyncio.run(notebook()).macro_f1 == 1.0
 
 
-def test_a_dataset_and_outputs_may_be_paths(tmp_path):
+def test_dataset_and_outputs_may_be_paths(tmp_path):
     (tmp_path / "golden.jsonl").write_text('{"id": "a", "input": {}, "expected_output": "yes"}\n')
     (tmp_path / "answers.jsonl").write_text('{"id": "a", "output": "yes"}\n')
     report = dm.evaluate(tmp_path / "golden.jsonl", outputs=tmp_path / "answers.jsonl", metrics=["exact-match"])
@@ -92,7 +92,7 @@ def test_a_dataset_and_outputs_may_be_paths(tmp_path):
 
 
 @pytest.mark.parametrize("given", [{}, {"target": str, "outputs": {"a": "x", "b": "x"}}])
-def test_a_run_has_either_a_target_or_saved_outputs(given):
+def test_run_has_either_a_target_or_saved_outputs(given):
     with pytest.raises(dm.ConfigurationError, match="Give either `target`, a function, or `outputs`"):
         dm.evaluate(dataset(), metrics=["exact-match"], **given)
 
@@ -124,7 +124,7 @@ def test_invalid_option_is_error_before_the_run(option, value, message):
     assert calls == []
 
 
-def test_a_threshold_replaces_the_metrics_own():
+def test_threshold_replaces_the_metrics_own():
     report = dm.evaluate(dataset(), **{**OPTIONS, "metrics": ["levenshtein"]}, thresholds={"levenshtein": 0.0})
     assert report.metrics["levenshtein"].n_passed == 2
     assert report.metrics["levenshtein"].threshold == 0.0
@@ -139,7 +139,7 @@ def test_absent_value_is_one_warning_and_unscored():
     assert report.metrics["exact-match"].n == 3
 
 
-def test_a_warning_points_at_the_line_that_called_evaluate():
+def test_warning_points_at_the_line_that_called_evaluate():
     with pytest.warns(UserWarning, match="unscored") as caught:
         dm.evaluate(dataset([dm.Sample("a", {})]), outputs={"a": "x"}, metrics=["exact-match"])
     assert caught[0].filename == __file__
@@ -162,14 +162,14 @@ def test_malformed_samples_stop_run_and_are_all_listed():
     assert calls == []
 
 
-def test_a_misspelt_metadata_key_is_a_warning_with_the_right_spelling():
+def test_misspelt_metadata_key_is_a_warning_with_the_right_spelling():
     samples = [dm.Sample("a", {}, ["d1"], {"relevent": ["d1"], "unrelated": 1})]
     outputs = [{"id": "a", "output": "x", "retrieved": ["d1"]}]
     with pytest.warns(UserWarning, match="metadata has the key `relevent`. Did you mean `relevant`?"):
         dm.evaluate(dataset(samples), outputs=outputs, metrics=["retrieval-hit-at-k"])
 
 
-def test_a_key_that_no_metric_of_the_run_reads_is_no_warning():
+def test_key_that_no_metric_of_the_run_reads_is_no_warning():
     samples = [dm.Sample("a", {}, "x", {"relevent": ["d1"]})]
     with warnings.catch_warnings():
         warnings.simplefilter("error")
@@ -191,7 +191,7 @@ def test_report_outlives_dataset_and_leaves_no_open_file():
     assert made().to_csv().count("\n") == 3
 
 
-def test_a_list_of_maps_or_samples_is_a_dataset():
+def test_list_of_maps_or_samples_is_a_dataset():
     rows = [{"id": "a", "input": {}, "expected_output": "x"}, dm.Sample("b", {}, "y")]
     report = dm.evaluate(rows, outputs={"a": "x", "b": "x"}, metrics=["exact-match"])
     assert (report.dataset.name, report.macro_f1) == ("samples", 0.5)
@@ -222,7 +222,7 @@ def test_frozen_clock_leaves_latency_undefined(monkeypatch):
     assert dm.evaluate(rows, target=lambda asked: "x", metrics=["exact-match"]).usage.target.latency_ms.count == 1
 
 
-def test_a_metric_that_scored_nothing_still_has_its_threshold():
+def test_metric_that_scored_nothing_still_has_its_threshold():
     rows = [{"id": "a", "input": {}, "expected_output": None}]
     with pytest.warns(UserWarning, match="unscored"):
         report = dm.evaluate(rows, outputs={"a": "x"}, metrics=["rouge-l"], thresholds={"rouge-l": 0.7})

@@ -66,7 +66,7 @@ def test_functions_classes_and_built_in_metrics_take_where():
     assert report.totals.unscored == 0
 
 
-def test_a_class_named_in_a_suite_takes_where_beside_its_own_options():
+def test_class_named_in_a_suite_takes_where_beside_its_own_options():
     entry = {f"{__name__}:Picky": {"where": {"tags": "easy"}, "name": "choosy"}}
     report = evaluated(entry)
     assert (report.metrics["choosy"].n, report.metrics["choosy"].identity) == (1, f"{__name__}:Picky(name=choosy) v1")
@@ -79,7 +79,7 @@ def test_auto_needs_a_metric_that_says_what_it_reads():
         evaluated(metric)
 
 
-def test_a_criterion_check_takes_no_where():
+def test_criterion_check_takes_no_where():
     check = {"metric": "contains", "args": {"where": "auto"}}
     rubric = {"criteria": [{"name": "c", "requirement": "It holds.", "check": check}]}
     with pytest.raises(ConfigurationError, match="takes no `where`"):
@@ -108,7 +108,7 @@ def test_samples_that_no_metric_applies_to_stand_in_no_pass_rate():
     assert (last.passed, last.pass_rate, last.unscored, last.not_applicable) == (0, None, 0, ("exact-match",))
 
 
-def test_a_comparison_leaves_out_what_is_not_applicable(tmp_path):
+def test_comparison_leaves_out_what_is_not_applicable(tmp_path):
     metrics = (dm.metrics.ExactMatch(where={"tags": "hard"}), "contains")
     before = evaluated(*metrics)
     after = evaluated(*metrics, outputs={"b": "y", "c": "w"})
@@ -132,7 +132,7 @@ def test_a_comparison_leaves_out_what_is_not_applicable(tmp_path):
     assert alone.metrics["exact-match"].pass_rate == exact
 
 
-def test_a_report_of_an_older_version_is_read(tmp_path):
+def test_report_of_an_older_version_is_read(tmp_path):
     report = evaluated("contains")
     value = json.loads(report.to_json())
     del value["macro_f1_metrics"], value["totals"]["not_applicable"], value["totals"]["samples_not_applicable"]

@@ -411,7 +411,7 @@ def test_temporary_failure_leaves_no_trace():
     assert not [vote for vote in votes(grading) if vote.failure is not None]
 
 
-def test_the_judges_of_a_panel_may_share_a_model():
+def test_judges_of_a_panel_may_share_a_model():
     with ModelServer(answer=verdicts) as server:
         panel = CriterionGrader([Judge("strict", "m"), Judge("kind", "m")])
         data = dataset("x", rubric=SMALL)

@@ -180,7 +180,7 @@ def test_usage_of_check_metric_survives_judge_retry(tmp_path):
     assert again.cost_usd == 2 * EACH
 
 
-def test_a_budget_counts_a_shared_call_once_and_a_cached_one_not_at_all(tmp_path):
+def test_budget_counts_a_shared_call_once_and_a_cached_one_not_at_all(tmp_path):
     place = tmp_path / "runs.db"
     data = dataset(*TWINS, {"id": "bad", "submission": "Bad."})
 

@@ -82,7 +82,7 @@ def test_grading_is_stored_with_its_identity(place):
     assert set(row.identity) == {"items", "rubric", "settings", "checks", "models"}
 
 
-def test_a_grading_without_a_store_has_no_run():
+def test_grading_without_a_store_has_no_run():
     grading = grade(items(1), grader(), models=models("a"), clock=CLOCK)
     assert (grading.run, grading.mixed) == (None, ())
 
@@ -263,7 +263,7 @@ def test_two_gradings_in_one_second_get_two_ids(place):
     assert len(rows(place)) == 2
 
 
-def test_an_open_store_stays_open_and_it_may_be_awaited(place):
+def test_open_store_stays_open_and_it_may_be_awaited(place):
     async def inside(store):
         return await grade_async(items(2), grader(), models=models("a"), store=store, clock=CLOCK)
 

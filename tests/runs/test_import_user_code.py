@@ -55,7 +55,7 @@ def test_same_module_name_in_two_folders_gives_two_modules(tmp_path):
     assert found("importing_same:NAME", tmp_path / "one") == "one"
 
 
-def test_a_module_may_import_its_neighbours(tmp_path):
+def test_module_may_import_its_neighbours(tmp_path):
     (tmp_path / "importing_neighbour.py").write_text("WORD = 'next door'\n")
     (tmp_path / "importing_house.py").write_text("from importing_neighbour import WORD\n")
     assert found("importing_house:WORD", tmp_path) == "next door"
@@ -73,7 +73,7 @@ def test_module_with_syntax_error_is_error(tmp_path):
         found("importing_syntax:answer", tmp_path)
 
 
-def test_a_plug_in_is_imported_by_its_name(tmp_path, monkeypatch):
+def test_plug_in_is_imported_by_its_name(tmp_path, monkeypatch):
     facts = tmp_path / "acme-1.0.dist-info"
     facts.mkdir()
     (facts / "METADATA").write_text("Metadata-Version: 2.1\nName: acme\nVersion: 1.0\n", encoding="utf-8")

@@ -157,7 +157,7 @@ def test_repetitions_of_saved_output_ask_anew(scorer):
     assert len(asked) == 6
 
 
-def test_a_batch_of_several_repetitions_gives_each_its_own_marks():
+def test_batch_of_several_repetitions_gives_each_its_own_marks():
     def reply(request):
         return answer(f"0.{request.sample // 1000}{request.messages[0].content[1]}")
 

@@ -77,12 +77,12 @@ def test_keep_prompts_refuses_another_word(store):
         evaluated(store, keep_prompts="some")
 
 
-def test_a_pass_mark_of_the_run_decides_what_failed(store):
+def test_pass_mark_of_the_run_decides_what_failed(store):
     run = evaluated(store, thresholds={"llm-as-judge": 0.0})
     assert prompts(store, run, 1) == {}
 
 
-def test_a_judge_that_did_not_answer_is_kept_with_the_reason(store):
+def test_judge_that_did_not_answer_is_kept_with_the_reason(store):
     def refuse(_):
         raise ModelFailure("refused", "The model is gone.")
 
@@ -98,7 +98,7 @@ def test_every_question_of_a_script_is_kept_in_order(store):
     assert first.reply == second.reply == "no JSON"
 
 
-def test_a_resumed_run_replaces_the_prompts_of_a_mark_that_it_makes_again(store):
+def test_resumed_run_replaces_the_prompts_of_a_mark_that_it_makes_again(store):
     first = evaluated(store, Judge(lambda _: Answer(text="no JSON")))
     assert len(prompts(store, first, 0)) == 1
     run = evaluated(store, resume=first.run.id)
@@ -144,7 +144,7 @@ def test_prompts_go_with_their_run_and_damage_is_found(store):
         assert rows.read("SELECT count(*) FROM prompts") == [(0,)]
 
 
-def test_a_run_file_has_no_prompts_and_the_imported_run_says_so(store, tmp_path):
+def test_run_file_has_no_prompts_and_the_imported_run_says_so(store, tmp_path):
     run = evaluated(store)
     export_runs(store, [run.run.id], tmp_path / "runs.jsonl")
     with open_store(tmp_path / "other.db") as other:

@@ -361,7 +361,7 @@ def test_built_in_and_custom_metrics_have_spec_identity_family_and_quotes():
     assert catalog.card(Tone())[:5] == ("tone", f"{__name__}:Tone", f"{__name__}:Tone v1", "custom", None)
 
 
-def test_the_catalog_describes_every_metric():
+def test_catalog_describes_every_metric():
     every = {entry.name: entry for entry in catalog.entries()}
     assert list(every) == [*PLACES, *PRESETS]
     for entry in every.values():

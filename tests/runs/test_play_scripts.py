@@ -272,7 +272,7 @@ def test_script_that_refuses_to_close_is_still_cancelled():
     assert asyncio.run(cancelled())
 
 
-def test_a_cancelled_script_is_closed():
+def test_cancelled_script_is_closed():
     closed = []
 
     def script(sample, output):
@@ -318,7 +318,7 @@ def test_usage_of_batch_is_split_to_exact_sum(count, tokens):
     assert sum(mark.usage.cost_usd for mark in marks) == Decimal("0.0000001") * len(tokens)
 
 
-def test_a_batch_gets_its_marks_in_order():
+def test_batch_gets_its_marks_in_order():
     model = Model(lambda request: answer(f"0.{request.messages[0].content[1]}"))
     assert [mark.score for mark in play_together(rated_together, 3, model)] == [0.0, 0.1, 0.2]
 

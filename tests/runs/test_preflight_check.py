@@ -39,7 +39,7 @@ def test_every_sample_is_tagged_by_its_position():
     assert [(tag, list(positions)) for tag, positions in found] == [("long", [0, 2]), ("old", [2]), (None, [1])]
 
 
-def test_the_order_of_the_samples_changes_the_digest():
+def test_order_of_the_samples_changes_the_digest():
     rows = [dm.Sample("a", {}, "x"), dm.Sample("b", {}, "y")]
     there, back = (survey(plan(dm.metrics.ExactMatch(), samples=each)).order for each in (rows, rows[::-1]))
     assert there != back

@@ -47,7 +47,7 @@ def test_call_is_stored_with_input_and_output(place):
     assert recorder.counts == (1, 1, 1, 0, 0, 0)
 
 
-def test_an_output_keeps_its_passages_usage_and_model(place):
+def test_output_keeps_its_passages_usage_and_model(place):
     said = dm.Output("30 days", retrieved=["p1"], usage=dm.Usage(prompt_tokens=3), model="m")
     with dm.Recorder("bot", store=place) as recorder:
         recorder.record({"q": 1}, said)
@@ -125,7 +125,7 @@ def test_non_map_input_is_counted_not_raised(place):
     assert recorder.counts.failed == 1
 
 
-def test_a_store_that_cannot_be_opened_is_logged_and_never_reaches_the_application(tmp_path, caplog):
+def test_store_that_cannot_be_opened_is_logged_and_never_reaches_the_application(tmp_path, caplog):
     (tmp_path / "file").write_text("not a folder")
     with (
         caplog.at_level(logging.WARNING, logger="deemster"),
@@ -136,7 +136,7 @@ def test_a_store_that_cannot_be_opened_is_logged_and_never_reaches_the_applicati
     assert "Records of bot cannot be stored" in caplog.text
 
 
-def test_a_watched_function_is_recorded_with_its_arguments_and_its_time(place):
+def test_watched_function_is_recorded_with_its_arguments_and_its_time(place):
     with dm.Recorder("bot", store=place) as recorder:
 
         @recorder.watch
@@ -242,7 +242,7 @@ def test_invalid_recorder_arguments_are_error(options, message):
         dm.Recorder(**options)
 
 
-def test_a_recorder_that_records_nothing_opens_no_store(tmp_path, monkeypatch):
+def test_recorder_that_records_nothing_opens_no_store(tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
     with dm.Recorder("bot", rate=0.0) as recorder:
         recorder.record({"q": 1}, "x")
@@ -265,7 +265,7 @@ def test_full_recording_is_rotated(place):
     assert shelved(place, [0, 1], [2], [3], [4], records=2) == [1, 2, 2]
 
 
-def test_a_recording_ends_after_an_hour(place, monkeypatch):
+def test_recording_ends_after_an_hour(place, monkeypatch):
     monkeypatch.setattr("deemster.runs.recording_writer.LASTS_S", -1.0)
     assert shelved(place, [0], [1, 2]) == [2, 1]
 

@@ -255,7 +255,7 @@ def test_rule_about_unknown_criterion_is_error_before_any_request(rules, message
     assert message in str(error.value)
 
 
-def test_a_user_metric_may_declare_criteria_too():
+def test_user_metric_may_declare_criteria_too():
     class Parted:
         name = "parted"
         parts = ("one", "two")
@@ -269,7 +269,7 @@ def test_a_user_metric_may_declare_criteria_too():
     assert (two.n, two.mean) == (0, None)
 
 
-def test_the_order_of_marks_changes_no_digit():
+def test_order_of_marks_changes_no_digit():
     def tallied(order):
         from deemster.records import Execution
         from deemster.results import MarkTable, summarize_run

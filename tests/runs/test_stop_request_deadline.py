@@ -37,7 +37,7 @@ def test_executions_not_started_at_deadline_are_not_run(monkeypatch):
     assert report.run.reason == "3 of 5 marks were not run (The run's time of 0.5 s was over)"
 
 
-def test_a_run_within_its_time_is_complete():
+def test_run_within_its_time_is_complete():
     async def answer(asked):
         return "x"
 

@@ -45,7 +45,7 @@ def test_full_suite_is_read_unchanged(tmp_path):
     assert read.gate == {"min_macro_f1": 0.5}
 
 
-def test_a_suite_may_be_json(tmp_path):
+def test_suite_may_be_json(tmp_path):
     assert suite(tmp_path, '{"dataset": "g.yml", "metrics": ["contains"]}', "s.json").target is None
 
 

@@ -58,7 +58,7 @@ class Target:
         self.happened.append("close")
 
 
-def test_a_target_is_opened_once_before_its_first_call_and_closed_after_its_last():
+def test_target_is_opened_once_before_its_first_call_and_closed_after_its_last():
     target = Target()
     performed(target, concurrency=4)
     assert (target.happened[0], target.happened[-1]) == ("open", "close")
@@ -258,7 +258,7 @@ def test_failure_has_the_traceback_of_the_function_without_secrets(is_async, ret
     assert "deemster" not in failure.traceback.replace(str(Path(__file__)), "")
 
 
-def test_a_timeout_and_a_failure_without_code_have_no_traceback():
+def test_timeout_and_a_failure_without_code_have_no_traceback():
     async def slow(_):
         await asyncio.sleep(60)
 

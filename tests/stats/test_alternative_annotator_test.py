@@ -23,7 +23,7 @@ def test_fewer_than_thirty_items_are_not_tested():
     assert result.trials[0].p_value is None
 
 
-def test_an_annotator_is_compared_on_its_own_items_only():
+def test_annotator_is_compared_on_its_own_items_only():
     rows = people()
     rows[0] = [None if place % 2 else label for place, label in enumerate(rows[0])]
     result = alternative_annotator_test([i % 3 for i in range(60)], dict(zip("xyz", rows, strict=True)))
@@ -71,7 +71,7 @@ def near(name, expected=None):
     return pytest.approx(entry["expected"] if expected is None else expected, abs=entry["abs_tol"], rel=0)
 
 
-def test_the_synthetic_annotators_are_beaten_as_in_the_authors_notebook():
+def test_synthetic_annotators_are_beaten_as_in_the_authors_notebook():
     gold = [place % 3 for place in range(60)]
     people = [[(g + 1) % 3 if (7 * i + 11 * a) % 10 < 2 else g for i, g in enumerate(gold)] for a in range(3)]
     for key, rows in FIXTURES["alt_test_synthetic"]["expected"].items():

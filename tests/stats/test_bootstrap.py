@@ -71,7 +71,7 @@ tables = st.lists(st.tuples(st.integers(0, 4), st.integers(0, 2)), min_size=1, m
 
 @settings(max_examples=120, deadline=None)
 @given(tables, st.sampled_from(["percentile", "bca"]), st.integers(0, 2**20), st.booleans(), st.data())
-def test_the_vectorised_bootstrap_equals_a_slow_loop(values, method, seed, clustered, data):
+def test_vectorised_bootstrap_equals_a_slow_loop(values, method, seed, clustered, data):
     clusters = None
     if clustered:
         clusters = data.draw(st.lists(st.sampled_from("abcd"), min_size=len(values), max_size=len(values)))
@@ -108,7 +108,7 @@ def test_both_forms_draw_the_same_units_and_give_the_same_numbers(values, method
         assert called.interval.upper == pytest.approx(summed.interval.upper)
 
 
-def test_the_called_form_resamples_several_arrays_together():
+def test_called_form_resamples_several_arrays_together():
     x = np.arange(20.0)
     result = bootstrap(lambda a, b: float(np.abs(a - b).max()), x, x + 1, seed=1, n_resamples=30)
     assert (result.interval.lower, result.interval.upper) == (1.0, 1.0)
@@ -141,7 +141,7 @@ def test_more_than_half_undefined_replicates_leave_no_interval():
     assert "More than half" in result.note
 
 
-def test_an_undefined_statistic_has_no_interval():
+def test_undefined_statistic_has_no_interval():
     result = bootstrap(ratio_of_sums, table=[[0, 0], [0, 0]], seed=0)
     assert (result.value, result.interval, result.standard_error) == (None, None, None)
     assert "undefined on the data" in result.note
@@ -202,7 +202,7 @@ def near(name, expected=None):
     return pytest.approx(entry["expected"] if expected is None else expected, abs=entry["abs_tol"], rel=0)
 
 
-def test_the_spatial_data_have_efrons_bca_interval():
+def test_spatial_data_have_efrons_bca_interval():
     data, expected = FIXTURES["bca_spatial"]["input"], FIXTURES["bca_spatial"]["expected"]
     table = [[1, x, x * x] for x in data]
 

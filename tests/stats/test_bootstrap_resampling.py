@@ -26,7 +26,7 @@ def test_resample_counts_equal_loop_over_replicates(units, replicates, dtype):
 
 
 @pytest.mark.parametrize("block_bytes", [1, 64, 1000, 10**9])
-def test_the_size_of_a_block_changes_no_count(block_bytes):
+def test_size_of_a_block_changes_no_count(block_bytes):
     blocks = list(resample_blocks(13, 200, 5, dtype=np.float32, block_bytes=block_bytes))
     assert all(block.nbytes <= max(block_bytes, 13 * 4) for block in blocks)
     assert np.array_equal(np.concatenate(blocks, axis=1), resample_counts(13, 200, 5))
@@ -44,7 +44,7 @@ def test_resampling_zero_units_is_error(units, replicates):
         list(resample_blocks(units, replicates, 0))
 
 
-def test_a_seed_is_drawn_only_where_none_is_given():
+def test_seed_is_drawn_only_where_none_is_given():
     assert drawn_seed(0) == 0
     assert drawn_seed() != drawn_seed()
     with pytest.raises(ValueError, match="from 0 on"):
@@ -53,7 +53,7 @@ def test_a_seed_is_drawn_only_where_none_is_given():
 
 @pytest.mark.parametrize("dtype", [np.float32, np.float64])
 @pytest.mark.parametrize("block_bytes", [1, 64, 1000])
-def test_the_size_of_a_block_changes_no_weight(block_bytes, dtype):
+def test_size_of_a_block_changes_no_weight(block_bytes, dtype):
     (whole,) = bayesian_weight_blocks(13, 200, 5, dtype=dtype)
     blocks = list(bayesian_weight_blocks(13, 200, 5, dtype=dtype, block_bytes=block_bytes))
     assert all(block.nbytes <= max(block_bytes, 13 * whole.itemsize) for block in blocks)

@@ -39,7 +39,7 @@ def listed(table):
     return a, b
 
 
-def test_the_table_of_cohen_1968_gives_the_published_kappas():
+def test_table_of_cohen_1968_gives_the_published_kappas():
     entry = FIXTURES["cohen_1968_weighted"]
     table, expected = entry["input"]["table"], entry["expected"]
     plain = kappa_from_table(table)
@@ -55,7 +55,7 @@ def test_the_table_of_cohen_1968_gives_the_published_kappas():
     )
 
 
-def test_the_table_of_cohen_1968_gives_all_known_answers_of_the_specification():
+def test_table_of_cohen_1968_gives_all_known_answers_of_the_specification():
     a, b = listed(COHEN)
     assert cohen_kappa(a, b).value == pytest.approx(0.4915, abs=5e-5)
     assert scott_pi(a, b).value == pytest.approx(0.4872, abs=5e-5)
@@ -66,7 +66,7 @@ def test_the_table_of_cohen_1968_gives_all_known_answers_of_the_specification():
 
 
 @pytest.mark.parametrize("name", ["paradox_balanced", "gwet_2002"])
-def test_the_tables_of_the_kappa_paradoxes_give_the_published_numbers(name):
+def test_tables_of_the_kappa_paradoxes_give_the_published_numbers(name):
     entry = FIXTURES[name]
     a, b = listed(entry["input"])
     expected, near = entry["expected"], {"abs": entry["abs_tol"]}
@@ -79,7 +79,7 @@ def test_the_tables_of_the_kappa_paradoxes_give_the_published_numbers(name):
     assert phi(a, b).value == pytest.approx(expected["mcc"], **near)
 
 
-def test_a_pair_with_a_missing_side_is_left_out_and_counted():
+def test_pair_with_a_missing_side_is_left_out_and_counted():
     result = confusion(["yes", None, "no", "no"], ["yes", "no", float("nan"), "yes"], labels=["yes", "no"])
     assert result.matrix == ((1, 0), (1, 0))
     assert (result.n, result.missing) == (2, 2)
@@ -165,7 +165,7 @@ def test_bad_input_is_error_with_its_name(call, words):
 
 
 @given(st.lists(st.tuples(st.integers(0, 3), st.integers(0, 3)), min_size=1, max_size=30))
-def test_the_standard_error_of_kappa_is_the_spread_of_its_own_gradient(pairs):
+def test_standard_error_of_kappa_is_the_spread_of_its_own_gradient(pairs):
     """The gradient by finite differences of the kernel, which knows nothing of standard errors."""
     table = np.zeros((4, 4))
     for i, j in pairs:
@@ -192,7 +192,7 @@ def test_the_standard_error_of_kappa_is_the_spread_of_its_own_gradient(pairs):
 @given(
     st.lists(st.tuples(st.sampled_from("abc"), st.sampled_from("abc")), min_size=1, max_size=25), st.permutations("abc")
 )
-def test_the_names_and_order_of_labels_change_no_unweighted_agreement(pairs, order):
+def test_names_and_order_of_labels_change_no_unweighted_agreement(pairs, order):
     a, b = zip(*pairs, strict=True)
     for statistic in (cohen_kappa, scott_pi, pabak):
         first, second = statistic(a, b, labels="abc").value, statistic(a, b, labels=order).value

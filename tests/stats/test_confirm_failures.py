@@ -24,14 +24,14 @@ def test_two_repetitions_of_the_baseline_are_a_history():
     assert result.confirmed == (True,)
 
 
-def test_a_failure_in_the_history_must_be_outdone():
+def test_failure_in_the_history_must_be_outdone():
     """Three of six before, none of eight now: rare by Fisher's test too."""
     p_value = confirm_failures(0, 8, earlier_passed=3, earlier_n=6).p_values[0]
 
     assert p_value == pytest.approx(fisher_exact(3, 6, 0, 8, alternative="less")[0])
 
 
-def test_the_pass_of_a_single_baseline_run_tells_nothing():
+def test_pass_of_a_single_baseline_run_tells_nothing():
     """It had to pass; otherwise the sample would not be newly failing."""
     with_it = confirm_failures(0, 8, earlier_passed=2, earlier_n=5, baseline_passed=1, baseline_n=1, needed=1)
 
@@ -58,7 +58,7 @@ def test_holms_correction_goes_over_all_flipped_samples():
 
 
 @pytest.mark.parametrize("flipped", [1, 3, 10, 64])
-def test_the_named_number_of_reruns_confirms(flipped):
+def test_named_number_of_reruns_confirms(flipped):
     history = {"earlier_passed": 4, "earlier_n": 5, "baseline_passed": 3, "baseline_n": 3, "needed": 2}
     needed = reruns_to_confirm(flipped, **history)
 

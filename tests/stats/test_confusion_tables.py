@@ -31,7 +31,7 @@ def test_stacked_tables_equal_single_tables():
         np.testing.assert_allclose(call(stack), np.stack([call(table) for table in stack]), rtol=1e-12, equal_nan=True)
 
 
-def test_the_order_of_positions_and_not_of_classes_decides_spearman():
+def test_order_of_positions_and_not_of_classes_decides_spearman():
     table = np.array([[3.0, 1, 0], [1, 3, 1], [0, 1, 3]])
     order = [2, 0, 1]
     shuffled = table[np.ix_(order, order)]

@@ -35,7 +35,7 @@ def test_judge_that_is_kind_to_one_system_is_noticed_and_its_sign_turned():
     assert found.is_error_different
 
 
-def test_a_judge_that_agrees_with_every_label_still_leaves_an_interval():
+def test_judge_that_agrees_with_every_label_still_leaves_an_interval():
     people = np.tile([1, 0], 100)
     found = corrected_difference(side(people, range(20), people[:20]), side(people, range(20), people[:20]))
     assert found.value == pytest.approx(0)
@@ -43,7 +43,7 @@ def test_a_judge_that_agrees_with_every_label_still_leaves_an_interval():
     assert not found.is_error_different
 
 
-def test_a_side_with_one_label_has_no_corrected_difference():
+def test_side_with_one_label_has_no_corrected_difference():
     found = corrected_difference(side([1, 0, 1], [0], [1]), side([1, 0, 0], [0, 1], [1, 0]))
     assert (found.value, found.interval, found.labels) == (None, None, (1, 2))
     assert found.naive == pytest.approx(-1 / 3)

@@ -47,7 +47,7 @@ def test_judge_at_chance_is_corrected_in_few_samples():
 
 
 @given(st.floats(0, 1), st.integers(1, 500), st.floats(0, 1), st.integers(1, 200), st.floats(0, 1), st.integers(1, 200))
-def test_a_corrected_rate_stays_in_range_and_no_interval_has_width_zero(rate, n, se, positives, sp, negatives):
+def test_corrected_rate_stays_in_range_and_no_interval_has_width_zero(rate, n, se, positives, sp, negatives):
     result = rogan_gladen(rate, n=n, sensitivity=se, positives=positives, specificity=sp, negatives=negatives)
     if result.value is not None:
         assert 0 <= result.value <= 1
@@ -102,7 +102,7 @@ def test_labels_correct_a_rate_as_their_shares_do():
     assert corrected_rate(people, verdicts, 0.62, n=1000) == rogan_gladen(0.62, n=1000, **shares)
 
 
-def test_a_run_that_is_labelled_whole_has_the_rate_of_its_labels():
+def test_run_that_is_labelled_whole_has_the_rate_of_its_labels():
     people, verdicts = labelled(hits=60, misses=10, alarms=8, rejections=22)
     found = corrected_rate(people, verdicts, 0.68, n=100, is_part=True)
     assert found.value == pytest.approx(0.7)
@@ -137,7 +137,7 @@ def test_labels_of_one_side_correct_nothing():
 
 
 @given(st.lists(st.tuples(st.booleans(), st.floats(0.01, 1)), min_size=1, max_size=40))
-def test_the_effective_number_of_items_is_theirs_where_weights_are_equal(items):
+def test_effective_number_of_items_is_theirs_where_weights_are_equal(items):
     hits = [hit for hit, _ in items]
     assert weighted_share(hits) == weighted_share(hits, [3.0] * len(hits))
     value, size = weighted_share(hits, [weight for _, weight in items])
@@ -167,14 +167,14 @@ def corrected(name):
     )
 
 
-def test_a_rate_is_corrected_for_the_judges_errors():
+def test_rate_is_corrected_for_the_judges_errors():
     result = corrected("rogan_gladen_0.4")
     assert result.value == near("rogan_gladen_0.4", FIXTURES["rogan_gladen_0.4"]["expected"]["theta"])
     assert ends(result) == near("rogan_gladen_0.4", FIXTURES["rogan_gladen_0.4"]["expected"]["ci"])
     assert not result.out_of_range
 
 
-def test_a_rate_that_contradicts_the_judges_errors_is_flagged_and_has_no_interval_of_width_zero():
+def test_rate_that_contradicts_the_judges_errors_is_flagged_and_has_no_interval_of_width_zero():
     result = corrected("rogan_gladen_degenerate")
     assert result.out_of_range
     assert result.value == 1.0

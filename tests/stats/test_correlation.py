@@ -27,7 +27,7 @@ FIXTURES = {
 }
 
 
-def test_the_verified_rank_correlations_come_out():
+def test_verified_rank_correlations_come_out():
     entry = FIXTURES["rank_corr"]
     data, expected, near = entry["input"], entry["expected"], {"abs": entry["abs_tol"]}
     h, j = data["h"], data["j"]

@@ -47,7 +47,7 @@ def plain_dawid_skene(rows, rounds):
 
 @settings(max_examples=60, deadline=None)
 @given(ballots, st.integers(1, 6))
-def test_the_vectorised_model_equals_nested_loops(rows, rounds):
+def test_vectorised_model_equals_nested_loops(rows, rounds):
     result = dawid_skene(rows, rounds=rounds, tolerance=-math.inf)
     expected = plain_dawid_skene(rows, rounds)
     assert np.allclose(np.array(result.posterior).reshape(-1), np.array(expected).reshape(-1), atol=1e-9)
@@ -113,7 +113,7 @@ def near(name, expected=None):
     return pytest.approx(entry["expected"] if expected is None else expected, abs=entry["abs_tol"], rel=0)
 
 
-def test_the_anaesthetists_have_dawid_and_skenes_error_rates():
+def test_anaesthetists_have_dawid_and_skenes_error_rates():
     entry = FIXTURES["dawid_skene_1979"]
     expected = entry["expected"]
     result = dawid_skene(entry["input"], classes=[1, 2, 3, 4])

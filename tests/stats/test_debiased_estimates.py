@@ -27,7 +27,7 @@ def test_perfect_predictions_are_worth_nearly_as_much_as_labels():
     assert result.standard_error < 0.1 * result.classical_error
 
 
-def test_a_prediction_powered_mean_is_undefined_part_by_part():
+def test_prediction_powered_mean_is_undefined_part_by_part():
     assert ppi_mean([], [], [1, 0]).value is None
     single = ppi_mean([1], [0], [1, 0])
     assert (single.value, single.lam, single.interval) == (1.0, 0.0, None)

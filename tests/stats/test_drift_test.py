@@ -19,7 +19,7 @@ def by_integration(passed, failed, rate):
     return value / rate
 
 
-def test_the_evidence_of_two_periods_is_the_weighted_mean_over_starts_by_numerical_integration():
+def test_evidence_of_two_periods_is_the_weighted_mean_over_starts_by_numerical_integration():
     lower = clopper_pearson(45, 50, confidence=0.975).interval.lower
     found = rate_drift((45, 50), [(6, 10), (5, 10)])
     first = by_integration(6, 4, lower) / 2 + 1 / 2
@@ -43,7 +43,7 @@ def test_swapping_success_and_failure_swaps_the_directions(baseline, periods):
 
 
 @pytest.mark.parametrize("rate", [0.5, 0.9, 0.99])
-def test_a_steady_rate_looked_at_after_every_period_is_flagged_in_at_most_alpha_of_the_processes(rate):
+def test_steady_rate_looked_at_after_every_period_is_flagged_in_at_most_alpha_of_the_processes(rate):
     rng = np.random.default_rng(11)
     alarms = 0
     for _ in range(150):
@@ -53,7 +53,7 @@ def test_a_steady_rate_looked_at_after_every_period_is_flagged_in_at_most_alpha_
     assert alarms / 150 <= 0.2
 
 
-def test_a_drop_that_begins_late_is_found_and_dated():
+def test_drop_that_begins_late_is_found_and_dated():
     rng = np.random.default_rng(3)
     steady, low = rng.binomial(50, 0.9, 20), rng.binomial(50, 0.65, 20)
     found = rate_drift((900, 1000), [(int(n), 50) for n in (*steady, *low)])

@@ -62,7 +62,7 @@ def test_false_answers_for_clusters_stay_at_the_level():
 @pytest.mark.parametrize(
     ("worse", "better", "expected", "at_most"), [(0.02, 0.02, "pass", 500), (0.3, 0.05, "fail", 200)]
 )
-def test_a_clear_case_is_settled_early(worse, better, expected, at_most):
+def test_clear_case_is_settled_early(worse, better, expected, at_most):
     rng = np.random.default_rng(6)
     found = [EarlyStopping(0.05).add(flips(rng, 1000, worse, better)) for _ in range(50)]
 
@@ -70,11 +70,11 @@ def test_a_clear_case_is_settled_early(worse, better, expected, at_most):
     assert np.mean([evidence.at or 1000 for evidence in found]) < at_most
 
 
-def test_a_dataset_is_settled_sooner_than_its_population():
+def test_dataset_is_settled_sooner_than_its_population():
     assert EarlyStopping(0.05, dataset_size=200).add(np.zeros(200)).at < EarlyStopping(0.05).add(np.zeros(200)).at
 
 
-def test_a_dataset_drawn_to_its_end_is_settled():
+def test_dataset_drawn_to_its_end_is_settled():
     rng = np.random.default_rng(7)
     for worse, expected in ((9, "pass"), (11, "fail")):
         dataset = np.repeat([-1.0, 0.0], [worse, 190 - worse + 10])

@@ -85,7 +85,7 @@ def test_ratio_is_0_at_the_mean_and_infinite_beyond_the_units():
     assert likelihood_ratios(rows, np.ones((4, 2))).tolist() == [0, 0, np.inf, np.inf]
 
 
-def test_a_kind_that_does_not_occur_changes_nothing():
+def test_kind_that_does_not_occur_changes_nothing():
     rows, counts = np.array([[-1.0, 1.0, 9.0], [-1.0, 1.0, -9.0]]), np.array([[3.0, 1.0, 0.0]] * 2)
 
     assert likelihood_ratios(rows, counts) == pytest.approx([likelihood_ratios(rows[:1, :2], counts[:1, :2])[0]] * 2)

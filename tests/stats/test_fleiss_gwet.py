@@ -16,13 +16,13 @@ FIXTURES = {
 }
 
 
-def test_the_ratings_of_krippendorff_give_the_known_answers_of_gwet():
+def test_ratings_of_krippendorff_give_the_known_answers_of_gwet():
     ratings = FIXTURES["kripp_2011_C"]["input"]
     assert gwet_ac(ratings).value == pytest.approx(0.7754, abs=5e-5)
     assert gwet_ac(ratings, weights="quadratic").value == pytest.approx(0.9140, abs=5e-5)
 
 
-def test_the_table_of_fleiss_1971_gives_the_published_kappas():
+def test_table_of_fleiss_1971_gives_the_published_kappas():
     entry = FIXTURES["fleiss_1971"]
     expected, near = entry["expected"], {"abs": entry["abs_tol"]}
     result = fleiss_kappa(entry["input"])

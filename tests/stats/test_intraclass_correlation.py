@@ -15,7 +15,7 @@ FIXTURES = {
 }
 
 
-def test_the_ratings_of_shrout_and_fleiss_give_the_published_forms():
+def test_ratings_of_shrout_and_fleiss_give_the_published_forms():
     entry = FIXTURES["shrout_fleiss_1979"]
     expected, near = entry["expected"], {"abs": entry["abs_tol"]}
     result = icc(entry["input"])
@@ -53,7 +53,7 @@ def test_raters_in_full_agreement_have_icc_one_and_no_interval():
     assert (result.icc_2_1.value, result.icc_2_1.p_value, result.icc_2_1.interval) == (1.0, 0.0, None)
 
 
-def test_a_constant_shift_of_one_rater_costs_the_absolute_forms_only():
+def test_constant_shift_of_one_rater_costs_the_absolute_forms_only():
     result = icc([[1, 2], [2, 3], [4, 5], [7, 8]])
     assert result.icc_3_1.value == pytest.approx(1.0)
     assert result.icc_2_1.value < 0.95

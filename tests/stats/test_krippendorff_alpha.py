@@ -17,7 +17,7 @@ FIXTURES = {
 
 
 @pytest.mark.parametrize("name", ["kripp_2011_C", "kripp_2011_A_binary", "kripp_hayes_2007"])
-def test_the_ratings_of_krippendorff_give_the_published_alphas(name):
+def test_ratings_of_krippendorff_give_the_published_alphas(name):
     entry = FIXTURES[name]
     found = krippendorff_alpha(entry["input"], level=tuple(entry["expected"]))
     assert {level: result.value for level, result in found.items()} == pytest.approx(
@@ -31,7 +31,7 @@ def test_nominal_alpha_of_the_table_of_fleiss_1971_is_the_published_one():
     assert krippendorff_alpha(np.array(raters).T).value == pytest.approx(0.4334, abs=5e-5)
 
 
-def test_a_missing_vote_is_not_a_vote_for_alpha():
+def test_missing_vote_is_not_a_vote_for_alpha():
     judges = [["0", "1", "2", "0"], ["0", "1", "2", "0"], ["0", None, "2", None]]
     result = krippendorff_alpha(judges, level="ordinal", labels=["0", "1", "2"])
     assert (result.value, result.n, result.votes, result.missing) == (1.0, 4, 10, 2)

@@ -82,7 +82,7 @@ def test_clustered_mean_covers_with_unequal_clusters():
     assert 0.925 <= covered / 600 <= 0.985
 
 
-def test_a_clustered_mean_is_undefined_part_by_part():
+def test_clustered_mean_is_undefined_part_by_part():
     empty, single, one_cluster = clustered_mean([], []), clustered_mean([2], ["a"]), clustered_mean([1, 2], ["a", "a"])
     assert (empty.value, empty.interval, empty.clusters) == (None, None, 0)
     assert (single.value, single.independent, single.standard_error) == (2.0, None, None)

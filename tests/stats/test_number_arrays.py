@@ -24,7 +24,7 @@ NAN = math.nan
         pd.Series(["a", pd.NA, "b"], dtype="string"),
     ],
 )
-def test_a_missing_word_is_missing_in_every_form(side):
+def test_missing_word_is_missing_in_every_form(side):
     result = stats.confusion(side, ["a", "b", "b"])
     assert (result.matrix, result.labels, result.n, result.missing) == (((1, 0), (0, 1)), ("a", "b"), 2, 1)
 
@@ -39,7 +39,7 @@ def test_a_missing_word_is_missing_in_every_form(side):
         pd.Series([1, None, 2], dtype="Int64"),
     ],
 )
-def test_a_missing_number_is_missing_in_every_form(side):
+def test_missing_number_is_missing_in_every_form(side):
     result = stats.confusion(side, [1, 2, 2])
     assert (result.matrix, result.labels, result.n, result.missing) == (((1, 0), (0, 1)), (1, 2), 2, 1)
     assert all(type(label) in {int, float} for label in result.labels)
@@ -135,13 +135,13 @@ def test_scores_that_differ_by_rounding_have_a_histogram():
     assert len(result.histogram[1]) == 11
 
 
-def test_a_constant_shift_has_limits_without_width_and_no_interval_of_rounding():
+def test_constant_shift_has_limits_without_width_and_no_interval_of_rounding():
     result = stats.limits_of_agreement([0.6, 0.7, 0.8], [0.5, 0.6, 0.7])
     assert (result.sd, result.lower, result.upper) == (0.0, result.value, result.value)
     assert (result.interval, result.lower_interval, result.upper_interval) == (None, None, None)
 
 
-def test_the_exact_and_mid_p_of_many_pairs_are_right_to_the_last_digits():
+def test_exact_and_mid_p_of_many_pairs_are_right_to_the_last_digits():
     b, c = 10_000, 10_400
     ways = math.comb(b + c, b)
     at, tail = ways, 0

@@ -104,7 +104,7 @@ def test_certifiable_margin_is_the_bound_of_unchanged_units(sizes):
     assert certifiable_margin(8, sizes=sizes) == pytest.approx(-paired_difference(np.zeros(8), sizes).lower_bound)
 
 
-def test_a_shift_that_all_samples_share_does_not_hide_a_rare_drop():
+def test_shift_that_all_samples_share_does_not_hide_a_rare_drop():
     """25 equal differences have no spread, and still no interval without a width."""
     result = paired_difference(np.full(25, 0.01), margin=0.02)
 
@@ -112,7 +112,7 @@ def test_a_shift_that_all_samples_share_does_not_hide_a_rare_drop():
     assert result.p_within > 0.05
 
 
-def test_a_long_tail_lengthens_the_bound_on_its_side_only():
+def test_long_tail_lengthens_the_bound_on_its_side_only():
     """60 of 600 newly fail: γ = -2.67."""
     result = paired_difference(flips(60, 0, 600))
     half = 1.6474 * result.standard_error
@@ -154,7 +154,7 @@ def test_so_many_flips_as_a_sign_test_needs_are_detected():
 
 
 @pytest.mark.parametrize(("n", "rate"), [(40, 0.0), (300, 0.0), (300, 0.2), (1000, 0.1)])
-def test_the_detectable_drop_is_detected_with_the_promised_power(n, rate):
+def test_detectable_drop_is_detected_with_the_promised_power(n, rate):
     """As many samples as before flip either way, and a drop comes on top."""
     rng = np.random.default_rng(5)
     background = flips(round(n * rate / 2), round(n * rate / 2), n)
@@ -178,7 +178,7 @@ def test_no_unit_has_no_difference():
     assert certifiable_margin(0) is None
 
 
-def test_a_million_units_take_well_below_a_second_each():
+def test_million_units_take_well_below_a_second_each():
     changes = np.zeros(1_000_000)
     changes[:7] = -1
 

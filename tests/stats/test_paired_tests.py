@@ -118,7 +118,7 @@ def test_zero_differences_have_p_value_one():
     assert sign_flip([]).p_value is None
 
 
-def test_a_drawn_p_value_is_never_zero_and_the_same_for_the_same_seed():
+def test_drawn_p_value_is_never_zero_and_the_same_for_the_same_seed():
     values = np.random.default_rng(1).normal(5, 1, 60)
     result = sign_flip(values, seed=3, n_resamples=99)
     assert result.p_value == 0.01

@@ -67,7 +67,7 @@ def test_millers_example_needs_969_samples():
 
 
 @given(st.floats(0.001, 1), st.floats(0.01, 0.5), st.floats(0.5, 0.99))
-def test_the_samples_a_difference_needs_detect_it(variance, difference, power):
+def test_samples_a_difference_needs_detect_it(variance, difference, power):
     size = sample_size(variance, difference, power=power)
     shown = detectable_difference(variance, size.value, power=power).value
     assert shown <= difference * (1 + 1e-9)

@@ -7,7 +7,7 @@ from deemster.stats import (
 )
 
 
-def test_a_class_that_occurs_nowhere_has_no_precision_recall_or_f1():
+def test_class_that_occurs_nowhere_has_no_precision_recall_or_f1():
     result = precision_recall_f1([0, 0, 0], [0, 0, 0])
     assert (result.precision, result.recall, result.f1, result.tn) == (None, None, None, 3)
     named = precision_recall_f1(["UNMET"], ["UNMET"], positive="MET", labels=["MET", "UNMET"])

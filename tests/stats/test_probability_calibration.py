@@ -39,7 +39,7 @@ def test_calibration_error_has_known_values_at_extremes():
     assert empty.bins[0].interval is None
 
 
-def test_a_probability_of_one_is_in_the_last_bin_and_rounding_moves_none_down():
+def test_probability_of_one_is_in_the_last_bin_and_rounding_moves_none_down():
     result = calibration_error([1, 1], [1.0, 1 - 0.9])
     assert [entry.n for entry in result.bins] == [0, 1, 0, 0, 0, 0, 0, 0, 0, 1]
     assert result.bins[9].interval.upper == 1.0
@@ -82,7 +82,7 @@ def near(name, expected=None):
     return pytest.approx(entry["expected"] if expected is None else expected, abs=entry["abs_tol"], rel=0)
 
 
-def test_the_toy_forecasts_have_the_derived_errors():
+def test_toy_forecasts_have_the_derived_errors():
     given, expected = FIXTURES["calibration_toy"]["input"], FIXTURES["calibration_toy"]["expected"]
     for bins in (10, 5, 2):
         found = calibration_error(given["y"], given["p"], bins=bins).value

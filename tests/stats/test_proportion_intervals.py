@@ -75,7 +75,7 @@ def test_one_mark_per_cluster_is_plain_wilson(passed):
 
 
 @given(st.integers(1, 8).flatmap(lambda marks: st.tuples(st.just(marks), st.lists(st.integers(0, marks), min_size=1))))
-def test_the_effective_size_lies_between_clusters_and_marks_and_ignores_order(case):
+def test_effective_size_lies_between_clusters_and_marks_and_ignores_order(case):
     marks, passed = case
     size = effective_size(passed, marks=marks)
     assert len(passed) <= size <= len(passed) * marks
@@ -100,14 +100,14 @@ def test_clustered_intervals_cover_the_truth(samples, repetitions, mean):
     assert hits / runs >= 0.94 - noise
 
 
-def test_an_empty_sample_makes_a_difference_undefined():
+def test_empty_sample_makes_a_difference_undefined():
     result = newcombe(0, 0, 1, 2)
     assert (result.value, result.interval, result.shares) == (None, None, (None, 0.5))
     assert clopper_pearson(0, 0).value is None
 
 
 @given(st.integers(1, 60).flatmap(lambda n: st.tuples(st.integers(0, n), st.just(n))))
-def test_the_exact_interval_contains_its_share(counts):
+def test_exact_interval_contains_its_share(counts):
     result = clopper_pearson(*counts)
     assert 0 <= result.interval.lower <= result.value <= result.interval.upper <= 1
     assert result.interval.width > 0

@@ -94,7 +94,7 @@ def test_replicates_do_not_depend_on_how_they_are_blocked(sample, weighted):
 
 
 @pytest.mark.parametrize("weighted", [weighted_kendall, weighted_spearman])
-def test_a_replicate_of_one_value_is_undefined(weighted):
+def test_replicate_of_one_value_is_undefined(weighted):
     draws = np.array([[4, 1], [0, 2], [0, 1], [0, 0]])
     found = weighted([1, 2, 3, 4], [1, 3, 2, 4], draws)
     assert np.isnan(found[0])

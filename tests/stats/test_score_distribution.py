@@ -17,7 +17,7 @@ def test_scores_shifted_by_a_tenth_are_a_tenth_apart():
     assert earth_movers_distance([0.8, 0.7, 0.9], [0.7, 0.6, 0.8], scale="data").emd == pytest.approx(1 / 3)
 
 
-def test_the_distance_is_in_units_of_the_scale():
+def test_distance_is_in_units_of_the_scale():
     assert earth_movers_distance([1, 1], [5, 5], scale=(1, 5)).emd == 1.0
     assert earth_movers_distance([2, 4], [3, 5], scale=(1, 5)).emd == pytest.approx(0.25)
 
@@ -27,7 +27,7 @@ def test_means_within_a_hundredth_have_no_direction():
     assert earth_movers_distance([0.5], [0.52]).bias_direction == "lower"
 
 
-def test_an_empty_side_has_no_distance_and_equal_scores_have_distance_zero():
+def test_empty_side_has_no_distance_and_equal_scores_have_distance_zero():
     empty = earth_movers_distance([], [0.5])
     assert (empty.emd, empty.mean_diff, empty.interpretation) == (None, None, "insufficient data")
     assert earth_movers_distance([0.5], [0.5], scale="data").emd == 0.0
@@ -43,7 +43,7 @@ def test_an_empty_side_has_no_distance_and_equal_scores_have_distance_zero():
         ([math.inf], [0.5], (0, 1), "infinite"),
     ],
 )
-def test_a_score_off_the_scale_or_a_scale_without_width_is_named(a, b, scale, words):
+def test_score_off_the_scale_or_a_scale_without_width_is_named(a, b, scale, words):
     with pytest.raises(ValueError, match=words):
         earth_movers_distance(a, b, scale=scale)
 
@@ -55,7 +55,7 @@ def test_two_samples_apart_differ():
     assert result.p_value == pytest.approx(2 / 70)
 
 
-def test_an_empty_sample_has_no_test():
+def test_empty_sample_has_no_test():
     assert ks_test([], [1.0]).p_value is None
     assert ks_test([]).p_value is None
     assert ks_test([0.5, 0.5, 0.5]).statistic is None
@@ -75,7 +75,7 @@ def _exponential():
     return rng.exponential(size=80)
 
 
-def test_the_test_of_normality_draws_at_least_once():
+def test_test_of_normality_draws_at_least_once():
     with pytest.raises(ValueError, match="at least one"):
         ks_test([1, 2, 4], resamples=0)
 

@@ -22,7 +22,7 @@ def test_no_score_has_no_bias_and_one_score_has_its_mean_only():
     assert (one.mean_bias, one.std_bias, one.p_value, one.direction) == (pytest.approx(-0.3), None, None, "negative")
 
 
-def test_the_direction_of_a_bias_is_named_beyond_a_thousandth():
+def test_direction_of_a_bias_is_named_beyond_a_thousandth():
     assert systematic_bias([0.501, 0.5005], [0.5, 0.5]).direction == "none"
     assert systematic_bias([0.5, 0.5], [0.503, 0.502]).direction == "negative"
 

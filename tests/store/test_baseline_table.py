@@ -16,7 +16,7 @@ def runs(store, *suites):
         rest(store, written(store, number, suite=suite))
 
 
-def test_a_suite_has_one_baseline_and_a_new_one_replaces_it(store):
+def test_suite_has_one_baseline_and_a_new_one_replaces_it(store):
     runs(store, "a", "a", "b")
     assert store.baseline("a", "golden") is None
     store.promote("run-0", BASELINE)
@@ -55,7 +55,7 @@ def test_clearing_a_baseline_keeps_its_run(store):
     assert (store.baselines(), store.run("run-0").id) == ([], "run-0")
 
 
-def test_a_baseline_is_not_removed(store):
+def test_baseline_is_not_removed(store):
     runs(store, "a", "a")
     store.promote("run-0", BASELINE)
     with pytest.raises(StoreError, match=r"is the baseline of the suite `a`.*`deemster baseline clear a`"):
@@ -73,12 +73,12 @@ def test_pruning_leaves_baselines(store):
     assert [run.id for run in runs_to_prune(store, keep=1)] == ["run-1"]
 
 
-def test_a_run_that_is_not_there_is_not_promoted(store):
+def test_run_that_is_not_there_is_not_promoted(store):
     with pytest.raises(StoreError, match="holds no run `run-7`"):
         store.promote("run-7", BASELINE)
 
 
-def test_a_damaged_baseline_is_found_and_can_be_cleared(store):
+def test_damaged_baseline_is_found_and_can_be_cleared(store):
     runs(store, "a")
     store.promote("run-0", BASELINE)
     with store.pool.write_transaction() as rows:
@@ -90,7 +90,7 @@ def test_a_damaged_baseline_is_found_and_can_be_cleared(store):
     assert list(find_damage(store)) == []
 
 
-def test_a_shortened_run_is_sound_and_has_its_first_samples(store):
+def test_shortened_run_is_sound_and_has_its_first_samples(store):
     name = begun(store, count=5)
     with store.writer(name) as writer:
         writer.add([execution(position) for position in range(4)])

@@ -38,7 +38,7 @@ def test_many_executions_share_a_commit(store, monkeypatch):
 
 
 @pytest.mark.parametrize("limit", ["_GROUP_EXECUTIONS", "_GROUP_BYTES"])
-def test_a_large_group_is_committed_at_once(store, monkeypatch, limit):
+def test_large_group_is_committed_at_once(store, monkeypatch, limit):
     seen = commits(store, monkeypatch)
     monkeypatch.setattr(batched_writer, "_COMMIT_DELAY_S", 60.0)
     monkeypatch.setattr(batched_writer, limit, 10)
@@ -110,7 +110,7 @@ def test_waiting_rows_are_committed_without_flush(store):
         assert len(list(store.executions(name))) == 1
 
 
-def test_a_durable_store_commits_before_it_returns(place, monkeypatch):
+def test_durable_store_commits_before_it_returns(place, monkeypatch):
     monkeypatch.setattr(batched_writer, "_COMMIT_DELAY_S", 60.0)
     with open_store(place, durable=True) as store:
         name = begun(store)
@@ -210,7 +210,7 @@ def test_rows_added_before_an_error_are_kept(store):
     assert len(list(store.executions(name))) == 1
 
 
-def test_a_sample_is_not_committed_before_its_execution(store):
+def test_sample_is_not_committed_before_its_execution(store):
     name = begun(store, count=0, kind="recording", cards=[])
     with store.writer(name) as writer:
         writer.add([execution(0, marks=[])])

@@ -75,7 +75,7 @@ def test_three_processes_write_into_one_postgres(postgres_url):
         assert len(texts) == 1200
 
 
-def test_a_reader_never_sees_half_an_execution_and_a_kill_leaves_none(place):
+def test_reader_never_sees_half_an_execution_and_a_kill_leaves_none(place):
     process = started(ENDLESS, place)
     assert process.stdout.readline() == "begun\n"
     with open_store(place) as store:

@@ -98,7 +98,7 @@ def test_many_processes_may_create_one_store(place):
         assert store.runs() == []
 
 
-def test_a_migration_that_fails_changes_nothing(tmp_path, monkeypatch):
+def test_migration_that_fails_changes_nothing(tmp_path, monkeypatch):
     folder = tmp_path / "migrations"
     shutil.copytree(migration._FOLDER, folder)
     path = shutil.copy(DATABASES / "v1.db", tmp_path / "runs.db")

@@ -41,7 +41,7 @@ def test_executions_are_read_in_dataset_order_with_none_for_missing(
     assert list(spool) == [one if one in added else None for one in every]
 
 
-def test_a_spool_can_be_read_twice_at_once():
+def test_spool_can_be_read_twice_at_once():
     spool = Spool(samples=3, repetitions=1)
     spool.add([execution(position, 0, "y" * position) for position in (2, 0, 1)])
     assert [(one.id, other.answer.text) for one, other in zip(spool, spool, strict=True)] == [

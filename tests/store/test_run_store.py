@@ -131,7 +131,7 @@ def test_run_of_several_pages_is_read_completely(store, monkeypatch):
     assert list(store.output_times(name)) == [(position, None) for position in range(50) for _ in range(2)]
 
 
-def test_a_retry_replaces_and_never_duplicates(store):
+def test_retry_replaces_and_never_duplicates(store):
     name = begun(store)
     with store.writer(name) as writer:
         writer.add([execution(0, text="first"), execution(1)], at="2026-01-01T00:00:01.000Z")
@@ -178,7 +178,7 @@ def test_settling_that_fails_midway_settles_nothing(store):
     assert [each.marks for each in store.executions(name)] == [(MARK,)] * 3
 
 
-def test_a_report_shows_for_each_metric_the_latest_complete_scoring(store):
+def test_report_shows_for_each_metric_the_latest_complete_scoring(store):
     name = written(store, cards=[card("a"), card("b")])
     newer, added, unfinished = MetricScore(0.75), MetricScore(0.1), MetricScore(0.9)
     first = store.open_scoring(name, [card("c"), card("b", "b/2")], identity={"n": 1})
@@ -202,7 +202,7 @@ def test_a_report_shows_for_each_metric_the_latest_complete_scoring(store):
     assert [scoring.status for scoring in row.scorings] == ["complete", "complete", "running"]
 
 
-def test_an_output_that_came_after_a_scoring_keeps_the_older_mark_or_is_not_run(store):
+def test_output_that_came_after_a_scoring_keeps_the_older_mark_or_is_not_run(store):
     name = begun(store, cards=[card("a")])
     with store.writer(name) as writer:
         writer.add([execution(0)])
@@ -289,7 +289,7 @@ def test_no_query_grows_with_number_of_scorings(place, monkeypatch):
     assert seen == with_two
 
 
-def test_an_unfinished_scoring_of_the_same_identity_is_continued(store):
+def test_unfinished_scoring_of_the_same_identity_is_continued(store):
     name = written(store)
     assert store.open_scoring(name, [card("b")], identity={"n": 1}) == 1
     assert store.open_scoring(name, [card("b")], identity={"n": 2}) == 2
@@ -338,7 +338,7 @@ def test_runs_are_listed_newest_first_and_filtered(store):
     assert names(dataset="other") == []
 
 
-def test_a_run_is_found_by_id_prefix_or_as_the_latest(store):
+def test_run_is_found_by_id_prefix_or_as_the_latest(store):
     for name in ("20260101-aaa", "20260101-abb", "20260102-ccc"):
         begun(store, id=name)
     assert store.run("20260101-aaa").id == "20260101-aaa"
@@ -495,7 +495,7 @@ def test_content_is_shared_by_all_runs_and_may_be_left_out(store):
     assert found.row_hash == bare[0].row_hash
 
 
-def test_a_removed_run_is_gone_and_others_stay(store):
+def test_removed_run_is_gone_and_others_stay(store):
     written(store, 0)
     written(store, 1)
     store.remove("run-0")
@@ -676,7 +676,7 @@ def test_unreachable_server_is_one_line_error_without_password(tmp_path):
     assert str(caught.value).startswith("postgresql://me@/x: The store cannot be used: ")
 
 
-def test_a_password_is_never_shown(postgres_url):
+def test_password_is_never_shown(postgres_url):
     with open_store(postgres_url.replace("postgres:@", "postgres:hunter2@")) as store:
         assert "hunter2" not in store.where
 

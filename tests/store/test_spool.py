@@ -68,7 +68,7 @@ def test_numbers_of_any_length_are_kept():
     assert [int(value, 16) if isinstance(value, str) else value for value in found] == [2**63, -(2**70), 10**4000]
 
 
-def test_a_long_run_goes_to_a_file_and_reads_the_same(monkeypatch):
+def test_long_run_goes_to_a_file_and_reads_the_same(monkeypatch):
     monkeypatch.setattr(spool, "_IN_MEMORY", 1000)
     kept = Spool(samples=200, repetitions=1)
     for number in range(200):
@@ -86,7 +86,7 @@ def test_spool_may_be_written_while_read():
     assert next(reader).position == 1
 
 
-def test_a_spool_that_is_dropped_leaves_no_open_file(monkeypatch):
+def test_spool_that_is_dropped_leaves_no_open_file(monkeypatch):
     monkeypatch.setattr(spool, "_IN_MEMORY", 10)
     with warnings.catch_warnings(record=True) as caught:
         warnings.simplefilter("always")

@@ -38,7 +38,7 @@ def test_store_files_are_readable_by_owner_only(tmp_path):
         assert path.parent.stat().st_mode & 0o777 == 0o700
 
 
-def test_the_store_is_one_file_once_it_is_closed(tmp_path):
+def test_store_is_one_file_once_it_is_closed(tmp_path):
     with open_store(tmp_path / "runs.db") as store:
         written(store)
     assert [each.name for each in tmp_path.iterdir()] == ["runs.db"]

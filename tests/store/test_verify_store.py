@@ -15,7 +15,7 @@ def changed(store, sql, *values):
         assert rows.write(sql, values) > 0
 
 
-def test_a_sound_store_has_no_damage(store):
+def test_sound_store_has_no_damage(store):
     rich(store)
     graded(store)
     assert list(find_damage(store)) == []

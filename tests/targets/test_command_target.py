@@ -208,7 +208,7 @@ def test_stderr_is_cut_from_front_and_escaped():
     assert len(message) < 400
 
 
-def test_a_key_in_the_environment_is_in_no_message_and_no_answer(monkeypatch):
+def test_key_in_the_environment_is_in_no_message_and_no_answer(monkeypatch):
     monkeypatch.setenv("APP_API_KEY", KEY)
     assert failure(shell('echo "bad key $APP_API_KEY" >&2; exit 1')).endswith("bad key [removed]")
     assert answer(shell('echo "it is $APP_API_KEY"')).text == "it is [removed]"
@@ -295,7 +295,7 @@ def test_cancelled_call_kills_its_processes(tmp_path):
 
 
 @pytest.mark.usefixtures("leaves_no_process")
-def test_a_stopped_run_leaves_no_command_behind(tmp_path):
+def test_stopped_run_leaves_no_command_behind(tmp_path):
     from deemster.datasets import Dataset
     from deemster.models.clock import SystemClock
     from deemster.runs._engine import execute_plan

@@ -132,7 +132,7 @@ def test_missing_placeholder_value_fails_without_request(server):
     assert server.requests == []
 
 
-def test_a_text_is_sent_as_text(server):
+def test_text_is_sent_as_text(server):
     failed(HttpTarget(f"{server.url}/chat/completions", body="Q: {{input.q}}?", retries=0))
     assert server.requests[0].body == b"Q: why?"
     assert server.requests[0].headers["content-type"] == "text/plain; charset=utf-8"
@@ -167,7 +167,7 @@ def test_refused_connection_is_tried_four_times():
 
 
 @pytest.mark.parametrize("fault", ["400", "401", "402", "403", "404", "413", "422", "quota", "300", "307", "308"])
-def test_a_refusal_is_exactly_one_request(server, fault):
+def test_refusal_is_exactly_one_request(server, fault):
     server.play([fault] * 10)
     assert failed(target(server)).endswith("(1 attempt)")
     assert len(server.requests) == 1
@@ -226,7 +226,7 @@ def test_endless_reply_ends_at_timeout(server, fault):
     assert len(server.requests) == 2
 
 
-def test_a_reply_that_is_too_long_is_not_read(server):
+def test_reply_that_is_too_long_is_not_read(server):
     server.play([f"huge={LONGEST / 1e6 + 1}"] * 2)
     assert "longer than 16 MB" in failed(target(server))
     assert len(server.requests) == 2
@@ -259,7 +259,7 @@ def test_non_utf8_reply_is_failure():
     assert "not UTF-8: byte 0xff at 1" in asyncio.run(once()).message
 
 
-def test_an_input_in_a_query_cannot_change_the_address():
+def test_input_in_a_query_cannot_change_the_address():
     lines = []
 
     async def raw(reader, writer):
@@ -291,7 +291,7 @@ def test_an_input_in_a_query_cannot_change_the_address():
     assert urllib.parse.parse_qs(parts.query) == {"fixed": ["1"], "q": [hostile["q"]], "k": ["5"]}
 
 
-def test_a_key_that_a_server_repeats_is_shown_nowhere(server):
+def test_key_that_a_server_repeats_is_shown_nowhere(server):
     server.play(["401"])
     asking = target(server, api_key=KEY)
     message = failed(asking)
@@ -303,7 +303,7 @@ def test_a_key_that_a_server_repeats_is_shown_nowhere(server):
     assert KEY not in repr(asking) + json.dumps(asking.identity)
 
 
-def test_a_secret_header_is_part_of_no_identity_and_no_answer(server):
+def test_secret_header_is_part_of_no_identity_and_no_answer(server):
     asking = target(server, headers={"X-Api-Key": KEY, "X-Tenant": "tenant-one"})
     server.play([f"text={KEY} of tenant-one"])
     (answer,) = answered(asking)

@@ -74,7 +74,7 @@ def test_unserializable_output_is_failure(output):
         as_output(output)
 
 
-def test_an_output_keeps_everything_it_holds():
+def test_output_keeps_everything_it_holds():
     output = dm.Output("x", retrieved=["d1"], usage=dm.Usage(calls=2), model="m")
     assert said(lambda asked: output) is output
 
@@ -107,7 +107,7 @@ def test_neither_the_expected_output_nor_metadata_reaches_a_target():
     assert "hidden" not in repr(invocation)
 
 
-def test_a_change_to_the_input_reaches_neither_metrics_nor_later_repetitions():
+def test_change_to_the_input_reaches_neither_metrics_nor_later_repetitions():
     turns = []
 
     @dm.metric("untouched")
@@ -140,7 +140,7 @@ class Callable:
 
 
 @pytest.mark.parametrize("function", [by_name, by_annotation, Callable()])
-def test_a_target_that_asks_for_the_invocation_gets_it(function):
+def test_target_that_asks_for_the_invocation_gets_it(function):
     assert said(function).text == "a 2"
 
 
@@ -247,12 +247,12 @@ def test_latency_is_that_of_last_attempt():
 
 
 @pytest.mark.parametrize("options", [{"timeout_s": 0}, {"retries": -1}, {"concurrency": 0}, {"concurrency": "1-2"}])
-def test_a_setting_out_of_range_is_refused(options):
+def test_setting_out_of_range_is_refused(options):
     with pytest.raises(ConfigurationError):
         PythonTarget(lambda asked: "x", **options)
 
 
-def test_the_identity_is_the_name_and_the_digest_of_the_file():
+def test_identity_is_the_name_and_the_digest_of_the_file():
     import hashlib
     from pathlib import Path
 

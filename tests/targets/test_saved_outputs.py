@@ -31,7 +31,7 @@ def jsonl(*rows):
     return "".join(json.dumps(row) + "\n" for row in rows)
 
 
-def test_a_map_holds_texts_lists_or_entries():
+def test_map_holds_texts_lists_or_entries():
     saved = SavedOutputs({"a": ["x", "y"], "b": {"outputs": ["p", "q"]}, "c": ["1", "2"]})
     assert saved.repetitions == 2
     assert len(saved) == 3
@@ -245,7 +245,7 @@ def test_any_bytes_give_outputs_or_a_typed_error(tmp_path, data):
             assert len(saved) > 0
 
 
-def test_the_identity_of_saved_outputs_is_their_content(tmp_path):
+def test_identity_of_saved_outputs_is_their_content(tmp_path):
     import hashlib
 
     for name, text in (("a.json", '{"outputs": {"a": "x"}}'), ("a.jsonl", '{"id": "a", "output": "x"}\n')):

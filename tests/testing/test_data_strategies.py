@@ -16,7 +16,7 @@ METRICS = ["exact-match", "token-f1", "json-valid"]
 
 @settings(max_examples=30)
 @given(dataset=testing.datasets(max_size=4))
-def test_a_drawn_dataset_survives_a_file(dataset, tmp_path_factory):
+def test_drawn_dataset_survives_a_file(dataset, tmp_path_factory):
     file = tmp_path_factory.mktemp("drawn") / "golden.json"
     dataset.save(file)
     again = Dataset.load(file)
@@ -33,12 +33,12 @@ def test_every_metric_takes_drawn_samples_and_outputs(sample, output):
 
 @settings(max_examples=30)
 @given(votes=testing.votes())
-def test_an_alignment_computes_with_drawn_votes(votes):
+def test_alignment_computes_with_drawn_votes(votes):
     result = dm.compute_metrics(votes)
     assert result.to_json()
 
 
-def test_the_id_of_a_sample_can_be_given():
+def test_id_of_a_sample_can_be_given():
     @given(testing.samples(id="q1"))
     def check(sample):
         assert sample.id == "q1"

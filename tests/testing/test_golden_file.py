@@ -19,14 +19,14 @@ def report(answer: str = "a") -> dm.Report:
     )
 
 
-def test_a_report_is_the_same_each_time(tmp_path):
+def test_report_is_the_same_each_time(tmp_path):
     file = tmp_path / "golden" / "report.json"
     compare_with_golden(report(), file, refresh=True)
     compare_with_golden(report(), file)
     assert dm.load_report(file).totals.samples == 1
 
 
-def test_a_difference_is_shown(tmp_path):
+def test_difference_is_shown(tmp_path):
     file = tmp_path / "report.json"
     compare_with_golden(report(), file, refresh=True)
     with pytest.raises(AssertionError, match=r'report.json differs(.|\n)*-.*"n_passed": 1(.|\n)*\+.*"n_passed": 0'):
@@ -40,6 +40,6 @@ def test_other_line_ends_are_a_difference(tmp_path):
         compare_with_golden("a\n", file)
 
 
-def test_a_missing_file_says_how_to_write_it(tmp_path):
+def test_missing_file_says_how_to_write_it(tmp_path):
     with pytest.raises(AssertionError, match="refresh=True"):
         compare_with_golden(b"a", tmp_path / "nothing.txt")

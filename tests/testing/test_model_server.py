@@ -79,7 +79,7 @@ def test_every_fault_changes_what_a_client_sees(server, name):
     assert posted(server, path, asked) == healthy
 
 
-def test_a_slow_reply_is_late_and_otherwise_healthy(server):
+def test_slow_reply_is_late_and_otherwise_healthy(server):
     healthy = posted(server, CHAT, question())
     server.play(["slow=0.3", "slow=0"])
     assert posted(server, CHAT, question(), timeout_s=0.1) == "TimeoutError"
@@ -125,7 +125,7 @@ def test_requests_are_kept_with_headers_and_body(server):
     assert received.document == question("kept")
 
 
-def test_an_answer_fits_the_schema_that_is_asked_for(server):
+def test_answer_fits_the_schema_that_is_asked_for(server):
     wanted = {"type": "json_schema", "json_schema": {"name": "a", "schema": SCHEMA}}
     assert jsonschema_rs.is_valid(SCHEMA, json.loads(said(server, question(response_format=wanted))))
 
@@ -183,12 +183,12 @@ def test_which_requests_fail_depends_on_their_content_not_on_their_order():
     assert set(first.values()) == {200, 500, 503}
 
 
-def test_a_request_that_failed_by_chance_may_succeed_when_repeated():
+def test_request_that_failed_by_chance_may_succeed_when_repeated():
     with ModelServer(faults={"500": 0.5}) as server:
         assert {posted(server, CHAT, question())[0] for _ in range(20)} == {200, 500}
 
 
-def test_a_misspelt_fault_names_the_nearest(server):
+def test_misspelt_fault_names_the_nearest(server):
     with pytest.raises(ConfigurationError, match="Did you mean `endless`"):
         server.play(["endles"])
     with pytest.raises(ConfigurationError, match="json_schema"):
@@ -238,7 +238,7 @@ SCHEMAS = st.recursive(
 
 
 @given(SCHEMAS, st.integers())
-def test_an_instance_fits_its_schema_and_depends_on_the_seed_alone(schema, seed):
+def test_instance_fits_its_schema_and_depends_on_the_seed_alone(schema, seed):
     made = schema_instance(schema, seed=seed)
     assert jsonschema_rs.is_valid(schema, made)
     assert made == schema_instance(schema, seed=seed)
@@ -270,7 +270,7 @@ def test_obedient_model_treats_block_as_data(order):
     assert judge.obeyed == []
 
 
-def test_an_obedient_model_keeps_to_the_scale_it_is_asked_for():
+def test_obedient_model_keeps_to_the_scale_it_is_asked_for():
     schema = {
         "type": "object",
         "properties": {
@@ -303,16 +303,16 @@ def test_learnt_template_text_is_no_order():
     assert json.loads(judge(chat(template.format("y"))))["score"] == 0.25
 
 
-def test_a_block_that_is_never_closed_is_no_block():
+def test_block_that_is_never_closed_is_no_block():
     assert split_data_blocks("a\n<<< 0123456789abcdef\nb") == ("a\n<<< 0123456789abcdef\nb", "")
 
 
-def test_the_list_of_faults_names_every_one(capsys):
+def test_list_of_faults_names_every_one(capsys):
     assert main(["--list"]) == 0
     assert [line.split()[0] for line in capsys.readouterr().out.splitlines()] == list(FAULTS)
 
 
-def test_an_unknown_fault_on_the_command_line_exits_with_2(capsys):
+def test_unknown_fault_on_the_command_line_exits_with_2(capsys):
     assert main(["--fault", "5000:0.1"]) == 2
     assert "No fault is called `5000`" in capsys.readouterr().err
 
@@ -340,11 +340,11 @@ def test_invalid_number_on_command_line_exits_with_2(capsys, flags, said):
         ('text={"score": 1}:0.5', ('text={"score": 1}', 0.5)),
     ],
 )
-def test_a_fault_on_the_command_line_may_have_colons_in_its_value(text, fault):
+def test_fault_on_the_command_line_may_have_colons_in_its_value(text, fault):
     assert _options(["--fault", text]).fault == [fault]
 
 
-def test_the_server_runs_from_the_command_line():
+def test_server_runs_from_the_command_line():
     command = [
         sys.executable,
         "-W",

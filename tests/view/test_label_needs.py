@@ -118,7 +118,7 @@ def test_rules_on_means_cohorts_and_the_run_are_counted_too(needed):
     assert found["cohorts.*.min_pass_rate"]["have"] < 20
 
 
-def test_the_run_counts_outputs_with_all_labels(needed):
+def test_run_counts_outputs_with_all_labels(needed):
     needed(["pass"] * 12, run="strict")
     found = by_rule(needed(["fail"] * 4, metric="rouge-l", run="strict"))
     assert found["min_pass_rate"]["have"] == 4
