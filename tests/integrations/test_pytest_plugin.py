@@ -12,6 +12,7 @@ from xml.etree import ElementTree as ET
 import pytest
 from _pytest.pytester import SysModulesSnapshot
 
+from deemster.runs.promote_baseline import promote_baseline
 from deemster.store import open_store
 
 pytest_plugins = ["pytester"]
@@ -202,6 +203,23 @@ def test_inconclusive_check_is_skipped_with_its_reason_unless_strict(shop, flags
     assert done.ret == (1 if flags else 0)
 
 
+BASELINE = SUITE.partition("gate:")[0] + "gate:\n  baseline: { margin: 0.05 }\n"
+
+
+def test_all_checks_against_a_baseline_are_one_test(shop, monkeypatch):
+    monkeypatch.setenv("DEEMSTER_STORE", str(shop.path / "elsewhere.db"))
+    (shop.path / "suite.yml").write_text(BASELINE, encoding="utf-8")
+    first = shop("--deemster", "suite.yml", "-rs", "-k", "baseline")
+    first.assert_outcomes(skipped=1, deselected=4)
+    first.stdout.fnmatch_lines(["*suite.yml:1: nothing was compared:*"])
+    with open_store(shop.path / "elsewhere.db") as store:
+        promote_baseline(store, "latest", now="2026-01-01T00:00:00.000Z")
+    (shop.path / "shop_app.py").write_text(APP.replace("From 9 to 17", "From ten"), encoding="utf-8")
+    again = shop("--deemster", "suite.yml", "-k", "baseline", "--deemster-strict")
+    again.assert_outcomes(failed=1, deselected=4)
+    again.stdout.fnmatch_lines(["inconclusive: baseline.margin.*"])
+
+
 def test_what_tests_record_is_judged_at_the_end_of_the_session(shop):
     done = shop("--deemster", "test_shop.py", "-v")
     done.assert_outcomes(passed=5, failed=2)
@@ -275,9 +293,14 @@ def test_flags_without_the_main_one_are_refused(shop):
 
 
 def test_with_xdist_the_outcomes_are_the_same_and_the_suite_runs_once(shop):
-    done = shop("--deemster", "-n2", "suite.yml", "test_shop.py", "--junitxml=junit.xml", processes=True)
-    done.assert_outcomes(passed=9, failed=4, skipped=1)
+    refused = "import pytest\n\n@pytest.mark.deemster(metrics=['contians'])\ndef test_it(deemster):\n    pass\n"
+    (shop.path / "test_shop_refused.py").write_text(refused, encoding="utf-8")
+    done = shop("--deemster", "-n2", ".", "--junitxml=junit.xml", processes=True)
+    done.assert_outcomes(passed=9, failed=4, skipped=1, errors=1)
     done.stdout.fnmatch_lines_random(["  output: I do not know.", "answers: Gate: fail*", "suite.yml: Gate: fail*"])
+    done.stdout.fnmatch_lines(
+        ["test_shop_refused.py::test_it: No metric is called `contians`. Did you mean `contains`?"]
+    )
     assert (calls(shop), len(stored_runs(shop))) == (5, 2)
     cases = ET.parse(shop.path / "junit.xml").findall(".//testcase")
     assert sorted(case.get("name") for case in cases if case.find("failure") is not None) == [

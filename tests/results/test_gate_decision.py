@@ -11,6 +11,7 @@ from deemster.results import (
     read_gate,
     summarize_run,
 )
+from deemster.results.gate_decision import check_names
 from tests.results.make_runs_of_marks import cards
 
 NAMES = {"m0": "m0", "m1": "m1", "first": "m0"}
@@ -266,3 +267,16 @@ def test_rules_about_metrics_that_were_left_out_are_skipped():
     assert [(check.name, check.status, check.observed) for check in decision.checks] == [
         ("metrics.m9.min_mean", "skipped", None)
     ]
+
+
+def test_names_of_checks_are_known_before_the_run():
+    section = {
+        "min_macro_f1": 0.6,
+        "metrics": {"m0": {"min_mean": 0.5}},
+        "cohorts": {"*": {"min_pass_rate": 0.5, "metrics": {"m1": {"min_mean": 0.1}}}, "b": {"min_pass_rate": 0.1}},
+    }
+    summary = summary_of(ROWS, tags={0: ("a",), 1: ("b",), 2: ("a", "b")})
+    cohorts = [None if cohort.label == "(untagged)" else cohort.label for cohort in summary.cohorts]
+    made = [check.name for check in decide_gate(gate_of(section), summary, metrics=NAMES).checks]
+    assert check_names(gate_of(section), cohorts) == made
+    assert check_names(gate_of({**section, "baseline": {"margin": 0.1}}), cohorts) == [*made, "baseline"]

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import io
+import os
 from itertools import islice
 from pathlib import Path
 from typing import Literal, NamedTuple
@@ -47,8 +48,8 @@ def run_to_file(job: Job, config: pytest.Config, *, file: Path) -> list[str]:
         DeemsterError: The run cannot go on.
     """
     warnings: list[str] = []
-    place = config.getoption("--deemster-store") or config.rootpath / ".deemster" / "runs.db"
-    with open_store(place) as store:
+    named = config.getoption("--deemster-store") or os.environ.get("DEEMSTER_STORE")
+    with open_store(named or config.rootpath / ".deemster" / "runs.db") as store:
         report = run_sync(run_job(job, warn=warnings.append, storage=RunStorage(store)))
         report.save(file)
     return warnings

@@ -26,7 +26,9 @@ def pytest_addoption(parser: pytest.Parser) -> None:
         help="Judge what the last session recorded, by the marks as they are now. Tests that record are not run.",
     )
     group.addoption(
-        "--deemster-store", metavar="FILE|URL", help="Where runs are stored; default .deemster/runs.db in the root."
+        "--deemster-store",
+        metavar="FILE|URL",
+        help="Where runs are stored; default DEEMSTER_STORE, else .deemster/runs.db in the root.",
     )
 
 

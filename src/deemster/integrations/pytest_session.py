@@ -47,6 +47,7 @@ class EvaluationSession:
         named = f"{clock_from_environment().now():%Y%m%dT%H%M%S}-{secrets.token_hex(3)}"
         self._folder = Path(given[_FOLDER]) if given else self._sessions / named
         self._selected: Sequence[str] = ()
+        self._checked, self._refused = set[bytes](), dict[str, str]()
 
     @pytest.hookimpl(optionalhook=True)
     def pytest_configure_node(self, node: Any) -> None:
@@ -72,16 +73,32 @@ class EvaluationSession:
         """
         self._selected = [item.nodeid for item in session.items]
         marks = {}
-        checked: set[bytes] = set()
         for item in _recording(session.items):
-            marks[item.nodeid] = settings = mark_settings(item)
-            if (key := msgspec.json.encode(settings)) not in checked:
-                checked.add(key)
-                check_settings(item, settings)
+            try:
+                marks[item.nodeid] = self._settings(item)
+            except pytest.UsageError as error:
+                if self._worker is None:
+                    raise
+                # xdist cannot tell why a worker ended, so there each of these tests fails.
+                self._refused[item.nodeid] = str(error)
         # All workers of xdist collect the same tests.
         if marks and not self._config.option.collectonly:
             self._folder.mkdir(parents=True, exist_ok=True)
             write_aside(self._folder / _MARKS, [msgspec.json.encode(marks)])
+
+    def _settings(self, item: pytest.Item) -> dict[str, Any]:
+        """How the answers of a test are judged; equal settings are checked once."""
+        settings = mark_settings(item)
+        if (key := msgspec.json.encode(settings)) not in self._checked:
+            check_settings(item, settings)
+            self._checked.add(key)
+        return settings
+
+    @pytest.hookimpl(tryfirst=True)
+    def pytest_runtest_setup(self, item: pytest.Item) -> None:
+        """Fail a test whose mark cannot be used."""
+        if item.nodeid in self._refused:
+            pytest.fail(self._refused[item.nodeid], pytrace=False)
 
     @pytest.hookimpl(optionalhook=True)
     def pytest_xdist_node_collection_finished(self, ids: Sequence[str]) -> None:

@@ -7,6 +7,7 @@ import platform
 import tempfile
 from collections.abc import Callable, Iterable, Iterator
 from importlib.metadata import version
+from itertools import chain
 from pathlib import Path
 from typing import BinaryIO, Literal, NamedTuple
 
@@ -107,7 +108,7 @@ def certify_run(
     with tempfile.TemporaryDirectory(prefix="deemster-") as folder:
         facts, report, whole = (Path(folder, name) for name in (FACTS, REPORT, "certificate"))
         export_runs(store, [row.id], facts)
-        report.write_bytes(b"".join(_report_pieces(store, row.id, stored_report(store, row.id, warn=warn))))
+        write_aside(report, _report_pieces(store, row.id, stored_report(store, row.id, warn=warn)))
         header = CertificateHeader(
             schema_version=SCHEMA,
             run=row.id,
@@ -240,7 +241,7 @@ def _fingerprint(store: Store, row: RunRow) -> str | None:
 
 def _certificate_pieces(header: CertificateHeader, *parts: Path) -> Iterator[bytes]:
     whole = hashlib.sha256()
-    for piece in (msgspec.json.encode(header) + b"\n", *(piece for part in parts for piece in _file_pieces(part))):
+    for piece in chain([msgspec.json.encode(header) + b"\n"], *map(_file_pieces, parts)):
         whole.update(piece)
         yield piece
     yield _last_line(whole.hexdigest())
