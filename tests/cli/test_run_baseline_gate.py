@@ -71,6 +71,20 @@ def test_nothing_flipping_on_twenty_samples_is_no_pass_at_two_percent(folder):
     )
 
 
+def test_one_sample_is_spoken_of_in_the_singular(folder):
+    ready(folder, "margin: 0.02", count=1)
+    assert "which this sample certifies, would decide it" in ran(folder, count=1).stderr
+
+
+def test_only_the_first_checks_of_many_are_printed_with_their_intervals(folder):
+    ready(folder, 'margin: 0.05, cohorts: "*"', count=90)
+    tagged = dataset(90, tags=[f"t{place}" for place in range(30)])
+    result = ran(folder, count=90, wrong=set(range(80)), golden_yml=tagged)
+    lines = [line for line in result.stderr.splitlines() if line.startswith("  ")]
+    assert lines[0].startswith("  fail: baseline.margin.metrics.exact-match: -0.8889 (interval -0.9434 to")
+    assert (len(lines), lines[-1]) == (21, "  ... and 11 more; `deemster report` shows all.")
+
+
 def test_removed_samples_do_not_pass_quietly(folder):
     ready(folder, "margin: 0.05", wrong={3, 4})
     result = ran(folder, wrong={3, 4}, without={3, 4})

@@ -36,10 +36,10 @@ def shown(comparison, *, full=False, width=120):
 @pytest.mark.parametrize(
     ("before", "after", "margin", "begins"),
     [
-        (60, 30, None, "Worse: macro-F1 fell by 50.0 points, 95% interval -"),
-        (30, 60, None, "Better: macro-F1 rose by 50.0 points, 95% interval +"),
-        (60, 59, None, "Not shown to be worse: macro-F1 fell by 1.7 points, 95% interval -"),
-        (60, 60, None, "Not shown to be worse: macro-F1 did not change, 95% interval -"),
+        (60, 30, None, "Worse: macro-F1 fell by 50.0 points over 60 samples, 95% interval -"),
+        (30, 60, None, "Better: macro-F1 rose by 50.0 points over 60 samples, 95% interval +"),
+        (60, 59, None, "Not shown to be worse: macro-F1 fell by 1.7 points over 60 samples, 95% interval -"),
+        (60, 60, None, "Not shown to be worse: macro-F1 did not change over 60 samples, 95% interval -"),
         (60, 60, 0.2, "Not worse by more than 20.0 points: macro-F1 did not change"),
         (60, 20, 0.2, "Worse by more than 20.0 points: macro-F1 fell by 66.7 points"),
         (60, 50, 0.2, "Not enough data to say whether it is worse by more than 20.0 points: macro-F1 fell by 16.7"),
@@ -58,7 +58,9 @@ def test_set_that_shows_nothing_says_which_margin_it_could_certify():
 
 def test_one_sample_certifies_nothing():
     verdict = compared({"a": RIGHT}, {"a": WRONG}).verdict
-    assert verdict == "Not shown to be worse: macro-F1 fell by 100.0 points, 95% interval -100.0 to +92.4."
+    assert (
+        verdict == "Not shown to be worse: macro-F1 fell by 100.0 points over 1 sample, 95% interval -100.0 to +92.4."
+    )
 
 
 def test_runs_without_a_common_metric_are_not_compared():

@@ -46,6 +46,13 @@ def test_errored_mark_never_raises_a_rate():
     assert found.metrics["m"].mean_bounds == Interval(0.0, 0.5)
 
 
+def test_run_without_any_answer_is_not_said_to_keep_no_outputs():
+    failed = run({"m": ["target_failed"] * 4}, outputs=[None] * 4, name="b")
+    found = compare(run({"m": [1.0] * 4}), failed)
+    assert found.warnings == ()
+    assert found.macro_f1.difference == -1.0
+
+
 def test_missing_pair_never_misaligns_later_samples():
     keys = list("abcdef")
     before = run({"m": [1.0, 0.0, 1.0, 0.0, 1.0, 0.0]}, keys=keys)

@@ -72,6 +72,22 @@ def test_report_files_and_reports_give_the_same_numbers_as_the_store(store, tmp_
     assert numbers(dm.compare(files[0], "now", store=store)) == stored
 
 
+@pytest.mark.parametrize(
+    ("change", "said"),
+    [
+        (lambda plain: plain["samples"][1].update(row_hash="abc"), "`row_hash` of the sample `q1` is no SHA-256"),
+        (lambda plain: plain["executions"][0]["marks"]["token-f1"].update(score=2.0), "<= 1.0"),
+        (lambda plain: plain["executions"].pop(), "do not fit each other"),
+    ],
+)
+def test_damaged_report_file_is_refused_with_the_reason(tmp_path, change, said):
+    plain = json.loads(evaluate(GOOD).to_json())
+    change(plain)
+    (tmp_path / "damaged.json").write_text(json.dumps(plain))
+    with pytest.raises(ReportError, match=said):
+        dm.compare(evaluate(BAD), str(tmp_path / "damaged.json"))
+
+
 def test_report_files_compare_cost_as_the_store_does(tmp_path):
     place = str(tmp_path / "runs.db")
     for label, cents in (("before", 1), ("now", 3)):

@@ -6,6 +6,7 @@ import pytest
 
 import deemster as dm
 from deemster.errors import ConfigurationError, Issue
+from deemster.results.gate_rules import read_gate
 from deemster.runs.preflight_check import survey
 from deemster.runs.run_plan import Plan
 from deemster.targets.saved_outputs import SavedOutputs
@@ -102,3 +103,25 @@ def test_varied_is_set_only_with_repetitions():
     once = plan(dm.metrics.ExactMatch())
     assert once.varied is None
     assert once._replace(repetitions=2).varied == "scoring"
+
+
+@pytest.mark.parametrize(
+    ("gate", "warned"),
+    [
+        (
+            {"metrics": {"exact-match": {"min_pass_rate": 0.9, "on": "lower"}}},
+            "and 20 perfect samples would reach 0.8389",
+        ),
+        ({"metrics": {"exact-match": {"min_pass_rate": 0.83, "on": "lower"}}}, None),
+        ({"metrics": {"exact-match": {"min_pass_rate": 0.9}}}, None),
+        ({"metrics": {"exact-match": {"min_mean": 0.9, "on": "lower"}}}, "20 perfect samples would reach 0.8066"),
+        ({"min_macro_f1": 0.9, "on": "lower"}, "`min_macro_f1` holds the lower end of the interval to 0.9"),
+        ({"cohorts": {"*": {"min_pass_rate": 0.8, "on": "lower"}}}, "perfect samples of the cohort `even` would reach"),
+        ({"cohorts": {"*": {"min_pass_rate": 0.8, "on": "lower", "min_samples": 11}}}, None),
+    ],
+)
+def test_rule_that_so_few_samples_cannot_reach_is_named(gate, warned):
+    rows = [dm.Sample(str(n), {}, "x", {"tags": ["odd" if n % 2 else "even"]}) for n in range(20)]
+    found = survey(plan(dm.metrics.ExactMatch(), samples=rows), gate=read_gate(gate)).warnings
+    assert [warned in text for text in found[:1]] == ([] if warned is None else [True]), found
+    assert all(text.startswith("The gate can never pass: ") for text in found)

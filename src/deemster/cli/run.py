@@ -51,6 +51,8 @@ if TYPE_CHECKING:
 
 
 DELTA = 0.05
+# So many checks that did not pass are named where no report is printed.
+_MOST_CHECKS = 20
 
 
 def _override_options(command: Command) -> Command:
@@ -486,13 +488,14 @@ def _print_failures(report: Report) -> None:
 
 def _print_verdict(gate: GateDecision, part: SelectedPart | None) -> None:
     """Print the verdict of the gate where no report was printed."""
-    from deemster.report.report_sections import format_observed, gate_verdict
+    from deemster.report.report_sections import format_against_bound, gate_verdict
 
     note(gate_verdict(gate, part))
-    for check in gate.checks:
-        if check.status in ("fail", "inconclusive"):
-            numbers = f"{format_observed(check)}, required {check.required:.4g}"
-            note("  " + visible(f"{check.status}: {check.name}: {numbers}: {check.because}"))
+    found = [check for status in ("fail", "inconclusive") for check in gate.checks if check.status == status]
+    for check in found[:_MOST_CHECKS]:
+        note("  " + visible(f"{check.status}: {check.name}: {format_against_bound(check)}: {check.because}"))
+    if len(found) > _MOST_CHECKS:
+        note(f"  ... and {len(found) - _MOST_CHECKS:,} more; `deemster report` shows all.")
 
 
 def warn_of_open_checks(gate: GateDecision | None) -> None:

@@ -14,7 +14,7 @@ from rich.console import Console
 from deemster.report import load_report
 from deemster.report.failing_samples import describe_sample, describe_unscored, is_failed
 from deemster.report.report_entries import ExecutionEntry, MarkEntry, ScoreEntry
-from deemster.report.report_sections import format_observed, gate_verdict
+from deemster.report.report_sections import format_against_bound, gate_verdict
 from deemster.report.terminal_report import print_sections
 from deemster.report.text_sections import TextSection
 from deemster.results import GateCheck, SampleEntry
@@ -142,4 +142,4 @@ def _is_decided(mark: MarkEntry) -> bool:
 
 
 def _describe_check(check: GateCheck) -> str:
-    return f"{check.status}: {check.name}: {format_observed(check)}, required {check.required:.4g}: {check.because}"
+    return f"{check.status}: {check.name}: {format_against_bound(check)}: {check.because}"

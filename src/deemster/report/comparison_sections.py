@@ -106,7 +106,8 @@ def comparison_verdict(comparison: ComparisonReport) -> str:
     if macro.difference:
         moved = f"{'fell' if macro.difference < 0 else 'rose'} by {_points(abs(macro.difference))}"
     low, high = (_points(end, unit=False, sign=True) for end in macro.interval)
-    told = f"macro-F1 {moved}, {_level(comparison)} interval {low} to {high}"
+    told = f"macro-F1 {moved} over {plural(comparison.samples.paired, 'sample')}"
+    told += f", {_level(comparison)} interval {low} to {high}"
     reach = macro.certifiable
     certified = f"; this set could certify a margin of {_points(reach)}" if reach is not None and reach < 1 else ""
     if margin is None:

@@ -15,8 +15,9 @@ from deemster.errors import ReportError, plural, visible
 from deemster.report.comparison_sections import comparison_verdict
 from deemster.report.failing_samples import detail_notes, is_failed
 from deemster.report.report_entries import ExecutionEntry, MarkEntry, ScoreEntry
-from deemster.report.report_sections import format_observed, gate_verdict
+from deemster.report.report_sections import format_against_bound, gate_verdict
 from deemster.report.text_sections import format_change, format_number
+from deemster.results.metric_summary import Interval
 
 if TYPE_CHECKING:
     from deemster.report.comparison_report import ComparisonReport
@@ -315,13 +316,20 @@ def _state(report: Report) -> Iterator[str]:
     if report.gate is not None and report.gate.checks:
         failed = [check for check in report.gate.checks if check.status in ("fail", "inconclusive")]
         told = [
-            f"- {check.status}: {_code(check.name)}: {format_observed(check)}, required {check.required:.4g}"
+            f"- {check.status}: {_code(check.name)}: {format_against_bound(check)}"
             for check in sorted(failed, key=lambda check: check.status)[:_MOST_CHECKS]
         ]
         told += [f"- and {len(failed) - _MOST_CHECKS:,} more"] if len(failed) > _MOST_CHECKS else []
         yield "\n".join([gate_verdict(report.gate, report.run.part), *told])
-    rates = (f"{_code(name)} {format_number(report.metrics[name].pass_rate)}" for name in report.metric_order)
-    yield f"Macro-F1 {format_number(report.macro_f1)}. Pass-rates: {', '.join(rates)}."
+    found = ((name, report.metrics[name]) for name in report.metric_order)
+    rates = (f"{_code(name)} {_rate(each.pass_rate, each.pass_rate_interval)}" for name, each in found)
+    whole = _rate(report.macro_f1, report.macro_f1_interval)
+    yield f"Macro-F1 {whole}. Pass-rates: {', '.join(rates)}. In brackets: 95% intervals."
+
+
+def _rate(value: float | None, interval: Interval | None) -> str:
+    ends = "" if interval is None else f" ({format_number(interval.low)} to {format_number(interval.high)})"
+    return f"{format_number(value)}{ends}"
 
 
 def _since(comparison: ComparisonReport) -> Iterator[str]:

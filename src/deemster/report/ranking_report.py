@@ -129,8 +129,8 @@ def ranking_verdict(ranking: Ranking) -> TextLine:
         return ("The best run is ", DataText(_name(first[0])), ".")
     if len(first) == len(ranking.runs):
         return ("Any of these runs may be the best: the data do not tell them apart.",)
-    names = tuple(part for entry in first for part in (", ", DataText(_name(entry))))[1:]
-    return (f"One of {len(first)} of {plural(len(ranking.runs), 'run')} is the best: ", *names, ".")
+    names = tuple(part for entry in first for part in (" or ", DataText(_name(entry))))[1:]
+    return (f"The best of {plural(len(ranking.runs), 'run')} is ", *names, ": the data do not tell them apart.")
 
 
 def ranking_sections(ranking: Ranking) -> list[TextSection]:

@@ -9,6 +9,7 @@ from typing import Any, Literal, TypeAlias
 import msgspec
 
 from deemster.datasets import SelectedPart
+from deemster.formats.schema_validation import Share
 from deemster.records import Cause, Trajectory, Usage
 
 
@@ -49,7 +50,7 @@ class DatasetEntry(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fie
 class ScoreEntry(msgspec.Struct, frozen=True, gc=False, kw_only=True, forbid_unknown_fields=True):
     """A mark with a score."""
 
-    score: float
+    score: Share
     success: bool
     threshold: float
     rubric_score: float | None

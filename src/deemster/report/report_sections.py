@@ -479,6 +479,16 @@ def format_observed(check: GateCheck) -> str:
     return f"{number:,.0f}" if is_count else format_number(number)
 
 
+def format_against_bound(check: GateCheck) -> str:
+    """What a check looked at, its interval where it has one, and the bound.
+
+    Args:
+        check: The check.
+    """
+    interval = "" if check.low is None or check.high is None else f" (interval {check.low:.4f} to {check.high:.4f})"
+    return f"{format_observed(check)}{interval}, required {check.required:.4g}"
+
+
 def gate_section(gate: GateDecision, part: SelectedPart | None) -> TextSection:
     """The table of a gate's checks.
 

@@ -290,7 +290,8 @@ def _what_decides(found: Difference, margin: float, confidence: float, p_value: 
     """Why a margin is neither kept nor exceeded for certain, and what would decide it."""
     lower = found.lower_bound or 0.0
     open_ = f"a drop of {margin:.4g} is neither excluded nor shown: the one-sided {_percent(confidence)} lower bound is"
-    ways = [f"a margin of {_up(-lower)}, which these {plural(found.n, 'sample')} certify"]
+    certify = "this sample certifies" if found.n == 1 else f"these {found.n:,} samples certify"
+    ways = [f"a margin of {_up(-lower)}, which {certify}"]
     reach = _reach(found, margin, confidence, p_value)
     if (needed := _samples_needed(found, margin, confidence, reach)) is not None:
         ways.insert(0, f"about {needed:,} samples like these")

@@ -125,7 +125,8 @@ def _warnings(baseline: RunColumns, candidate: RunColumns) -> Iterator[str]:
             yield f"The {name} `{run.id}` is {run.status}."
         if run.part is not None:
             yield f"The {name} `{run.id}` ran a part of its dataset: {run.part.samples:,} of {run.part.of:,} samples."
-        if not columns.marks.outputs.any():
+        # Where every target call failed, there was no output to keep.
+        if not columns.marks.outputs.any() and (columns.marks.causes == SCORED).any():
             yield f"The outputs of the {name} are not kept, so changes of a judge count as changes of outputs."
     if baseline.run.repetitions != candidate.run.repetitions:
         counts = f"{baseline.run.repetitions} and {candidate.run.repetitions}"

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import inspect
+import re
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import ExitStack
 from itertools import dropwhile, islice
@@ -41,6 +42,7 @@ from deemster.store import RunRow, Store, open_store
 
 # So many samples of each status are shown with their question and both answers.
 SHOWN: dict[Status, int] = {"newly_failing": 20, "newly_passing": 20, "regressed": 20, "unscored_now": 20}
+_ROW_HASH = re.compile("[0-9a-f]{64}")
 # So many runs before the baseline are the history of a sample.
 _MOST_EARLIER = 20
 DEFAULT_SETTINGS = ComparisonSettings()
@@ -476,7 +478,7 @@ class ReportSource:
         """The run as arrays.
 
         Raises:
-            ReportError: A cluster is asked for, or a sample has no row hash.
+            ReportError: A cluster is asked for, or a sample has no row hash, or one that is none.
         """
         report, totals = self._report, self._report.totals
         if cluster is not None:
@@ -492,6 +494,9 @@ class ReportSource:
                 table.leave_out(position, report.metric_order.index(name))
         if None in hashes:
             raise ReportError("The report leaves out the hashes of samples, so its samples cannot be found again.")
+        for name, row_hash in zip(ids, hashes, strict=True):
+            if not _ROW_HASH.fullmatch(str(row_hash)):
+                raise ReportError(f"The `row_hash` of the sample `{name}` is no SHA-256 of 64 hexadecimal digits.")
         for place, entry in enumerate(report.executions):
             _note_execution(table, divmod(place, totals.repetitions), entry)
         return RunColumns(

@@ -7,6 +7,9 @@ from collections import Counter
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import Any, NamedTuple
 
+import numpy as np
+from numpy.typing import NDArray
+
 from deemster.datasets import Dataset
 from deemster.datasets.attack_facts import AttackCollector, AttackedSamples
 from deemster.datasets.sample_selection import SampleSearch
@@ -15,11 +18,12 @@ from deemster.errors import ConfigurationError, Issue, list_names, nearest, plur
 from deemster.errors.user_code_guard import UserCodeGuard
 from deemster.metrics.builtin_metric import BuiltinScorer
 from deemster.records import Metric, MetricCard, Sample
+from deemster.records.marks import reaches
 from deemster.results import Aggregator, Gate, MarkTable, check_gate_names, cohort_label
-from deemster.results.gate_rules import EVERY
+from deemster.results.gate_rules import EVERY, Rule
 from deemster.runs import metric_catalog as catalog
 from deemster.runs.run_plan import Plan
-from deemster.stats import certifiable_margin
+from deemster.stats import bounded_mean, certifiable_margin, wilson
 
 _MOST_MARGINS = 5
 
@@ -97,7 +101,7 @@ def survey(
     warnings += _misspelt_keys(plan.metrics, keys)
     if gate is not None:
         _check_gate(gate, table, plan.dataset)
-        warnings += _margin_warnings(gate, table, clusters)
+        warnings += [*_bound_warnings(gate, table), *_margin_warnings(gate, table, clusters)]
     applicable = {check.card.name: check.inside - check.absent for check in checks if check.is_selective}
     return Survey(table, order.hexdigest(), (*plan.dataset.warnings, *warnings), applicable, attacks.collected())
 
@@ -191,6 +195,47 @@ def _check_gate(gate: Gate, table: MarkTable, dataset: Dataset) -> None:
     parts = [f"{card.name}/{part}" for card in table.cards for part in card.parts]
     metrics, aggregates = catalog.card_spellings(table.cards), table.aggregates is not None
     check_gate_names(gate, metrics=metrics, cohorts=list(cohorts), aggregates=aggregates, parts=parts)
+
+
+def _bound_warnings(gate: Gate, table: MarkTable) -> list[str]:
+    """Where a rule looks at an end of an interval that so few samples cannot reach, whatever the outputs are."""
+    names = catalog.card_spellings(table.cards)
+    places = {card.name: place for place, card in enumerate(table.cards)}
+    found = []
+    for rule in gate.rules:
+        if rule.on != "lower" or rule.quantity not in ("pass_rate", "macro_f1", "mean"):
+            continue
+        for label, positions in _ruled_parts(rule, gate, table):
+            applies = table.applies_to(positions)
+            if rule.metric is not None:
+                if rule.metric not in names:
+                    continue
+                applies = applies[:, [places[names[rule.metric]]]]
+            n = int(applies.any(axis=1).sum())
+            perfect = bounded_mean([1.0] * n) if rule.quantity == "mean" else wilson(n, n)
+            if n < 2 or perfect.interval is None:
+                continue
+            best = 1 - perfect.interval.lower if rule.upper else perfect.interval.lower
+            if not reaches(best, rule.bound, higher_is_better=not rule.upper):
+                end = "upper" if rule.upper else "lower"
+                found.append(
+                    f"The gate can never pass: `{visible(rule.name)}` holds the {end} end of the interval to "
+                    f"{rule.bound:.4g}, and {plural(n, 'perfect sample')}{label} would reach {best:.4f}."
+                )
+    rest = len(found) - _MOST_MARGINS
+    return found if rest <= 0 else [*found[:_MOST_MARGINS], f"The same holds for {plural(rest, 'further rule')}."]
+
+
+def _ruled_parts(rule: Rule, gate: Gate, table: MarkTable) -> Iterator[tuple[str, NDArray[np.int64]]]:
+    """The samples that a rule is about: all, or those of each cohort that is large enough to be gated."""
+    if rule.cohort is None:
+        yield "", np.arange(table.samples)
+        return
+    for tag, positions in table.cohorts:
+        label = cohort_label(tag)
+        least, _ = gate.min_samples.get(label, gate.min_samples.get(EVERY, (0, "")))
+        if rule.cohort in (EVERY, label) and len(positions) >= least:
+            yield f" of the cohort `{visible(label, limit=80)}`", positions
 
 
 def _margin_warnings(gate: Gate, table: MarkTable, clusters: Sequence[Any]) -> list[str]:
