@@ -166,7 +166,7 @@ def main(queries=100_000, depth=100, *only):
         ("pytrec_eval", importlib.metadata.version("pytrec-eval-terrier"), pytrec_s, 5),
         ("ranx", environments.version("ranx"), ranx_s, 10),
     ]
-    hand_over(queries, depth, {"numbers": numbers_s, "marks with details": marks_s}, peers)
+    hand_over(queries, depth, {"numbers": numbers_s, "marks": marks_s}, peers)
 
 
 if __name__ == "__main__":

@@ -217,7 +217,8 @@ def _benchmark_times(results: dict[str, Any]) -> str:
     rows = [
         row
         for part in results["parts"]
-        for row in part["rows"]
+        for rows in work_rows(part).values()
+        for row in rows
         if row["ratio"] and (row["unit"].startswith("µs") or row["unit"] == "ms")
     ]
     bottom = 44 + 21 * len(rows)
@@ -236,7 +237,7 @@ def _benchmark_times(results: dict[str, Any]) -> str:
             y = 48 + 21 * place
             if row["work"] != before:
                 before = row["work"]
-                yield _text(10, y + 4, before if len(before) < 58 else before[:56] + "…")
+                yield _text(10, y + 4, before)
             yield _text(472, y + 4, row["tool"], "end")
             kind = "ours" if row["ratio"] >= 1 else "other"
             yield _line((width(1), y), (width(row["ratio"]), y), kind=kind, width=5)
