@@ -227,7 +227,7 @@ def rescored(store, name, number, positions, score):
     return scoring
 
 
-@pytest.mark.parametrize("text", ["HTTP 50%_off!", "ÄRGER", 'a "quoted" \\ word'])
+@pytest.mark.parametrize("text", ["HTTP 50%_off!", "ÄRGER", "İSTANBUL", 'a "quoted" \\ word'])
 def test_text_is_found_in_upper_and_lower_case_by_both_databases(store, text):
     name = begun(store)
     with store.writer(name) as writer:

@@ -63,6 +63,8 @@ _TEXTS: dict[TextTable, tuple[str, str, Callable[[bytes], Any]]] = {
 # So many characters of a text are enough to find rows that may hold it: databases take patterns of some length only.
 _LONGEST_PATTERN = 1000
 _LIKE_WORDS = re.compile("[!%_]")
+# Letters whose upper and lower case databases do not know. An i before a dot above may stand for one letter in a text.
+_OTHER_LETTERS = re.compile("i?[^\0-\x7f]+")
 
 
 class MarkSelection(NamedTuple):
@@ -302,7 +304,7 @@ class RunReader:
     def rows_with_text(self, table: TextTable, text: str, *, scoring: int = 0) -> Iterator[tuple[int, Any]]:
         """The rows of a table that may hold a text, in lower or upper case: position and what the row says.
 
-        The database compares texts of ASCII, which is quick.
+        The database compares the longest part of ASCII, which is quick.
 
         Args:
             table: The table.
@@ -316,9 +318,10 @@ class RunReader:
         needle = text if table == "samples" else encode_json(text).decode()[1:-1].lower()
         column, sql, decode = _TEXTS[table]
         sql, values = sql.format(scoring=int(scoring)), []
-        if needle.isascii():
+        part = max(_OTHER_LETTERS.split(needle), key=len)[:_LONGEST_PATTERN]
+        if part:
             sql += f" AND {self._pool.database.like.format(column)}"
-            values.append("%" + _LIKE_WORDS.sub(r"!\g<0>", needle[:_LONGEST_PATTERN]) + "%")
+            values.append("%" + _LIKE_WORDS.sub(r"!\g<0>", part) + "%")
 
         def find(row: Row) -> tuple[int, Any] | None:
             return (row[0], decode(row[2])) if needle in bytes(row[2]).decode().lower() else None
