@@ -298,9 +298,7 @@ def test_with_xdist_the_outcomes_are_the_same_and_the_suite_runs_once(shop):
     done = shop("--deemster", "-n2", ".", "--junitxml=junit.xml", processes=True)
     done.assert_outcomes(passed=9, failed=4, skipped=1, errors=1)
     done.stdout.fnmatch_lines_random(["  output: I do not know.", "answers: Gate: fail*", "suite.yml: Gate: fail*"])
-    done.stdout.fnmatch_lines(
-        ["test_shop_refused.py::test_it: No metric is called `contians`. Did you mean `contains`?"]
-    )
+    done.stdout.fnmatch_lines(["test_shop_refused.py::test_it: No metric is called `contians`. Did you mean *"])
     assert (calls(shop), len(stored_runs(shop))) == (5, 2)
     cases = ET.parse(shop.path / "junit.xml").findall(".//testcase")
     assert sorted(case.get("name") for case in cases if case.find("failure") is not None) == [
