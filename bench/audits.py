@@ -8,7 +8,7 @@ standard errors of the simulation. Then, for five designs, the part of a dataset
 gate says on it of regressions planted in fresh runs, beside a random part and one chosen by the true chances of the
 samples. Goal: on at most 40 % of the samples, at most 5 % of the regressions that all samples fail pass; the others
 fail there, or are inconclusive and lead to a run of all samples. Where the part of known chances does not fail 95 % by
-itself, no choice of so few samples does.
+itself, no choice by pass-rates does.
 """
 
 import sys

@@ -24,6 +24,7 @@ from deemster.alignment.calibration_result import (
 )
 from deemster.alignment.result_models import JudgeConsistency, PositionBias
 from deemster.datasets.human_labels import LabelKind, LabelledMetric, LabelledPair
+from deemster.errors import plural
 from deemster.records.marks import reaches
 from deemster.stats import (
     ConfidenceInterval,
@@ -530,13 +531,14 @@ def _warnings(judged: JudgedMetric, found: Mapping[str, Any]) -> Iterator[str]:
     yield from judged.warnings
     n = found["n"]
     if n < FEWEST_LABELS:
-        yield f"Only {n} labels: intervals are wide, and corrected numbers rest on little."
+        yield f"Only {plural(n, 'label')}: intervals are wide, and corrected numbers rest on little."
     confusion = found.get("confusion")
     if confusion is not None:
         passed = confusion.both_pass + confusion.only_people_pass
         for side, count in (("pass", passed), ("fail", n - passed)):
             if count < FEWEST_OF_A_CLASS:
-                yield f"People {side} only {count} of the labelled samples, so its errors there are hardly measured."
+                told = f"only {count}" if count else "none"
+                yield f"People {side} {told} of the labelled samples, so its errors there are hardly measured."
         if not found["is_informative"]:
             yield "The labels do not tell the judge from chance, so nothing is corrected by it."
     bias = found.get("length_bias")
@@ -552,7 +554,8 @@ def _warnings(judged: JudgedMetric, found: Mapping[str, Any]) -> Iterator[str]:
         end = "first" if (options.mean_place.value or 0.0) < 0.5 else "last"
         yield f"The judge prefers the options shown {end}."
     choice = found.get("threshold")
-    if choice is not None and not choice.is_noise:
+    # A judge at chance agrees most at a mark that passes, or fails, nearly everything.
+    if choice is not None and not choice.is_noise and found["is_informative"]:
         yield f"A pass mark of {choice.best:.4g} agrees better with people than {choice.current:.4g}."
     people = found["people"]
     if people is not None and people.disputed:

@@ -22,7 +22,10 @@ def calibration_page(calibration: Calibration) -> str:
     kind = "" if not calibration.checks else "fail" if failed else "pass"
     verdict: TextLine = ()
     if calibration.checks:
-        verdict = (f"{failed} of {len(calibration.checks)} bounds are missed." if failed else "All bounds hold.",)
+        skipped = sum(check.status == "skipped" for check in calibration.checks)
+        held = f"{len(calibration.checks) - skipped} of {len(calibration.checks)} bounds hold, the others are skipped."
+        all_held = held if skipped else "All bounds hold."
+        verdict = (f"{failed} of {len(calibration.checks)} bounds are missed." if failed else all_held,)
     head = PageHead(TextSection(overview.title, overview.lines), kind, verdict, [*_tiles(calibration)])
     sections = [TextSection(("Judges",), table=overview.table), *others]
     return render_page(f"deemster calibrate: {calibration.source}", head, [*map(PageSection, sections)])

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -77,10 +78,12 @@ def _checks(calibration: Calibration) -> TextSection:
          SentenceText(check.because))
         for check in calibration.checks
     ]  # fmt: skip
-    failed = sum(check.status == "fail" for check in calibration.checks)
-    verdict = "pass" if not failed else f"fail ({failed} of {len(calibration.checks)})"
+    counts = Counter(str(check.status) for check in calibration.checks)
+    verdict = "fail" if counts["fail"] else "pass"
+    words = {"pass": "passed", "fail": "failed", "skipped": "skipped"}
+    told = ", ".join(f"{counts[status]} {word}" for status, word in words.items() if counts[status])
     return TextSection(
-        (f"Gate: {verdict}",), table=TextTable(("rule", "status", "observed", "required", "because"), rows)
+        (f"Gate: {verdict} ({told})",), table=TextTable(("rule", "status", "observed", "required", "because"), rows)
     )
 
 
@@ -135,7 +138,7 @@ def _errors(found: MetricCalibration) -> Iterator[TextLine]:
         ("The judge's score minus that of people", found.score_bias),
     ):
         if estimate is not None:
-            yield (f"{told}: {_number(estimate)}, {_ends(estimate)}, from {plural(estimate.n, 'label')}.",)
+            yield (f"{told}: {_with_ends(estimate)}, from {plural(estimate.n, 'label')}.",)
 
 
 def _corrected(numbers: list[tuple[str, CorrectedEstimate]], confidence: float) -> TextSection:
@@ -153,15 +156,15 @@ def _corrected(numbers: list[tuple[str, CorrectedEstimate]], confidence: float) 
 def _biases(found: MetricCalibration) -> Iterator[TextLine]:
     length, order, again = found.length_bias, found.position_bias, found.consistency
     if length is not None:
-        alike = f"among outputs that people judge alike {_number(length.partial)}, {_ends(length.partial)}"
-        yield (f"Length: Spearman of length and score {_number(length.spearman)}, {_ends(length.spearman)}; {alike}.",)
+        alike = f"among outputs that people judge alike {_with_ends(length.partial)}"
+        yield (f"Length: Spearman of length and score {_with_ends(length.spearman)}; {alike}.",)
     if order is not None:
         share = "n/a" if order.consistency is None else format_percent(order.consistency)
         places = f"the first place is favoured {order.favours_first} times, the second {order.favours_second}"
         kept = f"{share} of {plural(order.n_pairs, 'pair')} keep their winner in both orders"
         yield (f"Position: {kept}; {places} (p {format_p_value(order.p_value)}).",)
     if (options := found.option_order_bias) is not None:
-        place = f"mean place of the chosen option {_number(options.mean_place)}, {_ends(options.mean_place)}"
+        place = f"mean place of the chosen option {_with_ends(options.mean_place)}"
         places = f"the first is chosen {options.first} times, the last {options.last}, expected {options.expected:.1f}"
         scale = f"(0 first, 1 last, 0.5 without bias; {plural(options.n, 'vote')})"
         yield (f"Position: {place} {scale}; {places} each (p {format_p_value(options.p_value)}).",)
@@ -190,6 +193,10 @@ def _share(estimate: Estimate) -> str:
 
 def _number(estimate: Estimate) -> str:
     return format_number(estimate.value)
+
+
+def _with_ends(estimate: Estimate) -> str:
+    return "n/a" if estimate.value is None else f"{_number(estimate)}, {_ends(estimate)}"
 
 
 def _ends(estimate: Estimate) -> str:
