@@ -153,7 +153,7 @@ def _short_title(title: TextLine) -> str:
 
 
 def _is_warning(line: TextLine) -> bool:
-    return line[0].startswith("Warning:")
+    return line[0].startswith(("Warning:", "Flag:"))
 
 
 def _tile(tile: Tile) -> str:
