@@ -12,8 +12,9 @@ import pytest
 import deemster as dm
 from deemster.errors import ReportError
 from deemster.models import FakeChat
+from deemster.rubrics.criterion import Criterion
 from deemster.runs.model_access import build_model_access
-from deemster.runs.people_labels import label_tasks, labelled_votes, labels_csv
+from deemster.runs.people_labels import LabelTask, label_tasks, labelled_votes, labels_csv
 from deemster.runs.rescore_run import rescore
 from deemster.runs.rubric_metric import RubricMetric
 from deemster.runs.run_sync import run_sync
@@ -314,3 +315,11 @@ def test_criteria_of_a_later_scoring_are_labelled_too(store):
         run_sync(rescore(store, "only", metrics=[metric], access=access, warn=lambda _: None))
     titles = [task.title for task in label_tasks(store, store.run("only"))]
     assert titles == ["exact-match", "rouge-l", "essay/facts", "essay"]
+
+
+def test_number_within_the_range_of_a_criterion_is_an_answer():
+    task = LabelTask("", "length", Criterion("How long does it feel?", name="length", minimum=1, maximum=5))
+    assert [task.takes(said) for said in ("1", "3.5", "5.1", "nan", "long", "CANNOT_ASSESS")] == [
+        *(True, True, False, False, False, True)
+    ]
+    assert (task.worth("4"), task.worth("CANNOT_ASSESS")) == (0.75, None)
