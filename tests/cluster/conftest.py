@@ -35,7 +35,8 @@ class TwoNodes:
     def start_second_node(self) -> None:
         """Start the second node, unless it runs."""
         if self.second is None:
-            self.second = self._cluster.add_node(**NODE)
+            # An address of its own: a driver of the first address is served by the first node.
+            self.second = self._cluster.add_node(**{**NODE, "node_ip_address": "127.0.0.2"})
 
     def kill_second_node(self) -> None:
         """Kill every process of the second node with SIGKILL."""

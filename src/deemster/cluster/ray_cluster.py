@@ -78,16 +78,16 @@ class RayCluster:
                 self._ray.cancel(stream, force=True)
 
     def start_actor(self, kind: type, *given: Any) -> Any:
-        """Start an actor on the node of this process, which ends with this process; its handle.
+        """Start an actor on the head node of the cluster, which ends with this process; its handle.
+
+        Without that node there is no cluster. Any other node may come and go.
 
         Args:
             kind: Its class. All methods are coroutines.
             given: What it is made of.
         """
-        here = self._ray.get_runtime_context().get_node_id()
-        place = self._ray.util.scheduling_strategies.NodeAffinitySchedulingStrategy(here, soft=True)
-        actor = self._ray.remote(num_cpus=0, max_concurrency=100_000, scheduling_strategy=place)(kind)
-        return actor.remote(*given)
+        head = {"node:__internal_head__": 0.001}
+        return self._ray.remote(num_cpus=0, max_concurrency=100_000, resources=head)(kind).remote(*given)
 
 
 def _worker_error(error: Any) -> BaseException:
@@ -137,7 +137,6 @@ def _import_ray() -> Any:
     try:
         import ray  # noqa: PLC0415 - an extra
         import ray.exceptions  # noqa: PLC0415 - an extra
-        import ray.util.scheduling_strategies  # noqa: PLC0415 - an extra
     except ImportError:
         raise MissingExtraError("A run on a cluster", extra="ray") from None
     return ray

@@ -62,6 +62,10 @@ class LocalJudge:
     def __repr__(self) -> str:
         return f"LocalJudge({str(self._path)!r})"
 
+    def __reduce__(self) -> tuple[Any, tuple[Any, ...]]:
+        """Another process reads the weights itself."""
+        return functools.partial(LocalJudge, context=self._context), (self._path,)
+
     @functools.cached_property
     def identity(self) -> Mapping[str, Any]:
         """What can change an answer beside the question: the weights, by their SHA-256, and the context."""

@@ -55,6 +55,10 @@ class EmbeddedEmbedding:
     def __repr__(self) -> str:
         return "EmbeddedEmbedding()"
 
+    def __reduce__(self) -> tuple[type[EmbeddedEmbedding], tuple[()]]:
+        """Another process reads the files itself."""
+        return EmbeddedEmbedding, ()
+
     @functools.cached_property
     def identity(self) -> Mapping[str, Any]:
         """What can change a vector beside its text: the files, by their SHA-256; None where they are not there."""

@@ -138,6 +138,13 @@ class HttpTarget:
     def __repr__(self) -> str:
         return f"HttpTarget({self._endpoint.url!r})"
 
+    def __getstate__(self) -> dict[str, Any]:
+        """Another process has event loops of its own."""
+        return {name: value for name, value in self.__dict__.items() if name != "_callers"}
+
+    def __setstate__(self, state: dict[str, Any]) -> None:
+        self.__dict__.update(state, _callers=weakref.WeakKeyDictionary())
+
     @property
     def is_local(self) -> bool:
         """Whether the endpoint is on this machine, so that asking it reaches no network."""

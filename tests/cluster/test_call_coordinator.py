@@ -1,0 +1,130 @@
+from __future__ import annotations
+
+import os
+import signal
+import subprocess
+import sys
+import time
+from collections.abc import Callable
+from decimal import Decimal
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+import deemster as dm
+from deemster.models.clock import EPOCH_VARIABLE
+from deemster.testing import ModelServer
+from deemster.testing.server_replies import verdict
+from tests.cluster.conftest import TwoNodes
+
+pytestmark = pytest.mark.xdist_group("cluster")
+COUNT = 60
+PRICE = {"input": 1, "output": 2}
+
+
+@pytest.fixture(autouse=True)
+def frozen(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv(EPOCH_VARIABLE, "1767225600")
+
+
+def samples(count: int = COUNT) -> list[dict[str, Any]]:
+    """Samples of which every two are alike but for their ids, so that their judge is asked the same."""
+    return [
+        {"id": f"s{number}", "input": {"q": f"Question {number // 2}?"}, "expected_output": f"Answer {number // 2}."}
+        for number in range(count)
+    ]
+
+
+def evaluated(server: ModelServer, count: int = COUNT, **settings: Any) -> dm.Report:
+    judge = {"base_url": server.url, "model": "m", "price": PRICE, **settings.pop("judge", {})}
+    settings.setdefault("target", lambda input: f"I say: {input['q']}")  # noqa: A006 - as targets call it
+    return dm.evaluate(
+        samples(count), metrics=["llm-as-judge", "rouge-l"], models={"judge": judge}, max_unscored="100%", **settings
+    )
+
+
+def kill_at(server: ModelServer, count: int, kill: Callable[[], None]) -> list[int]:
+    """Kill something when the server has got so many requests; what it had got then."""
+    killed: list[int] = []
+
+    def answer(messages: Any) -> Any:
+        if not killed and len(server.requests) >= count:
+            killed.append(len(server.requests))
+            kill()
+        return verdict(messages, seed=server.seed)
+
+    server.answer = answer
+    return killed
+
+
+def test_node_killed_while_judges_are_asked_gives_the_report_of_a_local_run(nodes: TwoNodes, tmp_path: Path) -> None:
+    with ModelServer(faults={"slow=0.1": 1.0}) as server:
+        local = evaluated(server)
+        asked = len(server.requests)
+        # What samples of both workers ask alike is asked once.
+        assert asked == COUNT // 2
+        server.forget()
+        killed = kill_at(server, 12, nodes.kill_second_node)
+        with pytest.warns(UserWarning, match="died"):
+            report = evaluated(server, cluster=nodes.address, store=tmp_path / "runs.db", judge={"concurrency": 4})
+        assert killed
+        assert report.to_json() == local.to_json()
+        # Only what was under way is asked again.
+        assert asked <= len(server.requests) <= asked + 4
+
+
+def test_rate_limit_holds_for_all_workers(nodes: TwoNodes) -> None:
+    with ModelServer() as server:
+        arrived: list[float] = []
+
+        def answer(messages: Any) -> Any:
+            arrived.append(time.monotonic())
+            return verdict(messages, seed=server.seed)
+
+        server.answer = answer
+        evaluated(server, cluster=nodes.address, judge={"rpm": 20 * 60})
+    assert len(arrived) == COUNT // 2
+    # A tenth of a second's worth may pass at once.
+    assert arrived[-1] - arrived[0] >= (COUNT // 2 - 3) / 20
+
+
+def test_budget_holds_for_all_workers_to_the_cent(nodes: TwoNodes, tmp_path: Path) -> None:
+    with ModelServer() as server:
+        whole = evaluated(server)
+        cost = sum((usage.cost_usd or Decimal(0)) for usage in [whole.usage])
+        limit = cost / 2
+        report = evaluated(server, cluster=nodes.address, budget_usd=limit, store=tmp_path / "runs.db")
+        server.forget()
+        assert report.run.status == "incomplete"
+        assert report.budget is not None
+        assert report.budget.halted
+        assert Decimal(0) < report.budget.spent_usd <= limit
+        assert report.budget.estimated_usd == 0
+        # A resumed run pays for the rest, and the whole costs what it costs on one machine.
+        resumed = evaluated(server, cluster=nodes.address, store=tmp_path / "runs.db", resume=True)
+    assert resumed.usage.cost_usd == cost
+
+
+def test_killed_driver_is_resumed_on_the_cluster_with_nothing_lost(nodes: TwoNodes, tmp_path: Path) -> None:
+    (tmp_path / "app.py").write_text("def answer(input):\n    return 'I say: ' + input['q']\n")
+    dm.Dataset(samples(), name="golden").save(tmp_path / "golden.jsonl")
+    with ModelServer(faults={"slow=0.1": 1.0}) as server:
+        suite = tmp_path / "suite.yml"
+        suite.write_text(
+            "schema_version: deemster.suite.v1\nname: s\ndataset: golden.jsonl\ntarget: {python: 'app:answer'}\n"
+            f"metrics: [llm-as-judge]\nmodels: {{judge: {{base_url: '{server.url}', model: m, concurrency: 4}}}}\n"
+        )
+        command = [sys.executable, "-m", "deemster", "run", str(suite), "--quiet", "--on", nodes.address]
+        command += ["--store", str(tmp_path / "runs.db"), "--json", str(tmp_path / "cluster.json")]
+        driver = subprocess.Popen(command, start_new_session=True)
+        killed = kill_at(server, 12, lambda: os.kill(driver.pid, signal.SIGKILL))
+        assert driver.wait() == -signal.SIGKILL
+        assert killed
+        assert subprocess.run([*command, "--resume"], check=False).returncode == 0
+        asked = len(server.requests)
+        assert COUNT // 2 <= asked <= COUNT // 2 + 8
+        server.forget()
+        local = [*command[:6], "--no-store", "--json", str(tmp_path / "local.json")]
+        assert subprocess.run(local, check=False).returncode == 0
+    assert (tmp_path / "cluster.json").read_bytes() == (tmp_path / "local.json").read_bytes()
