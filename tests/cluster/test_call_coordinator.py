@@ -44,6 +44,10 @@ def evaluated(server: ModelServer, count: int = COUNT, **settings: Any) -> dm.Re
     )
 
 
+def total_cost(report: dm.Report) -> Decimal:
+    return Decimal(str(report.cost.total_usd))
+
+
 def kill_at(server: ModelServer, count: int, kill: Callable[[], None]) -> list[int]:
     """Kill something when the server has got so many requests; what it had got then."""
     killed: list[int] = []
@@ -92,7 +96,7 @@ def test_rate_limit_holds_for_all_workers(nodes: TwoNodes) -> None:
 def test_budget_holds_for_all_workers_to_the_cent(nodes: TwoNodes, tmp_path: Path) -> None:
     with ModelServer() as server:
         whole = evaluated(server)
-        cost = sum((usage.cost_usd or Decimal(0)) for usage in [whole.usage])
+        cost = total_cost(whole)
         limit = cost / 2
         report = evaluated(server, cluster=nodes.address, budget_usd=limit, store=tmp_path / "runs.db")
         server.forget()
@@ -103,7 +107,7 @@ def test_budget_holds_for_all_workers_to_the_cent(nodes: TwoNodes, tmp_path: Pat
         assert report.budget.estimated_usd == 0
         # A resumed run pays for the rest, and the whole costs what it costs on one machine.
         resumed = evaluated(server, cluster=nodes.address, store=tmp_path / "runs.db", resume=True)
-    assert resumed.usage.cost_usd == cost
+    assert total_cost(resumed) == cost
 
 
 def test_killed_driver_is_resumed_on_the_cluster_with_nothing_lost(nodes: TwoNodes, tmp_path: Path) -> None:
@@ -115,16 +119,16 @@ def test_killed_driver_is_resumed_on_the_cluster_with_nothing_lost(nodes: TwoNod
             "schema_version: deemster.suite.v1\nname: s\ndataset: golden.jsonl\ntarget: {python: 'app:answer'}\n"
             f"metrics: [llm-as-judge]\nmodels: {{judge: {{base_url: '{server.url}', model: m, concurrency: 4}}}}\n"
         )
-        command = [sys.executable, "-m", "deemster", "run", str(suite), "--quiet", "--on", nodes.address]
+        command = [sys.executable, "-m", "deemster", "run", str(suite), "--quiet", "--no-cache", "--on", nodes.address]
         command += ["--store", str(tmp_path / "runs.db"), "--json", str(tmp_path / "cluster.json")]
         driver = subprocess.Popen(command, start_new_session=True)
-        killed = kill_at(server, 12, lambda: os.kill(driver.pid, signal.SIGKILL))
+        killed = kill_at(server, 20, lambda: os.kill(driver.pid, signal.SIGKILL))
         assert driver.wait() == -signal.SIGKILL
         assert killed
         assert subprocess.run([*command, "--resume"], check=False).returncode == 0
-        asked = len(server.requests)
-        assert COUNT // 2 <= asked <= COUNT // 2 + 8
+        # What was stored is not asked again: only what was under way, or answered in the last moments, is.
+        assert COUNT // 2 <= len(server.requests) < COUNT // 2 + killed[0]
         server.forget()
-        local = [*command[:6], "--no-store", "--json", str(tmp_path / "local.json")]
+        local = [*command[:7], "--no-store", "--json", str(tmp_path / "local.json")]
         assert subprocess.run(local, check=False).returncode == 0
     assert (tmp_path / "cluster.json").read_bytes() == (tmp_path / "local.json").read_bytes()
