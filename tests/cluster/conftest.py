@@ -3,7 +3,10 @@
 from __future__ import annotations
 
 import os
+import sys
+import time
 from collections.abc import Iterator
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -25,18 +28,20 @@ class TwoNodes:
 
     def __init__(self) -> None:
         os.environ.update(SETTINGS)
+        import ray
         from ray.cluster_utils import Cluster
 
         with without_api_server():
             self._cluster = Cluster(initialize_head=True, head_node_args=NODE)
         self.second: Any = None
         self.address: str = self._cluster.address
+        # Before there is a second node, so that the first one serves this process.
+        ray.init(self.address, log_to_driver=False)
 
     def start_second_node(self) -> None:
         """Start the second node, unless it runs."""
         if self.second is None:
-            # An address of its own: a driver of the first address is served by the first node.
-            self.second = self._cluster.add_node(**{**NODE, "node_ip_address": "127.0.0.2"})
+            self.second = self._cluster.add_node(**NODE)
 
     def kill_second_node(self) -> None:
         """Kill every process of the second node with SIGKILL."""
@@ -44,7 +49,39 @@ class TwoNodes:
         self.second = None
 
     def shut_down(self) -> None:
+        import ray
+
+        ray.shutdown()
         self._cluster.shutdown()
+
+
+class Meeting:
+    """Has a worker of the first node wait until a worker of the second has a part of the run.
+
+    Args:
+        folder: Where both can see a file.
+        nodes: The nodes.
+        stay: Whether the worker of the second node stays until it is killed.
+    """
+
+    def __init__(self, folder: Path, nodes: TwoNodes, *, stay: bool) -> None:
+        from ray import cloudpickle
+
+        # Workers do not have the tests.
+        cloudpickle.register_pickle_by_value(sys.modules[__name__])
+        self._file, self._second, self._stay, self._driver = folder / "here", nodes.second.node_id, stay, os.getpid()
+
+    def attend(self) -> None:
+        """Wait; do nothing in the process that made it."""
+        if os.getpid() == self._driver:
+            return
+        import ray
+
+        is_second = ray.get_runtime_context().get_node_id() == self._second
+        if is_second:
+            self._file.touch()
+        while self._stay if is_second else not self._file.exists():
+            time.sleep(0.01)
 
 
 @pytest.fixture(scope="session")

@@ -16,10 +16,10 @@ from deemster.runs.evaluation_job import build_job
 from deemster.runs.progress import Progress
 from deemster.runs.run_lifecycle import build_storage
 from deemster.runs.run_sync import run_sync
-from tests.cluster.conftest import TwoNodes
+from tests.cluster.conftest import Meeting, TwoNodes
 
 pytestmark = pytest.mark.xdist_group("cluster")
-METRICS = ["exact-match", "contains", "rouge-l", "token-f1", "levenshtein"]
+METRICS = ["exact-match", "contains", "rouge-l", "token-f1"]
 CLOCK = FrozenClock(datetime(2026, 1, 1, tzinfo=UTC))
 WORDS = ["refund", "order", "policy", "parcel", "answer", "within", "fourteen", "days", "contact", "return"]
 
@@ -42,7 +42,14 @@ def files(tmp_path_factory: pytest.TempPathFactory) -> tuple[Path, Path]:
 def test_node_killed_in_the_middle_gives_the_report_of_a_local_run(
     nodes: TwoNodes, files: tuple[Path, Path], tmp_path: Path
 ) -> None:
-    job = build_job(files[0], outputs=files[1], metrics=METRICS)
+    meeting = Meeting(tmp_path, nodes, stay=True)
+
+    @dm.metric("both-nodes")
+    def both_nodes(expected: str, actual: str) -> float:
+        meeting.attend()
+        return 1.0
+
+    job = build_job(files[0], outputs=files[1], metrics=[*METRICS, both_nodes])
     local = run_sync(run_job(job, clock=CLOCK, warn=print))
     warnings: list[str] = []
     killed_at: list[int] = []
@@ -66,7 +73,8 @@ def test_node_killed_in_the_middle_gives_the_report_of_a_local_run(
 @pytest.mark.parametrize(
     ("address", "message"), [("127.0.0.1:1", "No Ray cluster can be used at"), ("ray://127.0.0.1:1", "cannot stream")]
 )
-def test_address_that_cannot_be_used_is_error(address: str, message: str) -> None:
+def test_address_that_cannot_be_used_is_error(address: str, message: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("ray.is_initialized", lambda: False)
     samples = [{"id": "a", "input": {}, "expected_output": "x"}]
     with pytest.raises(dm.ConfigurationError, match=message):
         dm.evaluate(samples, outputs={"a": "x"}, metrics=["exact-match"], cluster=address)

@@ -132,11 +132,12 @@ class ClusterRun:
                 return
             running = asyncio.create_task(self._run_part(number, works))
             stopping = asyncio.create_task(self._stop.wait())
-            await asyncio.wait([running, stopping], return_when=asyncio.FIRST_COMPLETED)
-            stopping.cancel()
-            if not running.done():
+            try:
+                await asyncio.wait([running, stopping], return_when=asyncio.FIRST_COMPLETED)
                 # The worker needs as long to end its own work, and what it sends then a little longer.
                 await asyncio.wait([running], timeout=2 * DRAIN_S)
+            finally:
+                stopping.cancel()
                 running.cancel()
                 await asyncio.wait([running])
             if not running.cancelled():

@@ -15,7 +15,7 @@ from deemster import __version__
 from deemster.cluster.call_coordinator import RoleLimits
 from deemster.cluster.coordinator_client import CoordinatorClient
 from deemster.datasets import Dataset
-from deemster.errors import ConfigurationError, list_names
+from deemster.errors import ConfigurationError
 from deemster.errors.user_code_guard import UserCodeGuard
 from deemster.models.call_log import LoggedCall
 from deemster.models.clock import Clock
@@ -138,7 +138,8 @@ _loaded: tuple[bytes, PartSettings] | None = None
 def _load_settings(data: bytes, paths: Sequence[str]) -> PartSettings:
     global _loaded  # noqa: PLW0603 - one run at a time
     if _loaded is None or _loaded[0] != data:
-        sys.path.extend(path for path in paths if path not in sys.path)
+        # In the same order, so that the same name finds the same module.
+        sys.path[:] = [*paths, *(path for path in sys.path if path not in paths)]
         settings = _unpickle(data)
         if settings.version != __version__:
             raise ConfigurationError(
@@ -154,10 +155,9 @@ def _unpickle(data: bytes) -> Any:
 
     with UserCodeGuard() as caught:
         return cloudpickle.loads(data)
-    paths = list_names([path for path in sys.path if path and "site-packages" not in path][-3:])
     raise ConfigurationError(
         f"A worker cannot load the target or a metric: {caught.message}. Its code must be installed on every node, or "
-        f"lie at the same path on every node; this one also looks in {paths}."
+        "lie at the same path on every node."
     )
 
 
