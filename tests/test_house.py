@@ -51,7 +51,7 @@ IRREGULAR_PARTICIPLES = frozenset(
         "seen",
     }
 )
-EXTRAS = frozenset({"matplotlib", "pandas", "pyarrow", "sacrebleu", "zstandard"})
+EXTRAS = frozenset({"matplotlib", "mlflow", "opentelemetry", "pandas", "pyarrow", "sacrebleu", "zstandard"})
 NETWORK = frozenset(
     {"aiohttp", "ftplib", "http.client", "httpx", "opentelemetry", "posthog", "requests", "sentry_sdk", "smtplib"}
     | {"socketserver", "telnetlib", "urllib.request", "urllib3", "webbrowser", "xmlrpc.client"}

@@ -31,7 +31,7 @@ def test_document_target_and_answer_are_sample_and_output(runs):
     assert first.input == {"question": "What is the capital of France?", "answer": "lol"}
     assert first.expected_output == "lol"
     assert run.executions[0].answer.text == "lol"
-    assert (run.tool, run.target) == ("lm-evaluation-harness 0.4.13", "dummy")
+    assert (run.tool, run.target) == ("lm-evaluation-harness 0.4.13", "dummy: pretrained=deemster/table")
 
 
 def test_likeliest_choice_is_the_output(runs):
@@ -49,7 +49,7 @@ def test_metric_without_a_number_for_a_sample_is_listed(runs):
 def test_file_alone_is_read_with_the_facts_of_the_results_beside_it():
     (file,) = FOLDER.glob("samples_choices*")
     (run,) = read_runs(file)
-    assert run.target == "dummy"
+    assert run.target == "dummy: pretrained=deemster/table"
     assert run.cards[0].identity == "lm-evaluation-harness:acc(task=choices, version=1.0, shots=0)"
 
 

@@ -40,3 +40,12 @@ def test_unscored_marks_have_a_cause_and_no_score():
 def test_unknown_form_is_refused_with_the_nearest_name(report):
     with pytest.raises(ReportError, match="Did you mean `samples`"):
         report.to_dataframe("sample")
+
+
+@pytest.mark.parametrize("form", ["marks", "samples"])
+def test_table_of_arrow_has_the_rows_of_the_data_frame(report, form):
+    table = report.to_arrow(form)
+    assert table.column_names == list(report.to_dataframe(form).columns)
+    assert table.column("sample_id").to_pylist() == list(report.to_dataframe(form)["sample_id"])
+    with pytest.raises(ReportError, match="marks"):
+        report.to_arrow("mark")

@@ -156,6 +156,9 @@ class _Column:
                     threshold=as_map(part.get("assertion")).get("threshold"),
                     reason=part.get("reason"),
                 )
+            # promptfoo can stop a test at its first failure.
+            for name in self._names(_assertions(test)):
+                marks.setdefault(name, Unscored("metric_failed", "promptfoo has no result of this assertion."))
         else:
             why = row.get("error") or "promptfoo has no result of this assertion."
             for name in self._names(_assertions(test)):

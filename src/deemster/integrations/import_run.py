@@ -8,6 +8,7 @@ from typing import NamedTuple
 
 from deemster.errors import InputError, Issue
 from deemster.integrations.import_deepeval import is_deepeval, read_deepeval
+from deemster.integrations.import_every_eval_ever import is_every_eval_ever, read_every_eval_ever
 from deemster.integrations.import_inspect import is_inspect, read_inspect
 from deemster.integrations.import_lm_eval import is_lm_eval, read_lm_eval
 from deemster.integrations.import_otlp import is_otlp, read_otlp
@@ -40,6 +41,7 @@ IMPORTERS = {
     "ragas": Importer(is_ragas, read_ragas, "results of ragas"),
     "otlp": Importer(is_otlp, read_otlp, "traces of OpenTelemetry"),
     "trec": Importer(is_trec_run, read_trec, "rankings of TREC"),
+    "every-eval-ever": Importer(is_every_eval_ever, read_every_eval_ever, "evaluations of Every Eval Ever"),
 }
 
 

@@ -1,17 +1,18 @@
-"""A report as a pandas data frame: marks, or samples."""
+"""A report as a table of pandas or Arrow: marks, or samples."""
 
 from __future__ import annotations
 
 from collections.abc import Iterator
 from typing import TYPE_CHECKING, Any
 
-from deemster.errors import ReportError, did_you_mean
+from deemster.errors import MissingExtraError, ReportError, did_you_mean
 from deemster.formats.dataframe import dataframe
 from deemster.report.failing_samples import detail_notes
 from deemster.report.report_entries import NOT_APPLICABLE, MarkEntry, ScoreEntry
 
 if TYPE_CHECKING:
     import pandas as pd
+    import pyarrow as pa
 
     from deemster.report.report_document import Report
 
@@ -25,9 +26,28 @@ def report_dataframe(report: Report, form: str) -> pd.DataFrame:
         ReportError: There is no such form.
         MissingExtraError: pandas is not installed.
     """
+    return dataframe(_rows(report, form), of="A report")
+
+
+def report_arrow(report: Report, form: str) -> pa.Table:
+    """The same table as one of Arrow, which Polars and DuckDB read without a copy.
+
+    Raises:
+        ReportError: There is no such form.
+        MissingExtraError: pyarrow is not installed.
+    """
+    rows = list(_rows(report, form))
+    try:
+        import pyarrow as pa  # noqa: PLC0415 - an optional extra, loaded where it is used
+    except ImportError:
+        raise MissingExtraError("A report as a table of Arrow", extra="parquet") from None
+    return pa.Table.from_pylist(rows)
+
+
+def _rows(report: Report, form: str) -> Iterator[dict[str, Any]]:
     if form not in FORMS:
         raise ReportError(f"A report has no table {form!r}. {did_you_mean(form, FORMS)}")
-    return dataframe(_mark_rows(report) if form == "marks" else _sample_rows(report), of="A report")
+    return _mark_rows(report) if form == "marks" else _sample_rows(report)
 
 
 def _mark_rows(report: Report) -> Iterator[dict[str, Any]]:

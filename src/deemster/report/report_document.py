@@ -10,7 +10,7 @@ import msgspec
 
 from deemster.errors import ReportError, list_names, plural
 from deemster.report._csv_report import csv_rows
-from deemster.report._report_dataframe import report_dataframe
+from deemster.report._report_dataframe import report_arrow, report_dataframe
 from deemster.report._report_json import json_pieces
 from deemster.report._report_page import html_page, notebook_html
 from deemster.report.failing_samples import FailingSample, failing_samples
@@ -43,6 +43,7 @@ from deemster.results.attack_success import AdversarialSummary
 
 if TYPE_CHECKING:
     import pandas as pd
+    import pyarrow as pa
 
 SCHEMA = "deemster.report.v1"
 # The fields that grow with the run.
@@ -105,6 +106,18 @@ class Report(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=Tr
             MissingExtraError: pandas is not installed.
         """
         return report_dataframe(self, form)
+
+    def to_arrow(self, form: Literal["marks", "samples"] = "marks") -> pa.Table:
+        """The report as a table of Arrow, which Polars (`polars.from_arrow`) and DuckDB read without a copy.
+
+        Args:
+            form: As of `to_dataframe`.
+
+        Raises:
+            ReportError: There is no such form.
+            MissingExtraError: pyarrow is not installed.
+        """
+        return report_arrow(self, form)
 
     def _repr_html_(self) -> str:
         return notebook_html(self)
