@@ -136,6 +136,8 @@ def test_judge_that_takes_the_first_option_is_told_in_a_calibration_of_a_rubric(
         (lambda: dm.audit.metrics("suite.yml", defects=["negatoin"]), "Did you mean `negation`"),
         (lambda: dm.audit.metrics("nowhere.yml"), "nowhere.yml"),
         (lambda: dm.audit.gate("suite.yml", pass_rate=0.8), "needs `--flip-rate`"),
+        (lambda: dm.audit.gate("suite.yml", draws=0), "`draws` is at least 1, not 0"),
+        (lambda: dm.audit.judge(max_samples=0), "`max_samples` is at least 1, not 0"),
         (lambda: dm.audit.dataset("nowhere"), "nowhere"),
         (lambda: dm.calibrate("before"), "Name the labels"),
         (lambda: dm.calibrate("before", "nowhere.csv"), "nowhere.csv"),

@@ -8,6 +8,7 @@ from contextlib import ExitStack
 from decimal import Decimal
 from pathlib import Path
 
+from deemster.errors import ConfigurationError
 from deemster.report.audit_report import AuditReport
 from deemster.results.dataset_health import DatasetAudit
 from deemster.results.gate_error_rates import GateAudit, TrialSettings
@@ -63,6 +64,7 @@ def judge(
         InputError: The suite cannot be used, no metric asks the role, no sample has an answer, or a probe is unknown.
         StoreError: The run is not there, or cannot be read.
     """
+    _check_least(1, max_samples=max_samples)
     limits = ModelLimits(cache, budget_usd, budget_tokens, offline)
     job, found, source = load_audit(suite, AuditedOutputs(run, outputs, store), metrics=metrics, limits=limits)
     settings = BiasSettings(probes, max_samples, confidence, seed)
@@ -147,6 +149,7 @@ def gate(
         InputError: The suite has no gate, or nothing says how much runs differ.
         StoreError: A run is not there, or cannot be read.
     """
+    _check_least(1, draws=draws)
     loaded = load_suite(suite, calls_target=False)
     stated = StatedVariance(flip_rate, sd, pass_rate)
     stated.check()
@@ -183,7 +186,14 @@ def dataset(
         InputError: The dataset cannot be read.
         StoreError: A run is not there, or cannot be read.
     """
+    _check_least(0, draws=draws)
     settings = HealthSettings(near=near, margin=margin, draws=draws, confidence=confidence, seed=seed)
     with ExitStack() as opened:
         found, source = find_dataset(dataset_or_run, store, opened, needs_store=bool(runs))
         return AuditReport(audit_dataset(found, source, names=runs, settings=settings))
+
+
+def _check_least(least: int, **numbers: int) -> None:
+    for name, number in numbers.items():
+        if number < least:
+            raise ConfigurationError(f"`{name}` is at least {least}, not {number}.")
