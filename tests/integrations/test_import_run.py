@@ -17,6 +17,7 @@ FILES = [
     "ragas/results.csv",
     "ragas/results.jsonl",
     "otlp/gen_ai.jsonl",
+    "autorubric/capitals",
     *(f"every_eval_ever/{path.name}" for path in sorted((FIXTURES / "every_eval_ever").iterdir())),
 ]
 

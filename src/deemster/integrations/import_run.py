@@ -7,6 +7,7 @@ from pathlib import Path
 from typing import NamedTuple
 
 from deemster.errors import InputError, Issue
+from deemster.integrations.import_autorubric import is_autorubric, read_autorubric
 from deemster.integrations.import_deepeval import is_deepeval, read_deepeval
 from deemster.integrations.import_every_eval_ever import is_every_eval_ever, read_every_eval_ever
 from deemster.integrations.import_inspect import is_inspect, read_inspect
@@ -41,6 +42,7 @@ IMPORTERS = {
     "ragas": Importer(is_ragas, read_ragas, "results of ragas"),
     "otlp": Importer(is_otlp, read_otlp, "traces of OpenTelemetry"),
     "trec": Importer(is_trec_run, read_trec, "rankings of TREC"),
+    "autorubric": Importer(is_autorubric, read_autorubric, "experiments of autorubric"),
     "every-eval-ever": Importer(is_every_eval_ever, read_every_eval_ever, "evaluations of Every Eval Ever"),
 }
 
