@@ -258,7 +258,7 @@ def test_stopped_or_killed_grading_resumes_to_same_result(folder, blow):
         while len(server.requests) < 60:
             assert process.poll() is None
         process.send_signal(blow)
-        out, err = process.communicate(timeout=60)
+        out, err = process.communicate(timeout=180)
         if blow == signal.SIGINT:
             assert process.returncode == 3, err
             assert json.loads(out)["status"] == "incomplete"
@@ -300,7 +300,7 @@ def test_killed_and_resumed_grading_has_same_cost(folder):
         while len(server.requests) < 20:
             assert process.poll() is None
         process.send_signal(signal.SIGKILL)
-        process.communicate(timeout=60)
+        process.communicate(timeout=180)
         resumed = called("grade", "many.json", *flags, "--resume")
         assert resumed.exit_code == 0, resumed.stderr
         # Every question once, but for those that were under way.

@@ -95,7 +95,7 @@ def test_killed_and_resumed_improvement_has_same_cost():
         while len(server.requests) < 60:
             assert process.poll() is None
         process.send_signal(signal.SIGKILL)
-        process.communicate(timeout=60)
+        process.communicate(timeout=180)
         resumed = called(*argv, "--resume")
     assert resumed.exit_code == 0, resumed.stderr
     again = report()

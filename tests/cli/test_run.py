@@ -123,7 +123,7 @@ def test_quiet_prints_only_gate_decision(world):
 
 def test_subprocess_keeps_stdout_and_stderr_separate(world):
     process = started(world(), "run", "suite.yml", "--json", "-", "--metric", "exact-match", "--metric", "regex")
-    out, err = process.communicate(timeout=60)
+    out, err = process.communicate(timeout=180)
     assert process.returncode == 0
     assert json.loads(out)["metric_order"] == ["exact-match", "regex"]
     assert "Traceback" not in err

@@ -81,7 +81,7 @@ def report_of(*flags, code=0, **env):
 def whole(folder, *flags):
     """A run in a separate process: its exit code and both streams."""
     process = started(folder, "run", "suite.yml", *flags)
-    out, err = process.communicate(timeout=60)
+    out, err = process.communicate(timeout=180)
     return process.returncode, out, err
 
 
@@ -302,7 +302,7 @@ def test_interrupt_stops_requests_and_reports_answers(tmp_path):
         written(tmp_path, files(cases))
         env = {"JUDGE_URL": server.url, "TOY_KEY": KEY, "PACE": "1"}
         process = started(tmp_path, "run", "suite.yml", "--json", "-", env=env)
-        out, err = process.communicate(timeout=60)
+        out, err = process.communicate(timeout=180)
     report = json.loads(out)
     assert process.returncode == 3
     assert "SIGINT" in err

@@ -165,7 +165,7 @@ def test_unwritable_report_names_command_to_render_stored_run(world):
 def test_run_that_takes_too_long_stops_and_can_be_resumed(live):
     written(live, {"resumed_app.py": "import time\ndef answer(asked):\n    time.sleep(0.3)\n    return '30 days'\n"})
     process = started(live, "run", "suite.yml", "--timeout", "0.2", "--quiet")
-    _, err = process.communicate(timeout=60)
+    _, err = process.communicate(timeout=180)
     assert process.returncode == 3
     assert "were not run (" in err
     assert "--resume" in err
@@ -177,7 +177,7 @@ def test_interrupted_run_prints_resume_command_and_resumes(live):
     stopping = "import os, signal\ndef answer(asked):\n    os.kill(os.getpid(), signal.SIGINT)\n    return '30 days'\n"
     written(live, {"suite.yml": suite, "stopping_app.py": stopping})
     process = started(live, "run", "suite.yml", "--quiet")
-    _, err = process.communicate(timeout=60)
+    _, err = process.communicate(timeout=180)
     assert process.returncode == 3
     assert "To continue: deemster run suite.yml --resume\n" in err
     assert signal.SIGINT.name in err

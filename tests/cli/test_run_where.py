@@ -230,7 +230,7 @@ def answer(invocation):
 def test_stopped_run_knows_what_is_not_applicable_before_it_is_run(where_world):
     written(where_world, {"suite.yml": LIVE, "where_app.py": APP})
     process = started(where_world, "run", "suite.yml", "--timeout", "0.2", "--json", "r.json", "--quiet")
-    _, said = process.communicate(timeout=60)
+    _, said = process.communicate(timeout=180)
     assert process.returncode == 3, said
     stopped = json.loads(Path("r.json").read_text())
     totals = {name: stopped["totals"][name] for name in ("marks", "scored", "not_run", "not_applicable")}
@@ -244,7 +244,7 @@ def test_stopped_run_knows_what_is_not_applicable_before_it_is_run(where_world):
     assert json.loads(called("report", "latest", "--json", "-").stdout) == stopped
     Path("ready").touch()
     process = started(where_world, "run", "suite.yml", "--resume", "--json", "-", "--quiet")
-    shown, said = process.communicate(timeout=60)
+    shown, said = process.communicate(timeout=180)
     assert process.returncode == 0, said
     resumed = json.loads(shown)
     assert (resumed["totals"]["scored"], resumed["totals"]["not_applicable"]) == (7, 5)

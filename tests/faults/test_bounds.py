@@ -53,7 +53,7 @@ def limited(folder, *argv, descriptors=None, **options):
         capture_output=True,
         text=True,
         check=False,
-        timeout=SECONDS,
+        timeout=4 * SECONDS,
         **options,
     )
 

@@ -90,7 +90,7 @@ def started(folder, url, concurrency, environ, *flags):
 
 
 def reported(process, folder):
-    _, err = process.communicate(timeout=120)
+    _, err = process.communicate(timeout=300)
     assert process.returncode == 0, err
     return (folder / "report.json").read_bytes()
 
@@ -99,7 +99,7 @@ def killed(process, folder):
     """Kill a run a moment after its target was called for some further samples."""
     notes = folder / "calls.txt"
     before = notes.stat().st_size if notes.exists() else 0
-    end = time.monotonic() + 60
+    end = time.monotonic() + 180
     while (
         process.poll() is None
         and time.monotonic() < end

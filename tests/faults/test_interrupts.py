@@ -48,7 +48,7 @@ def interrupted(folder, number, *flags, kind="async"):
         with (folder / "inside").open() as pipe:
             assert pipe.read() == "inside"
         process.send_signal(number)
-        out, err = process.communicate(timeout=30)
+        out, err = process.communicate(timeout=120)
     finally:
         process.kill()
     return process.returncode, out, err
@@ -89,7 +89,7 @@ def test_interrupt_before_the_run_is_exit_code_3_and_one_line(tmp_path):
     with (tmp_path / "inside").open() as pipe:
         assert pipe.read() == "inside"
     process.send_signal(signal.SIGINT)
-    out, err = process.communicate(timeout=30)
+    out, err = process.communicate(timeout=120)
     assert (process.returncode, out, err) == (3, "", "error: Interrupted; nothing was reported.\n")
 
 
@@ -112,7 +112,7 @@ def test_second_signal_exits_at_once_and_run_is_resumable(tmp_path, monkeypatch,
     process.send_signal(first)
     assert "once more to leave at once" in process.stderr.readline()
     process.send_signal(second)
-    out, err = process.communicate(timeout=30)
+    out, err = process.communicate(timeout=120)
     # A run that had waited until its open calls were abandoned would have printed its report.
     assert (process.returncode, out) == (code, "")
     assert "Traceback" not in err
@@ -129,7 +129,7 @@ def test_closed_pipe_gives_no_traceback(tmp_path):
     process.stdout.close()
     err = process.stderr.read()
     process.stderr.close()
-    assert process.wait(timeout=30) == 3
+    assert process.wait(timeout=120) == 3
     assert "Traceback" not in err
     assert "Exception ignored" not in err
 
@@ -141,7 +141,7 @@ def test_closed_pipe_keeps_exit_code_of_gate(tmp_path, bound, code):
     process.stdout.close()
     err = process.stderr.read()
     process.stderr.close()
-    assert (process.wait(timeout=30), err) == (code, "")
+    assert (process.wait(timeout=120), err) == (code, "")
 
 
 def test_report_with_the_wrong_locale_is_still_utf_8(tmp_path):

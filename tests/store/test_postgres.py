@@ -65,7 +65,7 @@ def test_writer_loses_and_doubles_nothing_while_connections_drop(store, postgres
                     writer.flush()
                     # The writer has a connection again, which is ended before the next group.
                     dropped.clear()
-                    assert dropped.wait(timeout=60)
+                    assert dropped.wait(timeout=180)
     finally:
         is_over.set()
         dropping.join()
@@ -132,7 +132,7 @@ def test_run_goes_on_after_its_server_was_started_again(postgres, postgres_url, 
     postgres.stop()
     (tmp_path / "again").touch()
     postgres.start()
-    out, err = process.communicate(timeout=60)
+    out, err = process.communicate(timeout=180)
     assert process.returncode == 0, err
     assert json.loads(out)["metrics"]["exact-match"]["n_scored"] == 80
     with open_store(postgres_url) as store:

@@ -48,7 +48,7 @@ def on_read_only_mount(folder, *argv):
         capture_output=True,
         text=True,
         check=False,
-        timeout=60,
+        timeout=180,
     )
 
 

