@@ -1,5 +1,6 @@
 from __future__ import annotations
 
+import asyncio
 import os
 import signal
 import subprocess
@@ -14,7 +15,10 @@ from typing import Any
 import pytest
 
 import deemster as dm
+from deemster.cluster.call_coordinator import CallCoordinator, CoordinatorSettings, RoleLimits
+from deemster.models.budget import UsageBound
 from deemster.models.clock import EPOCH_VARIABLE
+from deemster.models.shared_calls import Claim
 from deemster.testing import ModelServer
 from deemster.testing.server_replies import verdict
 from tests.cluster.conftest import Meeting, TwoNodes
@@ -142,3 +146,26 @@ def test_killed_driver_is_resumed_on_the_cluster_with_nothing_lost(nodes: TwoNod
         local = [*command[:7], "--no-store", "--json", str(tmp_path / "local.json")]
         assert subprocess.run(local, check=False).returncode == 0
     assert (tmp_path / "cluster.json").read_bytes() == (tmp_path / "local.json").read_bytes()
+
+
+def test_dead_worker_gives_back_its_places_and_its_calls_under_way_count_at_the_most() -> None:
+    async def play() -> tuple[UsageBound, int, Claim]:
+        coordinator = CallCoordinator(CoordinatorSettings({"judge": RoleLimits(2, 2)}, usd=Decimal(100)))
+        await coordinator.begin("dead")
+        for usd in (1, 2, 3):
+            await coordinator.reserve("dead", UsageBound(10, Decimal(usd)))
+        assert (await coordinator.claim("dead", b"question")).answer is None
+        await coordinator.enter("dead", "judge", 0.0, True)
+        await coordinator.enter("dead", "judge", 0.0, True)
+        await coordinator.begin("alive")
+        waiting = asyncio.create_task(coordinator.claim("alive", b"question"))
+        await coordinator.drop("dead", True)
+        # Without the places of the dead worker this would wait for ever.
+        await coordinator.enter("alive", "judge", 0.0, True)
+        state = await coordinator.state()
+        return state.spent, state.limits["judge"].under_way, await waiting
+
+    spent, under_way, claim = asyncio.run(play())
+    assert spent == UsageBound(20, Decimal(5))
+    assert under_way == 1
+    assert claim == Claim()

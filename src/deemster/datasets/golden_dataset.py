@@ -289,7 +289,7 @@ class Dataset:
     def excerpt(self, positions: Iterable[int]) -> Dataset:
         """Samples by position, as a dataset to be sent to another process: it has no fingerprint and no row hashes.
 
-        The samples of a JSONL or Parquet file stay in it: the other process reads them there.
+        The samples of a JSONL file stay in it: the other process reads them there.
 
         Args:
             positions: Their places in this dataset.
