@@ -122,12 +122,12 @@ def score(folder, nodes, count):
     print(f"  a metric of 1 ms and 64 workers: {(1000 + serial) / max(serial, (1000 + parallel) / 64):.1f} times")
 
 
-def most_in_a_second(arrived):
-    """The most requests of any one second."""
+def most_within(arrived, seconds):
+    """The most requests that came within so many seconds."""
     window, most = deque(), 0
     for moment in arrived:
         window.append(moment)
-        while window[0] <= moment - 1.0:
+        while window[0] <= moment - seconds:
             window.popleft()
         most = max(most, len(window))
     return most
@@ -150,7 +150,8 @@ def ask(folder, nodes, count):
         report, _, wall = run(build_job(samples, **given), cluster=nodes.address)
         whole = Decimal(str(report.cost.total_usd))
         assert len(arrived) == count
-        print(f"{len(arrived):,} judge calls in {wall:.0f} s; the most in any second: {most_in_a_second(arrived)}")
+        most = f"the most in any minute {most_within(arrived, 60.0):,}, in any second {most_within(arrived, 1.0)}"
+        print(f"{len(arrived):,} judge calls in {wall:.0f} s; {most}")
         limit = (whole / 2).quantize(Decimal("0.01"))
         arrived.clear()
         storage = build_storage(folder / "judge.db", None)
@@ -179,6 +180,12 @@ class Nodes:
     def kill(self):
         self.cluster.remove_node(self.second, allow_graceful=False)
 
+    def shut_down(self):
+        import ray
+
+        ray.shutdown()
+        self.cluster.shutdown()
+
     def start(self):
         self.second = self.cluster.add_node(**NODE)
 
@@ -193,7 +200,7 @@ def main(samples=200_000, calls=5_000):
                 nodes.start()
                 ask(Path(name), nodes, calls)
     finally:
-        nodes.cluster.shutdown()
+        nodes.shut_down()
 
 
 if __name__ == "__main__":
