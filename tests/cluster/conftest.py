@@ -14,6 +14,7 @@ import pytest
 from deemster.cluster.ray_cluster import without_api_server
 
 NODE = {"num_cpus": 1, "object_store_memory": 100 << 20, "include_dashboard": False, "node_ip_address": "127.0.0.1"}
+LONGEST_S = 60.0
 # No usage statistics; no token in the home directory; and loopback, as where Ray thinks of a machine without a network.
 SETTINGS = {
     "RAY_USAGE_STATS_ENABLED": "0",
@@ -42,6 +43,15 @@ class TwoNodes:
         """Start the second node, unless it runs."""
         if self.second is None:
             self.second = self._cluster.add_node(**NODE)
+            self._wait_for_both()
+
+    def _wait_for_both(self) -> None:
+        """Wait until a run would use both nodes."""
+        import ray
+
+        until = time.monotonic() + LONGEST_S
+        while ray.cluster_resources().get("CPU", 0) < 2 and time.monotonic() < until:
+            time.sleep(0.05)
 
     def kill_second_node(self) -> None:
         """Kill every process of the second node with SIGKILL."""
@@ -80,7 +90,8 @@ class Meeting:
         is_second = ray.get_runtime_context().get_node_id() == self._second
         if is_second:
             self._file.touch()
-        while self._stay if is_second else not self._file.exists():
+        until = time.monotonic() + LONGEST_S
+        while (self._stay if is_second else not self._file.exists()) and time.monotonic() < until:
             time.sleep(0.01)
 
 
