@@ -4,6 +4,7 @@ import math
 
 import pytest
 
+from deemster.errors import DatasetError
 from deemster.integrations.run_builder import RunBuilder, parse_time, read_mark, read_usage
 from deemster.records import MetricScore, Output, Unscored
 
@@ -83,3 +84,10 @@ def test_metric_without_a_known_scale_is_left_out_as_a_whole():
     assert [card.name for card in run.cards] == ["right"]
     assert run.left_out == ("the metric `perplexity`: its numbers are on a scale that is not known",)
     assert len(run.executions[0].marks) == 1
+
+
+def test_number_of_a_repetition_is_bounded():
+    builder = RunBuilder("tool", "data")
+    sample = builder.add_sample("a", {})
+    with pytest.raises(DatasetError, match="at most 1,000 repetitions"):
+        builder.add_execution(sample, Output("said"), {}, repetition=10**30)

@@ -19,6 +19,8 @@ from deemster.runs.external_run import ExternalRun
 
 THRESHOLD = 0.5
 _LONGEST_NAME = 200
+# A hostile file may number a repetition at will, and each is a place in every sample.
+_MOST_REPETITIONS = 1000
 _LONGEST_TEXT = 10_000
 
 
@@ -200,8 +202,10 @@ class RunBuilder:
             at: When that was, for a recording.
 
         Raises:
-            DatasetError: The sample has that repetition already.
+            DatasetError: The sample has that repetition already, or its number is too large.
         """
+        if not 0 <= repetition < _MOST_REPETITIONS:
+            raise DatasetError(Issue(f"There are at most {_MOST_REPETITIONS:,} repetitions.", sample=sample))
         if (sample, repetition) in self._executions:
             raise DatasetError(Issue(f"Repetition {repetition} is given twice.", sample=sample))
         self._executions[sample, repetition] = answer, marks
