@@ -6,7 +6,7 @@ from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import NamedTuple
 
-from deemster.errors import InputError, Issue
+from deemster.errors import DeemsterError, InputError, Issue
 from deemster.integrations.import_autorubric import is_autorubric, read_autorubric
 from deemster.integrations.import_deepeval import is_deepeval, read_deepeval
 from deemster.integrations.import_every_eval_ever import is_every_eval_ever, read_every_eval_ever
@@ -75,7 +75,14 @@ def _read(source: SourceFile, kind: str | None, qrels: Sequence[SourceFile]) -> 
     importer = IMPORTERS[found]
     if not importer.is_kind(source):
         raise InputError(Issue(f"These are no {importer.what}.", str(source.path)))
-    runs = read_trec(source, qrels) if found == "trec" else importer.read(source)
+    try:
+        runs = read_trec(source, qrels) if found == "trec" else importer.read(source)
+    except DeemsterError:
+        raise
+    except (ArithmeticError, AttributeError, LookupError, RecursionError, TypeError, ValueError) as error:
+        # A hostile file may hold anything anywhere. None of it is a fault of the program.
+        message = f"This file does not have the shape of {importer.what} ({type(error).__name__})."
+        raise InputError(Issue(message, str(source.path))) from None
     if not runs:
         raise InputError(Issue(f"There is no run in these {importer.what}.", str(source.path)))
     return [run._replace(file=source.name) for run in runs]
