@@ -33,7 +33,7 @@ def report_call():
 """
 KINDS = {
     "async": STUCK.format(kind="async def", wait="await asyncio.Event().wait()"),
-    "sync": STUCK.format(kind="def", wait="threading.Event().wait(60)"),
+    "sync": STUCK.format(kind="def", wait="threading.Event().wait(600)"),
 }
 
 
@@ -80,7 +80,7 @@ def test_stuck_thread_does_not_keep_an_interrupted_run_from_ending(tmp_path):
 
 def test_interrupt_before_the_run_is_exit_code_3_and_one_line(tmp_path):
     module = (
-        'import threading\nwith open("inside", "w") as pipe:\n    pipe.write("inside")\nthreading.Event().wait(60)\n'
+        'import threading\nwith open("inside", "w") as pipe:\n    pipe.write("inside")\nthreading.Event().wait(600)\n'
     )
     suite = SUITE.replace("outputs: answers.yml", "python: 'slow_import:answer'")
     written(tmp_path, {**FILES, "suite.yml": suite, "slow_import.py": module})

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import signal
 import threading
 
 import pytest
@@ -11,7 +12,7 @@ import deemster as dm
 from deemster.runs.evaluate_dataset import run_job
 from deemster.runs.evaluation_job import build_job
 from deemster.runs.run_sync import run_sync
-from deemster.runs.stop_request import Stop, deadline
+from deemster.runs.stop_request import Stop, deadline, interruptible
 from tests.report.runs import CLOCK
 
 SAMPLES = [dm.Sample(f"s{n}", {"n": n}, "x") for n in range(5)]
@@ -70,3 +71,18 @@ def test_deadline_fires_only_inside_its_block(timeout_s):
 
     asyncio.run(work())
     assert not stop.requested
+
+
+def test_signal_that_another_thread_receives_wakes_the_loop():
+    stop, said, late = Stop(), [], []
+
+    async def work():
+        # By then the loop sleeps until something happens; the signal alone happens in this thread, not in the loop's.
+        threading.Timer(0.2, lambda: signal.pthread_kill(threading.get_ident(), signal.SIGINT)).start()
+        asyncio.get_running_loop().call_later(20, late.append, "the loop woke by itself")
+        await stop.wait()
+
+    with interruptible(stop, tell=said.append):
+        asyncio.run(work())
+    assert (stop.reason, late) == ("interrupted by SIGINT", [])
+    assert said == ["SIGINT: finishing what is under way; once more to leave at once"]

@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import contextlib
 import signal
+import socket
 import threading
 from collections.abc import Callable, Iterator
 from types import FrameType
@@ -16,6 +17,7 @@ class Stop:
     def __init__(self) -> None:
         self._event = threading.Event()
         self._wake: list[Callable[[], object]] = []
+        self._signals: socket.socket | None = None
         self.reason: str | None = None
 
     def request(self, reason: str) -> None:
@@ -51,6 +53,33 @@ class Stop:
                 loop.call_soon_threadsafe(wake)
 
         self.on_request(wake_in_loop)
+        if (signals := self._signals) is not None:
+
+            def read_signals() -> None:
+                with contextlib.suppress(BlockingIOError):
+                    signals.recv(4096)
+
+            # A loop without readers, as on Windows, raises this, and wakes on signals by itself.
+            with contextlib.suppress(RuntimeError):
+                loop.add_reader(signals, read_signals)
+
+    @contextlib.contextmanager
+    def wake_on_signals(self) -> Iterator[None]:
+        """Wake the event loops at each signal.
+
+        Python runs a handler when the main thread is awake. A signal that another thread receives, or that comes just
+        before the loop goes to sleep, would wait for the loop's next event.
+        """
+        self._signals, noted = socket.socketpair()
+        with self._signals, noted:
+            self._signals.setblocking(False)
+            noted.setblocking(False)
+            before = signal.set_wakeup_fd(noted.fileno(), warn_on_full_buffer=False)
+            try:
+                yield
+            finally:
+                signal.set_wakeup_fd(before)
+                self._signals = None
 
 
 @contextlib.contextmanager
@@ -86,12 +115,14 @@ def interruptible(stop: Stop, *, tell: Callable[[str], object]) -> Iterator[None
         for each, handler in before.items():
             signal.signal(each, handler)
         known = signal.Signals(number)
-        tell(f"{known.name}: finishing what is under way; once more to leave at once")
+        # Requested before the line is printed: the second signal may come as soon as the line is read, and ends this.
         stop.request(f"interrupted by {known.name}")
+        tell(f"{known.name}: finishing what is under way; once more to leave at once")
 
     before = {number: signal.signal(number, request_stop) for number in (signal.SIGINT, signal.SIGTERM)}
     try:
-        yield
+        with stop.wake_on_signals():
+            yield
     finally:
         for number, handler in before.items():
             signal.signal(number, handler)
