@@ -52,7 +52,8 @@ deemster() {
   env -0 > "$call/environment"
   echo "$call" >&9
   read -r code < "$call/code"
-  if [ /dev/fd/1 -ef /dev/fd/2 ]; then cat "$call/output"; else cat "$call/stdout"; cat "$call/stderr" >&2; fi
+  # Where standard output goes on through a pipe, what it becomes there comes after the messages.
+  if [ /dev/fd/1 -ef /dev/fd/2 ]; then cat "$call/output"; else cat "$call/stderr" >&2; cat "$call/stdout"; fi
   return "$code"
 }
 """
