@@ -160,7 +160,10 @@ def test_gate_decision_goes_to_stderr_if_report_is_on_stdout(world):
     result = called("run", "suite.yml", "--json", "-")
     assert result.exit_code == 1
     assert json.loads(result.stdout)["gate"]["decision"] == "fail"
-    assert "fail: min_macro_f1: 0.5000, required 0.9: the estimate is below the bound" in result.stderr
+    assert (
+        "fail: min_macro_f1: 0.5000 (interval 0.0945 to 0.9055), required 0.9: the estimate is below the bound"
+        in result.stderr
+    )
 
 
 @pytest.mark.parametrize("flags", [(), ("--quiet",), ("--json", "-")])

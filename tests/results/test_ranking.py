@@ -56,7 +56,7 @@ def test_two_runs_without_a_common_sample_are_refused():
 
 
 def test_margin_is_for_two_runs():
-    with pytest.raises(dm.ConfigurationError, match="A margin is for two runs"):
+    with pytest.raises(dm.ConfigurationError, match="A margin and labels are for two runs"):
         dm.compare(run(1), run(2), run(3), margin=0.1)
 
 
