@@ -4,11 +4,16 @@ import json
 
 import pytest
 
+import deemster as dm
 from deemster.integrations.import_run import read_runs
 from deemster.records import MetricScore, Unscored
+from deemster.runs.external_run import store_external_run
+from deemster.runs.people_labels import label_tasks, labelled_votes
+from deemster.store import LabelFacts, open_store
 from tests.integrations.imported import FIXTURES
 
-FOLDER = FIXTURES / "autorubric" / "capitals"
+FOLDER, PANEL = FIXTURES / "autorubric" / "capitals", FIXTURES / "autorubric" / "panel"
+CRITERIA = ("names-a-city", "brief", "tone")
 
 
 @pytest.fixture(scope="module")
@@ -39,3 +44,48 @@ def test_score_and_every_verdict_are_marks(run):
 def test_what_the_folder_lacks_is_listed(run):
     assert any("the submissions" in sentence for sentence in run.left_out)
     assert run.dataset.name == "capitals"
+
+
+@pytest.fixture
+def panel(tmp_path):
+    """The votes of a panel of three, and those of a person who says what the strict judge says."""
+    (run,) = read_runs(PANEL)
+    with open_store(tmp_path / "runs.db", create=True) as store:
+        row = store.run(store_external_run(store, run).id)
+        assert [task.title for task in label_tasks(store, row)][:4] == [
+            *(f"rubric/{name}" for name in CRITERIA),
+            "rubric",
+        ]
+        for position in range(5):
+            said = "MET" if position < 2 else "UNMET"
+            for name, verdict in zip(CRITERIA, (said, said, "rude"), strict=True):
+                label = LabelFacts(
+                    position=position, repetition=0, metric="rubric", criterion=name, author="ada",
+                    at=f"2026-11-17T12:00:0{position}.000000Z", verdict=verdict, order="random", seed=0,
+                )  # fmt: skip
+                store.put_label(row.id, label)
+        yield labelled_votes(store, row)
+
+
+def test_every_vote_of_an_ensemble_is_kept_for_alignment(panel):
+    rows = [json.loads(line) for line in (PANEL / "items.jsonl").read_text().splitlines()]
+    value = panel.to_dict()
+    assert [judge["id"] for judge in value["judges"]] == ["strict", "mild", "odd"]
+    for row, item in zip(sorted(rows, key=lambda row: row["item_idx"]), value["items"], strict=True):
+        for place, report in enumerate(row["report"]["criterion_reports"]):
+            assert item["final"][place] == (
+                report["final_verdict"] or report["final_multi_choice_verdict"]["selected_label"]
+            )
+            for vote in report["votes"] + report["multi_choice_votes"]:
+                cell = item["votes"][vote["judge_id"]][place]
+                wanted = vote["verdict"] if "verdict" in vote else vote["selected_label"]
+                assert cell == wanted if vote["error"] is None else cell["failure"] == "parse"
+
+
+def test_each_judge_of_an_ensemble_is_compared_with_people(panel):
+    found = dm.compute_metrics(panel, per_judge=True, bootstrap=False)
+    # The panel follows the strict judge where it is split, and is between the judges on the tone.
+    assert [one.accuracy for one in found.per_criterion[:2]] == [1, 1]
+    assert found.per_criterion[2].exact_accuracy == 0
+    assert found.per_judge["strict"].criterion_accuracy == 1
+    assert found.per_judge["mild"].criterion_accuracy == pytest.approx(4 / 15)

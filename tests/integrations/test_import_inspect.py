@@ -155,3 +155,17 @@ def test_without_the_extra_the_error_names_it(monkeypatch):
     monkeypatch.setitem(sys.modules, "zstandard", None)
     with pytest.raises(ImportError, match=r"deemster\[inspect\]"):
         SourceFile(ARCHIVE).member("header.json")
+
+
+def test_votes_of_a_panel_of_graders_are_kept():
+    path = FIXTURES / "inspect" / "panel.json"
+    (run,) = read_runs(path)
+    for sample in json.loads(path.read_text())["samples"]:
+        mark = marks(run, sample["id"])[0]["model_graded_qa"]
+        if sample["id"] == "peru":
+            assert isinstance(mark, Unscored)
+            continue
+        cast = sample["scores"]["model_graded_qa"]["metadata"]["panel"]["votes"]
+        votes = {vote["role"]: vote["score"] for vote in mark.details["votes"]}
+        assert votes == dict(zip(("mockllm/ada", "mockllm/bert", "mockllm/cleo"), map("IC".index, cast), strict=True))
+    assert "a vote of one grader where the panel has no majority (3 times)" in run.left_out

@@ -1,23 +1,35 @@
 from __future__ import annotations
 
+import csv
+import io
+import json
+from pathlib import Path
+from urllib.parse import urlencode
+
 import pytest
 
 from deemster.cli.import_command import KINDS
 from deemster.errors import InputError
 from deemster.integrations.import_run import IMPORTERS, read_runs
 from deemster.records import NotApplicable
+from deemster.runs.external_run import store_external_run
+from deemster.store import open_store
+from tests.cli.workspace import called
 from tests.integrations.imported import FIXTURES, assert_same_numbers, imported_report, native_report
+from tests.view.viewer_client import running_viewer
 
 FILES = [
     "promptfoo/results.json",
     "inspect/capitals.eval",
     "inspect/capitals.json",
+    "inspect/panel.json",
     "deepeval/test_run_capitals.json",
     "lm_eval",
     "ragas/results.csv",
     "ragas/results.jsonl",
     "otlp/gen_ai.jsonl",
     "autorubric/capitals",
+    "autorubric/panel",
     *(f"every_eval_ever/{path.name}" for path in sorted((FIXTURES / "every_eval_ever").iterdir())),
 ]
 
@@ -71,3 +83,63 @@ def test_rubbish_is_a_typed_error(tmp_path, content):
 def test_missing_file_is_an_error(tmp_path):
     with pytest.raises(InputError, match="There is no such file"):
         read_runs(tmp_path / "none.json")
+
+
+@pytest.fixture
+def imported(request, tmp_path, monkeypatch):
+    """The first run of a file in a store of its own, whose folder is the current one, and a viewer over it."""
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.setenv("DEEMSTER_STORE", str(tmp_path / "runs.db"))
+    with open_store(tmp_path / "runs.db", create=True) as store:
+        run = read_runs(*map(FIXTURES.joinpath, request.param.split()))[0]
+        store_external_run(store, run, label="only")
+        with running_viewer(store, author="ada") as client:
+            yield run, client
+
+
+def answer_all(client, run, choose):
+    """Label what the viewer asks about every sample of a run; `choose` picks an answer by sample and place."""
+    for card in run.cards:
+        asked = urlencode({"run": "only", "n": len(run.dataset), "metric": card.name})
+        queue = client.get(f"labels/queue?{asked}")
+        for position in queue["positions"]:
+            for task in queue["tasks"]:
+                about = {"metric": task["metric"], "criterion": task["criterion"], "metrics": [card.name]}
+                verdict = choose(position, [option["value"] for option in task["options"]])
+                answer = client.post("labels", {"run": "only", "position": position, "verdict": verdict, **about})
+                assert answer.status == 200, answer
+
+
+@pytest.mark.parametrize("imported", FILES, indirect=True)
+def test_pages_sheets_briefs_and_alignment_work_on_an_imported_run(imported):
+    run, client = imported
+    assert called("brief", "only").output.startswith("# ")
+    assert called("labels", "sheet", "only").exit_code == 0
+    lines = list(csv.DictReader(io.StringIO(Path("labels.csv").read_text("utf-8-sig"))))
+    assert {line["id"] for line in lines} <= {sample.id for sample in run.dataset}
+    assert {line["metric"] for line in lines} <= {card.name for card in run.cards}
+    filled = [{**line, "annotator": "ada", "verdict": "yes" if at % 2 else "no"} for at, line in enumerate(lines)]
+    with Path("filled.csv").open("w", encoding="utf-8", newline="") as sheet:
+        writer = csv.DictWriter(sheet, list(filled[0]))
+        writer.writeheader()
+        writer.writerows(filled)
+    assert called("calibrate", "only", "--labels", "filled.csv").exit_code == 0
+    assert set(client.get("runs/only")["metrics"]) == {card.name for card in run.cards}
+    assert client.get("runs/only/samples")["total"] == len(run.dataset)
+    for position, sample in enumerate(run.dataset):
+        assert client.get(f"runs/only/samples/{position}")["id"] == sample.id
+    assert "Nobody has labelled" in called("align", "--run", "only").output
+    answer_all(client, run, lambda position, options: options[position % 2])
+    assert client.get("runs/only/alignment")["available"] is True
+    aligned = called("align", "--run", "only", "--n-bootstrap", "20", "--json", "-")
+    assert aligned.exit_code == 0
+    assert json.loads(aligned.stdout)["n_items"] > 0
+
+
+@pytest.mark.parametrize("imported", ["otlp/openinference.jsonl", "trec/run.txt trec/qrels.txt"], indirect=True)
+def test_imported_run_without_marks_is_shown_and_says_what_to_do(imported):
+    run, client = imported
+    assert client.get("runs/only/samples")["total"] == len(run.dataset)
+    assert client.get("runs/only/samples/0")["id"] == run.dataset[0].id
+    for command in (["brief", "only"], ["labels", "sheet", "only"], ["align", "--run", "only"]):
+        assert called(*command).exit_code == 2

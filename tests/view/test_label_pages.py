@@ -290,6 +290,40 @@ def test_criteria_of_a_metric_are_labelled_one_by_one(essays):
     assert {line["criterion"] for line in lines} == {"essay/facts", "essay/depth"}
 
 
+def test_each_judge_of_a_panel_is_a_judge_of_the_alignment(tmp_path):
+    samples = [{"id": f"s{at}", "input": {"question": "?"}, "expected_output": "Text 1."} for at in range(3)]
+    score = {"mild": lambda text: 1.0, "strict": lambda text: 1.0 if "Text 1." in text else 0.0}
+
+    def judge_of(name):
+        def answer(ask):
+            text = ask.messages[1].content.rpartition("Text ")[2]
+            return json.dumps({"reason": name, "score": score[name](f"Text {text}")})
+
+        return FakeChat(answer)
+
+    dm.evaluate(
+        samples,
+        outputs={f"s{at}": f"Text {at}." for at in range(3)},
+        metrics=[{"llm-as-judge": {"models": ["mild", "strict"]}}, "exact-match"],
+        models={name: judge_of(name) for name in score},
+        label="only",
+        store=str(tmp_path / "runs.db"),
+    )
+    with open_store(tmp_path / "runs.db") as store, running_viewer(store, author="ada") as client:
+        for position in range(3):
+            for metric in ("llm-as-judge", "exact-match"):
+                verdict = "pass" if position == 1 else "fail"
+                label(client, position, verdict, metric=metric, metrics=["llm-as-judge", "exact-match"])
+        page = client.get("runs/only/alignment")
+        votes = labelled_votes(store, store.run("only")).to_dict()
+    assert [each["id"] for each in votes["judges"]] == ["mild", "strict", "judge"]
+    assert votes["items"][0]["votes"] == {"mild": ["MET", None], "strict": ["UNMET", None], "judge": [None, "UNMET"]}
+    # Half of the panel passes s0, and its mean reaches the pass mark.
+    assert votes["items"][0]["final"][0] == "MET"
+    accuracy = {name: one["criterion_accuracy"] for name, one in page["result"]["per_judge"].items()}
+    assert accuracy == {"mild": pytest.approx(1 / 3), "strict": 1, "judge": 1}
+
+
 def test_rule_on_a_criterion_waits_for_labels(essays):
     client, _ = essays
     label(client, 0, "good", criterion="depth", metric="essay", metrics=["essay"])

@@ -86,12 +86,12 @@ def test_grading_is_aligned_with_the_labels_of_its_dataset(grading):
 
 def test_criteria_are_labelled_with_their_options(grading):
     client, store = grading
-    queue = client.get("labels/queue?run=latest&n=5&metric=tone,position")
+    queue = client.get("labels/queue?run=latest&n=5&metric=tone&metric=position")
     options = {task["title"]: [option["value"] for option in task["options"]] for task in queue["tasks"]}
     assert options["position"] == ["MET", "UNMET", "CANNOT_ASSESS"]
     assert len(options["tone"]) > 2
     position = queue["positions"][0]
-    sample = client.get(f"labels/sample?run=latest&n=5&metric=tone,position&position={position}")
+    sample = client.get(f"labels/sample?run=latest&n=5&metric=tone&metric=position&position={position}")
     assert sample["output"]
     # Neither what judges said nor what people said before is shown.
     assert "annotations" not in json.dumps(sample)

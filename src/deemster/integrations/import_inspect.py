@@ -7,7 +7,8 @@ from collections.abc import Iterator, Mapping
 from typing import Any
 
 from deemster.errors import InputError, Issue, visible
-from deemster.integrations.run_builder import RunBuilder, as_map, as_text, parse_time, read_mark, read_usage
+from deemster.formats.json_values import is_number
+from deemster.integrations.run_builder import RunBuilder, as_map, as_text, describe, parse_time, read_mark, read_usage
 from deemster.integrations.source_file import SourceFile
 from deemster.records import Mark, Output, TargetFailure, Trajectory, Unscored
 from deemster.runs.external_run import ExternalRun
@@ -44,7 +45,7 @@ def read_inspect(source: SourceFile) -> list[ExternalRun]:
     if header.get("status") not in (None, "success"):
         builder.leave_out(f"the log ended with the status `{visible(str(header.get('status')), limit=40)}`")
     scorers = _scorers(facts)
-    log = _Log(builder, scorers)
+    log = _Log(builder, scorers, _graders(facts))
     samples = sorted(_samples(source), key=_order(as_map(facts.get("dataset")).get("sample_ids")))
     for sample in samples:
         log.add(sample)
@@ -89,11 +90,25 @@ def _scorers(facts: Mapping[str, Any]) -> dict[str, str]:
     return found
 
 
+def _graders(facts: Mapping[str, Any]) -> dict[tuple[str, int], str]:
+    """The models of a panel of graders, by their scorer and place; a model that is there twice is numbered."""
+    listed = facts.get("scorers")
+    found: dict[tuple[str, int], str] = {}
+    for entry in map(as_map, listed if isinstance(listed, list) else ()):
+        models = as_map(entry.get("options")).get("model")
+        names = [as_text(as_map(one).get("model") or one) for one in (models if isinstance(models, list) else ())]
+        for place, name in enumerate(names):
+            if name is not None:
+                shown = visible(name, limit=200)
+                found[str(entry.get("name")), place] = f"{shown}-{place + 1}" if names.count(name) > 1 else shown
+    return found
+
+
 class _Log:
     """The samples of one log."""
 
-    def __init__(self, builder: RunBuilder, scorers: Mapping[str, str]) -> None:
-        self._builder, self._scorers = builder, scorers
+    def __init__(self, builder: RunBuilder, scorers: Mapping[str, str], graders: Mapping[tuple[str, int], str]) -> None:
+        self._builder, self._scorers, self._graders = builder, scorers, graders
         self._ids: dict[str, str] = {}
 
     def add(self, sample: Mapping[str, Any]) -> None:
@@ -130,8 +145,25 @@ class _Log:
             value = score.get("value")
             for part, single in value.items() if isinstance(value, dict) else ((None, value),):
                 called = self._metric(name, part)
-                marks[called] = read_mark(_number(single), reason=score.get("explanation"))
+                votes = self._panel_votes(name, part, score)
+                details = {"votes": votes} if votes else None
+                marks[called] = read_mark(_number(single), reason=score.get("explanation"), details=details)
+                if votes and isinstance(marks[called], Unscored):
+                    self._builder.leave_out("a vote of one grader where the panel has no majority", len(votes))
         return marks
+
+    def _panel_votes(self, scorer: str, part: str | None, score: Mapping[str, Any]) -> list[dict[str, Any]]:
+        """What each grader of a panel said, as metrics keep the votes of judges; empty where there is no panel."""
+        listed = as_map(as_map(score.get("metadata")).get("panel")).get("votes")
+        found = []
+        for place, vote in enumerate(listed if isinstance(listed, list) else ()):
+            seat = {"role": self._graders.get((scorer, place), f"grader-{place + 1}"), "sample": 0}
+            value = _number(as_map(vote).get(part) if part is not None else vote)
+            if (isinstance(value, bool) or is_number(value)) and 0 <= value <= 1:
+                found.append({**seat, "score": float(value), "reason": None, "model": None})
+            else:
+                found.append({**seat, "cause": "unreadable", "message": f"The grader gave {describe(value)}."})
+        return found
 
     def _metric(self, scorer: str, part: str | None = None) -> str:
         called = scorer if part is None else f"{scorer}/{part}"

@@ -10,11 +10,12 @@ from decimal import Decimal
 from typing import Any
 
 from deemster.datasets import Dataset
-from deemster.errors import DatasetError, Issue, visible
+from deemster.errors import DatasetError, InputError, Issue, visible
 from deemster.formats.json_values import is_number
 from deemster.records import NOT_APPLICABLE, Execution, Mark, MetricCard, MetricScore, Output, TargetFailure, Unscored
 from deemster.records.marks import reaches
 from deemster.records.usage import Usage, cached_usage
+from deemster.rubrics.rubric_definition import Rubric
 from deemster.runs.external_run import ExternalRun
 
 THRESHOLD = 0.5
@@ -113,6 +114,7 @@ class RunBuilder:
         self.tool, self.name = tool, name
         self._samples: dict[str, dict[str, Any]] = {}
         self._cards: dict[str, MetricCard] = {}
+        self._rubrics: dict[str, Rubric] = {}
         self._executions: dict[tuple[str, int], tuple[Output | TargetFailure | None, Mapping[str, Mark]]] = {}
         self._left_out: Counter[str] = Counter()
         self._times: dict[str, str] = {}
@@ -182,6 +184,21 @@ class RunBuilder:
         )
         self._cards.setdefault(called, card)
         return called
+
+    def add_rubric(self, metric: str, criteria: Iterable[Mapping[str, Any]]) -> None:
+        """Say by which rubric a metric judges, so that people can label its criteria; one that is none is noted.
+
+        Args:
+            metric: The metric, which was declared before.
+            criteria: The criteria, as a rubric file has them.
+        """
+        try:
+            rubric = Rubric.load({"criteria": list(criteria)})
+        except InputError as error:
+            self.leave_out(f"the rubric of `{metric}`: {error.issues[0].message}")
+            return
+        self._rubrics[metric] = rubric
+        self._cards[metric] = self._cards[metric]._replace(parts=rubric.names)
 
     def add_execution(
         self,
@@ -272,6 +289,7 @@ class RunBuilder:
             started=started,
             duration_s=duration_s if is_number(duration_s) and duration_s is not None and duration_s >= 0 else None,
             times=[self._times[name] for name in self._samples] if self._times else (),
+            rubrics={metric: self._rubrics[metric].to_dict() for metric in self._cards if metric in self._rubrics},
             left_out=tuple(
                 what if count == 1 else f"{what} ({count:,} times)" for what, count in self._left_out.items()
             ),

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from datetime import datetime
 from functools import partial
 from typing import Any, NamedTuple
@@ -16,7 +16,7 @@ from deemster.errors import Issue, StoreError
 from deemster.models.clock import Clock
 from deemster.records import Execution, MetricCard
 from deemster.results import NONE_UNSCORED, Gate, check_gate_names, read_gate
-from deemster.runs._report_settings import report_settings, settings_facts
+from deemster.runs._report_settings import RUBRICS_FACT, report_settings, settings_facts
 from deemster.runs._run_identity import format_time, run_id
 from deemster.runs.build_report import StoredSamples, batches, build_report, stored_report, stored_run_record
 from deemster.runs.evaluation_job import Job
@@ -49,6 +49,7 @@ class ExternalRun(NamedTuple):
         duration_s: How long it took, where the file says it.
         times: By position, when each execution ended, of live traffic, which is kept as a recording.
         left_out: What the file has and no record holds, one sentence each.
+        rubrics: By metric, the rubric that it judges by, as JSON.
         file: The name of the file it came from.
     """
 
@@ -62,6 +63,7 @@ class ExternalRun(NamedTuple):
     duration_s: float | None = None
     times: Sequence[str] = ()
     left_out: tuple[str, ...] = ()
+    rubrics: Mapping[str, Any] = {}
     file: str | None = None
 
 
@@ -205,6 +207,7 @@ def _definition(run: ExternalRun, job: Job, timer: RunTimer) -> RunDefinition:
             "token": new_token(),
             IMPORTED_FACT: True,
             ORIGIN_FACT: origin,
+            **({RUBRICS_FACT: dict(run.rubrics)} if run.rubrics else {}),
         },
     )
     return RunDefinition(facts, tuple if is_recording else partial(sample_facts, dataset), run.cards)

@@ -8,7 +8,9 @@ from typing import Any, NamedTuple
 from deemster.datasets.votes import Votes
 from deemster.datasets.votes_format import SCHEMA
 from deemster.errors import ReportError
+from deemster.judges.vote import vote_failure
 from deemster.records import MetricScore, Unscored
+from deemster.records.marks import reaches
 from deemster.report.label_sheet import sheet_text
 from deemster.rubrics.criterion import Criterion
 from deemster.rubrics.rubric_definition import Rubric
@@ -118,8 +120,9 @@ def _rubrics(store: Store, row: RunRow) -> dict[str, list[Rubric]]:
 def labelled_votes(store: Store, row: RunRow) -> Votes:
     """What judges and people said of a run, as `compute_metrics` and `deemster align` read it.
 
-    Of an evaluation, every labelled metric is a binary criterion, and a mark that passes is MET. The people are
-    annotators. Of a grading, labels of the viewer stand beside those of its dataset.
+    Of an evaluation, every labelled metric is a binary criterion, and a mark that passes is MET. Where a mark keeps the
+    votes of several judges, each of them is a judge. The people are annotators. Of a grading, labels of the viewer
+    stand beside those of its dataset.
 
     Args:
         store: Where the run is stored.
@@ -146,13 +149,14 @@ def _run_votes(store: Store, row: RunRow, labels: Sequence[LabelFacts]) -> dict[
         authors = said.setdefault((label.position, label.repetition), {})
         verdict = str(label.verdict) if label.criterion else _AS_VERDICT.get(str(label.verdict))
         authors.setdefault(label.author, {})[label.metric, label.criterion] = verdict
-    items = []
+    items, judged = [], []
     for sample, executions in store.samples_at(row.id, sorted({position for position, _ in said})):
         for execution in executions:
             people = said.get((sample.position, execution.repetition))
             if people is None:
                 continue
             marks = dict(zip(names, execution.marks, strict=True))
+            judged.append([marks[task.metric] for task in tasks])
             several = f"#{execution.repetition}" if row.repetitions > 1 else ""
             items.append(
                 {
@@ -162,16 +166,70 @@ def _run_votes(store: Store, row: RunRow, labels: Sequence[LabelFacts]) -> dict[
                     "annotations": {
                         author: [found.get(task.key) for task in tasks] for author, found in people.items()
                     },
-                    "votes": {_JUDGE: [_cell(marks[task.metric], task) for task in tasks]},
                 }
             )
+    judges, verdicts = _judges_verdicts(tasks, judged)
     return {
         "schema_version": SCHEMA,
         "name": row.dataset,
         "rubric": {"criteria": _votes_criteria(store, row, tasks)},
-        "judges": [{"id": _JUDGE}],
-        "items": items,
+        "judges": [{"id": judge} for judge in judges],
+        "items": [{**item, **verdict} for item, verdict in zip(items, verdicts, strict=True)],
     }
+
+
+def _judges_verdicts(
+    tasks: Sequence[LabelTask], judged: Sequence[Sequence[Any]]
+) -> tuple[list[str], list[dict[str, Any]]]:
+    """The judges, and what they said of each item: their votes, and what a panel came to.
+
+    Where several judges voted on a task, the votes are theirs, and the mark is the final verdict. Elsewhere the mark is
+    the vote of one judge.
+    """
+    votes = [list(map(_judge_cells, marks, tasks)) for marks in judged]
+    panels = [list(dict.fromkeys(judge for cells in column for judge in cells)) for column in zip(*votes, strict=True)]
+    panels = [panel if len(panel) > 1 else [] for panel in panels]
+    judges = list(dict.fromkeys(judge for panel in panels for judge in panel or [_JUDGE]))
+    verdicts = []
+    for marks, cells in zip(judged, votes, strict=True):
+        marked = list(map(_cell, marks, tasks))
+        found: dict[str, Any] = {
+            "votes": {
+                judge: [
+                    each.get(judge) if panel else mark if judge == _JUDGE else None
+                    for mark, each, panel in zip(marked, cells, panels, strict=True)
+                ]
+                for judge in judges
+            }
+        }
+        if any(panels):
+            found["final"] = [mark if panel else None for mark, panel in zip(marked, panels, strict=True)]
+        verdicts.append(found)
+    return judges, verdicts
+
+
+def _judge_cells(mark: Any, task: LabelTask) -> dict[str, Any]:
+    """What each judge said on a task, by its id; several times where it was asked so often. Empty for no votes."""
+    found: dict[str, list[Any]] = {}
+    # Votes on a metric's own scale have no pass mark.
+    if isinstance(mark, MetricScore) and (task.criterion or mark.rubric_score is None):
+        for vote in mark.details.get("votes") or ():
+            if isinstance(vote, Mapping) and vote.get("criterion", "") == task.criterion:
+                judge = str(vote.get("judge", vote.get("role", _JUDGE)))
+                found.setdefault(judge, []).append(_vote_cell(vote, mark, task))
+    return {judge: cells[0] if len(cells) == 1 else cells for judge, cells in found.items()}
+
+
+def _vote_cell(vote: Mapping[str, Any], mark: MetricScore, task: LabelTask) -> Any:
+    if "cause" in vote:
+        failure = vote_failure(vote["cause"], str(vote.get("message")))
+        return {"failure": failure.category, "message": failure.message}
+    if task.criterion:
+        return vote.get("verdict")
+    score = vote.get("score")
+    if score is None:
+        return CANNOT_ASSESS
+    return _AS_VERDICT[PASS if reaches(score, mark.threshold, higher_is_better=mark.higher_is_better) else FAIL]
 
 
 def _votes_criteria(store: Store, row: RunRow, tasks: Sequence[LabelTask]) -> list[dict[str, Any]]:

@@ -132,7 +132,8 @@ class Query:
         Raises:
             InputError: A value is not of its kind.
         """
-        names = tuple(part for value in self.many("metric") for part in value.split(",") if part)
+        # A name may hold a comma, so that each stands in a parameter of its own.
+        names = tuple(filter(None, self.many("metric")))
         return queue_settings(self.texts.get("order", "random"), names, self.whole("n", 50), self.whole("seed", 0))
 
     def _fields(self) -> tuple[str, ...]:
