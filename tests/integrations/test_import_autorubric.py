@@ -1,6 +1,7 @@
 from __future__ import annotations
 
 import json
+import shutil
 
 import pytest
 
@@ -10,7 +11,7 @@ from deemster.records import MetricScore, Unscored
 from deemster.runs.external_run import store_external_run
 from deemster.runs.people_labels import label_tasks, labelled_votes
 from deemster.store import LabelFacts, open_store
-from tests.integrations.imported import FIXTURES
+from tests.integrations.imported import FIXTURES, imported_report
 
 FOLDER, PANEL = FIXTURES / "autorubric" / "capitals", FIXTURES / "autorubric" / "panel"
 CRITERIA = ("names-a-city", "brief", "tone")
@@ -89,3 +90,15 @@ def test_each_judge_of_an_ensemble_is_compared_with_people(panel):
     assert found.per_criterion[2].exact_accuracy == 0
     assert found.per_judge["strict"].criterion_accuracy == 1
     assert found.per_judge["mild"].criterion_accuracy == pytest.approx(4 / 15)
+
+
+@pytest.mark.parametrize("value", [1e308, -1, "x", None, [], True])
+def test_option_of_impossible_value_counts_as_no_value(tmp_path, value):
+    shutil.copytree(PANEL, tmp_path / "panel")
+    path = tmp_path / "panel" / "items.jsonl"
+    rows = [json.loads(line) for line in path.read_text().splitlines()]
+    rows[0]["report"]["criterion_reports"][2]["final_multi_choice_verdict"]["value"] = value
+    path.write_text("\n".join(map(json.dumps, rows)))
+    (run,) = read_runs(tmp_path / "panel")
+    tone = imported_report(run, tmp_path).metrics["rubric"].criteria["tone"]
+    assert (tone.n, tone.n_judged) == (5, 4)

@@ -6,6 +6,7 @@ from collections.abc import Mapping
 from typing import Any
 
 from deemster.errors import InputError, visible
+from deemster.formats.json_values import is_number
 from deemster.integrations.run_builder import RunBuilder, as_map, as_text, parse_time, read_mark, shorten
 from deemster.integrations.source_file import SourceFile
 from deemster.records import Mark, Output, Unscored
@@ -103,7 +104,9 @@ def _verdict(entry: Mapping[str, Any]) -> dict[str, Any]:
         choice = dict(entry)
     label = choice.get("selected_label") or entry.get("final_verdict") or entry.get("verdict")
     if choice:
-        value = None if choice.get("na") else choice.get("value")
+        worth: Any = choice.get("value")
+        # A report takes no value outside of [0, 1], and a file may hold any.
+        value = float(worth) if not choice.get("na") and is_number(worth) and 0 <= worth <= 1 else None
     else:
         value = float(_VERDICTS[str(label)]) if label in _VERDICTS else None
     failed = as_text(entry.get("error")) is not None or label is None
@@ -116,7 +119,7 @@ def _criterion_detail(entry: Mapping[str, Any]) -> dict[str, Any]:
     return {**said, "agreement": entry.get("agreement"), "abstained": abstained}
 
 
-def _votes(called: str, entry: Mapping[str, Any]) -> list[dict[str, Any]]:
+def _votes(called: str, entry: dict[str, Any]) -> list[dict[str, Any]]:
     """The votes on a criterion, as the metric `rubric` keeps them; a report without votes is that of one judge."""
     found = []
     for vote in [*_maps(entry.get("votes")), *_maps(entry.get("multi_choice_votes"))] or [entry]:
