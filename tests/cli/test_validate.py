@@ -2,6 +2,10 @@
 
 from __future__ import annotations
 
+import io
+
+import pyarrow as pa
+import pyarrow.parquet as pq
 import pytest
 
 from deemster.cli.init import TEMPLATES
@@ -16,6 +20,12 @@ def checked(*argv: str) -> tuple[int, list[str]]:
     return done.exit_code, [line.partition(": ")[0] for line in done.stdout.splitlines()]
 
 
+def _parquet(columns: dict[str, list[str]]) -> bytes:
+    sink = io.BytesIO()
+    pq.write_table(pa.table(columns), sink)
+    return sink.getvalue()
+
+
 @pytest.mark.parametrize(
     ("file", "start"),
     [
@@ -27,6 +37,8 @@ def checked(*argv: str) -> tuple[int, list[str]]:
         ("golden.ndjson", "golden.ndjson: dataset `golden`, 1 sample, 0 tags; fingerprint "),
         ("golden.csv", "golden.csv: dataset `golden`, 1 sample, 0 tags; fingerprint "),
         ("answers.csv", "answers.csv: saved outputs of 1 sample, 1 repetition"),
+        ("golden.parquet", "golden.parquet: dataset `golden`, 1 sample, 0 tags; fingerprint "),
+        ("answers.parquet", "answers.parquet: saved outputs of 1 sample, 1 repetition"),
         ("run.json", "run.json: report of run 20250615T150640Z-"),
     ],
 )
@@ -38,6 +50,8 @@ def test_validate_reports_kind_of_file(tmp_path, monkeypatch, file, start):
         "golden.ndjson": '{"id": "a", "input": {}, "expected_output": "x"}\n',
         "golden.csv": "id,input.q,expected_output\na,b,c\n",
         "answers.csv": "id,output\na,b\n",
+        "golden.parquet": _parquet({"id": ["a"], "input.q": ["b"], "expected_output": ["c"]}),
+        "answers.parquet": _parquet({"id": ["a"], "output": ["b"]}),
     }
     written(tmp_path, {**FILES, **more})
     called("run", "suite.yml", "--json", "run.json")

@@ -6,6 +6,8 @@ import sys
 from datetime import UTC, datetime
 from pathlib import Path
 
+import pyarrow as pa
+import pyarrow.parquet as pq
 import pytest
 
 import deemster as dm
@@ -16,6 +18,7 @@ from deemster.runs.evaluation_job import build_job
 from deemster.runs.progress import Progress
 from deemster.runs.run_lifecycle import build_storage
 from deemster.runs.run_sync import run_sync
+from tests.cli.workspace import FILES, called, written
 from tests.cluster.conftest import Meeting, TwoNodes
 
 pytestmark = pytest.mark.xdist_group("cluster")
@@ -70,6 +73,20 @@ def test_node_killed_in_the_middle_gives_the_report_of_a_local_run(
     assert any("died" in warning for warning in warnings)
 
 
+def test_parquet_that_workers_read_gives_the_report_of_a_local_run(
+    nodes: TwoNodes, files: tuple[Path, Path], tmp_path: Path
+) -> None:
+    golden, outputs = tmp_path / "golden.parquet", tmp_path / "outputs.parquet"
+    for lines, table in zip(files, (golden, outputs), strict=True):
+        rows = [json.loads(line) for line in lines.read_text().splitlines()[:400]]
+        pq.write_table(pa.Table.from_pylist(rows), table, row_group_size=100)
+    job = build_job(golden, outputs=outputs, metrics=METRICS)
+    local = run_sync(run_job(job, clock=CLOCK, warn=print))
+    assert len(job.plan.dataset) == 400
+    report = run_sync(run_job(job, clock=CLOCK, warn=print, cluster=nodes.address))
+    assert report.to_json() == local.to_json()
+
+
 @pytest.mark.parametrize(
     ("address", "message"), [("127.0.0.1:1", "No Ray cluster can be used at"), ("ray://127.0.0.1:1", "cannot stream")]
 )
@@ -80,8 +97,13 @@ def test_address_that_cannot_be_used_is_error(address: str, message: str, monkey
         dm.evaluate(samples, outputs={"a": "x"}, metrics=["exact-match"], cluster=address)
 
 
-def test_missing_ray_names_the_extra(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_missing_ray_names_the_extra(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setitem(sys.modules, "ray", None)
     samples = [{"id": "a", "input": {}, "expected_output": "x"}]
     with pytest.raises(MissingExtraError, match=r"deemster\[ray\]"):
         dm.evaluate(samples, outputs={"a": "x"}, metrics=["exact-match"], cluster="local-cluster")
+    monkeypatch.chdir(tmp_path)
+    written(tmp_path, FILES)
+    result = called("run", "suite.yml", "--on", "local-cluster")
+    assert (result.exit_code, result.stdout) == (2, "")
+    assert result.stderr == "error: A run on a cluster needs the `ray` extra: pip install 'deemster[ray]'\n"

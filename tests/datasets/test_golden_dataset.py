@@ -211,6 +211,24 @@ def test_parquet_type_without_a_json_value_is_an_error(tmp_path):
     assert "not Parquet" in faults_of(tmp_path, "b.parquet", "PAR1")[0][2]
 
 
+def test_excerpt_of_parquet_is_read_in_the_file(tmp_path):
+    import pickle
+
+    import pyarrow as pa
+    import pyarrow.parquet as pq
+
+    ids = [f"s{number}" for number in range(100)]
+    inputs = [{"q": f"{name} word", "n": None} for name in ids]
+    pq.write_table(pa.table({"id": ids, "input": inputs, "expected_output": ids}), tmp_path / "a.parquet")
+    dataset = Dataset.load(tmp_path / "a.parquet")
+    sent = pickle.dumps(dataset.shuffle(1).excerpt([3, 1, 2]))
+    assert b"word" not in sent
+    part = pickle.loads(sent)
+    assert len(part) == 3
+    assert list(part) == [dataset.shuffle(1)[at] for at in (3, 1, 2)]
+    assert part[1:] == list(part)[1:]
+
+
 def test_parquet_without_pyarrow_is_error_naming_the_extra(tmp_path, monkeypatch):
     monkeypatch.setitem(__import__("sys").modules, "pyarrow", None)
     with pytest.raises(MissingExtraError, match="parquet"):

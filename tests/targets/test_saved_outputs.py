@@ -4,13 +4,14 @@ from __future__ import annotations
 
 import json
 import os
+import pickle
 import random
 
 import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from deemster.errors import InputError, OutputsError
+from deemster.errors import InputError, MissingExtraError, OutputsError
 from deemster.records import Output, Sample, TargetFailure
 from deemster.targets.saved_outputs import SavedOutputs
 
@@ -87,6 +88,79 @@ def test_yaml_and_csv_are_read(tmp_path):
     assert saved.repetitions == 2
     assert saved.answers(["a", "b"], 1) == [Output(""), Output("z")]
     assert load(tmp_path, "o.tsv", "output\tid\nx,y\ta\n").answers(["a"]) == [Output("x,y")]
+
+
+def write_parquet(path, columns, **options):
+    import pyarrow as pa
+    import pyarrow.parquet as pq
+
+    pq.write_table(pa.table(columns), path, **options)
+    return path
+
+
+def test_parquet_gives_the_answers_of_csv(tmp_path):
+    columns = {"id": ["a", "a", "b", "b"], "output": ["x", "", "z", "w"], "repetition": [None, 1, 1, 0]}
+    same = load(tmp_path, "o.csv", "id,output,repetition\na,x,\na,,1\nb,z,1\nb,w,0\n")
+    saved = SavedOutputs.load(write_parquet(tmp_path / "o.parquet", columns))
+    assert saved.repetitions == same.repetitions == 2
+    for repetition in (0, 1):
+        assert saved.answers(["b", "a"], repetition) == same.answers(["b", "a"], repetition)
+    assert saved.check(["a", "b"], 2) is None
+
+
+@pytest.mark.parametrize(
+    ("columns", "where", "said"),
+    [
+        ({"id": ["a"], "outptu": ["x"]}, "", "Did you mean `output`?"),
+        ({"output": ["x"]}, "", "The column `id` is missing."),
+        ({"id": [1], "output": ["x"]}, "", "The column `id` has the Parquet type int64; text must stand there."),
+        ({"id": ["a"], "output": ["x"], "repetition": ["0"]}, "", "string; whole numbers must stand there."),
+        ({"id": ["a", "b"], "output": ["x", None]}, "#/1", "output must be text (a failure is an `error`), not null."),
+        ({"id": ["a", " "], "output": ["x", "y"]}, "#/1", "id is blank."),
+        ({"id": ["a", "a"], "output": ["x", "y"]}, "#/1", "Repetition 0 is given twice."),
+        ({"id": ["a"], "output": ["x"], "repetition": [-1]}, "#/0", "at least 0"),
+    ],
+)
+def test_issue_of_parquet_has_row(tmp_path, columns, where, said):
+    path = write_parquet(tmp_path / "o.parquet", columns)
+    with pytest.raises(OutputsError) as caught:
+        SavedOutputs.load(path)
+    assert said in str(caught.value)
+    assert caught.value.issues[0].where == f"{path}{where}"
+
+
+def test_parquet_without_rows_or_that_is_none_is_error(tmp_path):
+    import pyarrow as pa
+
+    nothing = pa.array([], pa.string())
+    with pytest.raises(OutputsError, match="There are no outputs"):
+        SavedOutputs.load(write_parquet(tmp_path / "o.parquet", {"id": nothing, "output": nothing}))
+    with pytest.raises(OutputsError, match="This is not Parquet"):
+        load(tmp_path, "p.parquet", "PAR1")
+
+
+def test_outputs_in_parquet_without_pyarrow_name_the_extra(tmp_path, monkeypatch):
+    monkeypatch.setitem(__import__("sys").modules, "pyarrow", None)
+    with pytest.raises(MissingExtraError, match=r"deemster\[parquet\]") as caught:
+        load(tmp_path, "o.parquet", "PAR1")
+    # A worker of a cluster sends it.
+    assert str(pickle.loads(pickle.dumps(caught.value))) == str(caught.value)
+
+
+def test_excerpt_of_parquet_is_read_in_the_file(tmp_path):
+    ids = [f"s{number}" for number in range(100)]
+    columns = {"id": ids * 2, "output": [f"{name} word" * 50 for name in ids * 2], "repetition": [0] * 100 + [1] * 100}
+    path = write_parquet(tmp_path / "o.parquet", columns, row_group_size=100)
+    saved = SavedOutputs.load(path)
+    sent = pickle.dumps(saved.excerpt(ids[40:60]))
+    assert b"word" not in sent
+    part = pickle.loads(sent)
+    assert (len(part), part.repetitions) == (20, 2)
+    asked = ids[59:39:-1]
+    assert part.answers(asked, 1) == saved.answers(asked, 1)
+    os.utime(path, (1, 1))
+    with pytest.raises(OutputsError, match="has changed since it was loaded"):
+        pickle.loads(sent).answers(["s40"])
 
 
 BAD = [
@@ -175,7 +249,7 @@ def test_incomplete_repetitions_are_error(tmp_path, entries, said):
         ("o.csv", "id,output,id\na,x,b\n", "given twice"),
         ("o.csv", "id,output\na\n", "The line has 1 cells"),
         ("o.csv", "id,output,repetition\na,x,one\n", "whole number"),
-        ("o.parquet", "x", "Known formats"),
+        ("o.txt", "x", "Known formats: `yaml`, `json`, `jsonl`, `csv`, `tsv`, `xlsx`, `parquet`."),
         ("o.json", "", "empty"),
     ],
 )

@@ -4,12 +4,12 @@ from __future__ import annotations
 
 import functools
 from collections.abc import Callable, Iterable
-from pathlib import Path
 from typing import Any, NamedTuple
 
-from deemster.errors import InputError, Issue, MissingExtraError, did_you_mean
+from deemster.errors import InputError, Issue, did_you_mean
 from deemster.formats.document import Reading
 from deemster.formats.json_values import ROW_DEPTH, name_kind
+from deemster.formats.read_parquet import ParquetColumns
 from deemster.formats.read_table import read_table_lines
 from deemster.formats.strict_json import json_document
 
@@ -159,34 +159,23 @@ def _row(columns: list[_Column], cells: Iterable[Any], parse: Callable[[str], An
     return row, issues
 
 
-def parquet_rows(path: str | Path, reading: Reading) -> SampleTable:
+def parquet_rows(source: ParquetColumns, reading: Reading) -> SampleTable:
     """Read Parquet: flat columns as in CSV but typed, or `input` and `metadata` structs and a `tags` list.
 
     A null in a flat column, or in a field of these structs, is an absent field.
 
     Raises:
-        InputError: The file is not Parquet, or its columns are wrong.
-        MissingExtraError: pyarrow is not installed.
+        InputError: Its columns are wrong.
     """
-    reading.content(path)
-    try:
-        import pyarrow as pa  # noqa: PLC0415 - an extra
-        import pyarrow.parquet as pq  # noqa: PLC0415 - an extra
-    except ImportError:
-        raise MissingExtraError("Reading Parquet", extra="parquet") from None
-    try:
-        source = pq.read_table(str(path))
-    except (pa.ArrowException, OSError, ValueError) as error:
-        reading.refuse(f"This is not Parquet: {str(error).splitlines()[0]}")
-    columns, issues = _columns(source.column_names, reading, has_maps=True)
-    for field in source.schema:
-        if bad := _unsupported(field.type, pa):
+    columns, issues = _columns(source.names, reading, has_maps=True)
+    for name, kind in zip(source.names, source.types, strict=True):
+        if bad := _unsupported(kind):
             issues.append(
-                Issue(f"The column `{field.name}` has the Parquet type {bad}, which is not supported.", reading.file)
+                Issue(f"The column `{name}` has the Parquet type {bad}, which is not supported.", reading.file)
             )
     if issues:
         raise reading.error([issue._replace(where=reading.file) for issue in issues])
-    return _typed_rows(columns, [column.to_pylist() for column in source.columns], reading)
+    return _typed_rows(columns, source.cells, reading)
 
 
 def dataframe_rows(frame: Any, reading: Reading) -> SampleTable:
@@ -223,15 +212,16 @@ def _typed_rows(columns: list[_Column], lists: list[list[Any]], reading: Reading
     return table
 
 
-def _unsupported(kind: Any, pa: Any) -> str | None:
+def _unsupported(kind: Any) -> str | None:
     """The part of an Arrow type that has no JSON value, or None."""
-    types = pa.types
+    from pyarrow import types  # noqa: PLC0415 - an extra
+
     if types.is_dictionary(kind):
-        return _unsupported(kind.value_type, pa)
+        return _unsupported(kind.value_type)
     if types.is_struct(kind):
-        return next((bad for field in kind if (bad := _unsupported(field.type, pa))), None)
+        return next((bad for field in kind if (bad := _unsupported(field.type))), None)
     if types.is_list(kind) or types.is_large_list(kind) or types.is_fixed_size_list(kind):
-        return _unsupported(kind.value_type, pa)
+        return _unsupported(kind.value_type)
     simple = (
         types.is_string,
         types.is_large_string,

@@ -36,6 +36,7 @@ from deemster.formats.document import Reading, sort_issues
 from deemster.formats.item_files import pause_garbage_collection, repeated_ids
 from deemster.formats.json_values import ROW_DEPTH, Path, pointer, to_json_value
 from deemster.formats.read_file import FORMATS, file_format, parse_document, quick_value
+from deemster.formats.read_parquet import ParquetColumns, ParquetFile
 from deemster.formats.schema_validation import Located, check_shape, is_id
 from deemster.formats.write_rows import write_rows
 from deemster.records import Sample
@@ -46,9 +47,12 @@ class ListedRows:
 
     Attributes:
         digests: 32 bytes of row hash for each.
+        file: The file whose rows they are, where another process can read some of them.
     """
 
-    def __init__(self, samples: list[Sample], digests: bytearray) -> None:
+    file: ParquetFile | None = None
+
+    def __init__(self, samples: Sequence[Sample], digests: bytearray) -> None:
         self._samples = samples
         self.digests = digests
 
@@ -63,7 +67,9 @@ class ListedRows:
         return (self._samples[position] for position in positions)
 
     def excerpt(self, positions: list[int]) -> ListedRows:
-        """Samples by position that another process can read: as they are."""
+        """Samples by position that another process can read: as their places in a Parquet file, or as they are."""
+        if self.file is not None and self.file.can_read_rows(positions):
+            return ListedRows(_SamplesToRead(self.file, positions), bytearray())
         return ListedRows(list(self.pick(positions)), bytearray())
 
     def fingerprint(self) -> str:
@@ -71,6 +77,34 @@ class ListedRows:
         hashes = RowHashes(self.digests)
         order = sorted(range(len(self)), key=lambda position: self._samples[position].id)
         return list_hash([self._samples[at].id, hashes[at], self._samples[at].metadata] for at in order)
+
+
+class _SamplesToRead(Sequence[Sample]):
+    """Samples of a Parquet file that are read when they are asked for.
+
+    Args:
+        file: The file.
+        positions: Their places in it.
+    """
+
+    def __init__(self, file: ParquetFile, positions: list[int]) -> None:
+        self._file, self._positions = file, positions
+
+    def __len__(self) -> int:
+        return len(self._positions)
+
+    @overload
+    def __getitem__(self, index: int) -> Sample: ...
+
+    @overload
+    def __getitem__(self, index: slice) -> Sequence[Sample]: ...
+
+    def __getitem__(self, index: int | slice) -> Sample | Sequence[Sample]:
+        return self._read[index]
+
+    @functools.cached_property
+    def _read(self) -> list[Sample]:
+        return list(_read_parquet("part", self._file.read_rows(self._positions), self._file.reading)[1])
 
 
 class Dataset:
@@ -289,7 +323,7 @@ class Dataset:
     def excerpt(self, positions: Iterable[int]) -> Dataset:
         """Samples by position, as a dataset to be sent to another process: it has no fingerprint and no row hashes.
 
-        The samples of a JSONL file stay in it: the other process reads them there.
+        The samples of a JSONL or Parquet file stay in it: the other process reads them there.
 
         Args:
             positions: Their places in this dataset.
@@ -389,13 +423,27 @@ def _hash_rows(rows: list[SampleRow]) -> ListedRows | None:
 
 def _read_table(path: str | FilePath, kind: str, reading: Reading) -> tuple[DatasetFacts, ListedRows]:
     """Read a table of samples."""
-    from deemster.datasets._sample_table import parquet_rows, table_rows  # noqa: PLC0415 - few datasets are tables
+    from deemster.datasets._sample_table import table_rows  # noqa: PLC0415 - few datasets are tables
 
-    table = parquet_rows(path, reading) if kind == "parquet" else table_rows(reading.content(path), kind, reading)
+    name = FilePath(path).stem
+    if kind == "parquet":
+        file = ParquetFile(path, reading)
+        header, rows = _read_parquet(name, file.read(), reading)
+        rows.file = file
+        return header, rows
+    table = table_rows(reading.content(path), kind, reading)
     if table.issues and not table.rows:
         # Lines that cannot be read are samples all the same: to say that there are none would mislead.
         raise DatasetError(sort_issues(table.issues))
-    return _read_root({"name": FilePath(path).stem, "samples": table.rows}, table, issues=table.issues)
+    return _read_root({"name": name, "samples": table.rows}, table, issues=table.issues)
+
+
+def _read_parquet(name: str, source: ParquetColumns, reading: Reading) -> tuple[DatasetFacts, ListedRows]:
+    """Read the columns of a Parquet file."""
+    from deemster.datasets._sample_table import parquet_rows  # noqa: PLC0415 - few datasets are tables
+
+    table = parquet_rows(source, reading)
+    return _read_root({"name": name, "samples": table.rows}, table, issues=table.issues)
 
 
 def write_dataset(dataset: Dataset, path: str | FilePath) -> None:

@@ -4,8 +4,9 @@ from __future__ import annotations
 
 import enum
 import errno
+import functools
 from collections.abc import Iterable
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 from deemster.errors.message_text import visible
 
@@ -125,6 +126,12 @@ class MissingExtraError(DeemsterError, ImportError):
 
     def __init__(self, need: str, *, extra: str) -> None:
         super().__init__(f"{need} needs the `{extra}` extra: pip install 'deemster[{extra}]'")
+        self._given = need, extra
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        # A worker of a cluster may lack an extra, and its errors are pickled.
+        need, extra = self._given
+        return functools.partial(type(self), extra=extra), (need,)
 
 
 class RunCancelledError(DeemsterError):

@@ -18,6 +18,7 @@ from deemster.datasets.calibration_cases import load_calibration_cases
 from deemster.errors import ConfigurationError, InputError, Issue, plural
 from deemster.formats import Reading, file_format, read_document
 from deemster.formats.read_file import EXTENSIONS, FORMATS
+from deemster.formats.read_parquet import ParquetFile
 from deemster.formats.read_table import TABLES, read_table_lines
 from deemster.report import load_comparison, load_report
 from deemster.report.calibration_report import load_calibration
@@ -126,9 +127,7 @@ def _is_marked(file: str) -> bool:
 def find_kind(file: str) -> str:
     """What a file is: by its schema_version, else by its keys."""
     written_as = file_format(file, Reading(file, error=InputError), known=FORMATS)
-    if written_as == "parquet":
-        return "dataset"
-    if written_as in TABLES:
+    if written_as in (*TABLES, "parquet"):
         return _find_kind_of_table(file, written_as)
     if written_as not in ("yaml", "json"):
         return _find_kind_of_lines(file)
@@ -153,7 +152,10 @@ def _find_kind_of_table(file: str, written_as: str) -> str:
     """Outputs have the columns `id` and `output`; a dataset has an input."""
     reading = Reading(file, error=InputError)
     try:
-        _, header = next(read_table_lines(reading.content(file), written_as, reading))
+        if written_as == "parquet":
+            header = ParquetFile(file, reading).names()
+        else:
+            _, header = next(read_table_lines(reading.content(file), written_as, reading))
     except InputError:
         return "dataset"
     names = {name.strip() for name in header}

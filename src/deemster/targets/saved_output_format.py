@@ -15,6 +15,8 @@ from deemster.records import Output, TargetFailure, Usage
 SCHEMA: Final = "deemster.outputs.v1"
 MOST_REPETITIONS = 1_000_000
 Answer: TypeAlias = Output | TargetFailure
+# The id of a sample, the repetition, the answer, and where it stands.
+Found: TypeAlias = tuple[str, int, Answer, str | None]
 _Text = Annotated[str, Meta(title="text (a failure is an `error`)")]
 _Texts = Annotated[list[_Text], Meta(min_length=1)]
 

@@ -10,19 +10,19 @@ from typing import Any
 
 import msgspec
 
-from deemster.errors import Issue, OutputsError, did_you_mean, list_names, nearest, plural
+from deemster.errors import Issue, OutputsError, list_names, nearest, plural
 from deemster.formats import Reading, file_format
 from deemster.formats.document import Document, sort_issues
 from deemster.formats.json_values import pointer, to_json_value
-from deemster.formats.read_file import parse_document, quick_value
-from deemster.formats.read_table import TABLES, read_table_lines
+from deemster.formats.read_file import FORMATS, parse_document, quick_value
+from deemster.formats.read_parquet import ParquetFile
+from deemster.formats.read_table import TABLES
 from deemster.formats.schema_validation import check_shape
 from deemster.records import Output, Sample, TargetFailure
 from deemster.targets._saved_outputs_jsonl import SavedOutputExcerpt, SavedOutputLines, load_lines
-from deemster.targets.saved_output_format import Answer, OutputsFile, entry_issues, read_entry
+from deemster.targets._saved_outputs_table import parquet_entries, table_entries
+from deemster.targets.saved_output_format import Answer, Found, OutputsFile, read_entry
 
-FORMATS = ("yaml", "json", "jsonl", *TABLES)
-_COLUMNS = ("id", "output", "repetition")
 _SHOWN = 20
 
 
@@ -47,17 +47,17 @@ class SavedOutputs:
         is_listed = isinstance(outputs, Iterable) and not isinstance(outputs, (str, bytes, Mapping))
         value = to_json_value(list(outputs) if is_listed else outputs)
         held = _texts(value) or _memory(_read_root({"outputs": value}, None), file=None)
-        self._recorded: _Memory | SavedOutputLines | SavedOutputExcerpt = held
+        self._recorded: _Memory | _ParquetExcerpt | SavedOutputLines | SavedOutputExcerpt = held
         self.repetitions = held.repetitions
         self._digest: Callable[[], str] = functools.cache(held.digest)
 
     @classmethod
     def load(cls, path: str | Path) -> SavedOutputs:
-        """Read saved outputs from JSON, YAML, JSONL, CSV, TSV or .xlsx.
+        """Read saved outputs from JSON, YAML, JSONL, CSV, TSV, .xlsx or Parquet.
 
         Raises:
             OutputsError: The file or an entry in it is wrong; every issue is given with its place.
-            MissingExtraError: A workbook is read without the `xlsx` extra.
+            MissingExtraError: Parquet or .xlsx is read without its extra.
         """
         reading = Reading(str(path), error=OutputsError, surrogates=True)
         kind = file_format(path, reading, known=FORMATS)
@@ -65,8 +65,10 @@ class SavedOutputs:
         self._digest = functools.cache(functools.partial(_file_digest, Path(path)))
         if kind == "jsonl":
             self._recorded = load_lines(path, reading)
+        elif kind == "parquet":
+            self._recorded = _read_parquet(ParquetFile(path, reading))
         elif kind in TABLES:
-            self._recorded = _memory(_table(reading.content(path), kind, reading), file=reading.file)
+            self._recorded = _memory(table_entries(reading.content(path), kind, reading), file=reading.file)
         else:
             self._recorded = _read_document(reading.content(path), kind, reading)
         self.repetitions, self.path = self._recorded.repetitions, str(path)
@@ -147,7 +149,7 @@ class SavedOutputs:
     def excerpt(self, ids: Iterable[str]) -> SavedOutputs:
         """The recorded answers of some samples, to be sent to another process.
 
-        The answers of a JSONL file stay in it: the other process reads them there.
+        The answers of a JSONL or Parquet file stay in it: the other process reads them there.
 
         Args:
             ids: Ids of samples.
@@ -190,7 +192,16 @@ def _file_digest(path: Path) -> str:
 
 
 class _Memory:
-    """Answers that are kept in memory."""
+    """Answers that are kept in memory.
+
+    Attributes:
+        repetitions: How many are recorded for every sample.
+        file: The file whose rows they are, where another process can read some of them.
+        rows: Where the answers to each sample stand in that file.
+    """
+
+    file: ParquetFile | None = None
+    rows: Mapping[str, list[int]] = {}
 
     def __init__(self, answers: dict[str, list[Answer]]) -> None:
         self._answers = answers
@@ -227,12 +238,50 @@ class _Memory:
             message = f"Repetition {repetition} is not recorded; there are {self.repetitions}."
             raise OutputsError(Issue(message)) from None
 
-    def excerpt(self, ids: list[str]) -> _Memory:
-        """The answers of some samples."""
+    def excerpt(self, ids: list[str]) -> _Memory | _ParquetExcerpt:
+        """The answers of some samples: as their places in a Parquet file, or as they are."""
+        if self.file is not None:
+            rows = [row for name in ids for row in self.rows[name]]
+            if self.file.can_read_rows(rows):
+                return _ParquetExcerpt(self.file, rows, self.repetitions)
         return _Memory({name: self._answers[name] for name in ids})
 
 
-Found = tuple[str, int, Answer, str | None]
+class _ParquetExcerpt:
+    """The answers of some samples of a Parquet file, which another process reads there.
+
+    Args:
+        file: The file.
+        rows: Where the answers stand.
+        repetitions: How many there are for each sample.
+    """
+
+    def __init__(self, file: ParquetFile, rows: list[int], repetitions: int) -> None:
+        self._file, self._rows, self.repetitions = file, rows, repetitions
+
+    def __len__(self) -> int:
+        return len(self._rows) // self.repetitions
+
+    @functools.cached_property
+    def _held(self) -> _Memory:
+        found = parquet_entries(self._file.read_rows(self._rows), self._file.reading)
+        return _memory(found, file=self._file.reading.file)
+
+    def compare(self, ids: Collection[str]) -> tuple[list[str], list[str]]:
+        """Ids that are not recorded, and recorded ids that are not asked for."""
+        return self._held.compare(ids)
+
+    def answers(self, ids: Sequence[str], repetition: int) -> list[Answer]:
+        """Answers in the order asked for.
+
+        Raises:
+            OutputsError: The file has changed.
+        """
+        return self._held.answers(ids, repetition)
+
+    def excerpt(self, ids: list[str]) -> _Memory | _ParquetExcerpt:
+        """The answers of some of the samples."""
+        return self._held.excerpt(ids)
 
 
 def _texts(outputs: Any) -> _Memory | None:
@@ -316,37 +365,11 @@ def _read_root(root: Any, document: Document | None) -> Iterator[Found | Issue]:
         yield from check_shape(root, OutputsFile, document=document, items="outputs", surrogates=True)
 
 
-def _table(data: bytes, kind: str, reading: Reading) -> Iterator[Found | Issue]:
-    lines = read_table_lines(data, kind, reading)
-    _, header = next(lines)
-    names = [name.strip() for name in header]
-    top = f"{reading.file}:1"
-    unknown = [name for name in names if name not in _COLUMNS]
-    if unknown or len(set(names)) != len(names) or not {"id", "output"} <= set(names):
-        for name in unknown:
-            yield Issue(f"`{name}` is no column of saved outputs. {did_you_mean(name, _COLUMNS)}", top)
-        for name in ("id", "output"):
-            if name not in names:
-                yield Issue(f"The column `{name}` is missing.", top)
-        for name in sorted({name for name in names if names.count(name) > 1}):
-            yield Issue(f"The column `{name}` is given twice.", top)
-        return
-    for line, cells in lines:
-        where = f"{reading.file}:{line}"
-        if len(cells) != len(names):
-            yield Issue(f"The line has {len(cells)} cells; the header has {len(names)}.", where)
-            continue
-        entry: dict[str, Any] = dict(zip(names, cells, strict=True))
-        number = entry.get("repetition", "").strip()
-        entry["repetition"] = int(number) if number.isdecimal() and len(number) < 10 else number or 0
-        document = Document(entry, file=reading.file, places={}, first=line)
-        try:
-            found = read_entry(entry, name=None)
-        except ValueError as error:
-            yield Issue(str(error), where, entry["id"])
-            continue
-        if found is None:
-            yield from entry_issues(entry, document)
-            continue
-        for repetition, answer in found[1]:
-            yield found[0], repetition, answer, where
+def _read_parquet(file: ParquetFile) -> _Memory:
+    found = list(parquet_entries(file.read(), file.reading))
+    held = _memory(found, file=file.reading.file)
+    rows: dict[str, list[int]] = {}
+    for row, entry in enumerate(found):
+        rows.setdefault(str(entry[0]), []).append(row)
+    held.file, held.rows = file, rows
+    return held
