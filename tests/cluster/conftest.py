@@ -22,13 +22,14 @@ SETTINGS = {
     "RAY_ACCEL_ENV_VAR_OVERRIDE_ON_ZERO": "0",
     "RAY_ENABLE_WINDOWS_OR_OSX_CLUSTER": "0",
 }
+# Here, because Ray reads some of them when it is imported, and any test may do that first.
+os.environ.update(SETTINGS)
 
 
 class TwoNodes:
     """A cluster whose second node can be killed."""
 
     def __init__(self) -> None:
-        os.environ.update(SETTINGS)
         import ray
         from ray.cluster_utils import Cluster
 

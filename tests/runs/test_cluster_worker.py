@@ -5,13 +5,15 @@ import sys
 from pathlib import Path
 
 import pytest
-from ray import cloudpickle
 
 import deemster as dm
 from deemster.runs._cluster_worker import run_part
 
 
 def test_module_that_a_worker_lacks_is_named(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    # Not above: the tests of the cluster set what Ray reads when it is imported.
+    from ray import cloudpickle
+
     (tmp_path / "app_of_mine.py").write_text("def answer(input):\n    return 'x'\n")
     monkeypatch.syspath_prepend(tmp_path)
     settings = cloudpickle.dumps(importlib.import_module("app_of_mine").answer)
