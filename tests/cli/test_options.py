@@ -58,7 +58,9 @@ def test_output_flags_have_same_name_in_every_command():
         for option in command.params
         if isinstance(option, click.Option) and option.opts[0] in ("--json", "--markdown", "--to", "--html", "--csv")
     }
-    assert spellings == {(flag, "FILE") for flag in ("--json", "--markdown", "--to", "--html", "--csv")}
+    files = {(flag, "FILE") for flag in ("--json", "--markdown", "--to", "--html", "--csv")}
+    # A suite is written into a folder; a run is exported to a file, a folder or a server.
+    assert spellings == files | {("--to", "FOLDER"), ("--to", "PLACE")}
 
 
 @pytest.mark.parametrize(

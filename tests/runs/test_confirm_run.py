@@ -30,8 +30,10 @@ class App:
 
 @pytest.fixture
 def store(tmp_path):
+    """A store with a history: three runs in which every sample passed, and the baseline after them."""
     place = str(tmp_path / "runs.db")
-    dm.evaluate(SAMPLES, target=App(), metrics=["exact-match"], store=place)
+    for _ in range(4):
+        dm.evaluate(SAMPLES, target=App(), metrics=["exact-match"], store=place)
     return place
 
 
