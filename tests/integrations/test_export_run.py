@@ -49,11 +49,12 @@ def test_stored_run_comes_back_as_it_was(stored):
 @pytest.mark.parametrize("kind", ["promptfoo", "every-eval-ever", "otel"])
 def test_exported_run_is_imported_with_the_same_scores(stored, kind, tmp_path):
     store, name, run = stored
-    if kind == "otel" and run.repetitions > 1:
-        pytest.skip("a trace is a sample of its own")
     to = tmp_path / {"promptfoo": "results.json", "every-eval-ever": "folder", "otel": "run.jsonl"}[kind]
     places = export_run(store, name, kind=kind, to=str(to))
     (again,) = read_runs(places[0])
+    if kind == "otel" and run.repetitions > 1:  # a trace is a sample of its own
+        assert sorted(scores(again).values()) == sorted(scores(run).values())
+        return
     assert scores(again) == scores(run)
     # Every Eval Ever has no place for a sample without a score.
     scored = {sample for sample, _, _ in scores(run)}
