@@ -107,12 +107,15 @@ def test_second_signal_exits_at_once_and_run_is_resumable(tmp_path, monkeypatch,
     written(tmp_path, {**FILES, "suite.yml": suite, "stuck.py": KINDS["sync"].replace("calls == 1", "False")})
     os.mkfifo(tmp_path / "inside")
     process = started(tmp_path, "run", "suite.yml", "--concurrency", "1")
-    with (tmp_path / "inside").open() as pipe:
-        assert pipe.read() == "inside"
-    process.send_signal(first)
-    assert "once more to leave at once" in process.stderr.readline()
-    process.send_signal(second)
-    out, err = process.communicate(timeout=120)
+    try:
+        with (tmp_path / "inside").open() as pipe:
+            assert pipe.read() == "inside"
+        process.send_signal(first)
+        assert "once more to leave at once" in process.stderr.readline()
+        process.send_signal(second)
+        out, err = process.communicate(timeout=120)
+    finally:
+        process.kill()
     # A run that had waited until its open calls were abandoned would have printed its report.
     assert (process.returncode, out) == (code, "")
     assert "Traceback" not in err

@@ -82,7 +82,20 @@ def test_signal_that_another_thread_receives_wakes_the_loop():
         asyncio.get_running_loop().call_later(20, late.append, "the loop woke by itself")
         await stop.wait()
 
-    with interruptible(stop, tell=said.append):
+    with interruptible(stop, tell=said.append, leave=lambda: None):
         asyncio.run(work())
     assert (stop.reason, late) == ("interrupted by SIGINT", [])
     assert said == ["SIGINT: finishing what is under way; once more to leave at once"]
+
+
+def test_second_interrupt_leaves_wherever_it_strikes():
+    stop, left = Stop(), []
+
+    def interrupt_again(_):
+        # The line is still being printed.
+        signal.raise_signal(signal.SIGINT)
+
+    with interruptible(stop, tell=interrupt_again, leave=lambda: left.append("left")):
+        signal.raise_signal(signal.SIGINT)
+    assert (stop.reason, left) == ("interrupted by SIGINT", ["left"])
+    assert signal.getsignal(signal.SIGINT) is signal.default_int_handler

@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 import click
 
 from deemster.cli._console import note, show_progress, warn
+from deemster.cli.main import leave_interrupted
 from deemster.cli.options import (
     BUDGET_OPTIONS,
     CACHE_OPTIONS,
@@ -227,7 +228,7 @@ def _run(audit: Callable[..., Any], *, quiet: bool) -> Any:
     from deemster.runs.stop_request import Stop, interruptible
 
     stop = Stop()
-    with interruptible(stop, tell=note), show_progress(quiet=quiet) as progress:
+    with interruptible(stop, tell=note, leave=leave_interrupted), show_progress(quiet=quiet) as progress:
         return run_sync(audit(stop=stop, warn=warn, progress=progress))
 
 

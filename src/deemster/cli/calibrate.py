@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from deemster.cli._console import note, show_progress, warn
+from deemster.cli.main import leave_interrupted
 from deemster.cli.options import (
     NumberRange,
     audit_reports,
@@ -101,7 +102,7 @@ def command(
     }
     if is_cases_file(source):
         stop = Stop()
-        with interruptible(stop, tell=note), show_progress(quiet=quiet) as progress:
+        with interruptible(stop, tell=note, leave=leave_interrupted), show_progress(quiet=quiet) as progress:
             settings |= {"stop": stop, "progress": progress}
             work = calibrate_cases(source, labels, suite=suite, repetitions=repetitions, limits=limits, **settings)
             calibration = run_sync(work)

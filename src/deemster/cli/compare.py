@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING
 import click
 
 from deemster.cli._console import note, print_sections, show_progress, warn
+from deemster.cli.main import leave_interrupted
 from deemster.cli.options import NumberRange, ReportOptions, comparison_options, open_run_store, store_option
 from deemster.cli.run import warn_of_open_checks
 from deemster.errors import ConfigurationError
@@ -162,7 +163,7 @@ def _confirm(comparison: ComparisonReport, runs: tuple[RunSource, RunSource], co
     if not isinstance(candidate, StoredSource):
         raise ConfigurationError("`--confirm` calls the target again, which a stored run knows and a report does not.")
     stop = Stop()
-    with interruptible(stop, tell=note), show_progress(quiet=False) as progress:
+    with interruptible(stop, tell=note, leave=leave_interrupted), show_progress(quiet=False) as progress:
         work = confirm_comparison(
             comparison, candidate.store, candidate.row, confirm=confirm, stop=stop, warn=warn, progress=progress
         )

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 import click
 
 from deemster.cli._console import note, print_planned_calls, print_sections, show_progress, warn, write_out
-from deemster.cli.main import complain
+from deemster.cli.main import complain, leave_interrupted
 from deemster.cli.options import (
     Command,
     Decorator,
@@ -343,7 +343,7 @@ def _grade(
     from deemster.runs.stop_request import Stop, interruptible
 
     stop = Stop()
-    with interruptible(stop, tell=note), show_progress(quiet=quiet) as progress:
+    with interruptible(stop, tell=note, leave=leave_interrupted), show_progress(quiet=quiet) as progress:
         work = run_grading(
             dataset,
             grader,

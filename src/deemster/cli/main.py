@@ -92,8 +92,7 @@ class LazyGroup(click.Group):
         code = ExitCode.INCOMPLETE
         is_interrupt = isinstance(error, KeyboardInterrupt) and not is_raised_by_code(error)
         if is_interrupt or isinstance(error, click.Abort):
-            complain("Interrupted; nothing was reported.", hint=ctx.meta.get(TO_CONTINUE))
-            leave(code)
+            leave_interrupted()
         if isinstance(error, DeemsterError):
             message, code = str(error), error.exit_code
         elif isinstance(error, OSError):
@@ -133,6 +132,15 @@ def leave(code: ExitCode) -> NoReturn:
     sys.stdout.flush()
     sys.stderr.flush()
     os._exit(code)
+
+
+def leave_interrupted() -> NoReturn:
+    """End a command that reports nothing; a signal handler may call this while something is being printed."""
+    try:
+        complain("Interrupted; nothing was reported.", hint=click.get_current_context().meta.get(TO_CONTINUE))
+        sys.stdout.flush()
+    finally:
+        os._exit(ExitCode.INCOMPLETE)
 
 
 def complain(message: str, *, hint: str | None = None) -> None:

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 import click
 
 from deemster.cli._console import note, show_progress, warn
-from deemster.cli.main import TO_CONTINUE, leave
+from deemster.cli.main import TO_CONTINUE, leave, leave_interrupted
 from deemster.cli.options import (
     ReportOptions,
     cache_options,
@@ -64,7 +64,7 @@ def command(
         for row in find_runs(opened, run, dataset):
             wanted = rescoring_metrics(row, metrics, suite=given)
             access = rescoring_models(row, limits, suite=given)
-            with interruptible(stop, tell=note), show_progress(quiet=quiet) as progress:
+            with interruptible(stop, tell=note, leave=leave_interrupted), show_progress(quiet=quiet) as progress:
                 work = rescore(opened, row.id, metrics=wanted, access=access, stop=stop, warn=warn, progress=progress)
                 click.get_current_context().meta[TO_CONTINUE] = "To continue: the same command."
                 rescoring = run_sync(work)

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple, NoReturn
 import click
 
 from deemster.cli._console import note, print_planned_calls, print_sections, show_progress, warn
-from deemster.cli.main import complain, leave
+from deemster.cli.main import complain, leave, leave_interrupted
 from deemster.cli.options import (
     BUDGET_OPTIONS,
     CACHE_OPTIONS,
@@ -342,7 +342,7 @@ def run_and_report(
     compared: list[ComparisonReport] = []
     with storage.open(call) as stored:
         kept = None if stored is None else stored._replace(keep_prompts=keep_prompts)
-        with interruptible(stop, tell=note), show_progress(quiet=quiet) as progress:
+        with interruptible(stop, tell=note, leave=leave_interrupted), show_progress(quiet=quiet) as progress:
             told: dict[str, Any] = {"tell_comparison": compared.append, "watch": raised.add if verbose else None}
             told["cluster"] = cluster
             report = run_sync(run_job(job, stop=stop, warn=warn, progress=progress, storage=kept, **told))

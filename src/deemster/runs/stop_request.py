@@ -102,18 +102,20 @@ def deadline(stop: Stop, timeout_s: float | None) -> Iterator[None]:
 
 
 @contextlib.contextmanager
-def interruptible(stop: Stop, *, tell: Callable[[str], object]) -> Iterator[None]:
+def interruptible(stop: Stop, *, tell: Callable[[str], object], leave: Callable[[], object]) -> Iterator[None]:
     """Let the first Ctrl-C or SIGTERM request a stop; the second one ends the process at once.
 
     Args:
         stop: What is requested.
         tell: Takes a line for the user at the first signal.
+        leave: Ends the process at a Ctrl-C after that. An exception would not do: it strikes anywhere, also where
+            Python or a library drops it or waits for a thread that never ends.
     """
 
     def request_stop(number: int, _: FrameType | None) -> None:
-        # The old handlers are restored first, and for both signals: the second one may come at once.
-        for each, handler in before.items():
-            signal.signal(each, handler)
+        # First of all, and for both signals: the second one may come at once.
+        signal.signal(signal.SIGINT, lambda *_: leave())
+        signal.signal(signal.SIGTERM, before[signal.SIGTERM])
         known = signal.Signals(number)
         # Requested before the line is printed: the second signal may come as soon as the line is read, and ends this.
         stop.request(f"interrupted by {known.name}")
