@@ -83,7 +83,8 @@ def blocks(page: str) -> tuple[Block, ...]:
 
 
 def environment() -> dict[str, str]:
-    guard = {name: value for name, value in os.environ.items() if name.startswith("DEEMSTER_TESTS_")}
+    # Ray reads its settings when it is imported, and the tests of the cluster need theirs in this process.
+    guard = {name: value for name, value in os.environ.items() if name.startswith(("DEEMSTER_TESTS_", "RAY_"))}
     return {
         "PATH": f"{BIN}{os.pathsep}{os.environ['PATH']}",
         "SOURCE_DATE_EPOCH": EPOCH,
