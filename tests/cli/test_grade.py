@@ -6,6 +6,7 @@ import json
 import signal
 import subprocess
 import sys
+import time
 
 import pytest
 
@@ -257,6 +258,7 @@ def test_stopped_or_killed_grading_resumes_to_same_result(folder, blow):
         process = subprocess.Popen(argv, stdout=subprocess.PIPE, stderr=subprocess.PIPE)
         while len(server.requests) < 60:
             assert process.poll() is None
+            time.sleep(0.01)
         process.send_signal(blow)
         out, err = process.communicate(timeout=180)
         if blow == signal.SIGINT:
@@ -299,6 +301,7 @@ def test_killed_and_resumed_grading_has_same_cost(folder):
         process = subprocess.Popen(argv, stdout=subprocess.PIPE, stderr=subprocess.PIPE)
         while len(server.requests) < 20:
             assert process.poll() is None
+            time.sleep(0.01)
         process.send_signal(signal.SIGKILL)
         process.communicate(timeout=180)
         resumed = called("grade", "many.json", *flags, "--resume")

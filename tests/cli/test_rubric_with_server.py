@@ -6,6 +6,7 @@ import json
 import signal
 import subprocess
 import sys
+import time
 from decimal import Decimal
 from pathlib import Path
 from types import SimpleNamespace
@@ -94,6 +95,7 @@ def test_killed_and_resumed_improvement_has_same_cost():
         process = subprocess.Popen([sys.executable, "-m", "deemster", *argv], stderr=subprocess.PIPE)
         while len(server.requests) < 60:
             assert process.poll() is None
+            time.sleep(0.01)
         process.send_signal(signal.SIGKILL)
         process.communicate(timeout=180)
         resumed = called(*argv, "--resume")

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import threading
+import time
 
 import psycopg
 import pytest
@@ -129,6 +130,7 @@ def test_run_goes_on_after_its_server_was_started_again(postgres, postgres_url, 
     process = started(tmp_path, "run", "suite.yml", "--quiet", "--store", postgres_url, "--json", "-")
     while not (tmp_path / "called-40").exists():
         assert process.poll() is None, process.communicate()
+        time.sleep(0.01)
     postgres.stop()
     (tmp_path / "again").touch()
     postgres.start()

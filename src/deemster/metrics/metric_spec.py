@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import functools
 import json
 import re
 from collections.abc import Mapping
@@ -37,7 +38,7 @@ def format_spec(metric: BuiltinScorer) -> str:
     """
     defaults = metric.defaults()
     given = {}
-    for field in msgspec.structs.fields(metric):
+    for field in _fields(type(metric)):
         value = getattr(metric, field.name)
         default = defaults.get(field.name, _default(field))
         if field.name != "k" and value != default:
@@ -118,6 +119,12 @@ def _written(value: Any) -> str:
     if isinstance(value, str) and _WORD.fullmatch(value) and value not in _JSON_WORDS:
         return value
     return json.dumps(msgspec.to_builtins(value), ensure_ascii=False, sort_keys=True, separators=(",", ":"))
+
+
+@functools.cache
+def _fields(kind: type[BuiltinScorer]) -> tuple[msgspec.structs.FieldInfo, ...]:
+    """The fields of a metric's class; msgspec evaluates its annotations at each call."""
+    return msgspec.structs.fields(kind)
 
 
 def _default(field: msgspec.structs.FieldInfo) -> Any:

@@ -10,7 +10,7 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from deemster.stats._number_arrays import finite_vector
-from deemster.stats.confidence_interval import ConfidenceInterval, check_confidence, t_quantile
+from deemster.stats.confidence_interval import ConfidenceInterval, check_confidence, normal_quantile, t_quantile
 from deemster.stats.empirical_likelihood import furthest_mean, likelihood_ratios
 from deemster.stats.means import Mean
 from deemster.stats.nan_arithmetic import Floats
@@ -93,14 +93,12 @@ class BoundedUnits(msgspec.Struct, frozen=True, kw_only=True):
 
     def interval(self, confidence: float) -> ConfidenceInterval:
         """The interval at a level between 0 and 1."""
-        from scipy.special import chdtri  # noqa: PLC0415 - scipy takes a tenth of a second to load
-
         if self.kinds is None and self.error is not None:
             t = t_quantile(confidence, self.n - 1)
             lower, upper = (self.mean - sign * bend_t(t, sign * self.bend) * self.error for sign in (1.0, -1.0))
             method = "skewness-adjusted student" if self.bend else "student"
             return ConfidenceInterval(max(self.low, lower), min(self.high, upper), confidence, method)
-        limit = float(chdtri(1, 1 - confidence))
+        limit = normal_quantile(confidence) ** 2
         lower = furthest_mean(*self._extended(self.low), bound=self.low, limit=limit)
         upper = furthest_mean(*self._extended(self.high), bound=self.high, limit=limit)
         return ConfidenceInterval(min(lower, self.mean), max(upper, self.mean), confidence, "empirical likelihood")

@@ -7,6 +7,7 @@ from functools import lru_cache
 
 import numpy as np
 
+from deemster.stats.find_root import find_root
 from deemster.stats.nan_arithmetic import DUST, Floats
 
 # Newton's steps until the multiplier is exact; halving alone would need no more.
@@ -99,8 +100,6 @@ def _furthest_mean(all_totals: bytes, all_sizes: bytes, all_counts: bytes, bound
 
 def _shift(deviations: Floats, counts: Floats, limit: float) -> float:
     """The distance τ from the least deviation at which weights n/(τ + y) have the likelihood of the limit."""
-    from scipy.optimize import brentq  # noqa: PLC0415 - scipy takes a tenth of a second to load
-
     above, total = deviations - deviations.min(), float(counts.sum())
 
     def excess(logarithm: float) -> float:
@@ -112,4 +111,4 @@ def _shift(deviations: Floats, counts: Floats, limit: float) -> float:
         low -= 4
     while excess(high) >= 0:
         high += 4
-    return math.exp(brentq(excess, low, high, xtol=1e-14, rtol=1e-14))
+    return math.exp(find_root(excess, low, high))

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 from functools import lru_cache
+from statistics import NormalDist
 from typing import Literal
 
 import msgspec
@@ -12,7 +13,7 @@ from numpy.typing import ArrayLike
 
 from deemster.stats._number_arrays import finite_vector
 from deemster.stats.bounded_mean import ENOUGH_DIFFERENT, SKEWNESS_WEIGHT, BoundedUnits, bounded_units, unbend_t
-from deemster.stats.confidence_interval import ConfidenceInterval, check_confidence, t_quantile
+from deemster.stats.confidence_interval import ConfidenceInterval, check_confidence, normal_quantile, t_quantile
 from deemster.stats.empirical_likelihood import furthest_mean, likelihood_ratios
 from deemster.stats.nan_arithmetic import Floats
 
@@ -149,12 +150,10 @@ def certifiable_margin(n: int, *, sizes: ArrayLike | None = None, confidence: fl
 @lru_cache
 def _unchanged_margin(kinds: tuple[float, ...], numbers: tuple[float, ...], confidence: float) -> float:
     """The margin that units of these sizes certify if none changes; metrics and cohorts ask for the same ones."""
-    from scipy.special import chdtri  # noqa: PLC0415 - scipy takes a tenth of a second to load
-
     counts = np.array(numbers)
     average = float(counts @ kinds / counts.sum())
     totals, spans = np.append(np.zeros(len(kinds)), -average), np.append(kinds, average)
-    limit = float(chdtri(1, 2 * (1 - confidence)))
+    limit = max(0.0, NormalDist().inv_cdf(confidence)) ** 2
     return -furthest_mean(totals, spans, np.append(counts, 1.0), bound=-1.0, limit=limit)
 
 
@@ -226,12 +225,10 @@ def fewest_flips(confidence: float = 0.95) -> int:
     >>> fewest_flips(), fewest_flips(0.9)
     (6, 5)
     """
-    from scipy.special import chdtri  # noqa: PLC0415 - scipy takes a tenth of a second to load
-
     flips = np.arange(2.0, 200.0)
     counts = np.column_stack([flips, np.ones(len(flips))])
     ratios = likelihood_ratios(np.broadcast_to([-1.0, 1.0], counts.shape), counts)
-    return int(flips[np.argmax(ratios > chdtri(1, 1 - check_confidence(confidence)))])
+    return int(flips[np.argmax(ratios > normal_quantile(confidence) ** 2)])
 
 
 def check_margin(margin: float | None) -> None:

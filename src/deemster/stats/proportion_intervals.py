@@ -9,6 +9,7 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from deemster.stats.confidence_interval import ConfidenceInterval, check_confidence, normal_quantile
+from deemster.stats.find_root import find_root
 from deemster.stats.means import Mean
 
 
@@ -158,7 +159,6 @@ def tango(newly_passing: int, newly_failing: int, n: int, *, confidence: float =
 
 def _tango_end(gained: int, lost: int, n: int, z: float) -> float:
     """The upper end; the lower one is the upper one of the samples with both counts exchanged, times -1."""
-    from scipy.optimize import brentq  # noqa: PLC0415 - scipy takes a tenth of a second to load
 
     def excess(delta: float) -> float:
         middle = (2 * n - gained + lost) * delta - gained - lost
@@ -169,7 +169,7 @@ def _tango_end(gained: int, lost: int, n: int, z: float) -> float:
 
     # Where nothing or everything changed, the value itself solves the equation too; the end lies about z²/n further.
     start = (gained - lost) / n + 1e-3 * z * z / n
-    return 1.0 if gained == n or start >= 1 else float(brentq(excess, start, 1.0, xtol=1e-15))
+    return 1.0 if gained == n or start >= 1 else find_root(excess, start, 1.0)
 
 
 def effective_size(passed: ArrayLike, *, marks: int) -> float:
