@@ -34,10 +34,17 @@ def run_sync(work: Coroutine[Any, Any, _T]) -> _T:
             return _run(work)
         except asyncio.CancelledError:
             raise _cancelled_from_within() from None
+    task, is_submitted = _ThreadTask(), threading.Event()
+
+    def run_once_submitted() -> _T:
+        is_submitted.wait()
+        return _run(task.done(work))
+
     with ThreadPoolExecutor(1, thread_name_prefix="deemster-evaluate") as pool:
-        task = _ThreadTask()
-        result = pool.submit(_run, task.done(work))
         try:
+            # An interrupt while the pool starts the thread would leave a thread that the pool does not know.
+            result = pool.submit(run_once_submitted)
+            is_submitted.set()
             while not wait([result], timeout=_LOOKS_EVERY_S).done:
                 if _is_cancelled():
                     task.cancel()
@@ -48,6 +55,7 @@ def run_sync(work: Coroutine[Any, Any, _T]) -> _T:
             raise _cancelled_from_within() from None
         finally:
             task.cancel()
+            is_submitted.set()
 
 
 def _run(work: Coroutine[Any, Any, _T]) -> _T:
