@@ -151,7 +151,7 @@ class JsonValid(BuiltinMetric, frozen=True, kw_only=True):
     It does not read `expected_output`. NaN and Infinity are not JSON.
     Options: `fenced`, true to take one Markdown code fence off first.
     Details: valid, and line and column of the error.
-    Example: `{"a": 1}` scores 1; `{"a": 1,}` scores 0 at line 1, column 9.
+    Example: `{"a": 1}` scores 1; `{a: 1}` scores 0 at line 1, column 2.
     """
 
     alias: ClassVar[str] = "json-valid"
