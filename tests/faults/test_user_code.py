@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import json
 import sqlite3
 import subprocess
@@ -183,8 +184,8 @@ def test_database_in_memory_is_no_store(wild, place, tmp_path):
 def test_run_whose_store_fails_is_listed_as_stopped(wild, tmp_path):
     # A trigger stands for a disk that fails: it refuses outputs, and every change of the run's row but its heartbeat.
     act = textwrap.dedent("""\
-        import sqlite3
-        with sqlite3.connect(".deemster/runs.db", isolation_level=None) as rows:
+        import contextlib, sqlite3
+        with contextlib.closing(sqlite3.connect(".deemster/runs.db", isolation_level=None)) as rows:
             rows.execute("CREATE TRIGGER full BEFORE INSERT ON outputs BEGIN SELECT RAISE(ABORT, 'full'); END")
             rows.execute("CREATE TRIGGER broken BEFORE UPDATE OF status ON runs BEGIN SELECT RAISE(ABORT, 'no'); END")
         import time; time.sleep(0.5)""")
@@ -194,7 +195,7 @@ def test_run_whose_store_fails_is_listed_as_stopped(wild, tmp_path):
     assert "To continue: deemster run suite.yml --resume " in result.stderr
     listed = called("runs").stdout.splitlines()[1].split()
     assert "stopped" in listed
-    with sqlite3.connect(tmp_path / ".deemster" / "runs.db") as rows:
+    with contextlib.closing(sqlite3.connect(tmp_path / ".deemster" / "runs.db", isolation_level=None)) as rows:
         rows.execute("DROP TRIGGER full")
         rows.execute("DROP TRIGGER broken")
     (module,) = tmp_path.glob("wild_*.py")
