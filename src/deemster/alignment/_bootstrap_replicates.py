@@ -249,7 +249,8 @@ def _standard_deviations(values: Floats, defined: NDArray[np.int64]) -> Floats:
     known = np.isfinite(values)
     mean = np.sum(values, axis=1, where=known) / np.maximum(defined, 1)
     deviations = np.where(known, values - mean[:, None], 0.0)
-    found: Floats = np.sqrt(np.einsum("ij,ij->i", deviations, deviations) / np.maximum(defined - 1, 1))
+    # Not einsum: its order of additions depends on where a row begins in memory.
+    found: Floats = np.sqrt(np.square(deviations).sum(axis=1) / np.maximum(defined - 1, 1))
     return found
 
 

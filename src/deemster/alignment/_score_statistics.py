@@ -55,6 +55,8 @@ _PANEL_NAMES = {
 NUMERIC_CLASSES = 5
 # How many replicates, units and features one matrix product takes.
 STRIP, _DEEP, _TALL = 32, 128, 64
+# Rows that are left over beyond a multiple of this many may be summed in another order.
+_EVEN = 16
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -121,8 +123,8 @@ class ScoreSums:
     def sum_draws(self, draws: NDArray[Any], imagined: Floats | None = None) -> Floats:
         """Sums of the features in each replicate, features × replicates; with imagined items once more, with theirs.
 
-        The product is cut into pieces of one size, too small to be split among threads. So its sums run in one order
-        on every machine and for every block, and no thread waits for another.
+        The product is cut into pieces of one size, too small to be split among threads, and filled up with features of
+        zeros. So every sum runs in the same order, for every block and feature, and no thread waits for another.
 
         Args:
             draws: How often each unit is drawn, units × replicates.
@@ -132,17 +134,18 @@ class ScoreSums:
 
         units, replicates = draws.shape
         many = -(-units // _DEEP)
-        padded = np.zeros((len(self.features), many * _DEEP))
-        padded[:, :units] = self.features
+        padded = np.zeros((-(-len(self.features) // _EVEN) * _EVEN, many * _DEEP))
+        padded[: len(self.features), :units] = self.features
         strip = np.zeros((many * _DEEP, STRIP))
-        found = np.empty((len(self.features), replicates))
-        for top in range(0, len(self.features), _TALL):
+        found = np.empty((len(padded), replicates))
+        for top in range(0, len(padded), _TALL):
             rows = padded[top : top + _TALL].reshape(-1, many, _DEEP).transpose(1, 0, 2).copy()
             for start in range(0, replicates, STRIP):
                 stop = min(start + STRIP, replicates)
                 strip[:units, : stop - start] = draws[:, start:stop]
                 product = np.matmul(rows, strip.reshape(many, _DEEP, STRIP)).sum(axis=0)
                 found[top : top + _TALL, start:stop] = product[:, : stop - start]
+        found = found[: len(self.features)]
         if imagined is None:
             return found
         # A sparse product adds item after item, so that neither threads nor blocks change the last digit.
