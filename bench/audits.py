@@ -4,21 +4,28 @@ Usage: python3 bench/audits.py [--quick]     (200 histories a gate; --quick: 10)
 
 Printed: for three gates, how often an audit of stored runs predicts that the gate fails or passes, and how often it
 really does with fresh runs of the same samples, where nothing changed and after drops. Goal: no difference beyond 3
-standard errors of the simulation. Then, for five designs, the part of a dataset that an audit proposes, and what the
-gate says on it of regressions planted in fresh runs, beside a random part and one chosen by the true chances of the
-samples. Goal: on at most 40 % of the samples, at most 5 % of the regressions that all samples fail pass; the others
-fail there, or are inconclusive and lead to a run of all samples. Where the part of known chances does not fail 95 % by
-itself, no choice by pass-rates does.
+standard errors of the simulation. Then, for five designs, the part of a dataset that an audit of stored runs proposes,
+and how many of the regressions planted in fresh runs it catches, of those that the gate fails on all samples; beside
+it a random part, and the plain gate on the same part. Goals: at most 40 % of the samples catch at least 95 %, and alarm
+in at most 5 % of the runs without a change.
 """
 
 import sys
 import time
+from collections import Counter
 from pathlib import Path
 
 import numpy as np
 
+from deemster.results.gate_error_rates import simulated_share
 from deemster.results.gate_rules import BaselineRules, Gate, Rule
-from deemster.results.sample_subset import SampleGroups, SubsetSettings, choose_subset, measure_subset
+from deemster.results.sample_subset import (
+    WANTED_SHARE,
+    PlantedRegressions,
+    SampleGroups,
+    SubsetSettings,
+    choose_subset,
+)
 from deemster.results.simulated_runs import ExecutionPool
 
 sys.path.insert(0, str(Path(__file__).parents[1] / "tests" / "results"))
@@ -81,42 +88,53 @@ DESIGNS = {
 }
 
 
+def draw_history(draw_chances, number):
+    """A dataset of a design: a pool of five stored runs, one of twelve fresh runs, and which samples are alike."""
+    rng = np.random.default_rng([7, number])
+    chances = draw_chances(rng)
+    n = len(chances)
+    tags = [[f"cohort {place % 4}"] for place in range(n)]
+    topics = [np.flatnonzero(np.arange(n) // 4 % 6 == number) for number in range(6)]
+    groups = SampleGroups(topics, [np.flatnonzero(rng.random(n) < 0.3) for _ in range(5)])
+    pools = [ExecutionPool(draw_runs(made_runs, rng, chances, count=count, tags=tags)) for count in (5, 12)]
+    return *pools, groups, np.sort(rng.permutation(n)[: round(WANTED_SHARE * n)])
+
+
 def show_subsets():
-    """The part that an audit of five stored runs proposes, measured on twelve fresh runs, beside other choices."""
+    """The parts that audits of stored runs propose, measured on fresh runs, beside a random part and the plain gate."""
     gate = Gate(baseline=BaselineRules(margin=0.05), decision="three-way")
-    print("\nparts of datasets, margin 0.05; regressions in any samples, a cohort, a topic, or what can have a defect")
-    print("regressions that all samples fail, and what the gate says of them on the part, % with 95 % interval")
-    print(f"{'':18}{'part':>6}{'fails':>22}{'passes':>22}{'enough alone':>14}{'second step if no change':>26}")
+    histories, draws = (1, 12) if QUICK else (10, 200)
+    print(f"parts of datasets, margin 0.05, {histories} datasets a design, {draws} regressions in each")
+    print("% of the regressions that the gate fails on all samples, with 95 % interval, and alarms without a change")
+    print(f"{'':44}{'part':>6}{'caught':>22}{'false alarms':>22}{'random part':>13}{'gate on the part':>18}")
+    worst_caught, worst_alarms = 1.0, 0.0
     for name, draw_chances in DESIGNS.items():
-        rng = np.random.default_rng(7)
-        chances = draw_chances(rng)
-        n = len(chances)
-        tags = [[f"cohort {place % 4}"] for place in range(n)]
-        topics = [np.flatnonzero(np.arange(n) // 4 % 6 == number) for number in range(6)]
-        groups = SampleGroups(topics, [np.flatnonzero(rng.random(n) < 0.3) for _ in range(5)])
-        stored = ExecutionPool(draw_runs(made_runs, rng, chances, count=5, tags=tags))
-        fresh = ExecutionPool(draw_runs(made_runs, rng, chances, count=12, tags=tags))
-        found = choose_subset(
-            gate, stored, metrics=NAMES, groups=groups, settings=SubsetSettings(draws=12 if QUICK else 60)
-        )
-        places = np.array([int(one[1:]) for one in found.ids])
-        size = round(0.4 * n)
-        parts = {
-            "proposed": places,
-            "random": np.sort(rng.permutation(n)[:size]),
-            "chances known": np.sort(np.argsort(-chances, kind="stable")[:size]),
-        }
-        print(f"{name}; caught 4 times in 5: {found.detects:.0%} broken, by all samples {found.detects_whole:.0%}")
-        for choice, own in parts.items():
-            settings = SubsetSettings(draws=12 if QUICK else 200, seed=1)
-            power = measure_subset(gate, fresh, own, metrics=NAMES, settings=settings, groups=groups)
-            cells = [_share_text(one) for one in (power.caught.failed, power.caught.passed)]
-            alone = "" if choice != "proposed" else f"{found.enough_share:.0%}" if found.enough_share else "none"
-            unclear = _share_text(power.unchanged.inconclusive)
-            print(
-                f"  {choice:16}{len(own) / n:6.0%}" + "".join(f"{cell:>22}" for cell in cells)
-                + f"{alone:>14}{unclear:>26}", flush=True,
-            )  # fmt: skip
+        counts = Counter()
+        for number in range(histories):
+            stored, fresh, groups, at_random = draw_history(draw_chances, number)
+            found = choose_subset(gate, stored, metrics=NAMES, groups=groups, settings=SubsetSettings(draws=draws))
+            places = np.array([int(one[1:]) for one in found.ids])
+            most = found.power.max_newly_failing
+            settings = SubsetSettings(draws=draws, seed=1)
+            regressions = PlantedRegressions(gate, fresh, metrics=NAMES, settings=settings, groups=groups)
+            power = regressions.power(places, max_newly_failing=most)
+            other = regressions.power(at_random, max_newly_failing=regressions.allowance(at_random))
+            plain = PlantedRegressions(gate, fresh, metrics=NAMES, settings=settings, groups=groups, places=places)
+            counts["share"] += found.share
+            counts["whole"] += power.caught.n
+            counts["caught"] += power.caught.count
+            counts["alarms"] += power.false_alarms.count
+            counts["random"] += other.caught.count
+            counts["plain"] += int((regressions.caught & plain.caught).sum())
+        caught = simulated_share(counts["caught"], counts["whole"], confidence=0.95)
+        alarms = simulated_share(counts["alarms"], histories * draws, confidence=0.95)
+        worst_caught, worst_alarms = min(worst_caught, caught.rate), max(worst_alarms, alarms.rate)
+        others = [100 * counts[each] / counts["whole"] for each in ("random", "plain")]
+        print(
+            f"{name:58}"[:58] + f"{counts['share'] / histories:6.0%}{_share_text(caught):>22}{_share_text(alarms):>22}"
+            f"{others[0]:13.1f}{others[1]:18.1f}", flush=True,
+        )  # fmt: skip
+    print(f"the design that catches least: {worst_caught:.1%}; the most false alarms: {worst_alarms:.1%}")
 
 
 def _share_text(share):

@@ -165,7 +165,7 @@ def dataset(
     runs: Sequence[str] = (),
     near: float = 0.95,
     margin: float | None = None,
-    draws: int = 60,
+    draws: int = 200,
     confidence: float = 0.95,
     seed: int = 0,
     store: str | Path | None = None,

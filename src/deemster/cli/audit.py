@@ -297,7 +297,7 @@ def audit_gate_command(
 @click.option(
     "--draws",
     type=click.IntRange(min=0),
-    default=60,
+    default=200,
     show_default=True,
     help="Plant so many regressions to find the part that will do; 0 looks for none.",
 )

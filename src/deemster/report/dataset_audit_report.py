@@ -117,27 +117,24 @@ def _subset(audit: DatasetAudit) -> TextSection:
     if found is None or found.power.caught is None:
         return TextSection(_SUBSET_TITLE, [(SentenceText(f"None. {audit.subset_reason}"),)])
     power, caught = found.power, found.power.caught
-    is_enough = power.is_enough
+    most = power.max_newly_failing
+    alarm = f"It alarms where more than {most} of them newly fail (`gate.baseline.max_newly_failing: {most}`)."
     lines: list[TextLine] = [
-        (f"{found.samples} of {plural(found.of, 'sample')} ({format_percent(found.share)}).",),
-        (f"By itself it fails {share_text(caught.failed)} of the planted regressions that all samples fail.",),
+        (f"{found.samples} of {plural(found.of, 'sample')} ({format_percent(found.share)}). {alarm}",),
+        (f"It catches {share_text(caught)} of the planted regressions that the gate fails on all samples.",),
     ]
-    if not is_enough:
-        alone = "No part of up to 90 % of the samples does that"
+    if not power.is_enough:
+        needed = "No part of up to 90 % of the samples surely catches 95 %."
         if found.enough_share is not None:
-            alone = f"It takes {format_percent(found.enough_share)} of the samples to do that"
-        lines.append((f"That is less than 95 %. {alone} by itself.",))
-    unclear = power.unchanged.inconclusive
-    steps = "In two steps (where the gate is inconclusive on the part, all samples are run)"
-    lines.append((f"{steps}, {share_text(caught.passed)} of them pass.",))
-    lines.append((f"Where nothing changed, {share_text(unclear)} of the runs of the part need that second step.",))
-    alarms = f"{share_text(power.unchanged.failed)}; with all samples {share_text(power.unchanged_whole.failed)}"
-    lines.append((f"False alarms where nothing changed: {alarms}.",))
+            needed = f"It takes {format_percent(found.enough_share)} of the samples to surely catch 95 %."
+        lines.append((needed,))
+    alarms = f"{share_text(power.false_alarms)}; with all samples {share_text(power.false_alarms_whole)}"
+    lines.append((f"False alarms where nothing changed: {alarms}. After an alarm, run all samples.",))
     lines += [(SentenceText(line),) for line in _losses(found)]
     rows: list[TextLine] = [
-        (kind.where, str(kind.planted), str(kind.whole), str(kind.kept), str(kind.passed)) for kind in power.kinds
+        (kind.where, str(kind.planted), str(kind.whole), str(kind.kept)) for kind in power.kinds
     ]
-    head = ("regressions break", "planted", "all samples fail", "of these, the part fails", "passes")
+    head = ("regressions break", "planted", "all samples fail", "of these, the part catches")
     return TextSection(_SUBSET_TITLE, lines, TextTable(head, rows))
 
 
@@ -145,16 +142,12 @@ def _losses(found: SampleSubset) -> Iterator[str]:
     """What a user of the part must know."""
     if not found.is_held_out:
         yield "It is measured on the executions that it was chosen by: what it catches is told too high."
-    if found.detects is not None and found.detects_whole is not None:
-        shares = f"{format_percent(found.detects)} of the samples instead of {format_percent(found.detects_whole)}"
-        yield f"What is lost: a regression that the part fails 4 times in 5 breaks {shares}."
+    caught = found.power.caught
+    if caught is not None:
+        yield f"What is lost: {format_percent(1 - caught.rate)} of these regressions give no alarm."
     if found.certifiable is not None and found.certifiable_whole is not None:
-        margins = f"{found.certifiable:.4f} instead of {found.certifiable_whole:.4f}"
-        yield f"It certifies a margin of {margins} if nothing flips. Its pass-rate is not that of the dataset."
-    if found.share + found.power.unchanged.inconclusive.rate >= 1:
-        yield "Two steps are more work than a run of all samples, where nothing changed."
-    if not found.power.is_enough:
-        yield "Where samples pass equally often, no choice of them catches more than a random one of its size."
+        margins = f"{found.certifiable:.4f} at best, all samples {found.certifiable_whole:.4f}"
+        yield f"No alarm certifies no margin: the part could certify {margins}. Its pass-rate is not that of the dataset."
 
 
 def _listed(title: str, head: TextLine, rows: Sequence[TextLine]) -> TextSection:

@@ -1,7 +1,8 @@
-"""Chooses a part of a dataset that keeps the power of its gate, and measures what is lost."""
+"""Chooses a part of a dataset for quick runs, and how many of its samples may newly fail; measures what is lost."""
 
 from __future__ import annotations
 
+import itertools
 import math
 from collections import Counter
 from collections.abc import Collection, Iterator, Mapping, Sequence
@@ -11,26 +12,20 @@ import msgspec
 import numpy as np
 from numpy.typing import NDArray
 
-from deemster.results.gate_error_rates import (
-    POWER,
-    GateOutcomes,
-    GateTrial,
-    SimulatedShare,
-    gate_outcomes,
-    simulated_gate,
-    simulated_share,
-)
+from deemster.results.gate_error_rates import GateTrial, SimulatedShare, simulated_gate, simulated_share
 from deemster.results.gate_rules import Gate
-from deemster.results.simulated_runs import ExecutionPool
-from deemster.stats import certifiable_margin, gate_power
+from deemster.results.simulated_runs import ExecutionPool, SimulatedRun
+from deemster.stats import certifiable_margin, count_prediction_limit
 
 _Places: TypeAlias = NDArray[np.int64]
+_Bools: TypeAlias = NDArray[np.bool_]
 # Of the regressions that the whole dataset catches, a part must catch so many.
 KEPT = 0.95
 # A part of at most this share is worth the trouble; what it catches is always told.
 WANTED_SHARE: Final = 0.4
-_LARGER_SHARES = (0.5, 0.6, 0.7, 0.8, 0.9)
-_SMALLER_SHARES = (0.1, 0.2, 0.3)
+_SHARES = (0.9, 0.8, 0.7, 0.6, 0.5, WANTED_SHARE, 0.3, 0.2, 0.1)
+# How often a part may alarm although nothing changed.
+FALSE_ALARMS: Final = 0.05
 # How far the pass-rate falls: of all samples beyond the margin, or of one group of them.
 _OVERALL, _GROUP = (0.05, 0.25), (0.3, 0.8)
 _FEWEST = 10
@@ -40,52 +35,56 @@ EVERYWHERE, COHORT, TOPIC, DEFECT = "any samples", "one cohort", "one topic", "o
 
 
 class KindPower(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
-    """What the gate says, on a part of a dataset, of the planted regressions of one kind.
+    """What a part of a dataset catches of the planted regressions of one kind.
 
     Attributes:
         where: Which samples the regressions break.
         planted: How many were planted.
         whole: How many the gate fails on all samples.
-        kept: Of these, how many it fails on the part.
-        passed: Of these, how many it passes on the part.
+        kept: Of these, how many the part catches.
     """
 
     where: str
     planted: int
     whole: int
     kept: int
-    passed: int
 
 
 class SubsetPower(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
-    """What a part of a dataset catches of planted regressions, beside the whole, with a three-way gate.
+    """What a part of a dataset catches of planted regressions, beside the gate on all samples.
 
     Attributes:
         samples: How many samples the part has.
+        max_newly_failing: The part alarms where more of its samples newly fail.
         whole: Regressions that the gate fails on all samples.
-        caught: What it says of these on the part; None where all samples catch none.
-        unchanged: What it says on the part where nothing changed.
-        unchanged_whole: What it says on all samples where nothing changed.
+        caught: Of these, the part alarms; None where all samples catch none.
+        false_alarms: The part alarms although nothing changed.
+        false_alarms_whole: The gate fails on all samples although nothing changed.
         kinds: The regressions by the samples that they break.
     """
 
     samples: int
+    max_newly_failing: int
     whole: SimulatedShare
-    caught: GateOutcomes | None
-    unchanged: GateOutcomes
-    unchanged_whole: GateOutcomes
+    caught: SimulatedShare | None
+    false_alarms: SimulatedShare
+    false_alarms_whole: SimulatedShare
     kinds: tuple[KindPower, ...]
 
     @property
     def is_enough(self) -> bool:
-        """Whether the part by itself keeps the power of the whole."""
-        return self.caught is not None and self.caught.failed.rate >= KEPT
+        """Whether the part keeps the power of the whole, by more than the standard error of the simulation."""
+        if self.caught is None:
+            return False
+        rate = self.caught.rate
+        return rate - math.sqrt(rate * (1 - rate) / self.caught.n) >= KEPT
 
 
 class SampleSubset(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
-    """A part of at most 40 % of a dataset, which keeps the power of a gate by itself or as the first of two steps.
+    """A part of at most 40 % of a dataset, for quick runs between full ones.
 
-    In two steps, a run of the part is followed by one of all samples where the gate is inconclusive on the part.
+    Its gate is a count: it alarms where more than ``power.max_newly_failing`` samples newly fail. After an alarm, a run
+    of all samples decides.
 
     Attributes:
         ids: The samples, in the order of the dataset.
@@ -93,12 +92,9 @@ class SampleSubset(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fie
         of: How many samples the dataset has.
         share: The part of the dataset that they are.
         power: What so many samples catch, by simulation.
-        enough_share: The smallest share of the samples that keeps the power by itself; None where 90 % do not.
+        enough_share: The smallest share of the samples that keeps the power; None where 90 % do not.
         is_held_out: Whether what is caught was measured on executions that did not choose the samples. Otherwise it is
             told a little too high.
-        detects: The smallest share of samples that break at random and fail the margin of the gate with a power of
-            80 %, on the part. None where it has no margin, or no share does.
-        detects_whole: The same on all samples.
         certifiable: The smallest margin that they certify where nothing flips.
         certifiable_whole: The same of all samples.
         never_passed: Samples that come last because no execution of them passed: they cannot fall.
@@ -112,8 +108,6 @@ class SampleSubset(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fie
     power: SubsetPower
     enough_share: float | None
     is_held_out: bool
-    detects: float | None
-    detects_whole: float | None
     certifiable: float | None
     certifiable_whole: float | None
     never_passed: int
@@ -129,7 +123,7 @@ class SubsetSettings(NamedTuple):
         seed: The seed of what is drawn.
     """
 
-    draws: int = 60
+    draws: int = 200
     confidence: float = 0.95
     seed: int = 0
 
@@ -151,34 +145,36 @@ class SampleGroups(NamedTuple):
 NO_GROUPS = SampleGroups()
 
 
-class _Decisions(NamedTuple):
-    """What the gate says of each planted regression, and of each pair without a change."""
+class PlantedRegressions:
+    """Planted regressions, what a gate says of them on all samples, and which samples newly fail.
 
-    broken: NDArray[np.str_]
-    unchanged: NDArray[np.str_]
+    Regressions come as real defects do. Some break samples of the whole dataset, so that its pass-rate falls by 5 to 25
+    points more than the margin. The others break 30 to 80 points of one group of at least ten samples: a cohort, or one
+    of ``groups``. All kinds are planted equally often. The gate on all samples catches a regression where it fails.
 
-    @property
-    def caught(self) -> NDArray[np.bool_]:
-        """Which regressions the gate fails."""
-        return np.asarray(self.broken == "fail")
+    Args:
+        gate: The gate.
+        pool: What runs are simulated from.
+        metrics: Names of the metrics, and other spellings of them, by name.
+        settings: How much is drawn.
+        groups: Which samples belong together beside their cohorts.
+        places: The samples that the gate looks at; all where not given.
 
-
-class _Regressions:
-    """Planted regressions, and what a gate says of them on some samples."""
+    Attributes:
+        caught: By regression, whether the gate fails.
+    """
 
     def __init__(
         self,
         gate: Gate,
         pool: ExecutionPool,
         *,
-        groups: SampleGroups,
         metrics: Mapping[str, str],
         settings: SubsetSettings,
+        groups: SampleGroups = NO_GROUPS,
+        places: _Places | None = None,
     ) -> None:
-        self._gate = simulated_gate(gate, metrics=metrics)[0]._replace(decision="three-way")
-        self._pool, self._metrics, self._settings = pool, metrics, settings
-        least = gate.baseline.margin if gate.baseline is not None else None
-        self._margin = least or 0.0
+        self._pool, self._settings = pool, settings
         cohorts = [places for _, places in pool.reference.marks.cohorts]
         kinds = {COHORT: cohorts, TOPIC: groups.topics, DEFECT: groups.defects}
         fitting = {
@@ -188,76 +184,85 @@ class _Regressions:
             (EVERYWHERE, [np.arange(pool.samples)]),
             *((where, own) for where, own in fitting.items() if own),
         ]
-        self.whole = self.decide(None)
+        margin = gate.baseline.margin if gate.baseline is not None else None
+        kept = simulated_gate(gate, metrics=metrics)[0]
+        trial = GateTrial(kept, pool, metrics=metrics, places=places, seed=settings.seed)
+        caught, alarms, broken, unchanged = [], [], [], []
+        for number in range(settings.draws):
+            rng = np.random.default_rng([settings.seed, number])
+            before, after = pool.draw_pair(rng)
+            worse = self._plant(rng, after, number, margin or 0.0)
+            alarms.append(trial.decide(before, after).decision.decision == "fail")
+            caught.append(trial.decide(before, worse).decision.decision == "fail")
+            unchanged.append(_newly_failing(pool, before, after))
+            broken.append(_newly_failing(pool, before, worse))
+        self.caught: _Bools = np.array(caught)
+        self._alarms: _Bools = np.array(alarms)
+        # By draw and sample, whether it newly fails.
+        self._broken: _Bools = np.array(broken)
+        self._unchanged: _Bools = np.array(unchanged)
 
-    def decide(self, places: _Places | None) -> _Decisions:
-        """What the gate says on some samples; on all where none are given."""
-        trial = GateTrial(self._gate, self._pool, metrics=self._metrics, places=places, seed=self._settings.seed)
-        broken, unchanged = [], []
-        for number in range(self._settings.draws):
-            rng = np.random.default_rng([self._settings.seed, number])
-            before, after = self._pool.draw_pair(rng)
-            unchanged.append(trial.decide(before, after).decision.decision)
-            where, groups = self._kinds[number % len(self._kinds)]
-            scope = groups[int(rng.integers(len(groups)))]
-            low, high = _OVERALL if where == EVERYWHERE else _GROUP
-            drop = (self._margin if where == EVERYWHERE else 0.0) + low + (high - low) * rng.random()
-            drop = min(drop, float(self._pool.passed[scope].mean()))
-            worse = self._pool.break_samples(rng, after, drop=drop, scope=scope)
-            broken.append(trial.decide(before, worse).decision.decision)
-        return _Decisions(np.array(broken), np.array(unchanged))
+    def _plant(self, rng: np.random.Generator, run: SimulatedRun, number: int, margin: float) -> SimulatedRun:
+        where, groups = self._kinds[number % len(self._kinds)]
+        scope = groups[int(rng.integers(len(groups)))]
+        low, high = _OVERALL if where == EVERYWHERE else _GROUP
+        drop = (margin if where == EVERYWHERE else 0.0) + low + (high - low) * rng.random()
+        drop = min(drop, float(self._pool.passed[scope].mean()))
+        return self._pool.break_samples(rng, run, drop=drop, scope=scope)
 
-    def power(self, places: _Places) -> SubsetPower:
-        """What some samples catch, beside all of them."""
-        whole, part, level = self.whole, self.decide(places), self._settings.confidence
-        caught = whole.caught
-        numbers = np.arange(self._settings.draws) % len(self._kinds)
+    def allowance(self, places: _Places, *, noise_of: _Places | None = None) -> int:
+        """How many of some samples may newly fail, so that an unchanged application seldom alarms.
+
+        Args:
+            places: The samples.
+            noise_of: The samples whose noise is taken for theirs; their own where not given.
+        """
+        counted = places if noise_of is None else noise_of
+        expected = float(self._unchanged[:, counted].sum(axis=1).mean()) * len(places) / len(counted)
+        pairs = max(1.0, self._pool.executions / self._pool.repetitions - 1)
+        return count_prediction_limit(expected * pairs, pairs, level=FALSE_ALARMS)
+
+    def power(self, places: _Places, *, max_newly_failing: int) -> SubsetPower:
+        """What some samples catch, beside all of them.
+
+        Args:
+            places: The samples.
+            max_newly_failing: They alarm where more of them newly fail.
+        """
+        level, draws = self._settings.confidence, self._settings.draws
+        alarms = self._broken[:, places].sum(axis=1) > max_newly_failing
+        false_alarms = self._unchanged[:, places].sum(axis=1) > max_newly_failing
+        numbers = np.arange(draws) % len(self._kinds)
 
         def kind(number: int, where: str) -> KindPower:
             own = numbers == number
-            said = part.broken[own & caught]
             return KindPower(
                 where=where,
                 planted=int(own.sum()),
-                whole=len(said),
-                kept=int((said == "fail").sum()),
-                passed=int((said == "pass").sum()),
+                whole=int((own & self.caught).sum()),
+                kept=int((own & self.caught & alarms).sum()),
             )
+
+        def share(which: _Bools) -> SimulatedShare:
+            return simulated_share(int(which.sum()), len(which), confidence=level)
 
         return SubsetPower(
             samples=len(places),
-            whole=simulated_share(int(caught.sum()), len(caught), confidence=level),
-            caught=gate_outcomes(part.broken[caught], confidence=level) if caught.any() else None,
-            unchanged=gate_outcomes(part.unchanged, confidence=level),
-            unchanged_whole=gate_outcomes(whole.unchanged, confidence=level),
+            max_newly_failing=max_newly_failing,
+            whole=share(self.caught),
+            caught=share(alarms[self.caught]) if self.caught.any() else None,
+            false_alarms=share(false_alarms),
+            false_alarms_whole=share(self._alarms),
             kinds=tuple(kind(number, where) for number, (where, _) in enumerate(self._kinds)),
         )
 
 
-def measure_subset(
-    gate: Gate,
-    pool: ExecutionPool,
-    places: _Places,
-    *,
-    metrics: Mapping[str, str],
-    settings: SubsetSettings,
-    groups: SampleGroups = NO_GROUPS,
-) -> SubsetPower:
-    """What some samples catch of planted regressions, beside all of them.
-
-    Regressions come as real defects do. Some break samples of the whole dataset, so that its pass-rate falls by 5 to 25
-    points more than the margin. The others break 30 to 80 points of one group of at least ten samples: a cohort, or one
-    of ``groups``. All kinds are planted equally often. A regression is caught where the gate fails.
-
-    Args:
-        gate: The gate.
-        pool: What runs are simulated from.
-        places: The samples.
-        metrics: Names of the metrics, and other spellings of them, by name.
-        settings: How much is drawn.
-        groups: Which samples belong together beside their cohorts.
-    """
-    return _Regressions(gate, pool, groups=groups, metrics=metrics, settings=settings).power(places)
+def _newly_failing(pool: ExecutionPool, before: SimulatedRun, after: SimulatedRun) -> _Bools:
+    """By sample, whether it passed at least half of the time before and does not now."""
+    was, now = (
+        pool.passed[run.samples, run.executions].mean(axis=1) * ~run.broken >= 0.5 for run in (before, after)
+    )
+    return np.asarray(was & ~now)
 
 
 def choose_subset(
@@ -270,13 +275,11 @@ def choose_subset(
 ) -> SampleSubset | str:
     """The smallest part of a dataset that catches 95 % of the planted regressions that all samples catch.
 
-    ``rank_samples`` says in which order samples are taken. The part grows by tenths of the dataset until it catches
-    enough by itself; where 40 % are not enough, it is the first of two steps. Where there are enough executions, how
-    much a part catches is measured on one half of them, with samples that the other half chooses. All executions then
-    choose the samples of the part.
-
-    No choice helps where all samples pass equally often and a regression hits any of them: then every part of a size
-    catches as much as a random one, and small drops need many samples.
+    ``rank_samples`` says in which order samples are taken. The part has as few tenths of the dataset as catch enough,
+    but at most 40 %. Where there are enough executions, one half of them chooses
+    samples, and the other half says how many may newly fail and measures what they catch. All executions then choose
+    the samples of the part, which are at least as steady. With fewer executions, the noise of all samples counts as
+    that of the part: samples that were chosen because they passed look steadier than they are.
 
     Args:
         gate: The gate.
@@ -292,74 +295,35 @@ def choose_subset(
     is_held_out = half >= 1 and pool.executions - half >= 2 * pool.repetitions
     chooser = pool.with_executions(slice(half)) if is_held_out else pool
     measured = pool.with_executions(slice(half, None)) if is_held_out else pool
-    regressions = _Regressions(gate, measured, groups=groups, metrics=metrics, settings=settings)
-    if not regressions.whole.caught.any():
+    regressions = PlantedRegressions(gate, measured, metrics=metrics, settings=settings, groups=groups)
+    if not regressions.caught.any():
         return "All samples together catch none of the planted regressions, so there is no power to keep."
+    n = pool.samples
     order, best = (
         np.array(list(rank_samples(one, groups=groups, seed=settings.seed)), dtype=np.int64) for one in (chooser, pool)
     )
-    part = _smallest_part(regressions, order)
-    count, n = part.power.samples, pool.samples
+    powers = {}
+    for share in _SHARES:
+        places = order[: max(2, round(share * n))]
+        most = regressions.allowance(places, noise_of=None if is_held_out else np.arange(n))
+        powers[share] = regressions.power(places, max_newly_failing=most)
+    # All larger parts must be enough too: the smallest of several is often one that was lucky.
+    enough = min(itertools.takewhile(lambda share: powers[share].is_enough, _SHARES), default=None)
+    power = powers[WANTED_SHARE if enough is None else min(enough, WANTED_SHARE)]
     level = 0.95 if gate.baseline is None else gate.baseline.confidence
     return SampleSubset(
-        ids=tuple(pool.reference.ids(np.sort(best[:count]).tolist())),
-        samples=count,
+        ids=tuple(pool.reference.ids(np.sort(best[: power.samples]).tolist())),
+        samples=power.samples,
         of=n,
-        share=count / n,
-        power=part.power,
-        enough_share=part.enough_share,
+        share=power.samples / n,
+        power=power,
+        enough_share=enough,
         is_held_out=is_held_out,
-        detects=_detectable(gate, measured, np.sort(order[:count])),
-        detects_whole=_detectable(gate, measured, np.arange(n)),
-        certifiable=certifiable_margin(count, confidence=level),
+        certifiable=certifiable_margin(power.samples, confidence=level),
         certifiable_whole=certifiable_margin(n, confidence=level),
         never_passed=int((~pool.passed.any(axis=1)).sum()),
         copies=len(groups.copies),
     )
-
-
-class _ChosenPart(NamedTuple):
-    """What a part of at most 40 % catches, and the share that keeps the power by itself."""
-
-    power: SubsetPower
-    enough_share: float | None
-
-
-def _smallest_part(regressions: _Regressions, order: _Places) -> _ChosenPart:
-    def power(share: float) -> SubsetPower:
-        return regressions.power(np.sort(order[: max(2, round(share * len(order)))]))
-
-    wanted = power(WANTED_SHARE)
-    found = {WANTED_SHARE: wanted} if wanted.is_enough else {}
-    shares = _SMALLER_SHARES if wanted.is_enough else _LARGER_SHARES
-    low, high = 0, len(shares)
-    while low < high:
-        middle = (low + high) // 2
-        tried = power(shares[middle])
-        if tried.is_enough:
-            found[shares[middle]], high = tried, middle
-        else:
-            low = middle + 1
-    enough = min(found, default=None)
-    return _ChosenPart(found[enough] if enough is not None and wanted.is_enough else wanted, enough)
-
-
-def _detectable(gate: Gate, pool: ExecutionPool, places: _Places) -> float | None:
-    """The smallest share of broken samples, in whole points, that fails a gate's margin with the usual power."""
-    rules, flips, rate = gate.baseline, pool.flip_rate_of(places), float(pool.passed[places].mean())
-    if rules is None or rules.margin is None or flips is None:
-        return None
-    for points in range(1, 100):
-        broken = points / 100
-        drop = broken * rate
-        # Where a sample is run several times, its difference is a mean of as many.
-        spread = flips * (1 - broken) / pool.repetitions + drop
-        noise = {"flip_rate": spread} if pool.repetitions == 1 else {"sd": math.sqrt(spread - drop**2)}
-        level = rules.confidence
-        chance = gate_power(len(places), outcome="fail", drop=drop, margin=rules.margin, confidence=level, **noise)
-        if chance >= POWER:
-            return broken
-    return None
 
 
 def rank_samples(pool: ExecutionPool, *, groups: SampleGroups = NO_GROUPS, seed: int = 0) -> Iterator[int]:

@@ -76,7 +76,7 @@ class HealthSettings(NamedTuple):
 
     near: float = 0.95
     margin: float | None = None
-    draws: int = 60
+    draws: int = 200
     confidence: float = 0.95
     seed: int = 0
 
