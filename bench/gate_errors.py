@@ -351,7 +351,8 @@ def show_coverage(pool, sizes, cells):
     wide = [pair for pair in found.values() if pair[0] > MOST_COVERED]
     forced = sum(other is not None and other > MOST_COVERED for _, other in wide)
     told = f"{len(wide)} of {len(found)} cells are above 99 %; in {forced} of them so is the other"
-    print(f"{told}; the lowest of all is {100 * min(ours for ours, _ in found.values()):.1f} %")
+    every = [ours for ours, _ in found.values()]
+    print(f"{told}; {100 * np.mean(every):.1f} % on average, the lowest of all is {100 * min(every):.1f} %")
 
 
 def cohort_gates(job):

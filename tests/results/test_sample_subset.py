@@ -6,7 +6,13 @@ import numpy as np
 import pytest
 
 from deemster.results.gate_rules import BaselineRules, Gate
-from deemster.results.sample_subset import PlantedRegressions, SampleGroups, SubsetSettings, choose_subset, rank_samples
+from deemster.results.sample_subset import (
+    PlantedRegressions,
+    SampleGroups,
+    SubsetSettings,
+    choose_subset,
+    rank_samples,
+)
 from deemster.results.simulated_runs import ExecutionPool
 from deemster.stats import count_prediction_limit
 from tests.results import make_compared_runs
@@ -49,29 +55,41 @@ def test_part_of_samples_that_are_alike_catches_as_much_with_a_count_where_the_g
     assert power.false_alarms.rate <= 0.1
 
 
-def test_alarm_is_a_count_above_the_allowance():
+def test_alarm_is_a_count_above_what_may_newly_fail():
     regressions = PlantedRegressions(GATE, pool([1.0] * 60, count=3), metrics=NAMES, settings=SETTINGS)
     everything = np.arange(60)
     assert regressions.power(everything, max_newly_failing=0).caught.rate == 1
     assert regressions.power(everything, max_newly_failing=60).caught.rate == 0
     assert regressions.power(everything, max_newly_failing=0).false_alarms.count == 0
-    assert regressions.allowance(everything) == count_prediction_limit(0, 2, level=0.05) > 0
 
 
-def test_samples_chosen_and_measured_on_the_same_executions_have_the_noise_of_all():
+def test_one_sample_may_newly_fail_where_no_execution_ever_failed():
+    regressions = PlantedRegressions(GATE, pool([1.0] * 60, count=3), metrics=NAMES, settings=SETTINGS)
+    assert regressions.allowance(24) == count_prediction_limit(0, 2, level=0.05) == 1
+
+
+def test_samples_that_passed_by_luck_are_not_taken_for_steady_ones():
+    coins = pool([0.5] * 400, count=5)
+    passed_always = int((coins.passed.sum(axis=1) == 5).sum())
+    assert passed_always > 5
+    regressions = PlantedRegressions(GATE, coins, metrics=NAMES, settings=SETTINGS)
+    # A quarter of the coins newly fail in an unchanged run, however they fell before.
+    assert regressions.allowance(passed_always) >= passed_always / 4
+    assert regressions.chosen_power(passed_always).false_alarms.rate <= 0.1
+
+
+def test_noise_of_all_samples_counts_where_no_execution_is_left_to_choose():
     chances = np.repeat([1.0, 0.5], [20, 80])
     found = choose_subset(GATE, pool(chances, count=2), metrics=NAMES, settings=SETTINGS)
     assert not found.is_held_out
-    # A quarter of the coins newly fail in an unchanged run.
     assert found.power.max_newly_failing >= found.samples * 0.8 * 0.25
 
 
 def test_repetitions_newly_fail_where_fewer_than_half_of_them_pass():
     rng = np.random.default_rng(3)
     runs = draw_runs(make_compared_runs, rng, np.full(60, 0.9), count=4, repetitions=3)
-    regressions = PlantedRegressions(GATE, ExecutionPool(runs), metrics=NAMES, settings=SETTINGS)
     # Of three, two fail with a chance of 2.8 %; one alone with 24.3 %.
-    assert regressions.allowance(np.arange(60)) <= 6
+    assert PlantedRegressions(GATE, ExecutionPool(runs), metrics=NAMES, settings=SETTINGS).allowance(60) <= 6
 
 
 def test_regressions_break_any_samples_a_cohort_a_topic_and_what_can_have_a_defect():

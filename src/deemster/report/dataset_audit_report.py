@@ -131,9 +131,7 @@ def _subset(audit: DatasetAudit) -> TextSection:
     alarms = f"{share_text(power.false_alarms)}; with all samples {share_text(power.false_alarms_whole)}"
     lines.append((f"False alarms where nothing changed: {alarms}. After an alarm, run all samples.",))
     lines += [(SentenceText(line),) for line in _losses(found)]
-    rows: list[TextLine] = [
-        (kind.where, str(kind.planted), str(kind.whole), str(kind.kept)) for kind in power.kinds
-    ]
+    rows: list[TextLine] = [(kind.where, str(kind.planted), str(kind.whole), str(kind.kept)) for kind in power.kinds]
     head = ("regressions break", "planted", "all samples fail", "of these, the part catches")
     return TextSection(_SUBSET_TITLE, lines, TextTable(head, rows))
 
@@ -147,7 +145,8 @@ def _losses(found: SampleSubset) -> Iterator[str]:
         yield f"What is lost: {format_percent(1 - caught.rate)} of these regressions give no alarm."
     if found.certifiable is not None and found.certifiable_whole is not None:
         margins = f"{found.certifiable:.4f} at best, all samples {found.certifiable_whole:.4f}"
-        yield f"No alarm certifies no margin: the part could certify {margins}. Its pass-rate is not that of the dataset."
+        yield f"A run without an alarm certifies no margin; the part could certify {margins}."
+        yield "The pass-rate of the part is not that of the dataset."
 
 
 def _listed(title: str, head: TextLine, rows: Sequence[TextLine]) -> TextSection:

@@ -3,9 +3,8 @@
 from __future__ import annotations
 
 import itertools
-import math
 from collections import Counter
-from collections.abc import Collection, Iterator, Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from typing import Final, NamedTuple, TypeAlias
 
 import msgspec
@@ -26,6 +25,8 @@ WANTED_SHARE: Final = 0.4
 _SHARES = (0.9, 0.8, 0.7, 0.6, 0.5, WANTED_SHARE, 0.3, 0.2, 0.1)
 # How often a part may alarm although nothing changed.
 FALSE_ALARMS: Final = 0.05
+# How often two runs are set aside.
+_FOLDS = 12
 # How far the pass-rate falls: of all samples beyond the margin, or of one group of them.
 _OVERALL, _GROUP = (0.05, 0.25), (0.3, 0.8)
 _FEWEST = 10
@@ -73,11 +74,8 @@ class SubsetPower(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fiel
 
     @property
     def is_enough(self) -> bool:
-        """Whether the part keeps the power of the whole, by more than the standard error of the simulation."""
-        if self.caught is None:
-            return False
-        rate = self.caught.rate
-        return rate - math.sqrt(rate * (1 - rate) / self.caught.n) >= KEPT
+        """Whether the part surely keeps the power of the whole: by the lower end of its interval."""
+        return self.caught is not None and self.caught.low >= KEPT
 
 
 class SampleSubset(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
@@ -145,6 +143,37 @@ class SampleGroups(NamedTuple):
 NO_GROUPS = SampleGroups()
 
 
+class _Fold(NamedTuple):
+    """Two runs that are set aside, and the samples in the order in which the other executions choose them.
+
+    Samples that were chosen because they passed look steadier than they are. So the executions that measure a part are
+    never those that chose it.
+    """
+
+    order: _Places
+    # Which executions of each sample the two runs have.
+    executions: _Places
+
+    def draw_pair(self, rng: np.random.Generator) -> tuple[SimulatedRun, SimulatedRun]:
+        """The two runs; either execution of a sample may come first."""
+        n, both = self.executions.shape
+        turned = np.where(rng.random((n, 1)) < 0.5, np.roll(self.executions, both // 2, axis=1), self.executions)
+        own = np.broadcast_to(np.arange(n)[:, None], (n, both // 2))
+        whole = np.zeros(n, dtype=np.bool_)
+        return SimulatedRun(own, turned[:, : both // 2], whole), SimulatedRun(own, turned[:, both // 2 :], whole)
+
+
+def _set_runs_aside(pool: ExecutionPool, groups: SampleGroups, seed: int) -> list[_Fold]:
+    """Folds of a pool; none where no execution is left to choose."""
+    both, folds = 2 * pool.repetitions, []
+    for number in range(_FOLDS if pool.executions > both else 0):
+        rng = np.random.default_rng([seed, number, _FOLDS])
+        shuffled = np.argsort(rng.random(pool.passed.shape), axis=1)
+        others = np.take_along_axis(pool.passed, shuffled[:, both:], axis=1)
+        folds.append(_Fold(rank_samples(pool, passed=others, groups=groups, seed=seed), shuffled[:, :both]))
+    return folds
+
+
 class PlantedRegressions:
     """Planted regressions, what a gate says of them on all samples, and which samples newly fail.
 
@@ -162,6 +191,7 @@ class PlantedRegressions:
 
     Attributes:
         caught: By regression, whether the gate fails.
+        is_held_out: Whether there are executions that can choose samples and measure nothing.
     """
 
     def __init__(
@@ -184,13 +214,19 @@ class PlantedRegressions:
             (EVERYWHERE, [np.arange(pool.samples)]),
             *((where, own) for where, own in fitting.items() if own),
         ]
+        folds = _set_runs_aside(pool, groups, settings.seed)
+        self.is_held_out = bool(folds)
+        chosen = [fold.order for fold in folds] or [rank_samples(pool, groups=groups, seed=settings.seed)]
+        # By draw, the samples in the order in which a part takes them.
+        self._orders = np.array(chosen)[np.arange(settings.draws) // len(self._kinds) % len(chosen)]
         margin = gate.baseline.margin if gate.baseline is not None else None
         kept = simulated_gate(gate, metrics=metrics)[0]
         trial = GateTrial(kept, pool, metrics=metrics, places=places, seed=settings.seed)
         caught, alarms, broken, unchanged = [], [], [], []
         for number in range(settings.draws):
             rng = np.random.default_rng([settings.seed, number])
-            before, after = pool.draw_pair(rng)
+            source = folds[number // len(self._kinds) % len(folds)] if folds else pool
+            before, after = source.draw_pair(rng)
             worse = self._plant(rng, after, number, margin or 0.0)
             alarms.append(trial.decide(before, after).decision.decision == "fail")
             caught.append(trial.decide(before, worse).decision.decision == "fail")
@@ -210,17 +246,28 @@ class PlantedRegressions:
         drop = min(drop, float(self._pool.passed[scope].mean()))
         return self._pool.break_samples(rng, run, drop=drop, scope=scope)
 
-    def allowance(self, places: _Places, *, noise_of: _Places | None = None) -> int:
-        """How many of some samples may newly fail, so that an unchanged application seldom alarms.
+    def allowance(self, samples: int) -> int:
+        """How many samples of a part may newly fail, so that at most 5 % of unchanged runs have more.
+
+        Where no execution is left to choose, the noise of all samples counts as that of a part.
 
         Args:
-            places: The samples.
-            noise_of: The samples whose noise is taken for theirs; their own where not given.
+            samples: The size of the part.
         """
-        counted = places if noise_of is None else noise_of
-        expected = float(self._unchanged[:, counted].sum(axis=1).mean()) * len(places) / len(counted)
+        if self.is_held_out:
+            expected = np.take_along_axis(self._unchanged, self._orders[:, :samples], axis=1).sum(axis=1).mean()
+        else:
+            expected = self._unchanged.mean() * samples
         pairs = max(1.0, self._pool.executions / self._pool.repetitions - 1)
-        return count_prediction_limit(expected * pairs, pairs, level=FALSE_ALARMS)
+        return count_prediction_limit(float(expected) * pairs, pairs, level=FALSE_ALARMS)
+
+    def chosen_power(self, samples: int) -> SubsetPower:
+        """What parts of one size catch, chosen by other executions than those that measure.
+
+        Args:
+            samples: The size of the part.
+        """
+        return self._power(self._orders[:, :samples], self.allowance(samples))
 
     def power(self, places: _Places, *, max_newly_failing: int) -> SubsetPower:
         """What some samples catch, beside all of them.
@@ -229,9 +276,14 @@ class PlantedRegressions:
             places: The samples.
             max_newly_failing: They alarm where more of them newly fail.
         """
+        return self._power(np.broadcast_to(places, (self._settings.draws, len(places))), max_newly_failing)
+
+    def _power(self, places: _Places, max_newly_failing: int) -> SubsetPower:
         level, draws = self._settings.confidence, self._settings.draws
-        alarms = self._broken[:, places].sum(axis=1) > max_newly_failing
-        false_alarms = self._unchanged[:, places].sum(axis=1) > max_newly_failing
+        alarms, false_alarms = (
+            np.take_along_axis(newly, places, axis=1).sum(axis=1) > max_newly_failing
+            for newly in (self._broken, self._unchanged)
+        )
         numbers = np.arange(draws) % len(self._kinds)
 
         def kind(number: int, where: str) -> KindPower:
@@ -247,7 +299,7 @@ class PlantedRegressions:
             return simulated_share(int(which.sum()), len(which), confidence=level)
 
         return SubsetPower(
-            samples=len(places),
+            samples=places.shape[1],
             max_newly_failing=max_newly_failing,
             whole=share(self.caught),
             caught=share(alarms[self.caught]) if self.caught.any() else None,
@@ -259,9 +311,7 @@ class PlantedRegressions:
 
 def _newly_failing(pool: ExecutionPool, before: SimulatedRun, after: SimulatedRun) -> _Bools:
     """By sample, whether it passed at least half of the time before and does not now."""
-    was, now = (
-        pool.passed[run.samples, run.executions].mean(axis=1) * ~run.broken >= 0.5 for run in (before, after)
-    )
+    was, now = (pool.passed[run.samples, run.executions].mean(axis=1) * ~run.broken >= 0.5 for run in (before, after))
     return np.asarray(was & ~now)
 
 
@@ -276,10 +326,8 @@ def choose_subset(
     """The smallest part of a dataset that catches 95 % of the planted regressions that all samples catch.
 
     ``rank_samples`` says in which order samples are taken. The part has as few tenths of the dataset as catch enough,
-    but at most 40 %. Where there are enough executions, one half of them chooses
-    samples, and the other half says how many may newly fail and measures what they catch. All executions then choose
-    the samples of the part, which are at least as steady. With fewer executions, the noise of all samples counts as
-    that of the part: samples that were chosen because they passed look steadier than they are.
+    but at most 40 %. What so many samples catch is measured with parts that other executions chose; all executions
+    choose the part itself.
 
     Args:
         gate: The gate.
@@ -291,25 +339,15 @@ def choose_subset(
     Returns:
         The part, or why there is none, as a sentence.
     """
-    half = pool.executions // 2
-    is_held_out = half >= 1 and pool.executions - half >= 2 * pool.repetitions
-    chooser = pool.with_executions(slice(half)) if is_held_out else pool
-    measured = pool.with_executions(slice(half, None)) if is_held_out else pool
-    regressions = PlantedRegressions(gate, measured, metrics=metrics, settings=settings, groups=groups)
+    regressions = PlantedRegressions(gate, pool, metrics=metrics, settings=settings, groups=groups)
     if not regressions.caught.any():
         return "All samples together catch none of the planted regressions, so there is no power to keep."
     n = pool.samples
-    order, best = (
-        np.array(list(rank_samples(one, groups=groups, seed=settings.seed)), dtype=np.int64) for one in (chooser, pool)
-    )
-    powers = {}
-    for share in _SHARES:
-        places = order[: max(2, round(share * n))]
-        most = regressions.allowance(places, noise_of=None if is_held_out else np.arange(n))
-        powers[share] = regressions.power(places, max_newly_failing=most)
+    powers = {share: regressions.chosen_power(max(2, round(share * n))) for share in _SHARES}
     # All larger parts must be enough too: the smallest of several is often one that was lucky.
     enough = min(itertools.takewhile(lambda share: powers[share].is_enough, _SHARES), default=None)
     power = powers[WANTED_SHARE if enough is None else min(enough, WANTED_SHARE)]
+    best = rank_samples(pool, groups=groups, seed=settings.seed)
     level = 0.95 if gate.baseline is None else gate.baseline.confidence
     return SampleSubset(
         ids=tuple(pool.reference.ids(np.sort(best[: power.samples]).tolist())),
@@ -318,7 +356,7 @@ def choose_subset(
         share=power.samples / n,
         power=power,
         enough_share=enough,
-        is_held_out=is_held_out,
+        is_held_out=regressions.is_held_out,
         certifiable=certifiable_margin(power.samples, confidence=level),
         certifiable_whole=certifiable_margin(n, confidence=level),
         never_passed=int((~pool.passed.any(axis=1)).sum()),
@@ -326,7 +364,9 @@ def choose_subset(
     )
 
 
-def rank_samples(pool: ExecutionPool, *, groups: SampleGroups = NO_GROUPS, seed: int = 0) -> Iterator[int]:
+def rank_samples(
+    pool: ExecutionPool, *, passed: _Bools | None = None, groups: SampleGroups = NO_GROUPS, seed: int = 0
+) -> _Places:
     """The samples in the order in which a part of the dataset takes them.
 
     Samples that never passed cannot fall, and a copy falls with its original: both come last. The others come by their
@@ -335,11 +375,13 @@ def rank_samples(pool: ExecutionPool, *, groups: SampleGroups = NO_GROUPS, seed:
 
     Args:
         pool: Their executions.
+        passed: By sample and execution, whether it passed; all executions of the pool where not given.
         groups: Which samples belong together beside their cohorts.
         seed: The seed of the order of samples that are alike.
     """
-    rates = pool.passed.mean(axis=1)
-    last = np.asarray(~pool.passed.any(axis=1))
+    seen = pool.passed if passed is None else passed
+    rates = seen.mean(axis=1)
+    last = np.asarray(~seen.any(axis=1))
     last[list(groups.copies)] = True
     ties = np.random.default_rng(seed).random(pool.samples)
     labels: dict[int, tuple[int, ...]] = {}
@@ -357,5 +399,4 @@ def rank_samples(pool: ExecutionPool, *, groups: SampleGroups = NO_GROUPS, seed:
         for (is_last, _), members in strata.items()
         for rank, place in enumerate(members)
     ]
-    for _, _, place in sorted(keyed):
-        yield place
+    return np.array([place for _, _, place in sorted(keyed)], dtype=np.int64)

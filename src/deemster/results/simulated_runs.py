@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import copy
 import math
 from collections.abc import Collection, Sequence
 from typing import NamedTuple, TypeAlias
@@ -136,17 +135,6 @@ class ExecutionPool:
         stated._own_share = math.sqrt(1 - wanted / most) if most else 1.0
         stated.note = None
         return stated
-
-    def with_executions(self, chosen: slice) -> ExecutionPool:
-        """The same samples with some of their executions.
-
-        Args:
-            chosen: Which executions.
-        """
-        part = copy.copy(self)
-        for name in ("_scores", "_causes", "_marks", "_outputs", "passed"):
-            setattr(part, name, getattr(self, name)[:, chosen])
-        return part
 
     def _alike(self) -> list[_Places]:
         """Samples with the same tags and the same metrics."""

@@ -285,9 +285,9 @@ def weighted_kendall(x: ArrayLike, y: ArrayLike, weights: ArrayLike) -> Floats:
     groups = _Groups(first), _Groups(second)
     blocks = [np.empty(0)]
     for start in range(0, drawn.shape[1], BLOCK):
-        # Single precision halves the time of the product. On this grid its sums are exact for some hundreds of items, so
-        # they are the same on every processor, whatever the order of its additions.
-        w = (np.rint(drawn[:, start : start + BLOCK] * _GRID) / _GRID).astype(np.float32)
+        # Single precision halves the time of the product. On this grid its sums are exact for some hundreds of items,
+        # and so the same on every processor, whatever the order of its additions.
+        w = np.rint(drawn[:, start : start + BLOCK].astype(np.float32) * _GRID) / _GRID
         total = w.sum(axis=0, dtype=np.float64)
         excess = np.einsum("ib,ib->b", w, kernel @ w, dtype=np.float64)
         untied = [total * total - np.square(group.sums(w)).sum(axis=0) for group in groups]
