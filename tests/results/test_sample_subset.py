@@ -19,7 +19,7 @@ from tests.results import make_compared_runs
 from tests.results.simulated_histories import NAMES, draw_runs
 
 GATE = Gate(baseline=BaselineRules(margin=0.05))
-SETTINGS = SubsetSettings(draws=60)
+SETTINGS = SubsetSettings(draws=120)
 
 
 def pool(chances, *, count, seed=0, tags=None):
