@@ -54,9 +54,12 @@ def with_calls(mark: _C, calls: Sequence[Call]) -> _C:
         mark: The mark or vote.
         calls: The calls, each with the part of its usage that falls to the mark.
     """
+    if len(calls) == 1:
+        # The mark has the usage of its only call.
+        (call,) = calls
+        return _replaced(mark, call.usage, (Call(call.id),) if call.id else ())
     usage = sum_usage(call.usage for call in calls if call.usage is not None)
-    kept = (Call(calls[0].id),) if len(calls) == 1 else tuple(calls)
-    return _replaced(mark, usage, kept if any(call.id for call in kept) else ())
+    return _replaced(mark, usage, tuple(calls) if any(call.id for call in calls) else ())
 
 
 def distinct_calls(calls: Iterable[Call]) -> list[Call]:

@@ -126,7 +126,13 @@ async def script_result(script: Any, ask: Ask, replies: list[Reply]) -> Any:
     try:
         requests = next(script)
         for _ in range(ROUNDS):
-            answered = await ask(_check_requests(requests))
+            # Only requests reach a model.
+            if not isinstance(requests, (list, tuple)):
+                raise TypeError(f"A script yields lists of requests (`Ask`, `Embed`), not a {type(requests).__name__}.")
+            for request in requests:
+                if not isinstance(request, (Question, Embed)):
+                    raise TypeError(f"A request is an `Ask` or an `Embed`, not a {type(request).__name__}.")
+            answered = await ask(requests)
             replies += answered
             requests = script.send(answered)
     except StopIteration as stop:
@@ -136,20 +142,6 @@ async def script_result(script: Any, ask: Ask, replies: list[Reply]) -> Any:
         if not ended:
             _close(script)
     raise RuntimeError(f"The script went on asking after {ROUNDS} rounds.")
-
-
-def _check_requests(requests: Any) -> Sequence[Request]:
-    """Check one round of requests: only requests reach a model.
-
-    Raises:
-        TypeError: It is none.
-    """
-    if not isinstance(requests, (list, tuple)):
-        raise TypeError(f"A script yields lists of requests (`Ask`, `Embed`), not a {type(requests).__name__}.")
-    for request in requests:
-        if not isinstance(request, (Question, Embed)):
-            raise TypeError(f"A request is an `Ask` or an `Embed`, not a {type(request).__name__}.")
-    return requests
 
 
 def _unless_cut_short(mark: Mark, replies: Iterable[Reply]) -> Mark:
