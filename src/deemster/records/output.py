@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import hashlib
-from collections.abc import Mapping
 from typing import Any
 
 import msgspec
@@ -11,20 +9,6 @@ import msgspec
 from deemster.records.field_checks import decode_record
 from deemster.records.trajectory import Trajectory
 from deemster.records.usage import Usage
-
-_encode = msgspec.json.Encoder(enc_hook=lambda value: dict(value) if isinstance(value, Mapping) else str(value)).encode
-
-
-def output_digest(text: str, retrieved: Any, trajectory: Any) -> int:
-    """A number that two outputs share only if text, retrieved passages and trajectory are the same; never 0.
-
-    >>> output_digest("Yes.", None, None) == output_digest("Yes.", ["doc-1"], None)
-    False
-    """
-    said = text.encode("utf-8", "surrogatepass")
-    if retrieved is not None or trajectory is not None:
-        said += b"\0" + _encode([retrieved, trajectory])
-    return int.from_bytes(hashlib.blake2b(said, digest_size=8).digest(), "little", signed=True) or 1
 
 
 class Output(msgspec.Struct, frozen=True, gc=False, tag="output"):

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import copy
 import functools
+import hashlib
 import math
 from array import array
 from collections import Counter
@@ -11,13 +12,13 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from itertools import compress
 from typing import Any
 
+import msgspec
 import numpy as np
 from numpy.typing import NDArray
 
 from deemster.errors import ConfigurationError, Issue
 from deemster.errors.user_code_guard import UserCodeGuard
 from deemster.records import CAUSES, Execution, MetricCard, MetricScore, NotApplicable, Output, TargetFailure, Usage
-from deemster.records.output import output_digest
 from deemster.results.metric_aggregators import Aggregator, aggregator_name, narrow_aggregator, result_from_mark
 from deemster.results.metric_summary import NOT_RUN, OUTSIDE, SCORED, CriterionSummary, mean_interval, sample_means
 from deemster.results.usage_and_cost import USAGE, UsageAccount, usage_numbers
@@ -26,6 +27,19 @@ from deemster.results.usage_and_cost import USAGE, UsageAccount, usage_numbers
 _DETAIL = "criteria"
 # How the state of a criterion is coded; the values that occur have the codes from `_FIRST` on.
 _ABSENT, _FAILED, _ABSTAINED, _FIRST = 0, 1, 2, 3
+_encode = msgspec.json.Encoder(enc_hook=lambda value: dict(value) if isinstance(value, Mapping) else str(value)).encode
+
+
+def output_digest(text: str, retrieved: Any, trajectory: Any) -> int:
+    """A number that two outputs share only if text, retrieved passages and trajectory are the same; never 0.
+
+    >>> output_digest("Yes.", None, None) == output_digest("Yes.", ["doc-1"], None)
+    False
+    """
+    said = text.encode("utf-8", "surrogatepass")
+    if retrieved is not None or trajectory is not None:
+        said += b"\0" + _encode([retrieved, trajectory])
+    return int.from_bytes(hashlib.blake2b(said, digest_size=8).digest(), "little", signed=True) or 1
 
 
 class AggregateColumns:

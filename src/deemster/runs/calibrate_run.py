@@ -26,11 +26,11 @@ from deemster.errors import ConfigurationError, DatasetError, Issue, did_you_mea
 from deemster.models.clock import Clock
 from deemster.records import Metric, Output
 from deemster.records.marks import reaches
-from deemster.records.output import output_digest
 from deemster.report import Report, load_report
 from deemster.report.audit_report import AuditReport
 from deemster.report.report_entries import ExecutionEntry, ScoreEntry
 from deemster.results import RunMetricSummary
+from deemster.results.mark_table import output_digest
 from deemster.runs.build_report import report_identities, stored_report
 from deemster.runs.check_file import find_kind
 from deemster.runs.evaluate_dataset import run_job

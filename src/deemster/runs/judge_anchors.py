@@ -9,11 +9,11 @@ import msgspec
 
 from deemster.datasets.calibration_cases import CalibrationCases, load_calibration_cases
 from deemster.records import Metric, Usage
-from deemster.records.output import output_digest
 from deemster.report import Report
 from deemster.report.report_entries import ScoreEntry
 from deemster.results.confirmation import sum_by_model
 from deemster.results.difference_origin import AnchorScores
+from deemster.results.mark_table import output_digest
 from deemster.runs.evaluation_job import Job, build_plan
 from deemster.runs.model_access import ModelAccess, complete_model_access
 from deemster.runs.suite import CONCURRENCY
