@@ -123,11 +123,13 @@ class PartOptions(NamedTuple):
             raise ConfigurationError("`--seed` is for `--sample`, which draws samples at random.")
         if self.failed == LAST_RUN and storage.resume:
             raise ConfigurationError("Beside `--resume`, name the run of `--failed RUN`: the last one is resumed.")
-        given: dict[str, Any] = {"tags": self.tags, "ids": self.ids, "where": parse_where(self.where)}
+        given: dict[str, Any] = {"tags": self.tags, "ids": self.ids}
+        if self.where:
+            given["where"] = parse_where(self.where)
         if self.sample is not None:
             # With another seed only the draw changes; the suite's seed stays that of the models.
             given |= {"sample": self.sample, "seed": suite.seed if self.seed is None else self.seed}
-        chosen = {name: value for name, value in {**given, "limit": self.limit}.items() if value not in ((), {}, None)}
+        chosen = {name: value for name, value in {**given, "limit": self.limit}.items() if value not in ((), None)}
         if self.failed is not None:
             with open_run_store(storage.store) as store:
                 return RunPart(failed_samples(store, self.failed or None, suite=suite.name), chosen)
@@ -338,11 +340,11 @@ def run_and_report(
     from deemster.runs.stop_request import Stop, interruptible
 
     reports, storage, keep_prompts, promote_baseline, quiet, verbose, cluster = writing
-    stop, raised = Stop(), RaisedErrors()
+    raised = RaisedErrors()
     compared: list[ComparisonReport] = []
     with storage.open(call) as stored:
         kept = None if stored is None else stored._replace(keep_prompts=keep_prompts)
-        with interruptible(stop, tell=note, leave=leave_interrupted), show_progress(quiet=quiet) as progress:
+        with show_progress(quiet=quiet) as progress, interruptible(stop := Stop(), tell=note, leave=leave_interrupted):
             told: dict[str, Any] = {"tell_comparison": compared.append, "watch": raised.add if verbose else None}
             told["cluster"] = cluster
             report = run_sync(run_job(job, stop=stop, warn=warn, progress=progress, storage=kept, **told))
@@ -457,7 +459,8 @@ def write_and_print(
     if not reports.takes_stdout and not quiet:
         print_sections(report_sections(shown))
     else:
-        _print_failures(shown)
+        if report.totals.unscored:
+            _print_failures(shown)
         if report.gate is not None:
             _print_verdict(report.gate, report.run.part)
     warn_of_open_checks(report.gate)

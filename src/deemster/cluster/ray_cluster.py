@@ -104,22 +104,19 @@ def _worker_error(error: Any) -> BaseException:
 
 
 @contextmanager
-def open_cluster(address: str | None) -> Iterator[RayCluster | None]:
-    """A cluster, connected while the block runs; None where no address is given.
+def open_cluster(address: str) -> Iterator[RayCluster]:
+    """A cluster, connected while the block runs.
 
     A program that has connected itself to a cluster with `ray.init` stays connected, and uses that cluster.
 
     Args:
         address: What `ray.init` takes as its address, or `local-cluster`, which starts a cluster with as many workers
-            as this machine has cores. None for no cluster.
+            as this machine has cores.
 
     Raises:
         MissingExtraError: Ray is not installed.
         ConfigurationError: There is no such cluster.
     """
-    if address is None:
-        yield None
-        return
     ray = _import_ray()
     is_ours = not ray.is_initialized()
     if is_ours:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import inspect
 from collections.abc import Callable, Coroutine, Iterable, Mapping, Sequence
+from contextlib import nullcontext
 from decimal import Decimal
 from functools import partial
 from pathlib import Path
@@ -203,15 +204,15 @@ async def run_job(
     """
     timer, stop = RunTimer(clock), stop or Stop()
     job = job if storage is None else resume_as_begun(job, storage)
-    job = with_secrets(in_random_order(job) if job.until_decided else job)
+    job = in_random_order(job) if job.until_decided else job
     found = survey(job.plan, aggregator=job.aggregator, gate=job.gate, strict=job.strict, redact=job.redact_warnings)
     for warning in found.warnings:
         warn(warning)
-    anchors, store = load_anchors(job), None if storage is None else storage.store
-    job = job._replace(baseline=pin_baseline(job, store), attacks=found.attacks)
     live = LiveMarks(found.table, job.plan)
+    anchors, store = load_anchors(job), None if storage is None else storage.store
+    job = with_secrets(job._replace(baseline=pin_baseline(job, store), attacks=found.attacks))
     open_writer = partial(open_run_writer, job, storage, order=found.order, live=live, timer=timer, warn=warn)
-    with open_cluster(cluster) as workers, open_writer() as writer:
+    with nullcontext() if cluster is None else open_cluster(cluster) as workers, open_writer() as writer:
         until = UntilDecided(writer, store, found.table.empty_copy(), stop=stop) if job.until_decided else None
         remaining = writer.remaining if until is None else until.remaining(writer.remaining)
         total = len(job.plan.dataset) * job.plan.repetitions
