@@ -116,10 +116,11 @@ def build_job(
         raise ConfigurationError(f"`delta` lies in (0, 1], not {delta!r}.")
     if type(seed) is not int or seed < 0:
         raise ConfigurationError(f"`seed` is a whole number of at least 0, not {seed!r}.")
+    allowed = ModelLimits(**limits)
+    access = build_model_access(models, allowed)
     if group is not None:
         metrics, aggregator = with_group(group, metrics, aggregator)
     resolved = catalog.resolve_all(metrics)
-    allowed = ModelLimits(**limits)
     plan = build_plan(
         _dataset(dataset),
         target=_target(target, outputs, offline=allowed.offline),
@@ -138,7 +139,7 @@ def build_job(
         delta=delta,
         strict=strict,
         allowance=allowance,
-        access=complete_model_access(build_model_access(models, allowed), plan.scorers),
+        access=complete_model_access(access, plan.scorers),
         aggregator=None if aggregator is None else _aggregator(aggregator, resolved, group),
         label=label,
         calibration=load_suite_calibration(calibration, resolved, rules),
@@ -160,7 +161,7 @@ def load_suite_calibration(
         ReportError: It is no calibration.
     """
     labels = None if path is None else _load_calibration(path, metrics)
-    if gate is not None:
+    if gate is not None and gate.rules:
         check_corrected_rules(gate, () if labels is None else labels.metrics, metric_spellings(metrics))
     return labels
 

@@ -11,6 +11,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from deemster.datasets import Dataset
+from deemster.datasets.attack_facts import KEY as ATTACK
 from deemster.datasets.attack_facts import AttackCollector, AttackedSamples
 from deemster.datasets.sample_selection import SampleSearch
 from deemster.datasets.where_condition import describe_where, where_selection
@@ -68,21 +69,23 @@ def survey(
         ConfigurationError: A sample is malformed for a metric, a `where` or the gate names something that no sample
             has; all are listed.
     """
-    size = len(plan.dataset)
-    table = MarkTable(plan.cards, samples=size, repetitions=plan.repetitions, aggregator=aggregator)
-    checks = [_MetricCheck(metric, card) for metric, card in zip(plan.metrics, table.cards, strict=True)]
+    size, cards = len(plan.dataset), plan.cards
+    checks = [_MetricCheck(metric, card) for metric, card in zip(plan.metrics, cards, strict=True)]
+    table = MarkTable(cards, samples=size, repetitions=plan.repetitions, aggregator=aggregator)
     order = hashlib.sha256()
     issues: dict[tuple[str, str], list[str]] = {}
     keys: set[str] = set()
     rules = None if gate is None else gate.baseline
     clusters: list[Any] = []
-    attacks = AttackCollector()
+    attacks: AttackCollector | None = None
     for position, sample in enumerate(plan.dataset):
         table.tag(position, sample.tags)
         order.update(sample.id.encode() + b"\0")
         keys.update(sample.metadata)
-        for message in attacks.add(position, sample):
-            issues.setdefault((sample.id, message), []).append("the report")
+        if ATTACK in sample.metadata:
+            attacks = attacks or AttackCollector()
+            for message in attacks.add(position, sample):
+                issues.setdefault((sample.id, message), []).append("the report")
         if rules is not None and rules.cluster is not None:
             if rules.cluster not in sample.metadata:
                 message = f"gate.baseline: it has no `metadata.{rules.cluster}`, by which samples are clustered"
@@ -99,11 +102,12 @@ def survey(
     _refuse_samples(issues, plan.dataset.path)
     warnings = [warning for check in checks for warning in check.warnings(size, redact=redact)]
     warnings += _misspelt_keys(plan.metrics, keys)
-    if gate is not None:
+    if gate is not None and (gate.rules or gate.min_samples or gate.baseline):
         _check_gate(gate, table, plan.dataset)
         warnings += [*_bound_warnings(gate, table), *_margin_warnings(gate, table, clusters)]
     applicable = {check.card.name: check.inside - check.absent for check in checks if check.is_selective}
-    return Survey(table, order.hexdigest(), (*plan.dataset.warnings, *warnings), applicable, attacks.collected())
+    attacked = None if attacks is None else attacks.collected()
+    return Survey(table, order.hexdigest(), (*plan.dataset.warnings, *warnings), applicable, attacked)
 
 
 def _refuse_samples(issues: Mapping[tuple[str, str], Sequence[str]], where: str | None) -> None:

@@ -51,7 +51,7 @@ class Plan(NamedTuple):
         timeout_s: How long the run may take; what is not started by then is not run.
         target_timeout_s: How long one call of the target may take.
         secrets: The keys of its models, which nothing may tell that its target or metrics say.
-        places: Where a suite declares each metric, by its name.
+        places: Where a suite declares each metric that has a `where`, by its name.
         most_calls: The most calls of the target that this process may have under way; a cluster gives each worker its
             share. None for as many as the target or `concurrency` allows.
     """

@@ -68,7 +68,7 @@ def build_suite_job(suite: Suite, overrides: SuiteOverrides) -> Job:
     with _collect(errors):
         target = _target(suite, overrides)
     with _collect(errors):
-        gate = read_gate(suite.gate, document=suite.document)
+        gate = read_gate(suite.gate, document=suite.document) if suite.gate else Gate()
     with _collect(errors):
         dataset = _dataset(suite, overrides)
     with _collect(errors):
@@ -138,8 +138,12 @@ def _calibration(suite: Suite, metrics: tuple[Metric, ...], gate: Gate) -> Suite
 
 
 def _with_suite(plan: Plan, suite: Suite, overrides: SuiteOverrides) -> Plan:
-    """The plan with the suite's timeouts, and with where the suite declares each metric."""
-    places = {metric.name: suite.document.where(("metrics", place)) for place, metric in enumerate(plan.metrics)}
+    """The plan with the suite's timeouts, and with where the suite declares each metric that has a `where`."""
+    places = {
+        metric.name: suite.document.where(("metrics", place))
+        for place, (metric, where) in enumerate(zip(plan.metrics, plan.where, strict=True))
+        if where is not None
+    }
     return plan._replace(
         timeout_s=overrides.timeout_s if overrides.timeout_s is not None else suite.timeout_s,
         target_timeout_s=suite.target_timeout_s,
