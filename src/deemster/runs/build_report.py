@@ -102,7 +102,6 @@ def build_report(
     table.rerun_usage = record.reruns.account()
     for usage in () if settings.anchors is None else settings.anchors.usage:
         table.rerun_usage.add(usage)
-    executions = PaidExecutions(record.executions)
     models = record.facts.identity.get("models") or None
     summary = summarize_run(table, delta=settings.delta, attacks=settings.attacks)
     if settings.calibration is not None:
@@ -129,8 +128,8 @@ def build_report(
         dataset=record.samples,
         tally=table,
         summary=summary,
-        executions=executions,
         gate=None if settings.gate is None else _decide(settings.gate, settings, summary, record),
+        executions=PaidExecutions(record.executions),
         tool_version=record.facts.tool_version,
     )
     return report if record.budget is None else msgspec.structs.replace(report, budget=record.budget)
@@ -246,7 +245,7 @@ def _incomplete_reason(totals: Totals, reason: str | None, allowance: Allowance)
     if totals.not_run:
         why = "" if reason is None else f" ({reason.rstrip('.')})"
         return f"{totals.not_run} of {totals.marks} marks were not run{why}"
-    if allowance.exceeded(totals.unscored, totals.marks):
+    if totals.unscored and allowance.exceeded(totals.unscored, totals.marks):
         return f"{totals.unscored} of {totals.marks} marks are unscored, above the allowance of {allowance}"
     return None
 

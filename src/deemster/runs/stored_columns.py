@@ -72,8 +72,9 @@ def save_columns(store: Store, report: Report, table: MarkTable) -> None:
     Raises:
         StoreError: The store fails.
     """
+    head = report.head()
     blocks = _blocks(store.samples(report.run.id, content=False), table)
-    store.write_columns(report.run.id, chain((report.head(),), blocks))
+    store.write_columns(report.run.id, chain((head,), blocks))
 
 
 def keep_columns(store: Store, report: Report) -> None:
