@@ -11,8 +11,7 @@ import numpy as np
 from deemster.datasets.vote_block import Block, Codes, Floats
 from deemster.datasets.votes import Votes
 from deemster.rubrics.criterion import MISSING
-from deemster.rubrics.rubric_definition import Rubric
-from deemster.rubrics.rubric_scoring import Scoring, rubric_scores
+from deemster.rubrics.rubric_scoring import rubric_scores
 from deemster.rubrics.vote_aggregation import aggregate, aggregate_numbers
 
 
@@ -74,33 +73,26 @@ def _derived(votes: Votes, block: Block) -> Derived:
         )
         for position, numbers in derived_numbers.items()
     }
-    score_of = functools.partial(_scores, block.rubric, votes.scoring)
-    derived_score, derived_raw = score_of(derived, block.penalties, derived_numbers)
-    score, raw_score = derived_score.copy(), derived_raw
+    scores_of = functools.partial(rubric_scores, block.rubric, scoring=votes.scoring)
+    derived_scores = scores_of(derived, penalties=block.penalties, numbers=derived_numbers)
+    final_scores = derived_scores
     if (final != derived).any() or (block.numbers and (block.recorded_final != MISSING).any()):
-        score, raw_score = score_of(final, block.penalties, final_numbers)
-    score = np.where(np.isnan(block.recorded_score), score, block.recorded_score)
+        final_scores = scores_of(final, penalties=block.penalties, numbers=final_numbers)
+    score = np.where(np.isnan(block.recorded_score), final_scores.score, block.recorded_score)
     own = np.ascontiguousarray(block.votes.transpose(0, 2, 1)).reshape(size * judges, width)
     own_numbers = {position: column.votes.reshape(-1) for position, column in block.numbers.items()}
-    judge_scores, _ = score_of(own, np.repeat(block.penalties, judges), own_numbers)
+    judge_scores = scores_of(own, penalties=np.repeat(block.penalties, judges), numbers=own_numbers).score
     true_numbers = {position: column.truth for position, column in block.numbers.items()}
-    true_score, _ = score_of(block.truth, block.penalties, true_numbers)
+    true_score = scores_of(block.truth, penalties=block.penalties, numbers=true_numbers).score
     true_score[(block.truth == MISSING).any(axis=1)] = np.nan
     return Derived(
         final=final,
         score=score,
-        raw_score=raw_score,
+        raw_score=final_scores.raw_score,
         true_score=true_score,
         judge_scores=judge_scores.reshape(size, judges),
         derived_final=derived,
-        derived_score=derived_score,
+        derived_score=derived_scores.score,
         final_numbers=final_numbers,
         derived_numbers=derived_numbers,
     )
-
-
-def _scores(
-    rubric: Rubric, scoring: Scoring, codes: Codes, penalties: Floats, numbers: Mapping[int, Floats]
-) -> tuple[Floats, Floats]:
-    found = rubric_scores(rubric, codes, scoring=scoring, penalties=penalties, numbers=numbers)
-    return found.score, found.raw_score
