@@ -237,12 +237,15 @@ def _with_exact_shares(
     return found
 
 
-def _share_counts(table: Floats, kind: str) -> dict[str, int]:
-    """The shares that follow from a table of pairs, and how many pairs each is a share of."""
-    n = int(table.sum())
+def _share_counts(n: int, met: Floats | None) -> dict[str, int]:
+    """The shares that follow from so many pairs, and how many pairs each is a share of.
+
+    Args:
+        n: How many pairs there are.
+        met: Their table of MET against the rest; None for criteria that are not binary.
+    """
     counts = dict.fromkeys(("accuracy", "exact_accuracy", "adjacent_accuracy", "macro_accuracy"), n)
-    if kind == "binary":
-        met = tables.positive_against_rest(table)
+    if met is not None:
         true, judged = int(met[0].sum()), int(met[:, 0].sum())
         counts |= {"precision": judged, "recall": true, "fnr": true, "fpr": n - true, "binary_accuracy": n}
     return counts | {f"criterion_{name}": count for name, count in counts.items()}
@@ -263,8 +266,9 @@ def _overall_intervals(
         return intervals
     group = statistics.layout.groups[0]
     counts = statistics.counts
-    table = group.final_tables(counts) if judge is None else group.judge_tables(counts)[:, judge]
-    return _with_exact_shares(intervals, _share_counts(table[0, 0], group.kind), votes, options)
+    table = (group.final_tables(counts) if judge is None else group.judge_tables(counts)[:, judge])[0, 0]
+    met = tables.positive_against_rest(table) if group.kind == "binary" else None
+    return _with_exact_shares(intervals, _share_counts(int(table.sum()), met), votes, options)
 
 
 def _bias(options: Options, statistics: Statistics, judge: int | None = None) -> BiasResult:
@@ -422,6 +426,7 @@ def _criterion(
     names = ["accuracy" if kind == "binary" else "exact_accuracy", *_CRITERION_NAMES]
     kappa_name = "weighted_kappa" if kind == "ordinal" else "kappa"
     kappa = statistics.value("criterion", column.index, kappa_name)
+    met = tables.positive_against_rest(table) if kind == "binary" else None
     fields: dict[str, Any] = {
         "name": column.name,
         "index": column.index,
@@ -431,11 +436,10 @@ def _criterion(
         "is_degenerate": n > 0 and kappa is None,
         "coverage_stats": _coverage(votes, options, statistics, column.index, n),
         "intervals": _with_exact_shares(
-            statistics.scope_intervals("criterion", column.index), _share_counts(table, kind), votes, options
+            statistics.scope_intervals("criterion", column.index), _share_counts(n, met), votes, options
         ),
     }
-    if kind == "binary":
-        met = tables.positive_against_rest(table)
+    if met is not None:
         names += MET_NAMES
         fields |= {
             "support_true": int(met[0].sum()),
