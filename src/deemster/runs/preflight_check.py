@@ -102,7 +102,7 @@ def survey(
     _refuse_samples(issues, plan.dataset.path)
     warnings = [warning for check in checks for warning in check.warnings(size, redact=redact)]
     warnings += _misspelt_keys(plan.metrics, keys)
-    if gate is not None and (gate.rules or gate.min_samples or gate.baseline):
+    if gate is not None and (gate.rules or gate.min_samples or gate.baseline is not None):
         _check_gate(gate, table, plan.dataset)
         warnings += [*_bound_warnings(gate, table), *_margin_warnings(gate, table, clusters)]
     applicable = {check.card.name: check.inside - check.absent for check in checks if check.is_selective}
