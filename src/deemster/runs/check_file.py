@@ -212,7 +212,13 @@ def _suite(file: str, warn: Callable[[str], None]) -> str:
     for warning in found.warnings:
         warn(warning)
     rules, samples = 0 if job.gate is None else len(job.gate.rules), plural(len(plan.dataset), "sample")
-    applied = (f"; {name} applies to {count:,} of {samples}" for name, count in found.applicable.items())
+    # Others apply to every sample with an expected output, or to all.
+    selective = [
+        metric.name
+        for metric, where in zip(plan.metrics, plan.where, strict=True)
+        if where is not None or set(getattr(metric, "needs", ())) - {"expected_output"}
+    ]
+    applied = (f"; {name} applies to {found.applicable[name]:,} of {samples}" for name in selective)
     compared = "" if job.gate is None or job.gate.baseline is None else " and a baseline"
     return (
         f"suite `{job.suite}`, {samples} x {plan.repetitions}, "

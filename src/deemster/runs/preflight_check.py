@@ -36,8 +36,7 @@ class Survey(NamedTuple):
         table: A table of marks that knows the samples' tags, and has no mark.
         order: A digest of the samples' ids in their order.
         warnings: What a person should know before the run.
-        applicable: By metric, the samples that it applies to and can read, for metrics that have a `where` or read
-            metadata of a sample.
+        applicable: By metric, how many samples it applies to and can read.
         attacks: Which samples are attacks; None where none is.
     """
 
@@ -105,7 +104,7 @@ def survey(
     if gate is not None and (gate.rules or gate.min_samples or gate.baseline is not None):
         _check_gate(gate, table, plan.dataset)
         warnings += [*_bound_warnings(gate, table), *_margin_warnings(gate, table, clusters)]
-    applicable = {check.card.name: check.inside - check.absent for check in checks if check.is_selective}
+    applicable = {check.card.name: check.inside - check.absent for check in checks}
     attacked = None if attacks is None else attacks.collected()
     return Survey(table, order.hexdigest(), (*plan.dataset.warnings, *warnings), applicable, attacked)
 
@@ -137,8 +136,6 @@ class _MetricCheck:
         self.inside = self.absent = 0
         self._check = _check(metric)
         self._first: tuple[str, str] | None = None
-        # Others apply to every sample with an expected output, or to all.
-        self.is_selective = card.where is not None or bool(set(getattr(metric, "needs", ())) - {"expected_output"})
 
     def look_at(self, sample: Sample, *, strict: bool) -> list[str] | None:
         """What is wrong with a sample; None where the metric does not apply to it."""
