@@ -340,11 +340,11 @@ def run_and_report(
     from deemster.runs.stop_request import Stop, interruptible
 
     reports, storage, keep_prompts, promote_baseline, quiet, verbose, cluster = writing
-    raised = RaisedErrors()
+    stop, raised = Stop(), RaisedErrors()
     compared: list[ComparisonReport] = []
     with storage.open(call) as stored:
         kept = None if stored is None else stored._replace(keep_prompts=keep_prompts)
-        with show_progress(quiet=quiet) as progress, interruptible(stop := Stop(), tell=note, leave=leave_interrupted):
+        with interruptible(stop, tell=note, leave=leave_interrupted), show_progress(quiet=quiet) as progress:
             told: dict[str, Any] = {"tell_comparison": compared.append, "watch": raised.add if verbose else None}
             told["cluster"] = cluster
             report = run_sync(run_job(job, stop=stop, warn=warn, progress=progress, storage=kept, **told))
