@@ -74,7 +74,8 @@ def test_two_people_label_and_their_agreement_and_the_judge_are_measured(browser
         "**/api/labels", lambda route: saves.append(route) if route.request.method == "POST" else route.continue_()
     )
     other.keyboard.press("1")
-    other.keyboard.press("Control+Enter")
+    with other.expect_request(lambda request: request.method == "POST"):
+        other.keyboard.press("Control+Enter")
     with other.expect_download() as download:
         so_far.get_by_role("button", name="Export CSV").click()
     saves[0].continue_()
