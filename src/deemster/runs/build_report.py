@@ -245,7 +245,7 @@ def _incomplete_reason(totals: Totals, reason: str | None, allowance: Allowance)
     if totals.not_run:
         why = "" if reason is None else f" ({reason.rstrip('.')})"
         return f"{totals.not_run} of {totals.marks} marks were not run{why}"
-    if totals.unscored and allowance.exceeded(totals.unscored, totals.marks):
+    if allowance.exceeded(totals.unscored, totals.marks):
         return f"{totals.unscored} of {totals.marks} marks are unscored, above the allowance of {allowance}"
     return None
 

@@ -68,7 +68,7 @@ def build_suite_job(suite: Suite, overrides: SuiteOverrides) -> Job:
     with _collect(errors):
         target = _target(suite, overrides)
     with _collect(errors):
-        gate = Gate() if suite.gate == {} else read_gate(suite.gate, document=suite.document)
+        gate = read_gate(suite.gate, document=suite.document)
     with _collect(errors):
         dataset = _dataset(suite, overrides)
     with _collect(errors):
