@@ -144,7 +144,7 @@ class DatasetAudit(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fie
         labelled: How many samples people labelled in these runs.
         small_cohorts: Cohorts that cannot certify the margin.
         items: What stored runs say of each sample.
-        subset: A part of at most 40 % of the dataset that keeps the power of the gate, by itself or in two steps.
+        subset: A part of at most 40 % of the dataset for quick runs, which keeps the power of the gate by a count.
         subset_reason: Why there is none.
         label_next: Samples that a person should look at next.
         notes: What a reader must know before believing the numbers.
