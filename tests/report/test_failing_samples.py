@@ -1,7 +1,9 @@
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 
 import deemster as dm
-from deemster.report.failing_samples import describe_sample, detail_notes, failing_section
+from deemster.report.failing_samples import count_failing, describe_sample, detail_notes, failing_section
 from deemster.report.text_sections import AddedText, RemovedText
 
 
@@ -23,6 +25,26 @@ def test_only_samples_that_did_not_pass_are_failures():
     assert [execution.output for execution in failing.executions] == ["y"]
     section = failing_section(report)
     assert section.details[0].title == ("b", ", 1 of 2 repetitions passed")
+
+
+@pytest.mark.filterwarnings("ignore:.*:UserWarning")
+@given(
+    st.lists(st.tuples(st.sampled_from(["x", "y", None]), st.sampled_from(["x", "y", None]), st.booleans()), min_size=1)
+)
+def test_count_is_that_of_the_failing_samples_whatever_fails_or_does_not_apply(answers):
+    samples = [
+        dm.Sample(f"s{place}", {}, "x", metadata={"tags": ["asked"] if is_asked else []})
+        for place, (_, _, is_asked) in enumerate(answers)
+    ]
+    outputs = [
+        {"id": f"s{place}", "repetition": number, **({"error": "down"} if said is None else {"output": said})}
+        for place, (*both, _) in enumerate(answers)
+        for number, said in enumerate(both)
+    ]
+    where = {"tags": "asked"} if any(is_asked for *_, is_asked in answers) else None
+    metrics = [dm.metrics.ExactMatch(where=where)]
+    report = dm.evaluate(dm.Dataset(samples, name="d"), outputs=outputs, metrics=metrics, repetitions=2)
+    assert count_failing(report) == len(report.failures())
 
 
 def test_run_without_failure_says_so():

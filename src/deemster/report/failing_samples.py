@@ -60,6 +60,11 @@ def failing_samples(report: Report) -> Iterator[FailingSample]:
             yield FailingSample(sample, failed)
 
 
+def count_failing(report: Report) -> int:
+    """How many samples did not pass in every repetition. Their executions are not read."""
+    return sum(sample.passed < sample.repetitions for sample in report.samples if sample.pass_rate is not None)
+
+
 def is_failed(mark: MarkEntry) -> bool:
     """Whether a mark has no score, or one that does not pass."""
     return not isinstance(mark, ScoreEntry) or not mark.success
@@ -68,12 +73,12 @@ def is_failed(mark: MarkEntry) -> bool:
 def failing_section(report: Report) -> TextSection:
     """The first samples that did not pass, each with the reasons."""
     title = ("Samples that did not pass",)
-    found = failing_samples(report)
-    details = [describe_sample(report, *failing) for failing in islice(found, SHOWN)]
+    details = [describe_sample(report, *failing) for failing in islice(failing_samples(report), SHOWN)]
     if not details:
         return TextSection(title, [("None: every metric passed everywhere.",)])
-    rest = sum(1 for _ in found)
-    lines: list[TextLine] = [(f"{plural(len(details) + rest, 'sample')} of {report.totals.samples:,}.",)]
+    count = count_failing(report)
+    rest = count - len(details)
+    lines: list[TextLine] = [(f"{plural(count, 'sample')} of {report.totals.samples:,}.",)]
     after: list[TextLine] = [(f"... and {rest:,} more.",)] if rest else []
     return TextSection(title, lines, details=details, after=after)
 

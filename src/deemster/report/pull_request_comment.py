@@ -12,7 +12,7 @@ import msgspec
 from deemster.datasets import SelectedPart
 from deemster.errors import plural
 from deemster.report.comparison_sections import comparison_sections, comparison_verdict, describe_change
-from deemster.report.failing_samples import describe_sample, failing_samples
+from deemster.report.failing_samples import count_failing, describe_sample, failing_samples
 from deemster.report.markdown_report import join_line, markdown_blocks, markdown_table
 from deemster.report.report_sections import gate_section, gate_verdict
 from deemster.report.text_sections import (
@@ -99,9 +99,7 @@ def pull_request_comment(report: Report, comparison: ComparisonReport | None = N
     if comparison is not None:
         found = _compared(msgspec.structs.replace(comparison, gate=report.gate))
         return _render(found._replace(notes=[*lines, *found.notes]))
-    failing = failing_samples(report)
-    samples = [describe_sample(report, *sample) for sample in islice(failing, _MOST_SAMPLES)]
-    count = len(samples) + sum(1 for _ in failing)
+    samples = [describe_sample(report, *sample) for sample in islice(failing_samples(report), _MOST_SAMPLES)]
     verdict = f"Macro-F1 is {format_number(report.macro_f1)} over {plural(report.totals.samples, 'sample')}."
     content = _Content(
         suite=run.suite or report.dataset.name,
@@ -111,7 +109,7 @@ def pull_request_comment(report: Report, comparison: ComparisonReport | None = N
         notes=lines,
         tables=(),
         title="Samples that did not pass",
-        total=count,
+        total=count_failing(report),
         samples=samples,
         run=(run.id, report.tool_version),
     )
