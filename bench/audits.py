@@ -20,6 +20,8 @@ import numpy as np
 from deemster.results.gate_error_rates import simulated_share
 from deemster.results.gate_rules import BaselineRules, Gate, Rule
 from deemster.results.sample_subset import (
+    FALSE_ALARMS,
+    KEPT,
     PlantedRegressions,
     SampleGroups,
     SubsetSettings,
@@ -138,6 +140,8 @@ def show_subsets():
             f"{others[0]:13.1f}{noise:10.1f}{others[1]:18.1f}", flush=True,
         )  # fmt: skip
     print(f"the design that catches least: {worst_caught:.1%}; the most false alarms: {worst_alarms:.1%}")
+    if not QUICK and (worst_caught < KEPT or worst_alarms > FALSE_ALARMS):
+        sys.exit("a part misses its goals: 95 % caught, at most 5 % false alarms")
 
 
 def _share_text(share):
