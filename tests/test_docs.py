@@ -190,7 +190,7 @@ def folder(tmp_path: Path) -> Path:
 
 
 def test_expected_pages_exist():
-    assert {"README.md", "docs/reference/cli.md", "examples/agent/README.md"} <= set(PAGES)
+    assert {"README.md", "docs/guide/gates.md", "examples/agent/README.md"} <= set(PAGES)
 
 
 def test_every_block_has_a_language_that_is_tested():

@@ -10,6 +10,8 @@ from html.parser import HTMLParser
 from pathlib import Path
 from urllib.parse import unquote, urlsplit
 
+from deemster.cli.main import COMMANDS
+
 ROOT = Path(__file__).parent.parent
 # What a browser loads by itself; an `a` is followed only by its reader.
 LOADS = {"src", "srcset", "href", "poster", "data", "action", "style"}
@@ -78,6 +80,8 @@ def test_site_has_no_warning_no_dead_link_nothing_from_elsewhere_and_a_search(tm
     assert {"index.html", "guide/gates.html", "metrics/index.html", "reference/python-evaluating.html"} <= {
         path.relative_to(site).as_posix() for path in pages
     }
+    assert {f"deemster-{name}" for name in COMMANDS} <= pages[site / "reference" / "cli.html"].anchors
+    assert {"cli", "runs", "errors"} <= pages[site / "files.html"].anchors
     loads = {(path.name, load) for path, page in pages.items() for load in page.loads}
     assert [each for each in loads if ELSEWHERE.match(each[1]) or STYLE_LOADS.search(each[1])] == []
     assert [path.name for path in site.rglob("*.css") if STYLE_LOADS.search(path.read_text(encoding="utf-8"))] == []

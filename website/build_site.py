@@ -7,12 +7,14 @@ one tree, in which `docs/` is the root and `README.md` is the index of its folde
 - Index pages make the navigation: a link that begins a table row or list item is an entry with that text.
 - The file name after the language of a code block becomes the caption of the block.
 - Each chapter of `reference/python.md` gets a page with the signature and docstring of its names.
+- The help of every command is one page, and so is the list of the files of the package, room by room.
 
 Any warning of Sphinx is an error: a dead link, a dead anchor, a page that no index links.
 """
 
 from __future__ import annotations
 
+import ast
 import inspect
 import os
 import pydoc
@@ -20,12 +22,20 @@ import re
 import shutil
 import sys
 import tempfile
+from collections.abc import Sequence
 from pathlib import Path, PurePosixPath
 
+import click
+from click.testing import CliRunner
 from sphinx.cmd.build import build_main
+
+from deemster.cli import app
+from deemster.cli.main import COMMANDS
 
 ROOT = Path(__file__).parent.parent
 WEBSITE = ROOT / "website"
+SOURCE = ROOT / "src" / "deemster"
+LAYERS = re.compile(r"^layers = \[\n(.*?)^\]", re.MULTILINE | re.DOTALL)
 # Pages outside docs/ that belong to the site, and the names of their copies.
 OTHER_PAGES = {
     "CHANGELOG.md": "about/changelog.md",
@@ -105,8 +115,72 @@ def write_docstring_pages(source: Path) -> None:
             entries = "\n\n".join(_directive(f"{room}.{name}") for name in names)
             file = index.with_name(f"{pages[-1].partition('<')[2][:-1]}.md")
             file.write_text(f"# {title}\n\n```{{eval-rst}}\n{entries}\n```\n", encoding="utf-8")
-    toctree = "\n".join(["\n```{toctree}", ":hidden:", "", *pages, "```", ""])
-    index.write_text(text + toctree, encoding="utf-8")
+    add_to_navigation(index, pages)
+
+
+def add_to_navigation(index: Path, entries: Sequence[str]) -> None:
+    """Let a page lead to further pages, each written as `TITLE <NAME>`."""
+    toctree = "\n".join(["\n```{toctree}", ":hidden:", "", *entries, "```", ""])
+    index.write_text(index.read_text(encoding="utf-8") + toctree, encoding="utf-8")
+
+
+def write_command_page(source: Path) -> None:
+    """Write the page with the help of every command.
+
+    Args:
+        source: The folder that Sphinx reads.
+    """
+    lines = ["# Command line", "", "```text", help_text(), "```", ""]
+    for name in COMMANDS:
+        lines += [f"## deemster {name}", ""]
+        for words in (name, *verbs(name)):
+            lines += ["```text", help_text(*words.split()), "```", ""]
+    (source / "reference" / "cli.md").write_text("\n".join(lines), encoding="utf-8")
+    add_to_navigation(source / "reference" / "index.md", ["Command line <cli.md>"])
+
+
+def verbs(name: str) -> list[str]:
+    """The commands below a command, as words of the command line."""
+    command = app.get_command(click.Context(app), name)
+    return [f"{name} {verb}" for verb in sorted(command.commands)] if isinstance(command, click.Group) else []
+
+
+def help_text(*words: str) -> str:
+    """The help of a command, as it prints it."""
+    return CliRunner().invoke(app, [*words, "--help"], prog_name="deemster").output.rstrip()
+
+
+def write_file_listing(source: Path) -> None:
+    """Write the page that lists the files of the package: rooms from top to bottom, in each its files by name.
+
+    Args:
+        source: The folder that Sphinx reads.
+    """
+    lines = ["# The files of the package", ""]
+    for room in rooms():
+        files = sorted((SOURCE / room).glob("*.py"), key=lambda path: (path.stem.startswith("_"), path.stem))
+        lines += [
+            f"## {room}",
+            "",
+            f"{summary(SOURCE / room / '__init__.py')}.",
+            "",
+            "| file | what it does |",
+            "|---|---|",
+        ]
+        lines += [f"| `{path.name}` | {summary(path)} |" for path in files if path.stem != "__init__"] + [""]
+    (source / "files.md").write_text("\n".join(lines), encoding="utf-8")
+    add_to_navigation(source / "architecture.md", ["The files of the package <files.md>"])
+
+
+def rooms() -> list[str]:
+    """The rooms from top to bottom, in the layers of import-linter."""
+    layers = LAYERS.search((ROOT / "pyproject.toml").read_text(encoding="utf-8"))[1]
+    return [room for room in re.findall(r"\w+", layers) if (SOURCE / room).is_dir()]
+
+
+def summary(path: Path) -> str:
+    """The first line of a file's docstring, without its full stop."""
+    return (ast.get_docstring(ast.parse(path.read_text(encoding="utf-8"))) or "").split("\n")[0].rstrip(".")
 
 
 def _directive(name: str) -> str:
@@ -130,6 +204,8 @@ def main(folder: Path) -> int:
         source.mkdir()
         stage(source)
         write_docstring_pages(source)
+        write_command_page(source)
+        write_file_listing(source)
         shutil.rmtree(folder, ignore_errors=True)
         settings = ["--quiet", "--fail-on-warning", "--keep-going", "--conf-dir", str(WEBSITE)]
         return build_main([*settings, "--doctree-dir", f"{scratch}/doctrees", str(source), str(folder)])
