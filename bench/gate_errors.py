@@ -5,7 +5,7 @@ Usage: python3 bench/gate_errors.py [--quick | --errors]
 
 Printed: our errors for pass or fail, enumerated exactly; errors at the margin for seven numbers of samples and for
 binary, sparse, smooth, repeated and clustered differences; the coverage of 95 % intervals; gates with twenty cohorts;
-the power that `deemster plan` promises; early stopping under continuous peeking; the family error of confirm or clear;
+the power that `deemster plan` promises; the family error of confirm or clear;
 planted shifts that attribution must find again. Goals: no error above 6.5 % (5 % allowed, plus what discreteness
 takes), below 5 % on average; coverage 93 to 99 %, and more only where no interval that holds everywhere covers less.
 """
@@ -414,45 +414,6 @@ def show_power(pool, draws):
         print(f"  {what:28} {told:16} {n:5,} samples: {reached:.1%}")
 
 
-def stopped(job):
-    """Early stopping after every sample: answers, and how many samples were seen."""
-    draw, n, is_dataset, draws, seed = job
-    rng = np.random.default_rng(seed)
-    answers, seen = [], []
-    for _ in range(draws):
-        values = STOPPING[draw](rng, n)
-        if is_dataset:
-            # The margin is the drop of the dataset itself, whichever way it went.
-            values = -math.copysign(1.0, values.mean()) * values
-        watch = dm.stats.EarlyStopping(
-            -float(values.mean()) if is_dataset else 0.05, dataset_size=n if is_dataset else None
-        )
-        evidence = watch.add(values)
-        answers.append(evidence.settled)
-        seen.append(evidence.at or n)
-    return draw, is_dataset, answers.count("pass") / draws, answers.count("fail") / draws, float(np.mean(seen))
-
-
-STOPPING = {
-    "nothing flips": lambda _rng, n: np.zeros(n),
-    "clear pass: 5 % flip, no drop": lambda rng, n: rng.choice([-1.0, 1.0, 0.0], n, p=[0.025, 0.025, 0.95]),
-    "clear fail: drop of 0.2": lambda rng, n: rng.choice([-1.0, 1.0, 0.0], n, p=[0.225, 0.025, 0.75]),
-    "at the margin: 5 % newly fail": lambda rng, n: rng.choice([-1.0, 0.0], n, p=[0.05, 0.95]),
-    "at the margin: 40 % flip": lambda rng, n: rng.choice([-1.0, 1.0, 0.0], n, p=[0.225, 0.175, 0.6]),
-    "at the margin: scores, spread 0.2": lambda rng, n: np.clip(rng.normal(-0.05, 0.2, n), -1, 1),
-}
-
-
-def show_stopping(pool, draws):
-    print("\nearly stopping, looked at after each of up to 1,000 samples, margin 0.05, % of comparisons")
-    jobs = [(name, 1000, False, draws, 1) for name in STOPPING]
-    jobs += [(name, 1000, True, draws, 2) for name in STOPPING if name.startswith("at the margin")]
-    for name, dataset, passed, failed, seen in pool.map(stopped, jobs):
-        whose = "its own mean at the margin, drawn without replacement" if dataset else ""
-        answers = f"pass {passed:6.1%}  fail {failed:6.1%}  samples {seen:5.0f}  saved {1 - seen / 1000:4.0%}"
-        print(f"  {name:36} {answers}  {whose}")
-
-
 def confirmed(job):
     """How often any unchanged sample is confirmed to fail, and how many broken ones are."""
     rates, history, repetitions, reruns, broken, draws, seed = job
@@ -550,7 +511,6 @@ def main():
         show_coverage(pool, sizes, cells)
         show_cohorts(pool, max(40, draws))
         show_power(pool, max(20, draws // 2))
-        show_stopping(pool, max(20, draws // 2))
         family = show_confirming(pool, max(20, draws))
     planted = show_attribution(max(20, draws // 10))
     worst = max(max(shares["ours"]) for *_, shares, _, _ in cells)

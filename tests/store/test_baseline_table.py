@@ -8,7 +8,7 @@ from deemster.errors import StoreError
 from deemster.store.prune_runs import runs_to_prune
 from deemster.store.verify_store import find_damage
 from tests.store.make_run_files import rest
-from tests.store.make_runs import BASELINE, begun, execution, samples, written
+from tests.store.make_runs import BASELINE, written
 
 
 def runs(store, *suites):
@@ -87,18 +87,4 @@ def test_damaged_baseline_is_found_and_can_be_cleared(store):
         store.run("baseline")
     assert any("baseline of `a` is damaged" in damage for damage in find_damage(store))
     assert store.clear_baseline("a", "golden")
-    assert list(find_damage(store)) == []
-
-
-def test_shortened_run_is_sound_and_has_its_first_samples(store):
-    name = begun(store, count=5)
-    with store.writer(name) as writer:
-        writer.add([execution(position) for position in range(4)])
-    store.shorten(name, samples=2, fingerprint="e" * 64, identity={"part": "x"}, facts={"part": {"samples": 2}})
-    row = store.run(name)
-    assert (row.samples, row.done, row.fingerprint, row.identity) == (2, 2, "e" * 64, {"part": "x"})
-    assert (row.facts["part"], row.facts["name"]) == ({"samples": 2}, "naïve")
-    assert list(store.samples(name)) == samples(2)
-    assert [each.position for each in store.executions(name)] == [0, 1]
-    store.finish(name, status="complete", reason=None, finished_at="2026-01-01", duration_s=1.0)
     assert list(find_damage(store)) == []

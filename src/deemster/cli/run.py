@@ -204,11 +204,6 @@ _OVERRIDES: Sequence[Decorator] = (
         metavar="N",
         help="Run samples that newly fail against the baseline up to N more times: confirmed, or only flaky?",
     ),
-    click.option(
-        "--until-decided",
-        is_flag=True,
-        help="Run samples in random order, and stop once the gate's margin against its baseline is settled.",
-    ),
     max_unscored_option,
     *BUDGET_OPTIONS,
     *CACHE_OPTIONS,

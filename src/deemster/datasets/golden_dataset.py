@@ -27,7 +27,6 @@ from deemster.datasets.sample_selection import (
     SelectedPart,
     SelectedRows,
     build_selection,
-    random_rank,
     select_positions,
 )
 from deemster.errors import DatasetError, Issue
@@ -293,32 +292,16 @@ class Dataset:
             raise DatasetError(Issue(f"No sample of the dataset is left by `{selection}`.", self.path))
         return self._part(found, selection)
 
-    def shuffle(self, seed: int, *, together: str | None = None) -> Dataset:
-        """The same samples in a random order that depends on the seed and their ids alone.
+    def in_order(self, ids: Sequence[str]) -> Dataset:
+        """The same samples in the order of these ids; as they are where the ids are not all of theirs."""
+        positions = {sample.id: position for position, sample in enumerate(self)}
+        if positions.keys() != set(ids):
+            return self
 
-        Args:
-            seed: The seed.
-            together: The metadata key whose equal values stay together; None where each sample stands alone.
-        """
-
-        def rank(position: int, sample: Sample) -> tuple[bytes, bytes, int]:
-            group = b"" if together is None else random_rank(seed, repr(sample.metadata.get(together)))
-            return group, random_rank(seed, sample.id), position
-
-        shuffled = copy.copy(self)
-        order = [at for _, _, at in sorted(rank(position, sample) for position, sample in enumerate(self))]
-        shuffled._rows = SelectedRows(self._rows, order)  # noqa: SLF001 - of this class
-        shuffled.whole = shuffled if self.whole is self else self.whole
-        return shuffled
-
-    def first(self, count: int, *, selection: str) -> Dataset:
-        """The first samples, as a dataset that knows that it is a part of this one.
-
-        Args:
-            count: How many.
-            selection: How they were selected, written as flags of `deemster run`.
-        """
-        return self._part(list(range(count)), selection)
+        ordered = copy.copy(self)
+        ordered._rows = SelectedRows(self._rows, [positions[id_] for id_ in ids])  # noqa: SLF001 - of this class
+        ordered.whole = ordered if self.whole is self else self.whole
+        return ordered
 
     def excerpt(self, positions: Iterable[int]) -> Dataset:
         """Samples by position, as a dataset to be sent to another process: it has no fingerprint and no row hashes.

@@ -35,6 +35,11 @@ class SelectedPart(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fie
     of: int
     selection: str | None
 
+    @property
+    def stopped_early(self) -> bool:
+        """Whether the run stopped once its margins were settled, as earlier versions could."""
+        return self.selection is not None and self.selection.endswith("--until-decided")
+
     def describe(self) -> str:
         """The part in words.
 
@@ -42,7 +47,8 @@ class SelectedPart(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fie
         '12 of 40 samples, --tag policy'
         """
         how = "" if self.selection is None else f", {visible(self.selection, limit=_LONGEST)}"
-        return f"{self.samples:,} of {self.of:,} samples{how}"
+        caution = " (the run stopped as soon as its margin was settled, which makes a drop look 18 to 20 % larger)"
+        return f"{self.samples:,} of {self.of:,} samples{how}{caution if self.stopped_early else ''}"
 
 
 class Rows(Protocol):

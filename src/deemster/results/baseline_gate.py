@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 from collections.abc import Iterator, Mapping, Sequence
 from statistics import NormalDist
-from typing import NamedTuple
+from typing import Literal, NamedTuple
 
 import msgspec
 
@@ -16,7 +16,6 @@ from deemster.results.confirmation import Confirmation
 from deemster.results.difference_origin import DRIFT_LEVEL, JudgeDrift
 from deemster.results.gate_decision import GateCheck, GateDecision, Status, conclude
 from deemster.results.gate_rules import EVERY, BaselineRules, Gate
-from deemster.results.margin_watch import SequentialCheck
 from deemster.results.metric_summary import Interval
 from deemster.results.run_columns import ComparedRun
 from deemster.stats import certifiable_margin, holm
@@ -40,6 +39,26 @@ class LostScore(msgspec.Struct, frozen=True, kw_only=True):
     drop: float
 
 
+class SequentialCheck(msgspec.Struct, frozen=True, kw_only=True):
+    """What a run of an earlier version knew of one margin, which it looked at after every sample until it was settled.
+
+    Attributes:
+        n: How many units were seen: samples, or clusters of them.
+        settled: Whether the drop is settled to be within the margin or beyond it; None for neither.
+        at: After how many units it was settled.
+        p_within: Against a drop of the margin or more, valid at every look.
+        p_beyond: Against a drop of at most the margin, in the same way.
+        interval: The interval of the difference that holds at every look; None where units are clusters.
+    """
+
+    n: int
+    settled: Literal["pass", "fail"] | None
+    at: int | None
+    p_within: float
+    p_beyond: float
+    interval: Interval | None
+
+
 class BaselineEvidence(msgspec.Struct, frozen=True, kw_only=True):
     """What a gate looks at of the comparison of a run with its baseline. It is stored with the run.
 
@@ -57,7 +76,7 @@ class BaselineEvidence(msgspec.Struct, frozen=True, kw_only=True):
         newly_failing: How many samples passed before and do not pass now.
         largest_drop: The sample that lost most of a score; None where none lost anything.
         confirmation: Which newly failing samples really fail; None where none was run again.
-        sequence: By the name of a margin check, what a run that stops once it is decided knows; None for other runs.
+        sequence: By the name of a margin check, what a run knew that stopped once it was settled; None for other runs.
         noise: By the name of a margin check, how much of its noise is the system's own, where there are repetitions.
         anchors: By metric, how the marks of the anchors moved.
     """
@@ -119,15 +138,12 @@ class PinnedBaseline(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=Tr
         return baseline_checks(gate, rules, self.evidence)
 
 
-def baseline_evidence(
-    comparison: Comparison, *, cohorts: Sequence[str], sequence: Mapping[str, SequentialCheck] | None = None
-) -> BaselineEvidence:
+def baseline_evidence(comparison: Comparison, *, cohorts: Sequence[str]) -> BaselineEvidence:
     """What a gate looks at of a comparison.
 
     Args:
         comparison: The comparison.
         cohorts: The cohorts that the gate names, `*` for each.
-        sequence: By the name of a margin check, what a run that stops once it is decided knows; None for other runs.
     """
     drops = [
         LostScore(metric=name, id=metric.largest_drop.id, drop=metric.largest_drop.drop)
@@ -150,7 +166,6 @@ def baseline_evidence(
         newly_failing=comparison.table.newly_failing,
         largest_drop=max(drops, key=lambda lost: lost.drop, default=None),
         confirmation=comparison.confirmation,
-        sequence=sequence,
         noise={name: found for name, found in splits.items() if found is not None},
         anchors=comparison.anchors,
     )

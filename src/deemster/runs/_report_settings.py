@@ -46,6 +46,7 @@ _HIDDEN = "(not kept)"
 _RERUNS = "reruns"
 _ANCHORS = "anchors"
 _ATTACKS = "attacks"
+# Earlier versions could draw the samples of a run at random and stop once its margins were settled.
 _UNTIL_DECIDED = "until_decided"
 # The fact of a run that holds the rubrics of its metrics by name; runs of earlier versions have none.
 RUBRICS_FACT = "rubrics"
@@ -103,7 +104,6 @@ def settings_facts(job: Job) -> dict[str, Any]:
         "varied": job.plan.varied,
         **({} if job.plan.dataset.part is None else {"part": msgspec.to_builtins(job.plan.dataset.part)}),
         **({} if job.baseline is None else {"baseline": msgspec.to_builtins(job.baseline)}),
-        **({_UNTIL_DECIDED: True} if job.until_decided else {}),
         **({} if job.calibration is None else {"calibration": msgspec.to_builtins(job.calibration)}),
         **({} if job.anchors is None else {_ANCHORS: msgspec.to_builtins(job.anchors)}),
         **({} if job.attacks is None else {_ATTACKS: msgspec.to_builtins(job.attacks)}),
@@ -206,8 +206,8 @@ def parse_part(facts: Mapping[str, Any], *, where: str) -> SelectedPart | None:
         raise StoreError(f"{where}: The stored part of the dataset cannot be read: {error}") from None
 
 
-def stops_when_decided(facts: Mapping[str, Any]) -> bool:
-    """Whether a stored run stops once the margins of its gate are settled."""
+def has_random_order(facts: Mapping[str, Any]) -> bool:
+    """Whether a stored run drew its samples at random, so as to stop once the margins of its gate were settled."""
     return facts.get(_UNTIL_DECIDED) is True
 
 

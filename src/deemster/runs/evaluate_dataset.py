@@ -32,11 +32,11 @@ from deemster.runs.notebook_progress import notebook_progress
 from deemster.runs.preflight_check import survey
 from deemster.runs.progress import Progress, ProgressCounter
 from deemster.runs.run_lifecycle import RunStorage, RunTimer, build_storage
+from deemster.runs.run_part import in_drawn_order
 from deemster.runs.run_sync import run_sync, warner, with_parameters_of
 from deemster.runs.run_writer import open_run_writer
 from deemster.runs.stop_request import Stop
 from deemster.runs.suite import CONCURRENCY, SEED
-from deemster.runs.until_decided import UntilDecided, in_random_order, resume_as_begun
 from deemster.store import Store
 from deemster.targets.saved_outputs import SavedOutputs
 
@@ -69,7 +69,6 @@ def evaluate(
     calibration: str | Path | None = None,
     keep_prompts: str = "failed",
     confirm: int = 0,
-    until_decided: bool = False,
     cluster: str | None = None,
     clock: Clock | None = None,
 ) -> Report:
@@ -108,8 +107,6 @@ def evaluate(
         keep_prompts: Whose prompts and replies a stored run keeps, for `deemster show --prompts`: judges' that did not
             pass (`failed`), of `all`, or of `none`.
         confirm: How often samples that newly fail against the gate's baseline are run again: confirmed, or only flaky?
-        until_decided: Whether samples are run in random order, and the run stops once the gate's margin against its
-            baseline is settled.
         cluster: Runs it on the workers of a Ray cluster: an address as `ray.init` takes it, or `local-cluster`, which
             starts one on this machine.
         clock: The time; the machine's own unless given.
@@ -141,14 +138,13 @@ def _evaluation(
     resume: str | bool | None = None,
     keep_prompts: str = "failed",
     confirm: int = 0,
-    until_decided: bool = False,
     cluster: str | None = None,
     clock: Clock | None = None,
     **settings: Any,
 ) -> Coroutine[Any, Any, Report]:
     """The work of ``evaluate``. What is given is checked before it begins."""
     job, storage = build_job(dataset, **settings), build_storage(store, resume, keep_prompts=keep_prompts)
-    job = job._replace(confirm=confirm, until_decided=until_decided)
+    job = job._replace(confirm=confirm)
     check_confirmation(job)
 
     async def run() -> Report:
@@ -203,8 +199,7 @@ async def run_job(
         StoreError: The store fails, or the run that is to be resumed is missing or held by another process.
     """
     timer, stop = RunTimer(clock), stop or Stop()
-    job = job if storage is None else resume_as_begun(job, storage)
-    job = in_random_order(job) if job.until_decided else job
+    job = job if storage is None else in_drawn_order(job, storage)
     found = survey(job.plan, aggregator=job.aggregator, gate=job.gate, strict=job.strict, redact=job.redact_warnings)
     for warning in found.warnings:
         warn(warning)
@@ -213,15 +208,12 @@ async def run_job(
     job = with_secrets(job._replace(baseline=pin_baseline(job, store), attacks=found.attacks))
     open_writer = partial(open_run_writer, job, storage, order=found.order, live=live, timer=timer, warn=warn)
     with nullcontext() if cluster is None else open_cluster(cluster) as workers, open_writer() as writer:
-        until = UntilDecided(writer, store, found.table.empty_copy(), stop=stop) if job.until_decided else None
-        remaining = writer.remaining if until is None else until.remaining(writer.remaining)
+        remaining = writer.remaining
         total = len(job.plan.dataset) * job.plan.repetitions
         counter = ProgressCounter(total, progress, done=remaining.done, unscored=remaining.unscored)
-        sinks: list[Sink] = [writer.add, live.add, *([watch] if watch else []), *([until.add] if until else [])]
-        halt = stop if until is None else until.stop
-        given: dict[str, Any] = {"clock": timer.clock, "stop": halt, "warn": warn, "cluster": workers}
+        sinks: list[Sink] = [writer.add, live.add, *([watch] if watch else [])]
+        given: dict[str, Any] = {"clock": timer.clock, "stop": stop, "warn": warn, "cluster": workers}
         await execute_job(writer.job, sinks, remaining, counter=counter, pending=writer.pending, **given)
-        sequence = None if until is None else until.finish()
         run_cases = partial(run_job, clock=timer.clock, stop=stop, warn=warn)
         job = writer.job = await judge_anchors(writer.job, [] if stop.requested else anchors, run=run_cases)
         writer.settle()
@@ -230,17 +222,16 @@ async def run_job(
         table = _count(record, job, live.table() if _is_counted(record, job, found.table) else None, warn=warn)
         report = build_report(record, report_settings(job)._replace(baseline=None), table=table)
         against = BaselineGate(writer, store, clock=timer.clock, stop=stop, warn=warn, progress=progress)
-        report = await against.conclude(report, record, table, sequence=sequence, tell=tell_comparison)
+        report = await against.conclude(report, record, table, tell=tell_comparison)
         return writer.close(report, table, stopped=stopped)
 
 
 def _is_counted(record: RunRecord, job: Job, table: MarkTable) -> bool:
     """Whether the marks that were counted as they came are those of the report.
 
-    The report of a run that was resumed with changes shows the stored samples. One that was decided early has fewer.
+    The report of a run that was resumed with changes shows the stored samples.
     """
-    is_same = record.samples is job.plan.dataset and len(record.samples) == table.samples
-    return is_same and table.cards == tuple(record.cards)
+    return record.samples is job.plan.dataset and table.cards == tuple(record.cards)
 
 
 def _count(record: RunRecord, job: Job, table: MarkTable | None, *, warn: Callable[[str], None]) -> MarkTable:

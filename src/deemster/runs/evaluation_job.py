@@ -52,7 +52,6 @@ class Job(NamedTuple):
         label: What the user calls the run.
         baseline: The baseline that the gate compares with, once it is found.
         confirm: How often samples that newly fail against the baseline are run again.
-        until_decided: Whether the run stops once the margins of its gate are settled.
         calibration: Labels of people that its numbers are corrected by; None for none.
         anchors: How its anchors were judged, once they are; None where it has none.
         attacks: Which of its samples are attacks, once they were looked at; None where none is.
@@ -72,7 +71,6 @@ class Job(NamedTuple):
     label: str | None = None
     baseline: PinnedBaseline | None = None
     confirm: int = 0
-    until_decided: bool = False
     calibration: SuiteCalibration | None = None
     anchors: AnchorScores | None = None
     attacks: AttackedSamples | None = None

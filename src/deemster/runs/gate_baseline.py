@@ -22,7 +22,6 @@ from deemster.results.confirmation import Reruns, newly_failing
 from deemster.results.difference_origin import AnchorScores
 from deemster.results.gate_decision import conclude
 from deemster.results.gate_rules import BaselineRules
-from deemster.results.margin_watch import SequentialCheck
 from deemster.results.run_columns import RunColumns
 from deemster.runs._report_settings import parse_settings, report_settings, stored_baseline
 from deemster.runs._run_identity import plain_json, scoring_identity
@@ -63,9 +62,6 @@ def pin_baseline(job: Job, store: Store | None) -> PinnedBaseline | None:
         return None
     found = _find(rules, job, store)
     if found.missing is not None:
-        if job.until_decided:
-            message = f"To stop once it is decided, a run needs a baseline: {found.missing}."
-            raise ConfigurationError(Issue(message, rules.where))
         return found
     dataset = job.plan.dataset
     if _share_samples(dataset, _row_hashes(found, store)):
@@ -150,7 +146,6 @@ class BaselineGate:
         record: RunRecord,
         table: MarkTable,
         *,
-        sequence: Mapping[str, SequentialCheck] | None,
         tell: Callable[[ComparisonReport], None] | None,
     ) -> Report:
         """The report with the checks against the baseline, which the run then remembers.
@@ -159,7 +154,6 @@ class BaselineGate:
             report: The report of the run, without these checks.
             record: What the report is built from.
             table: The marks of the run.
-            sequence: By the name of a margin check, what a run knows that stops once it is decided; None for others.
             tell: Gets the comparison, where there is a baseline.
 
         Raises:
@@ -183,7 +177,9 @@ class BaselineGate:
                 record = _with_reruns(record, reruns)
                 report = build_report(record, report_settings(job)._replace(baseline=None), table=table)
             comparison = with_confirmation(comparison, reruns, baseline=source)
-            evidence = baseline_evidence(comparison, cohorts=rules.cohorts, sequence=sequence)
+            evidence = baseline_evidence(comparison, cohorts=rules.cohorts)
+            if pinned.evidence is not None:
+                evidence = msgspec.structs.replace(evidence, sequence=pinned.evidence.sequence)
             pinned = msgspec.structs.replace(pinned, evidence=evidence)
         self._writer.job = job._replace(baseline=pinned)
         before = () if report.gate is None else report.gate.checks

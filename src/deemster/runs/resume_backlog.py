@@ -90,16 +90,14 @@ class ResumeBacklog:
         """
         return RemainingWork(self.works(samples), self.done, self.unscored, self.spent, calls)
 
-    def describe(self, run_id: str, *, decided_of: int | None = None) -> str:
+    def describe(self, run_id: str) -> str:
         """A sentence about a resumed run, for a person.
 
         Args:
             run_id: The run.
-            decided_of: How many samples its dataset has, where it stopped once its gate was settled.
         """
         if not len(self):
-            why = "" if decided_of is None else f": it was decided after {self._samples:,} of {decided_of:,} samples"
-            return f"Nothing is left to do of the run {run_id}{why}; this is its report."
+            return f"Nothing is left to do of the run {run_id}; this is its report."
         answered = f", {self.answered:,} answered and not yet marked" if self.answered else ""
         again = f", trying {self.again:,} again" if self.again else ""
         return f"Resuming the run {run_id}: {self.done:,} of {self.done + len(self):,} done{answered}{again}."

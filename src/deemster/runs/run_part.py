@@ -9,9 +9,10 @@ from typing import Any, NamedTuple
 from deemster.datasets import Dataset, SelectedPart
 from deemster.errors import Issue, StoreError
 from deemster.report.failing_samples import failing_samples
-from deemster.runs._report_settings import parse_part
+from deemster.runs._report_settings import has_random_order, parse_part
 from deemster.runs.build_report import stored_report
-from deemster.runs.run_lifecycle import choose_run
+from deemster.runs.evaluation_job import Job
+from deemster.runs.run_lifecycle import RunStorage, choose_run
 from deemster.store import RunRow, Store
 
 
@@ -92,6 +93,31 @@ def resumed_samples(store: Store, wanted: str | bool, *, suite: str) -> KeptSamp
         return None
     ids = frozenset(sample.id for sample in store.samples(row.id, content=False))
     return KeptSamples(ids, part.selection or "")
+
+
+def in_drawn_order(job: Job, storage: RunStorage) -> Job:
+    """A job that resumes a run whose samples were drawn at random, as earlier versions could: it keeps that order.
+
+    Args:
+        job: What is to be run.
+        storage: Where it is stored, and what it resumes.
+
+    Raises:
+        StoreError: The run that is to be resumed is missing, or cannot be read.
+    """
+    if not storage.resume:
+        return job
+
+    dataset = job.plan.dataset
+    row = choose_run(storage.store, storage.resume, kind="run", suite=job.suite, dataset=dataset.name)
+    if row is None or not has_random_order(row.facts):
+        return job
+
+    ids = [sample.id for sample in storage.store.samples(row.id, content=False)]
+    part = stored_part(row)
+    if part is not None and dataset.part is None:
+        dataset = dataset.keep(ids, selection=part.selection or "")
+    return job._replace(plan=job.plan._replace(dataset=dataset.in_order(ids)))
 
 
 def stored_part(row: RunRow) -> SelectedPart | None:

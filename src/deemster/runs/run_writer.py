@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import hashlib
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from functools import partial
@@ -19,6 +18,7 @@ from deemster.results import MarkTable, MetricSummary
 from deemster.results.confirmation import Reruns
 from deemster.runs._engine import PendingStorage
 from deemster.runs._report_settings import (
+    parse_part,
     reruns_facts,
     settings_facts,
     stop_reason,
@@ -31,7 +31,7 @@ from deemster.runs._score_batch import needs_settling, settle_marks
 from deemster.runs.build_report import ExecutionSlots, LiveMarks, RunRecord, StoredSamples, batches, stored_report
 from deemster.runs.evaluation_job import Job
 from deemster.runs.kept_prompts import PROMPTS_FACT, WhichPrompts
-from deemster.runs.resume_backlog import RETRIED_CAUSES, RemainingWork, ResumeBacklog, is_retried
+from deemster.runs.resume_backlog import RETRIED_CAUSES, RemainingWork, ResumeBacklog
 from deemster.runs.run_figures import NO_FIGURES, figures_facts, target_name
 from deemster.runs.run_lifecycle import RunDefinition, RunStorage, RunTimer, StoredRun, new_token, open_run
 from deemster.runs.stored_columns import save_columns
@@ -70,8 +70,7 @@ def open_run_writer(
             return
         job = _with_stored_baseline(_in_stored_order(job, run.row), run.row)
         backlog = _read_backlog(job, run, warn, live=live)
-        part = job.plan.dataset.part
-        storage.tell(backlog.describe(run.id, decided_of=part.of if part and job.until_decided else None))
+        storage.tell(backlog.describe(run.id))
         if len(backlog):
             run.mark_running(definition.facts.identity)
         yield StoredWriter(job, run, backlog, keep_prompts=storage.keep_prompts)
@@ -131,19 +130,6 @@ class SpooledWriter:
     def keep_reruns(self, reruns: Reruns) -> None:
         """Note what was run again; nothing is kept."""
 
-    def earlier(self) -> Iterator[Execution]:
-        """The executions of an earlier process that are done: none."""
-        return iter(())
-
-    def shorten(self, dataset: Dataset) -> None:
-        """Leave out the samples that were not run.
-
-        Args:
-            dataset: The first samples of the run, which stay.
-        """
-        self.job = self.job._replace(plan=self.job.plan._replace(dataset=dataset))
-        self._facts = msgspec.structs.replace(self._facts, samples=len(dataset), fingerprint=dataset.fingerprint)
-
     def close(self, report: Report, _table: MarkTable, *, stopped: str | None) -> Report:  # noqa: ARG002 - nothing is noted
         """The report."""
         return report
@@ -200,37 +186,6 @@ class StoredWriter:
             StoreError: The store fails.
         """
         self._store.amend(self._run.id, facts=reruns_facts(reruns))
-
-    def earlier(self) -> Iterator[Execution]:
-        """The executions of an earlier process that are done.
-
-        Raises:
-            StoreError: The store fails.
-        """
-        for execution in self._executions(settled=False) if self._backlog is not None else ():
-            if execution is not None and execution.marks and not any(map(is_retried, execution.marks)):
-                yield execution
-
-    def shorten(self, dataset: Dataset) -> None:
-        """Leave out the samples that were not run.
-
-        Args:
-            dataset: The first samples of the run, which stay.
-
-        Raises:
-            StoreError: The store fails.
-        """
-        self._run.writer.flush()
-        self.job = self.job._replace(plan=self.job.plan._replace(dataset=dataset))
-        order = hashlib.sha256(b"".join(sample.id.encode() + b"\0" for sample in dataset)).hexdigest()
-        self._store.shorten(
-            self._run.id,
-            samples=len(dataset),
-            fingerprint=dataset.fingerprint,
-            identity=evaluation_identity(self.job, order=order),
-            facts=settings_facts(self.job),
-        )
-        self._run.row = self._store.run(self._run.id)
 
     def settle(self) -> None:
         """Make the marks final that need the whole run.
@@ -393,7 +348,9 @@ def _with_stored_baseline(job: Job, row: RunRow) -> Job:
     pinned = stored_baseline(row.facts)
     if job.baseline is None or pinned is None or pinned.name != job.baseline.name:
         return job
-    return job._replace(baseline=msgspec.structs.replace(pinned, evidence=None))
+    part = parse_part(row.facts, where=f"run `{row.id}`")
+    evidence = pinned.evidence if part is not None and part.stopped_early else None
+    return job._replace(baseline=msgspec.structs.replace(pinned, evidence=evidence))
 
 
 def _read_backlog(job: Job, run: StoredRun, warn: Callable[[str], None], *, live: LiveMarks) -> ResumeBacklog:

@@ -45,7 +45,6 @@ class SuiteOverrides(NamedTuple):
     partial: bool = False
     label: str | None = None
     confirm: int | None = None
-    until_decided: bool = False
     select: Callable[[Dataset], Dataset] | None = None
     target: Target | None = None
     dataset: Dataset | None = None
@@ -107,7 +106,6 @@ def build_suite_job(suite: Suite, overrides: SuiteOverrides) -> Job:
         aggregator=aggregator,
         label=overrides.label,
         confirm=overrides.confirm or 0,
-        until_decided=overrides.until_decided,
         calibration=_calibration(suite, metrics, gate),
         origin={"file": str(Path(suite.document.file).resolve()), "document": suite.document.value},
     )

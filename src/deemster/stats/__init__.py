@@ -27,7 +27,6 @@ from deemster.stats.correlation import Correlation, fisher_interval, kendall, pe
 from deemster.stats.dawid_skene import DawidSkene, dawid_skene
 from deemster.stats.debiased_estimates import PpiMean, ppi_mean
 from deemster.stats.drift_test import Drift, rate_drift
-from deemster.stats.early_stopping import EarlyStopping, MarginEvidence, confidence_sequence
 from deemster.stats.fisher_exact import fisher_exact
 from deemster.stats.fleiss_gwet import Fleiss, fleiss_kappa, gwet_ac
 from deemster.stats.interpretation import interpret_correlation, interpret_effect_size, interpret_emd, interpret_kappa
@@ -108,7 +107,6 @@ __all__ = [
     "DetectableDifference",
     "Distribution",
     "Drift",
-    "EarlyStopping",
     "EarthMovers",
     "Ends",
     "Fleiss",
@@ -118,7 +116,6 @@ __all__ = [
     "LabelSize",
     "LabelledSide",
     "LimitsOfAgreement",
-    "MarginEvidence",
     "McNemar",
     "Mean",
     "NoiseSplit",
@@ -152,7 +149,6 @@ __all__ = [
     "clustered_wilson",
     "cohen_kappa",
     "concordance",
-    "confidence_sequence",
     "confirm_failures",
     "confusion",
     "corrected_difference",

@@ -142,22 +142,6 @@ def update_run_row(connection: Connection, number: int, run: RunFacts, **state: 
     connection.write(sql, (*(values[column] for column in _CHANGING), _run_checksum(values), number))
 
 
-def shorten_run(connection: Connection, number: int, run: RunRow) -> None:
-    """Remove the last samples of a run, with everything that hangs on them, so that it has as many as it says.
-
-    Args:
-        connection: A connection.
-        number: The number of the run.
-        run: The run as it is to be.
-    """
-    for table in ("labels", "prompts", "marks", "outputs", "samples"):
-        connection.write(f"DELETE FROM {table} WHERE run = ? AND position >= ?", (number, run.samples))  # noqa: S608 - names only
-    sql = "UPDATE runs SET samples = ?, fingerprint = ? WHERE number = ?"
-    connection.write(sql, (run.samples, clean_text(run.fingerprint), number))
-    update_run_row(connection, number, run)
-    recount_done(connection, number)
-
-
 def _encode_run(run: RunFacts, **state: Any) -> dict[str, Any]:
     """The columns of a run that its check sum covers; a run that has just begun has no reason and no end."""
     values = {**dict.fromkeys(_CHANGING), **msgspec.structs.asdict(run), **state, "seed": str(run.seed)}

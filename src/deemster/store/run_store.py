@@ -31,7 +31,6 @@ from deemster.store._run_table import (
     insert_run,
     insert_scoring_row,
     recount_done,
-    shorten_run,
     update_run_row,
     update_scoring_row,
 )
@@ -625,36 +624,6 @@ class Store:
                     update_scoring_row(connection, lease.number, own)
 
         self.pool.retry_when_lost(write)
-
-    def shorten(
-        self,
-        run_id: str,
-        *,
-        samples: int,
-        fingerprint: str,
-        identity: Mapping[str, Any],
-        facts: Mapping[str, Any],
-    ) -> None:
-        """Leave out the last samples of a run, in one transaction.
-
-        Args:
-            run_id: The run, leased here.
-            samples: How many samples stay.
-            fingerprint: The fingerprint of these.
-            identity: Replaces its identity.
-            facts: Added to its facts; one of the same name is replaced.
-
-        Raises:
-            LeaseError: The run is not leased here.
-            StoreError: The database refuses.
-        """
-        lease, row = self._require_lease(run_id), self.run(run_id)
-        shorter = msgspec.structs.replace(
-            row, samples=samples, fingerprint=fingerprint, identity=identity, facts={**row.facts, **facts}
-        )
-        with self.pool.write_transaction() as connection:
-            lease.renew(connection)
-            shorten_run(connection, lease.number, shorter)
 
     def finish(
         self,
