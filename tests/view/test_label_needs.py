@@ -13,7 +13,6 @@ STRICT = {
     "min_macro_f1": 0.9,
     "min_pass_rate": 0.5,
     "metrics": {"exact-match": {"min_mean": 0.5}, "rouge-l": {"max_mean": 0.9}},
-    "cohorts": {"odd": {"metrics": {"exact-match": {"min_pass_rate": 0.6}}}, "*": {"min_pass_rate": 0.4}},
 }
 
 
@@ -100,33 +99,12 @@ def test_labels_drawn_with_unequal_probabilities_are_weighted(needed):
     assert float(need["because"].split()[2]) == pytest.approx(60 / 66, abs=1e-3)
 
 
-def by_rule(found):
-    return {need["what"].split("`")[1] if "`" in need["what"] else need["what"]: need for need in found}
-
-
-def test_rules_on_means_cohorts_and_the_run_are_counted_too(needed):
-    verdicts = ["fail" if at % 4 == 1 else "pass" for at in range(20)]
-    found = by_rule(needed(verdicts, run="strict"))
-    odd = [verdict for at, verdict in enumerate(verdicts) if at % 3 == 1]
-    assert found["cohorts.odd.metrics.exact-match.min_pass_rate"]["have"] == len(odd)
-    assert "cohort odd" in found["cohorts.odd.metrics.exact-match.min_pass_rate"]["what"]
-    # The scores of `exact-match` are 0 or 1, so that their mean is a pass-rate.
-    assert found["metrics.exact-match.min_mean"]["have"] == 20
-    assert found["metrics.exact-match.min_mean"]["more"] == 0
-    assert found["min_pass_rate"]["have"] == found["min_macro_f1"]["have"] == 20
-    # Of all cohorts the one that needs most.
-    assert found["cohorts.*.min_pass_rate"]["have"] < 20
-
-
-def test_run_counts_outputs_with_all_labels(needed):
-    needed(["pass"] * 12, run="strict")
-    found = by_rule(needed(["fail"] * 4, metric="rouge-l", run="strict"))
-    assert found["min_pass_rate"]["have"] == 4
-    assert "It is 0.000" in found["min_pass_rate"]["because"]
-    assert "It is 0.500" in found["min_macro_f1"]["because"]
+def test_mean_of_scores_that_are_0_or_1_is_a_rate(needed):
+    (need,) = needed(["fail" if at % 4 == 1 else "pass" for at in range(20)], run="strict")
+    assert "`metrics.exact-match.min_mean`" in need["what"]
+    assert (need["have"], need["more"]) == (20, 0)
 
 
 def test_pass_or_fail_does_not_decide_a_mean_of_finer_scores(needed):
-    found = needed(["pass"] * 3, metric="rouge-l", run="strict")
-    (need,) = [each for each in found if each["more"] is None]
-    assert "`metrics.rouge-l.max_mean`" in need["because"]
+    (need,) = [each for each in needed(["pass"] * 3, metric="rouge-l", run="strict") if "rouge-l" in each["what"]]
+    assert "± 0.05" in need["because"]
