@@ -5,7 +5,7 @@ from __future__ import annotations
 import difflib
 import json
 import re
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from itertools import islice
 from typing import TYPE_CHECKING, Any, NamedTuple
 
@@ -53,11 +53,21 @@ class FailingSample(NamedTuple):
 
 def failing_samples(report: Report) -> Iterator[FailingSample]:
     """The samples that did not pass in every repetition, in the order of the dataset."""
+    for sample, executions in executed_samples(report):
+        if failed := failed_executions(executions):
+            yield FailingSample(sample, failed)
+
+
+def executed_samples(report: Report) -> Iterator[tuple[SampleEntry, list[ExecutionEntry]]]:
+    """Every sample with its repetitions, in the order of the dataset."""
     executions = iter(report.executions)
     for sample in report.samples:
-        failed = [one for one in islice(executions, sample.repetitions) if any(map(is_failed, one.marks.values()))]
-        if failed:
-            yield FailingSample(sample, failed)
+        yield sample, list(islice(executions, sample.repetitions))
+
+
+def failed_executions(executions: Iterable[ExecutionEntry]) -> list[ExecutionEntry]:
+    """The repetitions in which a metric did not pass."""
+    return [execution for execution in executions if any(map(is_failed, execution.marks.values()))]
 
 
 def count_failing(report: Report) -> int:
@@ -105,11 +115,15 @@ def describe_sample(report: Report, sample: SampleEntry, executions: Sequence[Ex
 
 def quoted_field(label: str, value: Any) -> Iterator[TextField]:
     """A text of a sample or output; nothing where it is not shown."""
-    if value is None:
-        return
+    if value is not None:
+        yield TextField(label, (PassageText(quoted_text(value)),))
+
+
+def quoted_text(value: Any) -> str:
+    """What a sample or output says, as text; of a map with one entry that entry."""
     if isinstance(value, Mapping) and len(value) == 1:
         value = next(iter(value.values()))
-    yield TextField(label, (PassageText(_one_text(value)),))
+    return _one_text(value)
 
 
 def _one_text(value: Any) -> str:

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import heapq
-import json
 import math
 import re
 from collections import Counter
@@ -13,7 +12,14 @@ from typing import TYPE_CHECKING, Any, NamedTuple, TypeAlias
 
 from deemster.errors import ReportError, plural, visible
 from deemster.report.comparison_sections import comparison_verdict
-from deemster.report.failing_samples import detail_notes, is_failed
+from deemster.report.failing_samples import (
+    describe_unscored,
+    detail_notes,
+    executed_samples,
+    failed_executions,
+    is_failed,
+    quoted_text,
+)
 from deemster.report.report_entries import ExecutionEntry, MarkEntry, ScoreEntry
 from deemster.report.report_sections import format_against_bound, gate_verdict
 from deemster.report.text_sections import format_change, format_number
@@ -163,11 +169,9 @@ def _run_failures(report: Report, changed: Mapping[str, str]) -> tuple[list[Fail
     seen: Counter[_Trait] = Counter()
     worst: list[tuple[float, int, Failure]] = []
     count = 0
-    executions = iter(report.executions)
-    for place, sample in enumerate(report.samples):
-        own = list(islice(executions, sample.repetitions))
-        failed = [one for one in own if any(map(is_failed, one.marks.values()))]
-        shown = failed[0] if failed else own[0] if own else None
+    for place, (sample, executions) in enumerate(executed_samples(report)):
+        failed = failed_executions(executions)
+        shown = next(iter(failed or executions), None)
         marks: Mapping[str, MarkEntry] = {} if shown is None else shown.marks
         answer = None if shown is None else shown.output
         traits = _traits(sample.tags, sample.input, sample.expected_output, answer, marks.values())
@@ -211,7 +215,9 @@ def _changed_failure(comparison: ComparisonReport, example: Any) -> Failure:
     marks = {} if example.candidate is None else example.candidate.marks
     before, now = (None if side is None else side.output for side in sides.values())
     # What the answer says now and did not say before. No words of the question: other samples may have them too.
-    traits = _traits(example.tags, None, f"{_one_text(example.expected_output)} {before or ''}", now, marks.values())
+    traits = _traits(
+        example.tags, None, f"{quoted_text(example.expected_output or '')} {before or ''}", now, marks.values()
+    )
     traits = frozenset(trait for trait in traits if trait[0] != "word")
     names = tuple(name for name in comparison.metrics if name in marks and is_failed(marks[name]))
     return Failure(
@@ -231,35 +237,28 @@ def _traits(
 ) -> frozenset[_Trait]:
     """What a sample may have in common with others."""
     traits = {("cohort", tag) for tag in tags}
-    question, wanted, said = (_words(text) for text in (_one_text(asked), _one_text(expected), answer or ""))
+    question, wanted, said = map(_words, (asked, expected, answer))
     traits |= {("word", word) for word in question | wanted}
     if answer is not None and expected is not None:
         traits |= {("said", word) for word in said - wanted - question}
         traits |= {("unsaid", word) for word in wanted - said}
     for mark in marks:
         if not isinstance(mark, ScoreEntry):
-            traits.add(("cause", f"{mark.unscored.cause}: {mark.unscored.message or ''}".rstrip(": ")))
+            traits.add(("cause", "".join(describe_unscored(mark.unscored))))
         elif not mark.success and isinstance(missing := mark.details.get("missing"), (list, tuple)):
-            traits |= {("missing", _one_text(part)) for part in missing}
+            traits |= {("missing", quoted_text(part)) for part in missing}
     return frozenset(traits)
 
 
-def _words(text: str) -> frozenset[str]:
-    return frozenset(islice(dict.fromkeys(_WORD.findall(text.lower())), _MOST_WORDS))
+def _words(value: Any) -> frozenset[str]:
+    text = "" if value is None else quoted_text(value).lower()
+    return frozenset(islice(dict.fromkeys(_WORD.findall(text)), _MOST_WORDS))
 
 
 def _texts(asked: Any, expected: Any, answers: Mapping[str, ExecutionEntry | None]) -> tuple[tuple[str, str], ...]:
     said = {label: None if entry is None else entry.output for label, entry in answers.items()}
     found = {"question": asked, "expected": expected, **said}
-    return tuple((label, _one_text(value)) for label, value in found.items() if value is not None)
-
-
-def _one_text(value: Any) -> str:
-    if isinstance(value, Mapping) and len(value) == 1:
-        value = next(iter(value.values()))
-    if value is None or isinstance(value, str):
-        return value or ""
-    return json.dumps(value, ensure_ascii=False, sort_keys=True, default=dict)
+    return tuple((label, quoted_text(value)) for label, value in found.items() if value is not None)
 
 
 def _reasons(marks: Mapping[str, MarkEntry], names: Iterable[str]) -> Iterator[str]:
@@ -268,7 +267,7 @@ def _reasons(marks: Mapping[str, MarkEntry], names: Iterable[str]) -> Iterator[s
         if mark is None or not is_failed(mark):
             continue
         if not isinstance(mark, ScoreEntry):
-            yield f"{name}: no score, {mark.unscored.cause}: {mark.unscored.message or ''}".rstrip(": ")
+            yield f"{name}: no score, {''.join(describe_unscored(mark.unscored))}"
             continue
         notes = "; ".join(f"{label}: {text}" for label, text in islice(detail_notes(mark.details), _NOTES))
         yield f"{name}: {mark.score:.4f} against {mark.threshold:.4g}{'. ' if notes else ''}{notes}"
