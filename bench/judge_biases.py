@@ -8,13 +8,18 @@ planted bias is flagged by each metric that can show it, and nothing else is.
 
 import argparse
 import asyncio
+import sys
+from pathlib import Path
 
 from deemster.datasets import Dataset
 from deemster.judges.bias_probes import ORDER, PROBES
 from deemster.runs.audit_judge import audit_judge
 from deemster.runs.evaluation_job import build_job
 from deemster.runs.planted_outputs import expected_outputs
-from deemster.testing.biased_judges import BIASES, biased_judge
+
+sys.path.insert(0, str(Path(__file__).parents[1] / "tests" / "builders"))
+
+from biased_judges import BIASES, biased_judge
 
 SAMPLES = 16
 # A judge chooses one of three options, which are shuffled for every text.

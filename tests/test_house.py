@@ -51,7 +51,7 @@ IRREGULAR_PARTICIPLES = frozenset(
         "seen",
     }
 )
-EXTRAS = frozenset({"matplotlib", "mlflow", "opentelemetry", "pandas", "pyarrow", "sacrebleu", "zstandard"})
+EXTRAS = frozenset({"mlflow", "opentelemetry", "pandas", "pyarrow", "sacrebleu", "zstandard"})
 NETWORK = frozenset(
     {"aiohttp", "ftplib", "http.client", "httpx", "opentelemetry", "posthog", "requests", "sentry_sdk", "smtplib"}
     | {"socketserver", "telnetlib", "urllib.request", "urllib3", "webbrowser", "xmlrpc.client"}
@@ -200,7 +200,7 @@ def test_reference_has_a_chapter_for_every_family():
     assert sorted(documented_names()) == ["", *deemster.FAMILIES]
 
 
-@pytest.mark.parametrize("family", ["alignment", "audit", "judges", "metrics", "plot", "targets"])
+@pytest.mark.parametrize("family", ["alignment", "audit", "judges", "metrics", "targets"])
 def test_every_name_of_a_family_that_the_root_lacks_is_documented_once(family):
     names = set(getattr(deemster, family).__all__) - set(deemster.__all__)
     assert sorted(documented_names()[family]) == sorted(names)
@@ -240,7 +240,7 @@ def test_every_statistic_is_documented_once_with_its_shape():
     assert dict(documented) == {name: shape(getattr(stats, name)) for name in stats.__all__}
 
 
-LAZY = ["", "alignment", "audit", "datasets", "judges", "metrics", "models", "plot", "report", "targets", "testing"]
+LAZY = ["", "alignment", "audit", "datasets", "judges", "metrics", "models", "report", "targets", "testing"]
 
 
 @pytest.mark.parametrize("family", LAZY)

@@ -41,7 +41,6 @@ FAMILIES = (
     "judges",
     "metrics",
     "models",
-    "plot",
     "records",
     "report",
     "results",

@@ -6,7 +6,6 @@ from deemster import errors as errors
 from deemster import judges as judges
 from deemster import metrics as metrics
 from deemster import models as models
-from deemster import plot as plot
 from deemster import records as records
 from deemster import report as report
 from deemster import results as results

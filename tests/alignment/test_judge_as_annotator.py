@@ -2,7 +2,7 @@ from __future__ import annotations
 
 import pytest
 
-from deemster.alignment.judge_as_annotator import annotator_tests, latent_truth
+from deemster.alignment.judge_as_annotator import annotator_tests
 from deemster.datasets import Votes
 from deemster.errors import InputError
 from tests.alignment.make_votes import DEPTH, FACTS, votes_value
@@ -65,18 +65,3 @@ def test_unknown_judge_is_error_with_suggestion():
     rows = [item(0, {"ann": ["MET"], "bob": ["MET"], "cy": ["MET"]}, {"j": ["MET"]})]
     with pytest.raises(InputError, match="no judge 'jj'"):
         annotator_tests(panel_of(rows), judge="jj")
-
-
-def test_latent_truth_finds_deviating_judge():
-    rows = []
-    for place in range(12):
-        label, other = ("MET", "UNMET") if place % 2 else ("UNMET", "MET")
-        said = other if place < 6 else label
-        rows.append(item(place, {"ann": [label]}, {"a": [label], "b": [label], "c": [said]}))
-    rows[0]["votes"]["b"] = ["CANNOT_ASSESS"]
-    found = latent_truth(panel_of(rows, judges=("a", "b", "c")))["facts"]
-    assert found.n == 12
-    assert found.labels[1:] == tuple("MET" if place % 2 else "UNMET" for place in range(1, 12))
-    assert found.accuracy["a"] > 0.9
-    assert found.accuracy["c"] < 0.6
-    assert found.classes == ("MET", "UNMET")

@@ -10,7 +10,7 @@ import pytest
 
 import deemster as dm
 from bench.judge_biases import CHOICE
-from deemster.testing.biased_judges import biased_judge
+from tests.builders.biased_judges import biased_judge
 from tests.cli.workspace import called
 from tests.runs.calibration_shop import fill_in, write_shop
 

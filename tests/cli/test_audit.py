@@ -48,7 +48,7 @@ def test_outputs_of_a_stored_run_take_the_place_of_expected_outputs():
 
 
 JUDGE = """\
-from deemster.testing.biased_judges import biased_judge
+from tests.builders.biased_judges import biased_judge
 
 RIGHT = {f"How long does trip {n} take?": f"Trip {n} takes {n + 2} days." for n in range(10)}
 judge = biased_judge("authority", RIGHT)

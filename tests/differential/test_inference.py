@@ -23,7 +23,6 @@ from deemster.stats import (
     brier,
     calibration_error,
     clopper_pearson,
-    clustered_mean,
     corrected_difference,
     dawid_skene,
     detectable_difference,
@@ -33,6 +32,7 @@ from deemster.stats import (
     ppi_mean,
     sample_size,
     sign_flip,
+    systematic_bias,
     wilson,
 )
 
@@ -177,25 +177,23 @@ def test_interval_ends_equal_scipys_on_the_same_replicates(values, method, confi
 
 
 @settings(max_examples=60, deadline=None)
-@given(st.lists(st.tuples(st.integers(-5, 5), st.integers(0, 4)), min_size=4, max_size=40))
-def test_clustered_errors_equal_statsmodels(pairs):
-    values, clusters = np.array([value for value, _ in pairs], dtype=float), np.array([c for _, c in pairs])
-    ours = clustered_mean(values, clusters)
-    if ours.clusters < 2 or not ours.standard_error:
+@given(
+    st.integers(1, 5).flatmap(
+        lambda size: st.lists(st.lists(st.integers(-5, 5), min_size=size, max_size=size), min_size=2, max_size=8)
+    )
+)
+def test_errors_of_clusters_of_one_size_equal_statsmodels(groups):
+    values, clusters = np.array(groups, dtype=float).ravel(), np.repeat(np.arange(len(groups)), len(groups[0]))
+    ours = systematic_bias(values, np.zeros(len(values)), clusters=clusters)
+    if ours.ci is None:
         return
     fit = statsmodels.OLS(values, np.ones_like(values)).fit(
         cov_type="cluster", cov_kwds={"groups": clusters}, use_t=True
     )
-    assert ours.value == pytest.approx(fit.params[0], abs=1e-12)
-    cr1 = ours.cr0 * np.sqrt(ours.clusters / (ours.clusters - 1))
-    assert cr1 == pytest.approx(fit.bse[0], rel=1e-9)
+    assert ours.mean_bias == pytest.approx(fit.params[0], abs=1e-12)
     # CR2 is CR1 where all clusters are of one size, and so are the degrees of freedom.
-    sizes = set(np.bincount(clusters)[np.bincount(clusters) > 0].tolist())
-    if len(sizes) == 1:
-        assert ours.standard_error == pytest.approx(fit.bse[0], rel=1e-9)
-        assert ends(ours) == pytest.approx(fit.conf_int()[0].tolist(), rel=1e-9, abs=1e-9)
-    else:
-        assert ours.degrees_of_freedom <= ours.clusters - 1 + 1e-9
+    assert [ours.ci.lower, ours.ci.upper] == pytest.approx(fit.conf_int()[0].tolist(), rel=1e-9, abs=1e-9)
+    assert ours.p_value == pytest.approx(fit.pvalues[0], rel=1e-6, abs=1e-12)
 
 
 @settings(max_examples=60, deadline=None)

@@ -20,7 +20,6 @@ FILES = [
     "otlp/openinference.jsonl",
     "ragas/results.jsonl",
     "lm_eval",
-    "every_eval_ever",
 ]
 HOSTILE = [None, True, -1, 10**30, 1e308, "", "x" * 5000, "\u202e\x1b[31m", [], {}, [[]], {"a": {}}, ["a", 1], [None]]
 

@@ -46,39 +46,32 @@ def test_stored_run_comes_back_as_it_was(stored):
     assert again.cards == run.cards
 
 
-@pytest.mark.parametrize("kind", ["promptfoo", "every-eval-ever", "otel"])
-def test_exported_run_is_imported_with_the_same_scores(stored, kind, tmp_path):
+def test_exported_run_is_imported_with_the_same_scores(stored, tmp_path):
     store, name, run = stored
-    to = tmp_path / {"promptfoo": "results.json", "every-eval-ever": "folder", "otel": "run.jsonl"}[kind]
-    places = export_run(store, name, kind=kind, to=str(to))
-    (again,) = read_runs(places[0])
-    if kind == "otel" and run.repetitions > 1:  # a trace is a sample of its own
+    (again,) = read_runs(export_run(store, name, kind="otel", to=str(tmp_path / "run.jsonl")))
+    if run.repetitions > 1:  # a trace is a sample of its own
         assert sorted(scores(again).values()) == sorted(scores(run).values())
         return
     assert scores(again) == scores(run)
-    # Every Eval Ever has no place for a sample without a score.
-    scored = {sample for sample, _, _ in scores(run)}
-    kept = [sample.input for sample in run.dataset if kind != "every-eval-ever" or sample.id in scored]
-    assert [sample.input for sample in again.dataset] == kept
+    assert [sample.input for sample in again.dataset] == [sample.input for sample in run.dataset]
     answered = {e.id: e.answer.text for e in run.executions if e.answer and not isinstance(e.answer, TargetFailure)}
     for execution in again.executions:
         if execution.id in answered and not isinstance(execution.answer, TargetFailure) and execution.answer:
             assert execution.answer.text == answered[execution.id]
 
 
-def test_unscored_marks_stay_unscored_through_promptfoo_and_opentelemetry(tmp_path):
+def test_unscored_marks_stay_unscored_through_opentelemetry(tmp_path):
     run = read_runs(FIXTURES / "deepeval" / "test_run_capitals.json")[0]
     with open_store(tmp_path / "runs.db", create=True) as store:
         name = store_external_run(store, run).id
-        for kind, file in (("promptfoo", "results.json"), ("otel", "run.jsonl")):
-            (place,) = export_run(store, name, kind=kind, to=str(tmp_path / file))
-            (again,) = read_runs(place)
-            brief = [card.name for card in again.cards].index("Brevity")
-            assert [type(execution.marks[brief]).__name__ for execution in again.executions] == [
-                "MetricScore",
-                "MetricScore",
-                "Unscored",
-            ]
+        place = export_run(store, name, kind="otel", to=str(tmp_path / "run.jsonl"))
+    (again,) = read_runs(place)
+    brief = [card.name for card in again.cards].index("Brevity")
+    assert [type(execution.marks[brief]).__name__ for execution in again.executions] == [
+        "MetricScore",
+        "MetricScore",
+        "Unscored",
+    ]
 
 
 def test_events_of_opentelemetry_have_the_names_of_its_conventions(tmp_path):

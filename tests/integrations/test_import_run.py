@@ -30,7 +30,6 @@ FILES = [
     "otlp/gen_ai.jsonl",
     "autorubric/capitals",
     "autorubric/panel",
-    *(f"every_eval_ever/{path.name}" for path in sorted((FIXTURES / "every_eval_ever").iterdir())),
 ]
 
 

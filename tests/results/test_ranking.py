@@ -1,8 +1,11 @@
+import math
+from itertools import combinations
+
 import numpy as np
 import pytest
 
 import deemster as dm
-from deemster.stats import rank_runs
+from deemster.stats import paired_difference
 from deemster.stats.run_ranking import pair_confidence, rank_ranges
 from tests.report.comparisons import evaluated
 
@@ -10,6 +13,16 @@ from tests.report.comparisons import evaluated
 def run(passed, *, total=80, **options):
     answers = {f"q{place:02d}": "right" if place < passed else "wrong" for place in range(total)}
     return evaluated(answers, metrics=("exact-match", "rouge-l"), **options)
+
+
+def open_ranks(scores):
+    """The ranks of runs, a row each, that the statistic of all pairs leaves open."""
+    level = pair_confidence(len(scores), 0.95)
+    intervals = {}
+    for first, second in combinations(range(len(scores)), 2):
+        found = paired_difference(scores[second] - scores[first], confidence=level).interval
+        intervals[first, second] = (found.lower, found.upper)
+    return rank_ranges(len(scores), intervals)
 
 
 def test_runs_far_apart_have_one_rank_each():
@@ -39,9 +52,8 @@ def test_differences_are_those_of_two_runs_at_the_level_that_holds_for_all():
 def test_ranks_are_those_of_the_statistic(seed):
     counts = np.random.default_rng(seed).integers(5, 75, size=4).tolist()
     ranking = dm.compare(*map(run, counts))
-    scores = [[float(place < passed) for place in range(80)] for passed in counts]
-    expected = [(one.best_rank, one.worst_rank) for one in rank_runs(scores)]
-    assert [(entry.best_rank, entry.worst_rank) for entry in ranking.runs] == expected
+    scores = np.array([[float(place < passed) for place in range(80)] for passed in counts])
+    assert tuple((entry.best_rank, entry.worst_rank) for entry in ranking.runs) == open_ranks(scores)
 
 
 def test_runs_with_other_samples_are_compared_on_those_that_both_have():
@@ -66,11 +78,16 @@ def test_pairs_hold_together_by_bonferroni():
     assert rank_ranges(2, {(0, 1): (-0.3, -0.1)}) == ((1, 1), (2, 2))
 
 
-@pytest.mark.parametrize("seed", [0])
-def test_chance_alone_seldom_ranks_equal_runs(seed):
-    draw = np.random.default_rng(seed)
+def test_pairs_without_interval_leave_every_rank_open():
+    assert rank_ranges(1, {}) == ((1, 1),)
+    assert rank_ranges(3, {(0, 1): None, (0, 2): None, (1, 2): (0.1, 0.2)}) == ((1, 3), (2, 3), (1, 2))
+
+
+@pytest.mark.parametrize(("runs", "samples", "rate"), [(4, 40, 0.7), (5, 100, 0.02), (5, 100, 0.3)])
+def test_chance_alone_seldom_ranks_equal_runs(runs, samples, rate):
+    draw, draws = np.random.default_rng(9), 200
     wrong = 0
-    for _ in range(300):
-        scores = (draw.random((4, 40)) < 0.7).astype(float)
-        wrong += any((one.best_rank, one.worst_rank) != (1, 4) for one in rank_runs(scores))
-    assert wrong / 300 <= 0.065
+    for _ in range(draws):
+        scores = (draw.random((runs, samples)) < rate).astype(float)
+        wrong += any(ranks != (1, runs) for ranks in open_ranks(scores))
+    assert wrong / draws <= 0.05 + 3 * math.sqrt(0.05 * 0.95 / draws)

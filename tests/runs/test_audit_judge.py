@@ -14,7 +14,7 @@ from deemster.models.model_client import ModelFailure
 from deemster.runs.audit_judge import BiasSettings, audit_judge
 from deemster.runs.evaluation_job import build_job
 from deemster.runs.planted_outputs import expected_outputs
-from deemster.testing.biased_judges import BIASES, biased_judge
+from tests.builders.biased_judges import BIASES, biased_judge
 
 
 def test_every_probe_has_a_judge_with_that_bias():

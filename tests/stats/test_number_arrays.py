@@ -78,7 +78,6 @@ def test_rows_of_different_length_are_value_error(statistic):
     [
         lambda: stats.pearson([10**400, 1, 2], [1, 2, 3]),
         lambda: stats.sign_flip(["a"]),
-        lambda: stats.clustered_mean([10**400], [1]),
         lambda: stats.ppi_mean(["a"], [1], [1]),
     ],
 )
@@ -176,7 +175,6 @@ STATISTICS = [
     "mcnemar",
     "sign_flip",
     "bootstrap",
-    "clustered_mean",
     "holm",
     "benjamini_hochberg",
     "benjamini_yekutieli",

@@ -1,9 +1,19 @@
 from __future__ import annotations
 
+import json
+import math
+from pathlib import Path
+
 import numpy as np
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 
-from deemster.stats import clustered_mean, systematic_bias
+from deemster.stats import systematic_bias
+from deemster.stats.confidence_interval import t_quantile
+from deemster.stats.systematic_bias import clustered_error
+
+FIXTURES = Path(__file__).parent.parent / "fixtures" / "statistics.json"
 
 
 def test_constant_shift_has_mean_but_no_p_value():
@@ -38,15 +48,68 @@ def test_paired_scores_of_different_length_are_an_error_and_unpaired_ones_are_no
     assert systematic_bias([1, 2, 3], [1, 2], paired=False).n_samples == 5
 
 
-def test_bias_in_clusters_has_the_error_of_a_clustered_mean():
+def cr2(values, clusters):
+    """Error and degrees of freedom of a mean by Bell and McCaffrey, from matrices."""
+    y, codes = np.array(values, dtype=float), np.unique(clusters, return_inverse=True)[1]
+    n = len(y)
+    x = np.ones((n, 1))
+    bread = np.linalg.inv(x.T @ x)
+    hat = x @ bread @ x.T
+    rest = np.eye(n) - hat
+    residuals = rest @ y
+    meat, sides = 0.0, []
+    for cluster in range(codes.max() + 1):
+        members = codes == cluster
+        values_of, vectors = np.linalg.eigh(np.eye(members.sum()) - hat[np.ix_(members, members)])
+        adjusted = vectors @ np.diag(values_of**-0.5) @ vectors.T
+        own = x[members].T @ adjusted
+        meat += (own @ residuals[members]).item() ** 2
+        sides.append(rest[:, members] @ adjusted @ x[members] @ bread)
+    sides = np.concatenate(sides, axis=1)
+    found = sides.T @ sides
+    return math.sqrt(meat) * bread.item(), np.trace(found) ** 2 / np.trace(found @ found)
+
+
+@given(
+    st.lists(st.tuples(st.floats(0, 1), st.integers(0, 4)), min_size=2, max_size=25).filter(
+        lambda pairs: len({cluster for _, cluster in pairs}) > 1 and np.std([value for value, _ in pairs]) > 1e-3
+    )
+)
+def test_error_in_clusters_equals_that_of_matrices(drawn):
+    values, clusters = zip(*drawn, strict=True)
+    error, freedom = clustered_error(np.array(values), clusters)
+    expected = cr2(values, clusters)
+    assert error == pytest.approx(expected[0], rel=1e-6, abs=1e-9)
+    assert freedom == pytest.approx(expected[1])
+
+
+def test_clusters_of_one_size_have_the_published_error():
+    (entry,) = (entry for entry in json.loads(FIXTURES.read_text()) if entry["id"] == "clustered_se")
+    error, freedom = clustered_error(np.array(entry["input"]["scores"], dtype=float), entry["input"]["cluster"])
+    assert error == pytest.approx(entry["expected"]["cr1"], abs=entry["abs_tol"])
+    assert freedom == pytest.approx(4)
+
+
+def test_interval_of_a_bias_covers_with_unequal_clusters():
+    clusters = np.repeat(np.arange(12), [30, 20] + [4] * 10)
+    rng = np.random.default_rng(8)
+    covered = 0
+    for _ in range(600):
+        values = rng.normal(size=12)[clusters] + rng.normal(size=len(clusters))
+        interval = systematic_bias(values, np.zeros(len(values)), clusters=clusters).ci
+        covered += interval.lower <= 0 <= interval.upper
+    assert 0.925 <= covered / 600 <= 0.985
+
+
+def test_bias_in_clusters_has_the_error_of_its_clusters():
     rng = np.random.default_rng(1)
     clusters = np.repeat(np.arange(6), [1, 2, 3, 4, 5, 6])
     predicted, true = rng.random(21) + 2 * rng.random(6)[clusters], rng.random(21)
-    found, mean = systematic_bias(predicted, true, clusters=clusters), clustered_mean(predicted - true, clusters)
-    assert (found.mean_bias, found.n_samples) == (pytest.approx(mean.value), 21)
-    assert (found.ci.lower, found.ci.upper) == pytest.approx((mean.interval.lower, mean.interval.upper))
-    assert found.effect_size == systematic_bias(predicted, true).effect_size
-    assert found.ci.width > systematic_bias(predicted, true).ci.width
+    found, plain = systematic_bias(predicted, true, clusters=clusters), systematic_bias(predicted, true)
+    error, freedom = clustered_error(predicted - true, clusters)
+    assert found.ci.width == pytest.approx(2 * t_quantile(0.95, freedom) * error)
+    assert (found.mean_bias, found.effect_size, found.n_samples) == (plain.mean_bias, plain.effect_size, 21)
+    assert found.ci.width > plain.ci.width
 
 
 @pytest.mark.parametrize("clusters", [None, np.repeat(np.arange(10), 4)])

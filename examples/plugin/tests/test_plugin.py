@@ -9,14 +9,18 @@ from deemster_acme.chat_client import AcmeChat
 from deemster_acme.politeness import Politeness
 from deemster_acme.support_bot import answer
 from hypothesis import given
+from hypothesis import strategies as st
 
 import deemster as dm
 from deemster import testing
 
 HERE = Path(__file__).parent
+# Any text, and often one that programs read wrongly: nothing, blanks, half of JSON, another script.
+TEXTS = st.sampled_from(["", " ", "[1, 2", "NaN", "日本語"]) | st.text(st.characters(codec="utf-8"))
+SAMPLES = st.builds(dm.Sample, st.just("q1"), st.dictionaries(TEXTS, TEXTS, max_size=2), st.none() | TEXTS)
 
 
-@given(testing.samples(), testing.outputs())
+@given(SAMPLES, st.builds(dm.Output, TEXTS))
 def test_the_metric_marks_any_output_and_twice_the_same(sample, output):
     mark = Politeness().score(sample, output)
     assert isinstance(mark, (dm.MetricScore, dm.Unscored))

@@ -5,7 +5,7 @@ from deemster import lazy_names
 _FILES = {
     "deemster.alignment.cascade_calibration": ("CascadeCalibration", "CascadePoint", "calibrate_cascade"),
     "deemster.alignment.compute_alignment": ("align", "compute_metrics"),
-    "deemster.alignment.judge_as_annotator": ("annotator_tests", "latent_truth"),
+    "deemster.alignment.judge_as_annotator": ("annotator_tests",),
     "deemster.alignment.inter_judge_agreement": ("JudgePair", "judge_agreement"),
     "deemster.alignment.judge_comparison": ("compare_judges",),
     "deemster.alignment.metrics_result": ("MetricsResult",),

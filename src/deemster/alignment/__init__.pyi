@@ -6,7 +6,6 @@ from deemster.alignment.compute_alignment import compute_metrics as compute_metr
 from deemster.alignment.inter_judge_agreement import JudgePair as JudgePair
 from deemster.alignment.inter_judge_agreement import judge_agreement as judge_agreement
 from deemster.alignment.judge_as_annotator import annotator_tests as annotator_tests
-from deemster.alignment.judge_as_annotator import latent_truth as latent_truth
 from deemster.alignment.judge_comparison import compare_judges as compare_judges
 from deemster.alignment.metrics_result import MetricsResult as MetricsResult
 from deemster.alignment.result_models import BootstrapResult as BootstrapResult

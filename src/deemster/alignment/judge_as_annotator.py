@@ -1,8 +1,7 @@
-"""The alternative annotator test of a judge, and latent truth from votes alone (Dawid-Skene)."""
+"""The alternative annotator test of a judge: whether it agrees with people as well as they do with each other."""
 
 from __future__ import annotations
 
-from collections.abc import Hashable
 from pathlib import Path
 
 from deemster.alignment._human_agreement import annotator_trials_by_criterion, read_annotators
@@ -12,7 +11,6 @@ from deemster.alignment.result_models import AbstentionMode
 from deemster.datasets import RubricDataset, Votes
 from deemster.errors import InputError, did_you_mean, plural, visible
 from deemster.stats.alternative_annotator_test import FEWEST_ANNOTATORS, AlternativeAnnotator, check_test_options
-from deemster.stats.dawid_skene import DawidSkene, dawid_skene
 
 
 def annotator_tests(
@@ -57,37 +55,3 @@ def annotator_tests(
         found = plural(len(annotators.names), "annotator")
         raise InputError(f"The alternative annotator test needs three annotators; {found} labelled these items.")
     return annotator_trials_by_criterion(votes, annotators, judge=judge, epsilon=epsilon, q=q, min_items=min_items)
-
-
-def latent_truth(
-    result: Votes | HasVotes | str | Path,
-    dataset: RubricDataset | str | Path | None = None,
-    *,
-    cannot_assess: AbstentionMode = "exclude",
-    na_mode: AbstentionMode = "exclude",
-) -> dict[str, DawidSkene]:
-    """What the judges' votes alone say about the truth and about each judge, criterion by criterion (Dawid, Skene).
-
-    Beside the measured accuracies it tells whether the panel could have known its weak judges without any label.
-
-    Args:
-        result: Votes, a grading, or the path of a votes file.
-        dataset: Where the truth comes from, which decides which items are used; None where the votes carry it.
-        cannot_assess: What an abstention counts as on binary criteria.
-        na_mode: What an abstention counts as on multi-choice criteria.
-
-    Raises:
-        InputError: The votes cannot be used.
-
-    Reference: A. P. Dawid, A. M. Skene, Applied Statistics 28 (1979).
-    """
-    votes = read_labelled_votes(result, dataset, modes=AbstentionModes(cannot_assess, na_mode))
-    found = {}
-    for column in votes.columns:
-        names = (*column.classes.labels, None)
-        by_item: dict[Hashable, dict[Hashable, str | None]] = {
-            votes.ids[row]: {judge: names[place] for judge, place in zip(votes.judges, cast, strict=True)}
-            for row, cast in zip(column.rows.tolist(), column.vote_classes.tolist(), strict=True)
-        }
-        found[column.name] = dawid_skene(by_item, classes=column.classes.labels)
-    return found

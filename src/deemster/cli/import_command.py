@@ -8,7 +8,7 @@ from deemster.cli._console import note, warn, write_out
 from deemster.cli.options import open_run_store, store_option
 from deemster.errors import ExitCode, plural, visible
 
-KINDS = ("promptfoo", "inspect", "deepeval", "lm-eval", "ragas", "otlp", "trec", "autorubric", "every-eval-ever")
+KINDS = ("promptfoo", "inspect", "deepeval", "lm-eval", "ragas", "otlp", "trec", "autorubric")
 
 
 @click.command("import", short_help="Take in what other tools made: promptfoo, Inspect, DeepEval and more.")

@@ -26,7 +26,7 @@ COMMANDS = {
     "certify": "Write one file from which anyone computes the report of a run again.",
     "compare": "Compare two runs: is the second worse, where, and why?",
     "completion": "Print the shell completion script.",
-    "export": "Hand a run to another tool: MLflow, OpenTelemetry, promptfoo and more.",
+    "export": "Hand a run to another tool: OpenTelemetry or MLflow.",
     "grade": "Grade submissions by a rubric, and tell how judges agree with people.",
     "import": "Take in what other tools made: promptfoo, Inspect, DeepEval and more.",
     "init": "Write a small suite that runs offline, and a GitHub workflow.",

@@ -11,7 +11,7 @@ from deemster.runs.external_run import ExternalRun
 _OTHER = re.compile(r"[^A-Za-z0-9_\-. /:]")
 
 
-def export_mlflow(run: ExternalRun, report: Report, to: str) -> list[str]:
+def export_mlflow(run: ExternalRun, report: Report, to: str) -> str:
     """Log a run to a tracking server or store of MLflow; the id of MLflow's run.
 
     The experiment is called as the suite, else as the dataset.
@@ -52,7 +52,7 @@ def export_mlflow(run: ExternalRun, report: Report, to: str) -> list[str]:
     client.log_text(identity, report.to_json(), "report.json")
     client.log_text(identity, report.to_markdown(), "report.md")
     client.set_terminated(identity, status="FINISHED" if report.run.status == "complete" else "FAILED")
-    return [f"{to}, run {identity}"]
+    return f"{to}, run {identity}"
 
 
 def _numbers(report: Report) -> dict[str, float]:

@@ -16,7 +16,7 @@ EVENT = "gen_ai.evaluation.result"
 _EXTRA = "otel"
 
 
-def export_opentelemetry(run: ExternalRun, report: Report, to: str) -> list[str]:
+def export_opentelemetry(run: ExternalRun, report: Report, to: str) -> str:
     """Send a run to a collector over OTLP, or write it as OTLP's JSON lines; where it went.
 
     Args:
@@ -43,7 +43,7 @@ def export_opentelemetry(run: ExternalRun, report: Report, to: str) -> list[str]
     send_marks(run, tracers.get_tracer("deemster"), loggers.get_logger("deemster"))
     tracers.shutdown()
     loggers.shutdown()
-    return [to]
+    return to
 
 
 def _exporters(to: str) -> tuple[Any, Any]:

@@ -1,35 +1,31 @@
-"""Exports stored runs to other tools: Every Eval Ever, promptfoo, OpenTelemetry, MLflow."""
+"""Exports stored runs to other tools: OpenTelemetry, MLflow."""
 
 from __future__ import annotations
 
 from collections.abc import Callable
 
 from deemster.errors import Issue, ReportError
-from deemster.integrations.export_every_eval_ever import export_every_eval_ever
 from deemster.integrations.export_mlflow import export_mlflow
 from deemster.integrations.export_opentelemetry import export_opentelemetry
-from deemster.integrations.export_promptfoo import export_promptfoo
 from deemster.report import Report
 from deemster.runs.build_report import stored_report
 from deemster.runs.external_run import ExternalRun, load_external_run
 from deemster.store import Store
 
-EXPORTERS: dict[str, Callable[[ExternalRun, Report, str], list[str]]] = {
-    "every-eval-ever": export_every_eval_ever,
-    "promptfoo": export_promptfoo,
+EXPORTERS: dict[str, Callable[[ExternalRun, Report, str], str]] = {
     "otel": export_opentelemetry,
     "mlflow": export_mlflow,
 }
 
 
-def export_run(store: Store, run: str, *, kind: str, to: str) -> list[str]:
+def export_run(store: Store, run: str, *, kind: str, to: str) -> str:
     """Export a stored run to another tool; where it went.
 
     Args:
         store: Where it is stored.
         run: Its id, a unique beginning of it, its label, or `latest`.
         kind: The tool.
-        to: A file, a folder, a URL or a tracking URI, as the tool needs it.
+        to: A file, a URL or a tracking URI, as the tool needs it.
 
     Raises:
         StoreError: There is no such run, or it cannot be read.

@@ -9,7 +9,6 @@ from typing import NamedTuple
 from deemster.errors import DeemsterError, InputError, Issue
 from deemster.integrations.import_autorubric import is_autorubric, read_autorubric
 from deemster.integrations.import_deepeval import is_deepeval, read_deepeval
-from deemster.integrations.import_every_eval_ever import is_every_eval_ever, read_every_eval_ever
 from deemster.integrations.import_inspect import is_inspect, read_inspect
 from deemster.integrations.import_lm_eval import is_lm_eval, read_lm_eval
 from deemster.integrations.import_otlp import is_otlp, read_otlp
@@ -43,7 +42,6 @@ IMPORTERS = {
     "otlp": Importer(is_otlp, read_otlp, "traces of OpenTelemetry"),
     "trec": Importer(is_trec_run, read_trec, "rankings of TREC"),
     "autorubric": Importer(is_autorubric, read_autorubric, "experiments of autorubric"),
-    "every-eval-ever": Importer(is_every_eval_ever, read_every_eval_ever, "evaluations of Every Eval Ever"),
 }
 
 

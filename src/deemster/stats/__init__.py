@@ -14,7 +14,6 @@ from deemster.stats.bootstrap_resampling import (
     bayesian_weight_blocks,
     drawn_seed,
     resample_blocks,
-    resample_counts,
 )
 from deemster.stats.bounded_mean import bounded_mean
 from deemster.stats.cohen_kappa import Agreement, Confusion, Kappa, cohen_kappa, confusion, pabak, scott_pi
@@ -32,7 +31,7 @@ from deemster.stats.fleiss_gwet import Fleiss, fleiss_kappa, gwet_ac
 from deemster.stats.interpretation import interpret_correlation, interpret_effect_size, interpret_emd, interpret_kappa
 from deemster.stats.intraclass_correlation import ICC, ICCForm, icc
 from deemster.stats.krippendorff_alpha import Alpha, krippendorff_alpha
-from deemster.stats.means import ClusteredMean, Mean, clustered_mean, exact_mean, exact_stdev, quantile, student
+from deemster.stats.means import Mean, exact_mean, exact_stdev, quantile, student
 from deemster.stats.multiple_testing import Adjusted, benjamini_hochberg, benjamini_yekutieli, holm
 from deemster.stats.noise_split import NoiseSplit, noise_split
 from deemster.stats.paired_difference import PairedDifference, certifiable_margin, paired_difference
@@ -73,7 +72,6 @@ from deemster.stats.proportion_intervals import (
     weighted_wilson,
     wilson,
 )
-from deemster.stats.run_ranking import RankedRun, rank_runs
 from deemster.stats.score_distribution import (
     Distribution,
     EarthMovers,
@@ -95,7 +93,6 @@ __all__ = [
     "Bootstrap",
     "Brier",
     "CalibrationError",
-    "ClusteredMean",
     "Concordance",
     "ConfidenceInterval",
     "ConfirmedFailures",
@@ -125,7 +122,6 @@ __all__ = [
     "PrecisionRecallF1",
     "Proportion",
     "ProportionDifference",
-    "RankedRun",
     "ReliabilityBin",
     "RepetitionSplit",
     "SampleSize",
@@ -145,7 +141,6 @@ __all__ = [
     "certain_margin",
     "certifiable_margin",
     "clopper_pearson",
-    "clustered_mean",
     "clustered_wilson",
     "cohen_kappa",
     "concordance",
@@ -192,12 +187,10 @@ __all__ = [
     "ppi_mean",
     "precision_recall_f1",
     "quantile",
-    "rank_runs",
     "rate_drift",
     "repetition_splits",
     "reruns_to_confirm",
     "resample_blocks",
-    "resample_counts",
     "rogan_gladen",
     "sample_size",
     "samples_to_certify",

@@ -33,37 +33,13 @@ def drawn_seed(seed: int | None = None) -> int:
     return int(seed)
 
 
-def resample_counts(units: int, replicates: int, seed: int, *, dtype: DTypeLike = np.float32) -> NDArray[Any]:
-    """How often each unit is drawn, as [units, replicates], row by row in memory.
-
-    Replicate after replicate takes ``default_rng(seed).integers(0, units, units)`` from one generator. The columns sum
-    to ``units``. Counts are small whole numbers, exact in every dtype that holds 255.
-
-    Args:
-        units: How many items, or clusters, there are to draw from, and to draw.
-        replicates: How many times they are drawn.
-        seed: The seed of the generator.
-        dtype: The type of the counts.
-
-    Raises:
-        ValueError: There is no unit or no replicate.
-
-    >>> resample_counts(4, 3, 0, dtype=np.uint8)
-    array([[0, 3, 1],
-           [1, 1, 0],
-           [2, 0, 1],
-           [1, 0, 2]], dtype=uint8)
-    """
-    _check(units, replicates)
-    counts = np.empty((units, replicates), dtype=dtype)
-    _fill(counts, np.random.default_rng(seed))
-    return counts
-
-
 def resample_blocks(
     units: int, replicates: int, seed: int, *, dtype: DTypeLike = np.float32, block_bytes: int = BLOCK_BYTES
 ) -> Iterator[NDArray[Any]]:
-    """The columns of ``resample_counts``, in order, in blocks of at most ``block_bytes`` (but at least one column).
+    """How often each unit is drawn, in blocks [units, replicates] of at most ``block_bytes`` (but at least one column).
+
+    Replicate after replicate takes ``default_rng(seed).integers(0, units, units)`` from one generator. The columns sum
+    to ``units``. Counts are small whole numbers, exact in every dtype that holds 255.
 
     Args:
         units: How many items, or clusters, there are to draw from, and to draw.
@@ -75,8 +51,8 @@ def resample_blocks(
     Raises:
         ValueError: There is no unit or no replicate.
 
-    >>> [block.shape for block in resample_blocks(4, 5, 0, block_bytes=32)]
-    [(4, 2), (4, 2), (4, 1)]
+    >>> [block.tolist() for block in resample_blocks(4, 3, 0, dtype=np.uint8, block_bytes=8)]
+    [[[0, 3], [1, 1], [2, 0], [1, 0]], [[1], [0], [1], [2]]]
     """
     _check(units, replicates)
     rng = np.random.default_rng(seed)

@@ -1,16 +1,13 @@
-"""Means with standard errors and t intervals, independent or clustered; exact sums; quantiles."""
+"""Means with standard errors and t intervals; exact sums; quantiles."""
 
 from __future__ import annotations
 
 import math
-from collections.abc import Hashable, Sequence
 
 import msgspec
 import numpy as np
-from numpy.typing import ArrayLike, NDArray
+from numpy.typing import ArrayLike
 
-from deemster.stats._label_codes import cluster_codes
-from deemster.stats._number_arrays import finite_vector
 from deemster.stats.confidence_interval import ConfidenceInterval, check_confidence, t_quantile
 
 
@@ -56,10 +53,6 @@ def quantile(ascending: ArrayLike, share: float) -> float | None:
     return low + (float(array[below + 1]) - low) * (rank - below)
 
 
-# A spread below this share of the largest value counts as none: it is rounding.
-_ROUNDING = 1e-12
-
-
 class Mean(msgspec.Struct, frozen=True, kw_only=True):
     """A mean of `n` values with its standard error and interval."""
 
@@ -67,20 +60,6 @@ class Mean(msgspec.Struct, frozen=True, kw_only=True):
     n: int
     standard_error: float | None
     interval: ConfidenceInterval | None
-
-
-class ClusteredMean(msgspec.Struct, frozen=True, kw_only=True):
-    """A mean of `n` values in `clusters` clusters; `standard_error` is CR2, the others stand beside it."""
-
-    value: float | None
-    n: int
-    clusters: int
-    standard_error: float | None = None
-    degrees_of_freedom: float | None = None
-    independent: float | None = None
-    cr0: float | None = None
-    miller: float | None = None
-    interval: ConfidenceInterval | None = None
 
 
 def student(values: ArrayLike, *, confidence: float = 0.95) -> Mean:
@@ -106,79 +85,3 @@ def student(values: ArrayLike, *, confidence: float = 0.95) -> Mean:
         half = t_quantile(confidence, n - 1) * spread / math.sqrt(n)
         interval = ConfidenceInterval(mean - half, mean + half, confidence, method="student")
     return Mean(value=mean, n=n, standard_error=spread / math.sqrt(n), interval=interval)
-
-
-def clustered_mean(
-    values: ArrayLike, clusters: Sequence[Hashable] | NDArray[np.generic], *, confidence: float = 0.95
-) -> ClusteredMean:
-    """A mean whose values come in clusters, with a cluster-robust standard error and a t interval.
-
-    With e the deviations from the mean, S_c their sum in cluster c of G and h_c the share of all values that lie in c:
-    CR0 = sqrt(Σ S_c²)/n, CR2 = sqrt(Σ S_c²/(1 - h_c))/n. The interval is mean ± t·CR2 with the degrees of freedom of
-    Bell and McCaffrey, which are G - 1 for clusters of equal size and fewer for unequal ones. ``miller`` is
-    sqrt(s²/n + Σ_c Σ_{i≠j} e_i·e_j/n²), Miller's form; ``independent`` is s/sqrt(n), what the error would be without
-    clusters. One value per cluster makes CR2 equal to ``independent``. Undefined: everything without values, the errors
-    below two clusters (``independent`` below two values), the interval also without spread.
-
-    References: R. M. Bell, D. F. McCaffrey, Bias reduction in standard errors for linear regression with multi-stage
-    samples, Survey Methodology 28 (2002); E. Miller, Adding error bars to evals, arXiv:2411.00640 (2024).
-
-    Args:
-        values: The values.
-        clusters: The cluster of each value.
-        confidence: The level of the interval.
-
-    Raises:
-        ValueError: Values and clusters differ in number, a value is not finite, or the level is not in (0, 1).
-
-    >>> result = clustered_mean([1, 1, 1, 0, 0, 0, 1, 1, 0], [0, 0, 0, 1, 1, 1, 2, 2, 2])
-    >>> round(result.value, 4), round(result.standard_error, 4), round(result.independent, 4)
-    (0.5556, 0.294, 0.1757)
-    """
-    check_confidence(confidence)
-    array = finite_vector(values)
-    codes, count = cluster_codes(clusters, array.size)
-    mean = exact_mean(array)
-    if mean is None or array.size < 2:
-        return ClusteredMean(value=mean, n=array.size, clusters=count)
-    n, deviations = array.size, array - mean
-    floor = _ROUNDING * float(np.abs(array).max())
-    squares = float(np.square(deviations).sum())
-    independent = _drop_rounding(math.sqrt(squares / (n * (n - 1))), floor)
-    if count < 2:
-        return ClusteredMean(value=mean, n=n, clusters=count, independent=independent)
-    squared_sums = np.square(np.bincount(codes, weights=deviations, minlength=count))
-    between = float(squared_sums.sum())
-    sizes = np.bincount(codes, minlength=count).astype(np.float64)
-    cr0 = _drop_rounding(math.sqrt(between) / n, floor)
-    error = _drop_rounding(math.sqrt(float((squared_sums / (1 - sizes / n)).sum())) / n, floor)
-    freedom = _bell_mccaffrey(sizes)
-    half = t_quantile(confidence, freedom) * error
-    return ClusteredMean(
-        value=mean,
-        n=n,
-        clusters=count,
-        standard_error=error,
-        degrees_of_freedom=freedom,
-        independent=independent,
-        cr0=cr0,
-        miller=_drop_rounding(math.sqrt(max(0.0, squares / (n * (n - 1)) + (between - squares) / n**2)), floor),
-        interval=ConfidenceInterval(mean - half, mean + half, confidence, "cluster-robust t") if error else None,
-    )
-
-
-def _bell_mccaffrey(sizes: NDArray[np.float64]) -> float:
-    """The degrees of freedom of a mean's CR2 error, for values that are in truth independent.
-
-    With M the covariance of the adjusted residual sums, they are (tr M)²/tr M².
-
-    >>> [round(_bell_mccaffrey(np.array(sizes)), 4) for sizes in ([5.0, 5.0, 5.0, 5.0], [17.0, 1.0, 1.0, 1.0])]
-    [3.0, 1.2405]
-    """
-    share = sizes / sizes.sum()
-    adjusted = np.square(share) / (1 - share)
-    return float(1 / (np.square(share).sum() + adjusted.sum() ** 2 - np.square(adjusted).sum()))
-
-
-def _drop_rounding(error: float, floor: float) -> float:
-    return 0.0 if error <= floor else error

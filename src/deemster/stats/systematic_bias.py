@@ -10,10 +10,10 @@ import msgspec
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
+from deemster.stats._label_codes import cluster_codes
 from deemster.stats._number_arrays import pairs, vector
 from deemster.stats.confidence_interval import ConfidenceInterval, check_confidence, t_quantile
 from deemster.stats.interpretation import interpret_effect_size
-from deemster.stats.means import clustered_mean
 from deemster.stats.nan_arithmetic import Floats
 
 Direction = Literal["positive", "negative", "none"]
@@ -60,8 +60,8 @@ def systematic_bias(
 ) -> BiasResult:
     """The mean of predicted - true with a t test, effect size and t interval.
 
-    Paired: t = mean/(sd/√n) with n - 1 degrees of freedom, d = mean/sd. With clusters the error and the degrees of
-    freedom are those of ``clustered_mean``, since items of one cluster are not independent. Unpaired: Welch's t, sd =
+    Paired: t = mean/(sd/√n) with n - 1 degrees of freedom, d = mean/sd. With clusters the error is CR2, with the
+    degrees of freedom of Bell and McCaffrey, since items of one cluster are not independent. Unpaired: Welch's t, sd =
     √((s²+s²)/2). An sd up to 1e-12·max(1, largest absolute score) is rounding: it is given as 0, and p, d and interval
     are None. Undefined (None): all without values; all but the mean with one; p and interval with one cluster. A
     direction is named beyond ±0.001; significant is p < 0.05.
@@ -73,7 +73,8 @@ def systematic_bias(
         clusters: The cluster of each pair; only for pairs without gaps.
         confidence: The level of the interval.
 
-    Reference: B. L. Welch, The generalization of Student's problem, Biometrika 34 (1947).
+    References: B. L. Welch, The generalization of Student's problem, Biometrika 34 (1947); R. M. Bell, D. F. McCaffrey,
+    Bias reduction in standard errors for linear regression with multi-stage samples, Survey Methodology 28 (2002).
 
     Raises:
         ValueError: Paired sequences or their clusters differ in length, clusters are given for scores that are not
@@ -110,11 +111,48 @@ def _paired(
         return _result(mean, 0.0, n=n)
     error, freedom = spread / math.sqrt(n), n - 1.0
     if clusters is not None:
-        robust = clustered_mean(differences, clusters)
-        if robust.degrees_of_freedom is None:
+        robust = clustered_error(differences, clusters)
+        if robust is None:
             return _result(mean, spread, n=n)
-        error, freedom = robust.standard_error or 0.0, robust.degrees_of_freedom
+        error, freedom = robust
     return _result(mean, spread, n=n, error=error, freedom=freedom, confidence=confidence)
+
+
+def clustered_error(values: Floats, clusters: Sequence[Hashable] | NDArray[np.generic]) -> tuple[float, float] | None:
+    """The standard error of a mean whose values come in clusters, and its degrees of freedom; None below two clusters.
+
+    With S_c the sum of the deviations from the mean in cluster c and h_c the share of all values that lie in c, CR2 is
+    sqrt(Σ S_c²/(1 - h_c))/n. Its degrees of freedom are one less than the clusters where these are of equal size, and
+    fewer where they are not. One value per cluster gives s/sqrt(n).
+
+    >>> error, freedom = clustered_error(np.array([1.0, 1, 1, 0, 0, 0, 1, 1, 0]), [0, 0, 0, 1, 1, 1, 2, 2, 2])
+    >>> round(error, 4), round(freedom, 4)
+    (0.294, 2.0)
+    """
+    n = values.size
+    codes, count = cluster_codes(clusters, n)
+    if count < 2:
+        return None
+    deviations = values - math.fsum(values) / n
+    squared_sums = np.square(np.bincount(codes, weights=deviations, minlength=count))
+    sizes = np.bincount(codes, minlength=count).astype(np.float64)
+    error = math.sqrt(float((squared_sums / (1 - sizes / n)).sum())) / n
+    # An error below this share of the largest value is rounding.
+    is_rounding = error <= 1e-12 * float(np.abs(values).max())
+    return 0.0 if is_rounding else error, _bell_mccaffrey(sizes)
+
+
+def _bell_mccaffrey(sizes: NDArray[np.float64]) -> float:
+    """The degrees of freedom of a mean's CR2 error, for values that are in truth independent.
+
+    With M the covariance of the adjusted residual sums, they are (tr M)²/tr M².
+
+    >>> [round(_bell_mccaffrey(np.array(sizes)), 4) for sizes in ([5.0, 5.0, 5.0, 5.0], [17.0, 1.0, 1.0, 1.0])]
+    [3.0, 1.2405]
+    """
+    share = sizes / sizes.sum()
+    adjusted = np.square(share) / (1 - share)
+    return float(1 / (np.square(share).sum() + adjusted.sum() ** 2 - np.square(adjusted).sum()))
 
 
 def _welch(first: Floats, second: Floats, confidence: float) -> BiasResult:

@@ -1,4 +1,4 @@
-"""What tests of applications and plug-ins need: fake models, a model server that misbehaves, test data, golden files.
+"""What tests of applications and plug-ins need: fake models, a model server that misbehaves, golden files.
 
 >>> from deemster.testing import ModelServer
 >>> with ModelServer() as server:
@@ -12,7 +12,6 @@ from deemster import lazy_names
 _FILES = {
     "deemster.models.clock": ("FrozenClock",),
     "deemster.models.fake_models": ("FakeChat", "FakeEmbedding"),
-    "deemster.testing.data_strategies": ("datasets", "json_values", "outputs", "samples", "texts", "votes"),
     "deemster.testing.golden_file": ("compare_with_golden",),
     "deemster.testing.model_server": ("ModelServer", "ReceivedRequest"),
     "deemster.testing.obedient_model": ("ObedientModel",),

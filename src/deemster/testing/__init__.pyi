@@ -1,12 +1,6 @@
 from deemster.models.clock import FrozenClock as FrozenClock
 from deemster.models.fake_models import FakeChat as FakeChat
 from deemster.models.fake_models import FakeEmbedding as FakeEmbedding
-from deemster.testing.data_strategies import datasets as datasets
-from deemster.testing.data_strategies import json_values as json_values
-from deemster.testing.data_strategies import outputs as outputs
-from deemster.testing.data_strategies import samples as samples
-from deemster.testing.data_strategies import texts as texts
-from deemster.testing.data_strategies import votes as votes
 from deemster.testing.golden_file import compare_with_golden as compare_with_golden
 from deemster.testing.model_server import ModelServer as ModelServer
 from deemster.testing.model_server import ReceivedRequest as ReceivedRequest

@@ -1,38 +1,29 @@
-"""Hypothesis strategies: samples, outputs, datasets and votes of every shape, for tests of metrics and plug-ins."""
+"""Hypothesis strategies: samples, outputs, datasets and votes of every shape."""
 
 from __future__ import annotations
 
 from typing import Any
 
-from deemster.datasets import Dataset, Votes
-from deemster.errors import MissingExtraError
-from deemster.records import Output, Sample
+from hypothesis import strategies as st
+from hypothesis.strategies import DrawFn, SearchStrategy
 
-# These names are loaded on first use, so that everything else in this room works without the extra.
-try:
-    from hypothesis import strategies as st
-    from hypothesis.strategies import DrawFn, SearchStrategy
-except ImportError:
-    raise MissingExtraError("Drawing test data", extra="testing") from None
+from deemster.datasets import Dataset, Votes
+from deemster.records import Output, Sample
 
 # Texts that programs read wrongly most often: nothing, blanks, halves of JSON, numbers that are none, other scripts.
 _AWKWARD = ("", " ", "\n", "[1, 2", "NaN", "42", '{"a": 1}', "ﬁ Straße", "日本語", "e\u0301", "\u202eabc", "🙂" * 3)
 _SCALE = ("poor", "fair", "good")
 
 
-def samples(*, id: str | None = None) -> SearchStrategy[Sample]:  # noqa: A002 - the word for it in datasets
-    """Samples with any text as input and expected output, tags, and metadata of any JSON.
-
-    Args:
-        id: The id of each; any unless given.
-    """
+def samples() -> SearchStrategy[Sample]:
+    """Samples with any text as input and expected output, tags, and metadata of any JSON."""
     tags = st.lists(st.sampled_from(["easy", "hard", "billing"]), max_size=2, unique=True)
     metadata = st.tuples(st.dictionaries(_names(), json_values(), max_size=2), tags).map(
         lambda parts: {**parts[0], "tags": parts[1]}
     )
     return st.builds(
         Sample,
-        _names() if id is None else st.just(id),
+        _names(),
         st.dictionaries(_names(), texts(), min_size=1, max_size=2),
         st.none() | texts() | json_values(),
         metadata,
@@ -45,24 +36,14 @@ def outputs() -> SearchStrategy[Output]:
     return st.builds(Output, texts(), retrieved=st.none() | passages)
 
 
-def datasets(*, min_size: int = 1, max_size: int = 6) -> SearchStrategy[Dataset]:
-    """Datasets whose samples have ids of their own.
-
-    Args:
-        min_size: The fewest samples.
-        max_size: The most.
-    """
-    rows = st.lists(samples(), min_size=min_size, max_size=max_size, unique_by=lambda sample: sample.id)
+def datasets() -> SearchStrategy[Dataset]:
+    """Datasets of up to four samples, whose ids are unique."""
+    rows = st.lists(samples(), min_size=1, max_size=4, unique_by=lambda sample: sample.id)
     return rows.map(lambda found: Dataset(found, name="drawn"))
 
 
-def votes(*, min_items: int = 1, max_items: int = 6) -> SearchStrategy[Votes]:
-    """Votes of one to three judges on a yes-or-no criterion and on a scale, with truth, abstentions and failed votes.
-
-    Args:
-        min_items: The fewest items.
-        max_items: The most.
-    """
+def votes() -> SearchStrategy[Votes]:
+    """Votes of one to three judges on a criterion of yes or no and on a scale, with truth and failed votes."""
     choices = (st.sampled_from(["MET", "UNMET"]), st.sampled_from(_SCALE))
     labels = st.tuples(*choices)
     cells = st.tuples(*(one | st.none() | st.sampled_from(["CANNOT_ASSESS", {"failure": "parse"}]) for one in choices))
@@ -71,7 +52,7 @@ def votes(*, min_items: int = 1, max_items: int = 6) -> SearchStrategy[Votes]:
     def draw_votes(draw: DrawFn) -> Votes:
         judges = [f"judge-{number}" for number in range(draw(st.integers(1, 3)))]
         items: list[dict[str, Any]] = []
-        for number in range(draw(st.integers(min_items, max_items))):
+        for number in range(draw(st.integers(1, 6))):
             # The first item is whole: nothing can be compared where none has a truth and a vote.
             cast = labels if number == 0 else cells
             item: dict[str, Any] = {"id": f"item-{number}", "votes": {judge: [*draw(cast)] for judge in judges}}
