@@ -222,7 +222,7 @@ GRADE = {"name": "grade", "requirement": "How good is it?", "minimum": 1, "maxim
 EXAMPLES = (
     *((example(seed, *CRITERIA), ("as_unmet",)) for seed in range(4)),
     *((example(seed, FACTS, TONE, mixed=True), ("as_unmet", "as_category")) for seed in range(4)),
-    (one_class(), ("as_unmet",)),
+    ({**one_class(), "sampling": "random"}, ("as_unmet",)),
     (unlabelled_abstentions(), ("as_unmet",)),
     (nothing_counts(), ()),
     (swapped_pairs(), ("as_unmet", "as_category")),

@@ -51,12 +51,13 @@ def test_representation_of_a_result_is_one_short_line():
 
 SPECIFIED = {
     MetricsResult: """
-        verdict criterion_accuracy binary_accuracy criterion_precision criterion_recall criterion_f1 macro_accuracy
+        verdict criterion_accuracy binary_accuracy criterion_precision criterion_recall criterion_f1
+        passed_of_passed passed_of_failed n_people_passed n_people_failed one_way_p macro_accuracy
         mean_kappa mean_kappa_by_kind micro_kappa criterion_phi mean_krippendorff_alpha mean_concordance
         score_rmse score_mae
         score_spearman score_kendall score_pearson bias score_concordance score_limits score_icc score_alpha
         per_criterion per_judge
-        bootstrap n_items n_judges n_criteria n_binary_criteria n_ordinal_criteria n_nominal_criteria
+        bootstrap n_items n_units sampling n_judges n_criteria n_binary_criteria n_ordinal_criteria n_nominal_criteria
         n_numeric_criteria n_samples
         cannot_assess_mode na_mode na_stats cannot_assess_stats coverage_stats pooled_by_scale slices human
         consistency position_bias

@@ -243,3 +243,68 @@ def test_labels_of_one_source_give_no_notes_on_people():
     assert verdict_of(items_of(truth, truth)) == TrustVerdict(
         answer="yes", floor=verdict_of(items_of(truth, truth)).floor, reasons=(), notes=()
     )
+
+
+def simulated(seed, *, n, missed=0.0, let_through=0.0, repetitions=1, **header):
+    """Votes of a judge that misses a share of what people pass, and lets through a share of what they fail.
+
+    It says the same of every repetition of a sample.
+    """
+    chance = random.Random(seed)
+    items = []
+    for sample in range(n):
+        people = chance.random() < 0.7
+        judge = chance.random() >= missed if people else chance.random() < let_through
+        items += [
+            {
+                "id": f"s{sample}#{repetition}",
+                "metadata": {"sample": f"s{sample}"},
+                "ground_truth": ["MET" if people else "UNMET"],
+                "votes": {"judge": ["MET" if judge else "UNMET"]},
+            }
+            for repetition in range(repetitions)
+        ]
+    return Votes.parse(votes_value(items, criteria=[FACTS], judges=["judge"], **header))
+
+
+def test_judge_that_passes_a_third_of_what_people_fail_is_no_plain_yes():
+    results = [compute_metrics(simulated(seed, n=150, let_through=0.35), n_bootstrap=100) for seed in range(20)]
+    capped = [result for result in results if "one-way" in codes(result.verdict)]
+    assert len(capped) >= 18
+    assert "yes" not in {result.verdict.answer for result in capped}
+    assert capped[0].passed_of_passed == 1.0
+    assert 0.2 <= capped[0].passed_of_failed <= 0.6
+
+
+def test_good_judge_is_not_capped_for_the_side_of_its_errors():
+    results = [compute_metrics(simulated(n, n=150, missed=0.06, let_through=0.06), n_bootstrap=20) for n in range(20)]
+    assert [result for result in results if "one-way" in codes(result.verdict)] == []
+
+
+def test_met_on_a_criterion_with_a_negative_weight_is_a_fail():
+    votes = simulated(1, n=80, let_through=0.5).to_dict()
+    plain = compute_metrics(Votes.parse(votes))
+    votes["rubric"]["criteria"][0]["weight"] = -1
+    turned = compute_metrics(Votes.parse(votes))
+    assert turned.passed_of_passed == pytest.approx(1 - plain.passed_of_failed)
+    assert turned.passed_of_failed == pytest.approx(1 - plain.passed_of_passed)
+    assert (turned.n_people_passed, turned.n_people_failed) == (plain.n_people_failed, plain.n_people_passed)
+
+
+def test_repetitions_of_a_sample_are_one_unit():
+    covered = []
+    for seed in range(30):
+        # A quarter of all verdicts is wrong, alike on all repetitions of a sample: the true kappa is .4565.
+        votes = simulated(seed, n=12, missed=0.25, let_through=0.25, repetitions=10, cluster="sample")
+        result = compute_metrics(votes, n_bootstrap=200)
+        assert (result.n_items, result.n_units) == (120, 12)
+        assert result.verdict.answer != "yes"
+        interval = result.intervals["mean_kappa"].ci
+        covered.append(interval is not None and interval.lower <= 0.4565 <= interval.upper)
+    assert sum(covered) >= 27
+
+
+def test_labels_that_were_picked_give_no_answer_and_no_interval():
+    result = compute_metrics(simulated(1, n=60, sampling="chosen"))
+    assert (result.verdict.answer, codes(result.verdict)) == (None, ["not-random"])
+    assert result.intervals is None

@@ -52,6 +52,7 @@ from deemster.stats.bounded_mean import ENOUGH_DIFFERENT, count_unusual
 from deemster.stats.confidence_interval import ConfidenceInterval
 from deemster.stats.correlation import kendall, spearman
 from deemster.stats.interpretation import interpret_kappa
+from deemster.stats.paired_tests import mcnemar
 from deemster.stats.proportion_intervals import clopper_pearson
 from deemster.stats.systematic_bias import BiasResult
 
@@ -64,6 +65,8 @@ _ALL_NAMES = (
     "criterion_precision",
     "criterion_recall",
     "criterion_f1",
+    "passed_of_passed",
+    "passed_of_failed",
     "macro_accuracy",
     "mean_kappa",
     "micro_kappa",
@@ -189,6 +192,9 @@ def build_result(
         per_judge=_judges(votes, options, statistics) if options.per_judge else None,
         bootstrap=_bootstrap(votes, options, intervals),
         n_items=len(votes.ids),
+        n_units=votes.n_units,
+        sampling=votes.votes.sampling,
+        **_errors_by_side(votes),
         n_judges=len(votes.judges),
         n_criteria=len(kinds),
         n_binary_criteria=kinds.count("binary"),
@@ -268,7 +274,37 @@ def _overall_intervals(
     counts = statistics.counts
     table = (group.final_tables(counts) if judge is None else group.judge_tables(counts)[:, judge])[0, 0]
     met = tables.positive_against_rest(table) if group.kind == "binary" else None
-    return _with_exact_shares(intervals, _share_counts(int(table.sum()), met), votes, options)
+    shares = _share_counts(int(table.sum()), met)
+    if judge is None:
+        people = _errors_by_side(votes)
+        shares |= {"passed_of_passed": people["n_people_passed"], "passed_of_failed": people["n_people_failed"]}
+    return _with_exact_shares(intervals, shares, votes, options)
+
+
+def _errors_by_side(votes: LabelledVotes) -> dict[str, Any]:
+    """How many binary pairs people pass and fail, and whether the judge's errors go one way beyond chance.
+
+    Each unit counts once, by the side to which most of its errors go.
+    """
+    passed = failed = 0
+    balance = np.zeros(votes.n_units, dtype=np.intp)
+    for column in votes.columns:
+        if column.criterion.kind != "binary":
+            continue
+        truth, final = column.truth_classes, column.final_classes
+        both = (truth >= 0) & (final >= 0)
+        is_negative = column.criterion.weight < 0
+        people, judge = (truth[both] == 0) != is_negative, (final[both] == 0) != is_negative
+        passed += int(people.sum())
+        failed += int((~people).sum())
+        np.add.at(balance, votes.unit_of_item[column.rows[both]], judge.astype(np.intp) - people)
+
+    lenient, strict = int((balance > 0).sum()), int((balance < 0).sum())
+    return {
+        "n_people_passed": passed,
+        "n_people_failed": failed,
+        "one_way_p": mcnemar(lenient, strict).p_value,
+    }
 
 
 def _bias(options: Options, statistics: Statistics, judge: int | None = None) -> BiasResult:

@@ -112,6 +112,7 @@ class CriterionGroup:
         columns: Places of their columns.
         classes: Their classes.
         values: The values of the classes of each column; NaN for an abstention.
+        negative: Whether MET counts against an item, by column.
         n_judges: How many judges are compared with the truth one by one.
         n_slices: How many slices are counted.
         first_final: First cell of the tables truth × final, ``[size, size, columns]``.
@@ -125,6 +126,7 @@ class CriterionGroup:
     columns: tuple[int, ...]
     classes: tuple[VerdictClasses, ...]
     values: tuple[Floats, ...]
+    negative: NDArray[np.bool_]
     n_judges: int
     first_final: int
     first_judge: int
@@ -378,11 +380,14 @@ def _group_criteria(
                 else:
                     layout.add(first_judge + (cell * judges + side - 1) * width + slot, number[both])
         values = tuple(np.array(each.values, dtype=np.float64) for each in classes)
+        negative = np.array([columns[place].criterion.weight < 0 for place in places])
         votes = None
         if columns[0].votes.shape[1] >= 2:
             votes = _count_vote_ways(layout, classes, [patterns[place] for place in places], first[places])
         groups.append(
-            CriterionGroup(kind, size, tuple(places), classes, values, judges, first_final, first_judge, votes)
+            CriterionGroup(
+                kind, size, tuple(places), classes, values, negative, judges, first_final, first_judge, votes
+            )
         )
     return tuple(groups)
 

@@ -174,7 +174,7 @@ def read_labelled_votes(
         result: Votes, a grading, or the path of a votes file.
         dataset: Where the truth comes from; None where the votes carry it.
         modes: What an abstention counts as.
-        cluster: A metadata key, or the cluster of each item by id.
+        cluster: A metadata key, or the cluster of each item by id; None for what the votes say.
         judges: The judges that make up the panel; None for all.
 
     Raises:
@@ -190,6 +190,7 @@ def read_labelled_votes(
         known = _read(dataset, RubricDataset, "dataset", "a RubricDataset, the path of one, or None")
         votes, shared_ids = _join_truth(votes, known, warnings)
     labelled = _lay_out(votes, shared_ids, modes, warnings)
+    cluster = votes.cluster if cluster is None else cluster
     return labelled if cluster is None else with_clusters(labelled, cluster)
 
 

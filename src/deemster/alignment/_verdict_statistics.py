@@ -153,6 +153,19 @@ def _add_overall(
     values |= {("all", f"criterion_{name}"): met[name] for name in ("precision", "recall", "f1", "phi")}
     values["all", "binary_accuracy"] = accuracy
     values["all", "micro_kappa"] = kappa
+    for group, pairs in zip(layout.groups, final, strict=True):
+        if group.kind == "binary":
+            _add_pass_rates(values, group, pairs)
+
+
+def _add_pass_rates(values: Values, group: CriterionGroup, pairs: Floats) -> None:
+    """Of what people pass, and of what they fail, the share that the judge passes."""
+    tables_by_column = tables.positive_against_rest(pairs)
+    # MET on a criterion with a negative weight is a fail.
+    oriented = np.where(group.negative[:, None, None, None], tables_by_column[..., ::-1, ::-1], tables_by_column)
+    together = tables.Tables(oriented.sum(axis=0))
+    values["all", "passed_of_passed"] = quotient(together.cells[..., 0, 0], together.rows[..., 0])
+    values["all", "passed_of_failed"] = quotient(together.cells[..., 1, 0], together.rows[..., 1])
 
 
 def _add_judges(values: Values, layout: ContingencyCounts, counts: Floats) -> None:

@@ -32,6 +32,7 @@ from deemster.alignment.result_models import (
 )
 from deemster.alignment.result_summary import summary_text
 from deemster.alignment.trust_verdict import TrustVerdict, judge_trust
+from deemster.datasets.votes_format import Sampling
 from deemster.errors import Issue, ReportError, list_names, plural
 from deemster.formats import Reading
 from deemster.formats.atomic_write import write_aside
@@ -63,6 +64,13 @@ class MetricsResult(
         criterion_precision: The share of MET verdicts that are MET in truth (micro). None without a MET verdict.
         criterion_recall: The share of true MET that are found (micro). None without a true MET.
         criterion_f1: 2tp/(2tp + fp + fn) of MET (micro). None where MET is neither true nor predicted.
+        passed_of_passed: Of what people pass on binary criteria, the share that the judge passes; MET on a criterion
+            with a negative weight is a fail. None where people pass nothing.
+        passed_of_failed: Of what people fail, the share that the judge passes. None where people fail nothing.
+        n_people_passed: How many binary pairs people pass.
+        n_people_failed: How many they fail.
+        one_way_p: The p-value of the exact test that the judge's errors go either way equally often, over units. None
+            without an error.
         macro_accuracy: The mean accuracy of the criteria. None where no criterion has a pair.
         mean_kappa: The mean kappa of the criteria: Cohen's, quadratic on ordinal ones (macro). None where no criterion
             has one.
@@ -90,6 +98,9 @@ class MetricsResult(
         per_judge: Every judge against the truth. None where it was not asked for.
         bootstrap: How intervals were drawn. None without a bootstrap.
         n_items: Items that are labelled and not errored.
+        n_units: What they are repetitions or clusters of; as many as items where each stands alone. 0 in results
+            of earlier versions.
+        sampling: How the labelled items were drawn. None where the votes do not say.
         n_judges: Judges with votes.
         n_criteria: Criteria of all kinds.
         n_binary_criteria: Binary criteria.
@@ -120,6 +131,11 @@ class MetricsResult(
     criterion_precision: float | None
     criterion_recall: float | None
     criterion_f1: float | None
+    passed_of_passed: float | None = None
+    passed_of_failed: float | None = None
+    n_people_passed: int = 0
+    n_people_failed: int = 0
+    one_way_p: float | None = None
     macro_accuracy: float | None
     mean_kappa: float | None
     mean_kappa_by_kind: dict[str, float | None]
@@ -141,6 +157,8 @@ class MetricsResult(
     per_judge: dict[str, JudgeMetrics] | None
     bootstrap: BootstrapResults | None
     n_items: int
+    n_units: int = 0
+    sampling: Sampling | None = None
     n_judges: int
     n_criteria: int
     n_binary_criteria: int

@@ -17,6 +17,7 @@ from deemster.alignment.result_models import (
 )
 from deemster.errors import plural, visible
 from deemster.stats.confidence_interval import ConfidenceInterval
+from deemster.stats.systematic_bias import SIGNIFICANCE
 
 if TYPE_CHECKING:
     from deemster.alignment.metrics_result import MetricsResult
@@ -30,6 +31,8 @@ ENOUGH_ITEMS = 30
 ENOUGH_CLUSTERS = 40
 # Kappa of a class with fewer labels rests on a handful of verdicts.
 ENOUGH_LABELS = 10
+# Errors that go one way matter from this error rate on.
+MOST_ONE_WAY = 0.2
 # More disputed cells than this, and the rest is no fair sample of the question.
 MOST_DISPUTED = 0.1
 
@@ -69,8 +72,13 @@ def judge_trust(result: MetricsResult) -> TrustVerdict:
     care` where it is moderate or something does, and `not yet` below. Numeric criteria have their mean concordance in
     its place, by the same bounds: quadratic kappa is the concordance of options that stand for numbers. Where there are
     both, the lower of the two decides. It is None where one of them or its interval is undefined: an answer that rests
-    on less must not be a milder one.
+    on less must not be a milder one, and so does one that rests on items which nobody drew at random.
     """
+    if result.sampling == "chosen":
+        chosen = (
+            "not-random: the labelled outputs were chosen because they looked hard, so they do not speak for the rest"
+        )
+        return TrustVerdict(answer=None, floor=None, reasons=(chosen,))
     floors = []
     for what, value, ends in _agreements(result):
         if value is None:
@@ -106,8 +114,9 @@ def _reservations(result: MetricsResult, measured: str, floor: float) -> Iterato
     effect, cover = result.bias.effect_size, result.coverage_stats
     if floor < SUBSTANTIAL:
         yield f"moderate: {measured}, below {SUBSTANTIAL}"
-    if result.n_items < ENOUGH_ITEMS:
-        yield f"few-items: {plural(result.n_items, 'item')} only"
+    if count_units(result) < ENOUGH_ITEMS:
+        unit = "item" if count_units(result) == result.n_items else "sample"
+        yield f"few-items: {plural(count_units(result), unit)} only"
     if any(warning.startswith("few-clusters:") for warning in result.warnings):
         yield "few-clusters: there are few clusters"
     if weak:
@@ -116,6 +125,8 @@ def _reservations(result: MetricsResult, measured: str, floor: float) -> Iterato
         yield f"undefined-criteria: {count_criteria(len(undefined))} without a kappa"
     if rare := rare_classes(result):
         yield "rare-class: " + "".join(visible(piece, limit=60) for piece in rare)
+    if (errors := one_way_errors(result)) is not None:
+        yield f"one-way: {errors}"
     if result.bias.is_significant and effect is not None and abs(effect) >= MEDIUM_EFFECT:
         yield "bias: the bias is significant and not small"
     if cover is not None and cover.coverage is not None and cover.coverage < FULL_ENOUGH:
@@ -123,6 +134,42 @@ def _reservations(result: MetricsResult, measured: str, floor: float) -> Iterato
     disputed = _disputed_share(result)
     if disputed > MOST_DISPUTED:
         yield f"disputed: annotators are tied on {format_percent(disputed)} of the labelled cells"
+
+
+def count_units(result: MetricsResult) -> int:
+    """How many items stand alone: repetitions and clusters of items count once."""
+    return result.n_units or result.n_items
+
+
+def one_way_errors(result: MetricsResult) -> str | None:
+    """What the judge does wrong, where its errors go one way beyond chance and are many; None elsewhere."""
+    if result.one_way_p is None or result.one_way_p >= SIGNIFICANCE:
+        return None
+    lenient = result.passed_of_failed or 0.0
+    strict = 0.0 if result.passed_of_passed is None else 1 - result.passed_of_passed
+    if max(lenient, strict) < MOST_ONE_WAY:
+        return None
+    if lenient >= strict:
+        return f"it passes {_share(result, 'passed_of_failed')} of what people fail"
+    return f"it passes only {_share(result, 'passed_of_passed')} of what people pass"
+
+
+def error_rates(result: MetricsResult) -> str | None:
+    """Both error rates in words; None without a binary pair."""
+    sentences = []
+    for people, name in (("passed", "passed_of_passed"), ("failed", "passed_of_failed")):
+        if getattr(result, name) is not None:
+            sentences.append(f"Of what people {people}, it passed {_share(result, name)}.")
+    return " ".join(sentences) or None
+
+
+def _share(result: MetricsResult, name: str) -> str:
+    """A share in per cent with the ends of its interval."""
+    interval = (result.intervals or {}).get(name)
+    percent = f"{100 * getattr(result, name):.0f} %"
+    if interval is None or interval.ci is None:
+        return percent
+    return f"{percent} ({100 * interval.ci.lower:.0f} to {100 * interval.ci.upper:.0f})"
 
 
 def _disputed_share(result: MetricsResult) -> float:

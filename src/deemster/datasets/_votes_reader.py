@@ -111,6 +111,8 @@ class _Reader:
         return {
             "name": decoded.name,
             "dataset_fingerprint": decoded.dataset_fingerprint,
+            "cluster": decoded.cluster,
+            "sampling": decoded.sampling,
             "judges": judges,
             "rules": rules,
             "scoring": scoring,

@@ -45,6 +45,10 @@ def _header(votes: Votes) -> dict[str, Any]:
         header["name"] = votes.name
     if votes.dataset_fingerprint is not None:
         header["dataset_fingerprint"] = votes.dataset_fingerprint
+    if votes.cluster is not None:
+        header["cluster"] = votes.cluster
+    if votes.sampling is not None:
+        header["sampling"] = votes.sampling
     if votes.blocks[0].key is None:
         header["rubric"] = votes.blocks[0].rubric.to_dict()
     else:

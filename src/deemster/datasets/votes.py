@@ -10,6 +10,7 @@ from typing import Any
 from deemster.datasets._votes_reader import read_votes_file, read_votes_value
 from deemster.datasets._votes_writer import votes_dict, write_votes
 from deemster.datasets.vote_block import Block, Juror
+from deemster.datasets.votes_format import Sampling
 from deemster.rubrics.rubric_scoring import Scoring
 from deemster.rubrics.vote_aggregation import Rules
 
@@ -21,6 +22,8 @@ class Votes:
     Attributes:
         name: What the file is called by its author.
         dataset_fingerprint: The fingerprint of the dataset that was graded.
+        cluster: The metadata key whose equal values are one unit of resampling; None where every item stands alone.
+        sampling: How the labelled items were drawn; None where the file does not say.
         judges: The panel; `check:` votes have no judge here.
         rules: How votes become one verdict.
         scoring: How verdicts become a score.
@@ -32,6 +35,8 @@ class Votes:
 
     name: str | None
     dataset_fingerprint: str | None
+    cluster: str | None
+    sampling: Sampling | None
     judges: tuple[Juror, ...]
     rules: Rules
     scoring: Scoring

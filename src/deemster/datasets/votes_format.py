@@ -27,6 +27,10 @@ GradingSection = msgspec.defstruct(
 )
 
 
+# How the labelled items were drawn: at random, or chosen because they looked hard.
+Sampling = Literal["random", "chosen"]
+
+
 class VoteCell(msgspec.Struct, forbid_unknown_fields=True):
     """A vote: a verdict with details."""
 
@@ -85,6 +89,8 @@ class VotesFile(msgspec.Struct, forbid_unknown_fields=True):
     items: Annotated[list[VotesItem], Meta(min_length=1)]
     name: str | None = None
     dataset_fingerprint: str | None = None
+    cluster: str | None = None
+    sampling: Sampling | None = None
     rubric: Any = None
     rubrics: Annotated[dict[str, Any], Meta(min_length=1)] | UnsetType = UNSET
     grading: Annotated[Any, any_shape(GradingSection)] = UNSET

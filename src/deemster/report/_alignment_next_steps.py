@@ -12,6 +12,7 @@ from deemster.alignment.trust_verdict import (
     ENOUGH_ITEMS,
     MODERATE,
     SUBSTANTIAL,
+    count_units,
     criterion_kappa,
     kappa_interval,
     rare_classes,
@@ -34,7 +35,7 @@ def _next_steps(result: MetricsResult) -> Iterator[TextLine]:
     """First the criteria, then the labels, then the judge."""
     found = result.verdict
     codes = {text.partition(":")[0] for text in (*found.reasons, *found.notes)}
-    if result.n_items < ENOUGH_ITEMS:
+    if count_units(result) < ENOUGH_ITEMS:
         codes.add("few-items")
     yield from (step for code, step in _label_steps(result).items() if code in codes)
     weak, bias = weak_criteria(result), result.bias
@@ -57,7 +58,7 @@ def _label_steps(result: MetricsResult) -> dict[str, TextLine]:
     tied = 0 if human is None else len(human.disputed)
     left_out = 0 if cover is None else cover.n_total - cover.n_covered
     return {
-        "few-items": (f"Label at least {ENOUGH_ITEMS} items; there are {result.n_items:,}.",),
+        "few-items": (f"Label at least {ENOUGH_ITEMS} items; there are {count_units(result):,}.",),
         "unreliable-question": (
             f"Make the criteria clearer: two people agree only with a kappa of {format_number(among)}. ",
             "Word them more sharply, give examples, and label again.",
@@ -76,6 +77,11 @@ def _label_steps(result: MetricsResult) -> dict[str, TextLine]:
             *(DataText(piece) if at in (1, 3) else piece for at, piece in enumerate(rare_classes(result))),
             ".",
         ),
+        "not-random": (
+            "Label outputs that are drawn at random: choose the queue `random` in `deemster view --label YOUR_NAME`, ",
+            "or write a sheet with `deemster labels sheet RUN`.",
+        ),
+        "one-way": ("Do not use it as a gate before its wording, its pass mark or its model errs less on that side.",),
         "coverage": (f"Find out why {plural(left_out, 'labelled pair')} cannot be compared.",),
     }
 

@@ -37,9 +37,12 @@ from deemster.alignment.trust_verdict import (
     FULL_ENOUGH,
     MODERATE,
     MOST_DISPUTED,
+    MOST_ONE_WAY,
     SUBSTANTIAL,
+    count_units,
     criterion_interval,
     criterion_kappa,
+    error_rates,
     fewest_labels,
     kappa_interval,
     rare_classes,
@@ -317,10 +320,14 @@ _ANSWERS = {
 }
 _RULE = (
     f'The rule: "yes" needs a mean kappa whose interval begins at {SUBSTANTIAL} or above, "with care" one that begins '
-    f'at {MODERATE} or above. The answer is at most "with care" with fewer than {ENOUGH_ITEMS} items, '
-    f"{ENOUGH_CLUSTERS} clusters or {ENOUGH_LABELS} labels of a class, with a criterion below {MODERATE} or without a "
-    f"kappa, with a significant bias of medium size or more, with a coverage below {format_percent(FULL_ENOUGH)}, or "
-    f"with annotators tied on more than {format_percent(MOST_DISPUTED)} of the labelled cells."
+    f"at {MODERATE} or above."
+)
+_CAPS = (
+    f'The answer is at most "with care" with fewer than {ENOUGH_ITEMS} items, {ENOUGH_CLUSTERS} clusters or '
+    f"{ENOUGH_LABELS} labels of a class, with a criterion below {MODERATE} or without a kappa, with errors that go one "
+    f"way beyond chance where the larger error rate is {format_percent(MOST_ONE_WAY)} or more, with a significant bias "
+    f"of medium size or more, with a coverage below {format_percent(FULL_ENOUGH)}, or with annotators tied on more "
+    f"than {format_percent(MOST_DISPUTED)} of the labelled cells."
 )
 
 
@@ -336,6 +343,7 @@ def short_alignment_sections(result: MetricsResult, *, more: str) -> list[TextSe
     human = result.human
     lines: list[TextLine] = [
         *_answer(result),
+        *_error_rates(result),
         (_basis(result),),
         *((sentence,) for sentence in _agreement_found(result)),
         ("The ceiling is unknown: no item has labels of two people.",) if human is None else (_ceiling(result),),
@@ -345,7 +353,8 @@ def short_alignment_sections(result: MetricsResult, *, more: str) -> list[TextSe
     asked = [_judges(result)] if result.per_judge is not None else []
     asked += [_slices(result.slices)] if result.slices else []
     asked += [_position_bias(result.position_bias)] if result.position_bias else []
-    return [TextSection(("Judge alignment",), lines), _criteria(result, most=FEW_CRITERIA), *asked, steps]
+    criteria = [] if result.sampling == "chosen" else [_criteria(result, most=FEW_CRITERIA)]
+    return [TextSection(("Judge alignment",), lines), *criteria, *asked, steps]
 
 
 def alignment_sections(result: MetricsResult) -> list[TextSection]:
@@ -366,6 +375,7 @@ def alignment_sections(result: MetricsResult) -> list[TextSection]:
 def _headline(result: MetricsResult) -> TextSection:
     lines: list[TextLine] = [
         *_answer(result),
+        *_error_rates(result),
         *((f"{_sentence(note)}.",) for note in result.verdict.notes),
         *((sentence,) for sentence in _findings(result)),
         *_reservations(result),
@@ -377,6 +387,11 @@ def _headline(result: MetricsResult) -> TextSection:
 def _answer(result: MetricsResult) -> Iterator[TextLine]:
     yield (f"Can this judge be trusted? {_ANSWERS[result.verdict.answer]}",)
     yield ("Why: ", *_why(result), ".")
+
+
+def _error_rates(result: MetricsResult) -> Iterator[TextLine]:
+    if result.sampling != "chosen" and (rates := error_rates(result)) is not None:
+        yield (rates,)
 
 
 def _warnings(result: MetricsResult) -> Iterator[TextLine]:
@@ -445,12 +460,19 @@ def _basis(result: MetricsResult) -> str:
     mix = count_kinds(result)
     by_kind = f" ({', '.join(mix)})" if len(mix) > 1 else ""
     judges = plural(result.n_judges, "judge")
-    basis = f"{plural(result.n_items, 'item')}, {count_criteria(result.n_criteria)}{by_kind}, {judges}"
+    items = plural(result.n_items, "item")
+    if count_units(result) < result.n_items:
+        items = f"{plural(count_units(result), 'sample')}, {plural(result.n_items, 'output')}"
+    basis = f"{items}, {count_criteria(result.n_criteria)}{by_kind}, {judges}"
     return f"The numbers rest on {plural(result.n_samples, 'pair')} of truth and verdict: {basis}."
 
 
 def _agreement_found(result: MetricsResult) -> Iterator[str]:
     """How far verdicts and numbers agree."""
+    if result.sampling == "chosen":
+        share = format_percent(result.criterion_accuracy)
+        yield f"On these outputs alone, the judge agrees with people on {share}; that says nothing about the run."
+        return
     ends, kappa = kappa_interval(result), result.mean_kappa
     if result.n_numeric_criteria and result.mean_concordance is not None:
         between = _interval((result.intervals or {}).get("mean_concordance"))
@@ -510,7 +532,7 @@ def _reservations(result: MetricsResult) -> Iterator[TextLine]:
     if undefined:
         about = f"Nothing is known about {count_criteria(len(undefined))} without a kappa: "
         yield (about, *name_criteria(undefined), ".")
-    if kappa_interval(result) is None and result.mean_kappa is not None:
+    if kappa_interval(result) is None and result.mean_kappa is not None and result.sampling != "chosen":
         yield ("Without an interval it is not known how much of this is chance: compute it with intervals.",)
 
 
@@ -733,7 +755,7 @@ def _abstentions(result: MetricsResult) -> TextSection:
 
 def _reading(result: MetricsResult) -> TextSection:
     in_place = " Numeric criteria have their concordance in place of kappa." if result.n_numeric_criteria else ""
-    lines: list[TextLine] = [(_RULE + in_place,)]
+    lines: list[TextLine] = [(_RULE + in_place,), (_CAPS,)]
     how = f"Verdicts CANNOT_ASSESS are handled as `{result.cannot_assess_mode}`, NA options as `{result.na_mode}`."
     drawn = result.bootstrap
     if drawn is not None:

@@ -6,7 +6,7 @@ from collections.abc import Mapping, Sequence
 from typing import Any, NamedTuple
 
 from deemster.datasets.votes import Votes
-from deemster.datasets.votes_format import SCHEMA
+from deemster.datasets.votes_format import SCHEMA, Sampling
 from deemster.errors import ReportError
 from deemster.judges.vote import vote_failure
 from deemster.records import MetricScore, Unscored
@@ -122,7 +122,8 @@ def labelled_votes(store: Store, row: RunRow) -> Votes:
 
     Of an evaluation, every labelled metric is a binary criterion, and a mark that passes is MET. Where a mark keeps the
     votes of several judges, each of them is a judge. The people are annotators. Of a grading, labels of the viewer
-    stand beside those of its dataset.
+    stand beside those of its dataset. Labels of samples that were drawn at random speak for the run; where there are
+    some, those of disputed or uncertain samples are left out. Repetitions of a sample are one cluster.
 
     Args:
         store: Where the run is stored.
@@ -133,11 +134,13 @@ def labelled_votes(store: Store, row: RunRow) -> Votes:
         StoreError: The store fails.
     """
     labels = [label for label in store.labels(row.id) if label.verdict is not None]
+    drawn = [label for label in labels if label.order == "random"]
+    sampling: Sampling = "random" if drawn or not labels else "chosen"
     if row.kind == "grading":
-        return _grading_votes(store, row, labels)
+        return _grading_votes(store, row, drawn or labels, sampling)
     if not labels:
         raise ReportError(f"Nobody has labelled the run `{row.id}`: `deemster view --label NAME` does.")
-    return Votes.parse(_run_votes(store, row, labels))
+    return Votes.parse({**_run_votes(store, row, drawn or labels), "sampling": sampling})
 
 
 def _run_votes(store: Store, row: RunRow, labels: Sequence[LabelFacts]) -> dict[str, Any]:
@@ -172,6 +175,7 @@ def _run_votes(store: Store, row: RunRow, labels: Sequence[LabelFacts]) -> dict[
     return {
         "schema_version": SCHEMA,
         "name": row.dataset,
+        **({"cluster": "sample"} if row.repetitions > 1 else {}),
         "rubric": {"criteria": _votes_criteria(store, row, tasks)},
         "judges": [{"id": judge} for judge in judges],
         "items": [{**item, **verdict} for item, verdict in zip(items, verdicts, strict=True)],
@@ -269,7 +273,7 @@ def criterion_entry(details: Mapping[str, Any], criterion: str) -> Mapping[str, 
     return found
 
 
-def _grading_votes(store: Store, row: RunRow, labels: Sequence[LabelFacts]) -> Votes:
+def _grading_votes(store: Store, row: RunRow, labels: Sequence[LabelFacts], sampling: Sampling) -> Votes:
     grading = stored_grading(store, row)
     value: dict[str, Any] = grading.votes(reasons=True).to_dict()
     if not labels:
@@ -280,7 +284,7 @@ def _grading_votes(store: Store, row: RunRow, labels: Sequence[LabelFacts]) -> V
     for position, (item, rubric) in enumerate(zip(value["items"], grading.dataset.rubrics, strict=True)):
         for author, found in said.get(position, {}).items():
             item.setdefault("annotations", {})[author] = [found.get(name) for name in rubric.names]
-    return Votes.parse(value)
+    return Votes.parse({**value, "sampling": sampling})
 
 
 def _sample_ids(store: Store, row: RunRow, labels: Sequence[LabelFacts]) -> dict[int, str]:
