@@ -187,3 +187,54 @@ def test_judge_that_reads_all_options_is_seldom_accused_even_where_outputs_are_e
 def test_judge_without_a_choice_has_no_order_bias():
     assert option_order_bias([]) is None
     assert option_order_bias([ShownOption(1, 1, "a")]) is None
+
+
+def drawn_labels(seed, *, n=251, run=3000, people_pass=0.8, sensitivity=0.9, specificity=0.75):
+    """A run of which some outputs are labelled, drawn at random; and the true pass-rate."""
+    rng = np.random.default_rng(seed)
+    people = rng.random(run) < people_pass
+    judge = np.where(people, rng.random(run) < sensitivity, rng.random(run) >= specificity)
+    labelled = rng.choice(run, n, replace=False)
+    known = outputs(people[labelled].tolist(), judge[labelled].tolist())
+    known = [output._replace(id=f"s{sample}") for output, sample in zip(known, labelled, strict=True)]
+    judged = JudgedMetric("judge", "verdict", known, {}, threshold=0.5)
+    return judged._replace(passed=judge.astype(np.int64), samples=[f"s{sample}" for sample in range(run)])
+
+
+def test_corrected_pass_rate_is_as_precise_as_plan_labels_promises():
+    found = [calibrate_judge(drawn_labels(seed)).pass_rate for seed in range(10)]
+    widths = [(rate.high - rate.low) / 2 for rate in found]
+    # `plan labels --half-width 0.04` with the correlation of this judge asks for 251 labels.
+    assert np.mean(widths) == pytest.approx(0.04, abs=0.003)
+    alone = [(rate.people.high - rate.people.low) / 2 for rate in found]
+    assert np.mean(widths) < 0.9 * np.mean(alone)
+    assert sum(rate.low <= 0.8 <= rate.high for rate in found) >= 8
+
+
+def test_useless_judge_leaves_the_labels_alone():
+    rate = calibrate_judge(drawn_labels(3, sensitivity=0.5, specificity=0.5)).pass_rate
+    assert rate.value == pytest.approx(rate.people.value, abs=0.02)
+    assert rate.high - rate.low < 1.1 * (rate.people.high - rate.people.low)
+
+
+def test_repetitions_of_a_sample_are_one_unit():
+    rng = np.random.default_rng(5)
+    people = rng.random(12) < 0.6
+    judge = np.where(rng.random(12) < 0.8, people, ~people)
+    once = calibrate(people.tolist(), judge.tolist())
+    known = outputs(np.repeat(people, 10).tolist(), np.repeat(judge, 10).tolist())
+    known = [output._replace(id=f"s{place // 10}") for place, output in enumerate(known)]
+    many = calibrate_judge(JudgedMetric("judge", "verdict", known, {}, threshold=0.5))
+    assert (many.n, many.samples) == (120, 12)
+    for name in ("agreement", "kappa", "sensitivity", "specificity", "youden"):
+        one, ten = getattr(once, name), getattr(many, name)
+        assert (one.value, one.low, one.high) == pytest.approx((ten.value, ten.low, ten.high))
+    assert any("12 samples, 120 outputs" in warning for warning in many.warnings)
+
+
+def test_outputs_that_were_picked_have_no_interval_and_correct_nothing():
+    picked = calibrate_judge(drawn_labels(1, n=60)._replace(is_drawn=False))
+    assert (picked.sampling, picked.pass_rate, picked.labels) == ("chosen", None, None)
+    assert picked.agreement.value is not None
+    assert {picked.agreement.low, picked.kappa.low, picked.sensitivity.low, picked.youden.high} == {None}
+    assert "picked because they looked hard" in picked.warnings[0]

@@ -141,15 +141,16 @@ def test_several_annotators_are_joined_and_their_ties_counted(tmp_path):
     assert any("without inclusion probability" in warning for warning in judge["warnings"])
 
 
-def test_judge_at_chance_is_told_and_corrects_nothing(tmp_path):
+def test_judge_at_chance_is_told_and_adds_nothing_to_the_labels(tmp_path):
     sheet = tmp_path / "coin.csv"
     sheet.write_bytes(Path("before.csv").read_bytes())
     place = iter(range(1000))
     fill_in(sheet, verdict=lambda row, right: "pass" if next(place) % 2 else "fail")
     judge = calibrated("before", "--labels", str(sheet))["metrics"]["llm-as-judge"]
     assert judge["is_informative"] is False
-    assert judge["pass_rate"]["value"] is None
-    assert "from chance" in judge["pass_rate"]["note"]
+    rate = judge["pass_rate"]
+    assert rate["value"] == pytest.approx(rate["people"]["value"], abs=0.02)
+    assert any("tell the judge from chance" in warning for warning in judge["warnings"])
 
 
 def compared(*argv):

@@ -6,8 +6,9 @@ import math
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Any, NamedTuple, TypeAlias
 
+import msgspec
 import numpy as np
-from numpy.typing import NDArray
+from numpy.typing import ArrayLike, NDArray
 
 from deemster.alignment._bootstrap_replicates import smoothed_results
 from deemster.alignment._imagined_units import table_shapes
@@ -29,8 +30,6 @@ from deemster.records.marks import reaches
 from deemster.stats import (
     ConfidenceInterval,
     bounded_mean,
-    corrected_rate,
-    effective_size,
     fisher_interval,
     krippendorff_alpha,
     paired_difference,
@@ -67,6 +66,7 @@ class JudgedOutput(NamedTuple):
         tags: The tags of the sample.
         probability: How probable it was that the sample is drawn; None where that is not known.
         stratum: The stratum in which it was drawn.
+        unit: What it is a repetition or a cluster of; itself where blank.
     """
 
     id: str
@@ -78,6 +78,7 @@ class JudgedOutput(NamedTuple):
     tags: tuple[str, ...] = ()
     probability: float | None = None
     stratum: str | None = None
+    unit: str = ""
 
 
 class ShownOption(NamedTuple):
@@ -106,7 +107,9 @@ class JudgedMetric(NamedTuple):
         higher_is_better: Whether a higher score is a better one.
         unscored: How many labelled outputs have no score.
         disputed: What each person says of outputs that people are tied on.
+        is_drawn: Whether the labelled outputs were drawn at random.
         passed: In how many repetitions each sample of the run passes; None where the labels are cases.
+        samples: The unit of each of these samples.
         scores: The mean score of each sample of the run.
         repetitions: How often each sample was run.
         orders: The place that a pairwise judge favours on each pair, None where it is consistent; None for others.
@@ -123,7 +126,9 @@ class JudgedMetric(NamedTuple):
     higher_is_better: bool = True
     unscored: int = 0
     disputed: Sequence[Mapping[str, float | str]] = ()
+    is_drawn: bool = True
     passed: NDArray[np.int64] | None = None
+    samples: Sequence[str] = ()
     scores: _Floats | None = None
     repetitions: int = 1
     orders: Sequence[str | None] | None = None
@@ -136,8 +141,8 @@ def calibrate_judge(judged: JudgedMetric, *, confidence: float = 0.95, seed: int
     """Compare a judge with people on the outputs that both decided.
 
     Agreement has Wilson's interval, kappa the smoothed bootstrap's (see ``compute_metrics``). Where samples were drawn
-    with unequal probabilities, each counts with 1/probability. The corrected pass-rate of the run is that of
-    ``corrected_rate``, the corrected mean that of ``ppi_mean``.
+    with unequal probabilities, each counts with 1/probability; outputs of one unit are one. The corrected pass-rate and
+    mean of the run are those of ``ppi_mean``: never less precise than the labels alone.
 
     Args:
         judged: The metric, its labelled outputs, and the run.
@@ -146,21 +151,76 @@ def calibrate_judge(judged: JudgedMetric, *, confidence: float = 0.95, seed: int
     """
     outputs = judged.outputs
     weights = _weights(outputs)
+    units = _Units(outputs, weights)
     found: dict[str, Any] = {
         "kind": judged.kind,
         "n": len(outputs),
+        "samples": units.size,
+        "sampling": "random" if judged.is_drawn else "chosen",
         "unscored": judged.unscored,
         "is_weighted": weights is not None,
-        **_agreement(judged, weights, confidence, seed),
+        **_agreement(judged, units, confidence, seed),
         "position_bias": _position_bias(judged, confidence),
         "option_order_bias": option_order_bias(judged.shown, confidence=confidence),
         "consistency": _consistency(judged),
         "people": _people(judged),
     }
     if judged.kind != "option":
-        found |= _numbers(judged, weights, confidence, seed)
+        found |= _numbers(judged, units, confidence, seed)
+    if not judged.is_drawn:
+        found = _without_intervals(found)
     found["warnings"] = tuple(_warnings(judged, found))
     return MetricCalibration(**found)
+
+
+class _Units:
+    """The units of labelled outputs: repetitions of a sample, or samples of a cluster, are one.
+
+    Attributes:
+        size: How many there are.
+        of_output: The number of each output's unit.
+        weights: What each output counts, with a mean of 1.
+        is_weighted: Whether outputs were drawn with unequal probabilities.
+    """
+
+    def __init__(self, outputs: Sequence[JudgedOutput], weights: _Floats | None) -> None:
+        names = [output.unit or output.id for output in outputs]
+        numbers = {name: number for number, name in enumerate(dict.fromkeys(names))}
+        self.size = len(numbers)
+        self.of_output = np.array([numbers[name] for name in names], dtype=np.intp)
+        self.is_weighted = weights is not None
+        self.weights = np.ones(len(outputs)) if weights is None else weights / weights.mean()
+
+    def totals(self, values: NDArray[Any], inside: _Bools | None = None) -> _Floats:
+        """The weighted sum of values of each unit, over some outputs."""
+        shares = self.weights if inside is None else self.weights * inside
+        return np.bincount(self.of_output, weights=values * shares, minlength=self.size).astype(np.float64)
+
+    def means(self, values: NDArray[Any], inside: _Bools | None = None) -> tuple[_Floats, _Floats]:
+        """The mean of each unit that has some of the outputs, and what the unit counts."""
+        sizes = self.totals(np.ones(len(values)), inside)
+        has_some = sizes > 0
+        return self.totals(values, inside)[has_some] / sizes[has_some], sizes[has_some]
+
+    def share(self, hits: _Bools, inside: _Bools | None = None, *, confidence: float) -> Estimate:
+        """The share of hits among some outputs, with Wilson's interval for as many items as the units are worth."""
+        means, sizes = self.means(hits, inside)
+        return share_estimate(means, sizes, confidence, n=len(hits) if inside is None else int(inside.sum()))
+
+
+def _without_intervals(found: Mapping[str, Any]) -> dict[str, Any]:
+    """What is left of a calibration by outputs that nobody drew at random: what is true of these outputs."""
+    kept = {
+        key: msgspec.structs.replace(value, low=None, high=None) if isinstance(value, Estimate) else value
+        for key, value in found.items()
+    }
+    for key in ("pass_rate", "mean", "threshold", "length_bias", "labels"):
+        kept.pop(key, None)
+    kept["tags"] = tuple(
+        TagAgreement(tag=tag.tag, agreement=msgspec.structs.replace(tag.agreement, low=None, high=None))
+        for tag in found["tags"]
+    )
+    return kept
 
 
 def _weights(outputs: Sequence[JudgedOutput]) -> _Floats | None:
@@ -190,33 +250,35 @@ def _people_pass(judged: JudgedMetric) -> _Bools:
     return np.array([reaches(float(each.truth), bound, higher_is_better=better) for each in judged.outputs], dtype=bool)
 
 
-def _agreement(judged: JudgedMetric, weights: _Floats | None, confidence: float, seed: int) -> dict[str, Any]:
+def _agreement(judged: JudgedMetric, units: _Units, confidence: float, seed: int) -> dict[str, Any]:
     people, judge, size = _classes(judged)
     equal = people == judge
-    tags: dict[str, list[int]] = {}
-    for place, output in enumerate(judged.outputs):
-        for tag in output.tags:
-            tags.setdefault(tag, []).append(place)
+    tags = sorted({tag for output in judged.outputs for tag in output.tags})
+    tagged = {tag: np.array([tag in output.tags for output in judged.outputs]) for tag in tags}
     return {
-        "agreement": share_estimate(equal, weights, confidence),
-        "kappa": _kappa(people, judge, size, weights, confidence=confidence, seed=seed),
+        "agreement": units.share(equal, confidence=confidence),
+        "kappa": _kappa(people, judge, size, units, confidence=confidence, seed=seed),
         "tags": tuple(
-            TagAgreement(
-                tag=tag,
-                agreement=share_estimate(equal[places], None if weights is None else weights[places], confidence),
-            )
-            for tag, places in sorted(tags.items())
+            TagAgreement(tag=tag, agreement=units.share(equal, inside, confidence=confidence))
+            for tag, inside in tagged.items()
         ),
     }
 
 
-def share_estimate(hits: _Bools, weights: _Floats | None, confidence: float = 0.95) -> Estimate:
-    """A share of hits with Wilson's interval; weighted items count as many as ``weighted_share`` says."""
+def share_estimate(hits: ArrayLike, weights: ArrayLike, confidence: float = 0.95, *, n: int) -> Estimate:
+    """A share of hits with Wilson's interval; weighted units count as many as ``weighted_share`` says.
+
+    Args:
+        hits: The share of hits of each unit.
+        weights: What each unit counts.
+        confidence: The level of the interval.
+        n: How many outputs the share is of.
+    """
     value, size = weighted_share(hits, weights)
     if value is None:
         return Estimate(value=None, n=0)
     interval = wilson(size if value == 1 else value * size, size, confidence=confidence).interval
-    return _estimate(value, interval, len(hits))
+    return _estimate(value, interval, n)
 
 
 def _estimate(value: float | None, interval: ConfidenceInterval | None, n: int) -> Estimate:
@@ -230,17 +292,17 @@ def _kappa(
     people: NDArray[np.intp],
     judge: NDArray[np.intp],
     size: int,
-    weights: _Floats | None,
+    units: _Units,
     *,
     confidence: float,
     seed: int,
 ) -> Estimate:
-    n = len(people)
-    if not n:
+    if not len(people):
         return Estimate(value=None, n=0)
-    shares = np.ones(n) if weights is None else weights / weights.mean()
-    cells = np.zeros((size * size, n))
-    cells[people * size + judge, np.arange(n)] = shares
+    cells = np.zeros((size * size, units.size))
+    np.add.at(cells, (people * size + judge, units.of_output), units.weights)
+    # An imagined unit has the average size.
+    cells *= units.size / cells.sum()
 
     def statistic(draws: _Floats, rng: np.random.Generator | None) -> _Floats:
         counts = cells @ draws
@@ -249,16 +311,15 @@ def _kappa(
         tables = np.moveaxis(counts.reshape(size, size, -1), -1, 0)
         return np.stack([kappa(tables, "nominal"), accuracy(tables)])
 
-    exact = statistic(np.ones((n, 1)), None)[:, 0]
-    found = smoothed_results(exact, statistic, units=n, replicates=_REPLICATES, seed=seed, confidence=confidence)[0]
-    return _estimate(found.estimate, found.ci, n)
+    exact = statistic(np.ones((units.size, 1)), None)[:, 0]
+    options: dict[str, Any] = {"units": units.size, "replicates": _REPLICATES, "seed": seed, "confidence": confidence}
+    found = smoothed_results(exact, statistic, **options)[0]
+    return _estimate(found.estimate, found.ci, len(people))
 
 
-def _numbers(judged: JudgedMetric, weights: _Floats | None, confidence: float, seed: int) -> dict[str, Any]:
+def _numbers(judged: JudgedMetric, units: _Units, confidence: float, seed: int) -> dict[str, Any]:
     """What is computed where people gave verdicts or scores."""
     people, judge = _people_pass(judged), np.array([bool(output.verdict) for output in judged.outputs], dtype=bool)
-    inside = None if weights is None else weights[people]
-    outside = None if weights is None else weights[~people]
     found: dict[str, Any] = {
         "confusion": ConfusionCounts(
             both_pass=int(np.count_nonzero(people & judge)),
@@ -266,35 +327,30 @@ def _numbers(judged: JudgedMetric, weights: _Floats | None, confidence: float, s
             only_judge_passes=int(np.count_nonzero(~people & judge)),
             both_fail=int(np.count_nonzero(~people & ~judge)),
         ),
-        "sensitivity": share_estimate(judge[people], inside, confidence),
-        "specificity": share_estimate(~judge[~people], outside, confidence),
-        "length_bias": _length_bias(judged, confidence),
+        "sensitivity": units.share(judge, people, confidence=confidence),
+        "specificity": units.share(~judge, ~people, confidence=confidence),
+        "length_bias": _length_bias(judged, units, confidence),
         "labels": labelled_metric(judged),
     }
-    found["youden"] = _youden(judge[people], inside, ~judge[~people], outside, confidence)
+    found["youden"] = _youden(people, judge, units, confidence)
     found["is_informative"] = found["youden"].low is not None and found["youden"].low > 0
     if judged.passed is not None:
-        found["pass_rate"] = _corrected_pass_rate(judged, people, weights, confidence)
+        found["pass_rate"] = _corrected_pass_rate(judged, people, judge, units, confidence)
     if judged.kind == "score":
-        found |= _scores(judged, weights, confidence)
+        found |= _scores(judged, units, confidence)
     else:
-        found["threshold"] = _threshold(judged, people, weights, confidence, seed)
+        found["threshold"] = _threshold(judged, people, units, confidence, seed)
     return found
 
 
-def _youden(
-    hits: _Bools, inside: _Floats | None, rejections: _Bools, outside: _Floats | None, confidence: float
-) -> Estimate:
-    (sensitivity, positives), (specificity, negatives) = (
-        weighted_share(hits, inside),
-        weighted_share(rejections, outside),
-    )
-    n = len(hits) + len(rejections)
+def _youden(people: _Bools, judge: _Bools, units: _Units, confidence: float) -> Estimate:
+    sensitivity, positives = weighted_share(*units.means(judge, people))
+    specificity, negatives = weighted_share(*units.means(~judge, ~people))
     if sensitivity is None or specificity is None:
-        return Estimate(value=None, n=n)
+        return Estimate(value=None, n=len(people))
     alarms = (1 - specificity) * negatives
     found = newcombe(sensitivity * positives, positives, alarms, negatives, confidence=confidence)
-    return _estimate(sensitivity + specificity - 1, found.interval, n)
+    return _estimate(sensitivity + specificity - 1, found.interval, len(people))
 
 
 def labelled_metric(judged: JudgedMetric) -> LabelledMetric:
@@ -317,85 +373,105 @@ def labelled_metric(judged: JudgedMetric) -> LabelledMetric:
 
 
 def _corrected_pass_rate(
-    judged: JudgedMetric, people: _Bools, weights: _Floats | None, confidence: float
+    judged: JudgedMetric, people: _Bools, judge: _Bools, units: _Units, confidence: float
 ) -> CorrectedEstimate | None:
-    passed, repetitions = judged.passed, judged.repetitions
-    if passed is None or not len(passed):
+    if judged.passed is None or not len(judged.passed):
         return None
-    rate = int(passed.sum()) / (len(passed) * repetitions)
-    labels = labelled_metric(judged)
-    found = corrected_rate(
-        people,
-        [pair.passed for pair in labels.pairs],
-        rate,
-        n=effective_size(passed, marks=repetitions),
-        probabilities=labels.probabilities,
-        strata=labels.strata,
-        # With repetitions, people saw one of several outputs of a sample.
-        is_part=repetitions == 1,
-        confidence=confidence,
+    return _corrected_mean(
+        judged, people, judge, judged.passed / judged.repetitions, units=units, confidence=confidence
     )
-    interval = found.interval
+
+
+def _corrected_mean(
+    judged: JudgedMetric,
+    truth: NDArray[Any],
+    said: NDArray[Any],
+    run: _Floats,
+    *,
+    units: _Units,
+    confidence: float,
+) -> CorrectedEstimate:
+    """A mean of the run, prediction-powered: people's labels, with the judge's help where it follows them.
+
+    Args:
+        judged: The metric.
+        truth: What people say of each labelled output.
+        said: What the judge says of it.
+        run: What the judge says of each sample of the run.
+        units: The units of the labelled outputs.
+        confidence: The level of the interval.
+    """
+    means, sizes = units.means(truth)
+    predicted, _ = units.means(said)
+    others = run
+    if judged.samples and not units.is_weighted:
+        others = _unlabelled(judged, run)
+    found = ppi_mean(means, predicted, others, weights=sizes, bounds=(0.0, 1.0), confidence=confidence)
+    alone = bounded_mean(means * sizes, sizes, confidence=confidence)
+    people = _estimate(alone.value, alone.interval, len(truth))
+    if truth.dtype == bool:
+        people = units.share(truth, confidence=confidence)
+    note = None
+    if not found.lam and len(others):
+        note = "The judge does not follow people here, so this rests on their labels alone."
     return CorrectedEstimate(
-        naive=rate,
+        naive=float(run.mean()),
         value=found.value,
-        low=None if interval is None else interval.lower,
-        high=None if interval is None else interval.upper,
-        n=len(passed),
-        people=share_estimate(people, weights, confidence),
-        note=found.note,
+        low=None if found.interval is None else found.interval.lower,
+        high=None if found.interval is None else found.interval.upper,
+        n=len(run),
+        people=people,
+        note=note,
     )
 
 
-def _scores(judged: JudgedMetric, weights: _Floats | None, confidence: float) -> dict[str, Any]:
+def _unlabelled(judged: JudgedMetric, run: _Floats) -> _Floats:
+    """What the judge says of each unit of the run of which nothing is labelled."""
+    labelled = {output.unit or output.id for output in judged.outputs}
+    names, of_sample = np.unique(np.array(judged.samples), return_inverse=True)
+    means = np.bincount(of_sample, weights=run) / np.bincount(of_sample)
+    return np.asarray(means[[name not in labelled for name in names.tolist()]], dtype=np.float64)
+
+
+def _scores(judged: JudgedMetric, units: _Units, confidence: float) -> dict[str, Any]:
     truth = np.array([float(output.truth) for output in judged.outputs])
     said = np.array([output.score for output in judged.outputs])
-    shares = np.ones(len(truth)) if weights is None else weights / weights.mean()
-    sizes = None if weights is None else shares
-    ranks = spearman(truth, said, confidence=confidence)
-    bias = bounded_mean((said - truth) * shares, sizes, low=-1.0, high=1.0, confidence=confidence)
-    people = bounded_mean(truth * shares, sizes, confidence=confidence)
+    (means, sizes), (predicted, _) = units.means(truth), units.means(said)
+    ranks = spearman(means, predicted, confidence=confidence)
+    bias = bounded_mean((predicted - means) * sizes, sizes, low=-1.0, high=1.0, confidence=confidence)
     found: dict[str, Any] = {
         "score_spearman": _estimate(ranks.value, ranks.interval, len(truth)),
         "score_bias": _estimate(bias.value, bias.interval, len(truth)),
     }
     if judged.scores is not None and len(judged.scores):
-        mean = ppi_mean(truth, said, judged.scores, weights=weights, bounds=(0.0, 1.0), confidence=confidence)
-        found["mean"] = CorrectedEstimate(
-            naive=float(judged.scores.mean()),
-            value=mean.value,
-            low=None if mean.interval is None else mean.interval.lower,
-            high=None if mean.interval is None else mean.interval.upper,
-            n=len(judged.scores),
-            people=_estimate(people.value, people.interval, len(truth)),
-        )
+        found["mean"] = _corrected_mean(judged, truth, said, judged.scores, units=units, confidence=confidence)
     return found
 
 
 def _threshold(
-    judged: JudgedMetric, people: _Bools, weights: _Floats | None, confidence: float, seed: int
+    judged: JudgedMetric, people: _Bools, units: _Units, confidence: float, seed: int
 ) -> ThresholdChoice | None:
     """The pass mark at which the judge agrees most; None where its scores are no more than pass and fail."""
     scores = np.array([output.score for output in judged.outputs])
     distinct = np.unique(scores)
     current, n = judged.threshold, len(scores)
-    if current is None or len(distinct) < 3 or n < 2 * _FOLDS:
+    if current is None or len(distinct) < 3 or units.size < 2 * _FOLDS:
         return None
     marks = distinct[np.unique(np.linspace(0, len(distinct) - 1, _MOST_THRESHOLDS).round().astype(int))]
     # The nearest to the present one first, so that it stays where others are no better.
     marks = np.array(sorted({*marks.tolist(), current}, key=lambda mark: abs(mark - current)))
     passes = (scores[:, None] >= marks) if judged.higher_is_better else (scores[:, None] <= marks)
     right = (passes == people[:, None]).astype(np.float64)
-    shares = np.ones(n) if weights is None else weights / weights.mean()
+    shares = units.weights
     totals = shares @ right
-    folds = np.random.default_rng(seed).permutation(n) % _FOLDS
+    folds = (np.random.default_rng(seed).permutation(units.size) % _FOLDS)[units.of_output]
     held_out = np.zeros(n)
     for fold in range(_FOLDS):
         inside = folds == fold
         held_out[inside] = right[inside, int(np.argmax(totals - shares[inside] @ right[inside]))]
     best = int(np.argmax(totals))
-    sizes = None if weights is None else shares
-    gain = paired_difference((held_out - right[:, 0]) * shares, sizes, confidence=confidence)
+    gains, sizes = units.means(held_out - right[:, 0])
+    gain = paired_difference(gains * sizes, sizes, confidence=confidence)
     return ThresholdChoice(
         current=current,
         best=float(marks[best]),
@@ -407,11 +483,11 @@ def _threshold(
     )
 
 
-def _length_bias(judged: JudgedMetric, confidence: float) -> LengthBias:
+def _length_bias(judged: JudgedMetric, units: _Units, confidence: float) -> LengthBias:
     outputs = judged.outputs
-    lengths = np.array([float(output.length) for output in outputs])
-    scores = np.array([output.score for output in outputs])
-    truth = np.array([float(output.truth) for output in outputs])
+    lengths, _ = units.means(np.array([float(output.length) for output in outputs]))
+    scores, _ = units.means(np.array([output.score for output in outputs]))
+    truth, _ = units.means(np.array([float(output.truth) for output in outputs]))
     quality = scores if judged.higher_is_better else 1 - scores
     plain = spearman(lengths, quality, confidence=confidence)
     sides = spearman(lengths, truth).value, spearman(quality, truth).value
@@ -421,9 +497,9 @@ def _length_bias(judged: JudgedMetric, confidence: float) -> LengthBias:
         # A judge whose scores are the labels themselves leaves nothing for the length to explain.
         partial = (plain.value - sides[0] * sides[1]) / left if left > 1e-9 else None
     interval = None
-    if partial is not None and len(outputs) > 1:
+    if partial is not None and units.size > 1:
         partial = min(1.0, max(-1.0, partial))
-        interval = fisher_interval(partial, len(outputs) - 1, method="spearman", confidence=confidence)
+        interval = fisher_interval(partial, units.size - 1, method="spearman", confidence=confidence)
     return LengthBias(
         spearman=_estimate(plain.value, plain.interval, len(outputs)),
         partial=_estimate(partial, interval, len(outputs)),
@@ -530,8 +606,12 @@ def _warnings(judged: JudgedMetric, found: Mapping[str, Any]) -> Iterator[str]:
     """What a reader must know before believing the numbers."""
     yield from judged.warnings
     n = found["n"]
-    if n < FEWEST_LABELS:
-        yield f"Only {plural(n, 'label')}: intervals are wide, and corrected numbers rest on little."
+    if not judged.is_drawn:
+        yield "These outputs were picked because they looked hard: the numbers are about them, not about the run."
+    if found["samples"] < n:
+        yield f"{plural(found['samples'], 'sample')}, {plural(n, 'output')}: outputs of a sample count as one."
+    if found["samples"] < FEWEST_LABELS:
+        yield f"Only {plural(found['samples'], 'label')}: intervals are wide, and corrected numbers rest on little."
     confusion = found.get("confusion")
     if confusion is not None:
         passed = confusion.both_pass + confusion.only_people_pass
@@ -540,7 +620,7 @@ def _warnings(judged: JudgedMetric, found: Mapping[str, Any]) -> Iterator[str]:
                 told = f"only {count}" if count else "none"
                 yield f"People {side} {told} of the labelled samples, so its errors there are hardly measured."
         if not found["is_informative"]:
-            yield "The labels do not tell the judge from chance, so nothing is corrected by it."
+            yield "The labels do not tell the judge from chance, so it corrects no other run."
     bias = found.get("length_bias")
     if bias is not None and bias.is_biased and abs(bias.partial.value or 0) >= LENGTH_BIAS:
         longer = "longer" if bias.partial.value > 0 else "shorter"

@@ -142,7 +142,9 @@ class MetricCalibration(msgspec.Struct, frozen=True, kw_only=True, forbid_unknow
 
     Attributes:
         kind: Whether people gave verdicts, scores or options.
-        n: Samples that people labelled and the judge decided.
+        n: Outputs that people labelled and the judge decided.
+        samples: How many units they are: repetitions of a sample are one. 0 in calibrations of earlier versions.
+        sampling: Whether the outputs were drawn at random; chosen ones have no interval and correct nothing.
         unscored: Samples that people labelled, and the judge has no score for.
         is_weighted: Whether samples count by their inclusion probabilities.
         agreement: The share on which people and judge agree.
@@ -169,6 +171,8 @@ class MetricCalibration(msgspec.Struct, frozen=True, kw_only=True, forbid_unknow
 
     kind: LabelKind
     n: int
+    samples: int = 0
+    sampling: Literal["random", "chosen"] = "random"
     unscored: int
     is_weighted: bool
     agreement: Estimate

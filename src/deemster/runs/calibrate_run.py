@@ -480,7 +480,8 @@ def _run_columns(outputs: _Outputs, metric: str, *, is_cases: bool) -> dict[str,
     whole = [name for name, own in passed.items() if len(own) == repetitions]
     return {
         "passed": None if is_cases else np.array([sum(passed[name]) for name in whole], dtype=np.int64),
-        "scores": None if is_cases else np.array([sum(own) / len(own) for own in scores.values()]),
+        "scores": None if is_cases else np.array([sum(scores[name]) / len(scores[name]) for name in whole]),
+        "samples": () if is_cases else whole,
         "repetitions": repetitions,
         "orders": orders or None,
         "repeats": [cell for cell in repeats.values() if len(cell) > 1] if repetitions > 1 else (),
