@@ -243,6 +243,7 @@ FLAGS = (
     Mistake("unknown command", {}, ("rnu", "suite.yml")),
     Mistake("no suite", {}, ("run",)),
     _flags("unknown flag", "--jsn", "-"),
+    _flags("retired flag", "--csv-raw"),
     _flags("repetitions is zero", "--repetitions", "0"),
     _flags("repetitions is text", "--repetitions", "many"),
     _flags("concurrency is zero", "--concurrency", "0"),

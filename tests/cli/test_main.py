@@ -7,7 +7,7 @@ import re
 
 import pytest
 
-from deemster.cli.main import COMMANDS
+from deemster.cli.main import COMMANDS, RETIRED_FLAGS
 from tests.cli.workspace import FILES, called, written
 
 
@@ -23,6 +23,13 @@ def test_list_of_commands_matches_help_of_each_command():
     for command, line in COMMANDS.items():
         assert line in " ".join(called(command, "--help").stdout.split())
         assert line in listed
+
+
+@pytest.mark.parametrize("flag", RETIRED_FLAGS)
+def test_retired_flag_says_what_to_do_instead(flag):
+    result = called("verify", "file.cert", flag, "value")
+    assert result.exit_code == 2
+    assert f"`{flag}` is gone. {RETIRED_FLAGS[flag]}" in result.stderr
 
 
 def test_version_is_that_of_the_package():

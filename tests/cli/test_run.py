@@ -77,10 +77,9 @@ def test_input_is_in_the_file_only_with_include(world):
     assert "How long?" not in called("run", "suite.yml", "--json", "-", "--include", "input", "--publish-safe").stdout
 
 
-def test_csv_raw_has_no_formula_guard(world):
+def test_csv_guards_formulas(world):
     world(golden_yml=GOLDEN.replace("id: fee", "id: '=fee'"), answers_yml="outputs: {window: a, '=fee': b}\n")
     assert "\n'=fee," in called("run", "suite.yml", "--csv", "-").stdout
-    assert "\n=fee," in called("run", "suite.yml", "--csv", "-", "--csv-raw").stdout
 
 
 def test_report_to_pipe_has_no_colour(world):

@@ -425,9 +425,8 @@ def _add_report_options(
     def collect(**flags: Any) -> Any:
         from deemster.report import Destination
 
-        csv = "csv-raw" if flags.pop("csv_raw", False) else "csv"
         junit = "junit-samples" if flags.pop("junit_samples") else "junit"
-        formats = {name: name for name in known} | {"csv": csv, "junit": junit}
+        formats = {name: name for name in known} | {"junit": junit}
         files = {name: flags.pop(name.replace("-", "_")) for name in known}
         if step_summary and files["github"] is None and Path(os.environ.get(STEP_SUMMARY) or "-").is_file():
             files["github"] = os.environ[STEP_SUMMARY]
@@ -471,7 +470,6 @@ _PRIVACY: Sequence[Decorator] = (
 )
 _INCLUDE = click.option("--include", type=click.Choice(["input"]), multiple=True, help="Show the samples' input too.")
 _REPORT_FLAGS: Sequence[Decorator] = (
-    click.option("--csv-raw", is_flag=True, help="Leave CSV cells that look like formulas as they are."),
     click.option(
         "--junit-samples", is_flag=True, help="Samples that do not pass fail in JUnit too, not only the gate's checks."
     ),
