@@ -160,12 +160,27 @@ def test_bad_source_date_epoch_is_bad_input(world):
 
 def test_metric_and_threshold_flags_override_suite(world):
     world()
-    flags = ("--metric", "rouge-l", "--threshold", "rouge-l=0.9", "--repetitions", "3", "--delta", "0.2")
+    flags = ("--metric", "rouge-l", "--threshold", "rouge-l=0.9", "--repetitions", "3")
     report = json.loads(called("run", "suite.yml", "--json", "-", *flags).stdout)
     assert report["metric_order"] == ["rouge-l"]
     assert report["metrics"]["rouge-l"]["threshold"] == 0.9
     assert (report["totals"]["repetitions"], report["run"]["varied"]) == (3, "scoring")
-    assert report["precision"]["target_delta"] == 0.2
+    assert report["precision"]["target_delta"] == 0.05
+
+
+def test_suite_says_which_difference_repetitions_should_show(world):
+    world(suite_yml=SUITE + "repetitions: 3\ndelta: 0.2\n")
+    assert json.loads(called("run", "suite.yml", "--json", "-").stdout)["precision"]["target_delta"] == 0.2
+
+
+def test_absent_reference_is_error_of_run_and_validate_where_suite_is_strict(world):
+    world(golden_yml=GOLDEN.replace("none", "null"), suite_yml=SUITE + "strict: true\n")
+    for command in ("run", "validate"):
+        result = called(command, "suite.yml")
+        assert (result.exit_code, result.stdout) == (2, "")
+        assert "exact-match" in result.stderr
+    world(golden_yml=GOLDEN.replace("none", "null"), suite_yml=SUITE)
+    assert called("validate", "suite.yml").exit_code == 0
 
 
 @pytest.mark.parametrize(

@@ -50,7 +50,6 @@ if TYPE_CHECKING:
     from deemster.store import Store
 
 
-DELTA = 0.05
 # So many checks that did not pass are named where no report is printed.
 _MOST_CHECKS = 20
 
@@ -180,13 +179,6 @@ _OVERRIDES: Sequence[Decorator] = (
     click.option("--outputs", metavar="FILE", help="Grade saved outputs; call no target."),
     repetitions_option,
     click.option(
-        "--delta",
-        type=float,
-        default=DELTA,
-        show_default=True,
-        help="The difference that repeated runs should be able to show.",
-    ),
-    click.option(
         "--metric",
         "metrics",
         multiple=True,
@@ -212,7 +204,6 @@ _OVERRIDES: Sequence[Decorator] = (
     max_unscored_option,
     *BUDGET_OPTIONS,
     *CACHE_OPTIONS,
-    click.option("--strict", is_flag=True, help="Absent metadata or expected output is an error before the run."),
 )
 
 

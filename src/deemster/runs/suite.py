@@ -22,6 +22,7 @@ from deemster.targets.target_section import DeclaredTarget, TargetSection, read_
 
 SEED = 42
 CONCURRENCY = 16
+DELTA = 0.05
 _Count: TypeAlias = Annotated[int, Meta(ge=1)] | None
 _Seconds: TypeAlias = Annotated[float, Meta(gt=0, title="a number of seconds above 0")] | None
 
@@ -63,6 +64,8 @@ class SuiteFile(msgspec.Struct, forbid_unknown_fields=True, kw_only=True):
     repetitions: _Count = None
     seed: Annotated[int, Meta(ge=0, le=2**63 - 1, title="a whole number of at least 0")] = SEED
     limits: LimitsSection = msgspec.field(default_factory=LimitsSection)
+    strict: bool = False
+    delta: Annotated[float, Meta(gt=0, le=1, title="a number above 0 and at most 1")] = DELTA
     gate: GateSection | UnsetType = UNSET
     aggregator: Annotated[Any, any_shape(*AGGREGATOR_SHAPES)] = None
     group: NonBlank | UnsetType = UNSET
@@ -94,6 +97,8 @@ class Suite(NamedTuple):
         timeout_s: How long the run may take.
         target_timeout_s: How long one call of the target may take.
         calibration: The path of the calibration that its numbers are corrected by; None where there is none.
+        strict: Whether something absent in a sample is an error before the run.
+        delta: The difference that repeated runs should be able to show.
     """
 
     document: Document
@@ -112,6 +117,8 @@ class Suite(NamedTuple):
     timeout_s: float | None = None
     target_timeout_s: float | None = None
     calibration: str | None = None
+    strict: bool = False
+    delta: float = DELTA
 
 
 def load_suite(path: str | Path, *, calls_target: bool = True, must_run: bool = True) -> Suite:
@@ -172,6 +179,8 @@ def load_suite(path: str | Path, *, calls_target: bool = True, must_run: bool = 
         timeout_s=limits.timeout_s,
         target_timeout_s=limits.target_timeout_s,
         calibration=str(folder / root["calibration"]) if "calibration" in root else None,
+        strict=root.get("strict", False),
+        delta=root.get("delta", DELTA),
     )
 
 
