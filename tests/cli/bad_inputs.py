@@ -186,6 +186,7 @@ SUITES = (
     _line("strict is text", "name", "strict: yes"),
     _line("delta is zero", "name", "delta: 0"),
     _line("delta is above one", "name", "delta: 5"),
+    _line("what fails in JUnit", "name", "junit: sample"),
     _line("misspelt limit", "name", "limits: { concurency: 4 }"),
     _suite("several faults", "dataset: 7\nmetrics: exact-match\nseeds: 1\n"),
 )

@@ -77,6 +77,26 @@ def test_input_is_in_the_file_only_with_include(world):
     assert "How long?" not in called("run", "suite.yml", "--json", "-", "--include", "input", "--publish-safe").stdout
 
 
+def junit_failures(*argv):
+    """How many marks a JUnit report counts as failures; None where it counts none as such."""
+    return ET.fromstring(called(*argv, "--junit", "-").stdout)[1].get("failures")
+
+
+@pytest.mark.parametrize(("kind", "failures"), [("gate", None), ("samples", "1")])
+def test_suite_says_whether_samples_fail_in_junit(world, kind, failures):
+    world(suite_yml=f"{SUITE}junit: {kind}\n")
+    assert junit_failures("run", "suite.yml") == failures
+    assert junit_failures("report", "latest") == failures
+    assert junit_failures("rescore", "latest", "--metric", "exact-match") == failures
+
+
+def test_suite_that_rescores_says_what_fails_in_junit(world):
+    folder = world(suite_yml=f"{SUITE}junit: samples\n")
+    assert junit_failures("run", "suite.yml") == "1"
+    written(folder, {"other.yml": SUITE})
+    assert junit_failures("rescore", "latest", "--suite", "other.yml") is None
+
+
 def test_csv_guards_formulas(world):
     world(golden_yml=GOLDEN.replace("id: fee", "id: '=fee'"), answers_yml="outputs: {window: a, '=fee': b}\n")
     assert "\n'=fee," in called("run", "suite.yml", "--csv", "-").stdout

@@ -54,6 +54,7 @@ RETIRED_FLAGS = {
     "--cascade": "Calibrate a cascade in Python: `dm.calibrate_cascade(votes, cheap=..., strong=[...], costs={...})`.",
     "--csv-raw": "CSV guards cells that look like formulas. `--json FILE` has every text as it is.",
     "--delta": "Write `delta: 0.05` in the suite.",
+    "--junit-samples": "Write `junit: samples` in the suite.",
     "--strict": "Write `strict: true` in the suite.",
 }
 # Where a command keeps the sentence that says how to continue what an error ends.

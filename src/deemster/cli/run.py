@@ -258,6 +258,7 @@ def command(
     )
     writing.check()
     loaded = load_suite(suite, calls_target=overrides.outputs is None and not dry_run)
+    writing = writing._replace(reports=reports.with_junit(loaded.junit))
     job = build_suite_job(loaded, overrides._replace(select=part.find(storage, loaded).select))
     check_confirmation(job)
     if dry_run:
