@@ -10,7 +10,6 @@ from typing import Any, Literal
 import msgspec
 
 from deemster.alignment.calibration_result import Calibration
-from deemster.alignment.cascade_calibration import CascadeCalibration, CascadePoint
 from deemster.alignment.metrics_result import MetricsResult
 from deemster.datasets.calibration_cases import CalibrationFile
 from deemster.datasets.dataset_format import DatasetFile
@@ -31,18 +30,6 @@ from deemster.runs.suite import SuiteFile
 from deemster.targets.saved_output_format import OutputsFile
 
 HERE = Path(__file__).parent
-
-
-CascadeFile = msgspec.defstruct(
-    "CascadeFile",
-    [
-        ("schema_version", str),
-        *((field.name, field.type) for field in msgspec.structs.fields(CascadeCalibration)),
-        ("choice", CascadePoint),
-        ("pays", bool),
-    ],
-    forbid_unknown_fields=True,
-)
 
 
 class GradedItem(msgspec.Struct, forbid_unknown_fields=True):
@@ -78,7 +65,6 @@ def schemas() -> dict[str, str]:
         "deemster.alignment.v1.json": _written(MetricsResult),
         "deemster.calibration.v1.json": _written(CalibrationFile),
         "deemster.calibration_report.v1.json": _written(Calibration),
-        "deemster.cascade.v1.json": _written(CascadeFile),
         "deemster.comparison.v1.json": _written(ComparisonReport),
         "deemster.dataset.v1.json": _written(DatasetFile),
         "deemster.dataset_audit.v1.json": _written(DatasetAudit),

@@ -143,7 +143,7 @@ for words in [[], *(each for name in COMMANDS for each in paths(app.get_command(
 sys.stderr.write("\\n" + json.dumps(found))
 """
 HEAVY = frozenset(
-    {"numpy", "scipy", "rich", "msgspec", "yaml", "ryaml", "rapidfuzz", "re2", "jsonschema_rs", "asyncio", "pyarrow"}
+    {"numpy", "scipy", "rich", "msgspec", "yaml", "rapidfuzz", "re2", "jsonschema_rs", "asyncio", "pyarrow"}
     | {"aiohttp", "sqlite3", "tokenizers", "safetensors"}
 )
 

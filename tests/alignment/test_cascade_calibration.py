@@ -11,8 +11,6 @@ from deemster.alignment import cascade_calibration as cascade
 from deemster.alignment.cascade_calibration import calibrate_cascade
 from deemster.datasets import Votes
 from deemster.errors import InputError
-from deemster.report.cascade_report import cascade_sections
-from deemster.report.markdown_report import render_markdown
 from tests.alignment.make_votes import DEPTH, FACTS, PADDING, votes_value
 
 COSTS = {"cheap": 1.0, "strong": 10.0}
@@ -201,17 +199,6 @@ def test_votes_unusable_for_calibration_are_error(rows, message):
     with pytest.raises(InputError) as error:
         calibrated(rows)
     assert message in str(error.value)
-
-
-def test_report_names_chosen_threshold():
-    shown = render_markdown(cascade_sections(calibrated(FOUR)))
-    assert "Escalate below a confidence of 0.7" in shown
-    assert "| 0.7 " in shown
-    assert "chosen" in shown
-    always = render_markdown(cascade_sections(calibrated(items(*[("MET", sure(0.2, "UNMET"), "MET")] * 3))))
-    assert "leave the cheap judge out" in always
-    poor = calibrated(FOUR, costs={"cheap": 30, "strong": 10})
-    assert "does not pay" in render_markdown(cascade_sections(poor))
 
 
 # A population to draw from: items differ in difficulty, and the cheap judge is less sure when it errs.

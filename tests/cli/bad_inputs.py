@@ -183,6 +183,10 @@ SUITES = (
     _line("repetitions", "name", "repetitions: 0"),
     _line("seed", "name", "seed: -1"),
     _line("concurrency", "name", "limits: { concurrency: none }"),
+    _line("strict is text", "name", "strict: yes"),
+    _line("delta is zero", "name", "delta: 0"),
+    _line("delta is above one", "name", "delta: 5"),
+    _line("what fails in JUnit", "name", "junit: sample"),
     _line("misspelt limit", "name", "limits: { concurency: 4 }"),
     _suite("several faults", "dataset: 7\nmetrics: exact-match\nseeds: 1\n"),
 )
@@ -218,7 +222,10 @@ METRICS = (
             "golden.yml": GOLDEN.replace("30 days", "'('"),
         },
     ),
-    Mistake("absent in strict mode", {"golden.yml": GOLDEN.replace("none", "null")}, (*RUN, "--strict")),
+    Mistake(
+        "absent in strict mode",
+        {"golden.yml": GOLDEN.replace("none", "null"), "suite.yml": SUITE + "strict: true\n"},
+    ),
     Mistake("description of an unknown metric", {}, ("metrics", "rouge")),
 )
 
@@ -243,11 +250,11 @@ FLAGS = (
     Mistake("unknown command", {}, ("rnu", "suite.yml")),
     Mistake("no suite", {}, ("run",)),
     _flags("unknown flag", "--jsn", "-"),
+    _flags("retired flag", "--strict"),
+    _flags("retired flag with a value", "--delta", "0.1"),
     _flags("repetitions is zero", "--repetitions", "0"),
     _flags("repetitions is text", "--repetitions", "many"),
     _flags("concurrency is zero", "--concurrency", "0"),
-    _flags("delta is zero", "--delta", "0"),
-    _flags("delta is not a number", "--delta", "nan"),
     _flags("threshold without name", "--threshold", "0.5"),
     _flags("threshold is text", "--threshold", "exact-match=high"),
     _flags("threshold above one", "--threshold", "exact-match=2"),

@@ -205,3 +205,9 @@ def test_inputs_with_several_texts_ask_for_the_key(folder):
     done = attacked(folder, SAFE, suite=SUITE + "dataset: golden.yml\n")
     assert done.exit_code == 2
     assert "--input-key a" in done.stderr
+
+
+@pytest.mark.parametrize(("kind", "word"), [("gate", "skipped"), ("samples", "failures")])
+def test_suite_says_whether_attacks_fail_in_junit(folder, kind, word):
+    attacked(folder, OBEDIENT, "--category", "jailbreak", "--junit", "r.xml", suite=f"{SUITE}junit: {kind}\n")
+    assert re.search(f'<testsuite name="shop-adversarial" tests="[0-9]+" {word}="[1-9]', Path("r.xml").read_text())

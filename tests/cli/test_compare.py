@@ -1,5 +1,6 @@
 import json
 import re
+import xml.etree.ElementTree as ET
 from pathlib import Path
 
 import pytest
@@ -68,6 +69,16 @@ def test_comparison_in_a_file(flag, file, runs, golden):
 
 def test_full_comparison_adds_the_details(runs, golden):
     golden("cli/compare-full.txt", called("compare", "before", "now", "--full").stdout)
+
+
+def test_suite_of_second_run_says_whether_samples_fail_in_junit(runs):
+    def failures(*names):
+        return ET.fromstring(called("compare", *names, "--junit", "-").stdout)[1].get("failures")
+
+    written(runs, {"suite.yml": SUITE + "junit: samples\n"})
+    assert called("run", "suite.yml", "--quiet", "--label", "red", "--outputs", "now.yml").exit_code == 0
+    assert (failures("before", "now"), failures("before", "red"), failures("red", "before")) == ("0", "2", "0")
+    assert failures("before.json", "now.json") == "0"
 
 
 def test_reports_are_compared_as_stored_runs_are(runs):

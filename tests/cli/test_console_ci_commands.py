@@ -133,12 +133,23 @@ def test_hostile_data_in_every_report_and_stream_is_printed_harmless(folder):
             called("promote", "latest", "--to", "promoted.json"),
             called("store", "verify"),
             called("report", "report.json"),
-            *(called("report", "report.json", f"--{kind}", "-") for kind in FORMATS if kind != "csv-raw"),
-            called("report", "report.json", "--csv", "-", "--csv-raw"),
+            *(called("report", "report.json", f"--{kind}", "-") for kind in FORMATS if kind != "junit-samples"),
         ]
     harmless(*results)
     assert run.exit_code == 3, run.stderr
     assert sum(b"x23" in result.stdout_bytes + result.stderr_bytes for result in results) > 5
+
+
+def test_printed_junit_with_failing_samples_says_the_same_as_its_file(folder):
+    written(folder, {"suite.yml": SUITE + "junit: samples\n"})
+    with ModelServer(answer=lambda _: json.dumps({"reason": EVIL, "score": 0.5})) as server:
+        called("run", "suite.yml", "--junit", "r.xml", URL=server.url)
+    printed = ET.fromstring(called("report", "latest", "--junit", "-").stdout)
+    kept = ET.fromstring((folder / "r.xml").read_text())
+    assert printed.find(".//failure") is not None or printed.find(".//error") is not None
+    assert [[*each.attrib.items(), each.text] for each in printed.iter()] == [
+        [*each.attrib.items(), each.text] for each in kept.iter()
+    ]
 
 
 def test_printed_reports_say_the_same_as_files(folder):

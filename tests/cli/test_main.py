@@ -4,10 +4,14 @@ from __future__ import annotations
 
 import json
 import re
+import sys
 
 import pytest
 
-from deemster.cli.main import COMMANDS
+from deemster.cli.main import COMMANDS, RETIRED_FLAGS
+from deemster.errors import ConfigurationError, MissingExtraError
+from deemster.runs._metric_table import PLACES, PRESETS
+from deemster.runs.metric_catalog import parse_metric
 from tests.cli.workspace import FILES, called, written
 
 
@@ -25,6 +29,13 @@ def test_list_of_commands_matches_help_of_each_command():
         assert line in listed
 
 
+@pytest.mark.parametrize("flag", RETIRED_FLAGS)
+def test_retired_flag_says_what_to_do_instead(flag):
+    result = called("verify", "file.cert", flag, "value")
+    assert result.exit_code == 2
+    assert f"`{flag}` is gone. {RETIRED_FLAGS[flag]}" in result.stderr
+
+
 def test_version_is_that_of_the_package():
     import deemster
 
@@ -36,6 +47,37 @@ def test_metrics_command_lists_every_metric():
     assert sum(entry["core"] for entry in listed) <= 15
     shown = called("metrics").stdout
     assert all(f" {entry['name']} " in shown for entry in listed)
+
+
+# What the extras of `pyproject.toml` bring.
+EXTRAS = frozenset(
+    {"hypothesis", "matplotlib", "mlflow", "openpyxl", "opentelemetry", "pandas", "psycopg", "pyarrow", "ray"}
+    | {"sacrebleu", "starlette", "uvicorn", "xllamacpp", "zstandard"}
+)
+
+
+def test_catalog_is_the_same_without_any_extra_and_names_those_that_metrics_need(monkeypatch):
+    asked = [("metrics",), ("metrics", "--json", "-"), *(("metrics", name) for name in (*PLACES, *PRESETS))]
+    whole = [called(*argv).stdout for argv in asked]
+    for module in EXTRAS:
+        monkeypatch.setitem(sys.modules, module, None)
+    results = [called(*argv) for argv in asked]
+    assert {(result.exit_code, result.stderr) for result in results} == {(0, "")}
+    assert [result.stdout for result in results] == whole
+    assert re.search(r"^ +bleu .* \(needs deemster\[bleu\]\)$", whole[0], re.MULTILINE)
+    extras = {entry["name"]: entry["extra"] for entry in json.loads(whole[1])}
+    assert {name for name, extra in extras.items() if extra} == {name for name in extras if lacks_extra(name)}
+
+
+def lacks_extra(name):
+    try:
+        parse_metric(name)
+    except MissingExtraError:
+        return True
+    except ConfigurationError:
+        # It has an option that must be given.
+        return False
+    return False
 
 
 def test_preset_is_described_with_its_threshold_fields_and_prompt():

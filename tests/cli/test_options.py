@@ -6,14 +6,14 @@ import click
 import pytest
 
 import deemster as dm
-from deemster.cli import grade, monitor, options, rubric, run
+from deemster.cli import grade, monitor, options, rubric
 from deemster.cli.main import COMMANDS, app
 from deemster.judges import criterion_grader, judge_cascade
 from deemster.records import model_requests
 from deemster.report import LEVELS, PUBLISH_SAFE
 from deemster.results import pass_rate_over_time
 from deemster.rubrics import rubric_scoring
-from deemster.runs import evaluation_job, improvement_judging
+from deemster.runs import improvement_judging
 from deemster.store import open_and_migrate
 
 
@@ -23,7 +23,6 @@ from deemster.store import open_and_migrate
         ((*options.REDACT_LEVELS, options.PUBLISH_SAFE), LEVELS),
         (options.PUBLISH_SAFE, PUBLISH_SAFE),
         (options.STORE, str(open_and_migrate.DEFAULT)),
-        (run.DELTA, evaluation_job.DELTA),
         (grade.JUDGE, model_requests.JUDGE),
         (grade.CALLS, criterion_grader.CALLS),
         (grade.ABSTENTIONS, rubric_scoring.STRATEGIES),

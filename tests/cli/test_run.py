@@ -77,10 +77,29 @@ def test_input_is_in_the_file_only_with_include(world):
     assert "How long?" not in called("run", "suite.yml", "--json", "-", "--include", "input", "--publish-safe").stdout
 
 
-def test_csv_raw_has_no_formula_guard(world):
+def junit_failures(*argv):
+    """How many marks a JUnit report counts as failures; None where it counts none as such."""
+    return ET.fromstring(called(*argv, "--junit", "-").stdout)[1].get("failures")
+
+
+@pytest.mark.parametrize(("kind", "failures"), [("gate", None), ("samples", "1")])
+def test_suite_says_whether_samples_fail_in_junit(world, kind, failures):
+    world(suite_yml=f"{SUITE}junit: {kind}\n")
+    assert junit_failures("run", "suite.yml") == failures
+    assert junit_failures("report", "latest") == failures
+    assert junit_failures("rescore", "latest", "--metric", "exact-match") == failures
+
+
+def test_suite_that_rescores_says_what_fails_in_junit(world):
+    folder = world(suite_yml=f"{SUITE}junit: samples\n")
+    assert junit_failures("run", "suite.yml") == "1"
+    written(folder, {"other.yml": SUITE})
+    assert junit_failures("rescore", "latest", "--suite", "other.yml") is None
+
+
+def test_csv_guards_formulas(world):
     world(golden_yml=GOLDEN.replace("id: fee", "id: '=fee'"), answers_yml="outputs: {window: a, '=fee': b}\n")
     assert "\n'=fee," in called("run", "suite.yml", "--csv", "-").stdout
-    assert "\n=fee," in called("run", "suite.yml", "--csv", "-", "--csv-raw").stdout
 
 
 def test_report_to_pipe_has_no_colour(world):
@@ -161,12 +180,27 @@ def test_bad_source_date_epoch_is_bad_input(world):
 
 def test_metric_and_threshold_flags_override_suite(world):
     world()
-    flags = ("--metric", "rouge-l", "--threshold", "rouge-l=0.9", "--repetitions", "3", "--delta", "0.2")
+    flags = ("--metric", "rouge-l", "--threshold", "rouge-l=0.9", "--repetitions", "3")
     report = json.loads(called("run", "suite.yml", "--json", "-", *flags).stdout)
     assert report["metric_order"] == ["rouge-l"]
     assert report["metrics"]["rouge-l"]["threshold"] == 0.9
     assert (report["totals"]["repetitions"], report["run"]["varied"]) == (3, "scoring")
-    assert report["precision"]["target_delta"] == 0.2
+    assert report["precision"]["target_delta"] == 0.05
+
+
+def test_suite_says_which_difference_repetitions_should_show(world):
+    world(suite_yml=SUITE + "repetitions: 3\ndelta: 0.2\n")
+    assert json.loads(called("run", "suite.yml", "--json", "-").stdout)["precision"]["target_delta"] == 0.2
+
+
+def test_absent_reference_is_error_of_run_and_validate_where_suite_is_strict(world):
+    world(golden_yml=GOLDEN.replace("none", "null"), suite_yml=SUITE + "strict: true\n")
+    for command in ("run", "validate"):
+        result = called(command, "suite.yml")
+        assert (result.exit_code, result.stdout) == (2, "")
+        assert "exact-match" in result.stderr
+    world(golden_yml=GOLDEN.replace("none", "null"), suite_yml=SUITE)
+    assert called("validate", "suite.yml").exit_code == 0
 
 
 @pytest.mark.parametrize(

@@ -242,32 +242,30 @@ def test_junit_is_xml_for_any_text(name):
 @QUICK
 @given(name=NAMES)
 def test_csv_reads_back_as_the_same_cells(name):
-    for flavour, raw in (("csv", False), ("csv-raw", True)):
-        text = b"".join(FORMATS[flavour](hostile(name))).decode()
-        assert "\r" not in text
-        rows = list(csv.reader(io.StringIO(text, newline=""), strict=True))
-        assert rows[0] == [
-            "sample_id",
-            "row_hash",
-            "repetition",
-            "tags",
-            "metric",
-            "score",
-            "threshold",
-            "success",
-            "cause",
-            "message",
-        ]
-        assert {len(row) for row in rows} == {10}
-        assert {row[0] for row in rows[1:]} == {escape_csv_cell(name, raw=raw)}
-        assert {row[4] for row in rows[1:]} == {escape_csv_cell(name, raw=raw), "exact-match"}
-        assert [row[5] for row in rows[1:3]] == ["0.25", "1.0"]
+    text = b"".join(FORMATS["csv"](hostile(name))).decode()
+    assert "\r" not in text
+    rows = list(csv.reader(io.StringIO(text, newline=""), strict=True))
+    assert rows[0] == [
+        "sample_id",
+        "row_hash",
+        "repetition",
+        "tags",
+        "metric",
+        "score",
+        "threshold",
+        "success",
+        "cause",
+        "message",
+    ]
+    assert {len(row) for row in rows} == {10}
+    assert {row[0] for row in rows[1:]} == {escape_csv_cell(name)}
+    assert {row[4] for row in rows[1:]} == {escape_csv_cell(name), "exact-match"}
+    assert [row[5] for row in rows[1:3]] == ["0.25", "1.0"]
 
 
 @pytest.mark.parametrize("sign", ["=", "+", "-", "@", "\t", "\r", "\n", "\uff1d", "\uff0b", "\uff0d", "\uff20"])
-def test_csv_formula_is_guarded_unless_raw(sign):
+def test_csv_formula_is_guarded(sign):
     assert escape_csv_cell(f"{sign}cmd|' /C calc'!A0").startswith("'")
-    assert not escape_csv_cell(f"{sign}cmd", raw=True).startswith("'")
 
 
 @pytest.mark.parametrize("text", ["a=b", "1-2", "mail@x", "", "'quoted", "(=1)"])

@@ -37,7 +37,7 @@ from deemster.errors import Issue, ReportError, list_names, plural
 from deemster.formats import Reading
 from deemster.formats.atomic_write import write_aside
 from deemster.formats.json_values import name_kind
-from deemster.formats.read_file import parse_document, quick_value
+from deemster.formats.read_file import parse_document, quick_json
 from deemster.formats.schema_validation import decode_shape
 from deemster.stats.systematic_bias import BiasResult
 
@@ -234,7 +234,7 @@ class MetricsResult(
         reading = Reading(str(path), error=ReportError)
         data = reading.content(path)
         try:
-            return msgspec.convert(quick_value(data, "json"), cls)
+            return msgspec.convert(quick_json(data), cls)
         except ValueError:
             document = parse_document(data, "json", reading)
         _refuse_other_files(document.value, str(path))

@@ -128,6 +128,7 @@ def command(
     limits = collect_limits(flags)
     settings = AttackSettings(**{name: flags.pop(name) for name in AttackSettings._fields if name in flags})
     loaded = load_suite(suite, calls_target=write is None and not dry_run, must_run=False)
+    writing = writing._replace(reports=reports.with_junit(loaded.junit))
     dataset = lane_dataset(loaded, settings, input_key=input_key)
     if write is not None:
         _write(dataset, write)

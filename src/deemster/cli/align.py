@@ -6,8 +6,7 @@ import functools
 import io
 import os
 import sys
-from collections.abc import Callable, Iterator, Mapping, Sequence
-from contextlib import contextmanager
+from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, NamedTuple
 
@@ -28,7 +27,7 @@ from deemster.cli.options import (
 from deemster.errors import ConfigurationError, ExitCode, InputError, Issue, ReportError, visible
 
 if TYPE_CHECKING:
-    from deemster.alignment import CascadeCalibration, JudgePair, MetricsResult
+    from deemster.alignment import JudgePair, MetricsResult
     from deemster.datasets import RubricDataset, Votes
     from deemster.report import Destination
 
@@ -36,121 +35,12 @@ _METHODS = ("smoothed", "percentile", "bca")
 _MODES = click.Choice(["exclude", "as_unmet", "as_category"])
 _MORE = "All tables: --full. Every number: --json FILE."
 _REQUIRED = {"yes": "yes", "with-care": "with care"}
-# What messages call an argument, and the flag for it.
-_FLAGS = {
-    "`na_mode='as_category'`": "`--na-mode as_category`",
-    "`strong`": "`--strong`",
-    "`tolerance`": "`--tolerance`",
-    "`fresh_items`": "`--fresh-items`",
-}
 
 
 def _check_confidence(_context: click.Context, _parameter: click.Parameter, value: float) -> float:
     if not 0 < value < 1:
         raise click.BadParameter(f"{value} does not lie strictly between 0 and 1.")
     return value
-
-
-class CascadeOptions(NamedTuple):
-    """A cascade to be calibrated.
-
-    Attributes:
-        cascade: The judge that is asked first; None where no cascade is calibrated.
-        strong: The judges asked after it; every other one where none is named.
-        costs: What an answer of each judge costs, as `JUDGE=USD`.
-        tolerance: How much accuracy may be given up; None for the default.
-        fresh_items: The size of the run that the intervals speak of.
-    """
-
-    cascade: str | None
-    strong: tuple[str, ...]
-    costs: tuple[str, ...]
-    tolerance: float | None
-    fresh_items: int | None
-
-    def check(self, *, other_flags: Mapping[str, bool]) -> None:
-        """Refuse flags that have no effect together.
-
-        Args:
-            other_flags: Flags that have no effect on a cascade, and whether they were given.
-
-        Raises:
-            ConfigurationError: Some were given.
-        """
-        own = {
-            "--strong": bool(self.strong),
-            "--cost": bool(self.costs),
-            "--tolerance": self.tolerance is not None,
-            "--fresh-items": self.fresh_items is not None,
-        }
-        idle = [flag for flag, given in (own if self.cascade is None else other_flags).items() if given]
-        words = "needs" if self.cascade is None else "has no effect beside"
-        if idle:
-            raise ConfigurationError([Issue(f"`{flag}` {words} `--cascade`.") for flag in idle])
-
-    def calibrate(self, votes: Votes, *, confidence: float, seed: int) -> CascadeCalibration:
-        """Calibrate the cascade.
-
-        Args:
-            votes: Votes with truth.
-            confidence: The level of the intervals.
-            seed: The seed of the bootstrap.
-
-        Raises:
-            InputError: It cannot be calibrated from these votes; all issues are listed.
-        """
-        from deemster.alignment import calibrate_cascade
-
-        cheap = str(self.cascade)
-        with _name_flags():
-            return calibrate_cascade(
-                votes,
-                cheap=cheap,
-                strong=self.strong or tuple(judge.id for judge in votes.judges if judge.id != cheap),
-                costs=_parse_costs(self.costs),
-                tolerance=0.01 if self.tolerance is None else self.tolerance,
-                confidence=confidence,
-                seed=seed,
-                fresh_items=self.fresh_items,
-            )
-
-
-def _cascade_options(command: Command) -> Command:
-    """Add the flags of a cascade; the command receives them as one ``cascade``."""
-
-    @functools.wraps(command)
-    def collect(**flags: Any) -> Any:
-        cascade = CascadeOptions(*(flags.pop(key) for key in CascadeOptions._fields))
-        return command(cascade=cascade, **flags)
-
-    return add_options(collect, _CASCADE)  # type: ignore[return-value]
-
-
-_CASCADE: Sequence[Decorator] = (
-    click.option("--cascade", metavar="JUDGE", help="Calibrate a cascade that asks this judge first."),
-    click.option(
-        "--strong",
-        metavar="JUDGE",
-        multiple=True,
-        help="With --cascade: who is asked where it is unsure; every other judge unless named. Repeatable.",
-    ),
-    click.option(
-        "--cost",
-        "costs",
-        metavar="JUDGE=USD",
-        multiple=True,
-        help="With --cascade: what one answer of a judge costs; repeatable.",
-    ),
-    click.option(
-        "--tolerance", type=float, metavar="SHARE", help="With --cascade: accuracy that may be given up; 0.01."
-    ),
-    click.option(
-        "--fresh-items",
-        type=int,
-        metavar="N",
-        help="With --cascade: intervals for a run of N items; for the long run unless given.",
-    ),
-)
 
 
 class InputOptions(NamedTuple):
@@ -343,7 +233,6 @@ _INPUTS: Sequence[Decorator] = (
 @click.option("--group", metavar="KEY", help="Correlate numbers inside each value of this metadata key: sample level.")
 @click.option("--system", metavar="KEY", help="Correlate the mean numbers of each value of this metadata key.")
 @click.option("--require", type=click.Choice(list(_REQUIRED)), help="Exit with 1 where the answer is below this one.")
-@_cascade_options
 @click.option("--full", is_flag=True, help="Show all tables, in place of the short form.")
 @click.option("--verbose", is_flag=True, help="Show the plain summary too, with each judge's confusion matrix.")
 @file_option("json", "the result as JSON")
@@ -352,7 +241,6 @@ _INPUTS: Sequence[Decorator] = (
 def command(
     *,
     inputs: InputOptions,
-    cascade: CascadeOptions,
     full: bool,
     verbose: bool,
     json: str | None,
@@ -366,26 +254,16 @@ def command(
 
     VOTES is a file of verdicts, with people's labels in it, in a rubric dataset, or in a spreadsheet (--labels). The
     verdicts may be a spreadsheet too (--verdicts, in place of VOTES): .csv, .tsv or .xlsx, with a column for each
-    criterion or a line for each. Without --rubric the values decide what a criterion is. With --cascade the votes are
-    read as a cascade: one judge first, and others where it is unsure. The report then has each threshold with its
-    accuracy, cost and share of escalations, and the cheapest one that is accurate enough.
+    criterion or a line for each. Without --rubric the values decide what a criterion is.
 
     The short form that is printed has the answer, why, what people reach among themselves (the ceiling), the weakest
     criteria, and what to do next. --full prints all tables; the files have them in any case. Exit codes: 0 done, 1 the
     answer is below the one that `--require` names, 2 bad input, 3 a result could not be written.
     """
-    from deemster.datasets import with_ground_truth
-
     inputs.check()
-    cascade.check(other_flags=_flags_without_effect(settings, full=full, verbose=verbose, require=require))
     destinations = choose_destinations(json=json, markdown=markdown, html=html)
     _protect_inputs([destination.path for destination in destinations if not destination.is_stdout], inputs)
     loaded, labels = inputs.load()
-    if cascade.cascade is not None:
-        labelled = loaded if labels is None else with_ground_truth(loaded, labels)
-        calibration = cascade.calibrate(labelled, confidence=settings["confidence"], seed=seed)
-        _show_calibration(calibration, destinations)
-        return
     result = _compute(loaded, labels, seed=seed, **settings)
     # The correlations of groups and systems stand in the tables only.
     full = full or settings["group"] is not None or settings["system"] is not None
@@ -444,26 +322,6 @@ def _show(
         write_out("\n" + msgspec.structs.replace(result, warnings=()).summary(verbose=True))
 
 
-def _flags_without_effect(
-    settings: dict[str, Any], *, full: bool, verbose: bool, require: str | None
-) -> dict[str, bool]:
-    """The flags that have no effect on a cascade, and whether they were given."""
-    return {
-        "--judge": bool(settings["judges"]),
-        "--bootstrap": settings["bootstrap"] != _METHODS[0],
-        "--per-judge": settings["per_judge"],
-        "--cluster": settings["cluster"] is not None,
-        "--per-slice": settings["per_slice"],
-        "--pair": settings["pair"] is not None,
-        "--group": settings["group"] is not None,
-        "--system": settings["system"] is not None,
-        "--epsilon": settings["epsilon"] != 0.2,
-        "--require": require is not None,
-        "--full": full,
-        "--verbose": verbose,
-    }
-
-
 def _shares_terminal() -> bool:
     """Whether standard output and standard error go to the same place, so that a warning is printed once."""
     try:
@@ -480,72 +338,15 @@ def _protect_inputs(written: Sequence[str], inputs: InputOptions) -> None:
             raise ReportError(Issue("The result would overwrite the file that it is made from.", path))
 
 
-def _parse_costs(given: Sequence[str]) -> dict[str, float]:
-    costs: dict[str, float] = {}
-    issues = []
-    for text in given:
-        judge, sign, value = text.rpartition("=")
-        try:
-            cost = float(value)
-        except ValueError:
-            sign = ""
-        if not sign or not judge:
-            issues.append(Issue(f"`--cost` is JUDGE=USD, such as small=0.0002, not `{text}`."))
-        elif judge in costs:
-            issues.append(Issue(f"`--cost` of `{judge}` is given twice."))
-        else:
-            costs[judge] = cost
-    if issues:
-        raise ConfigurationError(issues)
-    return costs
-
-
-def _show_calibration(result: CascadeCalibration, destinations: Sequence[Destination]) -> None:
-    """Write a calibration to its destinations, and print it unless standard output is taken.
-
-    Args:
-        result: The calibration.
-        destinations: Where it goes, as JSON, Markdown or HTML.
-
-    Raises:
-        ReportError: It cannot be written.
-    """
-    from deemster.report.alignment_page import cascade_page
-    from deemster.report.cascade_report import cascade_json, cascade_sections
-    from deemster.report.markdown_report import render_markdown
-    from deemster.report.report_files import write_pieces
-
-    texts = {
-        "json": lambda: cascade_json(result),
-        "markdown": lambda: render_markdown(cascade_sections(result)).encode(),
-        "html": lambda: cascade_page(result).encode(),
-    }
-    for destination in destinations:
-        write_pieces((texts[destination.format](),), destination)
-    if not any(destination.is_stdout for destination in destinations):
-        print_sections(cascade_sections(result))
-
-
 def _compute(votes: Votes, labels: RubricDataset | None, *, judges: tuple[str, ...], **settings: Any) -> MetricsResult:
     from deemster.alignment import compute_metrics
 
-    with _name_flags():
-        return compute_metrics(votes, labels, judges=judges or None, **settings)
-
-
-@contextmanager
-def _name_flags() -> Iterator[None]:
-    """Put the names of flags in place of those of arguments into the issues of an error."""
     try:
-        yield
+        return compute_metrics(votes, labels, judges=judges or None, **settings)
     except InputError as error:
         raise type(error)([issue._replace(message=_name_flag(issue.message)) for issue in error.issues]) from None
 
 
 def _name_flag(message: str) -> str:
-    if message.startswith("The cost of ") and message.endswith(" is missing."):
-        return message.removesuffix(".") + ": give it as `--cost JUDGE=USD`."
-    for argument, flag in _FLAGS.items():
-        if message.startswith(argument):
-            return flag + message.removeprefix(argument)
-    return message
+    """Put the name of a flag in place of that of an argument."""
+    return message.replace("`na_mode='as_category'`", "`--na-mode as_category`")

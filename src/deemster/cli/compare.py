@@ -89,15 +89,14 @@ def command(
     from deemster.runs.compare_runs import RunSources, compare_sources, quotes_of_either
     from deemster.runs.gate_baseline import comparison_settings
 
+    settings = ComparisonSettings(confidence=confidence, margin=margin, cluster=cluster, seed=seed)
     if len(candidates) > 1:
         if margin is not None or gate is not None or confirm is not None or full or labels:
             raise ConfigurationError("`--margin`, `--gate`, `--confirm`, `--labels` and `--full` are for two runs.")
-        settings = ComparisonSettings(confidence=confidence, cluster=cluster, seed=seed)
         _rank((baseline, *candidates), settings, reports, store)
         return
     rules = find_rules(margin=margin, gate=gate, confidence=confidence, cluster=cluster)
     own = None if rules is None else rules.baseline
-    settings = ComparisonSettings(confidence=confidence, margin=margin, cluster=cluster, seed=seed)
     settings = settings if own is None else comparison_settings(own, seed=seed)
     reports.check()
     with ExitStack() as opened:
@@ -108,6 +107,7 @@ def command(
         comparison = comparison if confirm is None else _confirm(comparison, (before, now), confirm)
         comparison = _correct(comparison, (before, now), labels, settings) if labels else comparison
         quotes = quotes_of_either(before, now)
+        reports = _with_junit_of(now, reports)
     if rules is not None:
         comparison = msgspec.structs.replace(comparison, gate=decide_comparison(rules, comparison))
     shown = reports.redact_comparison(comparison, quotes)
@@ -119,6 +119,16 @@ def command(
         raise click.exceptions.Exit(comparison.gate.exit_code)
 
 
+def _with_junit_of(source: RunSource, reports: ReportOptions) -> ReportOptions:
+    """The reports, with what fails in JUnit by the suite of a stored run."""
+    from deemster.runs.suite import stored_junit
+
+    if source.stored is None:
+        return reports
+    store, run = source.stored
+    return reports.with_junit(stored_junit(store.run(run)))
+
+
 def _rank(names: Sequence[str], settings: ComparisonSettings, reports: ReportOptions, store: str) -> None:
     """Rank more than two runs."""
     from deemster.report.privacy_levels import redact_ranking
@@ -126,7 +136,7 @@ def _rank(names: Sequence[str], settings: ComparisonSettings, reports: ReportOpt
     from deemster.runs.compare_runs import RunSources, rank_sources
 
     if unknown := [one.format for one in reports.destinations if one.format not in RANKING_FORMATS]:
-        raise ConfigurationError(f"`--{unknown[0].removesuffix('-samples')}` is for two runs.")
+        raise ConfigurationError(f"`--{unknown[0]}` is for two runs.")
     reports.check()
     with ExitStack() as opened:
         sources = RunSources(lambda: opened.enter_context(open_run_store(store)))

@@ -49,6 +49,14 @@ COMMANDS = {
 }
 # Files of commands whose name is a word of Python.
 FILES = {"import": "import_command"}
+# Flags that are gone, and what to do instead.
+RETIRED_FLAGS = {
+    "--cascade": "Calibrate a cascade in Python: `dm.calibrate_cascade(votes, cheap=..., strong=[...], costs={...})`.",
+    "--csv-raw": "CSV guards cells that look like formulas. `--json FILE` has every text as it is.",
+    "--delta": "Write `delta: 0.05` in the suite.",
+    "--junit-samples": "Write `junit: samples` in the suite.",
+    "--strict": "Write `strict: true` in the suite.",
+}
 # Where a command keeps the sentence that says how to continue what an error ends.
 TO_CONTINUE = "deemster.to_continue"
 
@@ -87,6 +95,9 @@ class LazyGroup(click.Group):
         with UserCodeGuard(everything=True) as caught:
             return super().invoke(ctx)
         error = caught.error
+        if isinstance(error, click.NoSuchOption) and error.option_name in RETIRED_FLAGS:
+            advice = RETIRED_FLAGS[error.option_name]
+            raise click.UsageError(f"`{error.option_name}` is gone. {advice}", error.ctx)
         if isinstance(error, (click.ClickException, click.exceptions.Exit)):
             raise error
         code = ExitCode.INCOMPLETE

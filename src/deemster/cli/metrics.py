@@ -53,7 +53,8 @@ def _list_entries(entries: tuple[CatalogEntry, ...], groups: tuple[MetricGroup, 
             lines += ["", family] if lines else [family]
         star = "*" if entry.core else " "
         short = f" [{entry.short}]" if entry.short else ""
-        lines.append(f"  {star} {entry.name.ljust(width)} {entry.summary}{short}")
+        extra = f" (needs deemster[{entry.extra}])" if entry.extra else ""
+        lines.append(f"  {star} {entry.name.ljust(width)} {entry.summary}{short}{extra}")
     lines += ["", "groups"]
     lines += [f"    {group.name.ljust(width)} {group.about}" for group in groups]
     return "\n".join(lines)

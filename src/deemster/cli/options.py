@@ -299,6 +299,13 @@ class ReportOptions(NamedTuple):
                 message = f"Two reports, {other} and {destination.format}, are for this file."
                 raise ReportError(Issue(message, destination.path))
 
+    def with_junit(self, kind: str) -> ReportOptions:
+        """The same, with a JUnit report in which samples fail too where the key `junit` of the suite says so."""
+        if kind != "samples":
+            return self
+        written = (one._replace(format="junit-samples") if one.format == "junit" else one for one in self.destinations)
+        return self._replace(destinations=tuple(written))
+
     @property
     def takes_stdout(self) -> bool:
         """Whether a report is written to standard output."""
@@ -425,13 +432,10 @@ def _add_report_options(
     def collect(**flags: Any) -> Any:
         from deemster.report import Destination
 
-        csv = "csv-raw" if flags.pop("csv_raw", False) else "csv"
-        junit = "junit-samples" if flags.pop("junit_samples") else "junit"
-        formats = {name: name for name in known} | {"csv": csv, "junit": junit}
         files = {name: flags.pop(name.replace("-", "_")) for name in known}
         if step_summary and files["github"] is None and Path(os.environ.get(STEP_SUMMARY) or "-").is_file():
             files["github"] = os.environ[STEP_SUMMARY]
-        destinations = tuple(Destination(formats[name], file) for name, file in files.items() if file is not None)
+        destinations = tuple(Destination(name, file) for name, file in files.items() if file is not None)
         level, publish_safe = flags.pop("redact"), flags.pop("publish_safe")
         reports = ReportOptions(
             destinations, PUBLISH_SAFE if publish_safe else level, include_input="input" in flags.pop("include")
@@ -470,18 +474,8 @@ _PRIVACY: Sequence[Decorator] = (
     click.option("--publish-safe", is_flag=True, help="Leave out everything that could repeat private text."),
 )
 _INCLUDE = click.option("--include", type=click.Choice(["input"]), multiple=True, help="Show the samples' input too.")
-_REPORT_FLAGS: Sequence[Decorator] = (
-    click.option("--csv-raw", is_flag=True, help="Leave CSV cells that look like formulas as they are."),
-    click.option(
-        "--junit-samples", is_flag=True, help="Samples that do not pass fail in JUnit too, not only the gate's checks."
-    ),
-    *_PRIVACY,
-    _INCLUDE,
-)
+_REPORT_FLAGS: Sequence[Decorator] = (*_PRIVACY, _INCLUDE)
 _COMPARISON_FLAGS: Sequence[Decorator] = (
-    click.option(
-        "--junit-samples", is_flag=True, help="Newly failing samples fail in JUnit too, not only the gate's checks."
-    ),
     *_PRIVACY,
     click.option(
         "--include", type=click.Choice(["input"]), multiple=True, help="Show the samples' input beside --redact too."

@@ -32,10 +32,12 @@ def command(*, run: str, reports: ReportOptions, store: str) -> None:
         _render(reports.redact(load_report(run)), reports)
         return
     from deemster.runs.build_report import quoted_details, stored_report
+    from deemster.runs.suite import stored_junit
 
     with open_run_store(store) as opened:
         report = stored_report(opened, run, warn=warn)
-        _render(reports.redact(report, quoted_details(opened, report.run.id)), reports)
+        shown = reports.redact(report, quoted_details(opened, report.run.id))
+        _render(shown, reports.with_junit(stored_junit(opened.run(report.run.id))))
 
 
 def _render(report: Report, reports: ReportOptions) -> None:

@@ -54,7 +54,7 @@ def command(
     from deemster.runs.rescore_run import find_runs, rescore, rescoring_metrics, rescoring_models
     from deemster.runs.run_sync import run_sync
     from deemster.runs.stop_request import Stop, interruptible
-    from deemster.runs.suite import load_suite
+    from deemster.runs.suite import load_suite, stored_junit
 
     _check(run, dataset, reports)
     stop = Stop()
@@ -68,7 +68,8 @@ def command(
                 work = rescore(opened, row.id, metrics=wanted, access=access, stop=stop, warn=warn, progress=progress)
                 click.get_current_context().meta[TO_CONTINUE] = "To continue: the same command."
                 rescoring = run_sync(work)
-            ending = _write_and_print(rescoring, opened, reports if run is not None else None, quiet=quiet)
+            written = reports.with_junit(stored_junit(row) if given is None else given.junit)
+            ending = _write_and_print(rescoring, opened, written if run is not None else None, quiet=quiet)
             code = max(code, ending)
             if stop.requested:
                 break

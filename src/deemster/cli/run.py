@@ -50,7 +50,6 @@ if TYPE_CHECKING:
     from deemster.store import Store
 
 
-DELTA = 0.05
 # So many checks that did not pass are named where no report is printed.
 _MOST_CHECKS = 20
 
@@ -180,13 +179,6 @@ _OVERRIDES: Sequence[Decorator] = (
     click.option("--outputs", metavar="FILE", help="Grade saved outputs; call no target."),
     repetitions_option,
     click.option(
-        "--delta",
-        type=float,
-        default=DELTA,
-        show_default=True,
-        help="The difference that repeated runs should be able to show.",
-    ),
-    click.option(
         "--metric",
         "metrics",
         multiple=True,
@@ -207,7 +199,6 @@ _OVERRIDES: Sequence[Decorator] = (
     max_unscored_option,
     *BUDGET_OPTIONS,
     *CACHE_OPTIONS,
-    click.option("--strict", is_flag=True, help="Absent metadata or expected output is an error before the run."),
 )
 
 
@@ -262,6 +253,7 @@ def command(
     )
     writing.check()
     loaded = load_suite(suite, calls_target=overrides.outputs is None and not dry_run)
+    writing = writing._replace(reports=reports.with_junit(loaded.junit))
     job = build_suite_job(loaded, overrides._replace(select=part.find(storage, loaded).select))
     check_confirmation(job)
     if dry_run:

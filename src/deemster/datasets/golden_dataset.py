@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import copy
 import functools
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
@@ -34,7 +35,7 @@ from deemster.formats.canonical_json import has_exponent, is_plain
 from deemster.formats.document import Reading, sort_issues
 from deemster.formats.item_files import pause_garbage_collection, repeated_ids
 from deemster.formats.json_values import ROW_DEPTH, Path, pointer, to_json_value
-from deemster.formats.read_file import FORMATS, file_format, parse_document, quick_value
+from deemster.formats.read_file import FORMATS, file_format, parse_document, quick_json
 from deemster.formats.read_parquet import ParquetColumns, ParquetFile
 from deemster.formats.schema_validation import Located, check_shape, is_id
 from deemster.formats.write_rows import write_rows
@@ -157,13 +158,7 @@ class Dataset:
             if kind == "jsonl":
                 header, rows = load_jsonl(path, reading)
             elif kind in ("yaml", "json"):
-                data = reading.content(path)
-                try:
-                    # The fast readers know no lines. Whatever they refuse, or has an issue, is read again precisely.
-                    header, rows = _read_root(quick_value(data, kind), _NoPlaces(), file=reading.file)
-                except ValueError:
-                    document = parse_document(data, kind, reading)
-                    header, rows = _read_root(document.value, document, file=reading.file)
+                header, rows = _read_document(reading.content(path), kind, reading)
             else:
                 header, rows = _read_table(path, kind, reading)
         self._take(header, rows, str(path))
@@ -348,6 +343,21 @@ def _as_row(sample: Sample | Mapping[str, Any]) -> Any:
             "metadata": to_json_value(sample.metadata),
         }
     return to_json_value(sample)
+
+
+def _read_document(data: bytes, kind: str, reading: Reading) -> tuple[DatasetFacts, ListedRows]:
+    """Read a dataset that is one YAML or JSON document.
+
+    The fast reader of JSON knows no lines: what it refuses, or what has an issue, is read again with lines.
+
+    Raises:
+        DatasetError: Something is wrong; every issue is given.
+    """
+    if kind == "json":
+        with contextlib.suppress(ValueError):
+            return _read_root(quick_json(data), _NoPlaces(), file=reading.file)
+    document = parse_document(data, kind, reading)
+    return _read_root(document.value, document, file=reading.file)
 
 
 class _NoPlaces:

@@ -43,7 +43,8 @@ def visible(text: str, *, limit: int | None = None) -> str:
 
 # An agent obeys `##vso[` and `##[` anywhere in a line, and `::` at the start of one.
 _CI_COMMAND = re.compile(r"##(?=[A-Za-z]*\[)|(?:\A|(?<=[\r\n]))[^\S\r\n]*::")
-_CI_ESCAPES = {"json": "\\u{:04x}", **dict.fromkeys(("html", "junit", "markdown", "github", "pr-comment"), "&#{};")}
+_MARKUP = ("html", "junit", "junit-samples", "markdown", "github", "pr-comment")
+_CI_ESCAPES = {"json": "\\u{:04x}", **dict.fromkeys(_MARKUP, "&#{};")}
 
 
 def break_ci_commands(text: str, *, format: str = "text") -> str:  # noqa: A002 - what formats are called
@@ -53,7 +54,7 @@ def break_ci_commands(text: str, *, format: str = "text") -> str:  # noqa: A002 
 
     Args:
         text: Whole lines of what is printed.
-        format: What they are: `json`, `html`, `junit`, `markdown`, `github`, `pr-comment`; anything else is plain text.
+        format: What they are: `json`, one of the formats in `_MARKUP`, or anything else for plain text.
 
     >>> break_ci_commands("a ##vso[task.complete]\n::error::b ::c")
     'a #\\x23vso[task.complete]\n:\\x3aerror::b ::c'

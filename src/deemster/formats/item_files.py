@@ -5,7 +5,7 @@ from __future__ import annotations
 import gc
 import json
 from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from pathlib import Path as FilePath
 from typing import Any, NamedTuple, TypeVar
 
@@ -15,7 +15,7 @@ from deemster.errors import InputError, Issue
 from deemster.formats.document import Document, Reading, sort_issues
 from deemster.formats.json_values import Path, name_kind, pointer
 from deemster.formats.jsonl_lines import BOM, parse_line
-from deemster.formats.read_file import file_format, parse_document, quick_value
+from deemster.formats.read_file import file_format, parse_document, quick_json
 from deemster.formats.schema_validation import check_shape
 from deemster.formats.strict_json import json_value
 
@@ -129,11 +129,15 @@ def read_item_file(path: str | FilePath, reading: Reading, *, known: tuple[str, 
             precise.append(parse_document(data, kind, reading))
         return precise[0], path
 
-    try:
-        root = quick_value(data, kind)
-    except ValueError:
-        root = document(())[0].value
-    return ItemFile(root, document, reading)
+    return ItemFile(_root(data, kind, document), document, reading)
+
+
+def _root(data: bytes, kind: str, document: Callable[[Path], tuple[Document, Path]]) -> Any:
+    """What a file of one document holds."""
+    if kind == "json":
+        with suppress(ValueError):
+            return quick_json(data)
+    return document(())[0].value
 
 
 def _read_lines(data: bytes, reading: Reading, *, item_key: str | None) -> ItemFile:

@@ -15,7 +15,7 @@ from deemster.errors import InputError, MissingExtraError, visible
 from deemster.formats import Reading
 from deemster.formats.document import DEPTH
 from deemster.formats.jsonl_lines import parse_line
-from deemster.formats.read_file import parse_document, quick_value
+from deemster.formats.read_file import parse_document, quick_json
 from deemster.formats.read_table import read_table_lines
 from deemster.formats.strict_json import json_document, json_value
 
@@ -76,7 +76,7 @@ class SourceFile:
     def _json(self, data: bytes) -> Any:
         """A JSON document; None where it is none, as a file of JSON lines."""
         try:
-            return quick_value(data, "json")
+            return quick_json(data)
         except ValueError:
             pass
         try:

@@ -10,6 +10,7 @@ from deemster.metrics.builtin_metric import BuiltinMetric, expected_texts
 from deemster.metrics.option_checks import check_choice, check_positive, check_whole_number
 from deemster.records import Mark, Sample
 
+EXTRA = "bleu"
 SMOOTHINGS = ("exp", "floor", "add-k", "none")
 ORDERS = 100
 # BLEU has a precision for each order, and a detail lists at most 20 values.
@@ -34,6 +35,7 @@ class Bleu(BuiltinMetric, frozen=True, kw_only=True):
 
     alias: ClassVar[str] = "bleu"
     family: ClassVar[str] = "lexical"
+    extra: ClassVar[str | None] = EXTRA
 
     max_order: int = 4
     smooth: str = "exp"
@@ -85,6 +87,7 @@ class Chrf(BuiltinMetric, frozen=True, kw_only=True):
 
     alias: ClassVar[str] = "chrf"
     family: ClassVar[str] = "lexical"
+    extra: ClassVar[str | None] = EXTRA
 
     char_order: int = 6
     word_order: int = 0
@@ -122,7 +125,7 @@ def _sacrebleu(alias: str) -> Any:
     try:
         import sacrebleu  # noqa: PLC0415 - an optional extra
     except ImportError:
-        raise MissingExtraError(alias, extra="bleu") from None
+        raise MissingExtraError(alias, extra=EXTRA) from None
     return sacrebleu
 
 

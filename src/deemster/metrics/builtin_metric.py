@@ -89,6 +89,7 @@ class BuiltinScorer(msgspec.Struct, frozen=True, kw_only=True):
     reads: ClassVar[frozenset[str]] = frozenset()
     reads_expected: ClassVar[bool] = True
     pass_mark: ClassVar[float] = 0.5
+    extra: ClassVar[str | None] = None
 
     name: str = ""
     threshold: float | None = None

@@ -29,13 +29,8 @@ COLUMNS = (
 AGGREGATE = ("aggregate_success", "aggregate_score")
 
 
-def csv_rows(report: Report, *, raw: bool = False) -> Iterator[str]:
-    """The lines of the table, the header first, each with its line end.
-
-    Args:
-        report: What to write.
-        raw: Leave cells that a spreadsheet would take for a formula as they are.
-    """
+def csv_rows(report: Report) -> Iterator[str]:
+    """The lines of the table, the header first, each with its line end."""
     yield _row([*COLUMNS, *(AGGREGATE if report.aggregate is not None else ())])
     nothing = [] if report.aggregate is None else [""] * len(AGGREGATE)
     executions = iter(report.executions)
@@ -44,23 +39,23 @@ def csv_rows(report: Report, *, raw: bool = False) -> Iterator[str]:
         for _ in range(sample.repetitions):
             execution = next(executions)
             for name in report.metric_order:
-                yield _row([*_cells(sample, execution.repetition, name, execution.marks.get(name), raw=raw), *whole])
+                yield _row([*_cells(sample, execution.repetition, name, execution.marks.get(name)), *whole])
 
 
-def _cells(sample: SampleEntry, repetition: int, metric: str, mark: MarkEntry | None, *, raw: bool) -> list[str]:
+def _cells(sample: SampleEntry, repetition: int, metric: str, mark: MarkEntry | None) -> list[str]:
     tags = json.dumps(sample.tags, ensure_ascii=False)
     row = [
-        escape_csv_cell(sample.id, raw=raw),
-        escape_csv_cell(sample.row_hash or "", raw=raw),
+        escape_csv_cell(sample.id),
+        escape_csv_cell(sample.row_hash or ""),
         str(repetition),
-        escape_csv_cell(tags, raw=raw),
-        escape_csv_cell(metric, raw=raw),
+        escape_csv_cell(tags),
+        escape_csv_cell(metric),
     ]
     if mark is None:
         return [*row, "", "", "", NOT_APPLICABLE, ""]
     if isinstance(mark, ScoreEntry):
         return [*row, json_number(mark.score), json_number(mark.threshold), _truth(mark.success), "", ""]
-    return [*row, "", "", "", mark.unscored.cause, escape_csv_cell(mark.unscored.message or "", raw=raw)]
+    return [*row, "", "", "", mark.unscored.cause, escape_csv_cell(mark.unscored.message or "")]
 
 
 def _truth(value: bool) -> str:  # noqa: FBT001 - the value itself is what is written

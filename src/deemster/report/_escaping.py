@@ -66,11 +66,11 @@ def escape_terminal_line(text: str, *, limit: int | None = LIMIT) -> str:
     return escape_line(text, limit=limit).replace("::", ":\\x3a")
 
 
-def escape_csv_cell(text: str, *, raw: bool = False) -> str:
-    """Escape text from data for a CSV cell: on one line, and no formula unless `raw`.
+def escape_csv_cell(text: str) -> str:
+    """Escape text from data for a CSV cell: on one line, and no formula.
 
     >>> escape_csv_cell("=1+1")
     "'=1+1"
     """
-    guarded = "" if raw or not _FORMULA.match(text) else "'"
+    guarded = "'" if _FORMULA.match(text) else ""
     return guarded + visible(text)

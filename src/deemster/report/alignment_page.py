@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 
-from deemster.alignment.cascade_calibration import CascadeCalibration
 from deemster.alignment.inter_judge_agreement import JudgePair
 from deemster.alignment.metrics_result import MetricsResult
 from deemster.alignment.number_format import format_number, format_percent
@@ -14,7 +13,6 @@ from deemster.errors import plural
 from deemster.report._html_page import PageHead, PageSection, Tile, rate_tile, render_page
 from deemster.report._svg_plots import Figure, square_plot
 from deemster.report.alignment_report import alignment_sections
-from deemster.report.cascade_report import cascade_sections
 from deemster.report.table_plots import IntervalCell, PlotColumn, drawn_columns, scale_up_to_one
 from deemster.report.text_sections import DataText, ShadedNumber, TextLine, TextSection, TextTable
 from deemster.stats.confidence_interval import ConfidenceInterval
@@ -42,12 +40,6 @@ def alignment_page(result: MetricsResult, pairs: Sequence[JudgePair] = ()) -> st
     kind = _KINDS.get(result.verdict.answer or "", "inconclusive")
     head = PageHead(headline._replace(lines=facts), kind, answer, [*_tiles(result)], "Why", [why[1:]])
     return render_page("deemster alignment", head, [*_parts(result, sections, pairs)])
-
-
-def cascade_page(result: CascadeCalibration) -> str:
-    """A calibration of a cascade as a page."""
-    headline, *sections = cascade_sections(result)
-    return render_page("deemster cascade", PageHead(headline), [PageSection(section) for section in sections])
 
 
 def _place(section: TextSection) -> int:

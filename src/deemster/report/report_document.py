@@ -145,13 +145,9 @@ class Report(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=Tr
         """The report as Markdown."""
         return report_markdown(self)
 
-    def to_csv(self, *, raw: bool = False) -> str:
-        """Every mark as a line of CSV.
-
-        Args:
-            raw: Leave cells that a spreadsheet would take for a formula as they are.
-        """
-        return "".join(csv_rows(self, raw=raw))
+    def to_csv(self) -> str:
+        """Every mark as a line of CSV."""
+        return "".join(csv_rows(self))
 
     def to_html(self) -> str:
         """The report as one HTML page that loads nothing."""

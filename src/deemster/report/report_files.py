@@ -30,15 +30,14 @@ def _junit(report: Report, *, samples_fail: bool = False) -> Iterable[bytes]:
     return junit_pieces(report, samples_fail=samples_fail)
 
 
-def _csv(report: Report, *, raw: bool = False) -> Iterable[bytes]:
-    return (row.encode() for row in csv_rows(report, raw=raw))
+def _csv(report: Report) -> Iterable[bytes]:
+    return (row.encode() for row in csv_rows(report))
 
 
 FORMATS: dict[str, Callable[[Report], Iterable[bytes]]] = {
     "json": lambda report: report.pieces(),
     "markdown": lambda report: (report_markdown(report).encode(),),
     "csv": _csv,
-    "csv-raw": lambda report: _csv(report, raw=True),
     "html": lambda report: (html_page(report).encode(),),
     "junit": _junit,
     "junit-samples": lambda report: _junit(report, samples_fail=True),

@@ -31,7 +31,8 @@ from deemster.results.baseline_gate import PinnedBaseline
 from deemster.results.confirmation import Reruns
 from deemster.results.difference_origin import AnchorScores
 from deemster.results.metric_aggregators import SubsetAggregator
-from deemster.runs.evaluation_job import DELTA, Job
+from deemster.runs.evaluation_job import Job
+from deemster.runs.suite import DELTA
 
 _PLAIN: dict[str, type[MetricsAggregator]] = {
     "and": MetricsAggregator,

@@ -208,7 +208,7 @@ def _suite(file: str, warn: Callable[[str], None]) -> str:
     job = build_suite_job(load_suite(file, calls_target=False), SuiteOverrides(calls=False))
     plan = job.plan
     load_anchors(job)
-    found = survey(plan, aggregator=job.aggregator, gate=job.gate)
+    found = survey(plan, aggregator=job.aggregator, gate=job.gate, strict=job.strict)
     for warning in found.warnings:
         warn(warning)
     rules, samples = 0 if job.gate is None else len(job.gate.rules), plural(len(plan.dataset), "sample")

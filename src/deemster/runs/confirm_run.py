@@ -21,10 +21,9 @@ from deemster.runs.execute_job import execute_job
 from deemster.runs.progress import Progress, ProgressCounter
 from deemster.runs.resume_backlog import RemainingWork
 from deemster.runs.stop_request import Stop
-from deemster.runs.suite import load_suite
+from deemster.runs.suite import load_suite, stored_suite
 from deemster.runs.suite_job import SuiteOverrides, build_suite_job
 from deemster.store import RunRow, Store
-from deemster.store.run_file_format import IMPORTED_FACT
 from deemster.targets.saved_outputs import SavedOutputs
 
 
@@ -161,7 +160,7 @@ def stored_job(row: RunRow, *, confirm: int) -> Job:
     Raises:
         ConfigurationError: Its suite is not known, cannot be read, or has another target, metric or model now.
     """
-    suite = {} if row.facts.get(IMPORTED_FACT) else row.facts.get("suite") or {}
+    suite = stored_suite(row)
     if "file" not in suite:
         message = f"The target of the run `{row.id}` cannot be called again: no suite is stored with it."
         raise ConfigurationError(message)

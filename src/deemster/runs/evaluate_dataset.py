@@ -24,7 +24,7 @@ from deemster.runs._engine import Sink
 from deemster.runs._report_settings import report_settings
 from deemster.runs.build_report import LiveMarks, RunRecord, build_report, count_marks
 from deemster.runs.confirm_run import check_confirmation
-from deemster.runs.evaluation_job import DELTA, Job, build_job, with_secrets
+from deemster.runs.evaluation_job import Job, build_job, with_secrets
 from deemster.runs.execute_job import execute_job
 from deemster.runs.gate_baseline import BaselineGate, pin_baseline
 from deemster.runs.judge_anchors import judge_anchors, load_anchors
@@ -36,7 +36,7 @@ from deemster.runs.run_part import in_drawn_order
 from deemster.runs.run_sync import run_sync, warner, with_parameters_of
 from deemster.runs.run_writer import open_run_writer
 from deemster.runs.stop_request import Stop
-from deemster.runs.suite import CONCURRENCY, SEED
+from deemster.runs.suite import CONCURRENCY, DELTA, SEED
 from deemster.store import Store
 from deemster.targets.saved_outputs import SavedOutputs
 

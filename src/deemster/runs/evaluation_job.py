@@ -25,13 +25,12 @@ from deemster.runs.import_user_code import import_object
 from deemster.runs.metric_catalog import metric_spellings, names_of_group, with_group
 from deemster.runs.model_access import ModelAccess, ModelLimits, build_model_access, complete_model_access
 from deemster.runs.run_plan import Plan, Target
-from deemster.runs.suite import CONCURRENCY, SEED
+from deemster.runs.suite import CONCURRENCY, DELTA, SEED
 from deemster.targets.python_target import as_target
 from deemster.targets.saved_outputs import SavedOutputs
 
 # A run keeps a few bytes of each in memory.
 MOST_EXECUTIONS = 100_000_000
-DELTA = 0.05
 
 
 class Job(NamedTuple):

@@ -16,7 +16,7 @@ from typing import Any, NamedTuple, cast
 import msgspec
 
 from deemster.datasets.where_condition import AUTO, parse_condition
-from deemster.errors import ConfigurationError, Issue, did_you_mean, list_names, show_value
+from deemster.errors import ConfigurationError, Issue, MissingExtraError, did_you_mean, list_names, show_value
 from deemster.errors.user_code_guard import UserCodeGuard
 from deemster.judges.metric_groups import metric_group
 from deemster.metrics.builtin_metric import BuiltinScorer, UnscoredError, output_text
@@ -116,6 +116,7 @@ class CatalogEntry(NamedTuple):
         quotes: The details that may repeat text of a sample or output.
         prompt: What it asks a model, where it asks one and needs no option for that.
         needs: What a sample must have for it where no option gives it: `where: auto` looks for that.
+        extra: The extra of this package that must be installed for it; None where none must.
     """
 
     name: str
@@ -130,6 +131,7 @@ class CatalogEntry(NamedTuple):
     quotes: frozenset[str]
     prompt: str | None = None
     needs: tuple[str, ...] = ()
+    extra: str | None = None
 
 
 def parse_metric(text: str, *, search: str | PathLike[str] | None = None) -> Metric:
@@ -357,6 +359,10 @@ def _entry(alias: str) -> CatalogEntry:
         for field in msgspec.structs.fields(metric)
     )
     made = _make_plain(alias)
+    needs: tuple[str, ...] = () if made is None else made.needs
+    if made is None and metric.extra is not None and reads_expected:
+        # Without its extra a metric cannot be made, and its class says what it needs.
+        needs = ("expected_output",)
     return CatalogEntry(
         name=alias,
         short=metric.short,
@@ -369,15 +375,16 @@ def _entry(alias: str) -> CatalogEntry:
         core=alias in CORE,
         quotes=metric.quotes,
         prompt=None if made is None or not hasattr(made, "prompt_text") else str(made.prompt_text()),
-        needs=() if made is None else made.needs,
+        needs=needs,
+        extra=metric.extra,
     )
 
 
 def _make_plain(alias: str) -> Any:
-    """A metric without options; None where it cannot be made so."""
+    """A metric without options; None where it cannot be made so, or lacks its extra."""
     try:
         return parse_metric(alias)
-    except ConfigurationError:
+    except (ConfigurationError, MissingExtraError):
         return None
 
 

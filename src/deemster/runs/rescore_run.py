@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -29,10 +29,9 @@ from deemster.runs.run_lifecycle import RunTimer, StoredRun, open_scoring
 from deemster.runs.run_plan import Plan
 from deemster.runs.stop_request import Stop
 from deemster.runs.stored_columns import keep_columns
-from deemster.runs.suite import Suite
+from deemster.runs.suite import Suite, stored_suite
 from deemster.runs.suite_job import suite_metrics
 from deemster.store import RunRow, Store
-from deemster.store.run_file_format import IMPORTED_FACT
 from deemster.targets.saved_outputs import SavedOutputs
 
 _CUT = Unscored("too_large", "The output was above 1 MiB and is not kept as a whole.")
@@ -234,7 +233,7 @@ def rescoring_models(row: RunRow, limits: ModelLimits, *, suite: Suite | None) -
     """
     if suite is not None:
         return read_model_access(suite.models, limits, place=suite.document.where, folder=suite.folder)
-    stored = _stored_suite(row)
+    stored = stored_suite(row)
     section = stored.get("document", {}).get("models")
 
     def place(path: Any) -> str:
@@ -244,13 +243,5 @@ def rescoring_models(row: RunRow, limits: ModelLimits, *, suite: Suite | None) -
 
 
 def _suite_folder(row: RunRow) -> Path | None:
-    file = _stored_suite(row).get("file")
+    file = stored_suite(row).get("file")
     return None if file is None else Path(file).parent
-
-
-def _stored_suite(row: RunRow) -> Mapping[str, Any]:
-    """The suite that is stored with the run.
-
-    An imported run may come from anywhere. Its suite names no model that is called, and no folder to load code from.
-    """
-    return {} if row.facts.get(IMPORTED_FACT) else row.facts.get("suite") or {}

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Annotated, Any, Literal, NamedTuple, TypeAlias
 
@@ -18,10 +18,13 @@ from deemster.formats.schema_validation import NonBlank, any_shape, shape_issues
 from deemster.models.models_section import ModelEntry
 from deemster.results.aggregator_section import AGGREGATOR_SHAPES
 from deemster.results.gate_rules import GateSection
+from deemster.store import RunRow
+from deemster.store.run_file_format import IMPORTED_FACT
 from deemster.targets.target_section import DeclaredTarget, TargetSection, read_target
 
 SEED = 42
 CONCURRENCY = 16
+DELTA = 0.05
 _Count: TypeAlias = Annotated[int, Meta(ge=1)] | None
 _Seconds: TypeAlias = Annotated[float, Meta(gt=0, title="a number of seconds above 0")] | None
 
@@ -63,6 +66,9 @@ class SuiteFile(msgspec.Struct, forbid_unknown_fields=True, kw_only=True):
     repetitions: _Count = None
     seed: Annotated[int, Meta(ge=0, le=2**63 - 1, title="a whole number of at least 0")] = SEED
     limits: LimitsSection = msgspec.field(default_factory=LimitsSection)
+    strict: bool = False
+    delta: Annotated[float, Meta(gt=0, le=1, title="a number above 0 and at most 1")] = DELTA
+    junit: Literal["gate", "samples"] = "gate"
     gate: GateSection | UnsetType = UNSET
     aggregator: Annotated[Any, any_shape(*AGGREGATOR_SHAPES)] = None
     group: NonBlank | UnsetType = UNSET
@@ -94,6 +100,9 @@ class Suite(NamedTuple):
         timeout_s: How long the run may take.
         target_timeout_s: How long one call of the target may take.
         calibration: The path of the calibration that its numbers are corrected by; None where there is none.
+        strict: Whether something absent in a sample is an error before the run.
+        delta: The difference that repeated runs should be able to show.
+        junit: What fails in JUnit: `gate` for the gate's checks alone, `samples` for samples too.
     """
 
     document: Document
@@ -112,6 +121,9 @@ class Suite(NamedTuple):
     timeout_s: float | None = None
     target_timeout_s: float | None = None
     calibration: str | None = None
+    strict: bool = False
+    delta: float = DELTA
+    junit: str = "gate"
 
 
 def load_suite(path: str | Path, *, calls_target: bool = True, must_run: bool = True) -> Suite:
@@ -130,9 +142,7 @@ def load_suite(path: str | Path, *, calls_target: bool = True, must_run: bool = 
     if not isinstance(root, dict):
         message = f"A suite is a map with `dataset`, `target` and `metrics`, not {name_kind(root)}."
         raise ConfigurationError(Issue(message, document.where()))
-    own = dict(root)
-    for key in _SECTIONS:
-        own.pop(key, None)
+    own = {key: value for key, value in root.items() if key not in _SECTIONS}
     issues = shape_issues(own, SuiteFile, document=document)
     folder = Path(path).parent
     metrics, aggregator = root.get("metrics", []), root.get("aggregator")
@@ -172,7 +182,24 @@ def load_suite(path: str | Path, *, calls_target: bool = True, must_run: bool = 
         timeout_s=limits.timeout_s,
         target_timeout_s=limits.target_timeout_s,
         calibration=str(folder / root["calibration"]) if "calibration" in root else None,
+        strict=root.get("strict", False),
+        delta=root.get("delta", DELTA),
+        junit=root.get("junit", "gate"),
     )
+
+
+def stored_suite(row: RunRow) -> Mapping[str, Any]:
+    """The suite that is stored with a run: its `file` and `document`, where there is one.
+
+    An imported run may come from anywhere. Its suite names no model that is called, and no folder to load code from.
+    """
+    return {} if row.facts.get(IMPORTED_FACT) else row.facts.get("suite") or {}
+
+
+def stored_junit(row: RunRow) -> str:
+    """What fails in JUnit, by the suite that is stored with a run."""
+    kind: str = stored_suite(row).get("document", {}).get("junit", "gate")
+    return kind
 
 
 def _with_group(

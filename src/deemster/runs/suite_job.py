@@ -15,7 +15,7 @@ from deemster.formats import missing_file
 from deemster.records import Metric
 from deemster.results import NONE_UNSCORED, Aggregator, Allowance, Gate, read_aggregator, read_gate, with_allowance
 from deemster.runs import metric_catalog as catalog
-from deemster.runs.evaluation_job import DELTA, Job, build_plan, group_aggregator, load_suite_calibration
+from deemster.runs.evaluation_job import Job, build_plan, group_aggregator, load_suite_calibration
 from deemster.runs.import_user_code import import_object
 from deemster.runs.model_access import ModelAccess, ModelLimits, complete_model_access, read_model_access
 from deemster.runs.run_plan import Plan, Target
@@ -32,12 +32,10 @@ class SuiteOverrides(NamedTuple):
 
     outputs: str | None = None
     repetitions: int | None = None
-    delta: float = DELTA
     metrics: tuple[str, ...] = ()
     thresholds: Mapping[str, float] = {}
     concurrency: int | None = None
     timeout_s: float | None = None
-    strict: bool = False
     allowance: Allowance | None = None
     redact_warnings: bool = False
     limits: ModelLimits = ModelLimits()
@@ -98,8 +96,8 @@ def build_suite_job(suite: Suite, overrides: SuiteOverrides) -> Job:
         gate=gate,
         suite=suite.name,
         seed=suite.seed,
-        delta=overrides.delta,
-        strict=overrides.strict,
+        delta=suite.delta,
+        strict=suite.strict,
         allowance=gate.allowance or NONE_UNSCORED,
         redact_warnings=overrides.redact_warnings,
         access=access,
@@ -150,8 +148,6 @@ def _with_suite(plan: Plan, suite: Suite, overrides: SuiteOverrides) -> Plan:
 
 
 def _check_numbers(overrides: SuiteOverrides) -> None:
-    if not 0 < overrides.delta <= 1:
-        raise ConfigurationError(f"`--delta` lies in (0, 1], not {overrides.delta!r}.")
     if overrides.timeout_s is not None and not 0 < overrides.timeout_s < float("inf"):
         raise ConfigurationError(f"`--timeout` is a number of seconds above 0, not {overrides.timeout_s!r}.")
 

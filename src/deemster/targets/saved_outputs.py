@@ -5,6 +5,7 @@ from __future__ import annotations
 import functools
 import hashlib
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence, Sized
+from contextlib import suppress
 from pathlib import Path
 from typing import Any
 
@@ -14,7 +15,7 @@ from deemster.errors import Issue, OutputsError, list_names, nearest, plural
 from deemster.formats import Reading, file_format
 from deemster.formats.document import Document, sort_issues
 from deemster.formats.json_values import pointer, to_json_value
-from deemster.formats.read_file import FORMATS, parse_document, quick_value
+from deemster.formats.read_file import FORMATS, parse_document, quick_json
 from deemster.formats.read_parquet import ParquetFile
 from deemster.formats.read_table import TABLES
 from deemster.formats.schema_validation import check_shape
@@ -325,14 +326,12 @@ def _memory(found: Iterable[Found | Issue], *, file: str | None) -> _Memory:
 
 def _read_document(data: bytes, kind: str, reading: Reading) -> _Memory:
     """Read a file whose root is a map with `outputs`."""
-    try:
-        if kind == "yaml":
-            raise ValueError("the fast reader is for datasets")  # noqa: TRY301 - one way to the precise reader
-        value = quick_value(data, kind)
-        texts = _texts(value["outputs"]) if isinstance(value, dict) and value.keys() == {"outputs"} else None
-        return texts or _memory(_read_root(value, None), file=reading.file)
-    except ValueError:
-        document = parse_document(data, kind, reading)
+    if kind == "json":
+        with suppress(ValueError):
+            value = quick_json(data)
+            texts = _texts(value["outputs"]) if isinstance(value, dict) and value.keys() == {"outputs"} else None
+            return texts or _memory(_read_root(value, None), file=reading.file)
+    document = parse_document(data, kind, reading)
     return _memory(_read_root(document.value, document), file=reading.file)
 
 
