@@ -56,6 +56,7 @@ RETIRED_FLAGS = {
     "--delta": "Write `delta: 0.05` in the suite.",
     "--junit-samples": "Write `junit: samples` in the suite.",
     "--strict": "Write `strict: true` in the suite.",
+    "--until-decided": "Run the whole dataset, or the part that `deemster audit dataset SUITE` proposes.",
 }
 # Where a command keeps the sentence that says how to continue what an error ends.
 TO_CONTINUE = "deemster.to_continue"
