@@ -329,3 +329,42 @@ def test_bad_input_is_refused(argv, said, shop):
     done = called("calibrate", *argv)
     assert done.exit_code == 2, done.stdout
     assert said in done.stderr
+
+
+@pytest.fixture
+def passes_a_and_fails_b(world):
+    folder = world()
+    suite = "name: w\ndataset: d.yml\ntarget: { outputs: o.yml }\nmetrics: [exact-match]\n"
+    samples = "".join(f"- {{ id: {name}, input: {{ q: x }}, expected_output: x{name} }}\n" for name in "ab")
+    (folder / "s.yml").write_text(suite)
+    (folder / "d.yml").write_text("name: d\nsamples:\n" + samples)
+    (folder / "o.yml").write_text("outputs: { a: xa, b: other }\n")
+    assert called("run", "s.yml", "--quiet").exit_code == 0
+    return folder
+
+
+@pytest.mark.parametrize(
+    ("good", "bad"), [("correct", "incorrect"), ("Good", "bad"), ("ok", "NOK"), ("👍", "👎"), ("right", "wrong")]
+)
+def test_pairs_of_words_that_people_use_are_pass_and_fail(passes_a_and_fails_b, good, bad):
+    (passes_a_and_fails_b / "l.csv").write_text(f"id,metric,verdict\na,exact-match,{good}\nb,exact-match,{bad}\n")
+    assert calibrated("latest", "--labels", "l.csv")["metrics"]["exact-match"]["agreement"]["value"] == 1.0
+
+
+def test_words_that_stand_for_nothing_are_an_error_that_lists_them(passes_a_and_fails_b):
+    (passes_a_and_fails_b / "l.csv").write_text("id,metric,verdict\na,exact-match,banana\nb,exact-match,kiwi\n")
+    done = called("calibrate", "latest", "--labels", "l.csv")
+    assert done.exit_code == 2
+    assert "2 labels cannot be read: `banana`, `kiwi`." in done.stderr
+    assert "pass or fail" in done.stderr
+    assert "l.csv:2" in done.stderr
+
+
+def test_sheet_of_picked_samples_gives_no_interval_and_fails_its_bound(passes_a_and_fails_b):
+    (passes_a_and_fails_b / "l.csv").write_text("id,verdict,order\na,pass,uncertain\nb,fail,uncertain\n")
+    done = called("calibrate", "latest", "--labels", "l.csv", "--min-agreement", "0.5")
+    assert done.exit_code == 1
+    assert "picked because they looked hard" in done.stdout
+    assert "not drawn at random" in done.stdout
+    judge = calibrated("latest", "--labels", "l.csv")["metrics"]["exact-match"]
+    assert (judge["sampling"], judge["agreement"]["low"], judge["pass_rate"]) == ("chosen", None, None)

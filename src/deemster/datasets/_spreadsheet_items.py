@@ -18,8 +18,15 @@ from deemster.rubrics.rubric_definition import Rubric
 from deemster.rubrics.verdicts import CANNOT_ASSESS, VERDICTS, fold_label
 
 # What people write for a verdict on a binary criterion, and for an abstention.
-PASS_WORDS: Final = frozenset({"met", "yes", "y", "true", "1", "pass", "passed"})
-FAIL_WORDS: Final = frozenset({"unmet", "not met", "no", "n", "false", "0", "fail", "failed"})
+# What people write for pass and for fail.
+_PASS_AND_FAIL: Final = (
+    ("met", "unmet"), ("met", "not met"), ("yes", "no"), ("y", "n"), ("true", "false"), ("1", "0"), ("pass", "fail"),
+    ("passed", "failed"), ("correct", "incorrect"), ("right", "wrong"), ("good", "bad"), ("ok", "not ok"),
+    ("okay", "nok"), ("accept", "reject"), ("accepted", "rejected"), ("acceptable", "unacceptable"), ("👍", "👎"), ("✓", "✗"),
+    ("✅", "❌"),
+)  # fmt: skip
+PASS_WORDS: Final = frozenset(word for word, _ in _PASS_AND_FAIL)
+FAIL_WORDS: Final = frozenset(word for _, word in _PASS_AND_FAIL)
 ABSTAIN_WORDS: Final = frozenset({"cannot_assess", "cannot assess", "n/a", "abstain", "abstained"})
 # What a log of judges has where a call gave no verdict.
 FAILED_CALL: Final = "error"

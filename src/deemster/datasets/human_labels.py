@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from pathlib import Path
 from typing import Any, Literal, NamedTuple, TypeAlias
 
@@ -10,7 +10,7 @@ import msgspec
 
 from deemster.datasets._spreadsheet_columns import Columns, Sheet, load_sheets
 from deemster.datasets._spreadsheet_items import ABSTAIN_WORDS, FAIL_WORDS, PASS_WORDS, parse_number
-from deemster.errors import DatasetError, Issue, did_you_mean
+from deemster.errors import DatasetError, Issue, did_you_mean, list_names, plural
 from deemster.formats.document import sort_issues
 from deemster.rubrics.verdicts import fold_label
 
@@ -30,6 +30,8 @@ class HumanLabel(NamedTuple):
         stratum: The stratum in which it was drawn.
         where: Where the label stands, for messages.
         repetition: The repetition whose output the person saw.
+        text: The verdict as it was written; blank where it was no text.
+        is_drawn: Whether the sample was drawn at random, not picked because it was disputed or uncertain.
     """
 
     id: str
@@ -40,6 +42,8 @@ class HumanLabel(NamedTuple):
     stratum: str | None = None
     where: str | None = None
     repetition: int = 0
+    text: str = ""
+    is_drawn: bool = True
 
 
 class LabelledPair(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
@@ -117,16 +121,65 @@ def read_verdict(value: str | float | bool) -> float | str | None:  # noqa: FBT0
     return value.strip() if number is None else number
 
 
-def label_kind(labels: Iterable[HumanLabel]) -> LabelKind:
-    """What people gave: verdicts where all are pass or fail, scores where all are numbers from 0 to 1, else options.
+def drawn_labels(labels: Sequence[HumanLabel], *, warn: Callable[[str], None]) -> list[HumanLabel]:
+    """The labels of samples that were drawn at random; where there is none, all of them.
+
+    Args:
+        labels: The labels.
+        warn: Gets a warning where labels are left out, or none is of a sample that was drawn at random.
+    """
+    drawn = [label for label in labels if label.is_drawn]
+    if not drawn:
+        warn("No label is of a sample that was drawn at random, so these numbers do not hold for the whole run.")
+    elif len(drawn) < len(labels):
+        left = plural(len(labels) - len(drawn), "label")
+        warn(f"{left} of samples that were not drawn at random left out: they do not speak for the run.")
+    return drawn or list(labels)
+
+
+def as_options(labels: Iterable[HumanLabel], options: Iterable[str]) -> list[HumanLabel]:
+    """Labels whose verdict is the option that they name, however it is written.
+
+    Args:
+        labels: The labels of one criterion.
+        options: The options of the criterion.
 
     Raises:
-        DatasetError: Numbers lie outside [0, 1], or stand beside options; the labels are listed.
+        DatasetError: Labels are words that name no option; the words are listed.
+    """
+    by_word = {fold_label(option): option for option in options}
+    named = [label._replace(verdict=by_word.get(fold_label(label.text), label.verdict)) for label in labels]
+    unknown = [label for label in named if isinstance(label.verdict, str) and label.verdict not in by_word.values()]
+    if unknown:
+        raise _unknown_words(unknown, f"The options of this criterion are {list_names(by_word.values())}.")
+    return named
+
+
+def _unknown_words(labels: Sequence[HumanLabel], expected: str) -> DatasetError:
+    """The error that labels are words which nobody knows."""
+    words = list_names(dict.fromkeys(str(label.verdict) for label in labels))
+    first = next((label.where for label in labels if label.where is not None), None)
+    return DatasetError(Issue(f"{plural(len(labels), 'label')} cannot be read: {words}. {expected}", first))
+
+
+def label_kind(labels: Iterable[HumanLabel], *, has_options: bool = False) -> LabelKind:
+    """What people gave: verdicts where all are pass or fail, scores where all are numbers from 0 to 1, else options.
+
+    Args:
+        labels: The labels of one metric or criterion.
+        has_options: Whether it has options that a label may name.
+
+    Raises:
+        DatasetError: Labels are words that stand for nothing, numbers lie outside [0, 1], or stand beside words.
     """
     given = [label for label in labels if label.verdict is not None]
     numbers = [label for label in given if isinstance(label.verdict, float)]
     if not numbers and given:
-        return "option"
+        if has_options:
+            return "option"
+        raise _unknown_words(
+            given, "Write pass or fail (also yes or no, correct or incorrect), or a score from 0 to 1."
+        )
     wrong = [label for label in given if not isinstance(label.verdict, float)]
     issues = [Issue(f"`{label.verdict}` is neither pass, fail nor a score.", label.where, label.id) for label in wrong]
     issues += [
@@ -194,6 +247,8 @@ class _LabelReader:
                 self._other(cells, _STRATUM) or None,
                 where,
                 self._repetition(cells, where, name),
+                text,
+                is_drawn=self._other(cells, "order") in ("", "random"),
             )
             key = label.id, label.subject, label.annotator, label.repetition
             if key in seen:

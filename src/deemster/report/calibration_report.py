@@ -62,7 +62,7 @@ def _overview(calibration: Calibration) -> TextSection:
     level = f"{100 * calibration.confidence:.4g}% interval"
     rows = [
         (MetricName(name), str(found.n), _share(found.agreement), _ends(found.agreement), _number(found.kappa),
-         _ends(found.kappa), interpret_kappa(found.kappa.value))
+         _ends(found.kappa), _kappa_word(found))
         for name, found in calibration.metrics.items()
     ]  # fmt: skip
     head = ("metric", "labels", "agreement", level, "kappa", f"{level} of kappa", "")
@@ -70,6 +70,10 @@ def _overview(calibration: Calibration) -> TextSection:
     for name, found in calibration.metrics.items():
         lines += (("Warning: ", MetricName(name), ": ", SentenceText(warning)) for warning in found.warnings)
     return TextSection(("Calibration",), lines, TextTable(head, rows))
+
+
+def _kappa_word(found: MetricCalibration) -> str:
+    return "of picked outputs only" if found.sampling == "chosen" else interpret_kappa(found.kappa.value)
 
 
 def _checks(calibration: Calibration) -> TextSection:
@@ -118,7 +122,11 @@ def _metric_sections(name: str, found: MetricCalibration, confidence: float) -> 
 def _basis(found: MetricCalibration) -> Iterator[TextLine]:
     kinds = {"verdict": "pass or fail", "score": "scores", "option": "options"}
     weighted = ", weighted by their inclusion probabilities" if found.is_weighted else ""
-    yield (f"{plural(found.n, 'labelled sample')} ({kinds[found.kind]}){weighted}.",)
+    labelled = plural(found.n, "labelled sample")
+    if found.samples < found.n and found.samples:
+        labelled = f"{plural(found.samples, 'labelled sample')}, {plural(found.n, 'output')}"
+    picked = ", picked because they looked hard: they say nothing about the run" if found.sampling == "chosen" else ""
+    yield (f"{labelled} ({kinds[found.kind]}){weighted}{picked}.",)
     if found.unscored:
         yield (f"{plural(found.unscored, 'label')} left out: the judge has no score there.",)
     people = found.people

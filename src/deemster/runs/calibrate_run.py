@@ -18,6 +18,7 @@ from deemster.datasets.calibration_cases import CalibrationCases, load_calibrati
 from deemster.datasets.human_labels import (
     HumanLabel,
     JoinedLabels,
+    as_options,
     join_labels,
     label_kind,
     labels_by_subject,
@@ -31,12 +32,14 @@ from deemster.report.audit_report import AuditReport
 from deemster.report.report_entries import ExecutionEntry, ScoreEntry
 from deemster.results import RunMetricSummary
 from deemster.results.mark_table import output_digest
+from deemster.rubrics.verdicts import VERDICTS
 from deemster.runs.build_report import report_identities, stored_report
 from deemster.runs.check_file import find_kind
 from deemster.runs.evaluate_dataset import run_job
 from deemster.runs.judge_anchors import build_cases_job
 from deemster.runs.metric_catalog import metric_spellings
 from deemster.runs.model_access import ModelAccess, ModelLimits, read_model_access
+from deemster.runs.people_labels import criterion_entry, label_tasks
 from deemster.runs.progress import Progress
 from deemster.runs.rubric_metric import shown_options
 from deemster.runs.run_labels import read_run_labels
@@ -44,7 +47,7 @@ from deemster.runs.run_sync import run_sync, warner
 from deemster.runs.stop_request import Stop
 from deemster.runs.suite import Suite, load_suite
 from deemster.runs.suite_job import suite_metrics
-from deemster.store import Store, open_store
+from deemster.store import RunRow, Store, open_store
 
 
 class CalibrationBounds(NamedTuple):
@@ -65,6 +68,21 @@ class CalibrationBounds(NamedTuple):
 NO_BOUNDS = CalibrationBounds()
 
 
+class RunBackground(NamedTuple):
+    """What is known of a stored run beside its report.
+
+    Attributes:
+        target_models: The models that the target used; None for what the report says of them.
+        options: The options of each criterion, by metric and criterion; none for one that is met or not.
+    """
+
+    target_models: Collection[str] | None = None
+    options: Mapping[tuple[str, str], Sequence[str]] = {}
+
+
+NO_BACKGROUND = RunBackground()
+
+
 def calibrate_report(
     report: Report,
     labels: Sequence[HumanLabel],
@@ -72,7 +90,7 @@ def calibrate_report(
     metrics: Sequence[str] = (),
     bounds: CalibrationBounds = NO_BOUNDS,
     is_cases: bool = False,
-    target_models: Collection[str] | None = None,
+    background: RunBackground = NO_BACKGROUND,
     confidence: float = 0.95,
     seed: int = 0,
 ) -> Calibration:
@@ -85,7 +103,7 @@ def calibrate_report(
             none is named.
         bounds: What the calibration is held to.
         is_cases: Whether the run is of calibration cases, which stand for no run of their own.
-        target_models: The models that the target used; None for what the report says of them.
+        background: What is known of the run beside.
         confidence: The level of the intervals.
         seed: The seed of what is drawn.
 
@@ -93,7 +111,8 @@ def calibrate_report(
         DatasetError: A label is about an unknown sample or metric, or is no label; all are listed.
         ConfigurationError: The run has no such metric.
     """
-    subjects = _subjects(report)
+    outputs = _Outputs(report, background)
+    subjects = _subjects(outputs)
     for name in metrics:
         if name not in subjects:
             raise ConfigurationError(f"The run has no metric `{name}`. {did_you_mean(name, subjects)}")
@@ -103,7 +122,6 @@ def calibrate_report(
         # The verdict on a case is about its output as a whole: every metric is held to it.
         labels = [label._replace(subject=name) for name in wanted or report.metric_order for label in labels]
     grouped = labels_by_subject(labels, subjects, default=default)
-    outputs = _Outputs(report, target_models)
     outputs.check(labels)
     found = {
         name: calibrate_judge(_judged(outputs, name, own, is_cases=is_cases), confidence=confidence, seed=seed)
@@ -233,10 +251,10 @@ def calibrate_labelled(
         found = read_run_labels(labels, None, columns=columns, warn=warn)
         return calibrate_report(run if isinstance(run, Report) else load_report(run), found, **settings)
     with open_store(store, create=False) as opened:
-        name = opened.run(str(run), kind="run").id
-        found = read_run_labels(labels, (opened, name), columns=columns, warn=warn)
-        report = stored_report(opened, name, warn=warn)
-        return calibrate_report(report, found, target_models=target_models(opened, name), **settings)
+        row = opened.run(str(run), kind="run")
+        found = read_run_labels(labels, (opened, row.id), columns=columns, warn=warn)
+        report = stored_report(opened, row.id, warn=warn)
+        return calibrate_report(report, found, background=_background(opened, row), **settings)
 
 
 async def calibrate_cases(
@@ -346,27 +364,54 @@ def target_models(store: Store, run: str) -> set[str]:
     return {answer.model for answer in answers if isinstance(answer, Output) and answer.model is not None}
 
 
-def _subjects(report: Report) -> dict[str, str]:
+def _background(store: Store, row: RunRow) -> RunBackground:
+    options = {
+        task.key: [option.label for option in task.definition.options]
+        for task in label_tasks(store, row)
+        if task.definition is not None
+    }
+    return RunBackground(target_models(store, row.id), options)
+
+
+def _subjects(outputs: _Outputs) -> dict[str, str]:
     """What labels may be about, by every name: metrics, and the criteria of metrics that have some."""
+    report = outputs.report
     found = {name: name for name in report.metric_order}
     short: dict[str, list[str]] = {}
     for name in report.metric_order:
         for criterion in report.metrics[name].criteria or {}:
             found[f"{name}/{criterion}"] = f"{name}/{criterion}"
             short.setdefault(criterion, []).append(f"{name}/{criterion}")
-    # A criterion's own name will do where only one metric has it.
-    return {criterion: names[0] for criterion, names in short.items() if len(names) == 1} | found
+    # A criterion's own name will do where only one metric has it; one with options before a metric of that name.
+    single = {criterion: names[0] for criterion, names in short.items() if len(names) == 1}
+    with_options = {
+        criterion: name
+        for criterion, name in single.items()
+        if outputs.options(name.removesuffix(f"/{criterion}"), criterion)
+    }
+    return single | found | with_options
 
 
 class _Outputs:
     """The executions of a run, found by sample and repetition."""
 
-    def __init__(self, report: Report, target_models: Collection[str] | None) -> None:
-        self.report, self.target_models = report, target_models
+    def __init__(self, report: Report, background: RunBackground) -> None:
+        self.report = report
+        self.target_models = background.target_models
+        self._options = background.options
         self.tags = {sample.id: sample.tags for sample in report.samples}
         self.executions: dict[tuple[str, int], ExecutionEntry] = {
             (execution.id, execution.repetition): execution for execution in report.executions
         }
+
+    def options(self, metric: str, criterion: str) -> Sequence[str]:
+        """The options of a criterion by its rubric, or else by the judge's verdicts; none where it is met or not."""
+        if (stated := self._options.get((metric, criterion))) is not None:
+            return stated
+        marks = (execution.marks.get(metric) for execution in self.executions.values())
+        entries = (criterion_entry(mark.details, criterion) for mark in marks if isinstance(mark, ScoreEntry))
+        verdicts = dict.fromkeys(str(entry["verdict"]) for entry in entries if entry.get("verdict") is not None)
+        return [verdict for verdict in verdicts if verdict not in VERDICTS]
 
     def check(self, labels: Sequence[HumanLabel]) -> None:
         """Refuse labels of samples that the run does not have.
@@ -385,9 +430,11 @@ class _Outputs:
 def _judged(outputs: _Outputs, name: str, labels: Sequence[HumanLabel], *, is_cases: bool) -> JudgedMetric:
     """A metric or criterion with its labelled outputs."""
     report = outputs.report
-    kind = label_kind(labels)
     metric = max((one for one in report.metrics if name == one or name.startswith(f"{one}/")), key=len)
     criterion = None if metric == name else name[len(metric) + 1 :]
+    options = [] if criterion is None else outputs.options(metric, criterion)
+    labels = as_options(labels, options) if options else labels
+    kind = label_kind(labels, has_options=bool(options))
     figures = report.metrics[metric]
     found, disputed, unscored = [], [], 0
     for key, joined in join_labels(labels, kind).items():
@@ -408,6 +455,7 @@ def _judged(outputs: _Outputs, name: str, labels: Sequence[HumanLabel], *, is_ca
         higher_is_better=figures.higher_is_better or criterion is not None,
         unscored=unscored,
         disputed=disputed,
+        is_drawn=all(label.is_drawn for label in labels),
         **({} if criterion is not None else _run_columns(outputs, metric, is_cases=is_cases)),
         shown=[
             shown
@@ -524,7 +572,9 @@ def _checks(name: str, found: MetricCalibration, bounds: CalibrationBounds) -> I
         if bound is None:
             continue
         status: Literal["pass", "fail", "skipped"]
-        if value is None:
+        if found.sampling == "chosen":
+            status, because = "fail", "the labelled outputs were not drawn at random"
+        elif value is None:
             status, because = "fail" if upwards else "skipped", "it is undefined"
         else:
             status = "pass" if reaches(value, bound, higher_is_better=upwards) else "fail"

@@ -79,8 +79,6 @@ def compare_labels(
     found = {}
     for name in both:
         kind = label_kind([*before[name], *after[name]])
-        if kind == "option":
-            raise ConfigurationError(f"The labels of `{name}` are options; a difference needs verdicts or scores.")
         sides = [
             _side(run, at, name, own, kind)
             for run, at, own in zip(runs, places, (before[name], after[name]), strict=True)

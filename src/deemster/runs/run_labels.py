@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 
-from deemster.datasets.human_labels import HumanLabel, read_label_sheet, read_verdict
-from deemster.errors import ConfigurationError, DatasetError, plural
+from deemster.datasets.human_labels import HumanLabel, drawn_labels, read_label_sheet, read_verdict
+from deemster.errors import ConfigurationError, DatasetError
 from deemster.store import Store
 
 # What stands for the labels that people gave in the viewer.
@@ -34,7 +34,7 @@ def read_run_labels(
         StoreError: They cannot be read.
     """
     if labels != VIEWER:
-        return read_label_sheet(labels, columns=columns)
+        return drawn_labels(read_label_sheet(labels, columns=columns), warn=warn)
     if stored is None:
         raise ConfigurationError("The labels of the viewer are in the store; name a stored run in place of a report.")
     return viewer_labels(*stored, warn=warn)
@@ -55,14 +55,8 @@ def viewer_labels(store: Store, run: str, *, warn: Callable[[str], None]) -> lis
     given = [label for label in store.labels(run) if label.verdict is not None]
     if not given:
         raise DatasetError(f"Nobody has labelled the run `{run}` in the viewer: `deemster view --label NAME`.")
-    drawn = [label for label in given if label.order == "random"]
-    if not drawn:
-        warn("No label was drawn at random, so these numbers do not hold for the whole run.")
-    elif len(drawn) < len(given):
-        left = plural(len(given) - len(drawn), "label")
-        warn(f"{left} of samples that were not drawn at random left out: corrected numbers need a random draw.")
     ids = [sample.id for sample in store.samples(run, content=False)]
-    return [
+    labels = [
         HumanLabel(
             ids[label.position],
             "/".join(part for part in (label.metric, label.criterion) if part) or None,
@@ -70,6 +64,9 @@ def viewer_labels(store: Store, run: str, *, warn: Callable[[str], None]) -> lis
             read_verdict(label.verdict or ""),
             probability=label.probability,
             repetition=label.repetition,
+            text=label.verdict or "",
+            is_drawn=label.order == "random",
         )
-        for label in drawn or given
+        for label in given
     ]
+    return drawn_labels(labels, warn=warn)
