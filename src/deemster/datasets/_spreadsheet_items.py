@@ -22,8 +22,8 @@ from deemster.rubrics.verdicts import CANNOT_ASSESS, VERDICTS, fold_label
 _PASS_AND_FAIL: Final = (
     ("met", "unmet"), ("met", "not met"), ("yes", "no"), ("y", "n"), ("true", "false"), ("1", "0"), ("pass", "fail"),
     ("passed", "failed"), ("correct", "incorrect"), ("right", "wrong"), ("good", "bad"), ("ok", "not ok"),
-    ("okay", "nok"), ("accept", "reject"), ("accepted", "rejected"), ("acceptable", "unacceptable"), ("👍", "👎"), ("✓", "✗"),
-    ("✅", "❌"),
+    ("okay", "nok"), ("accept", "reject"), ("accepted", "rejected"), ("acceptable", "unacceptable"),
+    ("👍", "👎"), ("✓", "✗"), ("✅", "❌"),
 )  # fmt: skip
 PASS_WORDS: Final = frozenset(word for word, _ in _PASS_AND_FAIL)
 FAIL_WORDS: Final = frozenset(word for _, word in _PASS_AND_FAIL)
