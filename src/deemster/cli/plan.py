@@ -243,7 +243,8 @@ def _read_runs(run: str, said: StatedNoise, store: str) -> tuple[RunColumns, Run
     stated = said.noise()
     with ExitStack() as opened:
         sources = RunSources(lambda: opened.enter_context(open_run_store(store)))
-        columns = sources.find(run).columns(cluster=said.cluster)
+        source = sources.find(run)
+        columns = source.columns(cluster=said.cluster or source.cluster)
         against = None if said.against is None else sources.find(said.against).columns(cluster=None)
         return columns, RunNoise(columns, against, stated, scores=said.scores)
 

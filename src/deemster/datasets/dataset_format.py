@@ -29,6 +29,7 @@ class _Facts(msgspec.Struct, forbid_unknown_fields=True, kw_only=True):
     schema_version: Literal["deemster.dataset.v1", "eval-harness.dataset.v1"] = SCHEMA
     description: str | None = None
     repetitions: Annotated[int, Meta(ge=1)] | None = None
+    cluster: NonBlank | None = None
 
 
 class DatasetHeader(_Facts, forbid_unknown_fields=True, kw_only=True):
@@ -52,6 +53,7 @@ class DatasetFacts(NamedTuple):
     repetitions: int | None = None
     schema_version: str = SCHEMA
     warnings: tuple[str, ...] = ()
+    cluster: str | None = None
 
 
 def split_legacy_keys(root: Any, *, file: str) -> tuple[Any, tuple[str, ...]]:
@@ -71,7 +73,8 @@ def build_header(facts: DatasetHeader | DatasetFile, *, name: str, warnings: tup
         name: The name where the file gives none.
         warnings: What was ignored while reading.
     """
-    return DatasetFacts(facts.name or name, facts.description, facts.repetitions, facts.schema_version, warnings)
+    known = (facts.description, facts.repetitions, facts.schema_version, warnings, facts.cluster)
+    return DatasetFacts(facts.name or name, *known)
 
 
 def has_good_tags(row: SampleRow) -> bool:

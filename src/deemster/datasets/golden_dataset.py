@@ -116,6 +116,8 @@ class Dataset:
         repetitions: How often each sample is run, where the dataset says so.
         schema_version: The format it was written in.
         warnings: What was ignored while reading.
+        cluster: The metadata key whose equal values belong together, such as a document; None where samples stand
+            alone.
         path: The file it was loaded from.
         part: Which part of another dataset it is; None for a whole dataset.
         whole: The dataset that it is a part of; itself for a whole dataset.
@@ -133,8 +135,9 @@ class Dataset:
         name: str,
         description: str | None = None,
         repetitions: int | None = None,
+        cluster: str | None = None,
     ) -> None:
-        facts = {"name": name, "description": description, "repetitions": repetitions}
+        facts = {"name": name, "description": description, "repetitions": repetitions, "cluster": cluster}
         root = {key: value for key, value in facts.items() if value is not None or key == "name"}
         self._take(*_read_root({**root, "samples": [_as_row(sample) for sample in samples]}, None), None)
 
@@ -186,7 +189,7 @@ class Dataset:
         return self
 
     def _take(self, header: DatasetFacts, rows: Rows, path: str | None) -> None:
-        self.name, self.description, self.repetitions, self.schema_version, self.warnings = header
+        self.name, self.description, self.repetitions, self.schema_version, self.warnings, self.cluster = header
         self.path = path
         self._rows = rows
         self.whole = self
@@ -286,6 +289,16 @@ class Dataset:
         if not found:
             raise DatasetError(Issue(f"No sample of the dataset is left by `{selection}`.", self.path))
         return self._part(found, selection)
+
+    def metadata(self) -> Iterator[Mapping[str, Any]]:
+        """The metadata of every sample, in order."""
+        return (sample.metadata for sample in self)
+
+    def clustered(self, key: str) -> Dataset:
+        """The same samples, of which those with one value of a metadata key belong together."""
+        dataset = copy.copy(self)
+        dataset.cluster = key
+        return dataset
 
     def in_order(self, ids: Sequence[str]) -> Dataset:
         """The same samples in the order of these ids; as they are where the ids are not all of theirs."""
@@ -455,6 +468,7 @@ def _header(dataset: Dataset) -> dict[str, Any]:
         "name": dataset.name,
         "description": dataset.description,
         "repetitions": dataset.repetitions,
+        "cluster": dataset.cluster,
     }
     return {key: value for key, value in header.items() if value is not None}
 

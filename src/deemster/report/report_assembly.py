@@ -108,10 +108,15 @@ class RunSamples(Protocol):
     name: str
     schema_version: str
     part: SelectedPart | None
+    cluster: str | None
 
     def __len__(self) -> int: ...
 
     def __iter__(self) -> Iterator[Sample]: ...
+
+    def metadata(self) -> Iterator[Mapping[str, Any]]:
+        """The metadata of every sample, in order."""
+        ...
 
     @property
     def fingerprint(self) -> str | None:
@@ -161,6 +166,7 @@ def assemble_report(
             schema_version=dataset.schema_version,
             fingerprint=dataset.fingerprint,
             duplicates=tuple(tuple(ids) for ids in dataset.duplicates),
+            cluster=dataset.cluster,
         ),
         totals=summary.totals,
         macro_f1=summary.macro_f1,

@@ -38,13 +38,14 @@ class PrivacyEntry(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     removed: tuple[str, ...] = ()
 
 
-class DatasetEntry(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
-    """Which dataset it was."""
+class DatasetEntry(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True, omit_defaults=True):
+    """Which dataset it was, and the metadata key whose equal values belong together."""
 
     name: str
     schema_version: str
     fingerprint: str | None
     duplicates: tuple[tuple[str, ...], ...]
+    cluster: str | None = None
 
 
 class ScoreEntry(msgspec.Struct, frozen=True, gc=False, kw_only=True, forbid_unknown_fields=True):

@@ -10,6 +10,7 @@ from numpy.typing import NDArray
 
 from deemster.errors import ReportError
 from deemster.records import MetricCard
+from deemster.results.alike_samples import MOST_SAMPLES, alike_warnings
 from deemster.results.comparison import (
     SCHEMA,
     CohortComparison,
@@ -108,7 +109,7 @@ def compare_columns(
         seed=settings.seed,
         margin=settings.margin,
         samples=SampleCounts(paired=len(joined.after), added=len(joined.added), removed=len(joined.removed)),
-        warnings=tuple(_warnings(baseline, candidate)),
+        warnings=(*_warnings(baseline, candidate), *pair.alike(compared)),
         not_comparable=reasons,
         usage=dict(pair.usage(compared)),
         statuses=table.counts,
@@ -170,6 +171,19 @@ class _Pair:
             numbers: dict[object, int] = {}
             every = [numbers.setdefault(candidate.clusters[place], len(numbers)) for place in joined.after.tolist()]
             self._clusters = np.array(every, dtype=np.int64)
+
+    def alike(self, compared: list[str]) -> list[str]:
+        """Warnings of samples whose differences are alike although nobody said that they belong together."""
+        read, places = self._runs[1].metadata, self._joined.after
+        if read is None or self._clusters is not None or not self._settings.tests or len(places) > MOST_SAMPLES:
+            return []
+        applies = self._applies(compared)
+        changes = {}
+        for column, name in enumerate(compared):
+            before, after = self._sides(name)
+            changes[f"change of {name}"] = np.where(applies[:, column], after.share - before.share, np.nan)
+        metadata = list(read())
+        return alike_warnings(changes, [metadata[place] for place in places.tolist()], seed=self._settings.seed)
 
     def numbers(self, compared: list[str]) -> dict[str, Any]:
         """The numbers of a comparison that come from marks.

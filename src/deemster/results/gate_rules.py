@@ -188,6 +188,12 @@ class Gate(NamedTuple):
     idle: frozenset[str] = frozenset()
     baseline: BaselineRules | None = None
 
+    def with_cluster(self, key: str | None) -> Gate:
+        """The gate, whose margins look at clusters of this metadata key where it names none itself."""
+        if self.baseline is None or self.baseline.cluster is not None or key is None:
+            return self
+        return self._replace(baseline=self.baseline._replace(cluster=key))
+
 
 def with_allowance(gate: Gate, allowance: Allowance) -> Gate:
     """A gate that allows so many unscored marks, whatever it said before."""

@@ -20,7 +20,15 @@ from deemster.errors import ConfigurationError, Issue
 from deemster.errors.user_code_guard import UserCodeGuard
 from deemster.records import CAUSES, Execution, MetricCard, MetricScore, NotApplicable, Output, TargetFailure, Usage
 from deemster.results.metric_aggregators import Aggregator, aggregator_name, narrow_aggregator, result_from_mark
-from deemster.results.metric_summary import NOT_RUN, OUTSIDE, SCORED, CriterionSummary, mean_interval, sample_means
+from deemster.results.metric_summary import (
+    NOT_RUN,
+    OUTSIDE,
+    SCORED,
+    Clusters,
+    CriterionSummary,
+    mean_interval,
+    sample_means,
+)
 from deemster.results.usage_and_cost import USAGE, UsageAccount, usage_numbers
 
 # The detail of a mark that reports on its criteria, by name.
@@ -174,7 +182,7 @@ class CriterionColumns:
         mixed._codes[rows] = codes[other._codes[rows]]
         return mixed
 
-    def summarize(self) -> dict[str, CriterionSummary]:
+    def summarize(self, clusters: Clusters = None) -> dict[str, CriterionSummary]:
         """The summary of each criterion, in the order of the rubric."""
         known = np.array([0.0] * _FIRST + list(self._values))
         found = {}
@@ -190,7 +198,9 @@ class CriterionColumns:
                 n_abstained=int(np.count_nonzero(codes == _ABSTAINED)),
                 n_failed=int(np.count_nonzero(codes == _FAILED)),
                 mean=math.fsum(values[judged].tolist()) / count if count else None,
-                mean_interval=mean_interval(sample_means(values, judged)),
+                mean_interval=mean_interval(
+                    sample_means(values, judged), None if clusters is None else clusters[judged.any(axis=1)]
+                ),
                 mean_agreement=_mean(agreements),
             )
         return found
@@ -213,6 +223,7 @@ class MarkTable:
 
     Attributes:
         counted: How many executions were added.
+        clusters: The number of each sample's cluster; None where samples stand alone.
         outputs: A digest of each output, by sample and repetition; 0 where there is none.
         output_chars: The length of each output, by sample and repetition; -1 where there is none.
         usage: What the target used for each output, by sample, repetition and place in `USAGE`; NaN where that is not
@@ -249,6 +260,7 @@ class MarkTable:
         self.target_usage = UsageAccount()
         self.scoring_usage = [UsageAccount() for _ in cards]
         self.rerun_usage = UsageAccount()
+        self.clusters: Clusters = None
         self._tags: dict[str, array[int]] = {}
         self._untagged = array("i")
 
@@ -303,6 +315,10 @@ class MarkTable:
             place: The place of the metric among the cards.
         """
         self.causes[position, :, place] = OUTSIDE
+
+    def clusters_at(self, positions: NDArray[np.int64] | slice) -> Clusters:
+        """The clusters of some samples; None where samples stand alone."""
+        return None if self.clusters is None else self.clusters[positions]
 
     def applies_to(self, positions: NDArray[np.int64] | slice) -> NDArray[np.bool_]:
         """For each of some samples and each metric, whether the metric applies to the sample.

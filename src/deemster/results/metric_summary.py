@@ -2,14 +2,25 @@
 
 from __future__ import annotations
 
-from typing import Any, NamedTuple
+from typing import Any, NamedTuple, TypeAlias
 
 import msgspec
 import numpy as np
 from numpy.typing import NDArray
 
 from deemster.records import CAUSES, Where
-from deemster.stats import ConfidenceInterval, bounded_mean, clustered_wilson, exact_mean, exact_stdev, quantile
+from deemster.stats import (
+    ConfidenceInterval,
+    bounded_mean,
+    clustered_wilson,
+    exact_mean,
+    exact_stdev,
+    quantile,
+    weighted_wilson,
+)
+
+# The cluster of each sample; None where samples stand alone.
+Clusters: TypeAlias = NDArray[np.intp] | None
 
 
 class Interval(NamedTuple):
@@ -139,7 +150,10 @@ class HistogramBin(msgspec.Struct, frozen=True):
 
 
 def metric_summary_fields(
-    scores: NDArray[np.float64], causes: NDArray[np.uint8], passed: NDArray[np.bool_]
+    scores: NDArray[np.float64],
+    causes: NDArray[np.uint8],
+    passed: NDArray[np.bool_],
+    clusters: Clusters = None,
 ) -> dict[str, Any]:
     """The fields of ``MetricSummary`` for marks in arrays of samples x repetitions.
 
@@ -147,10 +161,12 @@ def metric_summary_fields(
         scores: The scores; values at unscored places are not read.
         causes: `SCORED`, `OUTSIDE`, or 1 + the cause's place in ``CAUSES``.
         passed: Whether the mark passed.
+        clusters: The cluster of each sample.
     """
     samples, repetitions = scores.shape
     applies = (causes != OUTSIDE).any(axis=1)
     scores, causes, passed = scores[applies], causes[applies], passed[applies]
+    clusters = None if clusters is None else clusters[applies]
     scored = causes == SCORED
     values = np.sort(scores[scored])
     n, n_scored, n_passed = scores.size, values.size, int(np.count_nonzero(passed))
@@ -175,24 +191,38 @@ def metric_summary_fields(
         "p50": quantile(values, 0.50),
         "p95": quantile(values, 0.95),
         "max": quantile(values, 1.0),
-        "mean_interval": mean_interval(sample_means(scores, scored)),
+        "mean_interval": mean_interval(
+            sample_means(scores, scored), None if clusters is None else clusters[scored.any(axis=1)]
+        ),
         "pass_rate": n_passed / n if n else None,
         "pass_rate_worst": n_passed / n if n else None,
         "pass_rate_best": (n_passed + n - n_scored) / n if n else None,
         "pass_rate_scored": n_passed / n_scored if n_scored else None,
-        "pass_rate_interval": share_interval(passed.sum(axis=1), repetitions),
+        "pass_rate_interval": share_interval(passed.sum(axis=1), repetitions, clusters),
         "n_not_applicable": samples * repetitions - n,
     }
 
 
-def share_interval(passed: NDArray[np.int64], marks: int) -> Interval | None:
-    """Wilson's 95 % interval of the share of marks that passed, clustered by sample. Undefined (None) without a mark.
+def share_interval(passed: NDArray[np.int64], marks: int, clusters: Clusters = None) -> Interval | None:
+    """Wilson's 95 % interval of the share of marks that passed, by sample or cluster. Undefined (None) without a mark.
 
     Args:
         passed: How many marks of each sample passed.
         marks: How many marks each sample has.
+        clusters: The cluster of each sample.
     """
-    return interval_ends(clustered_wilson(passed, marks=marks).interval)
+    if clusters is None:
+        return interval_ends(clustered_wilson(passed, marks=marks).interval)
+    totals, sizes = cluster_sums(passed, clusters)
+    return interval_ends(weighted_wilson(totals / (sizes * marks), sizes, most=marks * len(passed)).interval)
+
+
+def cluster_sums(values: NDArray[Any], clusters: NDArray[np.intp]) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
+    """The sum of the values of each cluster that has some, and how many they are."""
+    sizes = np.bincount(clusters)
+    has_some = sizes > 0
+    totals = np.bincount(clusters, weights=values).astype(np.float64)
+    return totals[has_some], sizes[has_some].astype(np.float64)
 
 
 def sample_means(scores: NDArray[np.float64], scored: NDArray[np.bool_]) -> NDArray[np.float64]:
@@ -205,11 +235,18 @@ def sample_means(scores: NDArray[np.float64], scored: NDArray[np.bool_]) -> NDAr
     return np.asarray(sums[counts > 0] / counts[counts > 0])
 
 
-def mean_interval(means: NDArray[np.float64]) -> Interval | None:
+def mean_interval(means: NDArray[np.float64], clusters: Clusters = None) -> Interval | None:
     """A 95 % interval of the mean of per-sample means in [0, 1] (see ``bounded_mean``).
 
-    Undefined (None) below two samples.
+    Undefined (None) below two samples, or two clusters of them.
+
+    Args:
+        means: The mean of each sample.
+        clusters: The cluster of each sample.
     """
+    if clusters is not None:
+        totals, sizes = cluster_sums(means, clusters)
+        return None if sizes.size < 2 else interval_ends(bounded_mean(totals, sizes).interval)
     return None if means.size < 2 else interval_ends(bounded_mean(means).interval)
 
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import Any, NamedTuple
 
 import msgspec
@@ -60,6 +60,7 @@ class RunColumns(NamedTuple):
         identities: By a metric's name, everything that must be equal for its marks to be compared, as plain JSON.
         clusters: The cluster of each sample, where samples are not independent; None where each stands alone.
         ids: Gives the ids of the samples at some positions.
+        metadata: Gives the metadata of the samples; None where that is not known.
         stored_usage: Gives what the target used for each output, where the marks do not hold it.
     """
 
@@ -69,6 +70,7 @@ class RunColumns(NamedTuple):
     identities: dict[str, Any]
     clusters: Sequence[Any] | None
     ids: Callable[[Sequence[int]], list[str]]
+    metadata: Callable[[], Iterable[Mapping[str, Any]]] | None = None
     stored_usage: Callable[[], NDArray[np.float64] | None] | None = None
 
     def usage(self) -> NDArray[np.float64] | None:

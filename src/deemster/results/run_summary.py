@@ -16,10 +16,12 @@ from deemster.results.metric_summary import (
     NOT_RUN,
     OUTSIDE,
     SCORED,
+    Clusters,
     HistogramBin,
     Interval,
     MetricSummary,
     RunMetricSummary,
+    cluster_sums,
     histogram,
     interval_ends,
     mean_interval,
@@ -193,14 +195,16 @@ def _metric(marks: MarkTable, place: int) -> RunMetricSummary:
     thresholds: set[float | None] = {*marks.thresholds[place]} or {card.threshold}
     directions = marks.directions[place]
     return RunMetricSummary(
-        **metric_summary_fields(marks.scores[:, :, place], marks.causes[:, :, place], marks.passed[:, :, place]),
+        **metric_summary_fields(
+            marks.scores[:, :, place], marks.causes[:, :, place], marks.passed[:, :, place], marks.clusters
+        ),
         spec=card.spec,
         identity=card.identity,
         family=card.family,
         threshold=next(iter(thresholds)) if len(thresholds) == 1 else None,
         # If the marks disagree, the metric itself says which direction is better.
         higher_is_better=next(iter(directions)) if len(directions) == 1 else card.higher_is_better,
-        criteria=marks.criteria[place].summarize() if place in marks.criteria else None,
+        criteria=marks.criteria[place].summarize(marks.clusters) if place in marks.criteria else None,
         roles=card.roles,
         where=card.where,
     )
@@ -208,6 +212,7 @@ def _metric(marks: MarkTable, place: int) -> RunMetricSummary:
 
 def _cohort(marks: MarkTable, name: str | None, positions: NDArray[np.int64]) -> Cohort:
     scores, causes, passed = marks.scores[positions], marks.causes[positions], marks.passed[positions]
+    clusters = marks.clusters_at(positions)
     return Cohort(
         name=name,
         label=cohort_label(name),
@@ -217,7 +222,7 @@ def _cohort(marks: MarkTable, name: str | None, positions: NDArray[np.int64]) ->
         **pass_rates(marks, positions),
         metrics={
             card.name: MetricSummary(
-                **metric_summary_fields(scores[:, :, place], causes[:, :, place], passed[:, :, place])
+                **metric_summary_fields(scores[:, :, place], causes[:, :, place], passed[:, :, place], clusters)
             )
             for place, card in enumerate(marks.cards)
         },
@@ -234,7 +239,9 @@ def _aggregate(marks: MarkTable, positions: NDArray[np.int64] | slice) -> Aggreg
     covered = aggregates.covers(marks.applies_to(positions))
     successes, scores = aggregates.successes[positions][covered], aggregates.scores[positions][covered]
     counts = successes.sum(axis=1)
-    interval = share_interval(counts, marks.repetitions)
+    clusters = marks.clusters_at(positions)
+    clusters = None if clusters is None else clusters[covered]
+    interval = share_interval(counts, marks.repetitions, clusters)
     if interval is None:
         return None
     return Aggregate(
@@ -242,7 +249,7 @@ def _aggregate(marks: MarkTable, positions: NDArray[np.int64] | slice) -> Aggreg
         success_rate=int(counts.sum()) / successes.size,
         interval=interval,
         mean_score=math.fsum(scores.ravel().tolist()) / scores.size,
-        mean_score_interval=mean_interval(sample_means(scores, np.ones_like(successes))),
+        mean_score_interval=mean_interval(sample_means(scores, np.ones_like(successes)), clusters),
         samples=len(counts),
     )
 
@@ -265,30 +272,37 @@ def pass_rates(marks: MarkTable, positions: NDArray[np.int64] | slice = slice(No
     rows = np.asarray(applies.any(axis=1))
     applies, passed = applies[np.ix_(rows, used)], passed[rows][:, :, used]
     executions = _passes(marks, positions)
-    macro_f1, interval = _macro_f1(applies, passed)
+    clusters = marks.clusters_at(positions)
+    clusters = None if clusters is None else clusters[rows]
+    macro_f1, interval = _macro_f1(applies, passed, clusters)
     return {
         "macro_f1": macro_f1,
         "macro_f1_interval": interval,
         "macro_f1_metrics": tuple(marks.cards[place].name for place in np.flatnonzero(used).tolist()),
         "pass_rate": int(executions.sum()) / (len(executions) * marks.repetitions) if len(executions) else None,
-        "pass_rate_interval": share_interval(executions, marks.repetitions),
+        "pass_rate_interval": share_interval(executions, marks.repetitions, clusters),
     }
 
 
-def _macro_f1(applies: NDArray[np.bool_], passed: NDArray[np.bool_]) -> tuple[float | None, Interval | None]:
+def _macro_f1(
+    applies: NDArray[np.bool_], passed: NDArray[np.bool_], clusters: Clusters
+) -> tuple[float | None, Interval | None]:
     """Macro-F1 with its interval, of samples and metrics that each have a counterpart that applies."""
     repetitions = passed.shape[1]
     if applies.all():
         # All metrics have the same number of marks, so it is the share of marks that pass.
         counts = passed.sum(axis=(1, 2))
         share = int(counts.sum()) / passed.size if passed.size else None
-        return share, share_interval(counts, repetitions * applies.shape[1])
+        return share, share_interval(counts, repetitions * applies.shape[1], clusters)
     samples = applies.sum(axis=0)
     rates = passed.sum(axis=(0, 1)) / (samples * repetitions)
     # A mark of a metric that applies to few samples counts more, so that every metric has one vote.
     votes = applies / samples
     weights = votes.sum(axis=1)
     shares = (passed.sum(axis=1) / repetitions * votes).sum(axis=1) / weights
+    if clusters is not None:
+        totals, sizes = (cluster_sums(values, clusters)[0] for values in (shares * weights, weights))
+        shares, weights = totals / sizes, sizes
     most = len(samples) ** 2 * repetitions / math.fsum((1 / samples).tolist())
     interval = interval_ends(weighted_wilson(shares, weights, most=most).interval)
     return math.fsum(rates.tolist()) / len(rates), interval

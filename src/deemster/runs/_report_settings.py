@@ -47,6 +47,7 @@ _HIDDEN = "(not kept)"
 _RERUNS = "reruns"
 _ANCHORS = "anchors"
 _ATTACKS = "attacks"
+_CLUSTER = "cluster"
 # Earlier versions could draw the samples of a run at random and stop once its margins were settled.
 _UNTIL_DECIDED = "until_decided"
 # The fact of a run that holds the rubrics of its metrics by name; runs of earlier versions have none.
@@ -104,6 +105,7 @@ def settings_facts(job: Job) -> dict[str, Any]:
         "aggregator": None if job.aggregator is None else _aggregator_facts(job.aggregator),
         "varied": job.plan.varied,
         **({} if job.plan.dataset.part is None else {"part": msgspec.to_builtins(job.plan.dataset.part)}),
+        **({} if job.plan.dataset.cluster is None else {_CLUSTER: job.plan.dataset.cluster}),
         **({} if job.baseline is None else {"baseline": msgspec.to_builtins(job.baseline)}),
         **({} if job.calibration is None else {"calibration": msgspec.to_builtins(job.calibration)}),
         **({} if job.anchors is None else {_ANCHORS: msgspec.to_builtins(job.anchors)}),
@@ -205,6 +207,12 @@ def parse_part(facts: Mapping[str, Any], *, where: str) -> SelectedPart | None:
         return msgspec.convert(facts.get("part"), SelectedPart | None)
     except msgspec.ValidationError as error:
         raise StoreError(f"{where}: The stored part of the dataset cannot be read: {error}") from None
+
+
+def stored_cluster(facts: Mapping[str, Any]) -> str | None:
+    """The metadata key whose equal values belong together in a stored run; None where samples stand alone."""
+    stored = facts.get(_CLUSTER)
+    return stored if isinstance(stored, str) else None
 
 
 def has_random_order(facts: Mapping[str, Any]) -> bool:

@@ -30,6 +30,7 @@ from deemster.results import (
 from deemster.results.confirmation import Reruns
 from deemster.results.corrected_rates import with_corrections
 from deemster.results.metric_aggregators import aggregator_name
+from deemster.results.metric_summary import Clusters
 from deemster.runs._report_settings import (
     RECORDING_SETTINGS,
     ReportSettings,
@@ -38,6 +39,7 @@ from deemster.runs._report_settings import (
     parse_settings,
     stop_reason,
     stored_changes,
+    stored_cluster,
     stored_reruns,
 )
 from deemster.runs._score_batch import needs_settling
@@ -190,12 +192,22 @@ def count_marks(
         StoreError: The run cannot be read.
     """
     table = table or _empty_table(record, settings)
+    table.clusters = cluster_numbers(record.samples)
     if not table.counted:
         for batch in batches(execution for execution in PaidExecutions(record.executions) if execution is not None):
             table.add(batch)
             if watch is not None:
                 watch(batch)
     return table
+
+
+def cluster_numbers(samples: RunSamples) -> Clusters:
+    """The number of each sample's cluster; None where samples stand alone."""
+    if samples.cluster is None:
+        return None
+    numbers: dict[str, int] = {}
+    values = (repr(metadata.get(samples.cluster)) for metadata in samples.metadata())
+    return np.array([numbers.setdefault(value, len(numbers)) for value in values], dtype=np.intp)
 
 
 def _empty_table(record: RunRecord, settings: ReportSettings) -> MarkTable:
@@ -428,6 +440,7 @@ class StoredSamples:
         self.repetitions = row.repetitions
         self.schema_version = str(row.facts.get("schema_version", ""))
         self.part = parse_part(row.facts, where=_place(store, row))
+        self.cluster = stored_cluster(row.facts)
 
     def __len__(self) -> int:
         return self._row.samples
@@ -439,6 +452,10 @@ class StoredSamples:
         """Every sample with its row hash, in order."""
         for stored in self._store.samples(self._row.id):
             yield to_sample(stored), stored.row_hash
+
+    def metadata(self) -> Iterator[Mapping[str, Any]]:
+        """The metadata of every sample, in order."""
+        return (stored.metadata or {} for stored in self._store.samples(self._row.id, content=False))
 
     def tags(self) -> Iterator[tuple[str, ...]]:
         """The tags of every sample, in order."""

@@ -33,6 +33,7 @@ from deemster.report.report_entries import ExecutionEntry, ScoreEntry
 from deemster.results import RunMetricSummary
 from deemster.results.mark_table import output_digest
 from deemster.rubrics.verdicts import VERDICTS
+from deemster.runs._report_settings import stored_cluster
 from deemster.runs.build_report import report_identities, stored_report
 from deemster.runs.check_file import find_kind
 from deemster.runs.evaluate_dataset import run_job
@@ -74,10 +75,12 @@ class RunBackground(NamedTuple):
     Attributes:
         target_models: The models that the target used; None for what the report says of them.
         options: The options of each criterion, by metric and criterion; none for one that is met or not.
+        clusters: The cluster of each sample by its id; empty where samples stand alone.
     """
 
     target_models: Collection[str] | None = None
     options: Mapping[tuple[str, str], Sequence[str]] = {}
+    clusters: Mapping[str, str] = {}
 
 
 NO_BACKGROUND = RunBackground()
@@ -370,7 +373,11 @@ def _background(store: Store, row: RunRow) -> RunBackground:
         for task in label_tasks(store, row)
         if task.definition is not None
     }
-    return RunBackground(target_models(store, row.id), options)
+    clusters: dict[str, str] = {}
+    if (key := stored_cluster(row.facts)) is not None:
+        samples = store.samples(row.id, content=False)
+        clusters = {sample.id: str((sample.metadata or {}).get(key)) for sample in samples}
+    return RunBackground(target_models(store, row.id), options, clusters)
 
 
 def _subjects(outputs: _Outputs) -> dict[str, str]:
@@ -399,6 +406,7 @@ class _Outputs:
         self.report = report
         self.target_models = background.target_models
         self._options = background.options
+        self.clusters = background.clusters
         self.tags = {sample.id: sample.tags for sample in report.samples}
         self.executions: dict[tuple[str, int], ExecutionEntry] = {
             (execution.id, execution.repetition): execution for execution in report.executions
@@ -445,7 +453,7 @@ def _judged(outputs: _Outputs, name: str, labels: Sequence[HumanLabel], *, is_ca
         elif joined.truth is None:
             disputed.append(joined.by_annotator)
         else:
-            found.append(_judged_output(key[0], joined, judged, execution, outputs.tags[key[0]]))
+            found.append(_judged_output(key[0], joined, judged, execution, outputs))
     return JudgedMetric(
         name,
         kind,
@@ -492,7 +500,7 @@ def _mark(execution: ExecutionEntry, metric: str, criterion: str | None, *, is_o
 
 
 def _judged_output(
-    name: str, joined: JoinedLabels, judged: _Judged, execution: ExecutionEntry, tags: tuple[str, ...]
+    name: str, joined: JoinedLabels, judged: _Judged, execution: ExecutionEntry, outputs: _Outputs
 ) -> JudgedOutput:
     return JudgedOutput(
         name,
@@ -501,9 +509,10 @@ def _judged_output(
         judged.verdict,
         judged.score,
         execution.output_chars,
-        tags,
+        outputs.tags[name],
         joined.probability,
         joined.stratum,
+        unit=outputs.clusters.get(name, name),
     )
 
 
@@ -529,7 +538,7 @@ def _run_columns(outputs: _Outputs, metric: str, *, is_cases: bool) -> dict[str,
     return {
         "passed": None if is_cases else np.array([sum(passed[name]) for name in whole], dtype=np.int64),
         "scores": None if is_cases else np.array([sum(scores[name]) / len(scores[name]) for name in whole]),
-        "samples": () if is_cases else whole,
+        "samples": () if is_cases else [outputs.clusters.get(name, name) for name in whole],
         "repetitions": repetitions,
         "orders": orders or None,
         "repeats": [cell for cell in repeats.values() if len(cell) > 1] if repetitions > 1 else (),

@@ -32,7 +32,7 @@ from deemster.results.ranking import rank_columns
 from deemster.results.run_columns import ComparedRun, RunColumns
 from deemster.results.run_summary import pass_rates
 from deemster.results.sample_changes import ChangedSamples, Status, sample_sides
-from deemster.runs._report_settings import parse_part, stored_anchors, stored_reruns
+from deemster.runs._report_settings import parse_part, stored_anchors, stored_cluster, stored_reruns
 from deemster.runs.build_report import metric_identity, quoted_details, report_identities
 from deemster.runs.compare_labels import compare_labels, read_both_labels
 from deemster.runs.metric_catalog import quotes_of_spec
@@ -61,7 +61,13 @@ class ShownSample(NamedTuple):
 
 
 class RunSource(Protocol):
-    """Where the facts of a compared run come from: a store, or a report."""
+    """Where the facts of a compared run come from: a store, or a report.
+
+    Attributes:
+        cluster: The metadata key whose equal values belong together in the run, where that can be looked at.
+    """
+
+    cluster: str | None
 
     def columns(self, *, cluster: str | None) -> RunColumns:
         """The run as arrays; `cluster` is the metadata key whose equal values make one unit."""
@@ -117,6 +123,7 @@ def compare_sources(
     """
     # Only the candidate says which samples belong together. The columns have no other name, so that they are dropped
     # when they are no longer needed.
+    settings = _with_declared_cluster(settings, [candidate])
     comparison = compare_columns(
         baseline.columns(cluster=None),
         candidate.columns(cluster=settings.cluster),
@@ -268,9 +275,18 @@ def rank_sources(sources: Sequence[RunSource], *, settings: ComparisonSettings =
         ReportError: Two of the runs share no sample, or do not hold what the comparison needs.
         StoreError: A run cannot be read.
     """
+    settings = _with_declared_cluster(settings, sources)
     columns = [source.columns(cluster=settings.cluster) for source in sources]
     ranking = rank_columns(columns, settings=settings, tool_version=__version__)
     return RankingReport(**{name: getattr(ranking, name) for name in ranking.__struct_fields__})
+
+
+def _with_declared_cluster(settings: ComparisonSettings, sources: Sequence[RunSource]) -> ComparisonSettings:
+    """Settings that look at the clusters which the runs declare alike, where they name none themselves."""
+    declared = {source.cluster for source in sources}
+    if settings.cluster is not None or len(declared) > 1:
+        return settings
+    return settings._replace(cluster=declared.pop())
 
 
 class RunSources:
@@ -346,6 +362,7 @@ class StoredSource:
         self.reruns = stored_reruns(row.facts, where=f"run `{row.id}`")
         self.anchors = stored_anchors(row.facts) or AnchorScores()
         self.stored = store, row.id
+        self.cluster = stored_cluster(row.facts)
 
     def columns(self, *, cluster: str | None) -> RunColumns:
         """The run as arrays.
@@ -385,6 +402,7 @@ class StoredSource:
             identities=stored_identities(row, cards),
             clusters=clusters,
             ids=columns.ids,
+            metadata=lambda: (sample.metadata or {} for sample in store.samples(row.id, content=False)),
             stored_usage=columns.usage,
         )
 
@@ -465,6 +483,9 @@ class ReportSource:
     Args:
         report: The report.
     """
+
+    # A report does not hold the metadata of samples.
+    cluster: str | None = None
 
     def __init__(self, report: Report) -> None:
         self._report = report

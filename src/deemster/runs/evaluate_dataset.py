@@ -10,6 +10,8 @@ from functools import partial
 from pathlib import Path
 from typing import Any
 
+import numpy as np
+
 from deemster.cluster.ray_cluster import open_cluster
 from deemster.datasets import Dataset
 from deemster.errors import plural
@@ -19,6 +21,8 @@ from deemster.report import Report, redact_report
 from deemster.report.comparison_report import ComparisonReport
 from deemster.report.report_sections import group_failures
 from deemster.results import Aggregator, MarkTable
+from deemster.results.alike_samples import MOST_SAMPLES, alike_warnings
+from deemster.results.metric_summary import OUTSIDE
 from deemster.runs._constant_judge_warning import ConstantJudgeWatch
 from deemster.runs._engine import Sink
 from deemster.runs._report_settings import report_settings
@@ -234,10 +238,19 @@ def _is_counted(record: RunRecord, job: Job, table: MarkTable) -> bool:
     return record.samples is job.plan.dataset and table.cards == tuple(record.cards)
 
 
+def _alike_samples(record: RunRecord, job: Job, table: MarkTable) -> list[str]:
+    """Warnings of samples that come out alike although the dataset does not say that they belong together."""
+    if table.clusters is not None or table.samples > MOST_SAMPLES:
+        return []
+    passed = np.where(table.causes == OUTSIDE, np.nan, table.passed).mean(axis=1)
+    rates = {card.name: passed[:, column] for column, card in enumerate(table.cards)}
+    return alike_warnings(rates, record.samples.metadata(), seed=job.seed)
+
+
 def _count(record: RunRecord, job: Job, table: MarkTable | None, *, warn: Callable[[str], None]) -> MarkTable:
     """The marks of a run, with a warning of judges that always say the same."""
     judges = ConstantJudgeWatch(job.plan)
     table = count_marks(record, report_settings(job), table=table, watch=judges.add if job.plan.scorers else None)
-    for warning in judges.warnings():
+    for warning in (*judges.warnings(), *_alike_samples(record, job, table)):
         warn(warning)
     return table

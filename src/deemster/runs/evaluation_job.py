@@ -127,7 +127,7 @@ def build_job(
         concurrency=concurrency,
         partial=partial,
     )
-    rules = None if gate is None else read_gate(gate)
+    rules = None if gate is None else read_gate(gate).with_cluster(plan.dataset.cluster)
     allowance = (rules.allowance if rules is not None else None) or read_allowance(max_unscored)
     return Job(
         plan,

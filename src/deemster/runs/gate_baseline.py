@@ -16,6 +16,7 @@ from deemster.records.shared_call_cost import paid_amount, sum_spending
 from deemster.report import Report, load_report
 from deemster.report.comparison_report import ComparisonReport
 from deemster.results import MarkTable
+from deemster.results.alike_samples import ALIKE
 from deemster.results.baseline_gate import PinnedBaseline, baseline_evidence
 from deemster.results.compare_columns import ComparisonSettings
 from deemster.results.confirmation import Reruns, newly_failing
@@ -171,6 +172,9 @@ class BaselineGate:
         else:
             settings = comparison_settings(rules, seed=job.seed)
             comparison = compare_sources(source, _FinishedRun(report, record, table, job), settings=settings)
+            for warning in comparison.warnings:
+                if warning.startswith(ALIKE):
+                    self._warn(warning)
             reruns = await self._confirm(comparison, record)
             if reruns != record.reruns:
                 # What was run again costs too.
@@ -290,6 +294,7 @@ class _FinishedRun(ReportSource):
         super().__init__(report)
         self._record, self._table, self._job = record, table, job
         self.anchors = job.anchors or AnchorScores()
+        self.cluster = record.samples.cluster
 
     def columns(self, *, cluster: str | None) -> RunColumns:
         """The run as arrays.
@@ -309,6 +314,7 @@ class _FinishedRun(ReportSource):
             identities=job_identities(self._job),
             clusters=clusters,
             ids=lambda positions: [ids[position] for position in positions],
+            metadata=samples.metadata,
         )
 
 

@@ -15,9 +15,9 @@ from deemster.report.label_sheet import sheet_text
 from deemster.rubrics.criterion import Criterion
 from deemster.rubrics.rubric_definition import Rubric
 from deemster.rubrics.verdicts import CANNOT_ASSESS, VERDICTS
-from deemster.runs._report_settings import RUBRICS_FACT
+from deemster.runs._report_settings import RUBRICS_FACT, stored_cluster
 from deemster.runs.grading_store import stored_grading
-from deemster.store import LabelFacts, RunRow, Store
+from deemster.store import LabelFacts, RunRow, SampleFacts, Store
 
 PASS, FAIL = "pass", "fail"
 CSV_COLUMNS = (
@@ -153,6 +153,8 @@ def _run_votes(store: Store, row: RunRow, labels: Sequence[LabelFacts]) -> dict[
         verdict = str(label.verdict) if label.criterion else _AS_VERDICT.get(str(label.verdict))
         authors.setdefault(label.author, {})[label.metric, label.criterion] = verdict
     items, judged = [], []
+    cluster = stored_cluster(row.facts)
+    key = "sample" if cluster is None and row.repetitions > 1 else cluster
     for sample, executions in store.samples_at(row.id, sorted({position for position, _ in said})):
         for execution in executions:
             people = said.get((sample.position, execution.repetition))
@@ -165,7 +167,7 @@ def _run_votes(store: Store, row: RunRow, labels: Sequence[LabelFacts]) -> dict[
                 {
                     "id": f"{sample.id}{several}",
                     "tags": list(sample.tags),
-                    "metadata": {"sample": sample.id},
+                    "metadata": {"sample": sample.id, **_cluster_of(sample, cluster)},
                     "annotations": {
                         author: [found.get(task.key) for task in tasks] for author, found in people.items()
                     },
@@ -175,11 +177,16 @@ def _run_votes(store: Store, row: RunRow, labels: Sequence[LabelFacts]) -> dict[
     return {
         "schema_version": SCHEMA,
         "name": row.dataset,
-        **({"cluster": "sample"} if row.repetitions > 1 else {}),
+        **({} if key is None else {"cluster": key}),
         "rubric": {"criteria": _votes_criteria(store, row, tasks)},
         "judges": [{"id": judge} for judge in judges],
         "items": [{**item, **verdict} for item, verdict in zip(items, verdicts, strict=True)],
     }
+
+
+def _cluster_of(sample: SampleFacts, key: str | None) -> dict[str, str]:
+    """The cluster of a sample, as flat metadata."""
+    return {} if key is None else {key: str((sample.metadata or {}).get(key))}
 
 
 def _judges_verdicts(

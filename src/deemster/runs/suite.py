@@ -67,6 +67,7 @@ class SuiteFile(msgspec.Struct, forbid_unknown_fields=True, kw_only=True):
     seed: Annotated[int, Meta(ge=0, le=2**63 - 1, title="a whole number of at least 0")] = SEED
     limits: LimitsSection = msgspec.field(default_factory=LimitsSection)
     strict: bool = False
+    cluster: NonBlank | UnsetType = UNSET
     delta: Annotated[float, Meta(gt=0, le=1, title="a number above 0 and at most 1")] = DELTA
     junit: Literal["gate", "samples"] = "gate"
     gate: GateSection | UnsetType = UNSET
@@ -92,6 +93,7 @@ class Suite(NamedTuple):
         metrics: Metric entries, still to be resolved.
         models: The models section as plain data; None where there is none.
         repetitions: How often each sample is run, where the suite says so.
+        cluster: The metadata key whose equal values belong together, where the suite says so.
         seed: For everything that draws.
         concurrency: How many calls of the target may be under way at once.
         gate: The gate section as plain data.
@@ -113,6 +115,7 @@ class Suite(NamedTuple):
     metrics: Sequence[Any]
     models: Any
     repetitions: int | None
+    cluster: str | None
     seed: int
     concurrency: int
     gate: Any
@@ -174,6 +177,7 @@ def load_suite(path: str | Path, *, calls_target: bool = True, must_run: bool = 
         metrics=metrics,
         models=root.get("models"),
         repetitions=root.get("repetitions"),
+        cluster=root.get("cluster"),
         seed=root.get("seed", SEED),
         concurrency=limits.concurrency or CONCURRENCY,
         gate=root.get("gate", {}),

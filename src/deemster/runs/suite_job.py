@@ -72,6 +72,7 @@ def build_suite_job(suite: Suite, overrides: SuiteOverrides) -> Job:
         access = _model_access(suite, overrides, metrics)
     if errors:
         raise errors[0] if len(errors) == 1 else ConfigurationError(issue for each in errors for issue in each.issues)
+    gate = gate.with_cluster(dataset.cluster)
     if overrides.allowance is not None:
         gate = with_allowance(gate, overrides.allowance)
     if overrides.metrics:
@@ -111,6 +112,7 @@ def build_suite_job(suite: Suite, overrides: SuiteOverrides) -> Job:
 
 def _dataset(suite: Suite, overrides: SuiteOverrides) -> Dataset:
     dataset = suite_dataset(suite) if overrides.dataset is None else overrides.dataset
+    dataset = dataset if suite.cluster is None else dataset.clustered(suite.cluster)
     return dataset if overrides.select is None else overrides.select(dataset)
 
 
