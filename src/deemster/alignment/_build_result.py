@@ -176,7 +176,7 @@ def build_result(
     if intervals is not None and concordance is not None:
         intervals = intervals | {"mean_concordance": concordance}
     kinds = [column.criterion.kind for column in votes.columns]
-    numbers: dict[str, Any] = {name: statistics.value("all", name) for name in _ALL_NAMES}
+    numbers = {name: statistics.value("all", name) for name in _ALL_NAMES} | _errors_by_side(votes)
     numbers |= {f"score_{name}": correlation_result(panel.correlations[name]) for name in CORRELATIONS}
     by_kind: dict[str, float | None] = {
         kind: statistics.value("all", f"mean_kappa_by_kind.{kind}")
@@ -194,7 +194,6 @@ def build_result(
         n_items=len(votes.ids),
         n_units=votes.n_units,
         sampling=votes.votes.sampling,
-        **_errors_by_side(votes),
         n_judges=len(votes.judges),
         n_criteria=len(kinds),
         n_binary_criteria=kinds.count("binary"),
@@ -205,8 +204,7 @@ def build_result(
         n_samples=n_samples,
         cannot_assess_mode=options.modes.cannot_assess,
         na_mode=options.modes.na_mode,
-        na_stats=_abstentions(NAStats, "na", statistics) if set(kinds) - {"binary"} else None,
-        cannot_assess_stats=_abstentions(CannotAssessStats, "ca", statistics) if "binary" in kinds else None,
+        **_abstention_stats(kinds, statistics),
         coverage_stats=_coverage(votes, options, statistics, -1, n_samples),
         pooled_by_scale=_pooled(votes, statistics) if votes.mixed_rubrics else None,
         slices=None if statistics.slices is None else _slices(statistics.slices, statistics),
@@ -279,6 +277,15 @@ def _overall_intervals(
         people = _errors_by_side(votes)
         shares |= {"passed_of_passed": people["n_people_passed"], "passed_of_failed": people["n_people_failed"]}
     return _with_exact_shares(intervals, shares, votes, options)
+
+
+def _abstention_stats(kinds: list[str], statistics: Statistics) -> dict[str, Any]:
+    """How judges and people agree on abstaining, by field; None where no criterion is of the kind."""
+    has_options = bool(set(kinds) - {"binary"})
+    return {
+        "na_stats": _abstentions(NAStats, "na", statistics) if has_options else None,
+        "cannot_assess_stats": _abstentions(CannotAssessStats, "ca", statistics) if "binary" in kinds else None,
+    }
 
 
 def _errors_by_side(votes: LabelledVotes) -> dict[str, Any]:

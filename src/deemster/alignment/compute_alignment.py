@@ -79,8 +79,7 @@ def compute_metrics(
         na_mode: What an abstention counts as on multi-choice criteria.
         confidence: The level of all intervals.
         seed: The seed of the draws; None draws one, and the result names it.
-        cluster: A metadata key, or the cluster of each item by id; whole clusters are resampled. None for the key
-            that the votes name: repetitions of a sample are one cluster.
+        cluster: A metadata key, or the cluster of each item by id, resampled whole; None for the key of the votes.
         per_slice: Compute the headline numbers of each tag too.
         judges: The judges of the panel, by id; what was recorded of all of them is then derived anew. None for all.
         pair: A metadata key: two items with one value are a pair in both orders, for position bias. Pairs are clusters.
@@ -100,9 +99,8 @@ def compute_metrics(
         per_slice=per_slice,
     )
     votes = read_labelled_votes(result, dataset, modes=options.modes, cluster=cluster, judges=judges)
-    if votes.votes.sampling == "chosen":
-        # No interval speaks for items that nobody drew at random.
-        options = replace(options, method=None)
+    # No interval speaks for items that nobody drew at random.
+    options = replace(options, method=None) if votes.votes.sampling == "chosen" else options
     if pair is not None and votes.clusters is None:
         votes = with_clusters(votes, pair_clusters(votes.votes, pair))
     statistics = _compute_statistics(votes, options, Levels(group, system))

@@ -69,7 +69,11 @@ def indented_json(value: Any, *, level: int = 0) -> str:
         return str(value)
     if isinstance(value, msgspec.Struct):
         names = zip(value.__struct_encode_fields__, value.__struct_fields__, strict=True)
-        return _braced(((name, getattr(value, field)) for name, field in names), level)
+        entries = ((name, getattr(value, field)) for name, field in names)
+        if value.__struct_config__.omit_defaults:
+            # What earlier versions did not know is written only where it says something.
+            entries = ((name, entry) for name, entry in entries if entry is not None)
+        return _braced(entries, level)
     if isinstance(value, Mapping):
         return _braced(((key, value[key]) for key in sorted(value)), level)
     if isinstance(value, (list, tuple)):

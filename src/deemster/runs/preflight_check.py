@@ -75,9 +75,8 @@ def survey(
     issues: dict[tuple[str, str], list[str]] = {}
     keys: set[str] = set()
     rules = None if gate is None else gate.baseline
+    cluster_keys = {plan.dataset.cluster, None if rules is None else rules.cluster} - {None}
     clusters: list[Any] = []
-    keys_of = {"gate.baseline": None if rules is None else rules.cluster, "the dataset": plan.dataset.cluster}
-    cluster_keys = {key: whose for whose, key in keys_of.items() if key is not None}
     attacks: AttackCollector | None = None
     for position, sample in enumerate(plan.dataset):
         table.tag(position, sample.tags)
@@ -87,10 +86,9 @@ def survey(
             attacks = attacks or AttackCollector()
             for message in attacks.add(position, sample):
                 issues.setdefault((sample.id, message), []).append("the report")
-        for key, whose in cluster_keys.items():
-            if key not in sample.metadata:
-                message = f"it has no `metadata.{key}`, by which samples are clustered"
-                issues.setdefault((sample.id, message), []).append(whose)
+        for key in cluster_keys - sample.metadata.keys():
+            message = f"it has no `metadata.{key}`, by which samples are clustered"
+            issues.setdefault((sample.id, message), []).append("cluster")
         if rules is not None and rules.cluster is not None:
             clusters.append(repr(sample.metadata.get(rules.cluster)))
         for place, check in enumerate(checks):

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Annotated, Any, Literal, NamedTuple, TypeAlias
 
@@ -129,6 +129,17 @@ class Suite(NamedTuple):
     junit: str = "gate"
 
 
+def _missing_parts(root: Mapping[str, Any], document: Document, *, must_run: bool) -> Iterator[Issue]:
+    """What a suite does not say and must."""
+    if must_run and "dataset" not in root:
+        yield Issue("`dataset` is missing.", document.where())
+    is_named = any(root.get(key) for key in ("models", "target", "gate"))
+    if not root.get("metrics") and "group" not in root and (must_run or not is_named):
+        yield Issue("`metrics` is a list of at least one metric.", document.where(("metrics",)))
+    if "aggregator" in root and root["aggregator"] is None:
+        yield Issue("`aggregator` is empty.", document.where(("aggregator",)))
+
+
 def load_suite(path: str | Path, *, calls_target: bool = True, must_run: bool = True) -> Suite:
     """Read a suite file.
 
@@ -149,13 +160,7 @@ def load_suite(path: str | Path, *, calls_target: bool = True, must_run: bool = 
     issues = shape_issues(own, SuiteFile, document=document)
     folder = Path(path).parent
     metrics, aggregator = root.get("metrics", []), root.get("aggregator")
-    if must_run and "dataset" not in root:
-        issues.append(Issue("`dataset` is missing.", document.where()))
-    is_named = any(root.get(key) for key in ("models", "target", "gate"))
-    if not metrics and "group" not in root and (must_run or not is_named):
-        issues.append(Issue("`metrics` is a list of at least one metric.", document.where(("metrics",))))
-    if "aggregator" in root and aggregator is None:
-        issues.append(Issue("`aggregator` is empty.", document.where(("aggregator",))))
+    issues += _missing_parts(root, document, must_run=must_run)
     if "group" in root and not issues:
         metrics, aggregator, wrong = _with_group(root["group"], metrics, aggregator, document)
         issues += wrong

@@ -95,5 +95,5 @@ def test_agreement_and_calibration_take_a_document_as_one_unit(tmp_path):
 
 def test_sample_without_the_key_is_refused_before_anything_runs():
     samples = [{"id": "a", "input": {}, "expected_output": "x", "metadata": {}}]
-    with pytest.raises(dm.InputError, match=r"the dataset: it has no `metadata\.doc`, by which samples are clustered"):
+    with pytest.raises(dm.InputError, match=r"cluster: it has no `metadata\.doc`, by which samples are clustered"):
         evaluated(dm.Dataset(samples, name="d", cluster="doc"))
