@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from typing import Any
@@ -176,7 +176,7 @@ def build_result(
     if intervals is not None and concordance is not None:
         intervals = intervals | {"mean_concordance": concordance}
     kinds = [column.criterion.kind for column in votes.columns]
-    numbers = {name: statistics.value("all", name) for name in _ALL_NAMES} | _errors_by_side(votes)
+    numbers: dict[str, Any] = {name: statistics.value("all", name) for name in _ALL_NAMES} | _errors_by_side(votes)
     numbers |= {f"score_{name}": correlation_result(panel.correlations[name]) for name in CORRELATIONS}
     by_kind: dict[str, float | None] = {
         kind: statistics.value("all", f"mean_kappa_by_kind.{kind}")
@@ -191,15 +191,7 @@ def build_result(
         per_criterion=criteria,
         per_judge=_judges(votes, options, statistics) if options.per_judge else None,
         bootstrap=_bootstrap(votes, options, intervals),
-        n_items=len(votes.ids),
-        n_units=votes.n_units,
-        sampling=votes.votes.sampling,
-        n_judges=len(votes.judges),
-        n_criteria=len(kinds),
-        n_binary_criteria=kinds.count("binary"),
-        n_ordinal_criteria=kinds.count("ordinal"),
-        n_nominal_criteria=kinds.count("nominal"),
-        n_numeric_criteria=kinds.count("numeric"),
+        **_counts(votes, kinds),
         mean_concordance=None if concordance is None else concordance.estimate,
         n_samples=n_samples,
         cannot_assess_mode=options.modes.cannot_assess,
@@ -279,7 +271,19 @@ def _overall_intervals(
     return _with_exact_shares(intervals, shares, votes, options)
 
 
-def _abstention_stats(kinds: list[str], statistics: Statistics) -> dict[str, Any]:
+def _counts(votes: LabelledVotes, kinds: Sequence[str]) -> dict[str, Any]:
+    """What the numbers rest on, by field."""
+    return {
+        "n_items": len(votes.ids),
+        "n_units": votes.n_units,
+        "sampling": votes.votes.sampling,
+        "n_judges": len(votes.judges),
+        "n_criteria": len(kinds),
+        **{f"n_{kind}_criteria": kinds.count(kind) for kind in ("binary", "ordinal", "nominal", "numeric")},
+    }
+
+
+def _abstention_stats(kinds: Sequence[str], statistics: Statistics) -> dict[str, Any]:
     """How judges and people agree on abstaining, by field; None where no criterion is of the kind."""
     has_options = bool(set(kinds) - {"binary"})
     return {

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import functools
 import re
 from collections.abc import Callable, Iterator, Mapping
 from decimal import Decimal
@@ -71,8 +72,7 @@ def indented_json(value: Any, *, level: int = 0) -> str:
         names = zip(value.__struct_encode_fields__, value.__struct_fields__, strict=True)
         entries = ((name, getattr(value, field)) for name, field in names)
         if value.__struct_config__.omit_defaults:
-            # What earlier versions did not know is written only where it says something.
-            entries = ((name, entry) for name, entry in entries if entry is not None)
+            entries = ((name, entry) for name, entry in entries if entry is not None or name in _required(kind))
         return _braced(entries, level)
     if isinstance(value, Mapping):
         return _braced(((key, value[key]) for key in sorted(value)), level)
@@ -81,6 +81,12 @@ def indented_json(value: Any, *, level: int = 0) -> str:
     if isinstance(value, Decimal):
         return json_number(value, places=8)
     raise TypeError(f"{kind.__name__} has no canonical form.")
+
+
+@functools.cache
+def _required(kind: Any) -> frozenset[str]:
+    """The names that are always written; others, which earlier versions did not know, only where they say something."""
+    return frozenset(field.encode_name for field in msgspec.structs.fields(kind) if field.required)
 
 
 def _braced(entries: Iterator[tuple[str, Any]], level: int) -> str:

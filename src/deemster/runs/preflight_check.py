@@ -74,8 +74,8 @@ def survey(
     order = hashlib.sha256()
     issues: dict[tuple[str, str], list[str]] = {}
     keys: set[str] = set()
-    rules = None if gate is None else gate.baseline
-    cluster_keys = {plan.dataset.cluster, None if rules is None else rules.cluster} - {None}
+    gate_cluster = gate.baseline.cluster if gate is not None and gate.baseline is not None else None
+    cluster_keys = {plan.dataset.cluster, gate_cluster} - {None}
     clusters: list[Any] = []
     attacks: AttackCollector | None = None
     for position, sample in enumerate(plan.dataset):
@@ -86,11 +86,10 @@ def survey(
             attacks = attacks or AttackCollector()
             for message in attacks.add(position, sample):
                 issues.setdefault((sample.id, message), []).append("the report")
-        for key in cluster_keys - sample.metadata.keys():
-            message = f"it has no `metadata.{key}`, by which samples are clustered"
+        for message in _missing_keys(sample, cluster_keys):
             issues.setdefault((sample.id, message), []).append("cluster")
-        if rules is not None and rules.cluster is not None:
-            clusters.append(repr(sample.metadata.get(rules.cluster)))
+        if gate_cluster is not None:
+            clusters.append(repr(sample.metadata.get(gate_cluster)))
         for place, check in enumerate(checks):
             found = check.look_at(sample, strict=strict)
             if found is None:
@@ -108,6 +107,11 @@ def survey(
     applicable = {check.card.name: check.inside - check.absent for check in checks}
     attacked = None if attacks is None else attacks.collected()
     return Survey(table, order.hexdigest(), (*plan.dataset.warnings, *warnings), applicable, attacked)
+
+
+def _missing_keys(sample: Sample, cluster_keys: set[str | None]) -> Iterator[str]:
+    for key in cluster_keys - sample.metadata.keys():
+        yield f"it has no `metadata.{key}`, by which samples are clustered"
 
 
 def _refuse_samples(issues: Mapping[tuple[str, str], Sequence[str]], where: str | None) -> None:
