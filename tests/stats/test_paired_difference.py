@@ -159,7 +159,7 @@ def test_detectable_drop_is_detected_with_the_promised_power(n, rate):
     rng = np.random.default_rng(5)
     background = flips(round(n * rate / 2), round(n * rate / 2), n)
     drop = paired_difference(background).detectable
-    worse, better = ((rate + drop) / 2, (rate - drop) / 2) if rate else (drop, 0.0)
+    worse, better = rate / 2 + drop, rate / 2
     draws, found = 300, 0
     for _ in range(draws):
         counts = rng.multinomial(n, [worse, better, 1 - worse - better])
