@@ -5,7 +5,8 @@ Usage: python3 bench/planned_power.py [--quick]     (2,000 comparisons a row, on
 Printed: for `deemster plan size` ("10 % of samples flip without any true difference ... show a drop of 0.1 in 80 % of
 comparisons") the samples of the plan, the power that they have, and the samples that reach it; for plans of clusters
 and of repetitions the same; for `deemster plan detect` and the line under a comparison ("finds a drop of ... with power
-0.8") the power at that drop; and beside each plan what `deemster audit gate` says of the same question. The simulation
+0.8") the power at that drop; and beside each plan what `deemster audit gate` says of the same question; for an open gate
+the samples that it asks for ("if the true change is what we saw, ...") and how often they settle it. The simulation
 knows nothing of the plan: samples flip from run to run as they did, and of those that pass and do not flip some break,
 so that the pass-rate falls by the drop. Goal: at least 80 %, as far as chance goes (3 points).
 """
@@ -18,7 +19,10 @@ from pathlib import Path
 import numpy as np
 
 import deemster as dm
+from deemster.results.baseline_gate import _units_needed
+from deemster.results.comparison import Difference
 from deemster.results.gate_error_rates import TrialSettings
+from deemster.results.metric_summary import Interval
 from deemster.results.sample_plans import Goal, Noise, plan_size, stated_noise
 from deemster.runs.audit_gate import StatedVariance, audit_gate
 from deemster.runs.suite import load_suite
@@ -110,6 +114,36 @@ def detected(job):
     return n, flips, drop, np.mean(found["plan"]), np.mean(found["comparison"])
 
 
+def settled(job):
+    """What a gate of margin 0.05 asks for: "if the true change is what we saw, about N samples would show it ..."."""
+    what, seen, draws = job
+    found = dm.stats.paired_difference(seen, margin=0.05)
+    changed = Difference(
+        n=len(seen),
+        units=len(seen),
+        difference=found.value,
+        interval=Interval(found.interval.lower, found.interval.upper),
+        lower_bound=found.lower_bound,
+        effect=found.effect,
+        equal=int((seen == 0).sum()),
+        p_beyond=found.p_beyond,
+    )
+    samples = _units_needed(changed, 0.05, 0.95, found.p_beyond)
+    rng, hits = np.random.default_rng(7), 0
+    for _ in range(draws if samples else 0):
+        again = dm.stats.paired_difference(rng.choice(seen, samples), margin=0.05)
+        hits += (again.p_within if found.value > -0.05 else again.p_beyond) <= 0.05
+    return what, found.value, samples, hits / draws
+
+
+def seen_changes():
+    rng = np.random.default_rng(1)
+    for n, down, up in ((15, 1, 0), (60, 6, 2), (100, 5, 5), (100, 8, 2), (200, 14, 10), (300, 25, 5)):
+        yield f"{n} samples, {down} broken, {up} fixed", np.repeat([-1.0, 1.0, 0.0], [down, up, n - down - up])
+    yield "50 scores that all move", np.clip(rng.normal(-0.02, 0.2, 50), -1, 1)
+    yield "80 scores of which 10 % fall", np.where(rng.random(80) < 0.1, -rng.random(80), 0.0)
+
+
 def audited(job):
     """How often `deemster audit gate` says that so many samples find the drop, with its own simulation."""
     drop, flips, n, folder, draws = job
@@ -154,6 +188,10 @@ def main():
         ):
             print(f"{n:7}  {flips:5}  {drop:20.3f}  {reached[0]:11.3f}  {reached[1]:.3f}")
             short += [(n, flips)] * int(min(reached) < GOAL)
+        print("\na gate of margin 0.05 saw                 change   asks for   settled by so many")
+        for what, change, samples, reached in pool.map(settled, [(*one, draws // 2) for one in seen_changes()]):
+            print(f"{what:40}  {change:6.3f}  {samples:9,}  {reached:.3f}")
+            short += [what] * int(reached < GOAL)
     if short:
         sys.exit(f"less power than promised: {short}")
 

@@ -287,7 +287,7 @@ def samples_to_detect(
     if not 0 < drop < 1:
         raise ValueError(f"A drop to be shown lies strictly between 0 and 1, not at {drop!r}.")
     level = (1 + confidence) / 2
-    return _fewest(
+    return fewest_samples(
         lambda n: (
             gate_power(n, outcome="fail", drop=drop, flip_rate=flip_rate, sd=sd, breaking=breaking, confidence=level)
             >= power
@@ -317,7 +317,7 @@ def samples_to_certify(
     _reach(0.5, power)
     if not 0 < margin < 1:
         raise ValueError(f"A margin to be certified lies strictly between 0 and 1, not at {margin!r}.")
-    return _fewest(
+    return fewest_samples(
         lambda n: (
             gate_power(n, outcome="pass", margin=margin, flip_rate=flip_rate, sd=sd, confidence=confidence) >= power
         )
@@ -494,14 +494,19 @@ def _smallest(chance: Callable[[float], float], power: float) -> float | None:
     return high
 
 
-def _fewest(is_enough: Callable[[int], bool]) -> int | None:
-    """The fewest samples that are enough, found by doubling and halving; None beyond ten million."""
-    high = 1
+def fewest_samples(is_enough: Callable[[int], bool], *, above: int = 0) -> int | None:
+    """The fewest samples that are enough, found by doubling and halving; None beyond ten million.
+
+    Args:
+        is_enough: Whether so many are enough.
+        above: So many are not enough.
+    """
+    high = max(1, 2 * above)
     while not is_enough(high):
         high *= 2
         if high > _MOST_SAMPLES:
             return None
-    low = high // 2
+    low = max(above, high // 2)
     while high - low > 1:
         middle = (low + high) // 2
         low, high = (low, middle) if is_enough(middle) else (middle, high)
