@@ -5,8 +5,8 @@ Usage: python3 bench/planned_power.py [--quick]     (2,000 comparisons a row, on
 Printed: for `deemster plan size` ("10 % of samples flip without any true difference ... show a drop of 0.1 in 80 % of
 comparisons") the samples of the plan, the power that they have, and the samples that reach it; for plans of clusters
 and of repetitions the same; for `deemster plan detect` and the line under a comparison ("finds a drop of ... with power
-0.8") the power at that drop; and beside each plan what `deemster audit gate` says of the same question; for an open gate
-the samples that it asks for ("if the true change is what we saw, ...") and how often they settle it. The simulation
+0.8") the power at that drop; and beside each plan what `deemster audit gate` says of the same question; for an open
+gate the samples that it asks for ("if the true change is what we saw, ...") and how often they settle it. The generator
 knows nothing of the plan: samples flip from run to run as they did, and of those that pass and do not flip some break,
 so that the pass-rate falls by the drop. Goal: at least 80 %, as far as chance goes (3 points).
 """

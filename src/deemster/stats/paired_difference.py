@@ -30,6 +30,7 @@ class PairedDifference(msgspec.Struct, frozen=True, kw_only=True):
         standard_error: The standard error of the value; None below two units.
         effect: The standardised mean difference, value/(error·√n); None without spread.
         interval: The two-sided interval.
+        p_value: Against no difference, of the interval itself: the smallest level at which it leaves out 0.
         lower_bound: The one-sided lower bound of the same confidence: an end of the two-sided interval of twice the α,
             and never closer to the value than without any spread.
         upper_bound: The one-sided upper bound of the same confidence: the other end of that interval.
@@ -50,6 +51,7 @@ class PairedDifference(msgspec.Struct, frozen=True, kw_only=True):
     standard_error: float | None = None
     effect: float | None = None
     interval: ConfidenceInterval | None = None
+    p_value: float | None = None
     lower_bound: float | None = None
     upper_bound: float | None = None
     certifiable: float | None = None
@@ -114,6 +116,7 @@ def paired_difference(
         standard_error=units.error,
         effect=units.mean / spread if spread else None,
         interval=units.interval(confidence),
+        p_value=units.two_sided_p(0.0),
         certifiable_unchanged=certifiable_margin(units.n, sizes=sizes, confidence=confidence),
         detectable=_detectable_drop(units, confidence, power),
         margin=margin,
