@@ -15,7 +15,7 @@ def test_every_run_is_compared_with_the_first_at_the_shared_level():
     ranked = rank_runs(scores)
 
     assert ranked[0].against_first is None
-    assert ranked[2].against_first == paired_difference(scores[2] - scores[0], np.ones(80), confidence=0.975)
+    assert ranked[2].against_first == paired_difference(scores[2] - scores[0], np.ones(80), confidence=1 - 0.05 / 3)
     assert [run.value for run in ranked] == pytest.approx(scores.mean(axis=1))
 
 

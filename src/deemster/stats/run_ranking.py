@@ -43,10 +43,10 @@ def rank_runs(
 ) -> tuple[RankedRun, ...]:
     """Compare several runs with the first and with each other, so that all statements hold at once.
 
-    Of K runs, each difference to the first has the interval of ``paired_difference`` at the level 1 - α/(K - 1). For
-    the ranks all K(K - 1)/2 pairs are compared at 1 - α/(K(K - 1)/2): a run is certainly behind as many others as lie
-    wholly above it. By Bonferroni's inequality all intervals, and all ranges of ranks, hold together with the given
-    confidence. Ranks 1 to K mean that nothing is known. Undefined (None): the mean of a run without a score.
+    All K(K - 1)/2 pairs of K runs are compared by ``paired_difference`` at the level 1 - α/(K(K - 1)/2): a run is
+    certainly behind as many others as lie wholly above it. By Bonferroni's inequality all intervals, and all ranges of
+    ranks, hold together with the given confidence. Ranks 1 to K mean that nothing is known. Undefined (None): the mean
+    of a run without a score.
 
     Reference: M. Mogstad, J. Romano, A. Shaikh, D. Wilhelm, Inference for ranks with applications to mobility across
     neighbourhoods and academic achievement across countries, Review of Economic Studies 91 (2024).
@@ -74,7 +74,6 @@ def rank_runs(
         interval = _compare(table[first], table[second], codes, level).interval
         ends[first, second] = None if interval is None else (interval.lower, interval.upper)
     ranks = rank_ranges(runs, ends)
-    level = 1 - (1 - confidence) / max(1, runs - 1)
     return tuple(
         RankedRun(
             value=exact_mean(row[~np.isnan(row)]),
