@@ -393,8 +393,8 @@ def promised(job):
         if "sd" in noise:
             values = np.clip(rng.normal(-drop, noise["sd"], n), -1, 1)
         else:
-            share = max(noise["flip_rate"], drop)
-            values = rng.choice([-1.0, 1.0, 0.0], n, p=[(share + drop) / 2, (share - drop) / 2, 1 - share])
+            share = noise["flip_rate"]
+            values = rng.choice([-1.0, 1.0, 0.0], n, p=[share / 2 + drop, share / 2, 1 - share - drop])
         result = dm.stats.paired_difference(values, margin=margin)
         found += (result.p_beyond if kind == "detect" else result.p_within) <= level
     return kind, value, noise, n, found / draws

@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 import json
+import re
 from pathlib import Path
 
+import numpy as np
 import pytest
 
-from deemster.stats import certifiable_margin, label_size, samples_to_certify, samples_to_detect
+from deemster.stats import certifiable_margin, label_size, paired_difference, samples_to_certify, samples_to_detect
 from tests.cli.workspace import called
 
 EXAMPLE = Path(__file__).parent.parent.parent / "examples" / "quickstart"
@@ -66,6 +68,7 @@ def test_dataset_is_planned_as_a_whole_and_by_cohort():
         "between": None,
         "cluster_size": 1.0,
         "icc": 0.0,
+        "scores": False,
     }
     assert all(row["certifiable"] <= row["margin"] for row in rows)
 
@@ -144,6 +147,46 @@ def test_size_is_that_of_the_gates_own_rule():
     assert size["detect"] < size["detect_unpaired"]
     assert size["splits"] == []
     assert plan("size", "--effect", "0.05", "--sd", "0.2")["size"]["detect"] == samples_to_detect(0.05, sd=0.2)
+
+
+def test_plan_keeps_its_promise_in_simulated_comparisons():
+    """As its sentences say: one sample in ten flips from run to run, and some samples that passed break on top."""
+    text = called("plan", "size", "--effect", "0.1", "--flip-rate", "0.1", "--store", "runs.db").stdout
+    assert "from run to run, 10.0% of samples flip without any true difference" in text
+    n = int(re.search(r"show a drop of 0.1 in 80% of comparisons +(\d+)", text)[1])
+    rng, shown, draws = np.random.default_rng(3), 0, 400
+    for _ in range(draws):
+        steady = rng.random(n) < 0.9
+        before = np.where(steady, rng.random(n) < 0.8, rng.random(n) < 0.5)
+        breaks = rng.random(n) < 0.1 / (0.9 * 0.8)
+        now = np.where(steady, before & ~breaks, ~before)
+        shown += paired_difference(now.astype(float) - before).interval.upper < 0
+    assert shown / draws == pytest.approx(0.8, abs=0.06)
+
+
+def test_plan_and_audit_of_a_gate_answer_the_same_question_alike():
+    n = plan("size", "--effect", "0.2", "--flip-rate", "0.1")["size"]["detect"]
+    samples = [{"id": f"s{place}", "input": {"q": place}, "expected_output": "yes"} for place in range(n)]
+    Path("golden.yml").write_text(json.dumps({"name": "flaky", "samples": samples}))
+    gate = "gate: {baseline: {margin: 0.0, confidence: 0.975}}\n"
+    Path("suite.yml").write_text(SUITE.format(repetitions=1).replace(", contains", "") + gate)
+    Path("app.py").write_text(APP.format(seed=1))
+    stated = ("--pass-rate", "0.8", "--flip-rate", "0.1", "--draws", "120")
+    done = called("audit", "gate", "suite.yml", *stated, "--json", "-", "--store", "runs.db")
+
+    assert done.exit_code == 0, done.output
+    drop = next(row for row in json.loads(done.stdout)["drops"] if row["drop"] == 0.2)
+    assert drop["outcomes"]["failed"]["rate"] == pytest.approx(0.8, abs=0.11)
+
+
+@pytest.mark.parametrize(("count", "size"), [("", 1), ("--cluster-size", 5)])
+def test_drop_comes_on_top_of_the_noise_of_clusters_too(count, size):
+    given = (count, str(size)) if count else ()
+    rows = [plan("size", "--effect", "0.1", "--flip-rate", rate, *given)["size"] for rate in ("0.02", "0.1")]
+
+    assert [row["noise"]["cluster_size"] for row in rows] == [size, size]
+    # Samples that break differ from those that do not, by d(1 - d), however few flip.
+    assert rows[0]["detect"] > 7.8 * (0.02 + 0.1 * 0.9) / 0.1**2
 
 
 def test_clusters_of_a_run_are_measured():

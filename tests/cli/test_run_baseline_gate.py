@@ -65,7 +65,10 @@ def test_nothing_flipping_on_twenty_samples_is_no_pass_at_two_percent(folder):
     ready(folder, "margin: 0.02", count=20)
     result = ran(folder, count=20)
     assert result.exit_code == 4
-    assert "about 180 samples like these, or a margin of 0.1631, which these 20 samples certify" in result.stderr
+    assert (
+        "about 180 samples would show it four times out of five; these 20 samples certify a margin of 0.1631"
+        in result.stderr
+    )
     assert "The gate's margin of 0.02 is too small for the 20 samples: if nothing changes, they certify 0.1630." in (
         called("validate", "suite.yml").stderr
     )
@@ -73,7 +76,7 @@ def test_nothing_flipping_on_twenty_samples_is_no_pass_at_two_percent(folder):
 
 def test_one_sample_is_spoken_of_in_the_singular(folder):
     ready(folder, "margin: 0.02", count=1)
-    assert "which this sample certifies, would decide it" in ran(folder, count=1).stderr
+    assert "; this sample certifies a margin of" in ran(folder, count=1).stderr
 
 
 def test_only_the_first_checks_of_many_are_printed_with_their_intervals(folder):

@@ -56,6 +56,25 @@ def test_file_that_misses_a_part_is_refused(tmp_path):
         dm.load_comparison(file)
 
 
+def test_file_of_an_earlier_version_keeps_its_test_under_its_own_name(tmp_path):
+    """Earlier versions wrote the p of the sign-flip test beside intervals, which it contradicted."""
+    value = json.loads(helpdesk().to_json())
+    numbers = [value["macro_f1"], value["pass_rate"], *(cohort["macro_f1"] for cohort in value["cohorts"])]
+    numbers += [number for metric in value["metrics"].values() for number in (metric["pass_rate"], metric["mean"])]
+    numbers += [cohort["pass_rate"] for cohort in value["cohorts"]]
+    numbers += [number for cohort in value["cohorts"] for number in cohort["metrics"].values()]
+    for number in numbers:
+        number["p_value"] = number.pop("sign_flip_p")
+    file = tmp_path / "comparison.json"
+    file.write_text(json.dumps(value), encoding="utf-8")
+
+    loaded = dm.load_comparison(file)
+    assert (loaded.macro_f1.p_value, loaded.macro_f1.sign_flip_p) == (None, helpdesk().macro_f1.sign_flip_p)
+    assert (
+        loaded.metrics["exact-match"].pass_rate.sign_flip_p == helpdesk().metrics["exact-match"].pass_rate.sign_flip_p
+    )
+
+
 def test_save_chooses_the_format_by_the_extension(tmp_path):
     for suffix in (".json", ".md", ".html", ".xml"):
         helpdesk().save(tmp_path / f"c{suffix}")

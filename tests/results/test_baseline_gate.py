@@ -41,6 +41,7 @@ def difference(moved, margin=0.05, confidence=0.95):
         interval=None if found.interval is None else Interval(found.interval.lower, found.interval.upper),
         lower_bound=found.lower_bound,
         upper_bound=found.upper_bound,
+        effect=found.effect,
         equal=int((moved == 0).sum()),
         certifiable=found.certifiable,
         certifiable_unchanged=found.certifiable_unchanged,
@@ -165,7 +166,7 @@ def test_samples_it_asks_for_decide_the_margin(moved):
 def test_margin_it_offers_is_certified():
     moved = flips(100, down=6, up=3)
     check = checks(evidence({"a": difference(moved)}))["baseline.margin.metrics.a"]
-    offered = float(re.search(r"a margin of ([\d.]+), which these 100 samples certify", check.because)[1])
+    offered = float(re.search(r"these 100 samples certify a margin of ([\d.]+)", check.because)[1])
     found = evidence({"a": difference(moved, margin=offered)}, margin=offered)
     assert checks(found, margin=offered)["baseline.margin.metrics.a"].status == "pass"
 
@@ -269,12 +270,36 @@ def test_repetitions_are_offered_where_the_noise_is_the_system_s_own():
     check = checks(evidence({"a": moved}, noise={"metrics.a": noise}))["baseline.margin.metrics.a"]
     assert check.status == "inconclusive"
     needed = int(re.search(r"about ([\d,]+) repetitions of each sample", check.because)[1].replace(",", ""))
-    # With so many, and no fewer, the bound comes to lie at the margin.
-    gap, reach = moved.difference + 0.05, moved.difference - moved.lower_bound
-    at, below = (
-        reach * np.sqrt(1 - noise.share_within + noise.share_within * 4 / times) for times in (needed, needed - 1)
+    # With so many, and no fewer, the variance of the mean comes to what so many samples give.
+    samples = samples_asked(check)
+    at, below = (1 - noise.share_within + noise.share_within * 4 / times for times in (needed, needed - 1))
+    assert at <= 60 / samples < below
+
+
+def samples_asked(check):
+    told = r"if the true change is what we saw, .*about ([\d,]+) samples would show it four times out of five"
+    return int(re.search(told, check.because)[1].replace(",", ""))
+
+
+@pytest.mark.parametrize(
+    "moved",
+    [
+        flips(200, down=14, up=10),
+        flips(60, down=6, up=2),
+        flips(15, down=1),
+        np.clip(np.random.default_rng(1).normal(-0.02, 0.2, 50), -1, 1),
+    ],
+)
+def test_so_many_samples_settle_the_margin_four_times_out_of_five(moved):
+    """Simulated as the sentence says: samples like those that were seen, so many of them, compared anew."""
+    moved = np.asarray(moved)
+    samples, rng = (
+        samples_asked(checks(evidence({"a": difference(moved)}))["baseline.margin.metrics.a"]),
+        np.random.default_rng(3),
     )
-    assert at <= gap < below
+    again = [paired_difference(rng.choice(moved, samples), margin=0.05) for _ in range(250)]
+    settled = [(one.p_within if moved.mean() > -0.05 else one.p_beyond) <= 0.05 for one in again]
+    assert np.mean(settled) == pytest.approx(0.8, abs=0.08)
 
 
 def test_samples_that_would_show_a_drop_are_more_than_there_are_after_the_correction():
@@ -286,7 +311,7 @@ def test_samples_that_would_show_a_drop_are_more_than_there_are_after_the_correc
     assert checks(evidence(alone))["baseline.margin.metrics.a"].status == "fail"
     check = checks(evidence(many))["baseline.margin.metrics.a"]
     assert check.status == "inconclusive"
-    needed = int(re.search(r"about ([\d,]+) samples like these", check.because)[1].replace(",", ""))
+    needed = samples_asked(check)
     assert needed > 60
     more = {**many, "a": difference(moved[np.arange(needed) * 60 // needed])}
     assert checks(evidence(more))["baseline.margin.metrics.a"].status == "fail"

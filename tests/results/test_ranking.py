@@ -1,10 +1,13 @@
+import itertools
 import math
 from itertools import combinations
 
+import msgspec
 import numpy as np
 import pytest
 
 import deemster as dm
+from deemster.report.ranking_report import ranking_sections
 from deemster.stats import paired_difference
 from deemster.stats.run_ranking import pair_confidence, rank_ranges
 from tests.report.comparisons import evaluated
@@ -34,13 +37,38 @@ def test_runs_far_apart_have_one_rank_each():
 def test_equal_runs_are_not_told_apart():
     ranking = dm.compare(run(40), run(40), run(40))
     assert [(entry.best_rank, entry.worst_rank) for entry in ranking.runs] == [(1, 3)] * 3
-    assert ranking.verdict == "Any of these runs may be the best: the data do not tell them apart."
+    assert ranking.verdict == "No run can be told apart from another with 80 samples."
+
+
+@pytest.mark.parametrize("seed", range(12))
+def test_sentences_say_of_each_pair_what_its_interval_decides(seed):
+    """Every two runs are told apart or not in one sentence, and no sentence contradicts an interval that is shown."""
+    counts = np.random.default_rng(seed).integers(20, 45, size=4).tolist()
+    ranking = dm.compare(*(run(passed, total=48) for passed in counts))
+    names = [f"r{place}" for place in range(4)]
+    entries = zip(ranking.runs, names, strict=True)
+    named = [msgspec.structs.replace(one, run=msgspec.structs.replace(one.run, label=name)) for one, name in entries]
+    headline = ranking_sections(msgspec.structs.replace(ranking, runs=tuple(named)))[0]
+    told = "; ".join("".join(line).rstrip(".") for line in (headline.title, *headline.lines)).split("; ")
+    for first, second in itertools.combinations(range(4), 2):
+        low, high = dm.compare(
+            run(counts[first], total=48), run(counts[second], total=48), confidence=1 - 0.05 / 6
+        ).macro_f1.interval
+        worse, better = (names[first], names[second]) if low > 0 else (names[second], names[first])
+        if low <= 0 <= high:
+            assert any("told apart" in one and (names[first] in one or "No run" in one) for one in told)
+        else:
+            assert any(one.startswith(f"{worse} is worse than ") and better in one for one in told)
+    for place, entry in enumerate(ranking.runs[1:], 1):
+        low, high = entry.against_first.macro_f1.interval
+        pair = next(one for one in ranking.pairs if (one.first, one.second) == (0, place))
+        assert (pair.worse is None) == (low <= 0 <= high)
 
 
 def test_differences_are_those_of_two_runs_at_the_level_that_holds_for_all():
     first, others = run(40), [run(50), run(44), run(20)]
     ranking = dm.compare(first, *others)
-    assert ranking.interval_confidence == pytest.approx(1 - 0.05 / 3)
+    assert ranking.interval_confidence == pytest.approx(1 - 0.05 / 6)
     for entry, other in zip(ranking.runs[1:], others, strict=True):
         alone = dm.compare(first, other, confidence=ranking.interval_confidence)
         assert entry.against_first.macro_f1 == alone.macro_f1

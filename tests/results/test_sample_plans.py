@@ -33,11 +33,11 @@ def test_splits_never_ask_for_fewer_samples_than_flips_need():
 
 
 def clustered_differences(rng, *, n, size, icc, flips, drop):
-    """Differences in which a share `icc` of the clusters flips as one, so that this is their correlation."""
+    """Differences in which a share `icc` of the clusters flips or breaks as one, so that this is their correlation."""
 
     def draw(*shape):
         chance = rng.random(shape)
-        return np.where(chance < (flips + drop) / 2, -1.0, np.where(chance < flips, 1.0, 0.0))
+        return np.where(chance < flips / 2 + drop, -1.0, np.where(chance < flips + drop, 1.0, 0.0))
 
     shared = rng.random((n // size, 1)) < icc
     return np.where(shared, draw(n // size, 1), draw(n // size, size))

@@ -11,6 +11,7 @@ from deemster.datasets.planted_defects import reference_output
 from deemster.errors import ConfigurationError
 from deemster.judges.bias_probes import ORDER, PROBES
 from deemster.models.model_client import ModelFailure
+from deemster.report.judge_audit_report import judge_audit_sections
 from deemster.runs.audit_judge import BiasSettings, audit_judge
 from deemster.runs.evaluation_job import build_job
 from deemster.runs.planted_outputs import expected_outputs
@@ -80,3 +81,15 @@ def test_role_that_no_metric_asks_is_an_error_that_names_the_roles():
     job = build_job(samples, outputs=texts, metrics=["llm-as-judge"], models=models)
     with pytest.raises(ConfigurationError, match=r"asks the role `jugde`\. They ask `judge`"):
         asyncio.run(audit_judge(job, "jugde", outputs, source="", warn=print))
+
+
+def test_probe_that_a_judge_must_notice_has_no_p_of_the_opposite_test_beside_its_flips():
+    """A judge that notices every changed number flips every verdict; p 1.0000 beside that would say the contrary."""
+    _, table = judge_audit_sections(judge_biases.audit(None, judge_biases.dataset(12)))[:2]
+    column = table.table.head.index("p")
+    rows = {row[0]: row for row in table.table.rows}
+    assert rows["numbers-changed"][2].startswith("100.0 %")
+    assert rows["numbers-changed"][column] == ""
+    assert 0 < float(rows["length"][column]) <= 1
+    (noticed,) = ("".join(line) for line in table.after if line[0].startswith("numbers-changed"))
+    assert noticed.endswith("that it misses more than it may: p 1.0000.")

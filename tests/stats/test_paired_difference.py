@@ -9,7 +9,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from scipy import stats as scipy_stats
 
-from deemster.stats import bounded_mean, certifiable_margin, paired_difference
+from deemster.stats import bounded_mean, certifiable_margin, paired_difference, sign_flip
 from deemster.stats.paired_difference import fewest_flips, flip_p_values
 
 units = st.lists(
@@ -159,7 +159,7 @@ def test_detectable_drop_is_detected_with_the_promised_power(n, rate):
     rng = np.random.default_rng(5)
     background = flips(round(n * rate / 2), round(n * rate / 2), n)
     drop = paired_difference(background).detectable
-    worse, better = ((rate + drop) / 2, (rate - drop) / 2) if rate else (drop, 0.0)
+    worse, better = rate / 2 + drop, rate / 2
     draws, found = 300, 0
     for _ in range(draws):
         counts = rng.multinomial(n, [worse, better, 1 - worse - better])
@@ -222,3 +222,28 @@ def test_errors_at_the_margin_stay_near_the_level(n, fail, gain):
 
     assert passes <= 0.06
     assert fails <= 0.06
+
+
+@given(
+    st.lists(st.tuples(st.sampled_from([-1.0, -0.5, -0.1, 0.0, 0.2, 1.0]), st.integers(1, 3)), min_size=1, max_size=60),
+    st.booleans(),
+)
+def test_p_beside_the_interval_is_the_interval_s_own(units, is_clustered):
+    """At the level of its p-value the interval ends at 0, a little above it excludes 0, a little below it does not."""
+    values = np.array([value for value, _ in units])
+    sizes = np.array([size for _, size in units], dtype=float) if is_clustered else np.ones(len(values))
+    found = paired_difference(values * sizes, sizes)
+    assert 0 < found.p_value <= 1 or found.standard_error == 0
+    for level in (0.9 * found.p_value, min(0.999, 1.1 * found.p_value)):
+        if 1e-6 < level < 0.95:
+            interval = paired_difference(values * sizes, sizes, confidence=1 - level).interval
+            assert (interval.lower > 0 or interval.upper < 0) == (level > found.p_value)
+
+
+def test_eight_samples_that_all_lose_a_third_have_the_p_of_their_interval():
+    moved = np.random.default_rng(0).normal(-0.33, 0.03, 8)
+    found = paired_difference(moved)
+
+    assert found.interval.lower < 0 < found.interval.upper
+    assert found.p_value > 0.05
+    assert sign_flip(moved).p_value == pytest.approx(2 / 2**8)

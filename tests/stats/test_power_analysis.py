@@ -114,8 +114,8 @@ def simulated_power(n, *, outcome, margin=0.0, confidence=0.95, drop=0.0, flip_r
     """How often the gate decides so, of two runs whose true drop is known."""
     rng = np.random.default_rng(17)
     if flip_rate is not None:
-        flips = max(flip_rate, drop)
-        drawn = rng.multinomial(n, [(flips + drop) / 2, (flips - drop) / 2, 1 - flips], DRAWS)
+        # Samples go on flipping as they did, and the drop comes on top.
+        drawn = rng.multinomial(n, [flip_rate / 2 + drop, flip_rate / 2, 1 - flip_rate - drop], DRAWS)
         side = "above" if outcome == "pass" else "below"
         p_values = flip_p_values(drawn[:, 0], drawn[:, 1], n=n, mean=-margin, side=side)
     else:

@@ -34,11 +34,11 @@ from deemster.stats import (
     krippendorff_alpha,
     paired_difference,
     ppi_mean,
-    sign_flip,
     spearman,
     weighted_share,
     wilson,
 )
+from deemster.stats.bounded_mean import bounded_units
 from deemster.stats.confusion_tables import accuracy, kappa
 from deemster.stats.proportion_intervals import newcombe
 
@@ -531,8 +531,7 @@ def option_order_bias(shown: Sequence[ShownOption], *, confidence: float = 0.95)
     """Whether a judge that chooses among shuffled options prefers a place to an option.
 
     The order of a list is as likely as its reverse. So the place of the chosen option, counted from the middle of the
-    list, is as likely positive as negative where the judge does not look at places, and the sign-flip test is exact.
-    The votes on equal texts are one unit.
+    list, is 0 on average where the judge does not look at places. The votes on equal texts are one unit.
 
     Args:
         shown: Where each chosen option stood.
@@ -542,20 +541,18 @@ def option_order_bias(shown: Sequence[ShownOption], *, confidence: float = 0.95)
         The bias; None without a vote among two options or more.
     """
     lists = [one for one in shown if one.options > 1]
-    if not lists:
-        return None
     places = np.array([(one.place - 1) / (one.options - 1) for one in lists])
     _, units = np.unique([one.text for one in lists], return_inverse=True)
-    mean = bounded_mean(
-        np.bincount(units, weights=places), np.bincount(units).astype(np.float64), confidence=confidence
-    )
+    found = bounded_units(np.bincount(units, weights=places), np.bincount(units).astype(np.float64))
+    if found is None:
+        return None
     return OptionOrderBias(
         n=len(lists),
-        mean_place=_estimate(mean.value, mean.interval, len(lists)),
+        mean_place=_estimate(found.mean, found.interval(confidence), len(lists)),
         first=sum(one.place == 1 for one in lists),
         last=sum(one.place == one.options for one in lists),
         expected=math.fsum(1 / one.options for one in lists),
-        p_value=sign_flip(places - 0.5, clusters=units, seed=0).p_value,
+        p_value=found.two_sided_p(0.5),
     )
 
 

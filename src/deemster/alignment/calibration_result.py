@@ -99,7 +99,7 @@ class OptionOrderBias(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_
         first: Votes for the first option of the list.
         last: Votes for the last one.
         expected: How many votes the first one gets without bias, and so does the last.
-        p_value: Of the null hypothesis that a list and its reverse lead to the same option (sign-flip).
+        p_value: Against a mean place of 0.5, of its interval: the smallest level at which it leaves out 0.5.
     """
 
     n: int

@@ -57,13 +57,18 @@ def _flags(audit: JudgeAudit) -> Iterator[TextLine]:
 def _metric(name: str, probes: dict[str, ProbeResult], audit: JudgeAudit) -> TextSection:
     rows: list[TextLine] = [
         (probe, str(one.pairs), _flips(one.flips), _change(one.shift),
-         _points(one.right_move), _points(one.wrong_move), format_p_value(one.adjusted_p),
+         _points(one.right_move), _points(one.wrong_move),
+         # What a judge must notice is tested the other way round; that p stands below, beside its own share.
+         format_p_value(one.adjusted_p) if one.noticed is None else "",
          "flag" if one.is_flagged else "")
         for probe, one in probes.items()
     ]  # fmt: skip
     head = ("probe", "pairs", "verdict flips", "score", f"{_good(audit)} answers", "wrong answers", "p", "")
     after: list[TextLine] = [
-        (f"{probe}: the judge scores {_share(one.noticed)} of the changed answers lower ({_ends(one.noticed)}).",)
+        (
+            f"{probe}: the judge scores {_share(one.noticed)} of the changed answers lower ({_ends(one.noticed)}); ",
+            f"that it misses more than it may: p {format_p_value(one.adjusted_p)}.",
+        )
         for probe, one in probes.items()
         if one.noticed is not None and one.pairs
     ]

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -40,7 +40,7 @@ class RankingReport(Ranking, frozen=True, kw_only=True, forbid_unknown_fields=Tr
 
     @property
     def verdict(self) -> str:
-        """Which runs may be the best, in one sentence."""
+        """What the comparisons of all pairs decide, in one sentence."""
         return "".join(ranking_verdict(self))
 
     def to_json(self) -> str:
@@ -123,26 +123,62 @@ def write_ranking(ranking: RankingReport, destination: Destination) -> None:
 
 
 def ranking_verdict(ranking: Ranking) -> TextLine:
-    """Which runs may be the best."""
-    first = [entry for entry in ranking.runs if entry.best_rank == 1]
-    if len(first) == 1:
-        return ("The best run is ", DataText(_name(first[0])), ".")
-    if len(first) == len(ranking.runs):
-        return ("Any of these runs may be the best: the data do not tell them apart.",)
-    names = tuple(part for entry in first for part in (" or ", DataText(_name(entry))))[1:]
-    return (f"The best of {plural(len(ranking.runs), 'run')} is ", *names, ": the data do not tell them apart.")
+    """What the comparisons of all pairs decide, in one sentence; the rest stands below it."""
+    best = [entry for entry in ranking.runs if entry.worst_rank == 1]
+    if best:
+        return ("The best run is ", DataText(_name(best[0])), ".")
+    decided = list(_decided(ranking))
+    if not decided:
+        return (f"No run can be told apart from another with {_samples([pair.n for pair in ranking.pairs])}.",)
+    first, *others = decided
+    return (*first, *(part for line in others for part in ("; ", *line)), ".")
+
+
+def _decided(ranking: Ranking) -> Iterator[TextLine]:
+    """For each run that is worse than others, which these are."""
+    for place, entry in enumerate(ranking.runs):
+        pairs = [pair for pair in ranking.pairs if pair.worse == place]
+        if pairs:
+            better = [pair.first + pair.second - place for pair in pairs]
+            yield (DataText(_name(entry)), " is worse than ", *_names(ranking, better))
+
+
+def _open(ranking: Ranking) -> Iterator[TextLine]:
+    """For each run, those after it that cannot be told apart from it."""
+    for place, entry in enumerate(ranking.runs):
+        pairs = [pair for pair in ranking.pairs if pair.first == place and pair.worse is None]
+        if pairs:
+            others = _names(ranking, [pair.second for pair in pairs])
+            size = _samples([pair.n for pair in pairs])
+            if len(pairs) == 1:
+                yield (DataText(_name(entry)), " and ", *others, f" cannot be told apart with {size}")
+            else:
+                yield (DataText(_name(entry)), " cannot be told apart from ", *others, f" with {size}")
+
+
+def _names(ranking: Ranking, places: Sequence[int]) -> TextLine:
+    names = [DataText(_name(ranking.runs[place])) for place in places]
+    joints = [*([", "] * (len(names) - 2)), " and "][: len(names) - 1]
+    return (names[0], *(part for pair in zip(joints, names[1:], strict=True) for part in pair))
+
+
+def _samples(counts: Sequence[int]) -> str:
+    low, high = min(counts), max(counts)
+    return plural(low, "sample") if low == high else f"{low:,} to {high:,} samples"
 
 
 def ranking_sections(ranking: Ranking) -> list[TextSection]:
     """What a ranking says, in order."""
     found = [entry.against_first for entry in ranking.runs if entry.against_first is not None]
     warnings = dict.fromkeys(warning for against in found for warning in against.warnings)
+    verdict = ranking_verdict(ranking)
     lines: list[TextLine] = [("Warning: ", SentenceText(warning)) for warning in warnings]
-    return [
-        TextSection(ranking_verdict(ranking), lines),
-        _ranks(ranking),
-        _against_first(ranking),
-    ]
+    # What the verdict says already is not said again.
+    if any(entry.worst_rank == 1 for entry in ranking.runs):
+        lines += ((*line, ".") for line in _decided(ranking))
+    if any(pair.worse is not None for pair in ranking.pairs):
+        lines += ((*line, ".") for line in _open(ranking))
+    return [TextSection(verdict, lines), _ranks(ranking), _against_first(ranking)]
 
 
 def _name(entry: RankedEntry) -> str:
@@ -165,7 +201,7 @@ def _ranks(ranking: Ranking) -> TextSection:
         )
         for entry in ordered
     ]
-    line = f"What the comparisons of all pairs leave open. All ranks hold together with {_level(ranking.confidence)}."
+    line = f"What the comparisons of all pairs leave open. They hold together with {_level(ranking.confidence)}."
     head = ("run", "macro-F1", "pass-rate", "rank", "samples")
     return TextSection(("Ranks",), [(line,)], TextTable(head, rows, ("samples", "pass-rate")))
 

@@ -134,7 +134,7 @@ def _parse_comparison(value: dict[str, Any], where: str) -> ComparisonReport:
         raise ReportError(Issue(f"The comparison is not whole; missing: {list_names(missing)}.", where))
     try:
         examples = tuple(_convert_sample(entry) for entry in value["examples"])
-        comparison = msgspec.convert({**value, "examples": ()}, ComparisonReport)
+        comparison = msgspec.convert({**_with_named_tests(value), "examples": ()}, ComparisonReport)
     except (KeyError, TypeError, AttributeError, msgspec.ValidationError) as error:
         message = f"The comparison does not have the shape of `{COMPARISON_SCHEMA}`: {error}."
         raise ReportError(Issue(message, where)) from None
@@ -142,6 +142,20 @@ def _parse_comparison(value: dict[str, Any], where: str) -> ComparisonReport:
         message = f"`privacy` names a level ({list_names(LEVELS)}) and what it removed; this file names something else."
         raise ReportError(Issue(message, where))
     return msgspec.structs.replace(comparison, examples=examples)
+
+
+def _with_named_tests(value: dict[str, Any]) -> dict[str, Any]:
+    """The numbers of a comparison, whose p-values an earlier version took from the sign-flip test, under its name."""
+
+    def renamed(part: Any) -> Any:
+        if not isinstance(part, dict):
+            return [renamed(one) for one in part] if isinstance(part, list) else part
+        if "detectable" not in part or "sign_flip_p" in part:
+            return {name: renamed(one) for name, one in part.items()}
+        return {**part, "sign_flip_p": part.get("p_value"), "p_value": None}
+
+    numbers = ("macro_f1", "pass_rate", "metrics", "cohorts")
+    return {**value, **{name: renamed(value[name]) for name in numbers}}
 
 
 def _convert_sample(value: dict[str, Any]) -> ComparedSample:

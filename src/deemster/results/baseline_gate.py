@@ -18,9 +18,13 @@ from deemster.results.gate_decision import GateCheck, GateDecision, Status, conc
 from deemster.results.gate_rules import EVERY, BaselineRules, Gate
 from deemster.results.metric_summary import Interval
 from deemster.results.run_columns import ComparedRun
-from deemster.stats import certifiable_margin, holm
+from deemster.stats import gate_power, holm
+from deemster.stats.bounded_mean import ENOUGH_DIFFERENT
 from deemster.stats.noise_split import NoiseSplit
+from deemster.stats.power_analysis import fewest_samples
 
+# How often the samples that are asked for would settle a margin.
+_POWER = 0.8
 # A number of samples that is so many times what there is decides nothing in practice.
 _FAR_MORE = 1000
 
@@ -302,56 +306,58 @@ def _part_margins(
 
 
 def _what_decides(found: Difference, margin: float, confidence: float, p_value: float, noise: NoiseSplit | None) -> str:
-    """Why a margin is neither kept nor exceeded for certain, and what would decide it."""
+    """Why a margin is neither kept nor exceeded for certain, and what would show it if the change is what was seen."""
     lower = found.lower_bound or 0.0
     open_ = f"a drop of {margin:.4g} is neither excluded nor shown: the one-sided {_percent(confidence)} lower bound is"
     certify = "this sample certifies" if found.n == 1 else f"these {found.n:,} samples certify"
-    ways = [f"a margin of {_up(-lower)}, which {certify}"]
-    reach = _reach(found, margin, confidence, p_value)
-    if (needed := _samples_needed(found, margin, confidence, reach)) is not None:
-        ways.insert(0, f"about {needed:,} samples like these")
-    if noise is not None and (times := _repetitions_needed(reach, noise)) is not None:
-        ways.insert(0, f"about {plural(times, 'repetition')} of each sample in both runs")
-    return f"{open_} {lower:.4f}; {', or '.join(ways)}, would decide it"
+    ways = []
+    if (units := _units_needed(found, margin, confidence, p_value)) is not None:
+        if noise is not None and (times := _repetitions_needed(units / found.units, noise)) is not None:
+            ways.append(f"about {plural(times, 'repetition')} of each sample in both runs")
+        ways.append(f"about {math.ceil(units * found.n / found.units):,} samples")
+    shown = f"if the true change is what we saw, {', or '.join(ways)} would show it four times out of five; "
+    return f"{open_} {lower:.4f}; {shown if ways else ''}{certify} a margin of {_up(-lower)}"
 
 
-def _reach(found: Difference, margin: float, confidence: float, p_value: float) -> float | None:
-    """How many times too long the way from the estimate to its bound is to leave out the margin; None if at no length.
+def _units_needed(found: Difference, margin: float, confidence: float, p_value: float) -> int | None:
+    """How many units would settle a margin four times out of five, if the estimate is the truth.
 
-    Passing looks at the lower bound. Failing looks at the p-value after Holm's correction, which asks for more.
+    None if that is far too many, or if those that are there should have been enough. Where the estimate lies within the
+    margin, the lower bound must. Otherwise the p-value after Holm's correction must be small, which asks for more.
     """
-    if found.difference is None or found.lower_bound is None or not (gap := found.difference + margin):
+    gap = (found.difference or 0.0) + margin
+    if not gap or found.interval is None:
         return None
-    if gap > 0:
-        return (found.difference - found.lower_bound) / gap
-    level, quantile = 1 - confidence, NormalDist().inv_cdf
-    raw = found.p_beyond or 0.0
-    return quantile(level * raw / p_value) / quantile(raw) if 0 < raw < 0.5 else None
+    outcome: Literal["pass", "fail"] = "pass" if gap > 0 else "fail"
+    if gap < 0 and p_value:
+        confidence = 1 - (1 - confidence) * (found.p_beyond or 0.0) / p_value
+    low, high = found.interval
+    spread = (high - low) / 2 / NormalDist().inv_cdf(0.975) * found.units**0.5
+    if found.effect:
+        spread = (found.difference or 0.0) / found.effect
+    elif found.equal == found.n:
+        spread = 0.0
+    changed = 1 - found.equal / found.n
+
+    def is_enough(units: int) -> bool:
+        # Where few units change, the bound imagines one more at the end of the range.
+        imagined = 1 / units if 0 < changed * units < ENOUGH_DIFFERENT else 0.0
+        distance, sd = max(0.0, abs(gap) - imagined), math.sqrt(spread**2 + imagined)
+        sides = {"margin": distance} if outcome == "pass" else {"drop": distance}
+        return gate_power(units, outcome=outcome, sd=sd, confidence=confidence, **sides) >= _POWER
+
+    needed = None if is_enough(found.units) else fewest_samples(is_enough, above=found.units)
+    return needed if needed is not None and needed <= _FAR_MORE * found.units else None
 
 
-def _repetitions_needed(reach: float | None, noise: NoiseSplit) -> int | None:
-    """About how many repetitions would decide a margin; None where the choice of samples leaves too much noise."""
-    if not reach or not noise.share_within:
+def _repetitions_needed(times: float, noise: NoiseSplit) -> int | None:
+    """About how many repetitions do what so many times the units do; None where the choice of samples forbids it."""
+    if not noise.share_within:
         return None
-    left = 1 / reach**2 - (1 - noise.share_within)
+    left = 1 / times - (1 - noise.share_within)
     if left <= 0 or noise.share_within / left > _FAR_MORE:
         return None
     return math.ceil(max(noise.repetitions) * noise.share_within / left)
-
-
-def _samples_needed(found: Difference, margin: float, confidence: float, reach: float | None) -> int | None:
-    """About how many samples would decide a margin if the difference stays what it is; None where far too many.
-
-    Where something changed, the distance of a bound from the estimate shrinks with the square root of the number.
-    """
-    if reach is None or reach > _FAR_MORE:
-        return None
-    if found.equal < found.n:
-        return math.ceil(found.n * reach**2) if reach**2 <= _FAR_MORE else None
-    units = math.ceil(found.units * reach)
-    while (certifiable_margin(units, confidence=confidence) or 0.0) > margin:
-        units += max(1, units // 200)
-    return math.ceil(units * found.n / found.units)
 
 
 def _count_checks(rules: BaselineRules, evidence: BaselineEvidence) -> Iterator[GateCheck]:

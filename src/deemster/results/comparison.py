@@ -31,7 +31,8 @@ class Difference(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_field
         method: How the interval is made.
         lower_bound: The one-sided lower bound of the same confidence.
         upper_bound: The one-sided upper bound of the same confidence.
-        p_value: Of the sign-flip test that changes are as likely up as down.
+        p_value: Against no difference, of the interval itself: the smallest level at which it leaves out 0.
+        sign_flip_p: Of the sign-flip test, which asks another question: whether changes are as likely up as down.
         effect: The mean difference divided by the standard deviation of the differences.
         better: Samples that improved.
         equal: Samples that stayed as they were.
@@ -53,6 +54,7 @@ class Difference(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_field
     lower_bound: float | None = None
     upper_bound: float | None = None
     p_value: float | None = None
+    sign_flip_p: float | None = None
     effect: float | None = None
     better: int = 0
     equal: int = 0

@@ -9,6 +9,7 @@ import msgspec
 
 from deemster.results.compare_columns import ComparisonSettings, compare_columns
 from deemster.results.comparison import Comparison, Difference, PassTable, SampleCounts
+from deemster.results.metric_summary import Interval
 from deemster.results.run_columns import ComparedRun, RunColumns
 from deemster.stats.run_ranking import pair_confidence, rank_ranges
 
@@ -53,17 +54,38 @@ class RankedEntry(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fiel
     against_first: AgainstFirst | None
 
 
+class RankedPair(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
+    """What two of the ranked runs say of each other.
+
+    Attributes:
+        first: The place of one run in the list of runs, from 0.
+        second: The place of the other.
+        n: The samples that both have.
+        difference: The second's macro-F1 minus the first's, over these.
+        interval: Its interval, which holds together with those of all other pairs.
+        worse: The place of the run that is worse; None where the interval holds 0.
+    """
+
+    first: int
+    second: int
+    n: int
+    difference: float | None
+    interval: Interval | None
+    worse: int | None
+
+
 class Ranking(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
     """Several runs, each compared with the first and with all others.
 
     Attributes:
         schema_version: `deemster.ranking.v1`.
         tool_version: The version of this package.
-        confidence: The level at which all intervals hold together, and all ranks.
-        interval_confidence: The level of each interval against the first run, which makes that true.
+        confidence: The level at which the intervals of all pairs hold together, and so do all ranks.
+        interval_confidence: The level of each interval, which makes that true.
         cluster: The metadata key whose equal values make one unit; None where each sample is one.
         seed: The seed of what is drawn.
         runs: The runs, in the order in which they were given.
+        pairs: What each two of them say of each other.
     """
 
     schema_version: str = SCHEMA
@@ -73,27 +95,28 @@ class Ranking(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=T
     cluster: str | None
     seed: int
     runs: tuple[RankedEntry, ...]
+    pairs: tuple[RankedPair, ...]
 
 
 def rank_columns(runs: Sequence[RunColumns], *, settings: ComparisonSettings, tool_version: str) -> Ranking:
     """Rank several runs by macro-F1, on the samples that each two of them share.
 
-    By Bonferroni's inequality all intervals against the first run hold together with the given confidence, and so do
-    all ranges of ranks.
+    By Bonferroni's inequality the intervals of all pairs hold together with the given confidence, and so does all that
+    they decide: which run is worse than which, and the ranges of ranks.
 
     Raises:
         ReportError: Two of the runs share no sample.
     """
-    level = 1 - (1 - settings.confidence) / (len(runs) - 1)
-
-    def compare(first: int, second: int, confidence: float) -> Comparison:
-        chosen = settings._replace(confidence=confidence)
-        return compare_columns(runs[first], runs[second], settings=chosen, tool_version=tool_version)
-
-    pairs = pair_confidence(len(runs), settings.confidence)
-    intervals = {pair: compare(*pair, pairs).macro_f1.interval for pair in combinations(range(len(runs)), 2)}
-    against = [None, *(_against(compare(0, place, level)) for place in range(1, len(runs)))]
-    ranks = rank_ranges(len(runs), intervals)
+    level = pair_confidence(len(runs), settings.confidence)
+    chosen = settings._replace(confidence=level)
+    against: list[AgainstFirst | None] = [None]
+    pairs = []
+    for first, second in combinations(range(len(runs)), 2):
+        found = compare_columns(runs[first], runs[second], settings=chosen, tool_version=tool_version)
+        pairs.append(_pair(first, second, found.macro_f1))
+        if not first:
+            against.append(_against(found))
+    ranks = rank_ranges(len(runs), {(pair.first, pair.second): pair.interval for pair in pairs})
     entries = zip(runs, ranks, against, strict=True)
     return Ranking(
         tool_version=tool_version,
@@ -105,6 +128,16 @@ def rank_columns(runs: Sequence[RunColumns], *, settings: ComparisonSettings, to
             RankedEntry(run=columns.run, best_rank=best, worst_rank=worst, against_first=found)
             for columns, (best, worst), found in entries
         ),
+        pairs=tuple(pairs),
+    )
+
+
+def _pair(first: int, second: int, macro: Difference) -> RankedPair:
+    worse = None
+    if macro.interval is not None and not macro.interval.low <= 0 <= macro.interval.high:
+        worse = first if macro.interval.low > 0 else second
+    return RankedPair(
+        first=first, second=second, n=macro.n, difference=macro.difference, interval=macro.interval, worse=worse
     )
 
 

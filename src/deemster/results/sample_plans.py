@@ -54,6 +54,7 @@ class Noise(msgspec.Struct, frozen=True, kw_only=True):
         between: The variance over samples of the difference that endless repetitions would show, where it is known.
         cluster_size: How many samples a cluster has on average; 1 where each sample stands alone.
         icc: How much the differences of samples of one cluster are alike: their intraclass correlation.
+        scores: Whether it is about mean scores, which may all fall a little, and not about samples that break.
     """
 
     source: Source
@@ -64,6 +65,7 @@ class Noise(msgspec.Struct, frozen=True, kw_only=True):
     between: float | None = None
     cluster_size: float = 1.0
     icc: float = 0.0
+    scores: bool = False
 
     @property
     def design_effect(self) -> float:
@@ -76,8 +78,17 @@ class Noise(msgspec.Struct, frozen=True, kw_only=True):
         if self.cluster_size == 1:
             return {"flip_rate": self.flip_rate, "sd": self.sd}
         variance = self.flip_rate if self.flip_rate is not None else (self.sd or 0.0) ** 2
-        tail = _LONG_TAIL if self.icc else 1.0
-        return {"flip_rate": None, "sd": tail * (variance * self.design_effect / self.cluster_size) ** 0.5}
+        return {"flip_rate": None, "sd": (variance * self._unit_share) ** 0.5}
+
+    @property
+    def breaking(self) -> float:
+        """How much of the variance d(1 - d) of samples that break a drop d adds to that of one unit."""
+        return 0.0 if self.scores else self._unit_share
+
+    @property
+    def _unit_share(self) -> float:
+        tail = _LONG_TAIL if self.icc and self.cluster_size > 1 else 1.0
+        return tail**2 * self.design_effect / self.cluster_size
 
 
 class Goal(NamedTuple):
@@ -152,7 +163,13 @@ def stated_noise(
     if flip_rate is None and sd is None:
         flip_rate = USUAL_FLIP_RATE if pass_rate is None else rate * (1 - rate)
     return Noise(
-        source="stated", variance=rate * (1 - rate), flip_rate=flip_rate, sd=sd, cluster_size=cluster_size, icc=icc
+        source="stated",
+        variance=rate * (1 - rate),
+        flip_rate=flip_rate,
+        sd=sd,
+        cluster_size=cluster_size,
+        icc=icc,
+        scores=sd is not None,
     )
 
 
@@ -194,6 +211,8 @@ class RunNoise:
             ConfigurationError: A run has no such metric, or no score there.
         """
         noise = self._independent(metric, places)
+        if self.scores:
+            noise = msgspec.structs.replace(noise, scores=True)
         if self._run.clusters is None:
             return noise
         values, positions = np.nanmean(mark_values(self._run, metric, scores=self.scores)[places], axis=1), places
@@ -372,7 +391,7 @@ def detection(metric: str, cohort: str | None, n: int, noise: Noise, *, goal: Go
         noise=noise,
         certifiable=certifiable_margin(units, confidence=goal.confidence),
         margin=certain_margin(units, **ask),
-        drop=detectable_drop(units, **ask),
+        drop=detectable_drop(units, breaking=noise.breaking, **ask),
         drop_unpaired=min(1.0, detectable_difference(spread, n, level=1 - goal.confidence, power=goal.power).value),
     )
 
@@ -389,7 +408,7 @@ def plan_size(effect: float, noise: Noise, *, sample_cost: float = 0.0, goal: Go
     if noise.within and noise.between is not None and noise.cluster_size == 1:
         splits = repetition_splits(
             effect,
-            between=noise.between,
+            between=noise.between + noise.breaking * effect * (1 - effect),
             within=noise.within,
             sample_cost=sample_cost,
             fewest=samples_to_detect(effect, flip_rate=0.0, **goal._asdict()) or 1,
@@ -399,7 +418,7 @@ def plan_size(effect: float, noise: Noise, *, sample_cost: float = 0.0, goal: Go
     return SamplePlan(
         effect=effect,
         noise=noise,
-        detect=_samples(samples_to_detect(effect, **ask), noise),
+        detect=_samples(samples_to_detect(effect, breaking=noise.breaking, **ask), noise),
         detect_unpaired=sample_size(
             2 * noise.variance * noise.design_effect, effect, level=level, power=goal.power
         ).value,

@@ -188,7 +188,7 @@ def _changes(runs: Sequence[RunColumns]) -> list[str]:
     """A note on each run that differs from the newest by more than chance."""
     found = []
     for other in runs[1:]:
-        compared = compare_columns(other, runs[0], settings=ComparisonSettings(), tool_version=__version__)
+        compared = compare_columns(other, runs[0], settings=ComparisonSettings(tests=False), tool_version=__version__)
         p_value = compared.pass_rate.p_value
         if p_value is not None and p_value < _LEVEL / (len(runs) - 1):
             found.append(

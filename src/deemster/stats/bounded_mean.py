@@ -126,6 +126,12 @@ class BoundedUnits(msgspec.Struct, frozen=True, kw_only=True):
         beyond = sign * (float(counts @ u / (counts @ s)) - mean)
         return float(ndtr(-math.copysign(math.sqrt(ratio), beyond)))
 
+    def two_sided_p(self, mean: float) -> float:
+        """The p-value of the interval itself: the smallest level 1 - confidence at which it leaves out ``mean``."""
+        if self.mean == mean:
+            return 1.0
+        return min(1.0, 2 * self.p_value(mean, side="above" if self.mean > mean else "below"))
+
     def _extended(self, bound: float) -> tuple[Floats, Floats, Floats]:
         """Total, size and number of each kind, with one more unit of average size at a bound."""
         size = self.size / self.n

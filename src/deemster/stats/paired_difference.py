@@ -30,13 +30,14 @@ class PairedDifference(msgspec.Struct, frozen=True, kw_only=True):
         standard_error: The standard error of the value; None below two units.
         effect: The standardised mean difference, value/(error·√n); None without spread.
         interval: The two-sided interval.
+        p_value: Against no difference, of the interval itself: the smallest level at which it leaves out 0.
         lower_bound: The one-sided lower bound of the same confidence: an end of the two-sided interval of twice the α,
             and never closer to the value than without any spread.
         upper_bound: The one-sided upper bound of the same confidence: the other end of that interval.
         certifiable: The smallest margin that these data certify: how far the lower bound lies below 0, or 0.
         certifiable_unchanged: The same if no unit had changed.
-        detectable: The smallest drop whose two-sided interval would lie below 0 with the given power; None where there
-            are too few units for any drop.
+        detectable: The smallest drop whose two-sided interval would lie below 0 with the given power, if as many units
+            lose everything and the others go on as they did; None where there are too few units for any drop.
         margin: The drop that would still be acceptable, where one was given.
         p_within: Against a drop of the margin or more: at most α exactly where the lower bound lies above -margin.
         p_beyond: Against a drop of at most the margin: at most α exactly where the upper bound lies below -margin.
@@ -50,6 +51,7 @@ class PairedDifference(msgspec.Struct, frozen=True, kw_only=True):
     standard_error: float | None = None
     effect: float | None = None
     interval: ConfidenceInterval | None = None
+    p_value: float | None = None
     lower_bound: float | None = None
     upper_bound: float | None = None
     certifiable: float | None = None
@@ -114,6 +116,7 @@ def paired_difference(
         standard_error=units.error,
         effect=units.mean / spread if spread else None,
         interval=units.interval(confidence),
+        p_value=units.two_sided_p(0.0),
         certifiable_unchanged=certifiable_margin(units.n, sizes=sizes, confidence=confidence),
         detectable=_detectable_drop(units, confidence, power),
         margin=margin,
@@ -277,21 +280,27 @@ def _size_kinds(n: int, sizes: ArrayLike | None) -> tuple[Floats, Floats]:
 
 
 def _detectable_drop(units: BoundedUnits, confidence: float, power: float) -> float | None:
-    """The drop that these units would show: from the observed spread, and never less than whole flips would need.
+    """The drop that these units would show.
 
-    Where few units changed, the spread says little about a drop that has not happened. A drop d then counts as a share
-    d of units that lose everything, of which ``fewest_flips`` must occur.
+    A drop d counts as a share d of units that lose everything, on top of the observed spread s: d is as many standard
+    errors sqrt((s² + d(1 - d))/n) as the power asks for. Where few units changed, the unit that the interval imagines
+    counts too, and ``fewest_flips`` of the units must fall.
     """
     from scipy.special import betaincinv  # noqa: PLC0415 - scipy takes a tenth of a second to load
 
     if not 0 < power < 1:
         raise ValueError(f"The power lies strictly between 0 and 1, not at {power!r}.")
-    by_flips = 0.0
+    by_flips = imagined = 0.0
     if units.kinds is not None:
         needed = fewest_flips(confidence)
         if units.n < needed:
             return None
-        by_flips = float(betaincinv(needed, units.n - needed + 1, power))
+        by_flips, imagined = float(betaincinv(needed, units.n - needed + 1, power)), 1 / units.n
     freedom = max(1, units.n - 1)
     reach = t_quantile(confidence, freedom) + math.copysign(t_quantile(abs(2 * power - 1), freedom), power - 0.5)
-    return min(1.0, max(by_flips, reach * (units.error or 0.0)))
+    share = math.copysign(reach**2 / units.n, reach)
+    if share <= 0:
+        return by_flips
+    spread = 4 * (1 + share) * (reach**2 * (units.error or 0.0) ** 2 + share * imagined)
+    by_spread = (share + math.sqrt(share**2 + spread)) / (2 * (1 + share)) + imagined
+    return min(1.0, max(by_flips, by_spread))

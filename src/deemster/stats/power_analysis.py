@@ -163,14 +163,16 @@ def gate_power(
     margin: float = 0.0,
     flip_rate: float | None = None,
     sd: float | None = None,
+    breaking: float = 0.0,
     confidence: float = 0.95,
 ) -> float:
     """The chance that a margin check passes or fails, by the gate's own rule, if the true drop is known.
 
     A check passes where the lower bound of ``paired_difference`` lies above -margin, and fails where the upper bound
-    lies below. Pass/fail marks flip: of all samples the share max(flip_rate, drop) flips, newly failing ones more often
-    by the drop. All counts of flips are gone through; from 150 expected flips on, the normal approximation is taken.
-    Scores differ by a normal law with the standard deviation ``sd``. It is defined for every n from 1 on.
+    lies below. Pass/fail marks go on flipping as they do without any change, half each way, and the drop comes on top:
+    newly failing flip_rate/2 + drop, newly passing flip_rate/2. (Where that is more than all samples, all flip.) All
+    counts of flips are gone through; from 150 expected flips on, the normal approximation is taken. Scores differ by a
+    normal law with the variance sd² + breaking·drop·(1 - drop). It is defined for every n from 1 on.
 
     Args:
         n: How many samples both runs have.
@@ -179,6 +181,8 @@ def gate_power(
         margin: The drop that would still be acceptable.
         flip_rate: The share of samples whose mark changes from run to run, where marks are pass or fail.
         sd: The standard deviation over samples of the difference of scores, otherwise.
+        breaking: With ``sd``, how the drop comes: 0 where all scores fall alike, 1 where some samples lose everything
+            and the others nothing, and in between where a unit has several samples.
         confidence: The one-sided confidence of the gate.
 
     Raises:
@@ -195,8 +199,12 @@ def gate_power(
     if (flip_rate is None) == (sd is None) or not 0 <= (sd or 0.0) < math.inf or not 0 <= (flip_rate or 0.0) <= 1:
         raise ValueError("Either a flip rate from 0 to 1 or a standard deviation of at least 0 is given.")
     if flip_rate is not None:
-        return _flip_power(n, max(flip_rate, drop), drop, margin, outcome=outcome, confidence=confidence)
-    return _score_power(n, sd or 0.0, drop, margin, outcome=outcome, confidence=confidence)
+        return _flip_power(n, min(1.0, flip_rate + drop), drop, margin, outcome=outcome, confidence=confidence)
+    variance = (sd or 0.0) ** 2 + breaking * drop * (1 - drop)
+    if n * variance < ENOUGH_DIFFERENT * breaking and drop:
+        # Few units carry the change: the interval imagines one more unit, which loses nothing but gains everything.
+        variance, drop = variance + 1 / n, max(0.0, drop - 1 / n)
+    return _score_power(n, math.sqrt(variance), drop, margin, outcome=outcome, confidence=confidence)
 
 
 def detectable_drop(
@@ -204,6 +212,7 @@ def detectable_drop(
     *,
     flip_rate: float | None = None,
     sd: float | None = None,
+    breaking: float = 0.0,
     confidence: float = 0.95,
     power: float = 0.8,
 ) -> float | None:
@@ -215,13 +224,15 @@ def detectable_drop(
         ValueError: As ``gate_power``, or the power is outside (0, 1).
 
     >>> round(detectable_drop(100, flip_rate=0.1), 3)
-    0.088
+    0.132
     """
     _reach(0.5, power)
     one_sided = (1 + confidence) / 2
 
     def chance(drop: float) -> float:
-        return gate_power(n, outcome="fail", drop=drop, flip_rate=flip_rate, sd=sd, confidence=one_sided)
+        return gate_power(
+            n, outcome="fail", drop=drop, flip_rate=flip_rate, sd=sd, breaking=breaking, confidence=one_sided
+        )
 
     return _smallest(chance, power)
 
@@ -258,6 +269,7 @@ def samples_to_detect(
     *,
     flip_rate: float | None = None,
     sd: float | None = None,
+    breaking: float = 0.0,
     confidence: float = 0.95,
     power: float = 0.8,
 ) -> int | None:
@@ -269,14 +281,17 @@ def samples_to_detect(
         ValueError: As ``gate_power``, the drop is 0, or the power is outside (0, 1).
 
     >>> samples_to_detect(0.05, flip_rate=0.1)
-    293
+    459
     """
     _reach(0.5, power)
     if not 0 < drop < 1:
         raise ValueError(f"A drop to be shown lies strictly between 0 and 1, not at {drop!r}.")
     level = (1 + confidence) / 2
-    return _fewest(
-        lambda n: gate_power(n, outcome="fail", drop=drop, flip_rate=flip_rate, sd=sd, confidence=level) >= power
+    return fewest_samples(
+        lambda n: (
+            gate_power(n, outcome="fail", drop=drop, flip_rate=flip_rate, sd=sd, breaking=breaking, confidence=level)
+            >= power
+        )
     )
 
 
@@ -302,7 +317,7 @@ def samples_to_certify(
     _reach(0.5, power)
     if not 0 < margin < 1:
         raise ValueError(f"A margin to be certified lies strictly between 0 and 1, not at {margin!r}.")
-    return _fewest(
+    return fewest_samples(
         lambda n: (
             gate_power(n, outcome="pass", margin=margin, flip_rate=flip_rate, sd=sd, confidence=confidence) >= power
         )
@@ -479,14 +494,19 @@ def _smallest(chance: Callable[[float], float], power: float) -> float | None:
     return high
 
 
-def _fewest(is_enough: Callable[[int], bool]) -> int | None:
-    """The fewest samples that are enough, found by doubling and halving; None beyond ten million."""
-    high = 1
+def fewest_samples(is_enough: Callable[[int], bool], *, above: int = 0) -> int | None:
+    """The fewest samples that are enough, found by doubling and halving; None beyond ten million.
+
+    Args:
+        is_enough: Whether so many are enough.
+        above: So many are not enough.
+    """
+    high = max(1, 2 * above)
     while not is_enough(high):
         high *= 2
         if high > _MOST_SAMPLES:
             return None
-    low = high // 2
+    low = max(above, high // 2)
     while high - low > 1:
         middle = (low + high) // 2
         low, high = (low, middle) if is_enough(middle) else (middle, high)
