@@ -269,7 +269,8 @@ def test_intervals_of_people_have_a_width_and_stay_in_range(value, seed):
             assert one.ci.method == "smoothed"
         # Where the panel says what the people say, this gap is 0 in every replicate: it has no interval.
         never_moves = name == "accuracy_gap" and found.panel.accuracy == found.ceiling_accuracy
-        if one.estimate is not None and found.n_items > 1 and not never_moves:
+        # A number that is undefined in most replicates has none either.
+        if one.estimate is not None and found.n_items > 1 and one.n_bootstrap >= 20 and not never_moves:
             assert one.ci is not None
 
 

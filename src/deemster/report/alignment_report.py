@@ -19,6 +19,7 @@ from deemster.alignment.result_models import (
     NumericCriterionMetrics,
     PooledScaleMetrics,
     PositionBias,
+    ScoreLimits,
     SliceMetrics,
 )
 from deemster.alignment.result_summary import (
@@ -571,11 +572,24 @@ def _scores(result: MetricsResult) -> TextSection:
         entries.append(("ICC(2,1) of the judges' scores", format_number(icc.icc_2_1), "score_icc.icc_2_1"))
         entries.append(("ICC(2,k) of the judges' scores", format_number(icc.icc_2_k), "score_icc.icc_2_k"))
     lines: list[TextLine] = [(f"{plural(result.bias.n_samples, 'pair')} of predicted and true item score.",)]
-    limits = result.score_limits
-    if limits is not None and limits.lower is not None and limits.upper is not None:
-        between = _span((limits.lower, limits.upper))
-        lines.append((f"Limits of agreement: a single item's score is mostly within {between} of people's.",))
+    if result.score_limits is not None:
+        lines.extend((sentence,) for sentence in _limits_of_agreement(result.score_limits))
     return TextSection(("Scores",), lines, _with_intervals(entries, result))
+
+
+def _limits_of_agreement(limits: ScoreLimits) -> Iterator[str]:
+    """How far a single score may lie from people's; where no two differences differ, how far it still may."""
+    if limits.lower is None or limits.upper is None:
+        return
+    between = _span((limits.lower, limits.upper))
+    if format_number(limits.lower) != format_number(limits.upper):
+        yield f"Limits of agreement: a single item's score is mostly within {between} of people's."
+        return
+    alike = "equal people's" if not limits.mean else f"differ from people's by {_signed(limits.mean)}"
+    yield f"Limits of agreement: all scores {alike}, so these items do not show how far a single score may be off."
+    if limits.lower_ci is not None and limits.upper_ci is not None:
+        reach = _span((limits.lower_ci.lower, limits.upper_ci.upper))
+        yield f"It can still be that single scores mostly lie within {reach} of people's."
 
 
 def _with_intervals(entries: Sequence[tuple[str, str, str]], result: MetricsResult) -> TextTable:
