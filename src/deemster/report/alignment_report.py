@@ -69,7 +69,7 @@ def _extras(result: MetricsResult) -> list[TextSection]:
     if result.slices:
         parts.append(_slices(result.slices))
     if result.human is not None:
-        parts.append(_people(result.human, several=result.n_judges > 1))
+        parts.append(_people(result.human, result))
         if result.human.annotator_tests:
             parts.append(_annotator_tests(result.human.annotator_tests))
     if result.position_bias:
@@ -135,8 +135,9 @@ def _kappa_ends(part: SliceMetrics) -> ConfidenceInterval | None:
     return None if found is None else found.ci
 
 
-def _people(human: HumanAgreement, *, several: bool) -> TextSection:
-    subject = "panel" if several else "judge"
+def _people(human: HumanAgreement, result: MetricsResult) -> TextSection:
+    several = result.n_judges > 1
+    subject, what = "panel" if several else "judge", _measure_of_people(result)[1]
     together = [("panel", human.panel)]
     if not several:
         # A panel of one is that judge, unless verdicts were recorded or checked otherwise.
@@ -154,15 +155,18 @@ def _people(human: HumanAgreement, *, several: bool) -> TextSection:
         for kind, part in (*people, *together, *judges)
     ]
     many = f"{plural(human.n_annotators, 'annotator')}, {plural(human.n_items, 'item')} with two or more"
-    ceiling = (
-        f"a kappa of {format_number(human.ceiling_kappa)} and an accuracy of {format_percent(human.ceiling_accuracy)}"
+    ceiling = f"a {what} of {format_number(human.ceiling_kappa)}"
+    if human.ceiling_accuracy is not None:
+        ceiling += f" and an accuracy of {format_percent(human.ceiling_accuracy)}"
+    lines: list[TextLine] = [(f"{many}; alpha among them {format_number(human.krippendorff_alpha)}.",)]
+    if human.pairwise_kappa is not None:
+        lines += [
+            (f"Two people's labels of one cell agree with a kappa of {format_number(human.pairwise_kappa)}.",),
+            (f"A person's label and the {subject}'s verdict agree with {format_number(human.panel_pairwise_kappa)}.",),
+        ]
+    lines.append(
+        (f"The ceiling is {ceiling}; the {subject}'s gap is {_signed(human.kappa_gap)} in {what.split()[0]}.",)
     )
-    lines: list[TextLine] = [
-        (f"{many}; alpha among them {format_number(human.krippendorff_alpha)}.",),
-        (f"Two people's labels of one cell agree with a kappa of {format_number(human.pairwise_kappa)}.",),
-        (f"A person's label and the {subject}'s verdict agree with {format_number(human.panel_pairwise_kappa)}.",),
-        (f"The ceiling is {ceiling}; the {subject}'s gap is {_signed(human.kappa_gap)} in kappa.",),
-    ]
     if human.disputed:
         lines.append((f"People are tied on {plural(len(human.disputed), 'cell')}; someone must decide:",))
         shown = human.disputed[:_MOST_DISPUTED_SHOWN]
@@ -378,6 +382,9 @@ def _headline(result: MetricsResult) -> TextSection:
 def _answer(result: MetricsResult) -> Iterator[TextLine]:
     yield (f"Can this judge be trusted? {_ANSWERS[result.verdict.answer]}",)
     yield ("Why: ", *_why(result), ".")
+    if result.n_judges > 1:
+        asks = "`--judge NAME` asks about one of them, `--per-judge` lists each"
+        yield (f"This is about the joint verdict of {result.n_judges:,} judges, the panel; {asks}.",)
 
 
 def _warnings(result: MetricsResult) -> Iterator[TextLine]:
@@ -474,14 +481,24 @@ def _agreement_found(result: MetricsResult) -> Iterator[str]:
 def _ceiling(result: MetricsResult) -> str:
     """What people reach, which a judge is not expected to pass."""
     human, subject = result.human, "panel" if result.n_judges > 1 else "judge"
+    others, what = _measure_of_people(result)
     if human is None or human.ceiling_kappa is None:
-        return "The ceiling is unknown: no person can be compared with the consensus of others."
+        return f"The ceiling is unknown: no person can be compared with the {others} of others."
     share = format_percent(human.n_cells / human.n_labelled_cells if human.n_labelled_cells else None)
     return (
-        f"The ceiling: a person compared with the consensus of the others reaches a kappa of "
+        f"The ceiling: a person compared with the {others} of the others reaches a {what} of "
         f"{format_number(human.ceiling_kappa)}, the {subject} {format_number(human.panel.mean_kappa)}. "
         f"This rests on the {share} of the labelled cells that two people or more labelled."
     )
+
+
+def _measure_of_people(result: MetricsResult) -> tuple[str, str]:
+    """What a person is compared with, and the number for it: numbers have a mean and a concordance."""
+    if not result.n_numeric_criteria:
+        return "consensus", "kappa"
+    if result.n_numeric_criteria == result.n_criteria:
+        return "mean", "concordance"
+    return "consensus", "kappa (of numbers: concordance with the mean)"
 
 
 def _bias(result: MetricsResult) -> str:
