@@ -134,7 +134,8 @@ def test_groups_without_a_correlation_are_left_out_and_missing_keys_are_no_group
 def test_more_items_than_are_ranked_in_replicates_give_nearly_the_same_intervals():
     few, many = table(5, documents=80), table(5, documents=100)
     one, other = (numeric(votes_of(frame), n_bootstrap=400).intervals["spearman"] for frame in (few, many))
-    assert one.ci.width == pytest.approx(other.ci.width, rel=0.35)
+    # Imagined items move no expansion.
+    assert other.ci.width == pytest.approx(one.ci.width, rel=0.4)
 
 
 def test_intervals_hold_their_estimates_and_have_a_width_even_without_any_error():

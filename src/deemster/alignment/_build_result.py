@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from typing import Any
@@ -12,6 +12,7 @@ import numpy as np
 
 from deemster.alignment._bootstrap_replicates import BootstrapOptions, Method
 from deemster.alignment._contingency_counts import ContingencyCounts, CriterionGroup
+from deemster.alignment._error_intervals import bias_with_interval
 from deemster.alignment._labelled_votes import FAILED_BELOW, CriterionColumn, Floats, LabelledVotes
 from deemster.alignment._numeric_agreement import Levels, correlation_result, numeric_metrics
 from deemster.alignment._score_statistics import CORRELATIONS, ICC_FORMS, ScoreComparison, ScoreSums
@@ -48,8 +49,7 @@ from deemster.alignment.result_models import (
 )
 from deemster.errors import list_names, visible
 from deemster.stats import confusion_tables as tables
-from deemster.stats.bounded_mean import ENOUGH_DIFFERENT, count_unusual
-from deemster.stats.confidence_interval import ConfidenceInterval
+from deemster.stats.confidence_interval import ConfidenceInterval, normal_quantile
 from deemster.stats.correlation import kendall, spearman
 from deemster.stats.interpretation import interpret_kappa
 from deemster.stats.paired_tests import mcnemar
@@ -97,6 +97,19 @@ _JUDGE_NAMES = (
     "score_mae",
     "binary_accuracy",
 )
+# Numbers of item scores, and what they are called on a single criterion: of the panel, a judge, a criterion of numbers.
+_TWINS = (
+    ("score_concordance", "mean_kappa"),
+    ("score_alpha", "mean_krippendorff_alpha"),
+    *((f"score_{name}", phi) for name in CORRELATIONS for phi in ("criterion_phi", "phi")),
+)
+_TWINS_OF_NUMBERS = (
+    ("score_concordance", "concordance"),
+    ("score_alpha", "krippendorff_alpha"),
+    *((f"score_{name}", name) for name in CORRELATIONS),
+    *((f"score_icc.{form}", f"judge_icc.{form}") for form in ICC_FORMS),
+)
+_SAME = 1e-9
 
 
 @dataclass(frozen=True, slots=True)
@@ -168,13 +181,13 @@ def build_result(
         extras: The fields of the result that are no statistics of agreement.
     """
     panel = statistics.scores.comparisons[0]
-    confidence = options.bootstrap.confidence
     numeric, concordance = _numeric(votes, options, statistics)
     criteria = _criteria(votes, options, statistics, numeric)
     n_samples = sum(criterion.n_samples for criterion in criteria)
     intervals = _overall_intervals(votes, options, statistics)
     if intervals is not None and concordance is not None:
-        intervals = intervals | {"mean_concordance": concordance}
+        alone = criteria[0].intervals if len(criteria) == 1 else None
+        intervals = _with_one_interval(intervals, alone, _TWINS_OF_NUMBERS) | {"mean_concordance": concordance}
     kinds = [column.criterion.kind for column in votes.columns]
     numbers: dict[str, Any] = {name: statistics.value("all", name) for name in _ALL_NAMES} | _errors_by_side(votes)
     numbers |= {f"score_{name}": correlation_result(panel.correlations[name]) for name in CORRELATIONS}
@@ -186,7 +199,7 @@ def build_result(
     return MetricsResult(
         mean_kappa_by_kind=by_kind,
         bias=_bias(options, statistics),
-        score_limits=_limits(statistics, confidence),
+        score_limits=_limits(options, statistics),
         score_icc=_icc(votes, statistics),
         per_criterion=criteria,
         per_judge=_judges(votes, options, statistics) if options.per_judge else None,
@@ -233,6 +246,21 @@ def _with_exact_shares(
     return found
 
 
+def _with_one_interval(
+    intervals: Mapping[str, BootstrapResult], source: Intervals, twins: Iterable[tuple[str, str]]
+) -> dict[str, BootstrapResult]:
+    """Give a number the interval that it has under another name; of a single criterion, scores are its verdicts."""
+    found = dict(intervals)
+    for name, twin in twins:
+        own, other = found.get(name), (source or {}).get(twin)
+        if own is None or other is None or own.estimate is None or other.estimate is None:
+            continue
+        # Options that are not evenly spaced make two numbers of them.
+        if abs(own.estimate - other.estimate) <= _SAME:
+            found[name] = msgspec.structs.replace(own, ci=other.ci)
+    return found
+
+
 def _share_counts(n: int, met: Floats | None) -> dict[str, int]:
     """The shares that follow from so many pairs, and how many pairs each is a share of.
 
@@ -252,14 +280,16 @@ def _overall_intervals(
 ) -> Intervals:
     """The intervals of all criteria together, for the panel or a judge.
 
-    With a single criterion, shares have the intervals of that one. A bias has one interval.
+    With a single criterion, shares have the intervals of that one. A number has one interval under all its names.
     """
     intervals = statistics.scope_intervals("all") if judge is None else statistics.scope_intervals("judge", judge)
-    bias = _bias(options, statistics, judge)
-    if intervals is not None and options.method == "smoothed" and bias.ci is not None:
-        intervals = intervals | {"bias": msgspec.structs.replace(intervals["bias"], ci=bias.ci)}
-    if len(votes.columns) > 1 or votes.columns[0].numbers is not None:
+    if intervals is not None and options.method == "smoothed":
+        ci = _bias(options, statistics, judge).ci or intervals["bias"].ci
+        names = ("bias", "score_limits.mean") if judge is None else ("bias",)
+        intervals = intervals | {name: msgspec.structs.replace(intervals[name], ci=ci) for name in names}
+    if intervals is None or len(votes.columns) > 1 or votes.columns[0].numbers is not None:
         return intervals
+    intervals = _with_one_interval(intervals, intervals, _TWINS)
     group = statistics.layout.groups[0]
     counts = statistics.counts
     table = (group.final_tables(counts) if judge is None else group.judge_tables(counts)[:, judge])[0, 0]
@@ -319,28 +349,11 @@ def _errors_by_side(votes: LabelledVotes) -> dict[str, Any]:
 
 
 def _bias(options: Options, statistics: Statistics, judge: int | None = None) -> BiasResult:
-    """The bias of the panel or a judge, with an interval that holds its level where few units differ.
-
-    Student's interval covers 84 to 90 % there. So the smoothed interval is joined to it where fewer than 20 units
-    differ from the usual one. A bias is significant where the p-value of the t test is below 0.05 and the
-    interval leaves out 0.
-    """
+    """The bias of the panel or a judge, with an interval that holds its level where few units differ."""
     comparison = statistics.scores.comparisons[0 if judge is None else 1 + judge]
-    bias = comparison.bias
-    if options.method != "smoothed" or statistics.intervals is None or bias.ci is None:
-        return bias
-    units = statistics.scores.unit_of_item[comparison.scored]
-    sizes = np.bincount(units)
-    totals = np.bincount(units, weights=comparison.predicted - comparison.true)
-    drawn = statistics.intervals[*comparison.scope, "bias"].ci
-    if drawn is None or count_unusual(totals[sizes > 0] / sizes[sizes > 0]) >= ENOUGH_DIFFERENT:
-        return bias
-    lower, upper = min(bias.ci.lower, drawn.lower), max(bias.ci.upper, drawn.upper)
-    return msgspec.structs.replace(
-        bias,
-        is_significant=bias.is_significant and not lower <= 0 <= upper,
-        ci=ConfidenceInterval(lower, upper, bias.ci.confidence, "t and smoothed"),
-    )
+    if options.method != "smoothed" or statistics.intervals is None:
+        return comparison.bias
+    return bias_with_interval(comparison.bias, statistics.intervals[*comparison.scope, "bias"].ci)
 
 
 def _bootstrap(votes: LabelledVotes, options: Options, intervals: Intervals) -> BootstrapResults | None:
@@ -362,16 +375,19 @@ def _bootstrap(votes: LabelledVotes, options: Options, intervals: Intervals) -> 
     )
 
 
-def _limits(statistics: Statistics, confidence: float) -> ScoreLimits | None:
+def _limits(options: Options, statistics: Statistics) -> ScoreLimits | None:
     """The limits of agreement, with an interval of each; None without a pair of scores."""
     n = len(statistics.scores.comparisons[0].predicted)
     if not n:
         return None
     mean, lower, upper = (statistics.value("all", f"score_limits.{name}") for name in ("mean", "lower", "upper"))
-    deviation = statistics.value("all", "bias.std_bias")
     ends: list[ConfidenceInterval | None] = [None, None]
-    if deviation and lower is not None and upper is not None:
-        z = statistics.scores.z
+    deviation = statistics.value("all", "bias.std_bias")
+    if options.method == "smoothed" and statistics.intervals is not None:
+        ends = [statistics.intervals["all", f"score_limits.{name}"].ci for name in ("lower", "upper")]
+    elif deviation and lower is not None and upper is not None:
+        confidence = options.bootstrap.confidence
+        z = normal_quantile(confidence)
         half = z * deviation * float(np.sqrt(1 / n + z * z / (2 * (n - 1))))
         ends = [ConfidenceInterval(end - half, end + half, confidence, "normal") for end in (lower, upper)]
     return ScoreLimits(mean=mean, lower=lower, upper=upper, lower_ci=ends[0], upper_ci=ends[1], n_samples=n)

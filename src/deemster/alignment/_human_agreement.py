@@ -11,6 +11,8 @@ from deemster.alignment._bootstrap_replicates import smoothed_results
 from deemster.alignment._contingency_counts import count_by_unit, find_patterns
 from deemster.alignment._imagined_units import imagined_votes, table_shapes, unit_size, vote_shapes
 from deemster.alignment._labelled_votes import CriterionColumn, Floats, Indices, LabelledVotes
+from deemster.alignment._numeric_agreement import imagine_numbers
+from deemster.alignment._score_statistics import weighted_sums
 from deemster.alignment._verdict_classes import Codes
 from deemster.alignment.result_models import DisputedCell, HumanAgreement, HumanCriterion, Intervals, ReferenceAgreement
 from deemster.datasets.label_codebook import consensus
@@ -21,7 +23,13 @@ from deemster.stats.alternative_annotator_test import FEWEST_ANNOTATORS, Alterna
 from deemster.stats.bootstrap_resampling import imagined_weights
 from deemster.stats.krippendorff_alpha import interval_alpha, spread_features
 from deemster.stats.nan_arithmetic import float_or_none, mean_defined, quotient
-from deemster.stats.paired_score_sums import known_mean
+from deemster.stats.paired_score_sums import (
+    known_mean,
+    predicted_features,
+    score_scale,
+    score_statistics,
+    true_features,
+)
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -124,6 +132,7 @@ class _CriterionSums:
         paired = counts.sum(axis=1) >= 2
         pairs = coincidence_shares(counts).reshape(patterns.size, classes.size**2)
         self._coincidences = csr_array(np.concatenate([pairs, paired[:, None]], axis=1).T)
+        self._numbers = None if numbers is None else _NumberSums(votes, column, numbers, self._unit_size)
         self.n_units = int(frequency[paired].sum())
         self.n_labelled = int(frequency[counts.sum(axis=1) >= 1].sum())
         final = found[:, n_people]
@@ -143,6 +152,8 @@ class _CriterionSums:
             self._cells_by_person.append(
                 count_by_unit(flat.ravel(), owners, n_cells=sides * classes.size**2, n_units=patterns.size)
             )
+        if self._numbers is not None:
+            self.n_pairs = self._numbers.n_pairs
 
     def count_patterns(self, draws: Floats) -> Floats:
         """How often each distinct row is drawn."""
@@ -160,6 +171,10 @@ class _CriterionSums:
         coincidences = np.moveaxis(np.reshape(pairs, (self.classes.size, self.classes.size, -1)), -1, 0)
         level: Level = "ordinal" if self.classes.kind == "ordinal" else "nominal"
         return alpha_from_coincidences(coincidences, level, units=units)
+
+    def concordances(self, draws: Floats, rng: np.random.Generator | None) -> Floats | None:
+        """What numbers have in place of kappa, ``[people, sides, b]``; None for a criterion of another kind."""
+        return None if self._numbers is None else self._numbers.concordances(draws, rng)
 
     def pairwise_kappas(self, patterns: Floats, rng: np.random.Generator | None) -> Floats:
         """Kappa over all pairs of two labels of a cell, and over all pairs of a label and the verdict, ``[2, b]``."""
@@ -181,6 +196,52 @@ class _CriterionSums:
         if rng is not None:
             cells = cells + self._unit_size * imagined_weights(self._table_shapes, patterns.shape[1], rng)
         return np.moveaxis(cells.reshape(-1, self.classes.size, self.classes.size, patterns.shape[1]), -1, 1)
+
+
+class _NumberSums:
+    """Person, panel and judges against the mean of the other people, on one numeric criterion.
+
+    Attributes:
+        n_pairs: Pairs of each person: of their own numbers, the panel's and every judge's.
+    """
+
+    def __init__(self, votes: LabelledVotes, column: CriterionColumn, people: Floats, unit_size: float) -> None:
+        self._imagined = imagined = imagine_numbers(column, unit_size)
+        units, cast = votes.unit_of_item[column.rows], column.numbers
+        judged = [] if cast is None else [cast.final, *cast.votes.T]
+        self.n_pairs, self._scales, rows, more = [], [], [], []
+        for person, own in enumerate(people.T):
+            others = mean_defined(np.delete(people, person, axis=1).T)
+            pairs = []
+            for side in (own, *judged):
+                both = ~np.isnan(own + others + side)
+                x, t = side[both], others[both]
+                pairs.append(int(both.sum()))
+                features = np.concatenate([true_features(t), predicted_features(x, t)])
+                rows += [np.bincount(units[both], weights=row, minlength=votes.n_units) for row in features]
+                of_truth = true_features(imagined.true, mean=known_mean(t))
+                more += [of_truth, predicted_features(imagined.predicted, imagined.true, mean=known_mean(x))]
+                self._scales.append(score_scale(x, t))
+            self.n_pairs.append(np.array(pairs))
+        self._features: Floats = np.array(rows, dtype=np.float64)
+        self._imagined_features = np.concatenate(more)
+
+    def concordances(self, draws: Floats, rng: np.random.Generator | None) -> Floats:
+        """The concordance of each, ``[people, sides, b]``.
+
+        Args:
+            draws: Units × replicates.
+            rng: Draws the weights of imagined items; None for real items alone.
+        """
+        sums = weighted_sums(self._features, draws)
+        if rng is not None:
+            weights = imagined_weights(self._imagined.shapes, draws.shape[1], rng)
+            sums += self._imagined.size * np.einsum("fi,ib->fb", self._imagined_features, weights)
+        every = sums.reshape(len(self._scales), -1, draws.shape[1])
+        found = [
+            score_statistics(own, scale, z=1.0)["concordance"] for own, scale in zip(every, self._scales, strict=True)
+        ]
+        return np.stack(found).reshape(len(self.n_pairs), -1, draws.shape[1])
 
 
 def _cells(others: Codes, own: Codes, judged: Codes, size: int) -> Indices:
@@ -215,7 +276,8 @@ class _AnnotatorSums:
         """
         patterns = [each.count_patterns(draws) for each in self.criteria]
         alphas = np.stack([each.alpha(rows, draws, rng) for each, rows in zip(self.criteria, patterns, strict=True)])
-        per_person = np.stack([self._agreement(person, patterns, rng) for person in range(self._people)])
+        numbers = [each.concordances(draws, rng) for each in self.criteria]
+        per_person = np.stack([self._agreement(person, patterns, numbers, rng) for person in range(self._people)])
         ceiling, *judged = mean_defined(per_person)
         panel = judged[0]
         pairwise = [each.pairwise_kappas(rows, rng) for each, rows in zip(self.criteria, patterns, strict=True)]
@@ -223,14 +285,19 @@ class _AnnotatorSums:
         head = [mean_defined(alphas), *ceiling, *panel, *(panel - ceiling), among, against, against - among]
         return np.stack([*head, *alphas, *np.concatenate(judged), *np.concatenate(per_person[:, 0])])
 
-    def _agreement(self, person: int, patterns: list[Floats], rng: np.random.Generator | None) -> Floats:
+    def _agreement(
+        self, person: int, patterns: list[Floats], numbers: list[Floats | None], rng: np.random.Generator | None
+    ) -> Floats:
         """Accuracy and mean kappa ``[sides, 2, b]`` against the references of one person."""
         found = [each.tables(rows, person, rng) for each, rows in zip(self.criteria, patterns, strict=True)]
         # Numbers are neither right nor wrong.
         counts = [each.classes.kind != "numeric" for each in self.criteria]
         right = np.sum([np.einsum("...ii->...", table) * on for table, on in zip(found, counts, strict=True)], axis=0)
         total = np.sum([table.sum(axis=(-1, -2)) * on for table, on in zip(found, counts, strict=True)], axis=0)
-        kappas = [tables.kappa(table, each.classes.kind) for each, table in zip(self.criteria, found, strict=True)]
+        kappas = [
+            tables.kappa(table, each.classes.kind) if own is None else own[person]
+            for each, table, own in zip(self.criteria, found, numbers, strict=True)
+        ]
         return np.stack([quotient(right, total), mean_defined(np.stack(kappas))], axis=1)
 
 
@@ -286,7 +353,8 @@ def human_agreement(
 
     Each annotator in turn is compared with the consensus of all others; the ceiling is the mean over annotators. The
     panel and every judge are compared with the same references, on the cells where the annotator who was left out has a
-    label, and are averaged in the same way. An accuracy pools cells; a kappa is the mean over criteria.
+    label, and are averaged in the same way. An accuracy pools cells; a kappa is the mean over criteria. Numbers are
+    compared with the mean of all others, and have their concordance in place of a kappa.
 
     Args:
         votes: The labelled votes.

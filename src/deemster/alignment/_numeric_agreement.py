@@ -7,12 +7,20 @@ from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
+from msgspec.structs import replace
 from numpy.typing import NDArray
 
 from deemster.alignment._bootstrap_replicates import smoothed_results
-from deemster.alignment._imagined_units import DISAGREEMENT, unit_size
+from deemster.alignment._error_intervals import bias_with_interval, error_intervals, hull
+from deemster.alignment._imagined_units import unit_size
 from deemster.alignment._labelled_votes import CriterionColumn, Floats, Indices, LabelledVotes, Numbers, require_key
-from deemster.alignment._score_statistics import CORRELATIONS, ICC_FORMS, LARGEST_RANKED
+from deemster.alignment._score_statistics import (
+    CORRELATIONS,
+    ICC_FORMS,
+    LARGEST_RANKED,
+    RANK_CORRELATIONS,
+    ImaginedItems,
+)
 from deemster.alignment.result_models import (
     BootstrapResult,
     CorrelationResult,
@@ -126,10 +134,9 @@ class _NumericColumn:
         units = votes.unit_of_item[column.rows]
         self._units, self._vote_units = units[both], units
         self._clusters = None if votes.clusters is None else votes.clusters[column.rows][both]
-        self._unit_size = unit_size(votes, column)
+        self._imagined = imagine_numbers(column, unit_size(votes, column))
         self._scale, self._z = score_scale(self._x, self._t), normal_quantile(confidence)
         self._linear = len(self._x) > LARGEST_RANKED
-        self._imagine()
         self._level_of: dict[str, tuple[str, Indices, int]] = {}
         for level, key in zip(_LEVELS, (levels.group, levels.system), strict=True):
             if key is not None:
@@ -139,16 +146,6 @@ class _NumericColumn:
         self.names += [f"{level}.{name}" for level in self._level_of for name in CORRELATIONS]
         if self._n_judges > 1:
             self.names += ["krippendorff_alpha", *(f"judge_icc.{form}" for form in ICC_FORMS)]
-
-    def _imagine(self) -> None:
-        """Imagine two items that judge and truth see apart, in either order: the usual number and one at a distance."""
-        low, high = self.column.criterion.minimum or 0.0, self.column.criterion.maximum or 0.0
-        # Half of the range: with less, intervals miss a judge that errs rarely and far (chosen by simulation).
-        step = (high - low) / 2
-        usual = float(np.median(self._t)) if len(self._t) else (low + high) / 2
-        other = usual + step if usual + step <= high else usual - step
-        self._imagined = np.array([other, usual]), np.array([usual, other])
-        self._shapes = np.full(2, DISAGREEMENT)
 
     def values(self, weights: Floats, rng: np.random.Generator | None) -> Floats:
         """Every statistic, ``[statistics, b]``.
@@ -160,9 +157,9 @@ class _NumericColumn:
         own = weights[self._units].astype(np.float64)
         x, t = self._x, self._t
         if rng is not None:
-            more = self._unit_size * imagined_weights(self._shapes, weights.shape[1], rng)
-            own = np.concatenate([own, more])
-            x, t = np.concatenate([x, self._imagined[0]]), np.concatenate([t, self._imagined[1]])
+            more = self._imagined
+            own = np.concatenate([own, more.size * imagined_weights(more.shapes, weights.shape[1], rng)])
+            x, t = np.concatenate([x, more.predicted]), np.concatenate([t, more.true])
         means = known_mean(self._x), known_mean(self._t)
         features = np.concatenate([true_features(t, mean=means[1]), predicted_features(x, t, mean=means[0])])
         found = score_statistics(_weigh(features, own), self._scale, z=self._z)
@@ -194,10 +191,10 @@ class _NumericColumn:
         cast = self._numbers.votes
         if rng is not None:
             # Every other judge sees an imagined item as the panel does, the rest as the truth does.
-            one, other = self._imagined
-            odd = np.arange(self._n_judges) % 2 == 1
-            cast = np.concatenate([cast, np.where(odd, other[:, None], one[:, None])])
-            weights = np.concatenate([weights, self._unit_size * imagined_weights(self._shapes, weights.shape[1], rng)])
+            more, odd = self._imagined, np.arange(self._n_judges) % 2 == 1
+            cast = np.concatenate([cast, np.where(odd, more.true[:, None], more.predicted[:, None])])
+            added = more.size * imagined_weights(more.shapes, weights.shape[1], rng)
+            weights = np.concatenate([weights, added])
         centred = cast - known_mean(self._numbers.votes)
         complete = ~np.isnan(centred).any(axis=1)
         alpha = interval_alpha(np.moveaxis(_weigh(spread_features(centred).T, weights), 0, -1))
@@ -224,21 +221,18 @@ class _NumericColumn:
             name: correlation_result(function(x, t, confidence=confidence))
             for name, function in (("pearson", pearson), ("spearman", spearman), ("kendall", kendall))
         }
+        if intervals is not None:
+            ends = error_intervals(x - t, self._units, span=self._imagined.span, confidence=confidence)
+            bias = bias_with_interval(bias, ends.get("bias"))
+            # A bias has one interval, that of its test.
+            known = ends | {} if bias.ci is None else ends | {"bias": bias.ci}
+            more = {name: hull(intervals[name].ci, correlations[name].ci) for name in RANK_CORRELATIONS}
+            intervals = intervals | {name: replace(intervals[name], ci=one) for name, one in (known | more).items()}
         complete = int((~np.isnan(self._numbers.votes).any(axis=1)).sum())
         judge_icc = None
         if self._n_judges > 1:
             forms = {form: every[f"judge_icc.{form}"] for form in ICC_FORMS}
             judge_icc = ScoreICC(n_items=complete, n_judges=self._n_judges, **forms)
-        if intervals is not None and bias.ci is not None:
-            # A bias has one interval, that of its test.
-            intervals = intervals | {
-                "bias": BootstrapResult(
-                    estimate=every["bias"],
-                    ci=bias.ci,
-                    standard_error=intervals["bias"].standard_error,
-                    n_bootstrap=intervals["bias"].n_bootstrap,
-                )
-            }
         return NumericCriterionMetrics(
             name=self.column.name,
             index=self.column.index,
@@ -270,6 +264,18 @@ class _NumericColumn:
             ones = np.ones((len(self._x), 1))
             used = int((~np.isnan(_by_group(self._x, self._t, codes, n, ones)[0])).sum())
         return LevelCorrelations(key=key, n_groups=used, **{name: every[f"{level}.{name}"] for name in CORRELATIONS})
+
+
+def imagine_numbers(column: CriterionColumn, size: float) -> ImaginedItems:
+    """Imagine items of a numeric criterion; a judge that misses is half of the range off the usual number.
+
+    With less, intervals miss a judge that errs rarely and far; with more, they are twice as wide as they need be.
+    """
+    low, high = column.criterion.minimum or 0.0, column.criterion.maximum or 0.0
+    truth = column.numbers.truth[~np.isnan(column.numbers.truth)] if column.numbers is not None else np.zeros(0)
+    usual, half = float(np.median(truth)) if len(truth) else low, (high - low) / 2
+    other = usual + half if usual + half <= high else usual - half
+    return ImaginedItems.between(low, high, apart=(usual, other), size=size)
 
 
 def _merged(numbers: Numbers | None) -> Numbers:

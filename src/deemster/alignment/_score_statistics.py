@@ -3,18 +3,17 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
-from deemster.alignment._imagined_units import DISAGREEMENT
+from deemster.alignment._imagined_units import table_shapes
 from deemster.alignment._labelled_votes import Floats, Indices, LabelledVotes
 from deemster.alignment._verdict_statistics import Key, Values
 from deemster.rubrics import Criterion
-from deemster.rubrics.rubric_scoring import rubric_scores
 from deemster.stats.confidence_interval import normal_quantile
 from deemster.stats.correlation import Correlation, kendall, pearson, spearman
 from deemster.stats.intraclass_correlation import icc_features, icc_forms, mean_squares
@@ -35,7 +34,8 @@ from deemster.stats.systematic_bias import BiasResult, systematic_bias
 # Above this many items the rank correlations of replicates are first-order expansions.
 LARGEST_RANKED = 500
 ICC_FORMS = ("icc_1_1", "icc_2_1", "icc_3_1", "icc_1_k", "icc_2_k", "icc_3_k")
-CORRELATIONS = ("spearman", "kendall", "pearson")
+RANK_CORRELATIONS = ("spearman", "kendall")
+CORRELATIONS = (*RANK_CORRELATIONS, "pearson")
 # Names in the result, and the statistics of paired scores behind them: for the panel and judges, for the panel alone.
 _SCORE_NAMES = {
     "score_rmse": "rmse",
@@ -51,8 +51,6 @@ _PANEL_NAMES = {
     "score_limits.lower": "lower",
     "score_limits.upper": "upper",
 }
-# A range counts as a scale of so many steps where disagreement is imagined.
-NUMERIC_CLASSES = 5
 # How many replicates, units and features one matrix product takes.
 STRIP, _DEEP, _TALL = 32, 128, 64
 # Rows that are left over beyond a multiple of this many may be summed in another order.
@@ -103,7 +101,7 @@ class ScoreSums:
         first_slice: First feature of the slices: count, difference, squared difference of each.
         n_slices: How many slices there are.
         unit_of_item: The unit of each item.
-        z: Normal quantile of the limits of agreement.
+        confidence: The level of intervals and of the limits of agreement.
         imagined: Items that are in no data.
         imagined_features: Features × imagined items.
     """
@@ -116,15 +114,12 @@ class ScoreSums:
     first_slice: int
     n_slices: int
     unit_of_item: Indices
-    z: float
+    confidence: float
     imagined: ImaginedItems
     imagined_features: Floats
 
     def sum_draws(self, draws: NDArray[Any], imagined: Floats | None = None) -> Floats:
         """Sums of the features in each replicate, features × replicates; with imagined items once more, with theirs.
-
-        The product is cut into pieces of one size, too small to be split among threads, and filled up with features of
-        zeros. So every sum runs in the same order, for every block and feature, and no thread waits for another.
 
         Args:
             draws: How often each unit is drawn, units × replicates.
@@ -132,20 +127,7 @@ class ScoreSums:
         """
         from scipy.sparse import csr_array  # noqa: PLC0415 - scipy takes a tenth of a second to load
 
-        units, replicates = draws.shape
-        many = -(-units // _DEEP)
-        padded = np.zeros((-(-len(self.features) // _EVEN) * _EVEN, many * _DEEP))
-        padded[: len(self.features), :units] = self.features
-        strip = np.zeros((many * _DEEP, STRIP))
-        found = np.empty((len(padded), replicates))
-        for top in range(0, len(padded), _TALL):
-            rows = padded[top : top + _TALL].reshape(-1, many, _DEEP).transpose(1, 0, 2).copy()
-            for start in range(0, replicates, STRIP):
-                stop = min(start + STRIP, replicates)
-                strip[:units, : stop - start] = draws[:, start:stop]
-                product = np.matmul(rows, strip.reshape(many, _DEEP, STRIP)).sum(axis=0)
-                found[top : top + _TALL, start:stop] = product[:, : stop - start]
-        found = found[: len(self.features)]
+        found = weighted_sums(self.features, draws)
         if imagined is None:
             return found
         # A sparse product adds item after item, so that neither threads nor blocks change the last digit.
@@ -170,14 +152,15 @@ class ScoreSums:
             imagined: The weights of imagined items, items × replicates, where the replicates come twice.
         """
         values: Values = {}
+        z = normal_quantile(self.confidence)
         for comparison in self.comparisons:
-            own = score_statistics(sums[list(comparison.features[:7])], comparison.scale, z=self.z)
+            own = score_statistics(sums[list(comparison.features[:7])], comparison.scale, z=z)
             names = _SCORE_NAMES | (_PANEL_NAMES if comparison.scope == ("all",) else {})
             for name, source in names.items():
                 values[*comparison.scope, name] = own[source]
             if comparison.linear:
                 n = sums[comparison.features[0]]
-                for name, feature in zip(("spearman", "kendall"), comparison.features[7:], strict=True):
+                for name, feature in zip(RANK_CORRELATIONS, comparison.features[7:], strict=True):
                     value = comparison.correlations[name].value
                     values[*comparison.scope, f"score_{name}"] = expand_correlation(value, sums[feature], n)
             elif draws is not None:
@@ -186,7 +169,7 @@ class ScoreSums:
                 if imagined is not None:
                     more = (self.imagined.predicted, self.imagined.true, imagined)
                     sets.append(tuple(np.concatenate(both) for both in zip(sets[0], more, strict=True)))
-                for name, weighted in (("spearman", weighted_spearman), ("kendall", weighted_kendall)):
+                for name, weighted in zip(RANK_CORRELATIONS, (weighted_spearman, weighted_kendall), strict=True):
                     values[*comparison.scope, f"score_{name}"] = np.concatenate([weighted(*each) for each in sets])
         if self.n_judges >= 2:
             units = sums[self.first_icc]
@@ -216,72 +199,86 @@ class ScoreSums:
         return frozenset((*each.scope, name) for each in self.comparisons if each.linear for name in names)
 
 
+def weighted_sums(features: Floats, draws: NDArray[Any]) -> Floats:
+    """Sums of features over units in each replicate, features × replicates, the same to the last digit everywhere.
+
+    The product is cut into pieces of one size, too small to be split among threads, and filled up with features of
+    zeros. So every sum runs in the same order, for every block and feature, and no thread waits for another.
+
+    Args:
+        features: Features × units.
+        draws: How often each unit is drawn, or its weight, units × replicates.
+    """
+    units, replicates = draws.shape
+    many = -(-units // _DEEP)
+    padded = np.zeros((-(-len(features) // _EVEN) * _EVEN, many * _DEEP))
+    padded[: len(features), :units] = features
+    strip = np.zeros((many * _DEEP, STRIP))
+    found = np.empty((len(padded), replicates))
+    for top in range(0, len(padded), _TALL):
+        rows = padded[top : top + _TALL].reshape(-1, many, _DEEP).transpose(1, 0, 2).copy()
+        for start in range(0, replicates, STRIP):
+            stop = min(start + STRIP, replicates)
+            strip[:units, : stop - start] = draws[:, start:stop]
+            product = np.matmul(rows, strip.reshape(many, _DEEP, STRIP)).sum(axis=0)
+            found[top : top + _TALL, start:stop] = product[:, : stop - start]
+    return found[: len(features)]
+
+
 @dataclass(frozen=True, slots=True, eq=False)
 class ImaginedItems:
-    """Items on which the judge misses one criterion, above the truth and below it.
+    """Pairs of scores: full agreement at each end of the range, and two scores apart in either order.
 
     Attributes:
         predicted: Their predicted scores.
         true: Their true scores.
         shapes: The parameter of the weight of each.
         size: How many items an average unit holds.
+        span: How wide the range is.
     """
 
     predicted: Floats
     true: Floats
     shapes: Floats
     size: float
+    span: float
+
+    @classmethod
+    def between(cls, low: float, high: float, *, apart: tuple[float, float], size: float) -> ImaginedItems:
+        """The items of a range, weighted as the cells of a table of two classes.
+
+        Args:
+            low: Its lower end.
+            high: Its upper end.
+            apart: The two scores of a judge that misses.
+            size: How many items an average unit holds.
+        """
+        one, other = apart
+        shapes = table_shapes(2)[[0, 1, 3, 2]]
+        return cls(np.array([low, one, high, other]), np.array([low, other, high, one]), shapes, size, high - low)
 
 
 def imagine_items(votes: LabelledVotes) -> ImaginedItems:
-    """Imagine two items for each criterion: judged apart from the truth by what the criterion is worth, either way."""
-    sizes = np.array([NUMERIC_CLASSES if one.numbers is not None else one.classes.size for one in votes.columns])
-    # The mean distance of two different classes, as a share of the way from the first to the last.
-    shares = np.where(sizes > 1, (sizes + 1) / (3 * np.maximum(sizes - 1, 1)), 1.0)
-    steps = shares * _worth_of_criteria(votes)
-    shapes = DISAGREEMENT * sizes / 2
-    known = np.sort(votes.true[~np.isnan(votes.true)])
-    # A score that occurs, so that an imagined item ties with real ones; and a step that leads back into their range.
-    usual = known[len(known) // 2] if len(known) else 0.0
-    towards = 1.0 if not len(known) or usual <= (known[0] + known[-1]) / 2 else -1.0
-    here = np.full(len(steps), usual)
-    there = here + towards * np.nan_to_num(steps)
-    return ImaginedItems(
-        predicted=np.concatenate([there, here]),
-        true=np.concatenate([here, there]),
-        shapes=np.concatenate([shapes, shapes]),
-        size=len(votes.ids) / votes.n_units,
-    )
+    """Imagine items at the ends of the range of the scores."""
+    low, high = 0.0, 1.0
+    if not votes.votes.scoring.normalize:
+        # What rubrics allow, and what penalties make of it.
+        known = np.concatenate([votes.true, votes.predicted, votes.judge_scores.ravel()])
+        known = known[~np.isnan(known)]
+        worths = [_worths(block.rubric.criteria) for block in votes.votes.blocks]
+        low = min(known.min(initial=0.0), *(worth.min(axis=1).sum() for worth in worths))
+        high = max(known.max(initial=0.0), *(worth.max(axis=1).sum() for worth in worths))
+    return ImaginedItems.between(low, high, apart=(low, high), size=len(votes.ids) / votes.n_units)
 
 
-def _worth_of_criteria(votes: LabelledVotes) -> Floats:
-    """How far the score of an item with the best verdicts drops if one criterion is missed, column by column."""
-    found = np.zeros(len(votes.columns))
-    blocks = np.array([column.sources[0][0] for column in votes.columns])
-    for block in set(blocks.tolist()):
-        rubric, own = votes.votes.blocks[block].rubric, np.flatnonzero(blocks == block)
-        # The item without a miss, then one for each criterion.
-        codes = np.tile([_best(criterion) for criterion in rubric.criteria], (1 + len(own), 1))
-        numbers = {place: np.full(1 + len(own), _best_number(each)) for place, each in enumerate(rubric.criteria)}
-        for row, column in enumerate((votes.columns[place] for place in own), 1):
-            place = column.sources[0][1]
-            codes[row, place] = column.criterion.worst
-            if column.criterion.worst_number is not None:
-                numbers[place][row] = column.criterion.worst_number
-        scores = rubric_scores(rubric, codes, scoring=votes.votes.scoring, numbers=numbers).score
-        found[own] = np.abs(scores[0] - scores[1:])
-    return found
-
-
-def _best_number(criterion: Criterion) -> float:
-    """The best number of a numeric criterion; NaN for any other criterion."""
-    worst, both = criterion.worst_number, (criterion.minimum, criterion.maximum)
-    return math.nan if worst is None else next(end for end in both if end is not None and end != worst)
-
-
-def _best(criterion: Criterion) -> int:
-    """The code of the option that adds most to a score."""
-    return max(criterion.scored, key=lambda code: criterion.weight * (criterion.values[code] or 0.0))
+def _worths(criteria: Sequence[Criterion]) -> Floats:
+    """The least and the most that each criterion adds to a score that is not normalised, ``[criteria, 2]``."""
+    found = []
+    for criterion in criteria:
+        values = [criterion.values[code] or 0.0 for code in criterion.scored] or [0.0, 1.0]
+        worths = [criterion.weight * value for value in values]
+        found.append((min(worths), max(worths)))
+    return np.array(found)
 
 
 def sum_scores(
@@ -338,7 +335,7 @@ def sum_scores(
         first_slice=first_slice,
         n_slices=0 if slices is None else slices.shape[1],
         unit_of_item=votes.unit_of_item,
-        z=normal_quantile(confidence),
+        confidence=confidence,
         imagined=imagined,
         imagined_features=every[:, len(votes.ids) :],
     )

@@ -21,6 +21,7 @@ from deemster.alignment._bootstrap_replicates import (
 from deemster.alignment._build_result import Options, Statistics, build_result
 from deemster.alignment._contingency_counts import ContingencyCounts, count_votes
 from deemster.alignment._corrected_means import corrected_means
+from deemster.alignment._error_intervals import with_error_intervals
 from deemster.alignment._human_agreement import human_agreement
 from deemster.alignment._item_difficulty import disputed_items
 from deemster.alignment._judge_calibration import judge_calibration
@@ -189,6 +190,8 @@ def _compute_statistics(votes: LabelledVotes, options: Options, levels: Levels) 
             confidence=confidence,
             expanded=scores.expanded_keys(),
         )
+        if options.method == "smoothed":
+            intervals = with_error_intervals(intervals, votes, scores, compute.tags)
     return Statistics(
         layout=layout,
         counts=counts,

@@ -661,7 +661,8 @@ class ReferenceAgreement(msgspec.Struct, frozen=True, kw_only=True, forbid_unkno
     Attributes:
         name: The annotator or judge, or "panel" for the final verdicts.
         accuracy: The share of equal pairs. None without a pair.
-        mean_kappa: The mean kappa of the criteria. None where no criterion has one.
+        mean_kappa: The mean kappa of the criteria; of numeric ones the concordance with the mean of the other people.
+            None where no criterion has one.
         n_samples: Pairs; for judges and panel summed over the annotators that were left out in turn.
     """
 

@@ -72,7 +72,7 @@ def indented_json(value: Any, *, level: int = 0) -> str:
         names = zip(value.__struct_encode_fields__, value.__struct_fields__, strict=True)
         entries = ((name, getattr(value, field)) for name, field in names)
         if value.__struct_config__.omit_defaults:
-            entries = ((name, entry) for name, entry in entries if entry is not None or name in _required(kind))
+            entries = ((name, entry) for name, entry in entries if entry is not None or name in _required(type(value)))
         return _braced(entries, level)
     if isinstance(value, Mapping):
         return _braced(((key, value[key]) for key in sorted(value)), level)

@@ -19,6 +19,7 @@ from deemster.alignment.result_models import (
     NumericCriterionMetrics,
     PooledScaleMetrics,
     PositionBias,
+    ScoreLimits,
     SliceMetrics,
 )
 from deemster.alignment.result_summary import (
@@ -71,7 +72,7 @@ def _extras(result: MetricsResult) -> list[TextSection]:
     if result.slices:
         parts.append(_slices(result.slices))
     if result.human is not None:
-        parts.append(_people(result.human, several=result.n_judges > 1))
+        parts.append(_people(result.human, result))
         if result.human.annotator_tests:
             parts.append(_annotator_tests(result.human.annotator_tests))
     if result.position_bias:
@@ -137,8 +138,9 @@ def _kappa_ends(part: SliceMetrics) -> ConfidenceInterval | None:
     return None if found is None else found.ci
 
 
-def _people(human: HumanAgreement, *, several: bool) -> TextSection:
-    subject = "panel" if several else "judge"
+def _people(human: HumanAgreement, result: MetricsResult) -> TextSection:
+    several = result.n_judges > 1
+    subject, what = "panel" if several else "judge", _measure_of_people(result)[1]
     together = [("panel", human.panel)]
     if not several:
         # A panel of one is that judge, unless verdicts were recorded or checked otherwise.
@@ -156,15 +158,18 @@ def _people(human: HumanAgreement, *, several: bool) -> TextSection:
         for kind, part in (*people, *together, *judges)
     ]
     many = f"{plural(human.n_annotators, 'annotator')}, {plural(human.n_items, 'item')} with two or more"
-    ceiling = (
-        f"a kappa of {format_number(human.ceiling_kappa)} and an accuracy of {format_percent(human.ceiling_accuracy)}"
+    ceiling = f"a {what} of {format_number(human.ceiling_kappa)}"
+    if human.ceiling_accuracy is not None:
+        ceiling += f" and an accuracy of {format_percent(human.ceiling_accuracy)}"
+    lines: list[TextLine] = [(f"{many}; alpha among them {format_number(human.krippendorff_alpha)}.",)]
+    if human.pairwise_kappa is not None:
+        lines += [
+            (f"Two people's labels of one cell agree with a kappa of {format_number(human.pairwise_kappa)}.",),
+            (f"A person's label and the {subject}'s verdict agree with {format_number(human.panel_pairwise_kappa)}.",),
+        ]
+    lines.append(
+        (f"The ceiling is {ceiling}; the {subject}'s gap is {_signed(human.kappa_gap)} in {what.split()[0]}.",)
     )
-    lines: list[TextLine] = [
-        (f"{many}; alpha among them {format_number(human.krippendorff_alpha)}.",),
-        (f"Two people's labels of one cell agree with a kappa of {format_number(human.pairwise_kappa)}.",),
-        (f"A person's label and the {subject}'s verdict agree with {format_number(human.panel_pairwise_kappa)}.",),
-        (f"The ceiling is {ceiling}; the {subject}'s gap is {_signed(human.kappa_gap)} in kappa.",),
-    ]
     if human.disputed:
         lines.append((f"People are tied on {plural(len(human.disputed), 'cell')}; someone must decide:",))
         shown = human.disputed[:_MOST_DISPUTED_SHOWN]
@@ -387,6 +392,9 @@ def _headline(result: MetricsResult) -> TextSection:
 def _answer(result: MetricsResult) -> Iterator[TextLine]:
     yield (f"Can this judge be trusted? {_ANSWERS[result.verdict.answer]}",)
     yield ("Why: ", *_why(result), ".")
+    if result.n_judges > 1:
+        asks = "`--judge NAME` asks about one of them, `--per-judge` lists each"
+        yield (f"This is about the joint verdict of {result.n_judges:,} judges, the panel; {asks}.",)
 
 
 def _error_rates(result: MetricsResult) -> Iterator[TextLine]:
@@ -495,14 +503,24 @@ def _agreement_found(result: MetricsResult) -> Iterator[str]:
 def _ceiling(result: MetricsResult) -> str:
     """What people reach, which a judge is not expected to pass."""
     human, subject = result.human, "panel" if result.n_judges > 1 else "judge"
+    others, what = _measure_of_people(result)
     if human is None or human.ceiling_kappa is None:
-        return "The ceiling is unknown: no person can be compared with the consensus of others."
+        return f"The ceiling is unknown: no person can be compared with the {others} of others."
     share = format_percent(human.n_cells / human.n_labelled_cells if human.n_labelled_cells else None)
     return (
-        f"The ceiling: a person compared with the consensus of the others reaches a kappa of "
+        f"The ceiling: a person compared with the {others} of the others reaches a {what} of "
         f"{format_number(human.ceiling_kappa)}, the {subject} {format_number(human.panel.mean_kappa)}. "
         f"This rests on the {share} of the labelled cells that two people or more labelled."
     )
+
+
+def _measure_of_people(result: MetricsResult) -> tuple[str, str]:
+    """What a person is compared with, and the number for it: numbers have a mean and a concordance."""
+    if not result.n_numeric_criteria:
+        return "consensus", "kappa"
+    if result.n_numeric_criteria == result.n_criteria:
+        return "mean", "concordance"
+    return "consensus", "kappa (of numbers: concordance with the mean)"
 
 
 def _bias(result: MetricsResult) -> str:
@@ -593,11 +611,24 @@ def _scores(result: MetricsResult) -> TextSection:
         entries.append(("ICC(2,1) of the judges' scores", format_number(icc.icc_2_1), "score_icc.icc_2_1"))
         entries.append(("ICC(2,k) of the judges' scores", format_number(icc.icc_2_k), "score_icc.icc_2_k"))
     lines: list[TextLine] = [(f"{plural(result.bias.n_samples, 'pair')} of predicted and true item score.",)]
-    limits = result.score_limits
-    if limits is not None and limits.lower is not None and limits.upper is not None:
-        between = _span((limits.lower, limits.upper))
-        lines.append((f"Limits of agreement: a single item's score is mostly within {between} of people's.",))
+    if result.score_limits is not None:
+        lines.extend((sentence,) for sentence in _limits_of_agreement(result.score_limits))
     return TextSection(("Scores",), lines, _with_intervals(entries, result))
+
+
+def _limits_of_agreement(limits: ScoreLimits) -> Iterator[str]:
+    """How far a single score may lie from people's; where no two differences differ, how far it still may."""
+    if limits.lower is None or limits.upper is None:
+        return
+    between = _span((limits.lower, limits.upper))
+    if format_number(limits.lower) != format_number(limits.upper):
+        yield f"Limits of agreement: a single item's score is mostly within {between} of people's."
+        return
+    alike = "equal people's" if not limits.mean else f"differ from people's by {_signed(limits.mean)}"
+    yield f"Limits of agreement: all scores {alike}, so these items do not show how far a single score may be off."
+    if limits.lower_ci is not None and limits.upper_ci is not None:
+        reach = _span((limits.lower_ci.lower, limits.upper_ci.upper))
+        yield f"It can still be that single scores mostly lie within {reach} of people's."
 
 
 def _with_intervals(entries: Sequence[tuple[str, str, str]], result: MetricsResult) -> TextTable:

@@ -147,6 +147,7 @@ def bounded_units(
     high: float = 1.0,
     usual: float | None = None,
     strict: bool = False,
+    likelihood: bool = False,
 ) -> BoundedUnits | None:
     """Sum up units for the interval of ``bounded_mean``; None without units.
 
@@ -157,6 +158,7 @@ def bounded_units(
         high: The greatest possible value.
         usual: The value that units are counted as different from; the most common one where not given.
         strict: Take Student's t only where 20 units of equal weight carry the change, and correct it for skewness.
+        likelihood: Never take Student's t.
 
     Raises:
         ValueError: Totals and sizes differ in number, a size is not above 0, or a value is not finite or outside the
@@ -179,7 +181,7 @@ def bounded_units(
     mean, error = _mean_and_error(u, s, size)
     unusual = effective_changes(u, s) if strict else count_unusual(values, usual=usual, slack=slack)
     kinds = None
-    if error is None or unusual < ENOUGH_DIFFERENT:
+    if likelihood or error is None or unusual < ENOUGH_DIFFERENT:
         # One sort of complex numbers is many times quicker than a sort of rows; sizes of 1 need no sort at all.
         distinct, counts = np.unique(u if sizes is None else u + 1j * s, return_counts=True)
         kinds = np.array([distinct.real, np.ones(len(distinct)) if sizes is None else distinct.imag, counts])
