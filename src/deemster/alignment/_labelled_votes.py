@@ -139,7 +139,9 @@ class LabelledVotes:
     @property
     def unit(self) -> str:
         """The word for what a bootstrap draws."""
-        return "item" if self.clusters is None else "cluster"
+        if self.clusters is None:
+            return "item"
+        return "sample" if self.votes.cluster == "sample" else "cluster"
 
     @property
     def n_units(self) -> int:

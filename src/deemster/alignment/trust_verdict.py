@@ -115,7 +115,7 @@ def _reservations(result: MetricsResult, measured: str, floor: float) -> Iterato
     if floor < SUBSTANTIAL:
         yield f"moderate: {measured}, below {SUBSTANTIAL}"
     if count_units(result) < ENOUGH_ITEMS:
-        unit = "item" if count_units(result) == result.n_items else "sample"
+        unit = "item" if result.bootstrap is None else result.bootstrap.unit
         yield f"few-items: {plural(count_units(result), unit)} only"
     if any(warning.startswith("few-clusters:") for warning in result.warnings):
         yield "few-clusters: there are few clusters"

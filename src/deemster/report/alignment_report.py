@@ -463,14 +463,21 @@ def _findings(result: MetricsResult) -> Iterator[str]:
         yield f"Coverage is {format_percent(cover.coverage)}: {covered}{lost}."
 
 
+def _unit(result: MetricsResult) -> str:
+    return "item" if result.bootstrap is None else result.bootstrap.unit
+
+
 def _basis(result: MetricsResult) -> str:
     """What the numbers rest on."""
     mix = count_kinds(result)
     by_kind = f" ({', '.join(mix)})" if len(mix) > 1 else ""
     judges = plural(result.n_judges, "judge")
     items = plural(result.n_items, "item")
-    if count_units(result) < result.n_items:
-        items = f"{plural(count_units(result), 'sample')}, {plural(result.n_items, 'output')}"
+    units = count_units(result)
+    if units < result.n_items and _unit(result) == "sample":
+        items = f"{plural(units, 'sample')}, {plural(result.n_items, 'output')}"
+    elif units < result.n_items:
+        items = f"{items} in {plural(units, 'cluster')}"
     basis = f"{items}, {count_criteria(result.n_criteria)}{by_kind}, {judges}"
     return f"The numbers rest on {plural(result.n_samples, 'pair')} of truth and verdict: {basis}."
 
