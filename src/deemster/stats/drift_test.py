@@ -51,7 +51,7 @@ def rate_drift(baseline: _Counts, periods: _Counts, *, alpha: float = 0.05) -> D
     """Test whether a success rate has left its baseline, valid however often and whenever somebody looks.
 
     Periods such as days are the units: rates differ from day to day by more than chance without any drift, and the
-    baseline says by how much. Baseline and later periods are compared as two samples by a Bayes factor of a shift, whose
+    baseline says by how much. Baseline and later periods are compared as two samples by a Bayes factor of a shift. Its
     right Haar prior of mean and spread makes it valid at every look: by Ville's inequality it passes 1/alpha with
     probability alpha at most, ever. One period alone is no drift yet.
 
