@@ -62,36 +62,36 @@ def scored(world):
 
 
 def test_fall_of_pass_rate_is_shown_by_period_and_flagged(scored):
-    done = call("monitor", "bot", "--every", "20", "--baseline", "40")
+    done = call("monitor", "bot", "--every", "4", "--baseline", "40")
     assert done.exit_code == 0
     assert "80 records, 0 without a score." in done.stdout
     assert "Baseline: of the first 40 scored records 1.0000 passed." in done.stdout
     assert "The pass-rate has dropped" in done.stdout
-    assert done.stdout.count("outside") == 1
+    assert done.stdout.count("outside") == 5
 
 
 def test_html_of_monitor_begins_with_the_drift_and_draws_every_period(scored):
-    done = call("monitor", "bot", "--every", "20", "--baseline", "40", "--html", "monitor.html", "--json", "m.json")
+    done = call("monitor", "bot", "--every", "4", "--baseline", "40", "--html", "monitor.html", "--json", "m.json")
     assert done.exit_code == 0
     page = (scored / "monitor.html").read_text(encoding="utf-8")
     assert '<p class="verdict">The pass-rate has dropped.</p>' in page
-    assert page.count('<rect class="band"') == 4
-    assert page.count('<circle class="outside"') == 1
+    assert page.count('<rect class="band"') == 20
+    assert page.count('<circle class="outside"') == 5
     assert call("monitor", "bot", "--html", "-", "--json", "-").exit_code == 2
     assert call("monitor", "bot", "--html", "missing/m.html").exit_code == 2
 
 
 def test_fail_on_drift_is_exit_code_1(scored):
-    assert call("monitor", "bot", "--every", "20", "--baseline", "40", "--fail-on-drift").exit_code == 1
-    assert call("monitor", "bot", "--every", "20", "--baseline", "80", "--fail-on-drift").exit_code == 0
+    assert call("monitor", "bot", "--every", "4", "--baseline", "40", "--fail-on-drift").exit_code == 1
+    assert call("monitor", "bot", "--every", "4", "--baseline", "80", "--fail-on-drift").exit_code == 0
 
 
 def test_json_of_monitor_equals_python_result(scored):
-    done = call("monitor", "bot", "--every", "20", "--baseline", "40", "--json", "-")
+    done = call("monitor", "bot", "--every", "4", "--baseline", "40", "--json", "-")
     shown = json.loads(done.stdout)
-    assert [period["pass_rate"] for period in shown["periods"]] == [1.0, 1.0, 1.0, 0.0]
-    found = dm.monitor("bot", store="runs.db", every="20", baseline=40, metric="says-yes")
-    assert found.drift.evidence_down == shown["drift"]["evidence_down"]
+    assert [period["pass_rate"] for period in shown["periods"]] == [1.0] * 15 + [0.0] * 5
+    found = dm.monitor("bot", store="runs.db", every="4", baseline=40, metric="says-yes")
+    assert found.drift.evidence == shown["drift"]["evidence"]
     assert found.drift.direction == "down"
 
 

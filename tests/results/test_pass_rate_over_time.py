@@ -4,10 +4,12 @@ from __future__ import annotations
 
 from datetime import UTC, datetime, timedelta
 
+import numpy as np
 import pytest
 
 from deemster.errors import ConfigurationError
 from deemster.results.pass_rate_over_time import MonitoredRecord, track_pass_rate
+from deemster.stats import rate_drift
 
 START = datetime(2026, 3, 2, 10, 30, tzinfo=UTC)
 
@@ -46,11 +48,11 @@ def test_before_the_baseline_is_complete_there_are_no_limits_and_no_test():
     assert all(period.limits is None and not period.outside for period in found.periods)
 
 
-def test_baseline_is_the_first_scored_records_and_the_test_sees_only_later_ones():
+def test_baseline_is_the_first_periods_with_enough_scored_records_and_the_test_sees_only_later_ones():
     found = track_pass_rate(records([None, True, False, True, True, False, False]), every="3", baseline=4)
-    assert found.baseline_rate == 0.75
-    assert found.drift.baseline_n == 4
-    assert found.drift.n == 2
+    assert found.baseline_rate == 0.6
+    assert found.drift.baseline_n == 5
+    assert found.drift.n == 1
 
 
 def test_order_in_which_records_come_changes_nothing():
@@ -59,7 +61,7 @@ def test_order_in_which_records_come_changes_nothing():
 
 
 def test_control_limits_are_three_standard_errors_of_adjusted_baseline_rate():
-    found = track_pass_rate(records([True] * 96 + [True] * 5 + [False] * 20), every="101", baseline=96)
+    found = track_pass_rate(records([True] * 96 + [False] * 20), every="96", baseline=96)
     rate = 98 / 100
     reach = 3 * (rate * (1 - rate) / 20) ** 0.5
     assert found.periods[1].limits == pytest.approx((rate - reach, 1.0))
@@ -68,8 +70,33 @@ def test_control_limits_are_three_standard_errors_of_adjusted_baseline_rate():
 
 
 def test_fall_of_pass_rate_is_flagged():
-    found = track_pass_rate(records([True, True, True, True, False] * 40 + [False] * 60), every="20", baseline=100)
+    found = track_pass_rate(records([True, True, True, True, False] * 40 + [False] * 100), every="20", baseline=100)
     assert found.drift.direction == "down"
+
+
+def test_limits_are_as_wide_as_periods_differ_in_the_baseline():
+    days = [[True] * 10 + [False] * 10, [True] * 20] * 6
+    found = track_pass_rate(records([outcome for day in days for outcome in day]), every="20", baseline=200)
+    assert found.drift.between > 0.2
+    assert not any(period.outside for period in found.periods)
+
+
+@pytest.mark.parametrize(("sd", "volume"), [(0.0, 100), (0.04, 100)])
+def test_what_it_could_see_is_seen_so_often(sd, volume):
+    """Its sentence, simulated anew: after a baseline of 12 days the rate falls by five points."""
+    rng, noticed, told = np.random.default_rng(8), [], []
+
+    def days(rate, count):
+        rates = np.clip(rate + sd * rng.standard_normal(count), 0, 1)
+        return [(int(passed), volume) for passed in rng.binomial(volume, rates)]
+
+    for process in range(50):
+        before = days(0.9, 12)
+        noticed.append(rate_drift(before, days(0.85, 50)).direction == "down")
+        if process < 5:
+            outcomes = [place < passed for passed, n in before for place in range(n)]
+            told.append(track_pass_rate(records(outcomes), every=str(volume), baseline=1200).noticed[0].share)
+    assert np.mean(told) == pytest.approx(np.mean(noticed), abs=0.25)
 
 
 def test_without_records_there_is_no_period_and_no_rate():

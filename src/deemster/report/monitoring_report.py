@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
+
 from deemster.errors import plural
 from deemster.report.table_plots import IntervalCell, PlotColumn, drawn_columns
 from deemster.report.text_sections import DataText, TextLine, TextSection, TextTable, format_number
 from deemster.results.metric_summary import Interval
-from deemster.results.pass_rate_over_time import PassRateHistory, Period
+from deemster.results.pass_rate_over_time import PERIODS, PassRateHistory, Period
 
 
 def monitoring_sections(shown: PassRateHistory, *, name: str) -> list[TextSection]:
@@ -31,9 +33,9 @@ def drift_words(shown: PassRateHistory) -> str:
         scored = shown.n - shown.unscored
         return f"No test yet: {scored:,} of the {plural(shown.baseline, 'scored record')} of the baseline are there."
     evidence = (
-        f"The evidence for a lower rate is {drift.evidence_down:.3g}, for a higher rate {drift.evidence_up:.3g}; from "
-        f"{drift.needed:.3g} on it counts as a drift. A rate that never changes gets that far in at most "
-        f"{drift.alpha:.0%} of all cases, however long it is watched."
+        f"The evidence for a change is {drift.evidence or 0.0:.3g}; from {drift.needed:.3g} on it counts as a drift. "
+        f"A rate that only varies as in the baseline gets that far in at most {drift.alpha:.0%} of all cases, however "
+        "long it is watched."
     )
     if drift.direction is None:
         return f"No drift is shown. {evidence}"
@@ -45,10 +47,23 @@ def _lines(shown: PassRateHistory) -> list[str]:
     if shown.not_applicable:
         lines.append(f"{plural(shown.not_applicable, 'further record')} that no metric applies to.")
     if shown.baseline_rate is not None:
-        lines.append(
-            f"Baseline: of the first {shown.baseline:,} scored records {format_number(shown.baseline_rate)} passed."
-        )
-    return [*lines, drift_words(shown)]
+        count = 0 if shown.drift is None else shown.drift.baseline_n
+        lines.append(f"Baseline: of the first {count:,} scored records {format_number(shown.baseline_rate)} passed.")
+    return [*lines, drift_words(shown), *_noticed_words(shown)]
+
+
+def _noticed_words(shown: PassRateHistory) -> Iterator[str]:
+    """What the test could see, for the user's own rate and volume."""
+    if not shown.noticed:
+        return
+    period = shown.every if shown.every in PERIODS else "period"
+    falls = [
+        f"a fall from {one.before:.0%} to {one.after:.0%} is noticed within {one.periods} {period}s "
+        f"in {round(10 * one.share)} of 10 cases"
+        for one in shown.noticed
+    ]
+    article = "an" if period == "hour" else "a"
+    yield f"At {plural(shown.noticed[0].records, 'record')} {article} {period}, {'; '.join(falls)}."
 
 
 def _row(period: Period) -> TextLine:

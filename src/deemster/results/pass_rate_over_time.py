@@ -4,11 +4,12 @@ from __future__ import annotations
 
 import itertools
 import math
-from collections.abc import Callable, Hashable, Iterable, Sequence
+from collections.abc import Callable, Hashable, Iterable, Iterator, Sequence
 from datetime import UTC, datetime, timedelta
 from typing import NamedTuple
 
 import msgspec
+import numpy as np
 
 from deemster.errors import ConfigurationError, did_you_mean
 from deemster.results.metric_summary import Interval, interval_ends
@@ -19,6 +20,10 @@ PERIODS = ("hour", "day", "week", "month")
 BASELINE = 500
 # Control charts flag a rate that lies three standard errors away.
 _SIGMAS = 3.0
+# What the test could see: falls by so much, within so many periods, in so many simulated processes.
+_FALLS = (0.05, 0.1)
+_AHEAD = 50
+_PROCESSES = 50
 
 
 class MonitoredRecord(NamedTuple):
@@ -53,6 +58,24 @@ class Period(msgspec.Struct, frozen=True, kw_only=True):
     outside: bool
 
 
+class NoticedFall(msgspec.Struct, frozen=True, kw_only=True):
+    """How often the test would notice a fall of the rate after this baseline, by simulation.
+
+    Attributes:
+        records: Scored records of a period.
+        before: The rate of the baseline.
+        after: The rate after the fall.
+        periods: Within so many periods.
+        share: The share of simulated processes in which it is noticed.
+    """
+
+    records: int
+    before: float
+    after: float
+    periods: int
+    share: float
+
+
 class PassRateHistory(msgspec.Struct, frozen=True, kw_only=True):
     """A pass rate over time.
 
@@ -60,11 +83,12 @@ class PassRateHistory(msgspec.Struct, frozen=True, kw_only=True):
         every: How records are grouped.
         n: Records.
         unscored: Of them, those without a score.
-        baseline: Scored records that make the baseline: the first ones.
-        baseline_rate: The share of them that passed; None before there are enough.
+        baseline: Scored records that make the baseline: those of the first periods that have so many.
+        baseline_rate: The share that passed of all records of these periods; None before there are enough.
         drift: The test of all later records; None before the baseline is complete.
         periods: The periods in order; those without a record are not listed.
         not_applicable: Further records, which no metric applies to; nothing else counts them.
+        noticed: What falls the test would notice, and how often.
     """
 
     every: str
@@ -75,6 +99,7 @@ class PassRateHistory(msgspec.Struct, frozen=True, kw_only=True):
     drift: Drift | None
     periods: tuple[Period, ...]
     not_applicable: int = 0
+    noticed: tuple[NoticedFall, ...] = ()
 
 
 def track_pass_rate(
@@ -82,8 +107,8 @@ def track_pass_rate(
 ) -> PassRateHistory:
     """Follow a pass rate over time.
 
-    The first scored records are the baseline. Choose how many before you look at the data: a test with a baseline that
-    was chosen afterwards is not valid.
+    The first scored records are the baseline, with the rest of the period in which they are complete. Choose how many
+    before you look at the data: a test with a baseline that was chosen afterwards is not valid.
 
     Args:
         records: In any order; of equal times, in the order given.
@@ -101,42 +126,68 @@ def track_pass_rate(
         raise ConfigurationError(f"alpha lies strictly between 0 and 1, not {alpha!r}.")
     known = list(records)
     ordered = sorted((record for record in known if record.applies), key=lambda record: record.at)
-    first = [record.passed for record in ordered if record.passed is not None][:baseline]
-    rate = sum(first) / baseline if len(first) == baseline else None
-    later: list[tuple[int, int]] = []
-    periods = []
-    left = baseline
+    groups = []
     for number, group in itertools.groupby(enumerate(ordered), key=lambda each: start_of(*each)):
         members = [record for _, record in group]
-        scored = [record.passed for record in members if record.passed is not None]
-        tested = scored[left:] if left < len(scored) else []
-        left = max(0, left - len(scored))
-        if tested:
-            later.append((sum(tested), len(tested)))
-        began = number if isinstance(number, datetime) else members[0].at
-        periods.append(_period(began, members, scored, None if rate is None else (sum(first), baseline)))
+        groups.append((number if isinstance(number, datetime) else members[0].at, members))
+    counts = [_count(members) for _, members in groups]
+    reached = itertools.accumulate(scored for _, scored in counts)
+    last = next((period for period, scored in enumerate(reached, 1) if scored >= baseline), None)
+    drift = None if last is None else rate_drift(counts[:last], counts[last:], alpha=alpha)
+    passed, trials = (sum(column) for column in zip(*counts[:last], strict=True)) if last else (0, 0)
+    expected = None if drift is None else (passed, trials, drift.between or 0.0)
     return PassRateHistory(
         every=every,
         n=len(ordered),
         unscored=sum(record.passed is None for record in ordered),
         baseline=baseline,
-        baseline_rate=rate,
-        drift=None if rate is None else rate_drift((sum(first), baseline), later, alpha=alpha),
-        periods=tuple(periods),
+        baseline_rate=passed / trials if trials else None,
+        drift=drift,
+        periods=tuple(_period(*group, *count, expected) for group, count in zip(groups, counts, strict=True)),
         not_applicable=len(known) - len(ordered),
+        noticed=() if drift is None else tuple(_noticed(counts[:last], drift)),
     )
 
 
+def _count(members: Sequence[MonitoredRecord]) -> tuple[int, int]:
+    """Of the records of a period, those that passed and those that are scored."""
+    scored = [record.passed for record in members if record.passed is not None]
+    return sum(scored), len(scored)
+
+
+def _noticed(baseline: Sequence[tuple[int, int]], drift: Drift) -> Iterator[NoticedFall]:
+    """How often falls after this baseline would be noticed: periods like these are drawn, whose rates vary as here."""
+    passed, trials = (sum(column) for column in zip(*baseline, strict=True))
+    rate, records = passed / trials, max(1, round(trials / len(baseline)))
+    spread = (drift.between or 0.0) / (2 * math.sqrt((passed + 1) * (trials - passed + 1)) / (trials + 2))
+    for fall in _FALLS:
+        if rate <= fall:
+            continue
+        draw = np.random.default_rng(0)
+        found = 0
+        for _ in range(_PROCESSES):
+            means = np.repeat([rate, rate - fall], [len(baseline), _AHEAD])
+            angles = np.arcsin(np.sqrt(means)) + spread * draw.standard_normal(len(means))
+            counts = draw.binomial(records, np.square(np.sin(np.clip(angles, 0, math.pi / 2)))).tolist()
+            drawn = [(count, records) for count in counts]
+            shown = rate_drift(drawn[: len(baseline)], drawn[len(baseline) :], alpha=drift.alpha)
+            found += shown.direction == "down"
+        yield NoticedFall(records=records, before=rate, after=rate - fall, periods=_AHEAD, share=found / _PROCESSES)
+
+
 def _period(
-    began: datetime, members: Sequence[MonitoredRecord], scored: Sequence[bool], baseline: tuple[int, int] | None
+    began: datetime,
+    members: Sequence[MonitoredRecord],
+    passed: int,
+    scored: int,
+    baseline: tuple[int, int, float] | None,
 ) -> Period:
-    passed = sum(scored)
-    share = wilson(passed, len(scored))
-    limits = None if baseline is None or not scored else _limits(*baseline, len(scored))
+    share = wilson(passed, scored)
+    limits = None if baseline is None or not scored else _limits(*baseline, scored)
     return Period(
         start=f"{began:%Y-%m-%dT%H:%M:%SZ}",
         n=len(members),
-        unscored=len(members) - len(scored),
+        unscored=len(members) - scored,
         passed=passed,
         pass_rate=share.value,
         interval=interval_ends(share.interval),
@@ -145,10 +196,10 @@ def _period(
     )
 
 
-def _limits(passed: int, trials: int, n: int) -> Interval:
+def _limits(passed: int, trials: int, between: float, n: int) -> Interval:
     """Where a rate of ``n`` records is expected; two added successes and failures keep the limits apart."""
     rate = (passed + 2) / (trials + 4)
-    reach = _SIGMAS * math.sqrt(rate * (1 - rate) / n)
+    reach = _SIGMAS * math.sqrt(rate * (1 - rate) / n + between**2)
     return Interval(max(0.0, rate - reach), min(1.0, rate + reach))
 
 

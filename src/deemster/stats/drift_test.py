@@ -1,29 +1,24 @@
-"""A sequential test of whether a rate has drifted from its baseline (e-values)."""
+"""A sequential test of whether a rate has drifted from its baseline, with periods as units (e-values)."""
 
 from __future__ import annotations
 
 import math
 from collections.abc import Sequence
-from typing import Literal, NamedTuple, TypeAlias
+from typing import Literal, TypeAlias
 
 import msgspec
 import numpy as np
-from numpy.typing import NDArray
 
-from deemster.stats.confidence_interval import ConfidenceInterval
-from deemster.stats.proportion_intervals import clopper_pearson
+from deemster.stats.nan_arithmetic import Floats
 
 Direction: TypeAlias = Literal["down", "up"]
-_Counts: TypeAlias = NDArray[np.float64]
+_Counts: TypeAlias = Sequence[tuple[int, int]]
 # The largest logarithm whose exponential is a float.
 _LARGEST = 700.0
-
-
-class _Look(NamedTuple):
-    """The logarithm of an e-value, and the period from which the evidence is strongest."""
-
-    log: float
-    began: int
+# Periods are joined until so many successes, and so many failures, are expected in each unit.
+_FEWEST_EXPECTED = 2
+# Of the baseline so many units are made at least, as far as there are periods.
+_FEWEST_UNITS = 10
 
 
 class Drift(msgspec.Struct, frozen=True, kw_only=True):
@@ -33,10 +28,9 @@ class Drift(msgspec.Struct, frozen=True, kw_only=True):
         direction: `down`, `up`, or None where nothing is shown.
         period: The period, from 0, at whose end this was shown first; None where it was not.
         began: The period from which the evidence is strongest; None where nothing is shown.
-        evidence_down: The largest e-value for a lower rate at any look so far; 1 and less is no evidence.
-        evidence_up: The same for a higher rate.
+        evidence: The largest e-value at any look so far; 1 and less is no evidence. None without a baseline.
         needed: The e-value that shows a drift.
-        baseline: The interval of the baseline's rate that the later rate is held against; None without a baseline.
+        between: The standard deviation of the rates of periods in the baseline beyond what chance gives; None without.
         baseline_n: Trials of the baseline.
         n: Trials after it.
         alpha: The share of all processes without any drift in which one would ever be flagged, at most.
@@ -45,113 +39,142 @@ class Drift(msgspec.Struct, frozen=True, kw_only=True):
     direction: Direction | None
     period: int | None
     began: int | None
-    evidence_down: float | None
-    evidence_up: float | None
+    evidence: float | None
     needed: float
-    baseline: ConfidenceInterval | None
+    between: float | None
     baseline_n: int
     n: int
     alpha: float
 
 
-def rate_drift(baseline: tuple[int, int], periods: Sequence[tuple[int, int]], *, alpha: float = 0.05) -> Drift:
+def rate_drift(baseline: _Counts, periods: _Counts, *, alpha: float = 0.05) -> Drift:
     """Test whether a success rate has left its baseline, valid however often and whenever somebody looks.
 
-    Half of alpha pays for the baseline: its exact interval [l, u] at confidence 1 - alpha/2. A quarter each pays for
-    the two directions. Against a rate of at least l stands the e-process that averages, over all lower rates alike,
-    the likelihood ratio of the trials since period k: ∫ (p/l)^s ((1-p)/(1-l))^f dp / l over (0, l); drifts that begin
-    in period k = 1, 2, ... have the weights 1/(k(k+1)). By Ville's inequality this average passes 4/alpha with
-    probability alpha/4 at most, ever. A higher rate is tested in the same way against u. Trials count as independent.
+    Periods such as days are the units: rates differ from day to day by more than chance without any drift, and the
+    baseline says by how much. Baseline and later periods are compared as two samples by a Bayes factor of a shift. Its
+    right Haar prior of mean and spread makes it valid at every look: by Ville's inequality it passes 1/alpha with
+    probability alpha at most, ever. One period alone is no drift yet.
 
-    Undefined (evidence None) without a baseline.
+    Periods with few expected successes or failures are joined. Undefined (evidence None) without a baseline.
 
     Args:
-        baseline: Successes and trials of the baseline.
+        baseline: Successes and trials of each period of the baseline.
         periods: Successes and trials of each later period, in order.
         alpha: The share of false alarms that is accepted.
 
-    References: J. Ville, Étude critique de la notion de collectif (1939); A. Ramdas et al., Game-theoretic statistics
-    and safe anytime-valid inference, Statistical Science 38 (2023); J. Shin, A. Ramdas, A. Rinaldo, E-detectors, The
-    New England Journal of Statistics in Data Science 2 (2024).
+    References: J. Ville, Étude critique de la notion de collectif (1939); M. Gönen, W. Johnson, Y. Lu, P. Westfall, The
+    Bayesian two-sample t test, The American Statistician 59 (2005); A. Hendriksen, R. de Heide, P. Grünwald, Optional
+    stopping with Bayes factors, Bayesian Analysis 16 (2021); J. Shin, A. Ramdas, A. Rinaldo, E-detectors, The New
+    England Journal of Statistics in Data Science 2 (2024).
 
     Raises:
         ValueError: A count is negative, there are more successes than trials, or alpha is not in (0, 1).
 
-    >>> rate_drift((180, 200), [(44, 50), (45, 50)]).direction is None
+    >>> rate_drift([(44, 50)] * 4, [(44, 50), (45, 50)]).direction is None
     True
-    >>> drift = rate_drift((450, 500), [(45, 50), (36, 50), (34, 50)])
+    >>> drift = rate_drift([(45, 50)] * 10, [(45, 50), (36, 50), (34, 50), (36, 50), (35, 50)])
     >>> drift.direction, drift.period, drift.began
-    ('down', 2, 1)
+    ('down', 3, 1)
     """
     if not 0 < alpha < 1:
         raise ValueError(f"alpha lies strictly between 0 and 1, not {alpha!r}.")
-    for count, trials in (baseline, *periods):
+    for count, trials in (*baseline, *periods):
         if not 0 <= count <= trials:
             raise ValueError(f"{count} of {trials} is no count of successes among trials.")
-    interval = clopper_pearson(*baseline, confidence=1 - alpha / 2).interval
-    down: list[_Look] = []
-    up: list[_Look] = []
-    if interval is not None:
-        passed = np.array([count for count, _ in periods], dtype=float)
-        failed = np.array([trials - count for count, trials in periods], dtype=float)
-        down = _looks(passed, failed, interval.lower)
-        up = _looks(failed, passed, 1 - interval.upper)
-    needed = 4 / alpha
-    found = _first(down, up, needed)
+    passed, total = (sum(column) for column in zip((0, 0), *baseline, strict=True))
+    rate = (passed + 1) / (total + 2)
+    enough = min(_FEWEST_EXPECTED / min(rate, 1 - rate), total / _FEWEST_UNITS)
+    before, after = (_units(counts, enough) for counts in (baseline, periods))
+
+    found, between = _Shown(None), None
+    if len(before):
+        values, chance = _values(np.concatenate([before, after]))
+        varies = _variance_beyond(values[: len(before)], chance[: len(before)])
+        between = 2 * math.sqrt(rate * (1 - rate) * varies)
+        found = _shown(values, chance, varies, len(before), alpha)
+    # The last period of a unit, and the first one after the unit before.
+    ends = [-1, *after[:, 2].astype(int).tolist()]
     return Drift(
-        direction=None if found is None else found[0],
-        period=None if found is None else found[1],
-        began=None if found is None else found[2],
-        evidence_down=None if interval is None else _largest(down),
-        evidence_up=None if interval is None else _largest(up),
-        needed=needed,
-        baseline=interval,
-        baseline_n=baseline[1],
+        direction=found.direction,
+        period=None if found.look is None else ends[found.look + 1],
+        began=None if found.start is None else ends[found.start] + 1,
+        evidence=found.evidence,
+        needed=1 / alpha,
+        between=between,
+        baseline_n=total,
         n=sum(trials for _, trials in periods),
         alpha=alpha,
     )
 
 
-def _looks(passed: _Counts, failed: _Counts, rate: float) -> list[_Look]:
-    """After each period, the e-value against a rate of at least ``rate``, and the strongest start of a drift."""
-    if not 0 < rate < 1:
-        # Nothing lies below a rate of 0.
-        return [_Look(-math.inf, place) for place in range(len(passed))]
-    starts = np.arange(1.0, len(passed) + 1)
-    weights = -np.log(starts * (starts + 1))
-    sums = np.cumsum(passed), np.cumsum(failed)
-    found = []
-    for place in range(len(passed)):
-        since = slice(0, place + 1)
-        right, wrong = (
-            total[place] - total[since] + own[since] for total, own in zip(sums, (passed, failed), strict=True)
-        )
-        terms = weights[since] + _log_evidence(right, wrong, rate)
+class _Shown(msgspec.Struct, frozen=True):
+    """The largest e-value; the unit after the baseline at which a drift was shown, where it began, and which way."""
+
+    evidence: float | None
+    look: int | None = None
+    start: int | None = None
+    direction: Direction | None = None
+
+
+def _units(counts: _Counts, enough: float) -> Floats:
+    """Periods joined until there are enough trials: successes, trials, and the last period of each unit."""
+    units = []
+    passed = trials = 0
+    for period, (count, n) in enumerate(counts):
+        passed, trials = passed + count, trials + n
+        if trials and trials >= enough:
+            units.append((passed, trials, period))
+            passed = trials = 0
+    return np.array(units, dtype=np.float64).reshape(-1, 3)
+
+
+def _values(units: Floats) -> tuple[Floats, Floats]:
+    """The rates of units on a scale on which chance is the same for all rates, and the variance by chance there."""
+    passed, trials, _ = units.T
+    return np.arcsin(np.sqrt((passed + 3 / 8) / (trials + 3 / 4))), 1 / (4 * trials + 2)
+
+
+def _variance_beyond(values: Floats, chance: Floats) -> float:
+    """How much values vary beyond chance; 0 where one is too few to tell."""
+    return max(0.0, float(np.var(values, ddof=1) - chance.mean())) if len(values) > 1 else 0.0
+
+
+def _shown(values: Floats, chance: Floats, varies: float, baseline: int, alpha: float) -> _Shown:
+    """Look after each unit that follows the baseline, until a drift is shown.
+
+    A unit has y = asin sqrt((s + 3/8)/(n + 3/4)) with the variance σ²/w, w = 1/(τ² + 1/(4n + 2)), where τ² is how much
+    the baseline's units vary beyond chance. Against one mean for all units stands a mean that changes at unit k, by a
+    normal multiple of a unit's standard deviation. For t² = n_e·(mean since k - mean before)²/s² with ν degrees of
+    freedom and g = 1 + n_e, n_e = W₁W₂/(W₁ + W₂) in average units, the Bayes factor is
+    g^{-1/2}·((1 + t²/ν)/(1 + t²/(gν)))^{(ν + 1)/2}; s² is never taken for less than binomial chance. Drifts that begin
+    in unit k = 1, 2, ... after the baseline have the weights 1/(k(k + 1)).
+    """
+    weights = 1 / (varies + chance)
+    # So much of the variance of a unit is chance alone; residuals are never taken for less.
+    least = float((weights * chance).mean())
+    average = float(weights[:baseline].mean())
+    sums = np.cumsum(weights), np.cumsum(weights * values), np.cumsum(weights * np.square(values))
+    largest = 1.0
+    for end in range(max(baseline, 2), len(values)):
+        weight, total, squares = (column[end] for column in sums)
+        starts = np.arange(baseline, end + 1)
+        first = sums[0][starts - 1]
+        second = weight - first
+        change = (total - sums[1][starts - 1]) / second - sums[1][starts - 1] / first
+        size = first * second / weight
+        freedom = end - 1
+        residual = (squares - total**2 / weight - size * np.square(change)) / freedom
+        distance = size * np.square(change) / np.maximum(residual, least) / freedom
+        grown = 1 + size / average
+        factors = (freedom + 1) / 2 * (np.log1p(distance) - np.log1p(distance / grown)) - np.log(grown) / 2
+        # One bad period is no drift yet.
+        factors[-1] = min(0.0, factors[-1])
+        order = starts - baseline + 1.0
+        terms = factors - np.log(order * (order + 1))
         # Later starts of a drift keep their share of the weight.
-        waiting = -math.log(place + 2)
-        found.append(_Look(float(np.logaddexp.reduce([*terms, waiting])), int(np.argmax(terms))))
-    return found
-
-
-def _log_evidence(passed: _Counts, failed: _Counts, rate: float) -> _Counts:
-    """The logarithm of the likelihood ratio against a rate, averaged over all lower rates."""
-    from scipy.special import betainc, betaln  # noqa: PLC0415 - scipy takes a tenth of a second to load
-
-    with np.errstate(divide="ignore"):
-        below = np.log(betainc(passed + 1, failed + 1, rate))
-    ratio: _Counts = betaln(passed + 1, failed + 1) + below - (passed + 1) * math.log(rate) - failed * math.log1p(-rate)
-    return ratio
-
-
-def _first(down: Sequence[_Look], up: Sequence[_Look], needed: float) -> tuple[Direction, int, int] | None:
-    """The first look that shows a drift: which way, in which period, and where that began."""
-    for period, (lower, higher) in enumerate(zip(down, up, strict=True)):
-        if lower.log >= math.log(needed):
-            return "down", period, lower.began
-        if higher.log >= math.log(needed):
-            return "up", period, higher.began
-    return None
-
-
-def _largest(looks: Sequence[_Look]) -> float:
-    return math.exp(min(max((look.log for look in looks), default=0.0), _LARGEST))
+        log = float(np.logaddexp.reduce([*terms, -math.log(len(starts) + 1)]))
+        largest = max(largest, math.exp(min(log, _LARGEST)))
+        if log >= -math.log(alpha):
+            strongest = int(np.argmax(factors))
+            return _Shown(largest, end - baseline, strongest, "down" if change[strongest] < 0 else "up")
+    return _Shown(largest)
