@@ -288,6 +288,15 @@ def test_every_field_equals_autorubric_or_is_listed_difference(peer, seed):
 def check_refusal(votes, call, error):
     """What autorubric refuses, ours refuses too, but for a lack of scores: that leaves the verdicts."""
     if error.startswith("No valid items with a computed score"):
+        if call.get("na_mode") == "as_category" and any(
+            criterion.kind == "ordinal" and criterion.abstentions
+            for block in votes.blocks
+            for criterion in block.rubric.criteria
+        ):
+            # There it would refuse this too, had it come so far.
+            with pytest.raises(InputError, match="as_category"):
+                compute_metrics(votes, None, **call)
+            return
         result = compute_metrics(votes, None, **call)
         assert result.score_rmse is None
         assert any(warning.startswith("no-scores") for warning in result.warnings)

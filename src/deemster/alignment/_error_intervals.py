@@ -86,7 +86,8 @@ def with_error_intervals(
 ) -> dict[Key, BootstrapResult]:
     """The intervals with those of bias, MAE and RMSE in place of the smoothed ones: of the panel, judges and slices.
 
-    Weights pull rank correlations that are near 1 down; so their intervals hold the closed form too.
+    Student's t misses a judge that errs rarely and far, and weights pull rank correlations that are near 1 down. So the
+    interval of the MAE is joined to the smoothed one, and those of rank correlations to their closed forms.
     """
     found = dict(intervals)
 
@@ -100,10 +101,13 @@ def with_error_intervals(
 
     for each in scores.comparisons:
         apart, units = each.predicted - each.true, votes.unit_of_item[each.scored]
-        place(each.scope, intervals_of(apart, units), {"bias": "bias", "mae": "score_mae", "rmse": "score_rmse"})
-        for name in () if each.linear else RANK_CORRELATIONS:
-            both = hull(found[*each.scope, f"score_{name}"].ci, each.correlations[name].interval)
-            place(each.scope, {} if both is None else {name: both}, {name: f"score_{name}"})
+        ends = intervals_of(apart, units)
+        place(each.scope, ends, {"bias": "bias", "rmse": "score_rmse"})
+        more = {"mae": ends.get("mae")}
+        more |= {} if each.linear else {name: each.correlations[name].interval for name in RANK_CORRELATIONS}
+        for name, one in more.items():
+            drawn = found[*each.scope, f"score_{name}"]
+            found[*each.scope, f"score_{name}"] = msgspec.structs.replace(drawn, ci=hull(drawn.ci, one))
     if tags is None:
         return found
 
@@ -116,8 +120,8 @@ def with_error_intervals(
         for name, field, own in (("bias", "bias_difference", "bias"), ("rmse", "rmse_difference", "score_rmse")):
             value, difference = found[*scope, own].estimate, found[*scope, field].estimate
             if name in here and name in there and value is not None and difference is not None:
-                ends = _difference(value, here[name], value - difference, there[name])
-                place(scope, {name: ends}, {name: field})
+                apart_ends = _difference(value, here[name], value - difference, there[name])
+                place(scope, {name: apart_ends}, {name: field})
     return found
 
 

@@ -20,6 +20,7 @@ from deemster.alignment._score_statistics import (
     LARGEST_RANKED,
     RANK_CORRELATIONS,
     ImaginedItems,
+    half_apart,
 )
 from deemster.alignment.result_models import (
     BootstrapResult,
@@ -227,6 +228,7 @@ class _NumericColumn:
             # A bias has one interval, that of its test.
             known = ends | {} if bias.ci is None else ends | {"bias": bias.ci}
             more = {name: hull(intervals[name].ci, correlations[name].ci) for name in RANK_CORRELATIONS}
+            more["mae"] = hull(intervals["mae"].ci, ends.get("mae"))
             intervals = intervals | {name: replace(intervals[name], ci=one) for name, one in (known | more).items()}
         complete = int((~np.isnan(self._numbers.votes).any(axis=1)).sum())
         judge_icc = None
@@ -267,15 +269,10 @@ class _NumericColumn:
 
 
 def imagine_numbers(column: CriterionColumn, size: float) -> ImaginedItems:
-    """Imagine items of a numeric criterion; a judge that misses is half of the range off the usual number.
-
-    With less, intervals miss a judge that errs rarely and far; with more, they are twice as wide as they need be.
-    """
+    """Imagine items of a numeric criterion; an average unit holds so many."""
     low, high = column.criterion.minimum or 0.0, column.criterion.maximum or 0.0
-    truth = column.numbers.truth[~np.isnan(column.numbers.truth)] if column.numbers is not None else np.zeros(0)
-    usual, half = float(np.median(truth)) if len(truth) else low, (high - low) / 2
-    other = usual + half if usual + half <= high else usual - half
-    return ImaginedItems.between(low, high, apart=(usual, other), size=size)
+    truth = np.zeros(0) if column.numbers is None else column.numbers.truth
+    return ImaginedItems.between(low, high, apart=half_apart(truth, low, high), size=size)
 
 
 def _merged(numbers: Numbers | None) -> Numbers:

@@ -268,7 +268,19 @@ def imagine_items(votes: LabelledVotes) -> ImaginedItems:
         worths = [_worths(block.rubric.criteria) for block in votes.votes.blocks]
         low = min(known.min(initial=0.0), *(worth.min(axis=1).sum() for worth in worths))
         high = max(known.max(initial=0.0), *(worth.max(axis=1).sum() for worth in worths))
-    return ImaginedItems.between(low, high, apart=(low, high), size=len(votes.ids) / votes.n_units)
+    of_numbers = len(votes.columns) == 1 and votes.columns[0].numbers is not None
+    apart = half_apart(votes.true, low, high) if of_numbers else (low, high)
+    return ImaginedItems.between(low, high, apart=apart, size=len(votes.ids) / votes.n_units)
+
+
+def half_apart(true: Floats, low: float, high: float) -> tuple[float, float]:
+    """The usual number, and one that is half of the range away from it: how a judge misses a number.
+
+    With less, intervals miss a judge that errs rarely and far; with more, they are wider than they need be.
+    """
+    known = true[~np.isnan(true)]
+    usual, half = float(np.median(known)) if len(known) else low, (high - low) / 2
+    return usual, usual + half if usual + half <= high else usual - half
 
 
 def _worths(criteria: Sequence[Criterion]) -> Floats:
