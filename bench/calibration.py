@@ -61,21 +61,21 @@ def balanced(rng, judge, n):
 
 def own(rng, people, judge, n, _earlier):
     places = rng.choice(len(judge), n, replace=False)
-    return corrected_rate(people[places], judge[places], judge.mean(), n=len(judge), is_part=True)
+    others = np.delete(judge, places).astype(float)
+    return ppi_mean(people[places], judge[places], others, bounds=(0.0, 1.0))
 
 
 def own_verdicts(rng, people, judge, n, _earlier):
-    places, chances, strata = balanced(rng, judge, n)
-    known = {"probabilities": chances, "strata": strata, "is_part": True}
-    return corrected_rate(people[places], judge[places], judge.mean(), n=len(judge), **known)
+    places, chances, _ = balanced(rng, judge, n)
+    weights = 1 / np.array(chances)
+    return ppi_mean(people[places], judge[places], judge.astype(float), weights=weights, bounds=(0.0, 1.0))
 
 
 def own_chances(rng, people, judge, n, _earlier):
     raw = np.where(judge, 1.0, 4.0)
     chances = np.minimum(1, raw * n / raw.sum())
     drawn = rng.random(len(judge)) < chances
-    known = {"probabilities": chances[drawn], "is_part": True}
-    return corrected_rate(people[drawn], judge[drawn], judge.mean(), n=len(judge), **known)
+    return ppi_mean(people[drawn], judge[drawn], judge.astype(float), weights=1 / chances[drawn], bounds=(0.0, 1.0))
 
 
 def other(_rng, _people, judge, n, earlier):

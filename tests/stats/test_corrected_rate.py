@@ -89,11 +89,10 @@ def test_correction_is_refused_on_the_public_arena_labels(judge):
         "gpt-5.2": (0.71, 0.006),
     }[judge]
 
-    for is_part in (True, False):
-        found = corrected_rate(people, verdicts, float(np.mean(verdicts)), n=len(people), is_part=is_part)
+    found = corrected_rate(people, verdicts, float(np.mean(verdicts)), n=len(people))
 
-        assert (found.value, found.interval) == (None, None)
-        assert "do not tell the judge from chance" in found.note
+    assert (found.value, found.interval) == (None, None)
+    assert "do not tell the judge from chance" in found.note
 
 
 def test_labels_correct_a_rate_as_their_shares_do():
@@ -102,21 +101,13 @@ def test_labels_correct_a_rate_as_their_shares_do():
     assert corrected_rate(people, verdicts, 0.62, n=1000) == rogan_gladen(0.62, n=1000, **shares)
 
 
-def test_run_that_is_labelled_whole_has_the_rate_of_its_labels():
-    people, verdicts = labelled(hits=60, misses=10, alarms=8, rejections=22)
-    found = corrected_rate(people, verdicts, 0.68, n=100, is_part=True)
-    assert found.value == pytest.approx(0.7)
-    # What is left is the binomial error of 100 labels.
-    assert found.interval.width == pytest.approx(2 * 1.96 * (0.7 * 0.3 / 104) ** 0.5, abs=0.01)
-
-
 def test_unequal_probabilities_are_taken_out_of_the_rate():
     rng = np.random.default_rng(3)
     people = rng.random(4000) < 0.8
     verdicts = rng.random(4000) < np.where(people, 0.9, 0.3)
     drawn = np.concatenate([np.flatnonzero(verdicts)[:300], np.flatnonzero(~verdicts)[:300]])
     chances = np.where(verdicts[drawn], 300 / verdicts.sum(), 300 / (~verdicts).sum())
-    known = {"n": 4000, "is_part": True}
+    known = {"n": 4000}
 
     weighted = corrected_rate(people[drawn], verdicts[drawn], verdicts.mean(), probabilities=chances, **known)
     plain = corrected_rate(people[drawn], verdicts[drawn], verdicts.mean(), **known)

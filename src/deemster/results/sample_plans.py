@@ -11,6 +11,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from deemster.errors import ConfigurationError, did_you_mean
+from deemster.results.alike_samples import group_likeness
 from deemster.results.metric_summary import SCORED
 from deemster.results.run_columns import JoinedSamples, RunColumns, join_samples
 from deemster.results.run_summary import cohort_label
@@ -222,11 +223,13 @@ class RunNoise:
             runs = (self._run, positions), (self._against, self._joined.before[kept])
             now, before = (np.nanmean(mark_values(run, metric, scores=self.scores)[at], axis=1) for run, at in runs)
             values = now - before
-        size, icc = _likeness(values, [self._run.clusters[position] for position in positions.tolist()])
-        if noise.source == "repetitions":
-            # Repetitions of different samples have nothing in common.
-            icc = 0.0
-        return msgspec.structs.replace(noise, cluster_size=size, icc=icc)
+        known = np.flatnonzero(~np.isnan(values))
+        names = [str(self._run.clusters[position]) for position in positions[known].tolist()]
+        _, groups = np.unique(names, return_inverse=True)
+        likeness = group_likeness(values[known], groups)
+        # Repetitions of different samples have nothing in common.
+        icc = 0.0 if noise.source == "repetitions" else likeness.icc
+        return msgspec.structs.replace(noise, cluster_size=likeness.size, icc=icc)
 
     def _independent(self, metric: str, places: _Places) -> Noise:
         """The noise as if each sample stood alone."""
@@ -254,28 +257,6 @@ class RunNoise:
         if self.scores:
             return Noise(source="one run", variance=variance, sd=variance**0.5)
         return Noise(source="one run", variance=variance, flip_rate=variance)
-
-
-def _likeness(values: _Floats, clusters: Sequence[object]) -> tuple[float, float]:
-    """The mean size of clusters, and the intraclass correlation of values in them, by analysis of variance.
-
-    Reference: A. Donner, International Statistical Review 54 (1986), for clusters of unequal size.
-    """
-    known = ~np.isnan(values)
-    values = values[known]
-    numbers: dict[object, int] = {}
-    codes = np.array([numbers.setdefault(clusters[place], len(numbers)) for place in np.flatnonzero(known).tolist()])
-    sizes = np.bincount(codes) if len(codes) else np.ones(1)
-    n, groups = len(values), len(sizes)
-    size = max(1.0, n / groups)
-    if groups < 2 or n == groups:
-        return size, 0.0
-    means = np.bincount(codes, weights=values) / sizes
-    between = float((sizes * np.square(means - values.mean())).sum()) / (groups - 1)
-    within = float(np.square(values - means[codes]).sum()) / (n - groups)
-    common = (n - float(np.square(sizes).sum()) / n) / (groups - 1)
-    total = between + (common - 1) * within
-    return size, min(1.0, max(0.0, (between - within) / total)) if total > 0 else 0.0
 
 
 def mark_values(run: RunColumns, metric: str, *, scores: bool = False) -> _Floats:

@@ -134,15 +134,14 @@ def corrected_rate(
     n: float,
     probabilities: ArrayLike | None = None,
     strata: ArrayLike | None = None,
-    is_part: bool = False,
     confidence: float = 0.95,
 ) -> CorrectedRate:
     """The true rate behind a judge's rate, from labelled items on which both people and the judge decided.
 
     Sensitivity and specificity come from the labels, each weighted by 1/probability, and ``rogan_gladen`` corrects the
-    rate. Where the labelled items are a part of the n, or were drawn with known probabilities, the variance is that of
-    the estimate if all had been labelled, θ(1-θ)/n of the n themselves, and that of the draw: Σ(1-π)z², z the influence
-    of a labelled item on θ, measured from the mean of its stratum. Undefined (None): as ``rogan_gladen``, and where
+    rate. Where the labelled items were drawn with known probabilities, the variance is that of the estimate if all had
+    been labelled, and that of the draw: Σ(1-π)z², z the influence of a labelled item on θ, measured from the mean of
+    its stratum. Labels of the n items themselves are for ``ppi_mean``. Undefined (None): as ``rogan_gladen``, and where
     people pass all labelled items or fail all.
 
     Args:
@@ -152,7 +151,6 @@ def corrected_rate(
         n: How many items the rate is of.
         probabilities: How probable it was that each labelled item is drawn; all alike where None.
         strata: The stratum in which each was drawn; one for all where None.
-        is_part: Whether the labelled items are among the n.
         confidence: The level of the interval.
 
     Raises:
@@ -176,14 +174,14 @@ def corrected_rate(
         chances = None
     shares = item_weights(None if chances is None else 1 / chances, y.size)
     found = _correct(rate, n, (q[y], shares[y]), (~q[~y], shares[~y]), confidence)
-    if found.interval is None or (chances is None and not is_part):
+    if found.interval is None or chances is None:
         return found
-    drawn = np.full(y.size, min(1.0, y.size / n)) if chances is None else np.minimum(1.0, chances)
+    drawn = np.minimum(1.0, chances)
     groups: NDArray[np.intp] = np.zeros(y.size, dtype=np.intp)
     if strata is not None:
         groups = np.unique(np.asarray(strata), return_inverse=True)[1].astype(np.intp)
     items = _DrawnItems(y, q, shares, drawn, groups)
-    interval = items.interval(rate, n, found.value or 0.0, is_part=is_part, confidence=confidence)
+    interval = items.interval(rate, n, found.value or 0.0, confidence=confidence)
     return msgspec.structs.replace(found, interval=interval or found.interval)
 
 
@@ -216,9 +214,7 @@ class _DrawnItems(NamedTuple):
     drawn: NDArray[np.float64]
     groups: NDArray[np.intp]
 
-    def interval(
-        self, rate: float, n: float, value: float, *, is_part: bool, confidence: float
-    ) -> ConfidenceInterval | None:
+    def interval(self, rate: float, n: float, value: float, *, confidence: float) -> ConfidenceInterval | None:
         """The interval of ``corrected_rate``.
 
         As in the interval of Lang and Reiczigel, a hit and a miss are added to the positive and the negative items.
@@ -232,9 +228,7 @@ class _DrawnItems(NamedTuple):
             return None
         theta = min(1.0, max(0.0, (p + alarms.share - 1) / gain))
         miss, alarm = theta**2, (1 - theta) ** 2
-        first = theta * (1 - theta) / size
-        if not is_part:
-            first = (p * (1 - p) / size + miss * hits.variance + alarm * alarms.variance) / gain**2
+        first = (p * (1 - p) / size + miss * hits.variance + alarm * alarms.variance) / gain**2
         left = 1 - float(self.drawn.mean())
         second = (miss * hits.added + alarm * alarms.added) * left
         second += self._draw_variance((1 - theta) * alarms.influence - theta * hits.influence)

@@ -49,13 +49,14 @@ def ppi_mean(
 ) -> PpiMean:
     """The mean true score of a collection, from labels for some items and predictions for all (PPI++).
 
-    With Y, Ŷ on the n labelled and Û on the N other items: θ = mean Y + λ(mean Û - mean Ŷ), se² = λ²·var(Û)/N +
-    var(Y - λŶ)/n (1/n moments). The best λ is cov(Y, Ŷ)/((1 + n/N)·var(Ŷ∪Û)), kept in [0, 1], var(Ŷ∪Û) with divisor
-    n + N - 1. Predictions that tell nothing give λ = 0 and the plain mean; perfect ones nearly the precision of n + N
-    labels. Labelled items must be drawn at random, with equal probabilities or weighted by 1/probability; then Û are
-    the predictions of all items, since the others alone are no random draw. Undefined: everything without labels;
-    errors and interval below two labels; the interval also without spread. With bounds, the errors Y - λŶ have the
-    interval of ``bounded_mean``, which holds its level with few labels, joined with that of Û by squares.
+    With Y, Ŷ on the n labelled and Û on the N other items: θ = mean Y + λ(mean Û - mean Ŷ), se² = λ²·var(Û)/N + var(Y -
+    λŶ)/n (1/n moments). The best λ is cov(Y, Ŷ)/((1 + n/N)·var(Ŷ∪Û)), kept in [0, 1], var(Ŷ∪Û) with divisor n + N - 1;
+    with unequal weights, where Û has the labelled items too, it is cov(Y, Ŷ)/var(Ŷ∪Û). Predictions that tell nothing
+    give λ = 0 and the plain mean; perfect ones nearly the precision of n + N labels. Labelled items must be drawn at
+    random, with equal probabilities or weighted by 1/probability; then Û are the predictions of all items, since the
+    others alone are no random draw. Undefined: everything without labels; errors and interval below two labels; the
+    interval also without spread. With bounds, the errors Y - λŶ have the interval of ``bounded_mean``, which holds its
+    level with few labels, joined with that of Û by squares.
 
     Reference: A. N. Angelopoulos, J. C. Duchi, T. Zrnic, PPI++: efficient prediction-powered inference,
     arXiv:2311.01453 (2023).
@@ -148,7 +149,7 @@ def best_prediction_weight(
     Args:
         y: The true scores of the labelled items.
         known: The predictions for them.
-        others: The predictions for other items.
+        others: The predictions for other items; for all items where weights differ.
         shares: The weights of the labelled items, with a mean of 1.
     """
     if y.size < 2 or not others.size:
@@ -160,7 +161,10 @@ def best_prediction_weight(
     if spread == 0:
         return 0.0
     centred = (y - np.average(y, weights=shares)) * (known - np.average(known, weights=shares))
-    return min(1.0, max(0.0, float(np.average(centred, weights=shares)) / ((1 + y.size / others.size) * spread)))
+    # Where the others are all items, the labelled ones among them, the best weight is the regression's.
+    is_apart = bool(shares.min() == shares.max())
+    shrinking = 1 + y.size / others.size if is_apart else 1.0
+    return min(1.0, max(0.0, float(np.average(centred, weights=shares)) / (shrinking * spread)))
 
 
 def _estimate_mean(
