@@ -102,3 +102,21 @@ def test_option_of_impossible_value_counts_as_no_value(tmp_path, value):
     (run,) = read_runs(tmp_path / "panel")
     tone = imported_report(run, tmp_path).metrics["rubric"].criteria["tone"]
     assert (tone.n, tone.n_judged) == (5, 4)
+
+
+def test_sheet_that_names_a_criterion_meets_its_options_and_not_the_metric_of_that_name(tmp_path):
+    (run,) = read_runs(PANEL)
+    with open_store(tmp_path / "runs.db", create=True) as store:
+        name = store_external_run(store, run).id
+    sheet = tmp_path / "labels.csv"
+    sheet.write_text(
+        "id,criterion,verdict\n" + "".join(f"item-{at},tone,Plain\n" for at in range(4)) + "item-4,tone,kind\n"
+    )
+    (tone,) = dm.calibrate(name, sheet, store=tmp_path / "runs.db").result.metrics.items()
+    assert (tone[0], tone[1].kind, tone[1].agreement.value) == ("rubric/tone", "option", 0.8)
+
+    sheet.write_text("id,criterion,verdict\nitem-0,tone,banana\n")
+    with pytest.raises(
+        dm.InputError, match=r"1 label cannot be read: `banana`. The options of this criterion are `rude`"
+    ):
+        dm.calibrate(name, sheet, store=tmp_path / "runs.db")
