@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from typing import Any, TypeAlias
 
 import msgspec
@@ -78,7 +78,7 @@ class _Opinion:
 
     Attributes:
         what: What the number is called.
-        n: How many outputs are labelled.
+        n: How many samples are labelled.
         left_out: How many outputs have labels only because they were disputed or uncertain.
         value: The number; None without labels.
         interval: Its interval at 95 %; None where it has none.
@@ -106,11 +106,14 @@ class _Opinion:
             # The columns of a run hold the scores of its metrics, not those of their criteria.
             self._judge = np.full(causes.shape, np.nan)
 
-        keys = [key for key in self._worths if self._applies[key]]
-        self.n = len(keys)
+        by_sample: dict[int, list[_Key]] = {}
+        for key in self._worths:
+            if self._applies[key]:
+                by_sample.setdefault(key[0], []).append(key)
+        self.n = len(by_sample)
         self.samples = int(self._applies.any(axis=1).sum())
-        self.open = self.samples - len({position for position, _ in keys})
-        self._estimate(keys)
+        self.open = self.samples - self.n
+        self._estimate(by_sample)
 
     def _read_labels(self, task: LabelTask, labels: Sequence[LabelFacts]) -> None:
         """Collect what the answers about each output are worth, and how probable it was that it is drawn."""
@@ -133,16 +136,17 @@ class _Opinion:
             self._worths = {key: float(mean >= 0.5) for key, mean in self._worths.items()}
         self.left_out = len(chosen - set(answers))
 
-    def _estimate(self, keys: Sequence[_Key]) -> None:
-        truth = np.array([self._worths[key] for key in keys])
-        judged = np.array([self._judge[key] for key in keys])
-        chances = np.array([self._chances[key] for key in keys])
+    def _estimate(self, by_sample: Mapping[int, Sequence[_Key]]) -> None:
+        """Estimate the number; repetitions of a sample are one unit."""
+        truth = np.array([np.mean([self._worths[key] for key in keys]) for keys in by_sample.values()])
+        judged = np.array([np.mean([self._judge[key] for key in keys]) for keys in by_sample.values()])
+        chances = np.array([self._chances[keys[0]] for keys in by_sample.values()])
         # As if two more were best and two worst.
         self.sd = float(np.std([*truth, 0.0, 0.0, 1.0, 1.0]))
         self.correlation = 0.0
         self.value: float | None = None
         self.interval: ConfidenceInterval | None = None
-        if not keys:
+        if not by_sample:
             return
 
         weights = None if chances.min() == chances.max() else 1 / chances
@@ -157,12 +161,14 @@ class _Opinion:
         if known.sum() < _FEW or truth[known].std() == 0 or judged[known].std() == 0:
             return
         self.correlation = max(0.0, float(np.corrcoef(truth[known], judged[known])[0, 1]))
-        others = self._applies & ~np.isnan(self._judge)
+        scored = ~np.isnan(self._judge)
+        means = np.where(scored, self._judge, 0.0).sum(axis=1) / np.maximum(scored.sum(axis=1), 1)
+        others = scored.any(axis=1)
         if weights is None:
-            others[tuple(np.array(keys).T)] = False
+            others[list(by_sample)] = False
         if self.correlation and others.any():
             shares = None if weights is None else weights[known]
-            helped = ppi_mean(truth[known], judged[known], self._judge[others], weights=shares, bounds=(0.0, 1.0))
+            helped = ppi_mean(truth[known], judged[known], means[others], weights=shares, bounds=(0.0, 1.0))
             self.value, self.interval = helped.value, helped.interval
 
     def narrow(self) -> dict[str, Any]:
