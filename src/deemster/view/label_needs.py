@@ -163,7 +163,7 @@ class _Opinion:
         self.correlation = max(0.0, float(np.corrcoef(truth[known], judged[known])[0, 1]))
         scored = ~np.isnan(self._judge)
         means = np.where(scored, self._judge, 0.0).sum(axis=1) / np.maximum(scored.sum(axis=1), 1)
-        others = scored.any(axis=1)
+        others = np.asarray(scored.any(axis=1))
         if weights is None:
             others[list(by_sample)] = False
         if self.correlation and others.any():

@@ -266,7 +266,9 @@ def _agreement(task: LabelTask, labels: Sequence[LabelFacts]) -> dict[str, Any]:
         if label.verdict is not None and _is_about(label, task):
             said.setdefault(label.author, {})[label.position, label.repetition] = label.verdict
     found: dict[str, Any] = {"title": task.title, "metric": task.metric or None, "criterion": task.criterion or None}
-    shared = [key for key, count in _counts(said.values()).items() if count > 1]
+    # Repetitions of a sample are alike: one of each is compared.
+    by_position = {key[0]: key for key, count in sorted(_counts(said.values()).items(), reverse=True) if count > 1}
+    shared = list(by_position.values())
     found |= {"authors": sorted(said), "n": len(shared), "value": None, "interval": None, "statistic": None}
     if not shared:
         return {**found, "because": "No sample was labelled by two people."}
