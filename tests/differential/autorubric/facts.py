@@ -7,6 +7,7 @@ from functools import cached_property
 
 import krippendorff
 import numpy as np
+from scipy.stats import kendalltau, spearmanr
 from sklearn.metrics import cohen_kappa_score
 from statsmodels.stats.inter_rater import fleiss_kappa
 
@@ -198,6 +199,17 @@ class Facts:
             for made in self.derived
         ]
         return np.array([pair for pair in held if None not in pair]).reshape(-1, 2)
+
+    def nearly_tied(self, judge: str | None) -> bool:
+        """Whether two scores of a side differ, but by no more than rounding."""
+        gaps = np.diff(np.sort(self.scores(judge), axis=0), axis=0)
+        return bool(((gaps > 0) & (gaps < 1e-12)).any())
+
+    def rank_correlation(self, judge: str | None, name: str, field: str) -> float:
+        """Spearman's or Kendall's coefficient, or its p-value, of scores without their last bits."""
+        function = spearmanr if name.endswith("spearman") else kendalltau
+        found = function(*self.scores(judge).round(12).T)
+        return float(found.statistic if field == "coefficient" else found.pvalue)
 
     def shift(self, judge: str | None) -> bool:
         """Whether all differences of scores are one number, up to rounding."""
