@@ -20,7 +20,6 @@ def test_errors_of_the_gate_stay_below_their_goal():
         "coverage",
         "twenty cohorts",
         "power",
-        "early",
         "confirm",
     ):
         assert part in done.stdout

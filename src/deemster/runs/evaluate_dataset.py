@@ -21,7 +21,7 @@ from deemster.report import Report, redact_report
 from deemster.report.comparison_report import ComparisonReport
 from deemster.report.report_sections import group_failures
 from deemster.results import Aggregator, MarkTable
-from deemster.results.alike_samples import MOST_SAMPLES, alike_warnings
+from deemster.results.alike_samples import ALIKE, MOST_SAMPLES, alike_warnings
 from deemster.results.metric_summary import OUTSIDE
 from deemster.runs._constant_judge_warning import ConstantJudgeWatch
 from deemster.runs._engine import Sink
@@ -202,7 +202,7 @@ async def run_job(
             a mark.
         StoreError: The store fails, or the run that is to be resumed is missing or held by another process.
     """
-    timer, stop = RunTimer(clock), stop or Stop()
+    timer, stop, warn = RunTimer(clock), stop or Stop(), _each_key_once(warn)
     job = job if storage is None else in_drawn_order(job, storage)
     found = survey(job.plan, aggregator=job.aggregator, gate=job.gate, strict=job.strict, redact=job.redact_warnings)
     for warning in found.warnings:
@@ -236,6 +236,19 @@ def _is_counted(record: RunRecord, job: Job, table: MarkTable) -> bool:
     The report of a run that was resumed with changes shows the stored samples.
     """
     return record.samples is job.plan.dataset and table.cards == tuple(record.cards)
+
+
+def _each_key_once(warn: Callable[[str], None]) -> Callable[[str], None]:
+    """Gives warnings on, but of samples that come out alike by one key only the first."""
+    keys: set[str] = set()
+
+    def warn_once(message: str) -> None:
+        key = message.partition(" come out alike")[0]
+        if not message.startswith(ALIKE) or key not in keys:
+            keys.add(key)
+            warn(message)
+
+    return warn_once
 
 
 def _alike_samples(record: RunRecord, job: Job, table: MarkTable) -> list[str]:
