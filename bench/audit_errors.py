@@ -2,7 +2,7 @@
 
 Usage: python3 bench/audit_errors.py [--quick]     (200 audits a row, on two cores; --quick: 10)
 
-Printed: for `deemster audit judge` the share of audits that flag any bias of judges that have none but err otherwise (5 %
+Printed: for `deemster audit judge` the share of audits that flag any bias of judges that have none (5 %
 allowed over all probes and metrics), and how often a planted reaction of 0.1 to 0.4 is flagged by its probe. For
 `deemster audit metrics` how often the printed intervals of the share of noticed defects hold the truth. For `--confirm`
 how often `deemster run` confirms any failure of an unchanged application that errs by chance, and the share of broken
