@@ -283,7 +283,7 @@ def margin_numbers(gate: Gate, rules: BaselineRules, evidence: BaselineEvidence)
             outside = "this run has no sample of the cohort" if evidence.is_part else None
             yield MarginNumber(f"cohorts.{name}", skipped=outside, unknown="no sample of the cohort is in both runs")
     for cohort in evidence.cohorts:
-        least, _ = gate.min_samples.get(cohort.label, gate.min_samples.get(EVERY, (0, "")))
+        least = gate.least_samples(cohort.label)
         prefix = f"cohorts.{cohort.label}"
         if cohort.samples < least:
             because = f"{plural(cohort.samples, 'sample')} in the cohort, below the {least} it takes to be gated"

@@ -200,7 +200,7 @@ def _checks(
     cohorts = {cohort.label: cohort for cohort in summary.cohorts}
     for name, label in _cohort_checks(rule, gate, cohorts):
         cohort = cohorts[label]
-        least, _ = gate.min_samples.get(cohort.label, gate.min_samples.get(EVERY, (0, "")))
+        least = gate.least_samples(cohort.label)
         reading = _reading(rule, cohort, metrics)
         samples = _rated_samples(rule, cohort, metrics, summary.totals.repetitions)
         if samples < least:

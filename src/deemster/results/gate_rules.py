@@ -188,6 +188,11 @@ class Gate(NamedTuple):
     idle: frozenset[str] = frozenset()
     baseline: BaselineRules | None = None
 
+    def least_samples(self, cohort: str) -> int:
+        """How many samples a cohort needs to be gated."""
+        least, _ = self.min_samples.get(cohort, self.min_samples.get(EVERY, (0, "")))
+        return least
+
     def with_cluster(self, key: str | None) -> Gate:
         """The gate, whose margins look at clusters of this metadata key where it names none itself."""
         if self.baseline is None or self.baseline.cluster is not None or key is None:

@@ -239,7 +239,7 @@ def _ruled_parts(rule: Rule, gate: Gate, table: MarkTable) -> Iterator[tuple[str
         return
     for tag, positions in table.cohorts:
         label = cohort_label(tag)
-        least, _ = gate.min_samples.get(label, gate.min_samples.get(EVERY, (0, "")))
+        least = gate.least_samples(label)
         if rule.cohort in (EVERY, label) and len(positions) >= least:
             yield f" of the cohort `{visible(label, limit=80)}`", positions
 
@@ -252,7 +252,7 @@ def _margin_warnings(gate: Gate, table: MarkTable, clusters: Sequence[Any]) -> l
     parts: list[tuple[str, Sequence[int]]] = [("", range(table.samples))]
     for tag, positions in table.cohorts:
         label = cohort_label(tag)
-        least, _ = gate.min_samples.get(label, gate.min_samples.get(EVERY, (0, "")))
+        least = gate.least_samples(label)
         if (EVERY in rules.cohorts or label in rules.cohorts) and len(positions) >= least:
             parts.append((f" of the cohort `{visible(label, limit=80)}`", [int(position) for position in positions]))
     found = []
