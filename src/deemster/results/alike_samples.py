@@ -77,7 +77,12 @@ def alike_warnings(
         metadata: The metadata of the samples.
         seed: The seed of the permutations.
     """
-    keys = _grouping_keys(list(metadata))
+    rows = iter(metadata)
+    first = next(rows, {})
+    if not may_group(first):
+        return []
+
+    keys = _grouping_keys([first, *rows])
     tests = [(key, name) for key in keys for name in values]
     p_values: list[float] = []
     found: list[Likeness] = []
@@ -96,12 +101,21 @@ def alike_warnings(
     return [_warning(key, *most) for key, most in worst.items()]
 
 
+def may_group(metadata: Mapping[str, Any]) -> list[str]:
+    """The keys of a sample whose values may be shared: words and whole numbers."""
+    return [key for key, value in metadata.items() if _is_name(value)]
+
+
+def _is_name(value: object) -> bool:
+    return isinstance(value, (str, int)) and not isinstance(value, bool)
+
+
 def _grouping_keys(metadata: list[Mapping[str, Any]]) -> dict[str, NDArray[np.intp]]:
     """By metadata key that every sample has, the number of each sample's group."""
     keys: dict[str, NDArray[np.intp]] = {}
-    for key in metadata[0] if metadata else ():
+    for key in may_group(metadata[0]):
         kept = [row.get(key) for row in metadata]
-        if not all(isinstance(value, (str, int)) and not isinstance(value, bool) for value in kept):
+        if not all(map(_is_name, kept)):
             continue
         numbers: dict[Any, int] = {}
         groups = np.array([numbers.setdefault(value, len(numbers)) for value in kept], dtype=np.intp)

@@ -10,7 +10,7 @@ from numpy.typing import NDArray
 
 from deemster.errors import ReportError
 from deemster.records import MetricCard
-from deemster.results.alike_samples import MOST_SAMPLES, alike_warnings
+from deemster.results.alike_samples import MOST_SAMPLES, alike_warnings, may_group
 from deemster.results.comparison import (
     SCHEMA,
     CohortComparison,
@@ -176,6 +176,8 @@ class _Pair:
         """Warnings of samples whose differences are alike although nobody said that they belong together."""
         read, places = self._runs[1].metadata, self._joined.after
         if read is None or self._clusters is not None or not self._settings.tests or len(places) > MOST_SAMPLES:
+            return []
+        if not may_group(next(iter(read()), {})):
             return []
         applies = self._applies(compared)
         changes = {}
