@@ -27,6 +27,7 @@ from deemster.runs.run_plan import Plan
 from deemster.stats import bounded_mean, certifiable_margin, wilson
 
 _MOST_MARGINS = 5
+_NO_CLUSTER = "it has no `metadata.{}`, by which samples are clustered"
 
 
 class Survey(NamedTuple):
@@ -86,8 +87,8 @@ def survey(
             attacks = attacks or AttackCollector()
             for message in attacks.add(position, sample):
                 issues.setdefault((sample.id, message), []).append("the report")
-        for message in _missing_keys(sample, cluster_keys):
-            issues.setdefault((sample.id, message), []).append("cluster")
+        for key in cluster_keys and cluster_keys - sample.metadata.keys():
+            issues.setdefault((sample.id, _NO_CLUSTER.format(key)), []).append("cluster")
         if gate_cluster is not None:
             clusters.append(repr(sample.metadata.get(gate_cluster)))
         for place, check in enumerate(checks):
@@ -107,11 +108,6 @@ def survey(
     applicable = {check.card.name: check.inside - check.absent for check in checks}
     attacked = None if attacks is None else attacks.collected()
     return Survey(table, order.hexdigest(), (*plan.dataset.warnings, *warnings), applicable, attacked)
-
-
-def _missing_keys(sample: Sample, cluster_keys: set[str | None]) -> Iterator[str]:
-    for key in cluster_keys - sample.metadata.keys():
-        yield f"it has no `metadata.{key}`, by which samples are clustered"
 
 
 def _refuse_samples(issues: Mapping[tuple[str, str], Sequence[str]], where: str | None) -> None:
