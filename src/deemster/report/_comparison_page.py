@@ -8,22 +8,14 @@ from collections.abc import Iterator
 from typing import TYPE_CHECKING
 
 from deemster.errors import plural
-from deemster.report._html_page import PageHead, PageSection, Tile, render_page, render_part
-from deemster.report._svg_plots import Figure, square_plot
 from deemster.report.comparison_sections import comparison_kind, comparison_sections
 from deemster.report.report_sections import gate_verdict
-from deemster.report.table_plots import IntervalCell, PlotColumn, scale_around_zero
-from deemster.report.text_sections import (
-    DataText,
-    MetricName,
-    SentenceText,
-    TextLine,
-    TextTable,
-    format_change,
-    format_change_interval,
-    format_number,
-)
 from deemster.results.comparison import Difference
+from deemster.text.html_page import PageHead, PageSection, Tile, render_page, render_part
+from deemster.text.number_format import format_change, format_change_interval, format_number
+from deemster.text.svg_plots import Figure, square_plot
+from deemster.text.table_plots import IntervalCell, PlotColumn, scale_around_zero
+from deemster.text.text_sections import DataText, MetricName, SentenceText, TextLine, TextTable
 
 if TYPE_CHECKING:
     from deemster.report.comparison_report import ComparisonReport

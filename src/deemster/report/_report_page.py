@@ -9,21 +9,12 @@ from itertools import islice
 from typing import TYPE_CHECKING
 
 from deemster.errors import plural
-from deemster.report._html_page import PageHead, PageSection, Tile, rate_tile, render_page, render_part
-from deemster.report._svg_plots import Figure, PlotArea
 from deemster.report.report_sections import format_cost, format_observed, gate_verdict, report_sections
-from deemster.report.text_sections import (
-    DataText,
-    MetricName,
-    SentenceText,
-    TextLine,
-    TextSection,
-    TextTable,
-    format_change_interval,
-    format_interval,
-    format_number,
-)
 from deemster.results.score_by_length import LengthGroup, LengthProfile, score_by_length
+from deemster.text.html_page import PageHead, PageSection, Tile, rate_tile, render_page, render_part
+from deemster.text.number_format import format_change_interval, format_interval, format_number
+from deemster.text.svg_plots import Figure, PlotArea
+from deemster.text.text_sections import DataText, MetricName, SentenceText, TextLine, TextSection, TextTable
 
 if TYPE_CHECKING:
     from deemster.report.report_document import Report

@@ -6,16 +6,16 @@ from collections.abc import Iterator, Sequence
 
 from deemster.alignment.inter_judge_agreement import JudgePair
 from deemster.alignment.metrics_result import MetricsResult
-from deemster.alignment.number_format import format_number, format_percent
 from deemster.alignment.result_models import CalibrationMetrics, ConfusionMatrix, NumericCriterionMetrics
 from deemster.alignment.trust_verdict import kappa_interval
 from deemster.errors import plural
-from deemster.report._html_page import PageHead, PageSection, Tile, rate_tile, render_page
-from deemster.report._svg_plots import Figure, square_plot
 from deemster.report.alignment_report import alignment_sections
-from deemster.report.table_plots import IntervalCell, PlotColumn, drawn_columns, scale_up_to_one
-from deemster.report.text_sections import DataText, ShadedNumber, TextLine, TextSection, TextTable
 from deemster.stats.confidence_interval import ConfidenceInterval
+from deemster.text.html_page import PageHead, PageSection, Tile, rate_tile, render_page
+from deemster.text.number_format import format_number, format_percent
+from deemster.text.svg_plots import Figure, square_plot
+from deemster.text.table_plots import IntervalCell, PlotColumn, drawn_columns, scale_up_to_one
+from deemster.text.text_sections import DataText, ShadedNumber, TextLine, TextSection, TextTable
 
 _KINDS = {"yes": "pass", "with care": "inconclusive", "not yet": "fail"}
 _FIRST = ("What to do next", "Criteria", "Judges", "Agreement")

@@ -6,7 +6,6 @@ import textwrap
 from collections.abc import Iterator, Mapping, Sequence
 
 from deemster.alignment.metrics_result import MetricsResult
-from deemster.alignment.number_format import count_criteria, format_number, format_p_value, format_percent
 from deemster.alignment.result_models import (
     AnyCriterion,
     BootstrapResult,
@@ -52,13 +51,14 @@ from deemster.alignment.trust_verdict import (
 )
 from deemster.errors import plural
 from deemster.report._alignment_next_steps import FEW_CRITERIA, name_criteria, next_steps_section
-from deemster.report._escaping import LIMIT
-from deemster.report.table_plots import IntervalCell, PlotColumn, drawn_columns, scale_around_zero, scale_up_to_one
-from deemster.report.text_sections import DataText, TextLine, TextSection, TextTable
 from deemster.stats.alternative_annotator_test import AlternativeAnnotator
 from deemster.stats.confidence_interval import ConfidenceInterval
 from deemster.stats.interpretation import interpret_effect_size, interpret_kappa
 from deemster.stats.systematic_bias import SIGNIFICANCE
+from deemster.text.escaping import LIMIT
+from deemster.text.number_format import count_criteria, format_number, format_percent, state_p_value
+from deemster.text.table_plots import IntervalCell, PlotColumn, drawn_columns, scale_around_zero, scale_up_to_one
+from deemster.text.text_sections import DataText, TextLine, TextSection, TextTable
 
 # Of a class with fewer labels, the number is shown beside kappa.
 _FEW_LABELS = 5
@@ -227,7 +227,7 @@ def _position_bias(found: Sequence[PositionBias]) -> TextSection:
             _between(part.consistency_ci),
             f"{part.favours_first:,}",
             f"{part.favours_second:,}",
-            "n/a" if part.p_value is None else format_p_value(part.p_value),
+            "n/a" if part.p_value is None else state_p_value(part.p_value),
         )
         for part in found
     ]
@@ -539,7 +539,7 @@ def _bias(result: MetricsResult) -> str:
         difference = format_number(bias.mean_bias)
         return f"The judge's scores lie where people's do: mean difference {difference}, n {bias.n_samples:,}."
     size = "" if bias.effect_size is None else f", {interpret_effect_size(bias.effect_size)} effect"
-    shown = "not tested" if bias.p_value is None else format_p_value(bias.p_value)
+    shown = "not tested" if bias.p_value is None else state_p_value(bias.p_value)
     doubt = ""
     if bias.p_value is not None and not bias.is_significant:
         few = ", but too few items differ to be sure" if bias.p_value < SIGNIFICANCE else ""

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from deemster.report._html_page import PageHead, PageSection, render_page
-from deemster.report.text_sections import TextSection
+from deemster.text.html_page import PageHead, PageSection, render_page
+from deemster.text.text_sections import TextSection
 
 
 def audit_page(sections: Sequence[TextSection]) -> str:

@@ -8,11 +8,15 @@ from typing import TYPE_CHECKING
 
 from deemster.errors import plural
 from deemster.report.failing_samples import describe_unscored, detail_notes, quoted_field, word_difference
-from deemster.report.markdown_report import join_line, markdown_blocks
 from deemster.report.report_entries import ExecutionEntry, MarkEntry, ScoreEntry
 from deemster.report.report_sections import gate_section, gate_verdict
-from deemster.report.table_plots import IntervalCell, PlotColumn, drawn_columns, scale_around_zero
-from deemster.report.text_sections import (
+from deemster.results.comparison import Difference, PassTable
+from deemster.results.run_columns import ComparedRun
+from deemster.stats.noise_split import NoiseSplit
+from deemster.text.markdown_layout import join_line, markdown_blocks
+from deemster.text.number_format import format_change, format_change_interval, format_number, format_p_value
+from deemster.text.table_plots import IntervalCell, PlotColumn, drawn_columns, scale_around_zero
+from deemster.text.text_sections import (
     DataText,
     MetricName,
     PassageText,
@@ -22,14 +26,7 @@ from deemster.report.text_sections import (
     TextLine,
     TextSection,
     TextTable,
-    format_change,
-    format_change_interval,
-    format_number,
-    format_p_value,
 )
-from deemster.results.comparison import Difference, PassTable
-from deemster.results.run_columns import ComparedRun
-from deemster.stats.noise_split import NoiseSplit
 
 if TYPE_CHECKING:
     from deemster.report.comparison_report import ComparedSample, ComparisonReport

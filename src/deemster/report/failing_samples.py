@@ -11,7 +11,8 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 from deemster.errors import plural
 from deemster.report.report_entries import ExecutionEntry, MarkEntry, ScoreEntry, UnscoredReason
-from deemster.report.text_sections import (
+from deemster.results import SampleEntry
+from deemster.text.text_sections import (
     AddedText,
     DataText,
     MetricName,
@@ -22,7 +23,6 @@ from deemster.report.text_sections import (
     TextLine,
     TextSection,
 )
-from deemster.results import SampleEntry
 
 if TYPE_CHECKING:
     from deemster.report.report_document import Report

@@ -8,11 +8,13 @@ from collections.abc import Iterator
 from deemster.alignment.metrics_result import MetricsResult
 from deemster.errors import plural
 from deemster.judges.grading_result import CriterionGrading, Grading, ItemGrading
-from deemster.report._html_page import PageHead, PageSection, Tile, rate_tile, render_page
 from deemster.report.alignment_page import alignment_parts
 from deemster.report.grading_report import grading_sections
-from deemster.report.table_plots import HistogramCell, PlotColumn, drawn_columns
-from deemster.report.text_sections import (
+from deemster.results.grading_summary import GradingSummary, score_histogram
+from deemster.text.html_page import PageHead, PageSection, Tile, rate_tile, render_page
+from deemster.text.number_format import format_interval, format_number
+from deemster.text.table_plots import HistogramCell, PlotColumn, drawn_columns
+from deemster.text.text_sections import (
     DataText,
     MetricName,
     PassageText,
@@ -21,10 +23,7 @@ from deemster.report.text_sections import (
     TextLine,
     TextSection,
     TextTable,
-    format_interval,
-    format_number,
 )
-from deemster.results.grading_summary import GradingSummary, score_histogram
 
 # So many of the lowest items are shown.
 _LOWEST = 20

@@ -5,11 +5,12 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from deemster.errors import plural
-from deemster.report._html_page import PageHead, PageSection, Tile, rate_tile, render_page
-from deemster.report._svg_plots import Figure, PlotArea
 from deemster.report.monitoring_report import drift_words, monitoring_sections
-from deemster.report.text_sections import TextSection, format_interval, format_number
 from deemster.results.pass_rate_over_time import PassRateHistory, Period
+from deemster.text.html_page import PageHead, PageSection, Tile, rate_tile, render_page
+from deemster.text.number_format import format_interval, format_number
+from deemster.text.svg_plots import Figure, PlotArea
+from deemster.text.text_sections import TextSection
 
 # The last so many periods are drawn.
 _MOST_PERIODS = 120

@@ -13,18 +13,11 @@ from deemster.datasets import SelectedPart
 from deemster.errors import plural
 from deemster.report.comparison_sections import comparison_sections, comparison_verdict, describe_change
 from deemster.report.failing_samples import count_failing, describe_sample, failing_samples
-from deemster.report.markdown_report import join_line, markdown_blocks, markdown_table
 from deemster.report.report_sections import gate_section, gate_verdict
-from deemster.report.text_sections import (
-    DataText,
-    PassageText,
-    TextDetail,
-    TextField,
-    TextLine,
-    TextSection,
-    format_number,
-)
 from deemster.results import GateDecision
+from deemster.text.markdown_layout import join_line, markdown_blocks, markdown_table
+from deemster.text.number_format import format_number
+from deemster.text.text_sections import DataText, PassageText, TextDetail, TextField, TextLine, TextSection
 
 if TYPE_CHECKING:
     from deemster.report.comparison_report import ComparisonReport

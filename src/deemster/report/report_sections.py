@@ -13,19 +13,6 @@ from deemster.errors import plural
 from deemster.records import Where
 from deemster.report.failing_samples import failing_section
 from deemster.report.report_entries import FailureEntry
-from deemster.report.table_plots import BarCell, HistogramCell, IntervalCell, PlotColumn, drawn_columns
-from deemster.report.text_sections import (
-    DataText,
-    MetricName,
-    SentenceText,
-    ShadedNumber,
-    TextLine,
-    TextSection,
-    TextTable,
-    format_change_interval,
-    format_interval,
-    format_number,
-)
 from deemster.results import (
     Aggregate,
     Cost,
@@ -38,6 +25,17 @@ from deemster.results import (
     UsageTotals,
 )
 from deemster.results.attack_success import AdversarialSummary, AttackFigures
+from deemster.text.number_format import format_change_interval, format_interval, format_number
+from deemster.text.table_plots import BarCell, HistogramCell, IntervalCell, PlotColumn, drawn_columns
+from deemster.text.text_sections import (
+    DataText,
+    MetricName,
+    SentenceText,
+    ShadedNumber,
+    TextLine,
+    TextSection,
+    TextTable,
+)
 
 if TYPE_CHECKING:
     from deemster.report.report_document import Report

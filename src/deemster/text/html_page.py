@@ -8,11 +8,11 @@ from typing import NamedTuple
 
 from deemster import __version__
 from deemster.errors import plural
-from deemster.report._escaping import SENTENCE_LIMIT, code_element, escape_markup, passage_element
-from deemster.report._page_style import STYLE
-from deemster.report._svg_plots import Figure, axis_drawing, cell_drawing
-from deemster.report.table_plots import HistogramCell, IntervalCell, PlotColumn
-from deemster.report.text_sections import (
+from deemster.text._page_style import STYLE
+from deemster.text.escaping import SENTENCE_LIMIT, code_element, escape_markup, passage_element
+from deemster.text.svg_plots import Figure, axis_drawing, cell_drawing
+from deemster.text.table_plots import HistogramCell, IntervalCell, PlotColumn
+from deemster.text.text_sections import (
     DataText,
     MetricName,
     PassageText,

@@ -5,8 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import NamedTuple, Self, TypeAlias
 
-from deemster.report.table_plots import PlotColumn
-from deemster.results import Interval
+from deemster.text.table_plots import PlotColumn
 
 
 class DataText(str):
@@ -133,40 +132,3 @@ def is_numeric_cell(cell: str) -> bool:
     (True, True, False)
     """
     return not isinstance(cell, DataText) and (cell == "n/a" or not set(cell.replace(" to ", "")) - _NUMERIC)
-
-
-def format_number(value: float | None) -> str:
-    """A number with four decimals, or `n/a` where it is undefined."""
-    return "n/a" if value is None else f"{value:.4f}"
-
-
-def format_change(value: float | None) -> str:
-    """A difference with its sign and four decimals, or `n/a` where it is undefined.
-
-    >>> format_change(0.25), format_change(-0.00004), format_change(0.0)
-    ('+0.2500', '-0.0000', '0.0000')
-    """
-    return "n/a" if value is None else f"{value:+.4f}" if value else "0.0000"
-
-
-def format_change_interval(interval: Interval | None) -> str:
-    """The interval of a difference, so that two negative ends can be read, or `n/a`.
-
-    >>> format_change_interval(Interval(-0.0046, -0.0035))
-    '-0.0046 to -0.0035'
-    """
-    return "n/a" if interval is None else f"{format_change(interval[0])} to {format_change(interval[1])}"
-
-
-def format_p_value(value: float | None) -> str:
-    """A p-value with four decimals, or `n/a`.
-
-    >>> format_p_value(0.03), format_p_value(0.00001)
-    ('0.0300', '<0.0001')
-    """
-    return "n/a" if value is None else "<0.0001" if value < 0.0001 else f"{value:.4f}"
-
-
-def format_interval(interval: Interval | None) -> str:
-    """An interval as its two ends, or `n/a`."""
-    return "n/a" if interval is None else f"{interval[0]:.4f} - {interval[1]:.4f}"

@@ -9,8 +9,9 @@ from collections.abc import Iterable
 from typing import NamedTuple
 
 from deemster.errors import visible
-from deemster.report._escaping import escape_markup
-from deemster.report.table_plots import (
+from deemster.text.escaping import escape_markup
+from deemster.text.number_format import format_change, format_number
+from deemster.text.table_plots import (
     BarCell,
     Ends,
     HistogramCell,
@@ -20,7 +21,7 @@ from deemster.report.table_plots import (
     format_tick,
     place_on_scale,
 )
-from deemster.report.text_sections import TextTable, format_change, format_number
+from deemster.text.text_sections import TextTable
 
 # Pixels: the height of a row and the width of a cell where no style sheet says otherwise, the height of a plot, and the
 # room for labels above and below it.
