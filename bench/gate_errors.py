@@ -387,7 +387,7 @@ def promised(job):
     rng = np.random.default_rng(seed)
     drop, margin, level = (value, 0.0, LEVEL / 2) if kind == "detect" else (0.0, value, LEVEL)
     ask = dm.stats.samples_to_detect if kind == "detect" else dm.stats.samples_to_certify
-    n = ask(value, **noise)
+    n = ask(value, dm.stats.PairedNoise(**noise))
     found = 0
     for _ in range(draws):
         if "sd" in noise:

@@ -61,7 +61,7 @@ def power_of_marks(drop, flips, n, draws):
 
 def planned(job):
     drop, flips, draws = job
-    n = dm.stats.samples_to_detect(drop, flip_rate=flips)
+    n = dm.stats.samples_to_detect(drop, dm.stats.PairedNoise(flip_rate=flips))
     reached = power_of_marks(drop, flips, n, draws)
     low, high = n // 3, 3 * n
     while high - low > max(1, n // 100):
@@ -105,7 +105,7 @@ def detected(job):
     """The drop that a plan, and a comparison of two runs without a change, say they find: is it found?"""
     n, flips, draws = job
     rng, found = np.random.default_rng([n, round(1000 * flips)]), {"plan": [], "comparison": []}
-    drop = dm.stats.detectable_drop(n, flip_rate=flips)
+    drop = dm.stats.detectable_drop(n, dm.stats.PairedNoise(flip_rate=flips))
     for _ in range(draws):
         before, now = two_runs(rng, n, 0.0, flips)
         told = {"plan": drop, "comparison": dm.stats.paired_difference(now - before).detectable}

@@ -9,7 +9,14 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from deemster.stats import certifiable_margin, label_size, paired_difference, samples_to_certify, samples_to_detect
+from deemster.stats import (
+    PairedNoise,
+    certifiable_margin,
+    label_size,
+    paired_difference,
+    samples_to_certify,
+    samples_to_detect,
+)
 from tests.cli.workspace import called
 
 EXAMPLE = Path(__file__).parent.parent.parent / "examples" / "quickstart"
@@ -104,7 +111,7 @@ def test_two_runs_tell_how_many_samples_flip():
     assert noise["source"] == "two runs"
     assert 0.05 < noise["flip_rate"] < 0.6
     size = plan("size", "--effect", "0.1", "--from", "latest", "--against", "previous", "--metric", "contains")["size"]
-    assert size["detect"] == samples_to_detect(0.1, flip_rate=size["noise"]["flip_rate"])
+    assert size["detect"] == samples_to_detect(0.1, PairedNoise(flip_rate=size["noise"]["flip_rate"]))
 
 
 def test_two_runs_with_repetitions_tell_the_cheapest_split():
@@ -143,10 +150,12 @@ def test_size_is_that_of_the_gates_own_rule():
     size = plan("size", "--effect", "0.02", "--flip-rate", "0.05")["size"]
 
     assert size["certify_unchanged"] == 180
-    assert size["certify"] == samples_to_certify(0.02, flip_rate=0.05)
+    assert size["certify"] == samples_to_certify(0.02, PairedNoise(flip_rate=0.05))
     assert size["detect"] < size["detect_unpaired"]
     assert size["splits"] == []
-    assert plan("size", "--effect", "0.05", "--sd", "0.2")["size"]["detect"] == samples_to_detect(0.05, sd=0.2)
+    assert plan("size", "--effect", "0.05", "--sd", "0.2")["size"]["detect"] == samples_to_detect(
+        0.05, PairedNoise(sd=0.2)
+    )
 
 
 def test_plan_keeps_its_promise_in_simulated_comparisons():

@@ -22,7 +22,7 @@ from deemster.runs.planted_outputs import audit_job, expected_outputs, saved_out
 from deemster.runs.stop_request import Stop
 from deemster.runs.suite import load_suite
 from deemster.runs.suite_job import SuiteOverrides
-from deemster.stats.power_analysis import gate_power
+from deemster.stats.power_analysis import PairedNoise, gate_power
 from deemster.text.markdown_layout import render_markdown
 from tests.runs import word_overlap_judge
 
@@ -101,7 +101,7 @@ def test_gate_with_a_margin_detects_a_defect_as_often_as_planned():
     job, outputs = rooms(30, gate={"baseline": {"margin": 0.2}})
     found = audit(job, outputs, defects=("refusal",), draws=40).defects["refusal"]
     for trial in found.gate[:-1]:
-        power = gate_power(30, outcome="fail", drop=trial.share, margin=0.2, flip_rate=0.0)
+        power = gate_power(30, PairedNoise(flip_rate=0.0), outcome="fail", drop=trial.share, margin=0.2)
         assert_is_chance(trial.draws - trial.passed, trial.draws, power)
     assert (found.gate[-1].draws, found.gate[-1].passed) == (1, 0)
 

@@ -12,6 +12,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from deemster.stats import (
+    PairedNoise,
     certain_margin,
     certifiable_margin,
     clopper_pearson,
@@ -108,18 +109,23 @@ def test_invalid_arguments_are_error_with_reason(call, message):
 
 
 DRAWS = 300
+NOTHING_FLIPS = PairedNoise(flip_rate=0.0)
+SOME_FLIP = PairedNoise(flip_rate=0.1)
 
 
-def simulated_power(n, *, outcome, margin=0.0, confidence=0.95, drop=0.0, flip_rate=None, sd=None):
+def simulated_power(n, noise, *, outcome, margin=0.0, confidence=0.95, drop=0.0):
     """How often the gate decides so, of two runs whose true drop is known."""
     rng = np.random.default_rng(17)
-    if flip_rate is not None:
+    if noise.flip_rate is not None:
         # Samples go on flipping as they did, and the drop comes on top.
-        drawn = rng.multinomial(n, [flip_rate / 2 + drop, flip_rate / 2, 1 - flip_rate - drop], DRAWS)
+        flips = noise.flip_rate
+        drawn = rng.multinomial(n, [flips / 2 + drop, flips / 2, 1 - flips - drop], DRAWS)
         side = "above" if outcome == "pass" else "below"
         p_values = flip_p_values(drawn[:, 0], drawn[:, 1], n=n, mean=-margin, side=side)
     else:
-        results = [paired_difference(np.clip(rng.normal(-drop, sd, n), -1, 1), margin=margin) for _ in range(DRAWS)]
+        results = [
+            paired_difference(np.clip(rng.normal(-drop, noise.sd, n), -1, 1), margin=margin) for _ in range(DRAWS)
+        ]
         p_values = np.array([result.p_within if outcome == "pass" else result.p_beyond for result in results])
     return (p_values <= 1 - confidence).mean()
 
@@ -131,17 +137,17 @@ def monte_carlo_error(power):
 @pytest.mark.parametrize(
     "question",
     [
-        {"n": 60, "outcome": "pass", "margin": 0.12, "flip_rate": 0.05},
-        {"n": 200, "outcome": "pass", "margin": 0.05, "flip_rate": 0.04},
-        {"n": 400, "outcome": "pass", "margin": 0.05, "flip_rate": 0.2},
-        {"n": 3000, "outcome": "pass", "margin": 0.02, "flip_rate": 0.2},
-        {"n": 80, "outcome": "fail", "drop": 0.15, "margin": 0.02, "flip_rate": 0.1},
-        {"n": 300, "outcome": "fail", "drop": 0.08, "flip_rate": 0.2},
-        {"n": 100, "outcome": "pass", "margin": 0.06, "sd": 0.2},
-        {"n": 100, "outcome": "pass", "margin": 0.05, "sd": 0.05},
-        {"n": 100, "outcome": "fail", "drop": 0.1, "margin": 0.05, "sd": 0.2},
-        {"n": 15, "outcome": "fail", "drop": 0.45, "sd": 0.2},
-        {"n": 15, "outcome": "pass", "margin": 0.3, "sd": 0.2},
+        {"n": 60, "outcome": "pass", "margin": 0.12, "noise": PairedNoise(flip_rate=0.05)},
+        {"n": 200, "outcome": "pass", "margin": 0.05, "noise": PairedNoise(flip_rate=0.04)},
+        {"n": 400, "outcome": "pass", "margin": 0.05, "noise": PairedNoise(flip_rate=0.2)},
+        {"n": 3000, "outcome": "pass", "margin": 0.02, "noise": PairedNoise(flip_rate=0.2)},
+        {"n": 80, "outcome": "fail", "drop": 0.15, "margin": 0.02, "noise": PairedNoise(flip_rate=0.1)},
+        {"n": 300, "outcome": "fail", "drop": 0.08, "noise": PairedNoise(flip_rate=0.2)},
+        {"n": 100, "outcome": "pass", "margin": 0.06, "noise": PairedNoise(sd=0.2)},
+        {"n": 100, "outcome": "pass", "margin": 0.05, "noise": PairedNoise(sd=0.05)},
+        {"n": 100, "outcome": "fail", "drop": 0.1, "margin": 0.05, "noise": PairedNoise(sd=0.2)},
+        {"n": 15, "outcome": "fail", "drop": 0.45, "noise": PairedNoise(sd=0.2)},
+        {"n": 15, "outcome": "pass", "margin": 0.3, "noise": PairedNoise(sd=0.2)},
     ],
 )
 def test_power_of_the_gate_equals_simulation(question):
@@ -152,34 +158,35 @@ def test_power_of_the_gate_equals_simulation(question):
 
 
 @pytest.mark.parametrize(
-    "noise", [{"flip_rate": 0.0}, {"flip_rate": 0.1}, {"flip_rate": 0.4}, {"sd": 0.1}, {"sd": 0.3}]
+    "noise",
+    [NOTHING_FLIPS, *(PairedNoise(flip_rate=rate) for rate in (0.1, 0.4)), *(PairedNoise(sd=sd) for sd in (0.1, 0.3))],
 )
 def test_promised_samples_reach_the_promised_power(noise):
-    detect, certify = samples_to_detect(0.1, **noise), samples_to_certify(0.1, **noise)
+    detect, certify = samples_to_detect(0.1, noise), samples_to_certify(0.1, noise)
 
-    reached = simulated_power(detect, outcome="fail", drop=0.1, confidence=0.975, **noise)
+    reached = simulated_power(detect, noise, outcome="fail", drop=0.1, confidence=0.975)
     assert reached >= 0.8 - monte_carlo_error(0.8)
-    assert simulated_power(certify, outcome="pass", margin=0.1, **noise) >= 0.8 - monte_carlo_error(0.8)
+    assert simulated_power(certify, noise, outcome="pass", margin=0.1) >= 0.8 - monte_carlo_error(0.8)
 
 
-@pytest.mark.parametrize("noise", [{"flip_rate": 0.1}, {"sd": 0.15}])
+@pytest.mark.parametrize("noise", [PairedNoise(flip_rate=0.1), PairedNoise(sd=0.15)])
 @pytest.mark.parametrize("n", [50, 200])
 def test_what_a_set_can_show_is_shown_with_the_promised_power(n, noise):
-    drop, margin = detectable_drop(n, **noise), certain_margin(n, **noise)
+    drop, margin = detectable_drop(n, noise), certain_margin(n, noise)
 
-    assert simulated_power(n, outcome="fail", drop=drop, confidence=0.975, **noise) >= 0.8 - monte_carlo_error(0.8)
-    assert simulated_power(n, outcome="pass", margin=margin, **noise) >= 0.8 - monte_carlo_error(0.8)
+    assert simulated_power(n, noise, outcome="fail", drop=drop, confidence=0.975) >= 0.8 - monte_carlo_error(0.8)
+    assert simulated_power(n, noise, outcome="pass", margin=margin) >= 0.8 - monte_carlo_error(0.8)
     assert margin >= certifiable_margin(n)
 
 
 def test_so_many_samples_as_the_specification_names_certify_a_margin():
-    assert samples_to_certify(0.02, flip_rate=0.0) == 180
-    assert samples_to_certify(0.05, flip_rate=0.0) == 71
+    assert samples_to_certify(0.02, NOTHING_FLIPS) == 180
+    assert samples_to_certify(0.05, NOTHING_FLIPS) == 71
 
 
 def test_too_few_samples_can_show_nothing():
-    assert detectable_drop(4, flip_rate=0.1) is None
-    assert samples_to_detect(1e-6, flip_rate=0.5) is None
+    assert detectable_drop(4, SOME_FLIP) is None
+    assert samples_to_detect(1e-6, PairedNoise(flip_rate=0.5)) is None
 
 
 def test_cheapest_split_is_what_the_square_root_rule_says():
@@ -212,13 +219,13 @@ def test_all_samples_are_labelled_where_even_those_are_too_few():
 @pytest.mark.parametrize(
     ("call", "message"),
     [
-        (lambda: gate_power(10, outcome="pass"), "Either a flip rate"),
-        (lambda: gate_power(10, outcome="pass", flip_rate=0.1, sd=0.1), "Either a flip rate"),
-        (lambda: gate_power(10, outcome="pass", flip_rate=1.1), "Either a flip rate"),
-        (lambda: gate_power(0, outcome="pass", flip_rate=0.1), "at least one sample"),
-        (lambda: detectable_drop(10, flip_rate=0.1, power=1.0), "power"),
-        (lambda: samples_to_detect(0.0, flip_rate=0.1), "strictly between"),
-        (lambda: samples_to_certify(1.0, flip_rate=0.1), "strictly between"),
+        (PairedNoise, "Either a flip rate"),
+        (lambda: PairedNoise(flip_rate=0.1, sd=0.1), "Either a flip rate"),
+        (lambda: PairedNoise(flip_rate=1.1), "Either a flip rate"),
+        (lambda: gate_power(0, SOME_FLIP, outcome="pass"), "at least one sample"),
+        (lambda: detectable_drop(10, SOME_FLIP, power=1.0), "power"),
+        (lambda: samples_to_detect(0.0, SOME_FLIP), "strictly between"),
+        (lambda: samples_to_certify(1.0, SOME_FLIP), "strictly between"),
         (lambda: repetition_splits(0.1, between=0.1, within=0.1, sample_cost=-1), "costs"),
         (lambda: label_size(0.0, correlation=0.5), "half-width"),
         (lambda: label_size(0.1, correlation=1.5), "correlation"),

@@ -18,7 +18,7 @@ from deemster.results.gate_decision import GateCheck, GateDecision, Status, conc
 from deemster.results.gate_rules import EVERY, BaselineRules, Gate
 from deemster.results.metric_summary import Interval
 from deemster.results.run_columns import ComparedRun
-from deemster.stats import gate_power, holm
+from deemster.stats import PairedNoise, gate_power, holm
 from deemster.stats.bounded_mean import ENOUGH_DIFFERENT
 from deemster.stats.noise_split import NoiseSplit
 from deemster.stats.power_analysis import fewest_samples
@@ -342,9 +342,11 @@ def _units_needed(found: Difference, margin: float, confidence: float, p_value: 
     def is_enough(units: int) -> bool:
         # Where few units change, the bound imagines one more at the end of the range.
         imagined = 1 / units if 0 < changed * units < ENOUGH_DIFFERENT else 0.0
-        distance, sd = max(0.0, abs(gap) - imagined), math.sqrt(spread**2 + imagined)
-        sides = {"margin": distance} if outcome == "pass" else {"drop": distance}
-        return gate_power(units, outcome=outcome, sd=sd, confidence=confidence, **sides) >= _POWER
+        distance = max(0.0, abs(gap) - imagined)
+        margin, drop = (distance, 0.0) if outcome == "pass" else (0.0, distance)
+        noise = PairedNoise(sd=math.sqrt(spread**2 + imagined))
+        power = gate_power(units, noise, outcome=outcome, margin=margin, drop=drop, confidence=confidence)
+        return power >= _POWER
 
     needed = None if is_enough(found.units) else fewest_samples(is_enough, above=found.units)
     return needed if needed is not None and needed <= _FAR_MORE * found.units else None

@@ -15,7 +15,7 @@ from deemster.formats.canonical_json import json_text
 from deemster.records import Sample
 from deemster.results.run_summary import cohort_label
 from deemster.results.sample_subset import SampleSubset
-from deemster.stats import certifiable_margin, fisher_interval, samples_to_certify, wilson
+from deemster.stats import PairedNoise, certifiable_margin, fisher_interval, samples_to_certify, wilson
 
 DATASET_AUDIT_SCHEMA: Final = "deemster.dataset_audit.v1"
 _Bools: TypeAlias = NDArray[np.bool_]
@@ -362,7 +362,7 @@ def small_cohorts(tags: Iterable[Sequence[str]], *, margin: float, confidence: f
     for own in tags:
         for tag in own or (None,):
             counts[tag] = counts.get(tag, 0) + 1
-    needed = samples_to_certify(margin, flip_rate=0.0, confidence=confidence)
+    needed = samples_to_certify(margin, PairedNoise(flip_rate=0.0), confidence=confidence)
     for tag in sorted(counts, key=lambda each: (each is None, each or "")):
         certifiable = certifiable_margin(counts[tag], confidence=confidence)
         if certifiable is None or certifiable > margin:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterable, Iterator, Sequence
-from typing import Any, Literal, NamedTuple, TypeAlias
+from typing import Literal, NamedTuple, TypeAlias
 
 import msgspec
 import numpy as np
@@ -18,6 +18,7 @@ from deemster.results.run_summary import cohort_label
 from deemster.stats.noise_split import noise_split
 from deemster.stats.paired_difference import certifiable_margin
 from deemster.stats.power_analysis import (
+    PairedNoise,
     RepetitionSplit,
     certain_margin,
     detectable_difference,
@@ -40,6 +41,7 @@ USUAL_PASS_RATE, USUAL_FLIP_RATE = 0.8, 0.1
 USUAL_ICC = 0.3
 # Clusters that flip together have long tails, which cost power: with so much more spread, simulated plans keep theirs.
 _LONG_TAIL = 1.12
+_UNCHANGED = PairedNoise(flip_rate=0.0)
 
 
 class Noise(msgspec.Struct, frozen=True, kw_only=True):
@@ -74,12 +76,12 @@ class Noise(msgspec.Struct, frozen=True, kw_only=True):
         return 1 + (self.cluster_size - 1) * self.icc
 
     @property
-    def unit_noise(self) -> dict[str, float | None]:
+    def of_unit(self) -> PairedNoise:
         """The noise of one unit: of a sample, or of the mean difference of a cluster."""
         if self.cluster_size == 1:
-            return {"flip_rate": self.flip_rate, "sd": self.sd}
+            return PairedNoise(flip_rate=self.flip_rate, sd=self.sd, breaking=self.breaking)
         variance = self.flip_rate if self.flip_rate is not None else (self.sd or 0.0) ** 2
-        return {"flip_rate": None, "sd": (variance * self._unit_share) ** 0.5}
+        return PairedNoise(sd=(variance * self._unit_share) ** 0.5, breaking=self.breaking)
 
     @property
     def breaking(self) -> float:
@@ -363,17 +365,19 @@ def plan_dataset(tags: Iterable[Sequence[str]], noise: Noise, *, goal: Goal) -> 
 
 def detection(metric: str, cohort: str | None, n: int, noise: Noise, *, goal: Goal) -> Detection:
     """What so many samples can show with such noise."""
-    ask: dict[str, Any] = {**noise.unit_noise, **goal._asdict()}
-    units, spread = max(1, math.floor(n / noise.cluster_size)), 2 * noise.variance * noise.design_effect
+    confidence, power = goal
+    units = max(1, math.floor(n / noise.cluster_size))
+    spread = 2 * noise.variance * noise.design_effect
+
     return Detection(
         metric=metric,
         cohort=cohort,
         n=n,
         noise=noise,
-        certifiable=certifiable_margin(units, confidence=goal.confidence),
-        margin=certain_margin(units, **ask),
-        drop=detectable_drop(units, breaking=noise.breaking, **ask),
-        drop_unpaired=min(1.0, detectable_difference(spread, n, level=1 - goal.confidence, power=goal.power).value),
+        certifiable=certifiable_margin(units, confidence=confidence),
+        margin=certain_margin(units, noise.of_unit, confidence=confidence, power=power),
+        drop=detectable_drop(units, noise.of_unit, confidence=confidence, power=power),
+        drop_unpaired=min(1.0, detectable_difference(spread, n, level=1 - confidence, power=power).value),
     )
 
 
@@ -383,8 +387,9 @@ def plan_size(effect: float, noise: Noise, *, sample_cost: float = 0.0, goal: Go
     Raises:
         ValueError: The effect is outside (0, 1), or the cost of a sample is negative.
     """
-    ask: dict[str, Any] = {**noise.unit_noise, **goal._asdict()}
-    level = 1 - goal.confidence
+    confidence, power = goal
+    level = 1 - confidence
+
     splits: tuple[RepetitionSplit, ...] = ()
     if noise.within and noise.between is not None and noise.cluster_size == 1:
         splits = repetition_splits(
@@ -392,19 +397,20 @@ def plan_size(effect: float, noise: Noise, *, sample_cost: float = 0.0, goal: Go
             between=noise.between + noise.breaking * effect * (1 - effect),
             within=noise.within,
             sample_cost=sample_cost,
-            fewest=samples_to_detect(effect, flip_rate=0.0, **goal._asdict()) or 1,
+            fewest=samples_to_detect(effect, _UNCHANGED, confidence=confidence, power=power) or 1,
             level=level,
-            power=goal.power,
+            power=power,
         )
+
+    certify = samples_to_certify(effect, noise.of_unit, confidence=confidence, power=power)
+    certify_unchanged = samples_to_certify(effect, _UNCHANGED, confidence=confidence, power=power)
     return SamplePlan(
         effect=effect,
         noise=noise,
-        detect=_samples(samples_to_detect(effect, breaking=noise.breaking, **ask), noise),
-        detect_unpaired=sample_size(
-            2 * noise.variance * noise.design_effect, effect, level=level, power=goal.power
-        ).value,
-        certify=_samples(samples_to_certify(effect, **ask), noise),
-        certify_unchanged=_samples(samples_to_certify(effect, flip_rate=0.0, **goal._asdict()), noise),
+        detect=_samples(samples_to_detect(effect, noise.of_unit, confidence=confidence, power=power), noise),
+        detect_unpaired=sample_size(2 * noise.variance * noise.design_effect, effect, level=level, power=power).value,
+        certify=_samples(certify, noise),
+        certify_unchanged=_samples(certify_unchanged, noise),
         splits=splits,
     )
 

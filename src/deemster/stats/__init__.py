@@ -40,6 +40,7 @@ from deemster.stats.pass_at_k import PassAtK, pass_at_k
 from deemster.stats.power_analysis import (
     DetectableDifference,
     LabelSize,
+    PairedNoise,
     RepetitionSplit,
     SampleSize,
     certain_margin,
@@ -117,6 +118,7 @@ __all__ = [
     "Mean",
     "NoiseSplit",
     "PairedDifference",
+    "PairedNoise",
     "PassAtK",
     "PpiMean",
     "PrecisionRecallF1",

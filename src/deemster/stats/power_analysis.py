@@ -155,16 +155,32 @@ class LabelSize(msgspec.Struct, frozen=True, kw_only=True):
     samples: int | None
 
 
+class PairedNoise(msgspec.Struct, frozen=True, kw_only=True):
+    """How the marks of two runs on the same samples differ without any true difference: by flips, or by a spread.
+
+    Attributes:
+        flip_rate: The share of samples whose mark changes from run to run, where marks are pass or fail.
+        sd: The standard deviation over samples of the difference of scores, otherwise.
+        breaking: With `sd`, how a drop comes: 0 where all scores fall alike, 1 where some samples lose everything and
+            the others nothing, and in between where a unit has several samples.
+
+    Raises:
+        ValueError: Not exactly one of flip rate and standard deviation is given, one is negative, or the flip rate is
+            above 1.
+    """
+
+    flip_rate: float | None = None
+    sd: float | None = None
+    breaking: float = 0.0
+
+    def __post_init__(self) -> None:
+        is_one = (self.flip_rate is None) != (self.sd is None)
+        if not is_one or not 0 <= (self.sd or 0.0) < math.inf or not 0 <= (self.flip_rate or 0.0) <= 1:
+            raise ValueError("Either a flip rate from 0 to 1 or a standard deviation of at least 0 is given.")
+
+
 def gate_power(
-    n: int,
-    *,
-    outcome: Outcome,
-    drop: float = 0.0,
-    margin: float = 0.0,
-    flip_rate: float | None = None,
-    sd: float | None = None,
-    breaking: float = 0.0,
-    confidence: float = 0.95,
+    n: int, noise: PairedNoise, *, outcome: Outcome, drop: float = 0.0, margin: float = 0.0, confidence: float = 0.95
 ) -> float:
     """The chance that a margin check passes or fails, by the gate's own rule, if the true drop is known.
 
@@ -176,46 +192,35 @@ def gate_power(
 
     Args:
         n: How many samples both runs have.
+        noise: How the two runs differ where nothing has changed.
         outcome: "pass" or "fail".
         drop: By how much the second run is worse in truth.
         margin: The drop that would still be acceptable.
-        flip_rate: The share of samples whose mark changes from run to run, where marks are pass or fail.
-        sd: The standard deviation over samples of the difference of scores, otherwise.
-        breaking: With ``sd``, how the drop comes: 0 where all scores fall alike, 1 where some samples lose everything
-            and the others nothing, and in between where a unit has several samples.
         confidence: The one-sided confidence of the gate.
 
     Raises:
-        ValueError: There is no sample, not exactly one of flip rate and standard deviation, one of these is negative,
-            the flip rate above 1, the drop or the margin outside [0, 1), or the level outside (0, 1).
+        ValueError: There is no sample, the drop or the margin lies outside [0, 1), or the level outside (0, 1).
 
-    >>> round(gate_power(200, outcome="pass", margin=0.05, flip_rate=0.02), 3)
+    >>> round(gate_power(200, PairedNoise(flip_rate=0.02), outcome="pass", margin=0.05), 3)
     0.983
     """
     if n < 1:
         raise ValueError(f"There is at least one sample, not {n!r}.")
     check_margin(margin)
     check_margin(drop)
-    if (flip_rate is None) == (sd is None) or not 0 <= (sd or 0.0) < math.inf or not 0 <= (flip_rate or 0.0) <= 1:
-        raise ValueError("Either a flip rate from 0 to 1 or a standard deviation of at least 0 is given.")
-    if flip_rate is not None:
-        return _flip_power(n, min(1.0, flip_rate + drop), drop, margin, outcome=outcome, confidence=confidence)
-    variance = (sd or 0.0) ** 2 + breaking * drop * (1 - drop)
-    if n * variance < ENOUGH_DIFFERENT * breaking and drop:
+
+    if noise.flip_rate is not None:
+        flips = min(1.0, noise.flip_rate + drop)
+        return _flip_power(n, flips, drop, margin, outcome=outcome, confidence=confidence)
+
+    variance = (noise.sd or 0.0) ** 2 + noise.breaking * drop * (1 - drop)
+    if n * variance < ENOUGH_DIFFERENT * noise.breaking and drop:
         # Few units carry the change: the interval imagines one more unit, which loses nothing but gains everything.
         variance, drop = variance + 1 / n, max(0.0, drop - 1 / n)
     return _score_power(n, math.sqrt(variance), drop, margin, outcome=outcome, confidence=confidence)
 
 
-def detectable_drop(
-    n: int,
-    *,
-    flip_rate: float | None = None,
-    sd: float | None = None,
-    breaking: float = 0.0,
-    confidence: float = 0.95,
-    power: float = 0.8,
-) -> float | None:
+def detectable_drop(n: int, noise: PairedNoise, *, confidence: float = 0.95, power: float = 0.8) -> float | None:
     """The smallest true drop whose two-sided interval lies below 0 with the given power, by the rule of comparisons.
 
     Undefined (None) where so few samples cannot show even a total loss.
@@ -223,28 +228,15 @@ def detectable_drop(
     Raises:
         ValueError: As ``gate_power``, or the power is outside (0, 1).
 
-    >>> round(detectable_drop(100, flip_rate=0.1), 3)
+    >>> round(detectable_drop(100, PairedNoise(flip_rate=0.1)), 3)
     0.132
     """
     _reach(0.5, power)
     one_sided = (1 + confidence) / 2
-
-    def chance(drop: float) -> float:
-        return gate_power(
-            n, outcome="fail", drop=drop, flip_rate=flip_rate, sd=sd, breaking=breaking, confidence=one_sided
-        )
-
-    return _smallest(chance, power)
+    return _smallest(lambda drop: gate_power(n, noise, outcome="fail", drop=drop, confidence=one_sided), power)
 
 
-def certain_margin(
-    n: int,
-    *,
-    flip_rate: float | None = None,
-    sd: float | None = None,
-    confidence: float = 0.95,
-    power: float = 0.8,
-) -> float | None:
+def certain_margin(n: int, noise: PairedNoise, *, confidence: float = 0.95, power: float = 0.8) -> float | None:
     """The smallest margin that the gate passes with the given power if the true drop is 0.
 
     It is never below ``certifiable_margin``, what the gate passes if nothing flips at all. Undefined (None) where so
@@ -253,26 +245,14 @@ def certain_margin(
     Raises:
         ValueError: As ``gate_power``, or the power is outside (0, 1).
 
-    >>> round(certain_margin(100, flip_rate=0.1), 3)
+    >>> round(certain_margin(100, PairedNoise(flip_rate=0.1)), 3)
     0.095
     """
     _reach(0.5, power)
-
-    def chance(margin: float) -> float:
-        return gate_power(n, outcome="pass", margin=margin, flip_rate=flip_rate, sd=sd, confidence=confidence)
-
-    return _smallest(chance, power)
+    return _smallest(lambda margin: gate_power(n, noise, outcome="pass", margin=margin, confidence=confidence), power)
 
 
-def samples_to_detect(
-    drop: float,
-    *,
-    flip_rate: float | None = None,
-    sd: float | None = None,
-    breaking: float = 0.0,
-    confidence: float = 0.95,
-    power: float = 0.8,
-) -> int | None:
+def samples_to_detect(drop: float, noise: PairedNoise, *, confidence: float = 0.95, power: float = 0.8) -> int | None:
     """How many samples show a drop: their two-sided interval lies below 0 with the given power.
 
     Undefined (None) where ten million samples are too few.
@@ -280,28 +260,18 @@ def samples_to_detect(
     Raises:
         ValueError: As ``gate_power``, the drop is 0, or the power is outside (0, 1).
 
-    >>> samples_to_detect(0.05, flip_rate=0.1)
+    >>> samples_to_detect(0.05, PairedNoise(flip_rate=0.1))
     459
     """
     _reach(0.5, power)
     if not 0 < drop < 1:
         raise ValueError(f"A drop to be shown lies strictly between 0 and 1, not at {drop!r}.")
-    level = (1 + confidence) / 2
-    return fewest_samples(
-        lambda n: (
-            gate_power(n, outcome="fail", drop=drop, flip_rate=flip_rate, sd=sd, breaking=breaking, confidence=level)
-            >= power
-        )
-    )
+    one_sided = (1 + confidence) / 2
+    return fewest_samples(lambda n: gate_power(n, noise, outcome="fail", drop=drop, confidence=one_sided) >= power)
 
 
 def samples_to_certify(
-    margin: float,
-    *,
-    flip_rate: float | None = None,
-    sd: float | None = None,
-    confidence: float = 0.95,
-    power: float = 0.8,
+    margin: float, noise: PairedNoise, *, confidence: float = 0.95, power: float = 0.8
 ) -> int | None:
     """How many samples certify a margin with the given power if the true drop is 0.
 
@@ -311,17 +281,13 @@ def samples_to_certify(
     Raises:
         ValueError: As ``gate_power``, the margin is 0, or the power is outside (0, 1).
 
-    >>> samples_to_certify(0.02, flip_rate=0.0), samples_to_certify(0.05, flip_rate=0.1)
+    >>> samples_to_certify(0.02, PairedNoise(flip_rate=0.0)), samples_to_certify(0.05, PairedNoise(flip_rate=0.1))
     (180, 258)
     """
     _reach(0.5, power)
     if not 0 < margin < 1:
         raise ValueError(f"A margin to be certified lies strictly between 0 and 1, not at {margin!r}.")
-    return fewest_samples(
-        lambda n: (
-            gate_power(n, outcome="pass", margin=margin, flip_rate=flip_rate, sd=sd, confidence=confidence) >= power
-        )
-    )
+    return fewest_samples(lambda n: gate_power(n, noise, outcome="pass", margin=margin, confidence=confidence) >= power)
 
 
 def repetition_splits(
