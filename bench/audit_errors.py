@@ -29,8 +29,8 @@ from deemster.cli import app
 from deemster.models.fake_models import FakeChat
 from deemster.runs.audit_judge import audit_judge
 from deemster.runs.audit_metrics import DefectSettings, audit_metrics
-from deemster.runs.evaluation_job import build_job
 from deemster.runs.planted_outputs import expected_outputs
+from deemster.runs.resolve_evaluation import resolve_arguments
 
 ALLOWED = 0.081
 COVERED = 0.92
@@ -79,7 +79,7 @@ def judged(samples, mark, audit, **settings):
     outputs = expected_outputs(samples)
     texts = {name: output.text for name, output in outputs.items()}
     models = {"judge": judge(samples, mark)}
-    job = build_job(samples, outputs=texts, metrics=["llm-as-judge"], models=models)
+    job = resolve_arguments(samples, outputs=texts, metrics=["llm-as-judge"], models=models)
     return asyncio.run(audit(job, outputs, **settings))
 
 

@@ -23,8 +23,8 @@ from pathlib import Path
 
 from deemster.cluster.ray_cluster import without_api_server
 from deemster.models.clock import FrozenClock
-from deemster.runs.evaluate_dataset import run_job
-from deemster.runs.evaluation_job import build_job
+from deemster.runs.evaluate_dataset import run_evaluation
+from deemster.runs.resolve_evaluation import resolve_arguments
 from deemster.runs.run_lifecycle import build_storage
 from deemster.runs.run_sync import run_sync
 from deemster.testing import ModelServer
@@ -84,14 +84,14 @@ class WorkerTimes:
 def run(job, **given):
     """One run with its CPU and wall seconds."""
     wall, cpu = time.perf_counter(), cpu_s()
-    report = run_sync(run_job(job, clock=CLOCK, warn=lambda text: print(f"  {text}"), **given))
+    report = run_sync(run_evaluation(job, clock=CLOCK, warn=lambda text: print(f"  {text}"), **given))
     return report, cpu_s() - cpu, time.perf_counter() - wall
 
 
 def score(folder, nodes, count):
     """Part one."""
     write_files(folder, count)
-    job = build_job(folder / "golden.jsonl", outputs=folder / "outputs.jsonl", metrics=METRICS)
+    job = resolve_arguments(folder / "golden.jsonl", outputs=folder / "outputs.jsonl", metrics=METRICS)
     local, alone, alone_wall = run(job, storage=build_storage(folder / "local.db", None))
     times, killed = WorkerTimes(), []
 
@@ -147,7 +147,7 @@ def ask(folder, nodes, count):
         samples = [{"id": f"s{n}", "input": {"q": n}, "expected_output": f"Answer {n}."} for n in range(count)]
         outputs = {sample["id"]: f"It is {sample['input']['q']}." for sample in samples}
         given = {"outputs": outputs, "metrics": ["llm-as-judge"], "models": {"judge": judge}}
-        report, _, wall = run(build_job(samples, **given), cluster=nodes.address)
+        report, _, wall = run(resolve_arguments(samples, **given), cluster=nodes.address)
         whole = Decimal(str(report.cost.total_usd))
         assert len(arrived) == count
         most = f"the most in any minute {most_within(arrived, 60.0):,}, in any second {most_within(arrived, 1.0)}"
@@ -155,7 +155,9 @@ def ask(folder, nodes, count):
         limit = (whole / 2).quantize(Decimal("0.01"))
         arrived.clear()
         storage = build_storage(folder / "judge.db", None)
-        report, _, _ = run(build_job(samples, budget_usd=limit, **given), cluster=nodes.address, storage=storage)
+        report, _, _ = run(
+            resolve_arguments(samples, budget_usd=limit, **given), cluster=nodes.address, storage=storage
+        )
         spent, paid = report.budget.spent_usd, Decimal(str(report.cost.total_usd))
         print(f"budget {limit} USD of {whole} USD: {len(arrived):,} calls, spent {spent} USD, in the report {paid} USD")
         assert spent <= limit

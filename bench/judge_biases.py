@@ -14,8 +14,8 @@ from pathlib import Path
 from deemster.datasets import Dataset
 from deemster.judges.bias_probes import ORDER, PROBES
 from deemster.runs.audit_judge import audit_judge
-from deemster.runs.evaluation_job import build_job
 from deemster.runs.planted_outputs import expected_outputs
+from deemster.runs.resolve_evaluation import resolve_arguments
 
 sys.path.insert(0, str(Path(__file__).parents[1] / "tests" / "builders"))
 
@@ -53,7 +53,7 @@ def dataset(count):
 def audit(bias, samples, *, noise=0.05, seed=0):
     right = {sample.input["question"]: sample.expected_output for sample in samples}
     outputs = expected_outputs(samples)
-    job = build_job(
+    job = resolve_arguments(
         samples,
         outputs={name: output.text for name, output in outputs.items()},
         metrics=["llm-as-judge", "pairwise", {"rubric": {"rubric": CHOICE, "threshold": 0.5}}],

@@ -13,9 +13,9 @@ import pytest
 import deemster as dm
 from deemster.errors import MissingExtraError
 from deemster.models.clock import FrozenClock
-from deemster.runs.evaluate_dataset import run_job
-from deemster.runs.evaluation_job import build_job
+from deemster.runs.evaluate_dataset import run_evaluation
 from deemster.runs.progress import Progress
+from deemster.runs.resolve_evaluation import resolve_arguments
 from deemster.runs.run_lifecycle import build_storage
 from deemster.runs.run_sync import run_sync
 from tests.cli.workspace import FILES, called, written
@@ -52,8 +52,8 @@ def test_node_killed_in_the_middle_gives_the_report_of_a_local_run(
         meeting.attend()
         return 1.0
 
-    job = build_job(files[0], outputs=files[1], metrics=[*METRICS, both_nodes])
-    local = run_sync(run_job(job, clock=CLOCK, warn=print))
+    job = resolve_arguments(files[0], outputs=files[1], metrics=[*METRICS, both_nodes])
+    local = run_sync(run_evaluation(job, clock=CLOCK, warn=print))
     warnings: list[str] = []
     killed_at: list[int] = []
 
@@ -64,7 +64,9 @@ def test_node_killed_in_the_middle_gives_the_report_of_a_local_run(
 
     storage = build_storage(tmp_path / "runs.db", None)
     report = run_sync(
-        run_job(job, clock=CLOCK, warn=warnings.append, progress=kill_once, storage=storage, cluster=nodes.address)
+        run_evaluation(
+            job, clock=CLOCK, warn=warnings.append, progress=kill_once, storage=storage, cluster=nodes.address
+        )
     )
     assert killed_at
     assert report.to_json() == local.to_json()
@@ -80,10 +82,10 @@ def test_parquet_that_workers_read_gives_the_report_of_a_local_run(
     for lines, table in zip(files, (golden, outputs), strict=True):
         rows = [json.loads(line) for line in lines.read_text().splitlines()[:400]]
         pq.write_table(pa.Table.from_pylist(rows), table, row_group_size=100)
-    job = build_job(golden, outputs=outputs, metrics=METRICS)
-    local = run_sync(run_job(job, clock=CLOCK, warn=print))
+    job = resolve_arguments(golden, outputs=outputs, metrics=METRICS)
+    local = run_sync(run_evaluation(job, clock=CLOCK, warn=print))
     assert len(job.plan.dataset) == 400
-    report = run_sync(run_job(job, clock=CLOCK, warn=print, cluster=nodes.address))
+    report = run_sync(run_evaluation(job, clock=CLOCK, warn=print, cluster=nodes.address))
     assert report.to_json() == local.to_json()
 
 

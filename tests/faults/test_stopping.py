@@ -9,8 +9,8 @@ import pytest
 import deemster as dm
 from deemster.models import Role
 from deemster.models.openai_client import OpenAIChat
-from deemster.runs.evaluate_dataset import run_job
-from deemster.runs.evaluation_job import build_job
+from deemster.runs.evaluate_dataset import run_evaluation
+from deemster.runs.resolve_evaluation import resolve_arguments
 from deemster.runs.run_sync import run_sync
 from deemster.runs.stop_request import Stop
 from deemster.testing import ModelServer
@@ -39,13 +39,13 @@ def test_after_a_stop_no_further_request_is_made(answers, monkeypatch):
     samples = [dm.Sample(f"s{n}", {"q": n}, f"answer {n}") for n in range(COUNT)]
     with ModelServer(answer=answer) as server:
         role = Role(client=OpenAIChat(server.url, "m"), concurrency=CONCURRENCY)
-        job = build_job(
+        job = resolve_arguments(
             dm.Dataset(samples, name="d"),
             outputs={sample.id: f"output {sample.id}" for sample in samples},
             metrics=["llm-as-judge"],
             models={"judge": role},
         )
-        report = run_sync(run_job(job, clock=CLOCK, stop=stop, warn=[].append))
+        report = run_sync(run_evaluation(job, clock=CLOCK, stop=stop, warn=[].append))
         release.set()
         # Those that were on their way when it was asked may still arrive.
         assert BEFORE <= len(server.requests) <= BEFORE + CONCURRENCY

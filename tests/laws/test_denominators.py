@@ -13,8 +13,8 @@ from hypothesis import strategies as st
 import deemster as dm
 from deemster.models import ModelFailure, Role
 from deemster.records import Answer
-from deemster.runs.evaluate_dataset import run_job
-from deemster.runs.evaluation_job import build_job
+from deemster.runs.evaluate_dataset import run_evaluation
+from deemster.runs.resolve_evaluation import resolve_arguments
 from deemster.runs.run_lifecycle import RunStorage
 from deemster.runs.run_sync import run_sync
 from deemster.runs.stop_request import Stop
@@ -74,7 +74,7 @@ def job(outcomes, stop, at, *, concurrency, repetitions):
         dm.Sample(f"s{n}", {"goes": goes}, None if goes == "absent" else f"expected {n}")
         for n, goes in enumerate(outcomes)
     ]
-    return build_job(
+    return resolve_arguments(
         dm.Dataset(samples, name="d"),
         target=answer,
         metrics=["exact-match", Own(), {"llm-as-judge": {"name": "judge"}}],
@@ -110,7 +110,7 @@ def test_every_mark_is_scored_unscored_for_a_cause_or_not_run(outcomes, stops, c
             stop = Stop()
             again = job(outcomes, stop, at, concurrency=concurrency, repetitions=repetitions)
             keeping = RunStorage(store, resume=True if turn else None)
-            report = run_sync(run_job(again, clock=CLOCK, stop=stop, warn=[].append, storage=keeping))
+            report = run_sync(run_evaluation(again, clock=CLOCK, stop=stop, warn=[].append, storage=keeping))
             for name, found in counted(report).items():
                 figures = report.metrics[name]
                 assert sum(found.values()) == figures.n == total

@@ -16,8 +16,8 @@ from deemster.models import FakeChat, FakeEmbedding, Role
 from deemster.records import Answer, Ask, MetricScore, Output, Token
 from deemster.runs._metric_table import PRESETS, TABLE
 from deemster.runs.dry_run import plan_grading_calls, plan_job_calls
-from deemster.runs.evaluation_job import build_job
 from deemster.runs.model_access import build_model_access
+from deemster.runs.resolve_evaluation import resolve_arguments
 
 pytestmark = pytest.mark.filterwarnings("ignore::UserWarning")
 OPTIONS = [
@@ -152,7 +152,7 @@ def job(name, seed, *, numbers, repetitions, with_context):
         return Output(text, retrieved=[{"id": "p", "text": "A passage."}])
 
     roles = models(seed)
-    built = build_job(samples, target=target, metrics=[SPECS[name]], models=roles, repetitions=repetitions)
+    built = resolve_arguments(samples, target=target, metrics=[SPECS[name]], models=roles, repetitions=repetitions)
     options = {"metrics": [SPECS[name]], "models": roles, "repetitions": repetitions}
     return built, roles, lambda: dm.evaluate(samples, target=target, **options)
 

@@ -14,8 +14,8 @@ from rich.console import Console
 import deemster as dm
 from deemster.report import FORMATS, LEVELS, redact_report
 from deemster.report.report_sections import report_sections
-from deemster.runs.evaluate_dataset import run_job
-from deemster.runs.evaluation_job import build_job
+from deemster.runs.evaluate_dataset import run_evaluation
+from deemster.runs.resolve_evaluation import resolve_arguments
 from deemster.runs.run_sync import run_sync
 from deemster.text.terminal_layout import print_sections
 from tests.report.runs import CANARIES, CLOCK, full_report, quotes_of, small_report
@@ -192,7 +192,7 @@ def test_planted_text_is_in_no_format_of_a_publish_safe_report(given, expected, 
         },
     }
     trajectory = {"tool_calls": [{"name": said, "arguments": {said: said}, "result": found}], "finish_reason": said}
-    job = build_job(
+    job = resolve_arguments(
         dm.Dataset([dm.Sample("a", given, expected, metadata), dm.Sample("b", given, said, {})], name="planted"),
         outputs=[
             {"id": "a", "output": f"{said} [{said}]", "retrieved": found, "trajectory": trajectory},
@@ -200,7 +200,7 @@ def test_planted_text_is_in_no_format_of_a_publish_safe_report(given, expected, 
         ],
         metrics=[*BUILT_IN, _Leaky()],
     )
-    report = run_sync(run_job(job, clock=CLOCK, warn=[].append))
+    report = run_sync(run_evaluation(job, clock=CLOCK, warn=[].append))
     safe = redact_report(report, level="publish-safe", quotes=lambda _: None)
     assert CANARY not in everything(safe)
 

@@ -7,8 +7,8 @@ import asyncio
 import pytest
 
 import deemster as dm
-from deemster.runs.evaluate_dataset import run_job
-from deemster.runs.evaluation_job import build_job
+from deemster.runs.evaluate_dataset import run_evaluation
+from deemster.runs.resolve_evaluation import resolve_arguments
 from deemster.runs.stop_request import Stop
 
 SAMPLES = [{"id": f"s{place}", "input": {"n": place}, "expected_output": "yes"} for place in range(4)]
@@ -26,8 +26,8 @@ def report_of_run_stopped_at(calls, *, repetitions, dataset):
             stop.request("the test says so")
         return "yes"
 
-    job = build_job(dataset, target=target, metrics=["exact-match"], repetitions=repetitions, concurrency=1)
-    return asyncio.run(run_job(job, stop=stop, warn=pytest.fail))
+    job = resolve_arguments(dataset, target=target, metrics=["exact-match"], repetitions=repetitions, concurrency=1)
+    return asyncio.run(run_evaluation(job, stop=stop, warn=pytest.fail))
 
 
 def rows(report):

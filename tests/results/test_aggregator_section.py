@@ -198,7 +198,7 @@ def test_python_accepts_object_or_suite_form():
             MinAggregator,
             "An aggregator is an object with `aggregate`, or what a suite would say; not the class `MinAggr",
         ),
-        (7, "An aggregator is an object with `aggregate`, or what a suite would say; not int."),
+        (7, "aggregator: An aggregator is `and`, `min`, `geometric`, `{kind: weighted"),
         (AtLeast(9), "aggregator.at-least: `at-least` asks for 9 metrics, and this run has 3: it could never succeed."),
         (
             Critical(["wrong"]),

@@ -13,8 +13,8 @@ from deemster.judges.bias_probes import ORDER, PROBES
 from deemster.models.model_client import ModelFailure
 from deemster.report.judge_audit_report import judge_audit_sections
 from deemster.runs.audit_judge import BiasSettings, audit_judge
-from deemster.runs.evaluation_job import build_job
 from deemster.runs.planted_outputs import expected_outputs
+from deemster.runs.resolve_evaluation import resolve_arguments
 from tests.builders.biased_judges import BIASES, biased_judge
 
 
@@ -49,7 +49,7 @@ def test_same_seed_gives_the_same_audit_and_another_seed_another_one():
         outputs = expected_outputs(samples)
         texts = {name: output.text for name, output in outputs.items()}
         models = {"judge": biased_judge(None, right)}
-        job = build_job(samples, outputs=texts, metrics=["llm-as-judge"], models=models)
+        job = resolve_arguments(samples, outputs=texts, metrics=["llm-as-judge"], models=models)
         settings = BiasSettings(seed=seed, max_samples=6)
         return asyncio.run(audit_judge(job, "judge", outputs, source="", settings=settings, warn=print))
 
@@ -65,7 +65,7 @@ def test_pairs_without_a_score_are_counted_and_left_out():
         ModelFailure("refused", "no") if "professors" in ask.messages[-1].content else answer(ask)
     )
     texts = {name: output.text for name, output in outputs.items()}
-    job = build_job(samples, outputs=texts, metrics=["llm-as-judge"], models={"judge": healthy})
+    job = resolve_arguments(samples, outputs=texts, metrics=["llm-as-judge"], models={"judge": healthy})
     settings = BiasSettings(probes=("authority", "length"))
     found = asyncio.run(audit_judge(job, "judge", outputs, source="", settings=settings, warn=print))
     probes = found.metrics["llm-as-judge"]
@@ -78,7 +78,7 @@ def test_role_that_no_metric_asks_is_an_error_that_names_the_roles():
     outputs = expected_outputs(samples)
     texts = {name: output.text for name, output in outputs.items()}
     models = {"judge": biased_judge(None, {})}
-    job = build_job(samples, outputs=texts, metrics=["llm-as-judge"], models=models)
+    job = resolve_arguments(samples, outputs=texts, metrics=["llm-as-judge"], models=models)
     with pytest.raises(ConfigurationError, match=r"asks the role `jugde`\. They ask `judge`"):
         asyncio.run(audit_judge(job, "jugde", outputs, source="", warn=print))
 

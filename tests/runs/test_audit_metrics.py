@@ -17,11 +17,10 @@ from deemster.report.audit_report import AuditReport
 from deemster.report.metric_audit_report import metric_audit_sections
 from deemster.results.mutation_score import EXPECTED
 from deemster.runs.audit_metrics import DefectSettings, audit_metrics
-from deemster.runs.evaluation_job import build_job
 from deemster.runs.planted_outputs import audit_job, expected_outputs, saved_outputs
+from deemster.runs.resolve_evaluation import SuiteOverrides, resolve_arguments
 from deemster.runs.stop_request import Stop
 from deemster.runs.suite import load_suite
-from deemster.runs.suite_job import SuiteOverrides
 from deemster.stats.power_analysis import PairedNoise, gate_power
 from deemster.text.markdown_layout import render_markdown
 from tests.runs import word_overlap_judge
@@ -70,7 +69,7 @@ def rooms(count, *, gate=None, metrics=("exact-match",), **settings):
     ]
     dataset = Dataset(rows, name="rooms")
     outputs = expected_outputs(dataset)
-    job = build_job(
+    job = resolve_arguments(
         dataset,
         outputs={name: output.text for name, output in outputs.items()},
         metrics=list(metrics),
@@ -116,7 +115,7 @@ def test_checks_that_good_outputs_miss_are_left_out_and_named():
 def test_output_that_a_metric_cannot_read_any_more_is_killed():
     dataset = Dataset([{"id": "a", "input": {}, "expected_output": {"n": 1}}], name="json")
     outputs = expected_outputs(dataset)
-    job = build_job(dataset, outputs={"a": outputs["a"].text}, metrics=["json-match"])
+    job = resolve_arguments(dataset, outputs={"a": outputs["a"].text}, metrics=["json-match"])
     found = audit(job, outputs).defects["broken-json"]
     assert (found.metrics["json-match"].killed, found.metrics["json-match"].n) == (1, 1)
 
@@ -157,7 +156,7 @@ def test_judge_that_never_answers_leaves_everything_unknown():
     )
     outputs = expected_outputs(samples)
     silent = FakeChat(lambda _: ModelFailure("refused", "no such model"), model="silent")
-    job = build_job(
+    job = resolve_arguments(
         samples,
         outputs={name: output.text for name, output in outputs.items()},
         metrics=["llm-as-judge"],

@@ -13,8 +13,8 @@ from deemster.report import LEVELS, redact_report
 from deemster.results.metric_aggregators import SubsetAggregator
 from deemster.runs._report_settings import parse_settings, report_settings, settings_facts, without_secrets
 from deemster.runs.build_report import StoredSamples, quoted_details, stored_report
-from deemster.runs.evaluate_dataset import run_job
-from deemster.runs.evaluation_job import build_job
+from deemster.runs.evaluate_dataset import run_evaluation
+from deemster.runs.resolve_evaluation import resolve_arguments
 from deemster.runs.run_lifecycle import RunStorage
 from deemster.runs.run_sync import run_sync
 from deemster.store import RunFacts, open_store
@@ -49,12 +49,12 @@ OUTPUTS = {
 
 def job(**more):
     given = {"outputs": OUTPUTS, "metrics": ["exact-match", "rouge-l", graded], "max_unscored": "50%"}
-    return build_job(dataset(), **{**given, **more})
+    return resolve_arguments(dataset(), **{**given, **more})
 
 
 def ran(what, store=None, **more):
     keeping = None if store is None else RunStorage(store)
-    return run_sync(run_job(what, clock=CLOCK, warn=lambda _: None, storage=keeping, **more))
+    return run_sync(run_evaluation(what, clock=CLOCK, warn=lambda _: None, storage=keeping, **more))
 
 
 @pytest.fixture(params=["sqlite", "postgres"])

@@ -13,8 +13,8 @@ from deemster.records import Call, MetricScore, Unscored, Usage
 from deemster.results import MetricsAggregator
 from deemster.runs import build_report as deriving
 from deemster.runs.build_report import stored_report
-from deemster.runs.evaluate_dataset import run_job
-from deemster.runs.evaluation_job import build_job
+from deemster.runs.evaluate_dataset import run_evaluation
+from deemster.runs.resolve_evaluation import resolve_arguments
 from deemster.runs.run_lifecycle import RunStorage
 from deemster.runs.run_sync import run_sync
 from deemster.runs.stop_request import Stop
@@ -57,11 +57,11 @@ def job(*, stop=None, stop_at=None, failing=frozenset(), spent=lambda _: {}, **m
         return dm.Output("1", usage=Usage(calls=1, prompt_tokens=n, latency_ms=n / 7, **spent(n)))
 
     given = {"metrics": ["exact-match", "contains"], "repetitions": 2, "concurrency": 3}
-    return build_job(dm.Dataset(rows, name="d"), target=answer, **given | more)
+    return resolve_arguments(dm.Dataset(rows, name="d"), target=answer, **given | more)
 
 
 def ran(what, **more):
-    return run_sync(run_job(what, clock=CLOCK, warn=lambda _: None, **more))
+    return run_sync(run_evaluation(what, clock=CLOCK, warn=lambda _: None, **more))
 
 
 @pytest.fixture

@@ -12,8 +12,8 @@ import deemster as dm
 from deemster.models.clock import SystemClock
 from deemster.runs._engine import BATCH, execute_plan
 from deemster.runs._score_batch import planned_work
-from deemster.runs.evaluate_dataset import run_job
-from deemster.runs.evaluation_job import build_job
+from deemster.runs.evaluate_dataset import run_evaluation
+from deemster.runs.resolve_evaluation import resolve_arguments
 from deemster.runs.run_plan import Plan
 from deemster.runs.run_sync import run_sync
 from deemster.runs.stop_request import Stop
@@ -318,8 +318,8 @@ def test_after_stop_open_calls_finish_and_others_are_not_run():
             stop.request("enough")
         return str(asked["n"])
 
-    job = build_job(dataset(50), target=answer, metrics=["exact-match"], concurrency=1)
-    report = run_sync(run_job(job, clock=CLOCK, stop=stop, warn=[].append))
+    job = resolve_arguments(dataset(50), target=answer, metrics=["exact-match"], concurrency=1)
+    report = run_sync(run_evaluation(job, clock=CLOCK, stop=stop, warn=[].append))
     assert (report.run.status, report.run.reason) == ("incomplete", "47 of 50 marks were not run (enough)")
     assert (report.totals.scored, report.totals.not_run) == (3, 47)
     assert report.metrics["exact-match"].n == 50
@@ -330,8 +330,8 @@ def test_after_stop_open_calls_finish_and_others_are_not_run():
 def test_stop_before_the_first_call_runs_nothing():
     stop = Stop()
     stop.request("at once")
-    job = build_job(dataset(), target=lambda asked: "never", metrics=["exact-match"])
-    report = run_sync(run_job(job, clock=CLOCK, stop=stop, warn=[].append))
+    job = resolve_arguments(dataset(), target=lambda asked: "never", metrics=["exact-match"])
+    report = run_sync(run_evaluation(job, clock=CLOCK, stop=stop, warn=[].append))
     assert report.totals.not_run == 3
     assert report.metrics["exact-match"].mean is None
 
@@ -344,8 +344,8 @@ def test_hanging_target_is_abandoned_after_stop(monkeypatch):
         stop.request("enough")
         await asyncio.Event().wait()
 
-    job = build_job(dataset(), target=answer, metrics=["exact-match"], concurrency=2)
-    report = run_sync(run_job(job, clock=CLOCK, stop=stop, warn=[].append))
+    job = resolve_arguments(dataset(), target=answer, metrics=["exact-match"], concurrency=2)
+    report = run_sync(run_evaluation(job, clock=CLOCK, stop=stop, warn=[].append))
     assert report.totals.not_run == 3
 
 

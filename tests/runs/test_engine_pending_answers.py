@@ -14,8 +14,8 @@ from deemster.records import Answer, MetricScore, Output, Sample, Unscored, Usag
 from deemster.runs._engine import ExecutionHandover, PendingStorage
 from deemster.runs._score_batch import WorkItem, finish_work
 from deemster.runs.build_report import stored_report
-from deemster.runs.evaluate_dataset import run_job
-from deemster.runs.evaluation_job import build_job
+from deemster.runs.evaluate_dataset import run_evaluation
+from deemster.runs.resolve_evaluation import resolve_arguments
 from deemster.runs.run_lifecycle import RunStorage
 from deemster.runs.run_sync import run_sync
 from deemster.runs.stop_request import Stop
@@ -47,7 +47,7 @@ def job(calls, judge):
 
     answer.__module__, answer.__qualname__ = "app", "answer"
     role = Role(client=judge, concurrency=2)
-    return build_job(SAMPLES, target=answer, metrics=["exact-match", "llm-as-judge"], models={"judge": role})
+    return resolve_arguments(SAMPLES, target=answer, metrics=["exact-match", "llm-as-judge"], models={"judge": role})
 
 
 @pytest.fixture(params=["sqlite", "postgres"])
@@ -59,17 +59,19 @@ def store(request, tmp_path):
 
 def test_stored_answers_are_not_requested_again_after_stop(store, monkeypatch):
     monkeypatch.setattr("deemster.runs._worker_pool.DRAIN_S", 0.0)
-    whole = run_sync(run_job(job([], Judge(None, 1000)), clock=CLOCK, warn=[].append))
+    whole = run_sync(run_evaluation(job([], Judge(None, 1000)), clock=CLOCK, warn=[].append))
     calls, stop = [], Stop()
     judge = Judge(lambda: stop.request("enough"), 5)
-    partial = run_sync(run_job(job(calls, judge), clock=CLOCK, stop=stop, warn=[].append, storage=RunStorage(store)))
+    partial = run_sync(
+        run_evaluation(job(calls, judge), clock=CLOCK, stop=stop, warn=[].append, storage=RunStorage(store))
+    )
     assert partial.metrics["llm-as-judge"].n_scored == 5
     assert partial.metrics["llm-as-judge"].n_not_run == 35
     assert len(calls) > 30
     assert stored_report(store, "latest").to_json() == partial.to_json()
     told, before = [], len(calls)
     keeping = RunStorage(store, True, tell=told.append)
-    report = run_sync(run_job(job(calls, Judge(None, 1000)), clock=CLOCK, warn=[].append, storage=keeping))
+    report = run_sync(run_evaluation(job(calls, Judge(None, 1000)), clock=CLOCK, warn=[].append, storage=keeping))
     assert report.to_json() == whole.to_json()
     assert sorted(calls) == list(range(40))
     assert f"5 of 40 done, {before - 5} answered and not yet marked." in told[0]
@@ -79,7 +81,7 @@ def test_stored_answers_are_not_requested_again_after_kill(store):
     calls, dropped = [], []
 
     async def drop():
-        work = run_job(job(calls, judge), clock=CLOCK, warn=[].append, storage=RunStorage(store))
+        work = run_evaluation(job(calls, judge), clock=CLOCK, warn=[].append, storage=RunStorage(store))
         dropped.append(asyncio.ensure_future(work))
         with pytest.raises(asyncio.CancelledError):
             await dropped[0]
@@ -94,7 +96,9 @@ def test_stored_answers_are_not_requested_again_after_kill(store):
     asyncio.run(drop())
     assert sorted(calls) == list(range(40))
     report = run_sync(
-        run_job(job(calls, Judge(None, 1000)), clock=CLOCK, warn=[].append, storage=RunStorage(store, resume=True))
+        run_evaluation(
+            job(calls, Judge(None, 1000)), clock=CLOCK, warn=[].append, storage=RunStorage(store, resume=True)
+        )
     )
     assert (report.totals.scored, len(calls)) == (80, 40)
 
@@ -112,7 +116,7 @@ def test_hanging_metric_does_not_delay_judged_run_at_deadline(store, monkeypatch
 
     what = job(calls, Judge(None, 1000))
     plan = what.plan._replace(metrics=(*what.plan.metrics, Stuck()), timeout_s=2.0)
-    report = run_sync(run_job(what._replace(plan=plan), clock=CLOCK, warn=[].append, storage=RunStorage(store)))
+    report = run_sync(run_evaluation(what._replace(plan=plan), clock=CLOCK, warn=[].append, storage=RunStorage(store)))
     released.set()
     assert report.totals.not_run == 120
     # The output of the target is stored nevertheless.
@@ -227,7 +231,7 @@ def test_durable_run_commits_answer_before_next_request(tmp_path):
         return Answer(text='{"reason": "so", "score": 1.0}', usage=Usage(), model="m")
 
     judge = type("Judge", (), {"identity": {"model": "judge"}, "complete": staticmethod(complete)})()
-    what = build_job(
+    what = resolve_arguments(
         SAMPLES, target=answer, metrics=["llm-as-judge"], models={"judge": Role(client=judge)}, concurrency=3
     )
     with open_store(tmp_path / "runs.db", durable=True) as store:
@@ -245,6 +249,6 @@ def test_durable_run_commits_answer_before_next_request(tmp_path):
             return made
 
         store.writer = writer
-        report = run_sync(run_job(what, clock=CLOCK, warn=[].append, storage=RunStorage(store)))
+        report = run_sync(run_evaluation(what, clock=CLOCK, warn=[].append, storage=RunStorage(store)))
     assert report.totals.scored == 40
     assert most <= 3

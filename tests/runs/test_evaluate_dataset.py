@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import json
+import re
 import threading
 import warnings
 
@@ -91,10 +92,35 @@ def test_dataset_and_outputs_may_be_paths(tmp_path):
     assert (report.dataset.name, report.macro_f1) == ("golden", 1.0)
 
 
-@pytest.mark.parametrize("given", [{}, {"target": str, "outputs": {"a": "x", "b": "x"}}])
-def test_run_has_either_a_target_or_saved_outputs(given):
-    with pytest.raises(dm.ConfigurationError, match="Give either `target`, a function, or `outputs`"):
-        dm.evaluate(dataset(), metrics=["exact-match"], **given)
+@pytest.mark.parametrize(
+    ("answers", "message"),
+    [
+        ({}, "There is no `target`. Name one, or give saved `outputs`"),
+        ({"target": str, "outputs": {"a": "x", "b": "x"}}, "Give `target` or `outputs`, not both."),
+    ],
+)
+def test_run_has_either_a_target_or_saved_outputs(answers, message):
+    with pytest.raises(dm.ConfigurationError, match=re.escape(message)):
+        dm.evaluate(dataset(), metrics=["exact-match"], **answers)
+
+
+def test_issues_of_all_arguments_are_listed_at_once():
+    with pytest.raises(dm.ConfigurationError) as caught:
+        dm.evaluate(7, metrics=["exact-mach"], gate={"min_macro": 1}, seed=-1, repetitions=0, max_unscored="x")
+    issues = "\n".join(issue.message for issue in caught.value.issues)
+    expected = ["seed must be", "`repetitions` is", "Did you mean `exact-match`", "There is no `target`", "`min_macro`"]
+    for message in (*expected, "A dataset is a Dataset"):
+        assert message in issues
+
+
+@pytest.mark.parametrize(("allowed", "status"), [("100%", "complete"), (0, "incomplete"), (None, "incomplete")])
+def test_allowance_of_the_call_wins_over_the_gates(allowed, status):
+    rows = [{"id": "a", "input": {}, "expected_output": None}, {"id": "b", "input": {}, "expected_output": "x"}]
+    options = {"outputs": {"a": "x", "b": "x"}, "metrics": ["exact-match"], "gate": {"max_unscored": "20%"}}
+    with pytest.warns(UserWarning, match="1 of 2 samples will be unscored"):
+        report = dm.evaluate(rows, **options, max_unscored=allowed)
+    assert report.run.status == status
+    assert report.gate.decision == ("pass" if status == "complete" else "fail")
 
 
 @pytest.mark.parametrize(
@@ -109,10 +135,10 @@ def test_run_has_either_a_target_or_saved_outputs(given):
         ("thresholds", {"exact-match": float("nan")}, "is a number between 0 and 1, not nan."),
         ("gate", {"min_macro": 1}, "`min_macro` is no key of the gate. Did you mean `min_macro_f1`?"),
         ("metrics", [], "There are no metrics."),
-        ("seed", "x", "`seed` is a whole number of at least 0, not 'x'."),
-        ("seed", -1, "`seed` is a whole number of at least 0, not -1."),
-        ("delta", 0, "`delta` lies in (0, 1], not 0."),
-        ("delta", float("nan"), "`delta` lies in (0, 1], not nan."),
+        ("seed", "x", "seed must be a whole number of at least 0, not text."),
+        ("seed", -1, "seed must be a whole number of at least 0, not -1."),
+        ("delta", 0, "delta must be a number above 0 and at most 1, not 0."),
+        ("delta", float("nan"), "delta is nan, which is not a finite number."),
     ],
 )
 def test_invalid_option_is_error_before_the_run(option, value, message):

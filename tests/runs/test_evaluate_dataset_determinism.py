@@ -15,8 +15,8 @@ from hypothesis import strategies as st
 import deemster as dm
 from deemster.models import Price, Role
 from deemster.records import Answer, Usage
-from deemster.runs.evaluate_dataset import run_job
-from deemster.runs.evaluation_job import build_job
+from deemster.runs.evaluate_dataset import run_evaluation
+from deemster.runs.resolve_evaluation import resolve_arguments
 from deemster.runs.run_lifecycle import RunStorage
 from deemster.runs.run_sync import run_sync
 from deemster.runs.stop_request import Stop
@@ -83,7 +83,7 @@ def target(seed, stop=None, at=None):
 
 def job(seed, *, concurrency=7, count=40, kinds=7, judge=None, cache=None, stop=None, at=None, **more):
     role = Role(client=judge or Judge(seed), prices=PRICES, concurrency=f"1-{concurrency}")
-    return build_job(
+    return resolve_arguments(
         samples(count, kinds),
         target=target(seed, stop, at),
         metrics=METRICS,
@@ -96,7 +96,7 @@ def job(seed, *, concurrency=7, count=40, kinds=7, judge=None, cache=None, stop=
 
 
 def reported(seed, **options):
-    return run_sync(run_job(job(seed, **options), clock=CLOCK, warn=[].append))
+    return run_sync(run_evaluation(job(seed, **options), clock=CLOCK, warn=[].append))
 
 
 def test_concurrency_and_delays_change_no_byte():
@@ -161,7 +161,7 @@ def test_stopped_run_resumed_with_cache_gives_same_report(tmp_path, at):
                 number + 1, judge=judges[-1], cache=tmp_path / "cache.jsonl", stop=stop, at=at if number < 2 else None
             )
             report = run_sync(
-                run_job(again, clock=CLOCK, stop=stop, warn=[].append, storage=RunStorage(store, resume=resume))
+                run_evaluation(again, clock=CLOCK, stop=stop, warn=[].append, storage=RunStorage(store, resume=resume))
             )
             stop = Stop()
         resumed, direct = json.loads(report.to_json()), json.loads(whole)
@@ -192,7 +192,7 @@ def test_killed_run_resumed_with_cache_charges_every_answer_once(tmp_path, at):
     killer, judge = Killer(1, at), Judge(2)
 
     async def dropped(store):
-        work = run_job(
+        work = run_evaluation(
             job(1, judge=killer, cache=tmp_path / "cache.jsonl"), clock=CLOCK, warn=[].append, storage=RunStorage(store)
         )
         killer.task = asyncio.ensure_future(work)
@@ -202,7 +202,7 @@ def test_killed_run_resumed_with_cache_charges_every_answer_once(tmp_path, at):
     with open_store(tmp_path / "runs.db") as store:
         asyncio.run(dropped(store))
         again = job(2, judge=judge, cache=tmp_path / "cache.jsonl", concurrency=1)
-        report = run_sync(run_job(again, clock=CLOCK, warn=[].append, storage=RunStorage(store, resume=True)))
+        report = run_sync(run_evaluation(again, clock=CLOCK, warn=[].append, storage=RunStorage(store, resume=True)))
         resumed = json.loads(report.to_json())
     assert resumed["usage"] == whole["usage"]
     assert resumed["cost"] == whole["cost"]

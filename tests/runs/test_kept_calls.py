@@ -20,12 +20,12 @@ from deemster.judges.criterion_grader import CriterionGrader
 from deemster.judges.judge_panel import Judge
 from deemster.models import ModelFailure, Price, Role
 from deemster.records import Answer, Usage
-from deemster.runs.evaluate_dataset import run_job
-from deemster.runs.evaluation_job import build_job
+from deemster.runs.evaluate_dataset import run_evaluation
 from deemster.runs.grade_dataset import run_grading
 from deemster.runs.metric_catalog import resolve_all
 from deemster.runs.model_access import build_model_access
 from deemster.runs.rescore_run import rescore
+from deemster.runs.resolve_evaluation import resolve_arguments
 from deemster.runs.run_lifecycle import RunStorage
 from deemster.runs.run_sync import run_sync
 from deemster.runs.stop_request import Stop
@@ -101,7 +101,7 @@ class Judges:
 def evaluated(
     judges, storage=None, *, concurrency=1, metrics=(PANEL,), models=ROLES, timeout_s=None, outputs=OUTPUTS, **limits
 ):
-    job = build_job(
+    job = resolve_arguments(
         dm.Dataset(SAMPLES, name="d"),
         outputs=outputs,
         metrics=list(metrics),
@@ -109,7 +109,7 @@ def evaluated(
         **limits,
     )
     job = job._replace(plan=job.plan._replace(timeout_s=timeout_s))
-    return run_sync(run_job(job, clock=CLOCK, stop=judges.stop or Stop(), warn=[].append, storage=storage))
+    return run_sync(run_evaluation(job, clock=CLOCK, stop=judges.stop or Stop(), warn=[].append, storage=storage))
 
 
 @pytest.fixture(params=["sqlite", "postgres"])
@@ -405,13 +405,13 @@ class Vectors:
 
 def test_vectors_of_a_stopped_run_are_not_asked_for_again(tmp_path):
     def embedded(client, storage):
-        job = build_job(
+        job = resolve_arguments(
             dm.Dataset(SAMPLES, name="d"),
             outputs=OUTPUTS,
             metrics=["cosine-embedding"],
             models={"embedding": Role(client=client, kind="embedding", batch=4, concurrency=1)},
         )
-        return run_sync(run_job(job, clock=CLOCK, stop=client.stop or Stop(), warn=[].append, storage=storage))
+        return run_sync(run_evaluation(job, clock=CLOCK, stop=client.stop or Stop(), warn=[].append, storage=storage))
 
     with open_store(tmp_path / "runs.db") as store:
         first, last = Vectors(Stop(), after=5), Vectors()

@@ -16,8 +16,8 @@ import deemster as dm
 from deemster.models import FakeChat, FakeEmbedding, ModelFailure, Price, Role
 from deemster.records import Answer, Ask, Embed, Message, MetricScore, Usage
 from deemster.runs._constant_judge_warning import FEWEST_SAMPLES
-from deemster.runs.evaluate_dataset import run_job
-from deemster.runs.evaluation_job import build_job
+from deemster.runs.evaluate_dataset import run_evaluation
+from deemster.runs.resolve_evaluation import resolve_arguments
 from deemster.runs.run_sync import run_sync
 from deemster.runs.stop_request import Stop
 from tests.report.runs import CLOCK
@@ -397,7 +397,9 @@ def test_after_stop_no_request_is_sent_and_answers_are_kept():
     client = FakeChat(said, is_local=False)
     given = options(50, models={"judge": Role(client=client, concurrency=1)})
     given.pop("clock")
-    report = run_sync(run_job(build_job(given.pop("dataset"), **given), clock=CLOCK, stop=stop, warn=pytest.fail))
+    report = run_sync(
+        run_evaluation(resolve_arguments(given.pop("dataset"), **given), clock=CLOCK, stop=stop, warn=pytest.fail)
+    )
     assert len(client.asked) <= 5
     assert report.metrics["llm-as-judge"].n_scored == len(client.asked)
     assert report.run.status == "incomplete"
@@ -408,7 +410,7 @@ def warned(count, client, **more):
     said = []
     given = options(count, models={"judge": client}, **more)
     given.pop("clock")
-    run_sync(run_job(build_job(given.pop("dataset"), **given), clock=CLOCK, warn=said.append))
+    run_sync(run_evaluation(resolve_arguments(given.pop("dataset"), **given), clock=CLOCK, warn=said.append))
     return said
 
 
@@ -440,7 +442,11 @@ def test_progress_shows_tokens_cost_and_limits():
     role = Role(client=FakeChat(costly, is_local=False), prices=PRICES, concurrency=3)
     given = options(models={"judge": role})
     given.pop("clock")
-    run_sync(run_job(build_job(given.pop("dataset"), **given), clock=CLOCK, warn=pytest.fail, progress=told.append))
+    run_sync(
+        run_evaluation(
+            resolve_arguments(given.pop("dataset"), **given), clock=CLOCK, warn=pytest.fail, progress=told.append
+        )
+    )
     last = told[-1]
     assert (last.done, last.total, last.unscored) == (3, 3, 0)
     assert (last.spent["judge"].prompt_tokens, last.spent["judge"].cost_usd) == (300, Decimal("0.00036"))
@@ -451,7 +457,11 @@ def test_progress_of_a_run_without_models_names_none():
     told = []
     given = options(metrics=["contains"])
     given.pop("clock")
-    run_sync(run_job(build_job(given.pop("dataset"), **given), clock=CLOCK, warn=pytest.fail, progress=told.append))
+    run_sync(
+        run_evaluation(
+            resolve_arguments(given.pop("dataset"), **given), clock=CLOCK, warn=pytest.fail, progress=told.append
+        )
+    )
     assert (told[-1].spent, told[-1].limits) == ({}, {})
 
 

@@ -13,10 +13,10 @@ from deemster.records import Answer, Execution, MetricScore, Output
 from deemster.runs import metric_catalog as catalog
 from deemster.runs._run_identity import format_time
 from deemster.runs.build_report import stored_report
-from deemster.runs.evaluate_dataset import run_job
-from deemster.runs.evaluation_job import build_job
+from deemster.runs.evaluate_dataset import run_evaluation
 from deemster.runs.model_access import build_model_access
 from deemster.runs.rescore_run import rescore
+from deemster.runs.resolve_evaluation import resolve_arguments
 from deemster.runs.run_lifecycle import RunStorage
 from deemster.runs.run_sync import run_sync
 from deemster.runs.stop_request import Stop
@@ -32,9 +32,9 @@ OUTPUTS = {f"s{n}": f"the answer is {n % 5}" for n in range(10)} | {"s9": {"erro
 
 
 def ran(store, metrics, **more):
-    what = build_job(dataset(), outputs=OUTPUTS, metrics=metrics, max_unscored="100%", **more)
+    what = resolve_arguments(dataset(), outputs=OUTPUTS, metrics=metrics, max_unscored="100%", **more)
     keeping = None if store is None else RunStorage(store)
-    return run_sync(run_job(what, clock=CLOCK, warn=lambda _: None, storage=keeping))
+    return run_sync(run_evaluation(what, clock=CLOCK, warn=lambda _: None, storage=keeping))
 
 
 def rescored(store, *metrics, **more):
@@ -171,8 +171,8 @@ def test_recording_is_scored_by_metrics_without_expected_output(store):
 def test_invalid_text_is_bad_output_and_cut_text_is_too_large(tmp_path):
     outputs = {f"s{n}": "fine" for n in range(10)} | {"s1": "\ud800 broken", "s2": "x" * 2_000_000}
     with open_store(tmp_path / "runs.db") as store:
-        what = build_job(dataset(), outputs=outputs, metrics=["exact-match"], max_unscored="100%")
-        run_sync(run_job(what, clock=CLOCK, warn=lambda _: None, storage=RunStorage(store)))
+        what = resolve_arguments(dataset(), outputs=outputs, metrics=["exact-match"], max_unscored="100%")
+        run_sync(run_evaluation(what, clock=CLOCK, warn=lambda _: None, storage=RunStorage(store)))
         report, _ = rescored(store, "contains")
         assert report.metrics["contains"].unscored_by_cause == {"bad_output": 1, "too_large": 1}
         assert report.metrics["exact-match"].unscored_by_cause == {"bad_output": 1}

@@ -13,8 +13,8 @@ from deemster.errors import ConfigurationError, LeaseError, StoreError
 from deemster.models import ModelFailure, Price, Role
 from deemster.records import Answer, MetricScore, Unscored, Usage
 from deemster.runs.build_report import stored_report
-from deemster.runs.evaluate_dataset import run_job
-from deemster.runs.evaluation_job import build_job
+from deemster.runs.evaluate_dataset import run_evaluation
+from deemster.runs.resolve_evaluation import resolve_arguments
 from deemster.runs.run_lifecycle import RunStorage
 from deemster.runs.run_sync import run_sync
 from deemster.runs.stop_request import Stop
@@ -67,13 +67,13 @@ def job(bot, **more):
     given = {"metrics": ["exact-match", "rouge-l"], "repetitions": 2, "concurrency": 3, "gate": {"min_macro_f1": 0.1}}
     given |= more
     data = given.pop("dataset", None) or samples()
-    return build_job(data, target=target(bot), **given)
+    return resolve_arguments(data, target=target(bot), **given)
 
 
 def ran(store, what, *, stop=None, resume=None, allow_changed=False, told=None):
     tell = (lambda _: None) if told is None else told.append
     keeping = RunStorage(store, resume, allow_changed, tell)
-    return run_sync(run_job(what, clock=CLOCK, stop=stop, warn=lambda _: None, storage=keeping))
+    return run_sync(run_evaluation(what, clock=CLOCK, stop=stop, warn=lambda _: None, storage=keeping))
 
 
 @pytest.fixture(params=["sqlite", "postgres"])
@@ -86,7 +86,7 @@ def store(request, tmp_path):
 @pytest.fixture
 def whole():
     """The bytes of an uninterrupted run without a store."""
-    return run_sync(run_job(job(Bot()), clock=CLOCK, warn=lambda _: None)).to_json()
+    return run_sync(run_evaluation(job(Bot()), clock=CLOCK, warn=lambda _: None)).to_json()
 
 
 def test_stored_and_unstored_run_give_same_bytes(store, whole):
@@ -129,7 +129,7 @@ def test_run_that_an_interrupt_ended_is_stopped_and_resumed(store, whole):
     bot = Bot()
     what = job(bot)
     with pytest.raises(KeyboardInterrupt):
-        run_sync(run_job(what, clock=CLOCK, warn=lambda _: None, storage=RunStorage(store), progress=dies))
+        run_sync(run_evaluation(what, clock=CLOCK, warn=lambda _: None, storage=RunStorage(store), progress=dies))
     row = store.run("latest")
     assert (row.status, row.reason, store.owner(row.id)) == ("incomplete", "It was interrupted.", None)
     assert 0 < row.done < 24
@@ -189,7 +189,7 @@ def test_resume_repeats_only_failed_target_calls(store, whole):
 
 def test_resume_does_not_retry_saved_failures(store):
     outputs = {f"s{number}": f"answer {number}" for number in range(12)} | {"s3": {"error": "no answer"}}
-    what = build_job(samples(), outputs=outputs, metrics=["exact-match"])
+    what = resolve_arguments(samples(), outputs=outputs, metrics=["exact-match"])
     first = ran(store, what)
     told = []
     assert ran(store, what, resume=True, told=told).to_json() == first.to_json()
@@ -252,7 +252,7 @@ def judged(bot, judge, **more):
 def test_failed_model_call_is_repeated_and_charged_once(store):
     healthy = Judge()
     healthy.healthy = 1000
-    expected = run_sync(run_job(judged(Bot(), healthy), clock=CLOCK, warn=lambda _: None))
+    expected = run_sync(run_evaluation(judged(Bot(), healthy), clock=CLOCK, warn=lambda _: None))
     bot, judge = Bot(), Judge()
     first = ran(store, judged(bot, judge))
     assert first.metrics["llm-as-judge"].n_scored == 5
@@ -490,7 +490,7 @@ def test_progress_includes_earlier_executions(store):
     done = partial.totals.executions - partial.totals.not_run // 2
     seen = []
     run_sync(
-        run_job(
+        run_evaluation(
             job(bot), clock=CLOCK, warn=lambda _: None, storage=RunStorage(store, resume=True), progress=seen.append
         )
     )

@@ -6,8 +6,8 @@ import deemster as dm
 from deemster.records import Call, Execution, MetricScore, Output, Unscored
 from deemster.runs._score_batch import needs_settling, settle_marks
 from deemster.runs.build_report import stored_report
-from deemster.runs.evaluate_dataset import run_job
-from deemster.runs.evaluation_job import build_job
+from deemster.runs.evaluate_dataset import run_evaluation
+from deemster.runs.resolve_evaluation import resolve_arguments
 from deemster.runs.run_lifecycle import RunStorage
 from deemster.runs.run_sync import run_sync
 from deemster.runs.stop_request import Stop
@@ -93,10 +93,10 @@ def test_interrupted_settling_run_resumes_to_same_bytes(tmp_path):
                 bot.request("enough")
             return "x"
 
-        return build_job(dm.Dataset(rows, name="d"), target=answer, metrics=[metric], concurrency=1)
+        return resolve_arguments(dm.Dataset(rows, name="d"), target=answer, metrics=[metric], concurrency=1)
 
     def ran(what, **more):
-        return run_sync(run_job(what, clock=CLOCK, warn=lambda _: None, **more))
+        return run_sync(run_evaluation(what, clock=CLOCK, warn=lambda _: None, **more))
 
     expected = ran(job(Late())).to_json()
     with open_store(tmp_path / "runs.db") as store:

@@ -9,8 +9,8 @@ import threading
 import pytest
 
 import deemster as dm
-from deemster.runs.evaluate_dataset import run_job
-from deemster.runs.evaluation_job import build_job
+from deemster.runs.evaluate_dataset import run_evaluation
+from deemster.runs.resolve_evaluation import resolve_arguments
 from deemster.runs.run_sync import run_sync
 from deemster.runs.stop_request import Stop, deadline, interruptible
 from tests.report.runs import CLOCK
@@ -19,9 +19,9 @@ SAMPLES = [dm.Sample(f"s{n}", {"n": n}, "x") for n in range(5)]
 
 
 def reported(target, *, timeout_s, metrics=("exact-match",), **options):
-    job = build_job(SAMPLES, target=target, metrics=list(metrics), **options)
+    job = resolve_arguments(SAMPLES, target=target, metrics=list(metrics), **options)
     job = job._replace(plan=job.plan._replace(timeout_s=timeout_s))
-    return run_sync(run_job(job, clock=CLOCK, warn=[].append))
+    return run_sync(run_evaluation(job, clock=CLOCK, warn=[].append))
 
 
 def test_executions_not_started_at_deadline_are_not_run(monkeypatch):

@@ -11,8 +11,8 @@ from hypothesis import strategies as st
 from deemster.datasets import Dataset
 from deemster.errors import ConfigurationError
 from deemster.records import Sample
+from deemster.runs.resolve_evaluation import SuiteOverrides, resolve_evaluation
 from deemster.runs.suite import CONCURRENCY, SEED, load_suite
-from deemster.runs.suite_job import SuiteOverrides, build_suite_job
 from deemster.targets.python_target import as_target
 
 GOOD = "dataset: golden.yml\ntarget: { python: 'app:answer' }\nmetrics: [exact-match]\n"
@@ -76,9 +76,9 @@ def test_other_issues_do_not_hide_missing_target(tmp_path):
 def test_empty_gate_that_is_no_map_is_refused(tmp_path, section, kind):
     samples = Dataset([Sample("a", {"question": "Capital of France?"}, "Paris")], name="one")
     given = SuiteOverrides(dataset=samples, target=as_target(lambda _: "Paris"))
-    assert build_suite_job(suite(tmp_path, GOOD + "gate: {}\n"), given).gate.rules == ()
+    assert resolve_evaluation(suite(tmp_path, GOOD + "gate: {}\n"), given).gate.rules == ()
     with pytest.raises(ConfigurationError, match=f"triage.yml:4: gate must be a map, not {kind}"):
-        build_suite_job(suite(tmp_path, f"{GOOD}gate: {section}\n"), given)
+        resolve_evaluation(suite(tmp_path, f"{GOOD}gate: {section}\n"), given)
 
 
 def test_long_value_is_shortened_in_message(tmp_path):

@@ -222,8 +222,8 @@ def test_target_that_cancels_its_task_fails_only_its_sample():
 STUCK = """
 import threading, deemster as dm
 from deemster.runs.stop_request import Stop
-from deemster.runs.evaluation_job import build_job
-from deemster.runs.evaluate_dataset import run_job
+from deemster.runs.resolve_evaluation import resolve_arguments
+from deemster.runs.evaluate_dataset import run_evaluation
 from deemster.runs.run_sync import run_sync
 
 stop = Stop()
@@ -233,8 +233,8 @@ def answer(asked):
 
 import deemster.runs._worker_pool as pools
 pools.DRAIN_S = 0.01
-job = build_job([dm.Sample("a", {"n": 1}, "x")], target=answer, metrics=["exact-match"])
-print(run_sync(run_job(job, stop=stop, warn=print)).totals.not_run)
+job = resolve_arguments([dm.Sample("a", {"n": 1}, "x")], target=answer, metrics=["exact-match"])
+print(run_sync(run_evaluation(job, stop=stop, warn=print)).totals.not_run)
 """
 
 

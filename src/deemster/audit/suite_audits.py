@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import inspect
 from collections.abc import Sequence
 from contextlib import ExitStack
 from decimal import Decimal
@@ -68,7 +67,7 @@ def judge(
     limits = ModelLimits(cache, budget_usd, budget_tokens, offline)
     job, found, source = load_audit(suite, AuditedOutputs(run, outputs, store), metrics=metrics, limits=limits)
     settings = BiasSettings(probes, max_samples, confidence, seed)
-    warn = warner(inspect.currentframe())
+    warn = warner()
     return AuditReport(run_sync(audit_judge(job, role, found, source=source, settings=settings, warn=warn)))
 
 
@@ -114,7 +113,7 @@ def metrics(
     limits = ModelLimits(cache, budget_usd, budget_tokens, offline)
     job, found, source = load_audit(suite, AuditedOutputs(run, outputs, store), metrics=metrics, limits=limits)
     settings = DefectSettings(defects=defects, max_samples=max_samples, draws=draws, confidence=confidence, seed=seed)
-    warn = warner(inspect.currentframe())
+    warn = warner()
     return AuditReport(run_sync(audit_metrics(job, found, source=source, settings=settings, warn=warn)))
 
 

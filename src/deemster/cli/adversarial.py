@@ -116,10 +116,9 @@ def command(
     Exit codes: 0 passed, 1 the gate fails, 2 bad input, 3 incomplete, 4 inconclusive.
     """
     from deemster.datasets.adversarial_dataset import AttackSettings
-    from deemster.results import read_allowance
     from deemster.runs.adversarial_job import build_adversarial_job, lane_dataset
+    from deemster.runs.resolve_evaluation import SuiteOverrides
     from deemster.runs.suite import load_suite
-    from deemster.runs.suite_job import SuiteOverrides
 
     writing = RunWriting(reports, storage, "failed", promote_baseline, quiet=quiet, verbose=verbose)
     writing.check()
@@ -136,7 +135,7 @@ def command(
     overrides = SuiteOverrides(
         **flags,
         limits=limits,
-        allowance=None if max_unscored is None else read_allowance(max_unscored),
+        max_unscored=max_unscored,
         redact_warnings=reports.level != REDACT_LEVELS[0],
         calls=not dry_run,
     )

@@ -43,10 +43,10 @@ if TYPE_CHECKING:
     from deemster.records import Execution
     from deemster.report import ComparisonReport, Report
     from deemster.results import GateDecision
-    from deemster.runs.evaluation_job import Job
+    from deemster.runs.resolve_evaluation import SuiteOverrides
     from deemster.runs.run_part import RunPart
+    from deemster.runs.run_plan import Evaluation
     from deemster.runs.suite import Suite
-    from deemster.runs.suite_job import SuiteOverrides
     from deemster.store import Store
 
 
@@ -59,15 +59,13 @@ def _override_options(command: Command) -> Command:
 
     @functools.wraps(command)
     def collect(**flags: Any) -> Any:
-        from deemster.results import read_allowance
-        from deemster.runs.suite_job import SuiteOverrides
+        from deemster.runs.resolve_evaluation import SuiteOverrides
 
-        limits, allowance = collect_limits(flags), flags.pop("max_unscored")
+        limits = collect_limits(flags)
         part = PartOptions(**{name: flags.pop(name) for name in PartOptions._fields})
         given = {name: flags.pop(name) for name in SuiteOverrides._fields if name in flags}
         overrides = SuiteOverrides(
             **{**given, "thresholds": _parse_thresholds(given["thresholds"])},
-            allowance=read_allowance(allowance) if allowance is not None else None,
             limits=limits,
         )
         return command(overrides=overrides, part=part, **flags)
@@ -244,8 +242,8 @@ def command(
     Exit codes: 0 all rules pass (or none is declared), 1 a gate rule fails, 2 bad input, 3 incomplete, 4 inconclusive.
     """
     from deemster.runs.confirm_run import check_confirmation
+    from deemster.runs.resolve_evaluation import resolve_evaluation
     from deemster.runs.suite import load_suite
-    from deemster.runs.suite_job import build_suite_job
 
     overrides = overrides._replace(redact_warnings=reports.level != REDACT_LEVELS[0], calls=not dry_run)
     writing = RunWriting(
@@ -254,7 +252,7 @@ def command(
     writing.check()
     loaded = load_suite(suite, calls_target=overrides.outputs is None and not dry_run)
     writing = writing._replace(reports=reports.with_junit(loaded.junit))
-    job = build_suite_job(loaded, overrides._replace(select=part.find(storage, loaded).select))
+    job = resolve_evaluation(loaded, overrides._replace(select=part.find(storage, loaded).select))
     check_confirmation(job)
     if dry_run:
         print_dry_run(job, reports)
@@ -262,7 +260,7 @@ def command(
     run_and_report(job, writing, call=f"deemster run {suite}")
 
 
-def print_dry_run(job: Job, reports: ReportOptions) -> None:
+def print_dry_run(job: Evaluation, reports: ReportOptions) -> None:
     """Print what a job would ask of models, and about what that costs.
 
     Raises:
@@ -308,7 +306,7 @@ class RunWriting(NamedTuple):
 
 
 def run_and_report(
-    job: Job, writing: RunWriting, *, call: str, conclude: Callable[[Store, Report], None] | None = None
+    job: Evaluation, writing: RunWriting, *, call: str, conclude: Callable[[Store, Report], None] | None = None
 ) -> NoReturn:
     """Run a job with its progress, store and report it, and end the command with its exit code.
 
@@ -322,7 +320,7 @@ def run_and_report(
         DeemsterError: The run cannot go on.
         Exit: Always, with the exit code.
     """
-    from deemster.runs.evaluate_dataset import run_job
+    from deemster.runs.evaluate_dataset import run_evaluation
     from deemster.runs.run_sync import run_sync
     from deemster.runs.stop_request import Stop, interruptible
 
@@ -334,7 +332,7 @@ def run_and_report(
         with interruptible(stop, tell=note, leave=leave_interrupted), show_progress(quiet=quiet) as progress:
             told: dict[str, Any] = {"tell_comparison": compared.append, "watch": raised.add if verbose else None}
             told["cluster"] = cluster
-            report = run_sync(run_job(job, stop=stop, warn=warn, progress=progress, storage=kept, **told))
+            report = run_sync(run_evaluation(job, stop=stop, warn=warn, progress=progress, storage=kept, **told))
         again = f"deemster report {report.run.id}{storage.store_flag(stored)}" if stored is not None else None
         quotes = {card.name: card.quotes for card in job.plan.cards}
         comparison = next(iter(compared), None)

@@ -6,9 +6,10 @@ import bisect
 import os
 import re
 import stat
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from itertools import islice
 from pathlib import Path
+from types import MappingProxyType
 from typing import Any, BinaryIO, NoReturn
 
 from deemster.errors import InputError, Issue, visible
@@ -66,6 +67,24 @@ class Document:
         if self._breaks is None:
             self._breaks = [match.start() for match in _BREAK.finditer(self._text)]
         return bisect.bisect_left(self._breaks, place) + self._first
+
+
+class NoDocument:
+    """Stands for the document of what a program gives: it says nothing, and no part of it has a place.
+
+    Attributes:
+        value: An empty map.
+        file: None.
+    """
+
+    value: Mapping[str, Any] = MappingProxyType({})
+    file = None
+
+    def where(self, _path: Sequence[str | int] = ()) -> None:
+        """No place."""
+
+
+NO_DOCUMENT = NoDocument()
 
 
 class Reading:

@@ -16,9 +16,9 @@ from deemster.report.failing_samples import describe_sample, describe_unscored, 
 from deemster.report.report_entries import ExecutionEntry, MarkEntry, ScoreEntry
 from deemster.report.report_sections import format_against_bound, gate_verdict
 from deemster.results import GateCheck, SampleEntry
-from deemster.runs.evaluate_dataset import run_job
-from deemster.runs.evaluation_job import Job
+from deemster.runs.evaluate_dataset import run_evaluation
 from deemster.runs.run_lifecycle import RunStorage
+from deemster.runs.run_plan import Evaluation
 from deemster.runs.run_sync import run_sync
 from deemster.store import open_store
 from deemster.text.terminal_layout import print_sections
@@ -36,7 +36,7 @@ class Outcome(NamedTuple):
     why: str = ""
 
 
-def run_to_file(job: Job, config: pytest.Config, *, file: Path) -> list[str]:
+def run_to_file(job: Evaluation, config: pytest.Config, *, file: Path) -> list[str]:
     """Run a job, store the run, and write its report to a file; returns the warnings.
 
     Args:
@@ -50,7 +50,7 @@ def run_to_file(job: Job, config: pytest.Config, *, file: Path) -> list[str]:
     warnings: list[str] = []
     named = config.getoption("--deemster-store") or os.environ.get("DEEMSTER_STORE")
     with open_store(named or config.rootpath / ".deemster" / "runs.db") as store:
-        report = run_sync(run_job(job, warn=warnings.append, storage=RunStorage(store)))
+        report = run_sync(run_evaluation(job, warn=warnings.append, storage=RunStorage(store)))
         report.save(file)
     return warnings
 

@@ -15,7 +15,8 @@ from deemster.errors import ConfigurationError, InputError, did_you_mean, visibl
 from deemster.formats.canonical_json import canonical
 from deemster.records import Output
 from deemster.runs import metric_catalog as catalog
-from deemster.runs.evaluation_job import Job, build_job
+from deemster.runs.resolve_evaluation import resolve_arguments
+from deemster.runs.run_plan import Evaluation
 from deemster.targets.python_target import as_output
 from deemster.targets.saved_outputs import SavedOutputs
 
@@ -150,7 +151,7 @@ def check_settings(item: pytest.Item, settings: Mapping[str, Any]) -> None:
 
 def answer_jobs(
     answers: Iterable[TestAnswer], marks: Mapping[str, Mapping[str, Any]], *, root: Path
-) -> Iterator[tuple[list[TestAnswer], Job]]:
+) -> Iterator[tuple[list[TestAnswer], Evaluation]]:
     """A job for all answers that are judged in the same way.
 
     Args:
@@ -171,10 +172,10 @@ def answer_jobs(
         yield group, job._replace(suite=job.plan.dataset.name)
 
 
-def _build(settings: Mapping[str, Any], samples: list[Any], outputs: list[Any], *, root: Path) -> Job:
+def _build(settings: Mapping[str, Any], samples: list[Any], outputs: list[Any], *, root: Path) -> Evaluation:
     given = dict(settings)
     name = given.pop("name", "pytest")
     if not isinstance(name, str):
         raise ConfigurationError(f"`name` is text, not {name!r:.80}.")
     given["metrics"] = [catalog.resolve(entry, search=root) for entry in given.pop("metrics", ())]
-    return build_job(Dataset(samples, name=name), outputs=SavedOutputs(outputs), **given)
+    return resolve_arguments(Dataset(samples, name=name), outputs=SavedOutputs(outputs), **given)

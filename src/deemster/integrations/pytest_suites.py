@@ -14,9 +14,9 @@ from deemster.integrations.pytest_outcomes import COMPLETE, JudgedRun, Outcome
 from deemster.results import read_gate
 from deemster.results.gate_decision import check_names
 from deemster.runs.check_file import find_kind
-from deemster.runs.evaluation_job import Job
+from deemster.runs.resolve_evaluation import SuiteOverrides, resolve_evaluation, suite_dataset
+from deemster.runs.run_plan import Evaluation
 from deemster.runs.suite import load_suite
-from deemster.runs.suite_job import SuiteOverrides, build_suite_job, suite_dataset
 
 _SUFFIXES = frozenset({".yml", ".yaml", ".json"})
 _MARK = b"deemster.suite.v1"
@@ -125,7 +125,7 @@ def _sample_name(sample: str) -> str:
     return f"sample[{visible(sample)}]"
 
 
-def selected_job(file: Path, names: Collection[str]) -> Job:
+def selected_job(file: Path, names: Collection[str]) -> Evaluation:
     """The job of a suite over the samples that are among the tests to run; over all where none is.
 
     Args:
@@ -140,4 +140,4 @@ def selected_job(file: Path, names: Collection[str]) -> Job:
         ids = {sample.id for sample in dataset if _sample_name(sample.id) in names}
         return dataset.keep(ids, selection="pytest") if ids else dataset
 
-    return build_suite_job(load_suite(file), SuiteOverrides(select=select))
+    return resolve_evaluation(load_suite(file), SuiteOverrides(select=select))

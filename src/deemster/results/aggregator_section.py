@@ -11,6 +11,7 @@ from msgspec import Meta
 
 from deemster.errors import ConfigurationError, Issue, did_you_mean, list_names
 from deemster.errors.user_code_guard import UserCodeGuard
+from deemster.formats import NO_DOCUMENT
 from deemster.formats.json_values import Path, name_kind, pointer, to_json_value
 from deemster.formats.schema_validation import Located, NonBlank, Share, shape_issues
 from deemster.results.metric_aggregators import (
@@ -76,7 +77,7 @@ AGGREGATOR_SHAPES = (PlainKind, ImportPath, PlainSection, WeightedSection, AtLea
 def read_aggregator(
     value: Any,
     *,
-    document: Located | None = None,
+    document: Located = NO_DOCUMENT,
     metrics: Mapping[str, str] | None = None,
     idle: frozenset[str] = frozenset(),
     load: Callable[[str], Any] | None = None,
@@ -85,7 +86,7 @@ def read_aggregator(
 
     Args:
         value: The section as plain data.
-        document: The suite, for the lines of issues; None for an aggregator from memory.
+        document: The suite, for the lines of issues.
         metrics: Names of the run's metrics, and other spellings of them, by name; without them only the section itself
             is looked at.
         idle: Names of metrics that the suite has and this run leaves out: what is said of them does not count.
@@ -108,7 +109,7 @@ def read_aggregator(
     return aggregator
 
 
-def _section_issues(value: Any, document: Located | None) -> list[Issue]:
+def _section_issues(value: Any, document: Located) -> list[Issue]:
     """What is wrong with the shape of a section."""
     shape: Any = None
     if isinstance(value, str):
@@ -128,10 +129,10 @@ def _section_issues(value: Any, document: Located | None) -> list[Issue]:
     return list(_placed(found or [AggregatorIssue((), f"{_SHAPES}, not {given}.")], document))
 
 
-def _placed(issues: Sequence[AggregatorIssue], document: Located | None) -> Iterator[Issue]:
+def _placed(issues: Sequence[AggregatorIssue], document: Located) -> Iterator[Issue]:
     for issue in issues:
         path = ("aggregator", *issue.path)
-        yield Issue(issue.message, document.where(path) if document is not None else pointer(path))
+        yield Issue(issue.message, document.where(path) or pointer(path))
 
 
 def _with_text_keys(value: Any) -> Any:
@@ -148,25 +149,35 @@ def _with_text_keys(value: Any) -> Any:
     return {**value, "score_mapping": spelt}
 
 
-def build_aggregator(given: Any, *, metrics: Mapping[str, str], load: Callable[[str], Any] | None = None) -> Aggregator:
-    """An aggregator from what Python was given: an object with `aggregate`, or what a suite would say.
+def build_aggregator(
+    given: Any,
+    *,
+    document: Located = NO_DOCUMENT,
+    metrics: Mapping[str, str] | None = None,
+    idle: frozenset[str] = frozenset(),
+    load: Callable[[str], Any] | None = None,
+) -> Aggregator:
+    """An aggregator from what a suite says, or from what Python was given: an object with `aggregate`, or the same.
 
     Args:
         given: Either.
-        metrics: Names of the run's metrics, and other spellings of them, by name.
+        document: The suite, for the lines of issues.
+        metrics: Names of the run's metrics, and other spellings of them, by name; without them only the section itself
+            is looked at.
+        idle: Names of metrics that the suite has and this run leaves out: what is said of them does not count.
         load: Imports what an import path names; without it, import paths are refused.
 
     Raises:
         ConfigurationError: It is neither, or it does not fit the metrics; all issues are listed.
     """
-    if isinstance(given, (str, Mapping)):
-        return read_aggregator(given, metrics=metrics, load=load)
+    if isinstance(given, (str, Mapping, list, int, float)):
+        return read_aggregator(given, document=document, metrics=metrics, idle=idle, load=load)
     if isinstance(given, type) or not callable(getattr(given, "aggregate", None)):
         kind = f"the class `{given.__name__}`" if isinstance(given, type) else type(given).__name__
         raise ConfigurationError(f"An aggregator is an object with `aggregate`, or what a suite would say; not {kind}.")
     aggregator: Aggregator = given
-    if issues := list(misfits(aggregator, list(dict.fromkeys(metrics.values())))):
-        raise ConfigurationError(_placed(issues, None))
+    if issues := list(misfits(aggregator, list(dict.fromkeys((metrics or {}).values())))):
+        raise ConfigurationError(_placed(issues, document))
     return aggregator
 
 

@@ -11,6 +11,7 @@ import msgspec
 from msgspec import UNSET, Meta, UnsetType
 
 from deemster.errors import ConfigurationError, Issue
+from deemster.formats import NO_DOCUMENT
 from deemster.formats.json_values import Path, pointer
 from deemster.formats.schema_validation import Located, NonBlank, Share, shape_issues
 
@@ -228,12 +229,12 @@ def read_allowance(value: Any) -> Allowance:
     raise ConfigurationError(f"The unscored allowance is a count such as 3 or a share such as 2%, not {value!r}.")
 
 
-def read_gate(value: Any, *, document: Located | None = None) -> Gate:
+def read_gate(value: Any, *, document: Located = NO_DOCUMENT) -> Gate:
     """Read the `gate` section of a suite.
 
     Args:
         value: The section as plain data.
-        document: The suite, for the lines of issues and rules; None for a gate from memory.
+        document: The suite, for the lines of issues and rules.
 
     Raises:
         ConfigurationError: Something in it cannot be used; all issues are listed.
@@ -252,7 +253,7 @@ def read_gate(value: Any, *, document: Located | None = None) -> Gate:
 class _Reader:
     """Collects the rules of a section that has the declared shape, in the order of the file."""
 
-    def __init__(self, document: Located | None) -> None:
+    def __init__(self, document: Located) -> None:
         self._document = document
         self.rules: list[Rule] = []
         self.min_samples: dict[str, tuple[int, str]] = {}
@@ -291,10 +292,10 @@ class _Reader:
         try:
             return read_allowance(value)
         except ConfigurationError as error:
-            where = None if self._document is None else self._document.where(("gate", "max_unscored"))
+            where = self._document.where(("gate", "max_unscored"))
             raise ConfigurationError([Issue(issue.message, where) for issue in error.issues]) from None
 
     def _where(self, path: Path) -> str:
         """Where a rule stands, for messages and reports."""
         whole = ("gate", *path)
-        return (self._document.where(whole) if self._document is not None else None) or pointer(whole)
+        return self._document.where(whole) or pointer(whole)

@@ -29,10 +29,10 @@ from deemster.runs._cluster_worker import PartNews, PartSettings, PartWork, run_
 from deemster.runs._engine import PendingStorage, Sink
 from deemster.runs._score_batch import WorkItem, planned_work
 from deemster.runs._worker_pool import DRAIN_S
-from deemster.runs.evaluation_job import Job
 from deemster.runs.model_access import ModelAccess
 from deemster.runs.progress import TELL_S, ProgressCounter
 from deemster.runs.resume_backlog import RemainingWork
+from deemster.runs.run_plan import Evaluation
 from deemster.runs.stop_request import Stop, deadline
 from deemster.store import decode_execution
 from deemster.targets.saved_outputs import SavedOutputs
@@ -63,7 +63,7 @@ class ClusterRun:
     def __init__(
         self,
         cluster: RayCluster,
-        job: Job,
+        job: Evaluation,
         sink: Sink,
         remaining: RemainingWork,
         *,

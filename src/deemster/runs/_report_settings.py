@@ -31,7 +31,7 @@ from deemster.results.baseline_gate import PinnedBaseline
 from deemster.results.confirmation import Reruns
 from deemster.results.difference_origin import AnchorScores
 from deemster.results.metric_aggregators import SubsetAggregator
-from deemster.runs.evaluation_job import Job
+from deemster.runs.run_plan import Evaluation
 from deemster.runs.suite import DELTA
 
 _PLAIN: dict[str, type[MetricsAggregator]] = {
@@ -86,7 +86,7 @@ class ReportSettings(NamedTuple):
 RECORDING_SETTINGS = ReportSettings(None, Allowance(1.0, share=True), DELTA, None, None)
 
 
-def report_settings(job: Job) -> ReportSettings:
+def report_settings(job: Evaluation) -> ReportSettings:
     """The report settings of a job."""
     settings = ReportSettings(job.gate, job.allowance, job.delta, job.aggregator, job.plan.varied)
     return settings._replace(
@@ -94,7 +94,7 @@ def report_settings(job: Job) -> ReportSettings:
     )
 
 
-def settings_facts(job: Job) -> dict[str, Any]:
+def settings_facts(job: Evaluation) -> dict[str, Any]:
     """What a store keeps of the settings, as plain JSON, so that the report can be built again."""
     return {
         "schema_version": job.plan.dataset.schema_version,

@@ -22,16 +22,15 @@ from deemster.models import Role
 from deemster.records import MetricCard
 from deemster.results import aggregator_name
 from deemster.runs import metric_catalog as catalog
-from deemster.runs.evaluation_job import Job
 from deemster.runs.metric_catalog import AdjustedMetric
 from deemster.runs.model_access import ModelAccess
-from deemster.runs.run_plan import Plan
+from deemster.runs.run_plan import Evaluation, Plan
 
 _LONGEST = 80
 _DIGEST = re.compile(r"\b([0-9a-f]{12})[0-9a-f]{52}\b")
 
 
-def evaluation_identity(job: Job, *, order: str) -> dict[str, Any]:
+def evaluation_identity(job: Evaluation, *, order: str) -> dict[str, Any]:
     """The identity of a run: dataset, target, metrics with pass marks, models, seed, repetitions, aggregator, part.
 
     Args:
@@ -53,13 +52,13 @@ def evaluation_identity(job: Job, *, order: str) -> dict[str, Any]:
     return plain_json(identity)
 
 
-def target_identity(job: Job) -> dict[str, Any]:
+def target_identity(job: Evaluation) -> dict[str, Any]:
     """The part of an identity that says what was run."""
     target = job.plan.target
     return dict(getattr(target, "identity", None) or {"kind": type(target).__name__})
 
 
-def scoring_identity(job: Job) -> dict[str, Any]:
+def scoring_identity(job: Evaluation) -> dict[str, Any]:
     """The part of an identity that says how outputs are marked: the metrics, and the models they ask."""
     metrics = zip(job.plan.metrics, job.plan.cards, strict=True)
     return {
@@ -115,7 +114,7 @@ def identity_differences(before: Mapping[str, Any], now: Mapping[str, Any]) -> l
     ]
 
 
-def evaluation_id(started: datetime, job: Job) -> str:
+def evaluation_id(started: datetime, job: Evaluation) -> str:
     """The id of an evaluation: when it started, and a digest of what it runs."""
     facts = (
         job.plan.dataset.fingerprint,

@@ -8,9 +8,9 @@ from deemster.datasets import Dataset
 from deemster.datasets.adversarial_dataset import QUESTION, AttackSettings, build_adversarial_dataset
 from deemster.errors import ConfigurationError, Issue, list_names
 from deemster.results import read_gate
-from deemster.runs.evaluation_job import Job
+from deemster.runs.resolve_evaluation import SuiteOverrides, resolve_evaluation, suite_dataset
+from deemster.runs.run_plan import Evaluation
 from deemster.runs.suite import Suite
-from deemster.runs.suite_job import SuiteOverrides, build_suite_job, suite_dataset
 
 JUDGE = "judge"
 MARGIN = 0.05
@@ -31,7 +31,7 @@ def lane_dataset(suite: Suite, settings: AttackSettings, *, input_key: str | Non
     return build_adversarial_dataset(settings._replace(input_key=key))
 
 
-def build_adversarial_job(suite: Suite, dataset: Dataset, overrides: SuiteOverrides) -> Job:
+def build_adversarial_job(suite: Suite, dataset: Dataset, overrides: SuiteOverrides) -> Evaluation:
     """The job of the safety lane: the suite with attacks as its samples, and metrics and a gate that fit them.
 
     It is a suite of its own, such as `NAME-adversarial`, so that it has a baseline of its own.
@@ -52,7 +52,7 @@ def build_adversarial_job(suite: Suite, dataset: Dataset, overrides: SuiteOverri
         group=None,
         calibration=None,
     )
-    return build_suite_job(lane, overrides._replace(dataset=dataset))
+    return resolve_evaluation(lane, overrides._replace(dataset=dataset))
 
 
 def lane_metrics(suite: Suite) -> list[str]:

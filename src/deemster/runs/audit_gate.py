@@ -20,8 +20,8 @@ from deemster.results.run_columns import ComparedRun, RunColumns, join_samples
 from deemster.results.simulated_runs import ExecutionPool
 from deemster.runs.compare_runs import StoredSource
 from deemster.runs.metric_catalog import card, card_spellings
+from deemster.runs.resolve_evaluation import suite_metrics
 from deemster.runs.suite import Suite
-from deemster.runs.suite_job import suite_metrics
 from deemster.store import Store
 
 # Runs that differ so clearly are not runs without a change.

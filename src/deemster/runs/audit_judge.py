@@ -26,10 +26,10 @@ from deemster.results.judge_bias import (
     order_result,
     probe_result,
 )
-from deemster.runs.evaluation_job import Job
 from deemster.runs.planted_outputs import good_outputs, mark_outputs
 from deemster.runs.progress import Progress
 from deemster.runs.rubric_metric import shown_options
+from deemster.runs.run_plan import Evaluation
 from deemster.runs.stop_request import Stop
 
 SAMPLES = 50
@@ -56,7 +56,7 @@ class BiasSettings(NamedTuple):
 NO_SETTINGS = BiasSettings()
 
 
-def judge_job(job: Job, role: str) -> Job:
+def judge_job(job: Evaluation, role: str) -> Evaluation:
     """A job with the metrics that ask one role, without gate and aggregator.
 
     Args:
@@ -75,7 +75,7 @@ def judge_job(job: Job, role: str) -> Job:
 
 
 async def audit_judge(
-    job: Job,
+    job: Evaluation,
     role: str,
     outputs: Mapping[str, Output],
     *,

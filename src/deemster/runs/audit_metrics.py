@@ -32,12 +32,12 @@ from deemster.results.mutation_score import (
 from deemster.results.run_columns import ComparedRun, RunColumns
 from deemster.results.run_summary import cohort_label
 from deemster.runs.compare_runs import cluster_value
-from deemster.runs.evaluation_job import Job
 from deemster.runs.gate_baseline import comparison_settings, job_identities
 from deemster.runs.metric_catalog import metric_spellings
 from deemster.runs.planted_outputs import good_outputs, mark_outputs
 from deemster.runs.preflight_check import survey
 from deemster.runs.progress import Progress
+from deemster.runs.run_plan import Evaluation
 from deemster.runs.stop_request import Stop
 
 DRAWS = 50
@@ -65,7 +65,7 @@ NO_SETTINGS = DefectSettings()
 
 
 async def audit_metrics(
-    job: Job,
+    job: Evaluation,
     outputs: Mapping[str, Output],
     *,
     source: str,
@@ -143,7 +143,10 @@ def _plant(kinds: Sequence[PlantedDefect], goods: Sequence[GoodOutput], *, seed:
 
 
 def _tables(
-    job: Job, kinds: Sequence[PlantedDefect], planted: Sequence[PlantedOutput], marked: Sequence[Execution | None]
+    job: Evaluation,
+    kinds: Sequence[PlantedDefect],
+    planted: Sequence[PlantedOutput],
+    marked: Sequence[Execution | None],
 ) -> tuple[MarkTable, dict[str, PlantedMarks]]:
     """The marks of the good outputs, and of those with each kind of defect, at the places of their samples."""
     empty = survey(job.plan, aggregator=job.aggregator, gate=job.gate).table
@@ -174,7 +177,7 @@ def _defect(name: str) -> PlantedDefect:
     return DEFECTS[name]
 
 
-def _with_samples(job: Job, ids: Collection[str]) -> Job:
+def _with_samples(job: Evaluation, ids: Collection[str]) -> Evaluation:
     return job._replace(plan=job.plan._replace(dataset=job.plan.dataset.keep(ids, selection="with an output")))
 
 
@@ -204,7 +207,7 @@ class _GateTrial:
         unmet: The names of the others, which are left out.
     """
 
-    def __init__(self, job: Job, reference: MarkTable) -> None:
+    def __init__(self, job: Evaluation, reference: MarkTable) -> None:
         self._gate = job.gate or Gate()
         self._names = metric_spellings(job.plan.metrics)
         rules = self._gate.baseline or BaselineRules()
@@ -230,7 +233,7 @@ class _GateTrial:
         return decision.checks
 
 
-def _reference_columns(job: Job, marks: MarkTable, *, cluster: str | None) -> RunColumns:
+def _reference_columns(job: Evaluation, marks: MarkTable, *, cluster: str | None) -> RunColumns:
     """The good outputs as a run that others are compared with."""
     dataset = job.plan.dataset
     ids = [sample.id for sample in dataset]

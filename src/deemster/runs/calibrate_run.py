@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import inspect
 from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from decimal import Decimal
 from pathlib import Path
@@ -36,18 +35,18 @@ from deemster.rubrics.verdicts import VERDICTS
 from deemster.runs._report_settings import stored_cluster
 from deemster.runs.build_report import report_identities, stored_report
 from deemster.runs.check_file import find_kind
-from deemster.runs.evaluate_dataset import run_job
+from deemster.runs.evaluate_dataset import run_evaluation
 from deemster.runs.judge_anchors import build_cases_job
 from deemster.runs.metric_catalog import metric_spellings
 from deemster.runs.model_access import ModelAccess, ModelLimits, read_model_access
 from deemster.runs.people_labels import criterion_entry, label_tasks
 from deemster.runs.progress import Progress
+from deemster.runs.resolve_evaluation import suite_metrics
 from deemster.runs.rubric_metric import shown_options
 from deemster.runs.run_labels import read_run_labels
 from deemster.runs.run_sync import run_sync, warner
 from deemster.runs.stop_request import Stop
 from deemster.runs.suite import Suite, load_suite
-from deemster.runs.suite_job import suite_metrics
 from deemster.store import RunRow, Store, open_store
 
 
@@ -196,7 +195,7 @@ def calibrate(
         "confidence": confidence,
         "seed": seed,
     }
-    warn = warner(inspect.currentframe())
+    warn = warner()
     if isinstance(run, Report) or not is_cases_file(run):
         found = calibrate_labelled(run, labels, suite=suite, columns=columns, store=store, warn=warn, **settings)
     else:
@@ -329,7 +328,7 @@ async def judge_cases(
         InputError: A case is malformed for a metric, or a metric asks a model that is not there.
     """
     job = build_cases_job(cases, metrics, access, repetitions=repetitions)
-    return await run_job(job, clock=clock, stop=stop, warn=warn, progress=progress)
+    return await run_evaluation(job, clock=clock, stop=stop, warn=warn, progress=progress)
 
 
 def case_judges(suite: Suite, names: Sequence[str], limits: ModelLimits) -> tuple[tuple[Metric, ...], ModelAccess]:

@@ -26,8 +26,8 @@ from deemster.rubrics import Rubric
 from deemster.runs.judge_anchors import load_anchors
 from deemster.runs.model_access import ModelLimits, complete_model_access, read_model_access
 from deemster.runs.preflight_check import survey
+from deemster.runs.resolve_evaluation import SuiteOverrides, resolve_evaluation, suite_metrics
 from deemster.runs.suite import Suite, load_suite
-from deemster.runs.suite_job import SuiteOverrides, build_suite_job, suite_metrics
 from deemster.store.run_file_check import check_run_file
 from deemster.targets.saved_outputs import SavedOutputs
 from deemster.text.number_format import count_criteria
@@ -205,7 +205,7 @@ def _suite(file: str, warn: Callable[[str], None]) -> str:
     if _OF_A_RUN.isdisjoint(suite.document.value):
         rules = len(read_gate(suite.gate, document=suite.document).rules)
         return f"suite `{suite.name}` for `import --gate`, {plural(rules, 'gate rule')}, no dataset"
-    job = build_suite_job(load_suite(file, calls_target=False), SuiteOverrides(calls=False))
+    job = resolve_evaluation(load_suite(file, calls_target=False), SuiteOverrides(calls=False))
     plan = job.plan
     load_anchors(job)
     found = survey(plan, aggregator=job.aggregator, gate=job.gate, strict=job.strict)

@@ -16,8 +16,8 @@ from deemster.models.clock import Clock
 from deemster.records import Answer, Ask, Embed, Message, NoAnswer, Reply, Usage, Vectors
 from deemster.records.model_requests import EMBEDDING
 from deemster.runs.model_access import read_model_access
+from deemster.runs.resolve_evaluation import suite_metrics
 from deemster.runs.suite import Suite
-from deemster.runs.suite_job import suite_metrics
 
 _SCHEMA = {
     "type": "object",

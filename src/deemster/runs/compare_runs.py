@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import inspect
 import re
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import ExitStack
@@ -260,7 +259,7 @@ def compare(
         comparison = compare_sources(before, now, settings=settings)
         if labels is None:
             return comparison
-        given = read_both_labels(labels, (before, now), warn=warner(inspect.currentframe()))
+        given = read_both_labels(labels, (before, now), warn=warner())
         return msgspec.structs.replace(comparison, corrected=compare_labels(before, now, given, settings=settings))
 
 

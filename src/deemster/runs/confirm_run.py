@@ -16,18 +16,18 @@ from deemster.results.sample_changes import SampleChange
 from deemster.runs._report_settings import reruns_facts, stored_reruns
 from deemster.runs._run_identity import identity_differences, plain_json, scoring_identity, target_identity
 from deemster.runs._score_batch import WorkItem
-from deemster.runs.evaluation_job import Job, with_secrets
 from deemster.runs.execute_job import execute_job
 from deemster.runs.progress import Progress, ProgressCounter
+from deemster.runs.resolve_evaluation import SuiteOverrides, resolve_evaluation
 from deemster.runs.resume_backlog import RemainingWork
+from deemster.runs.run_plan import Evaluation
 from deemster.runs.stop_request import Stop
 from deemster.runs.suite import load_suite, stored_suite
-from deemster.runs.suite_job import SuiteOverrides, build_suite_job
 from deemster.store import RunRow, Store
 from deemster.targets.saved_outputs import SavedOutputs
 
 
-def check_confirmation(job: Job) -> None:
+def check_confirmation(job: Evaluation) -> None:
     """Refuse a job that is to confirm failures and has no baseline, or whose target cannot be called again.
 
     Raises:
@@ -42,13 +42,13 @@ def check_confirmation(job: Job) -> None:
     _check_target(job)
 
 
-def _check_target(job: Job) -> None:
+def _check_target(job: Evaluation) -> None:
     if isinstance(job.plan.target, SavedOutputs):
         raise ConfigurationError("To confirm failures, the target is called again, and this run grades saved outputs.")
 
 
 async def rerun_samples(
-    job: Job,
+    job: Evaluation,
     changes: Iterable[SampleChange],
     *,
     known: Reruns,
@@ -101,7 +101,7 @@ def _target_usage(execution: Execution) -> Usage | None:
     return msgspec.structs.replace(answer.usage, model=answer.usage.model or answer.model)
 
 
-def _works(job: Job, wanted: Mapping[str | None, str], known: Reruns) -> Iterator[WorkItem]:
+def _works(job: Evaluation, wanted: Mapping[str | None, str], known: Reruns) -> Iterator[WorkItem]:
     """What is left to run again. The repetitions are numbered on from those of the run, so that seeds differ."""
     dataset = job.plan.dataset
     for position, (sample, row_hash) in enumerate(zip(dataset, dataset.row_hashes, strict=True)):
@@ -150,7 +150,7 @@ async def confirm_comparison(
         )
 
 
-def stored_job(row: RunRow, *, confirm: int) -> Job:
+def stored_job(row: RunRow, *, confirm: int) -> Evaluation:
     """The job of a stored run, to call its target again.
 
     Args:
@@ -164,7 +164,7 @@ def stored_job(row: RunRow, *, confirm: int) -> Job:
     if "file" not in suite:
         message = f"The target of the run `{row.id}` cannot be called again: no suite is stored with it."
         raise ConfigurationError(message)
-    job = with_secrets(build_suite_job(load_suite(suite["file"]), SuiteOverrides(confirm=confirm)))
+    job = resolve_evaluation(load_suite(suite["file"]), SuiteOverrides(confirm=confirm))
     _check_target(job)
     now = plain_json({"target": target_identity(job), **scoring_identity(job)})
     before = {name: row.identity.get(name) for name in now}

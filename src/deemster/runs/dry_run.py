@@ -22,12 +22,11 @@ from deemster.models.call_context import PlannedCalls
 from deemster.models.model_call import DRY_RUN
 from deemster.records import Answer, Ask, Output, Reply, Request, Sample, Token, Vectors
 from deemster.runs.build_report import batches
-from deemster.runs.evaluation_job import Job
 from deemster.runs.judge_anchors import anchor_jobs
 from deemster.runs.model_access import ModelAccess, open_gateway
 from deemster.runs.play_scripts import ask_in_repetition, script_result
 from deemster.runs.rubric_metric import build_criterion_checks
-from deemster.runs.run_plan import Plan
+from deemster.runs.run_plan import Evaluation, Plan
 
 _BATCH = 256
 # How many entries a list of a model's reply has, at most, where a metric does not say it as `most_listed`.
@@ -160,7 +159,7 @@ async def open_call_counter(access: ModelAccess, *, seed: int) -> AsyncIterator[
         yield CallCounter(*opened)
 
 
-async def plan_job_calls(job: Job) -> DryRun:
+async def plan_job_calls(job: Evaluation) -> DryRun:
     """The requests of an evaluation, by role; the target is not called.
 
     Where there are no saved outputs, the expected output is used in place of the target's answer, and a context is

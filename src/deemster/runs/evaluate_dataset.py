@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-import inspect
-from collections.abc import Callable, Coroutine, Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from contextlib import nullcontext
 from decimal import Decimal
 from functools import partial
@@ -28,15 +27,16 @@ from deemster.runs._engine import Sink
 from deemster.runs._report_settings import report_settings
 from deemster.runs.build_report import LiveMarks, RunRecord, build_report, count_marks
 from deemster.runs.confirm_run import check_confirmation
-from deemster.runs.evaluation_job import Job, build_job, with_secrets
 from deemster.runs.execute_job import execute_job
 from deemster.runs.gate_baseline import BaselineGate, pin_baseline
 from deemster.runs.judge_anchors import judge_anchors, load_anchors
 from deemster.runs.notebook_progress import notebook_progress
 from deemster.runs.preflight_check import survey
 from deemster.runs.progress import Progress, ProgressCounter
+from deemster.runs.resolve_evaluation import resolve_arguments
 from deemster.runs.run_lifecycle import RunStorage, RunTimer, build_storage
 from deemster.runs.run_part import in_drawn_order
+from deemster.runs.run_plan import Evaluation
 from deemster.runs.run_sync import run_sync, warner, with_parameters_of
 from deemster.runs.run_writer import open_run_writer
 from deemster.runs.stop_request import Stop
@@ -59,7 +59,7 @@ def evaluate(
     seed: int = SEED,
     delta: float = DELTA,
     strict: bool = False,
-    max_unscored: int | str = 0,
+    max_unscored: int | str | None = None,
     models: Mapping[str, Any] | None = None,
     cache: str | Path | None = None,
     budget_usd: Decimal | float | None = None,
@@ -94,7 +94,8 @@ def evaluate(
         seed: For everything that draws.
         delta: The difference that repeated runs should be able to show.
         strict: Whether something absent in a sample is an error instead of a warning.
-        max_unscored: Marks that may stay unscored before the run counts as incomplete: a count, or a share like `2%`.
+        max_unscored: Marks that may stay unscored before the run counts as incomplete, whatever the gate says: a count,
+            or a share like `2%`. Without it and the gate's, 0.
         models: Models by role, such as `judge` and `embedding`: a client, or a map as in a suite's `models` section.
         cache: A file that keeps the models' answers; they are looked up there first.
         budget_usd: The most that the models may cost, in US dollars.
@@ -119,47 +120,74 @@ def evaluate(
         InputError: Something given cannot be used.
         StoreError: The store fails, or the run that is to be resumed is missing or held by another process.
     """
-    settings = locals()
-    return run_sync(_evaluation(warner(inspect.currentframe()), **settings))
+    evaluation = resolve_arguments(
+        dataset,
+        target=target,
+        outputs=outputs,
+        metrics=metrics,
+        group=group,
+        repetitions=repetitions,
+        thresholds=thresholds,
+        gate=gate,
+        concurrency=concurrency,
+        seed=seed,
+        delta=delta,
+        strict=strict,
+        max_unscored=max_unscored,
+        models=models,
+        cache=cache,
+        budget_usd=budget_usd,
+        budget_tokens=budget_tokens,
+        offline=offline,
+        aggregator=aggregator,
+        partial=partial,
+        label=label,
+        calibration=calibration,
+        confirm=confirm,
+    )
+    storage = build_storage(store, resume, keep_prompts=keep_prompts)
+    return run_sync(_evaluate(evaluation, storage, cluster=cluster, clock=clock, warn=warner()))
 
 
 @with_parameters_of(evaluate)
-async def evaluate_async(dataset: Dataset | Iterable[Any] | str | Path, **settings: Any) -> Report:
+async def evaluate_async(
+    dataset: Dataset | Iterable[Any] | str | Path,
+    *,
+    store: Store | str | Path | None = None,
+    resume: str | bool | None = None,
+    keep_prompts: str = "failed",
+    cluster: str | None = None,
+    clock: Clock | None = None,
+    **arguments: Any,
+) -> Report:
     """The same as ``evaluate``, to be awaited inside a running event loop.
 
     Raises:
         InputError: Something given cannot be used.
         StoreError: The store fails, or the run that is to be resumed is missing or held by another process.
     """
-    return await _evaluation(warner(inspect.currentframe()), dataset, **settings)
+    evaluation = resolve_arguments(dataset, **arguments)
+    storage = build_storage(store, resume, keep_prompts=keep_prompts)
+    return await _evaluate(evaluation, storage, cluster=cluster, clock=clock, warn=warner())
 
 
-def _evaluation(
-    warn: Callable[[str], None],
-    dataset: Any,
+async def _evaluate(
+    evaluation: Evaluation,
+    storage: RunStorage | None,
     *,
-    store: Store | str | Path | None = None,
-    resume: str | bool | None = None,
-    keep_prompts: str = "failed",
-    confirm: int = 0,
-    cluster: str | None = None,
-    clock: Clock | None = None,
-    **settings: Any,
-) -> Coroutine[Any, Any, Report]:
-    """The work of ``evaluate``. What is given is checked before it begins."""
-    job, storage = build_job(dataset, **settings), build_storage(store, resume, keep_prompts=keep_prompts)
-    job = job._replace(confirm=confirm)
-    check_confirmation(job)
-
-    async def run() -> Report:
-        # The store stays open: the report reads from it. The samples' input is shown only where the user asks for it.
-        progress = notebook_progress()
-        report = await run_job(job, clock=clock, warn=warn, progress=progress, storage=storage, cluster=cluster)
-        if (why := _why_all_failed(report)) is not None:
-            warn(why)
-        return redact_report(report, quotes=lambda _: None)
-
-    return run()
+    cluster: str | None,
+    clock: Clock | None,
+    warn: Callable[[str], None],
+) -> Report:
+    """Run an evaluation for a program. The store stays open: the report reads from it."""
+    check_confirmation(evaluation)
+    report = await run_evaluation(
+        evaluation, clock=clock, warn=warn, progress=notebook_progress(), storage=storage, cluster=cluster
+    )
+    if (why := _why_all_failed(report)) is not None:
+        warn(why)
+    # The samples' input is shown only where the user asks for it.
+    return redact_report(report, quotes=lambda _: None)
 
 
 def _why_all_failed(report: Report) -> str | None:
@@ -172,8 +200,8 @@ def _why_all_failed(report: Report) -> str | None:
     return f"Every sample failed: the target gave no answer. {plural(group.times, 'time')}: {said}"
 
 
-async def run_job(
-    job: Job,
+async def run_evaluation(
+    job: Evaluation,
     *,
     clock: Clock | None = None,
     stop: Stop | None = None,
@@ -209,7 +237,7 @@ async def run_job(
         warn(warning)
     live = LiveMarks(found.table, job.plan)
     anchors, store = load_anchors(job), None if storage is None else storage.store
-    job = with_secrets(job._replace(baseline=pin_baseline(job, store), attacks=found.attacks))
+    job = job._replace(baseline=pin_baseline(job, store), attacks=found.attacks)
     open_writer = partial(open_run_writer, job, storage, order=found.order, live=live, timer=timer, warn=warn)
     with nullcontext() if cluster is None else open_cluster(cluster) as workers, open_writer() as writer:
         remaining = writer.remaining
@@ -218,7 +246,7 @@ async def run_job(
         sinks: list[Sink] = [writer.add, live.add, *([watch] if watch else [])]
         given: dict[str, Any] = {"clock": timer.clock, "stop": stop, "warn": warn, "cluster": workers}
         await execute_job(writer.job, sinks, remaining, counter=counter, pending=writer.pending, **given)
-        run_cases = partial(run_job, clock=timer.clock, stop=stop, warn=warn)
+        run_cases = partial(run_evaluation, clock=timer.clock, stop=stop, warn=warn)
         job = writer.job = await judge_anchors(writer.job, [] if stop.requested else anchors, run=run_cases)
         writer.settle()
         stopped = stop.reason or counter.open_circuit or getattr(job.plan.target, "open_circuit", None)
@@ -230,7 +258,7 @@ async def run_job(
         return writer.close(report, table, stopped=stopped)
 
 
-def _is_counted(record: RunRecord, job: Job, table: MarkTable) -> bool:
+def _is_counted(record: RunRecord, job: Evaluation, table: MarkTable) -> bool:
     """Whether the marks that were counted as they came are those of the report.
 
     The report of a run that was resumed with changes shows the stored samples.
@@ -251,7 +279,7 @@ def _each_key_once(warn: Callable[[str], None]) -> Callable[[str], None]:
     return warn_once
 
 
-def _alike_samples(record: RunRecord, job: Job, table: MarkTable) -> list[str]:
+def _alike_samples(record: RunRecord, job: Evaluation, table: MarkTable) -> list[str]:
     """Warnings of samples that come out alike although the dataset does not say that they belong together."""
     if table.clusters is not None or table.samples > MOST_SAMPLES:
         return []
@@ -260,7 +288,7 @@ def _alike_samples(record: RunRecord, job: Job, table: MarkTable) -> list[str]:
     return alike_warnings(rates, record.samples.metadata(), seed=job.seed)
 
 
-def _count(record: RunRecord, job: Job, table: MarkTable | None, *, warn: Callable[[str], None]) -> MarkTable:
+def _count(record: RunRecord, job: Evaluation, table: MarkTable | None, *, warn: Callable[[str], None]) -> MarkTable:
     """The marks of a run, with a warning of judges that always say the same."""
     judges = ConstantJudgeWatch(job.plan)
     table = count_marks(record, report_settings(job), table=table, watch=judges.add if job.plan.scorers else None)

@@ -12,15 +12,15 @@ from deemster.models.clock import Clock
 from deemster.records import Execution
 from deemster.runs._cluster_driver import ClusterRun
 from deemster.runs._engine import PendingStorage, Sink, execute_plan
-from deemster.runs.evaluation_job import Job
 from deemster.runs.model_access import open_gateway
 from deemster.runs.progress import ProgressCounter
 from deemster.runs.resume_backlog import RemainingWork
+from deemster.runs.run_plan import Evaluation
 from deemster.runs.stop_request import Stop
 
 
 async def execute_job(
-    job: Job,
+    job: Evaluation,
     sinks: Sequence[Sink],
     remaining: RemainingWork,
     *,

@@ -19,11 +19,10 @@ from deemster.results import NONE_UNSCORED, Gate, check_gate_names, read_gate
 from deemster.runs._report_settings import RUBRICS_FACT, report_settings, settings_facts
 from deemster.runs._run_identity import format_time, run_id
 from deemster.runs.build_report import StoredSamples, batches, build_report, stored_report, stored_run_record
-from deemster.runs.evaluation_job import Job
 from deemster.runs.gate_baseline import compare_again, pin_baseline
 from deemster.runs.metric_catalog import card_spellings
 from deemster.runs.run_lifecycle import RunDefinition, RunTimer, StoredRun, begin_run, new_token
-from deemster.runs.run_plan import Plan
+from deemster.runs.run_plan import Evaluation, Plan
 from deemster.runs.run_writer import sample_facts
 from deemster.runs.stored_columns import keep_columns
 from deemster.runs.suite import load_suite
@@ -163,17 +162,17 @@ def load_external_run(store: Store, name: str) -> ExternalRun:
     )
 
 
-def _job(run: ExternalRun, held_to: GateOfSuite | None, label: str | None) -> Job:
+def _job(run: ExternalRun, held_to: GateOfSuite | None, label: str | None) -> Evaluation:
     """The settings of the run's report, as an evaluation has them."""
     # Every answer is there already, so what stands for the target is never asked.
     plan = Plan(run.dataset, SavedOutputs({"no target": [""] * run.repetitions}), (), run.repetitions)
     if held_to is None:
-        return Job(plan, label=label)
+        return Evaluation(plan, label=label)
     allowance = held_to.gate.allowance or NONE_UNSCORED
-    return Job(plan, gate=held_to.gate, suite=held_to.suite, allowance=allowance, label=label)
+    return Evaluation(plan, gate=held_to.gate, suite=held_to.suite, allowance=allowance, label=label)
 
 
-def _definition(run: ExternalRun, job: Job, timer: RunTimer) -> RunDefinition:
+def _definition(run: ExternalRun, job: Evaluation, timer: RunTimer) -> RunDefinition:
     dataset, is_recording = run.dataset, bool(run.times)
     started_at = timer.started_at if run.started is None else format_time(run.started)
     origin: dict[str, Any] = {"tool": run.tool, "file": run.file, "left_out": list(run.left_out)}
@@ -239,7 +238,7 @@ def _write(run: ExternalRun, stored: StoredRun) -> None:
     stored.writer.flush()
 
 
-def _close(run: ExternalRun, job: Job, stored: StoredRun) -> None:
+def _close(run: ExternalRun, job: Evaluation, stored: StoredRun) -> None:
     finished_at = stored.row.started_at
     if not run.cards:
         stored.close("complete", None, finished_at=finished_at, duration_s=run.duration_s, is_final=True)

@@ -37,8 +37,8 @@ from deemster.runs.compare_runs import (
     with_confirmation,
 )
 from deemster.runs.confirm_run import rerun_samples
-from deemster.runs.evaluation_job import Job
 from deemster.runs.progress import Progress
+from deemster.runs.run_plan import Evaluation
 from deemster.runs.run_writer import SpooledWriter, StoredWriter
 from deemster.runs.stop_request import Stop
 from deemster.store import Store
@@ -46,7 +46,7 @@ from deemster.store import Store
 _NEWEST = ("previous", "latest")
 
 
-def pin_baseline(job: Job, store: Store | None) -> PinnedBaseline | None:
+def pin_baseline(job: Evaluation, store: Store | None) -> PinnedBaseline | None:
     """Find the baseline of a job's gate before anything runs; None where the gate compares with none.
 
     Args:
@@ -73,7 +73,7 @@ def pin_baseline(job: Job, store: Store | None) -> PinnedBaseline | None:
     raise ConfigurationError(Issue(f"The gate compares with a baseline, and {message}.", rules.where))
 
 
-def _find(rules: BaselineRules, job: Job, store: Store | None) -> PinnedBaseline:
+def _find(rules: BaselineRules, job: Evaluation, store: Store | None) -> PinnedBaseline:
     name = rules.compare
     if Path(name).suffix == ".json" or "/" in name:
         folder = Path() if job.origin is None else Path(job.origin["file"]).parent
@@ -290,7 +290,7 @@ class _FinishedRun(ReportSource):
         job: What was run.
     """
 
-    def __init__(self, report: Report, record: RunRecord, table: MarkTable, job: Job) -> None:
+    def __init__(self, report: Report, record: RunRecord, table: MarkTable, job: Evaluation) -> None:
         super().__init__(report)
         self._record, self._table, self._job = record, table, job
         self.anchors = job.anchors or AnchorScores()
@@ -318,7 +318,7 @@ class _FinishedRun(ReportSource):
         )
 
 
-def job_identities(job: Job) -> dict[str, Any]:
+def job_identities(job: Evaluation) -> dict[str, Any]:
     """By a metric's name, everything that must be equal for its marks to be compared."""
     identity: Mapping[str, Any] = plain_json(scoring_identity(job))
     found = {}

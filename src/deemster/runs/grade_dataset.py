@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import inspect
 from collections.abc import Callable, Mapping
 from decimal import Decimal
 from pathlib import Path
@@ -71,7 +70,7 @@ def grade(
         StoreError: The store fails, or the grading that is to be resumed is missing or held by another process.
     """
     settings = locals()
-    return run_sync(_grade(warner(inspect.currentframe()), **settings))
+    return run_sync(_grade(warner(), **settings))
 
 
 @with_parameters_of(grade)
@@ -82,7 +81,7 @@ async def grade_async(dataset: RubricDataset | str | Path, grader: CriterionGrad
         InputError: Something given cannot be used.
         StoreError: The store fails, or the grading that is to be resumed is missing or held by another process.
     """
-    return await _grade(warner(inspect.currentframe()), dataset, grader, **settings)
+    return await _grade(warner(), dataset, grader, **settings)
 
 
 async def _grade(

@@ -14,9 +14,9 @@ from deemster.report.report_entries import ScoreEntry
 from deemster.results.confirmation import sum_by_model
 from deemster.results.difference_origin import AnchorScores
 from deemster.results.mark_table import output_digest
-from deemster.runs.evaluation_job import Job, build_plan
 from deemster.runs.model_access import ModelAccess, complete_model_access
-from deemster.runs.suite import CONCURRENCY
+from deemster.runs.resolve_evaluation import build_plan
+from deemster.runs.run_plan import Evaluation, with_secrets
 from deemster.targets.saved_outputs import SavedOutputs
 
 
@@ -32,7 +32,7 @@ class AnchorSet(NamedTuple):
     metrics: tuple[Metric, ...]
 
 
-def load_anchors(job: Job) -> list[AnchorSet]:
+def load_anchors(job: Evaluation) -> list[AnchorSet]:
     """The anchors that the models of a job name, for each role that one of its metrics asks.
 
     Args:
@@ -51,7 +51,7 @@ def load_anchors(job: Job) -> list[AnchorSet]:
 
 def build_cases_job(
     cases: CalibrationCases, metrics: Sequence[Metric], access: ModelAccess, *, repetitions: int = 1
-) -> Job:
+) -> Evaluation:
     """The job that judges cases by metrics.
 
     Args:
@@ -68,13 +68,11 @@ def build_cases_job(
         target=SavedOutputs(cases.outputs),
         metrics=tuple(metrics),
         repetitions=repetitions,
-        thresholds={},
-        concurrency=CONCURRENCY,
     )
-    return Job(plan, access=complete_model_access(access, plan.scorers))
+    return with_secrets(Evaluation(plan, access=complete_model_access(access, plan.scorers)))
 
 
-def anchor_jobs(job: Job) -> list[Job]:
+def anchor_jobs(job: Evaluation) -> list[Evaluation]:
     """The jobs that judge the anchors of a job, past the cache: an answer from a file cannot show that a model changed.
 
     Args:
@@ -86,13 +84,15 @@ def anchor_jobs(job: Job) -> list[Job]:
     return [_anchor_job(job, each) for each in load_anchors(job)]
 
 
-def _anchor_job(job: Job, anchors: AnchorSet) -> Job:
+def _anchor_job(job: Evaluation, anchors: AnchorSet) -> Evaluation:
     # The anchors' own roles have anchors too, which must not be judged again.
     roles = {name: msgspec.structs.replace(role, anchors=None) for name, role in job.access.roles.items()}
     return build_cases_job(anchors.cases, anchors.metrics, job.access._replace(cache=None, roles=roles))
 
 
-async def judge_anchors(job: Job, sets: Sequence[AnchorSet], *, run: Callable[[Job], Awaitable[Report]]) -> Job:
+async def judge_anchors(
+    job: Evaluation, sets: Sequence[AnchorSet], *, run: Callable[[Evaluation], Awaitable[Report]]
+) -> Evaluation:
     """A job that knows how its anchors were judged; without anchors, the job itself.
 
     Args:

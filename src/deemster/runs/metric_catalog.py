@@ -6,7 +6,7 @@ import importlib
 import inspect
 import math
 from collections import Counter
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from functools import cache, partial
 from importlib.metadata import EntryPoint, entry_points
 from numbers import Real
@@ -169,12 +169,18 @@ def resolve(entry: Any, *, search: str | PathLike[str] | None = None) -> Metric:
     return _check_metric(entry)
 
 
-def resolve_all(entries: Iterable[Any], *, search: str | PathLike[str] | None = None) -> tuple[Metric, ...]:
+def resolve_all(
+    entries: Iterable[Any],
+    *,
+    search: str | PathLike[str] | None = None,
+    place: Callable[[Sequence[int]], str | None] = lambda _: None,
+) -> tuple[Metric, ...]:
     """The metrics of a suite, in its order.
 
     Args:
         entries: What `resolve` takes.
         search: A directory in which import paths are looked up first.
+        place: Where an entry stands, by its position; without one, where the list does.
 
     Raises:
         ConfigurationError: With every issue: no metrics, two of one name, and whatever `resolve` refuses.
@@ -183,16 +189,18 @@ def resolve_all(entries: Iterable[Any], *, search: str | PathLike[str] | None = 
         raise ConfigurationError("The metrics are a list, such as [exact-match, rouge-l].")
     issues: list[Issue] = []
     metrics: list[Metric] = []
-    for entry in entries:
+    for position, entry in enumerate(entries):
         try:
             metrics.append(resolve(entry, search=search))
         except ConfigurationError as error:
-            issues += [issue for issue in error.issues if issue not in issues]
-    issues += name_issues(metrics)
+            issues += [issue._replace(where=issue.where or place((position,))) for issue in error.issues]
+        except MissingExtraError as error:
+            issues.append(Issue(f"{error}.", place((position,))))
+    issues += [issue._replace(where=place(())) for issue in name_issues(metrics)]
     if not metrics and not issues:
-        issues.append(Issue("There are no metrics. Name at least one, such as `exact-match`."))
+        issues.append(Issue("There are no metrics. Name at least one, such as `exact-match`.", place(())))
     if issues:
-        raise ConfigurationError(issues)
+        raise ConfigurationError(dict.fromkeys(issues))
     return tuple(metrics)
 
 

@@ -115,7 +115,7 @@ def read_model_access(
     section: Any,
     limits: ModelLimits = NO_LIMITS,
     *,
-    place: Callable[[Any], str],
+    place: Callable[[Any], str | None],
     folder: Path | None = None,
     calls: bool = True,
 ) -> ModelAccess:

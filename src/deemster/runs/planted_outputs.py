@@ -15,16 +15,16 @@ from deemster.records import Execution, Invocation, Output, TargetFailure, Unsco
 from deemster.results.gate_decision import AGGREGATES
 from deemster.results.mutation_score import EXPECTED
 from deemster.runs._score_batch import WorkItem, settle_marks
-from deemster.runs.evaluation_job import Job, with_secrets
 from deemster.runs.execute_job import execute_job
 from deemster.runs.metric_catalog import metric_spellings
 from deemster.runs.model_access import NO_LIMITS, ModelLimits
 from deemster.runs.progress import Progress, ProgressCounter
+from deemster.runs.resolve_evaluation import SuiteOverrides, resolve_evaluation
 from deemster.runs.resume_backlog import RETRIED_CAUSES, RemainingWork
 from deemster.runs.run_lifecycle import RunTimer
+from deemster.runs.run_plan import Evaluation
 from deemster.runs.stop_request import Stop
 from deemster.runs.suite import Suite, load_suite
-from deemster.runs.suite_job import SuiteOverrides, build_suite_job
 from deemster.store import Store, open_store
 from deemster.targets.saved_outputs import SavedOutputs
 
@@ -41,7 +41,7 @@ class _NoTarget:
         """It is never called."""
 
 
-def audit_job(suite: Suite, overrides: SuiteOverrides) -> Job:
+def audit_job(suite: Suite, overrides: SuiteOverrides) -> Evaluation:
     """The job of a suite without its target.
 
     Args:
@@ -51,10 +51,10 @@ def audit_job(suite: Suite, overrides: SuiteOverrides) -> Job:
     Raises:
         InputError: Something in the suite or the flags cannot be used; the issues of all parts are listed.
     """
-    return with_secrets(build_suite_job(suite, overrides._replace(target=_NoTarget(), repetitions=1)))
+    return resolve_evaluation(suite, overrides._replace(target=_NoTarget(), repetitions=1))
 
 
-def with_metrics(job: Job, names: Sequence[str]) -> Job:
+def with_metrics(job: Evaluation, names: Sequence[str]) -> Evaluation:
     """A job with some of its metrics, and the rules of its gate about them.
 
     Args:
@@ -123,7 +123,7 @@ class AuditInput(NamedTuple):
         source: Where they come from, as the audit says it.
     """
 
-    job: Job
+    job: Evaluation
     outputs: dict[str, Output]
     source: str
 
@@ -212,7 +212,7 @@ def good_outputs(
 
 
 async def mark_outputs(
-    job: Job,
+    job: Evaluation,
     planted: Sequence[GoodOutput],
     *,
     clock: Clock | None = None,
@@ -259,7 +259,7 @@ async def mark_outputs(
     return found
 
 
-def _warn_of_failures(job: Job, found: Sequence[Execution | None], *, warn: Callable[[str], None]) -> None:
+def _warn_of_failures(job: Evaluation, found: Sequence[Execution | None], *, warn: Callable[[str], None]) -> None:
     """Say how many marks could not be made, and why the first of them could not."""
     names = [metric.name for metric in job.plan.metrics]
     failed = [

@@ -180,7 +180,7 @@ def _check_where(plan: Plan, checks: Sequence[_MetricCheck]) -> None:
         if dataset.part is not None:
             search = SampleSearch(where_selection(card.where))
             count = sum(map(search.takes, dataset.whole))
-        place = plan.places.get(card.name, dataset.path)
+        place = plan.places.get(card.name) or dataset.path
         found = list(search.issues(place))
         if not found and not count:
             found = [Issue(f"No sample fits all of it: {describe_where(card.where)}.", place)]

@@ -17,20 +17,19 @@ from deemster.runs._report_settings import rubric_facts
 from deemster.runs._run_identity import scoring_identity
 from deemster.runs._score_batch import WorkItem, needs_settling, settle_marks
 from deemster.runs.build_report import ExecutionSlots, StoredSamples, stored_report
-from deemster.runs.evaluation_job import Job, with_secrets
 from deemster.runs.execute_job import execute_job
 from deemster.runs.gate_baseline import compare_again
 from deemster.runs.model_access import ModelAccess, ModelLimits, complete_model_access, read_model_access
 from deemster.runs.preflight_check import survey
 from deemster.runs.progress import Progress, ProgressCounter
+from deemster.runs.resolve_evaluation import suite_metrics
 from deemster.runs.resume_backlog import RemainingWork, is_retried, restore_invalid_text
 from deemster.runs.run_figures import NO_FIGURES
 from deemster.runs.run_lifecycle import RunTimer, StoredRun, open_scoring
-from deemster.runs.run_plan import Plan
+from deemster.runs.run_plan import Evaluation, Plan, with_secrets
 from deemster.runs.stop_request import Stop
 from deemster.runs.stored_columns import keep_columns
 from deemster.runs.suite import Suite, stored_suite
-from deemster.runs.suite_job import suite_metrics
 from deemster.store import RunRow, Store
 from deemster.targets.saved_outputs import SavedOutputs
 
@@ -107,7 +106,7 @@ async def rescore(
 class _ScoringWork:
     """Marks the outputs that one scoring still lacks."""
 
-    def __init__(self, scoring: StoredRun, job: Job, progress: Callable[[Progress], None] | None) -> None:
+    def __init__(self, scoring: StoredRun, job: Evaluation, progress: Callable[[Progress], None] | None) -> None:
         self._run, self._job = scoring, job
         self._counter = ProgressCounter(scoring.row.done, progress, done=scoring.row.scorings[scoring.scoring].done)
 
@@ -178,14 +177,16 @@ def _scorable(store: Store, run: str) -> RunRow:
     return row
 
 
-def _job(store: Store, row: RunRow, metrics: Sequence[Metric], access: ModelAccess) -> Job:
+def _job(store: Store, row: RunRow, metrics: Sequence[Metric], access: ModelAccess) -> Evaluation:
     if not metrics:
         raise ConfigurationError("Name at least one metric, such as `--metric rouge-l`.")
     samples: Any = StoredSamples(store, row)
     # Every answer is there already, so what stands for the target is never asked.
     no_target = SavedOutputs({"no target": ""})
     plan = Plan(samples, no_target, tuple(metrics), row.repetitions)
-    return with_secrets(Job(plan, suite=row.suite, seed=row.seed, access=complete_model_access(access, plan.scorers)))
+    return with_secrets(
+        Evaluation(plan, suite=row.suite, seed=row.seed, access=complete_model_access(access, plan.scorers))
+    )
 
 
 def find_runs(store: Store, run: str | None, dataset: str | None) -> list[RunRow]:

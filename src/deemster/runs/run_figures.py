@@ -12,7 +12,7 @@ import msgspec
 from deemster.records import CAUSES
 from deemster.report import Report
 from deemster.results import Interval
-from deemster.runs.evaluation_job import Job
+from deemster.runs.run_plan import Evaluation
 from deemster.store import RunRow
 from deemster.store.run_facts import PassCounts
 from deemster.targets.saved_outputs import SavedOutputs
@@ -102,7 +102,7 @@ def stored_figures(run: RunRow) -> RunFigures | None:
         return None
 
 
-def target_name(job: Job) -> str | None:
+def target_name(job: Evaluation) -> str | None:
     """The target of a job in a few words: a function, a URL, a command, a file of outputs; None without a name."""
     target = job.plan.target
     if isinstance(target, SavedOutputs):

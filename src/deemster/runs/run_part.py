@@ -11,8 +11,8 @@ from deemster.errors import Issue, StoreError
 from deemster.report.failing_samples import failing_samples
 from deemster.runs._report_settings import has_random_order, parse_part
 from deemster.runs.build_report import stored_report
-from deemster.runs.evaluation_job import Job
 from deemster.runs.run_lifecycle import RunStorage, choose_run
+from deemster.runs.run_plan import Evaluation
 from deemster.store import RunRow, Store
 
 
@@ -95,7 +95,7 @@ def resumed_samples(store: Store, wanted: str | bool, *, suite: str) -> KeptSamp
     return KeptSamples(ids, part.selection or "")
 
 
-def in_drawn_order(job: Job, storage: RunStorage) -> Job:
+def in_drawn_order(job: Evaluation, storage: RunStorage) -> Evaluation:
     """A job that resumes a run whose samples were drawn at random, as earlier versions could: it keeps that order.
 
     Args:

@@ -1,14 +1,23 @@
-"""The plan of an evaluation: samples, target, metrics, repetitions, limits."""
+"""An evaluation, resolved and checked: its plan (samples, target, metrics, repetitions, limits) and other settings."""
 
 from __future__ import annotations
 
 from collections.abc import Mapping
+from functools import reduce
+from operator import add
 from typing import Any, Literal, NamedTuple, Protocol, TypeAlias
 
 from deemster.datasets import Dataset
+from deemster.datasets.attack_facts import AttackedSamples
+from deemster.datasets.human_labels import SuiteCalibration
 from deemster.models.secret_redaction import NO_SECRETS, Secrets
 from deemster.records import Invocation, Metric, MetricCard, Output, TargetFailure, Where
+from deemster.results import NONE_UNSCORED, Aggregator, Allowance, Gate
+from deemster.results.baseline_gate import PinnedBaseline
+from deemster.results.difference_origin import AnchorScores
 from deemster.runs import metric_catalog as catalog
+from deemster.runs.model_access import ModelAccess
+from deemster.runs.suite import DELTA, SEED
 from deemster.targets.saved_outputs import SavedOutputs
 
 
@@ -65,7 +74,7 @@ class Plan(NamedTuple):
     timeout_s: float | None = None
     target_timeout_s: float | None = None
     secrets: Secrets = NO_SECRETS
-    places: Mapping[str, str] = {}
+    places: Mapping[str, str | None] = {}
     most_calls: int | None = None
 
     @property
@@ -96,3 +105,52 @@ class Plan(NamedTuple):
     def cards(self) -> tuple[MetricCard, ...]:
         """What reports say of the metrics beside their numbers."""
         return tuple(catalog.card(metric, threshold=self.thresholds.get(metric.name)) for metric in self.metrics)
+
+
+class Evaluation(NamedTuple):
+    """A plan and the other settings of a run, resolved and checked.
+
+    Attributes:
+        plan: What to run.
+        gate: The rules it is held to; None for no gate.
+        suite: The suite's name.
+        seed: For everything that draws.
+        delta: The difference that repeated runs should be able to show.
+        strict: Whether something absent in a sample is an error.
+        allowance: How many marks may stay unscored before the run counts as incomplete.
+        redact_warnings: Whether warnings leave out what a sample says.
+        access: How its metrics may ask models.
+        aggregator: Makes one result of each execution's marks; None for none.
+        origin: The suite file and what it says, as plain data; None where there is none.
+        label: What the user calls the run.
+        baseline: The baseline that the gate compares with, once it is found.
+        confirm: How often samples that newly fail against the baseline are run again.
+        calibration: Labels of people that its numbers are corrected by; None for none.
+        anchors: How its anchors were judged, once they are; None where it has none.
+        attacks: Which of its samples are attacks, once they were looked at; None where none is.
+    """
+
+    plan: Plan
+    gate: Gate | None = None
+    suite: str | None = None
+    seed: int = SEED
+    delta: float = DELTA
+    strict: bool = False
+    allowance: Allowance = NONE_UNSCORED
+    redact_warnings: bool = False
+    access: ModelAccess = ModelAccess()
+    aggregator: Aggregator | None = None
+    origin: Mapping[str, Any] | None = None
+    label: str | None = None
+    baseline: PinnedBaseline | None = None
+    confirm: int = 0
+    calibration: SuiteCalibration | None = None
+    anchors: AnchorScores | None = None
+    attacks: AttackedSamples | None = None
+
+
+def with_secrets(evaluation: Evaluation) -> Evaluation:
+    """An evaluation whose run writes none of the keys of its models."""
+    own = getattr(evaluation.plan.target, "secrets", NO_SECRETS)
+    secrets = reduce(add, (role.secrets for role in evaluation.access.roles.values()), own)
+    return evaluation._replace(plan=evaluation.plan._replace(secrets=secrets))

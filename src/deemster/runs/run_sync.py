@@ -5,10 +5,11 @@ from __future__ import annotations
 import asyncio
 import inspect
 import threading
+import traceback
 import warnings
 from collections.abc import Callable, Coroutine
 from concurrent.futures import ThreadPoolExecutor, wait
-from types import FrameType
+from pathlib import Path
 from typing import Any, ParamSpec, TypeVar
 
 from deemster.errors import RunCancelledError
@@ -18,6 +19,7 @@ _P = ParamSpec("_P")
 _T = TypeVar("_T")
 # ``asyncio.run`` turns an interrupt into a cancellation, of which a loop that is kept waiting hears nothing.
 _LOOKS_EVERY_S = 0.1
+_PACKAGE = str(Path(__file__).parents[1])
 
 
 def run_sync(work: Coroutine[Any, Any, _T]) -> _T:
@@ -158,10 +160,13 @@ def _loop_is_running() -> bool:
     return True
 
 
-def warner(frame: FrameType | None) -> Callable[[str], None]:
-    """A function that warns at the line that called a frame's function; a stack level would count the event loop."""
-    caller = frame.f_back if frame is not None else None
-    file, line = (caller.f_code.co_filename, caller.f_lineno) if caller is not None else ("deemster", 1)
+def warner() -> Callable[[str], None]:
+    """A function that warns at the line of the program that called this package.
+
+    The line is looked up now: what warns later may run in another thread, below an event loop.
+    """
+    callers = ((frame.f_code.co_filename, line) for frame, line in traceback.walk_stack(None))
+    file, line = next((caller for caller in callers if not caller[0].startswith(_PACKAGE)), ("deemster", 1))
 
     def warn(message: str) -> None:
         warnings.warn_explicit(message, UserWarning, file, line)

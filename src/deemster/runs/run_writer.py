@@ -29,11 +29,11 @@ from deemster.runs._report_settings import (
 from deemster.runs._run_identity import evaluation_id, evaluation_identity, plain_json, scoring_identity
 from deemster.runs._score_batch import needs_settling, settle_marks
 from deemster.runs.build_report import ExecutionSlots, LiveMarks, RunRecord, StoredSamples, batches, stored_report
-from deemster.runs.evaluation_job import Job
 from deemster.runs.kept_prompts import PROMPTS_FACT, WhichPrompts
 from deemster.runs.resume_backlog import RETRIED_CAUSES, RemainingWork, ResumeBacklog
 from deemster.runs.run_figures import NO_FIGURES, figures_facts, target_name
 from deemster.runs.run_lifecycle import RunDefinition, RunStorage, RunTimer, StoredRun, new_token, open_run
+from deemster.runs.run_plan import Evaluation
 from deemster.runs.stored_columns import save_columns
 from deemster.store import RunFacts, RunRow, SampleFacts, Spool, Store
 from deemster.targets.saved_outputs import SavedOutputs
@@ -44,7 +44,13 @@ _PENDING_S = 0.1
 
 @contextmanager
 def open_run_writer(
-    job: Job, storage: RunStorage | None, *, order: str, live: LiveMarks, timer: RunTimer, warn: Callable[[str], None]
+    job: Evaluation,
+    storage: RunStorage | None,
+    *,
+    order: str,
+    live: LiveMarks,
+    timer: RunTimer,
+    warn: Callable[[str], None],
 ) -> Iterator[SpooledWriter | StoredWriter]:
     """Begin or resume a run in its store, or spool it where it has none.
 
@@ -93,7 +99,7 @@ class SpooledWriter:
     pending: PendingStorage | None = None
     reruns = Reruns()
 
-    def __init__(self, job: Job, *, timer: RunTimer) -> None:
+    def __init__(self, job: Evaluation, *, timer: RunTimer) -> None:
         self.job, self._timer = job, timer
         self._spool = Spool(samples=len(job.plan.dataset), repetitions=job.plan.repetitions)
         self._facts = _run_facts(job, timer)
@@ -149,7 +155,9 @@ class StoredWriter:
         pending: Where answers that wait for their marks are stored.
     """
 
-    def __init__(self, job: Job, run: StoredRun, backlog: ResumeBacklog | None, *, keep_prompts: WhichPrompts) -> None:
+    def __init__(
+        self, job: Evaluation, run: StoredRun, backlog: ResumeBacklog | None, *, keep_prompts: WhichPrompts
+    ) -> None:
         self.job, self._run, self._store, self._backlog = job, run, run.store, backlog
         self.remaining = RemainingWork(calls=run.calls)
         if backlog is not None:
@@ -269,7 +277,7 @@ class StoredWriter:
         return ExecutionSlots(read, samples=row.samples, repetitions=row.repetitions)
 
 
-def _definition(job: Job, storage: RunStorage, timer: RunTimer, *, order: str) -> RunDefinition:
+def _definition(job: Evaluation, storage: RunStorage, timer: RunTimer, *, order: str) -> RunDefinition:
     """An evaluation as a store begins or resumes it."""
     store, identity = storage.store, evaluation_identity(job, order=order)
     facts = _run_facts(job, timer)
@@ -282,7 +290,7 @@ def _definition(job: Job, storage: RunStorage, timer: RunTimer, *, order: str) -
     )
 
 
-def _run_facts(job: Job, timer: RunTimer) -> RunFacts:
+def _run_facts(job: Evaluation, timer: RunTimer) -> RunFacts:
     """What is known of an evaluation when it begins, stored or not."""
     plan = job.plan
     return RunFacts(
@@ -314,7 +322,7 @@ def sample_facts(dataset: Dataset) -> Iterator[SampleFacts]:
         )
 
 
-def _shape_changes(job: Job, store: Store, order: str, row: RunRow) -> list[str]:
+def _shape_changes(job: Evaluation, store: Store, order: str, row: RunRow) -> list[str]:
     """Changes that `allow_changed` does not permit: other samples, other metrics or `where`, other repetitions."""
     found = []
     before, now = [card.name for card in row.scorings[0].cards], [metric.name for metric in job.plan.metrics]
@@ -336,14 +344,14 @@ def _shape_changes(job: Job, store: Store, order: str, row: RunRow) -> list[str]
     return found
 
 
-def _in_stored_order(job: Job, row: RunRow) -> Job:
+def _in_stored_order(job: Evaluation, row: RunRow) -> Evaluation:
     """A job whose metrics stand in the order of the stored marks."""
     places = {card.name: place for place, card in enumerate(row.scorings[0].cards)}
     metrics = tuple(sorted(job.plan.metrics, key=lambda metric: places[metric.name]))
     return job._replace(plan=job.plan._replace(metrics=metrics))
 
 
-def _with_stored_baseline(job: Job, row: RunRow) -> Job:
+def _with_stored_baseline(job: Evaluation, row: RunRow) -> Evaluation:
     """A job that compares with the baseline that was found when its run began."""
     pinned = stored_baseline(row.facts)
     if job.baseline is None or pinned is None or pinned.name != job.baseline.name:
@@ -353,7 +361,7 @@ def _with_stored_baseline(job: Job, row: RunRow) -> Job:
     return job._replace(baseline=msgspec.structs.replace(pinned, evidence=evidence))
 
 
-def _read_backlog(job: Job, run: StoredRun, warn: Callable[[str], None], *, live: LiveMarks) -> ResumeBacklog:
+def _read_backlog(job: Evaluation, run: StoredRun, warn: Callable[[str], None], *, live: LiveMarks) -> ResumeBacklog:
     """What is left to do of a resumed run."""
     warned: set[str] = set()
 

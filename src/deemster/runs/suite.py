@@ -11,7 +11,7 @@ import msgspec
 from msgspec import UNSET, Meta, UnsetType
 
 from deemster.errors import ConfigurationError, Issue
-from deemster.formats import Document, read_document
+from deemster.formats import NO_DOCUMENT, Document, NoDocument, read_document
 from deemster.formats.document import sort_issues
 from deemster.formats.json_values import name_kind
 from deemster.formats.schema_validation import NonBlank, any_shape, shape_issues
@@ -85,10 +85,10 @@ class Suite(NamedTuple):
     """A suite file, checked.
 
     Attributes:
-        document: The file, for the places of later issues.
-        folder: What its paths are relative to.
-        name: The suite's name; the file's stem where it has none.
-        dataset: The dataset's path.
+        document: The file, for the places of later issues; none where a program gives the suite as arguments.
+        folder: What its paths are relative to; None without a file.
+        name: The suite's name; the file's stem where it has none, and empty without a file.
+        dataset: The dataset's path, or what a program gives: a dataset, a path, samples or a data frame.
         target: The target it declares; None where saved outputs are given on the command line.
         metrics: Metric entries, still to be resolved.
         models: The models section as plain data; None where there is none.
@@ -96,8 +96,8 @@ class Suite(NamedTuple):
         cluster: The metadata key whose equal values belong together, where the suite says so.
         seed: For everything that draws.
         concurrency: How many calls of the target may be under way at once.
-        gate: The gate section as plain data.
-        aggregator: The aggregator section as plain data; None where there is none.
+        gate: The gate section as plain data; None where a program gives none.
+        aggregator: The aggregator section as plain data, or an object of a program; None where there is none.
         group: The ready-made group whose metrics and aggregator are among them; None where there is none.
         timeout_s: How long the run may take.
         target_timeout_s: How long one call of the target may take.
@@ -107,26 +107,32 @@ class Suite(NamedTuple):
         junit: What fails in JUnit: `gate` for the gate's checks alone, `samples` for samples too.
     """
 
-    document: Document
-    folder: Path
-    name: str
-    dataset: str
-    target: DeclaredTarget | None
+    dataset: Any
     metrics: Sequence[Any]
     models: Any
-    repetitions: int | None
-    cluster: str | None
     seed: int
     concurrency: int
     gate: Any
+    document: Document | NoDocument = NO_DOCUMENT
+    folder: Path | None = None
+    name: str = ""
+    target: DeclaredTarget | None = None
+    repetitions: int | None = None
+    cluster: str | None = None
     aggregator: Any = None
     group: str | None = None
     timeout_s: float | None = None
     target_timeout_s: float | None = None
-    calibration: str | None = None
+    calibration: str | Path | None = None
     strict: bool = False
     delta: float = DELTA
     junit: str = "gate"
+
+    @property
+    def origin(self) -> Mapping[str, Any] | None:
+        """The file and what it says, as plain data; None without a file."""
+        file = self.document.file
+        return None if file is None else {"file": str(Path(file).resolve()), "document": self.document.value}
 
 
 def _missing_parts(root: Mapping[str, Any], document: Document, *, must_run: bool) -> Iterator[Issue]:
@@ -136,6 +142,8 @@ def _missing_parts(root: Mapping[str, Any], document: Document, *, must_run: boo
     is_named = any(root.get(key) for key in ("models", "target", "gate"))
     if not root.get("metrics") and "group" not in root and (must_run or not is_named):
         yield Issue("`metrics` is a list of at least one metric.", document.where(("metrics",)))
+    if "gate" in root and root["gate"] is None:
+        yield from shape_issues(None, GateSection, document=document, path=("gate",))
     if "aggregator" in root and root["aggregator"] is None:
         yield Issue("`aggregator` is empty.", document.where(("aggregator",)))
 
