@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from deemster.report import report_document
-from deemster.text.text_sections import TextSection, in_order, selected
+from deemster.text.text_sections import TextSection, in_order, with_keys
 from tests.report.runs import full_report
 
 SECTIONS = [TextSection((key or "no key",), key=key) for key in ("headline", "new", "gate", "", "metrics")]
@@ -26,7 +26,7 @@ def test_what_a_page_does_not_name_comes_last_in_its_own_order():
 
 
 def test_short_layout_shows_what_it_names_in_the_order_of_the_sections():
-    assert titles(selected(SECTIONS, ("metrics", "gate"))) == ["gate", "metrics"]
+    assert titles(with_keys(SECTIONS, ("metrics", "gate"))) == ["gate", "metrics"]
 
 
 @pytest.mark.parametrize("key", ["", "tomorrow"])

@@ -15,7 +15,7 @@ from deemster.text.html_page import PageHead, Tile, render_page, render_part
 from deemster.text.number_format import format_change, format_change_interval, format_number
 from deemster.text.svg_plots import square_plot
 from deemster.text.table_plots import IntervalCell, PlotColumn, scale_around_zero
-from deemster.text.text_sections import DataText, Figure, MetricName, SentenceText, TextLine, TextTable, selected
+from deemster.text.text_sections import DataText, Figure, MetricName, SentenceText, TextLine, TextTable, with_keys
 
 if TYPE_CHECKING:
     from deemster.report.comparison_report import ComparisonReport
@@ -55,7 +55,7 @@ def comparison_page(comparison: ComparisonReport) -> str:
 def comparison_notebook(comparison: ComparisonReport) -> str:
     """The comparison as a part of a page, for a notebook: what a reader looks for first."""
     headline, *parts = comparison_sections(comparison, full=False)
-    return render_part([headline, *selected(parts, _NOTEBOOK)])
+    return render_part([headline, *with_keys(parts, _NOTEBOOK)])
 
 
 def _change_tile(label: str, number: Difference) -> Tile:

@@ -23,7 +23,7 @@ from deemster.text.text_sections import (
     TextSection,
     TextTable,
     in_order,
-    selected,
+    with_keys,
 )
 
 if TYPE_CHECKING:
@@ -77,7 +77,7 @@ def html_page(report: Report) -> str:
 def notebook_html(report: Report) -> str:
     """The report as a part of a page, for a notebook: what a reader looks for first."""
     headline, *sections = report_sections(report)
-    return render_part([headline, *selected(sections, _NOTEBOOK)])
+    return render_part([headline, *with_keys(sections, _NOTEBOOK)])
 
 
 def _head(report: Report, headline: TextSection) -> PageHead:

@@ -23,7 +23,7 @@ from deemster.text.text_sections import (
     TextSection,
     TextTable,
     in_order,
-    selected,
+    with_keys,
 )
 
 _KINDS = {"yes": "pass", "with care": "inconclusive", "not yet": "fail"}
@@ -55,7 +55,7 @@ def alignment_page(result: MetricsResult, pairs: Sequence[JudgePair] = ()) -> st
 def alignment_parts(result: MetricsResult) -> list[TextSection]:
     """The main sections of a result, for a page that is about more than alignment."""
     drawn = [*_with_curves(result, alignment_sections(result)), *_matrices(result)]
-    return in_order(selected(drawn, _MAIN), _MAIN)
+    return in_order(with_keys(drawn, _MAIN), _MAIN)
 
 
 def _with_curves(result: MetricsResult, sections: Sequence[TextSection]) -> list[TextSection]:

@@ -26,7 +26,7 @@ from deemster.text.text_sections import (
     TextLine,
     TextSection,
     TextTable,
-    selected,
+    with_keys,
 )
 
 if TYPE_CHECKING:
@@ -546,6 +546,6 @@ def comparison_summary(comparison: ComparisonReport) -> str:
     """The comparison as the summary of a GitHub job: verdict, checks, numbers, cohorts, the first broken samples."""
     headline, *parts = comparison_sections(comparison, full=False)
     blocks = [f"## {join_line(headline.title)}", *(join_line(line) for line in headline.lines)]
-    for section in selected(parts, _SUMMARY):
+    for section in with_keys(parts, _SUMMARY):
         blocks += markdown_blocks(section, 2)
     return "\n\n".join(blocks) + "\n"

@@ -17,7 +17,7 @@ from deemster.report.report_sections import gate_section, gate_verdict
 from deemster.results import GateDecision
 from deemster.text.markdown_layout import join_line, markdown_blocks, markdown_table
 from deemster.text.number_format import format_number
-from deemster.text.text_sections import DataText, PassageText, TextDetail, TextField, TextLine, TextSection, selected
+from deemster.text.text_sections import DataText, PassageText, TextDetail, TextField, TextLine, TextSection, with_keys
 
 if TYPE_CHECKING:
     from deemster.report.comparison_report import ComparisonReport
@@ -127,7 +127,7 @@ def _compared(comparison: ComparisonReport) -> _Content:
         part=run.part,
         verdict=comparison_verdict(comparison),
         notes=[*warnings[:_MOST_WARNINGS], runs],
-        tables=selected(parts, ("pass-rates", "cohorts")),
+        tables=with_keys(parts, ("pass-rates", "cohorts")),
         title="Newly failing samples",
         total=comparison.statuses.get("newly_failing", 0),
         samples=[describe_change(comparison, example) for example in broken],

@@ -150,7 +150,7 @@ def in_order(sections: Iterable[TextSection], keys: Sequence[str]) -> list[TextS
     return sorted(sections, key=lambda section: places.get(section.key, len(keys)))
 
 
-def selected(sections: Iterable[TextSection], keys: Sequence[str]) -> list[TextSection]:
+def with_keys(sections: Iterable[TextSection], keys: Sequence[str]) -> list[TextSection]:
     """The sections that a short layout names, as they stood."""
     return [section for section in sections if section.key in keys]
 
