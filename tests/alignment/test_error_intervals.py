@@ -14,10 +14,10 @@ from deemster.alignment import compute_metrics
 from deemster.alignment._error_intervals import bias_with_interval, error_intervals, hull
 from deemster.datasets import Votes
 from deemster.report.alignment_report import alignment_sections
-from deemster.report.markdown_report import render_markdown
 from deemster.stats.bounded_mean import bounded_mean
 from deemster.stats.confidence_interval import ConfidenceInterval
 from deemster.stats.systematic_bias import systematic_bias
+from deemster.text.markdown_layout import render_markdown
 
 BENCH = Path(__file__).parent.parent.parent / "bench" / "alignment_coverage.py"
 

@@ -13,8 +13,8 @@ from deemster.alignment._human_agreement import _AnnotatorSums, human_agreement,
 from deemster.alignment.result_models import DisputedCell
 from deemster.datasets import Votes
 from deemster.report.alignment_report import alignment_sections, short_alignment_sections
-from deemster.report.markdown_report import render_markdown
 from deemster.stats.concordance import concordance
+from deemster.text.markdown_layout import render_markdown
 from tests.alignment import make_votes as ballots
 from tests.alignment.make_votes import CRITERIA, FACTS, JUDGES, MODES, PEOPLE, labelled_votes, votes_value
 

@@ -15,7 +15,7 @@ from deemster.alignment import MetricsResult, NumericCriterionMetrics, compare_j
 from deemster.datasets import RubricDataset, Votes, with_ground_truth
 from deemster.errors import InputError
 from deemster.report.alignment_report import alignment_sections
-from deemster.report.markdown_report import render_markdown
+from deemster.text.markdown_layout import render_markdown
 from tests.alignment.make_votes import FACTS, votes_value
 
 GRADE = {"name": "grade", "requirement": "How good is it?", "minimum": 1, "maximum": 5}

@@ -111,7 +111,7 @@ def test_colour_is_only_for_terminals_without_no_color(world):
     from rich.console import Console
 
     from deemster.report.report_sections import report_sections
-    from deemster.report.terminal_report import print_sections
+    from deemster.text.terminal_layout import print_sections
     from tests.report.runs import full_report
 
     def text(**options):

@@ -9,8 +9,8 @@ import signal
 import pytest
 
 from deemster.records import Execution, Output
-from deemster.report.report_files import Destination
 from deemster.store import RunFacts, SampleFacts, open_store
+from deemster.text.destination import Destination
 from tests.cli.workspace import SUITE, called, started, written
 
 LIVE = SUITE.replace("outputs: answers.yml", "python: 'resumed_app:answer'") + "limits: { concurrency: 1 }\n"

@@ -12,8 +12,8 @@ from rich.cells import cell_len
 from rich.console import Console
 
 from deemster.report.alignment_report import alignment_sections, short_alignment_sections
-from deemster.report.markdown_report import render_markdown
-from deemster.report.terminal_report import print_sections
+from deemster.text.markdown_layout import render_markdown
+from deemster.text.terminal_layout import print_sections
 from tests.alignment import make_results as results
 
 HOSTILE = "<img src=x onerror=alert(1)>|`a`\n# [x](https://evil.example) ![y](z) **b** @all $$"

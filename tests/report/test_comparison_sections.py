@@ -13,10 +13,10 @@ import deemster as dm
 from deemster.report.comparison_report import COMPARISON_FORMATS
 from deemster.report.comparison_sections import comparison_sections
 from deemster.report.pull_request_comment import comparison_comment
-from deemster.report.terminal_report import print_sections
 from deemster.results.comparison import UsageComparison
 from deemster.results.difference_origin import DifferenceOrigin, JudgeDrift
 from deemster.results.metric_summary import Interval
+from deemster.text.terminal_layout import print_sections
 from tests.report.comparisons import compared, evaluated, helpdesk, hostile
 from tests.report.test_report_sections import MARKDOWN, NAMES, QUICK, parsed
 

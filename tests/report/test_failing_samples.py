@@ -4,7 +4,7 @@ from hypothesis import strategies as st
 
 import deemster as dm
 from deemster.report.failing_samples import count_failing, describe_sample, detail_notes, failing_section
-from deemster.report.text_sections import AddedText, RemovedText
+from deemster.text.text_sections import AddedText, RemovedText
 
 
 def evaluated(expected, output, *, metrics=("exact-match",), **more):

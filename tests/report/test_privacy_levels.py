@@ -14,10 +14,10 @@ from rich.console import Console
 import deemster as dm
 from deemster.report import FORMATS, LEVELS, redact_report
 from deemster.report.report_sections import report_sections
-from deemster.report.terminal_report import print_sections
 from deemster.runs.evaluate_dataset import run_job
 from deemster.runs.evaluation_job import build_job
 from deemster.runs.run_sync import run_sync
+from deemster.text.terminal_layout import print_sections
 from tests.report.runs import CANARIES, CLOCK, full_report, quotes_of, small_report
 
 YES, NO = True, False

@@ -9,7 +9,7 @@ from rich.console import Console
 
 from deemster.report import FORMATS, redact_report
 from deemster.report.report_sections import report_sections
-from deemster.report.terminal_report import print_sections
+from deemster.text.terminal_layout import print_sections
 from tests.report.runs import full_report, quotes_of
 
 NAMES = {"json": "run.json", "markdown": "run.md", "csv": "run.csv", "html": "run.html", "junit": "run.xml"}

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import stat
+from pathlib import Path
 
 import pytest
 
@@ -54,7 +55,7 @@ def test_failing_disk_names_the_path_and_the_cause_and_keeps_the_old_file(step, 
 
     path = tmp_path / "run.json"
     path.write_text("old")
-    monkeypatch.setattr(os if step == "fsync" else writing.Path, step, full)
+    monkeypatch.setattr(os if step == "fsync" else Path, step, full)
     with pytest.raises(ReportError, match=r"run\.json: The report cannot be written: No space left on device\."):
         write_report(small_report(), Destination("json", str(path)))
     monkeypatch.undo()

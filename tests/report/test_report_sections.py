@@ -20,9 +20,9 @@ from rich.console import Console
 import deemster as dm
 from deemster.errors import visible
 from deemster.report import FORMATS
-from deemster.report._escaping import escape_csv_cell, escape_markup
 from deemster.report.report_sections import report_sections
-from deemster.report.terminal_report import print_sections
+from deemster.text.escaping import escape_csv_cell, escape_markup
+from deemster.text.terminal_layout import print_sections
 from tests.report.runs import CLOCK
 
 NASTY = (

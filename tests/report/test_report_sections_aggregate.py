@@ -15,7 +15,7 @@ import deemster as dm
 from deemster.errors import ReportError
 from deemster.report import FORMATS, load_report
 from deemster.report.report_sections import report_sections
-from deemster.report.terminal_report import print_sections
+from deemster.text.terminal_layout import print_sections
 from tests.report.runs import CLOCK, full_report, small_report
 
 SCHEMAS = Path(__file__).parents[2] / "schemas"

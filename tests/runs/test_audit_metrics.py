@@ -14,7 +14,6 @@ from deemster.errors import ConfigurationError
 from deemster.models.fake_models import FakeChat
 from deemster.models.model_client import ModelFailure
 from deemster.report.audit_report import AuditReport
-from deemster.report.markdown_report import render_markdown
 from deemster.report.metric_audit_report import metric_audit_sections
 from deemster.results.mutation_score import EXPECTED
 from deemster.runs.audit_metrics import DefectSettings, audit_metrics
@@ -24,6 +23,7 @@ from deemster.runs.stop_request import Stop
 from deemster.runs.suite import load_suite
 from deemster.runs.suite_job import SuiteOverrides
 from deemster.stats.power_analysis import PairedNoise, gate_power
+from deemster.text.markdown_layout import render_markdown
 from tests.runs import word_overlap_judge
 
 EXAMPLES = Path(__file__).parents[2] / "examples"

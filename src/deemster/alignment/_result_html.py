@@ -5,9 +5,9 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import TYPE_CHECKING
 
-from deemster.alignment.number_format import count_criteria, format_number
 from deemster.errors import plural
 from deemster.formats.notebook_html import notebook_part, notebook_table
+from deemster.text.number_format import count_criteria, format_number
 
 if TYPE_CHECKING:
     from deemster.alignment.metrics_result import MetricsResult

@@ -8,7 +8,6 @@ from typing import TYPE_CHECKING, NamedTuple
 
 from rich.cells import cell_len
 
-from deemster.alignment.number_format import count_criteria, format_number, format_p_value, format_percent
 from deemster.alignment.result_models import (
     AnyCriterion,
     BootstrapResults,
@@ -24,6 +23,7 @@ from deemster.alignment.result_models import (
 )
 from deemster.errors import plural, visible
 from deemster.stats.systematic_bias import SIGNIFICANCE, BiasResult
+from deemster.text.number_format import count_criteria, format_number, format_percent, state_p_value
 
 if TYPE_CHECKING:
     from deemster.alignment.metrics_result import MetricsResult
@@ -172,7 +172,7 @@ def _score_level(result: MetricsResult) -> list[str]:
 
 
 def _correlation(found: CorrelationResult) -> str:
-    p_value = "" if found.p_value is None else f", {format_p_value(found.p_value)}"
+    p_value = "" if found.p_value is None else f", {state_p_value(found.p_value)}"
     return f"{found.interpretation}{p_value}"
 
 
@@ -183,7 +183,7 @@ def _bias(bias: BiasResult) -> str:
         return f"{bias.direction}, not tested"
     test = "significant" if bias.is_significant else "not significant"
     doubt = " (too few items differ)" if bias.p_value < SIGNIFICANCE and not bias.is_significant else ""
-    return f"{bias.direction}, {test}, {format_p_value(bias.p_value)}{doubt}"
+    return f"{bias.direction}, {test}, {state_p_value(bias.p_value)}{doubt}"
 
 
 def _abstention(stats: NAStats | CannotAssessStats) -> list[str]:

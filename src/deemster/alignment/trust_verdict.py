@@ -7,7 +7,6 @@ from typing import TYPE_CHECKING, Literal, TypeAlias
 
 import msgspec
 
-from deemster.alignment.number_format import count_criteria, format_number, format_percent
 from deemster.alignment.result_models import (
     AnyCriterion,
     CriterionMetrics,
@@ -18,6 +17,7 @@ from deemster.alignment.result_models import (
 from deemster.errors import plural, visible
 from deemster.stats.confidence_interval import ConfidenceInterval
 from deemster.stats.systematic_bias import SIGNIFICANCE
+from deemster.text.number_format import count_criteria, format_number, format_percent
 
 if TYPE_CHECKING:
     from deemster.alignment.metrics_result import MetricsResult

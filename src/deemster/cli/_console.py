@@ -18,10 +18,10 @@ from deemster.errors import break_ci_commands, visible
 if TYPE_CHECKING:
     from rich.console import Console
 
-    from deemster.report.report_files import Destination
-    from deemster.report.text_sections import TextSection
     from deemster.runs.dry_run import CallRange, DryRun
     from deemster.runs.progress import Progress
+    from deemster.text.destination import Destination
+    from deemster.text.text_sections import TextSection
 
 WIDTH = 120
 _SECONDS_BETWEEN_LINES = 5.0
@@ -102,9 +102,9 @@ def safe_streams() -> Iterator[None]:
 
 def print_sections(sections: Sequence[TextSection]) -> None:
     """Print the sections of a report as text and tables on standard output."""
-    from deemster.report import terminal_report
+    from deemster.text import terminal_layout
 
-    print_rich(lambda console: terminal_report.print_sections(sections, console))
+    print_rich(lambda console: terminal_layout.print_sections(sections, console))
 
 
 def print_rich(print_to: Callable[[Console], None]) -> None:
@@ -283,7 +283,7 @@ def print_planned_calls(planned: DryRun, destinations: Sequence[Destination] = (
     Raises:
         ReportError: A file cannot be written.
     """
-    from deemster.report.report_files import write_pieces
+    from deemster.text.destination import write_pieces
 
     for destination in destinations:
         if destination.format == "json":

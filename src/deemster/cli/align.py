@@ -300,8 +300,8 @@ def _show(
 
     from deemster.report.alignment_page import alignment_page
     from deemster.report.alignment_report import alignment_sections, short_alignment_sections
-    from deemster.report.markdown_report import render_markdown
-    from deemster.report.report_files import write_pieces
+    from deemster.text.destination import write_pieces
+    from deemster.text.markdown_layout import render_markdown
 
     prints = not any(destination.is_stdout for destination in destinations)
     if not prints or not _shares_terminal():

@@ -369,9 +369,9 @@ def _write_and_print(
     """Write and print the results; returns the exit code."""
     from deemster.report.grading_page import grading_page
     from deemster.report.grading_report import grading_json
-    from deemster.report.report_files import write_pieces
     from deemster.results.grading_summary import summarize_grading
     from deemster.runs.grading_store import grading_status
+    from deemster.text.destination import write_pieces
 
     status, reason = grading_status(grading)
     code = ExitCode.INCOMPLETE if status == "incomplete" else ExitCode.PASSED

@@ -65,8 +65,8 @@ def command(
     from deemster.formats.canonical_json import json_text
     from deemster.report.monitoring_page import monitoring_page
     from deemster.report.monitoring_report import drift_words, monitoring_sections
-    from deemster.report.report_files import write_pieces
     from deemster.runs.monitor_traffic import monitor
+    from deemster.text.destination import write_pieces
 
     destinations = choose_destinations(json=json, html=html)
     found = monitor(dataset, store=store, metric=metric, every=every, baseline=baseline, alpha=alpha, since=since)

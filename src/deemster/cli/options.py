@@ -93,7 +93,7 @@ def choose_destinations(**files: str | None) -> tuple[Destination, ...]:
     Raises:
         ReportError: One of them cannot be written, or two are for standard output or one file.
     """
-    from deemster.report.report_files import Destination
+    from deemster.text.destination import Destination
 
     chosen = tuple(Destination(name, path) for name, path in files.items() if path is not None)
     ReportOptions(chosen, REDACT_LEVELS[0], include_input=False).check()
@@ -106,7 +106,7 @@ def write_file(file: str, text: str) -> None:
     Raises:
         ReportError: The file cannot be written.
     """
-    from deemster.report.report_files import Destination, write_pieces
+    from deemster.text.destination import Destination, write_pieces
 
     destination = Destination("json", file)
     destination.check()
@@ -355,9 +355,9 @@ class ReportOptions(NamedTuple):
         """
         from deemster.report import write_report
         from deemster.report.comparison_sections import comparison_summary
-        from deemster.report.markdown_report import github_job_summary
+        from deemster.report.github_summary import github_job_summary
         from deemster.report.pull_request_comment import pull_request_comment
-        from deemster.report.report_files import write_pieces
+        from deemster.text.destination import write_pieces
 
         def write_one(destination: Destination) -> None:
             if destination.format == PR_COMMENT:
@@ -660,7 +660,7 @@ def audit_reports(**files: str | None) -> ReportOptions:
     Args:
         files: By format, the file; None where it is not wanted.
     """
-    from deemster.report.report_files import Destination
+    from deemster.text.destination import Destination
 
     destinations = tuple(Destination(name, path) for name, path in files.items() if path is not None)
     return ReportOptions(destinations, REDACT_LEVELS[0], include_input=False)

@@ -23,9 +23,9 @@ from deemster.errors import ConfigurationError
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-    from deemster.report.text_sections import TextSection
     from deemster.results.run_columns import RunColumns
     from deemster.results.sample_plans import Noise, RunNoise
+    from deemster.text.text_sections import TextSection
 
 _SHARE = NumberRange(0, 1)
 _INSIDE = NumberRange(0, 1, min_open=True, max_open=True)

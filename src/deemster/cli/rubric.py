@@ -51,11 +51,11 @@ def check(
     from deemster.formats import read_document
     from deemster.formats.canonical_json import canonical
     from deemster.formats.json_values import pointer
-    from deemster.report.report_files import Destination, write_pieces
     from deemster.rubrics.rubric_check import check_rubric, criteria_paths
     from deemster.rubrics.rubric_definition import read_rubric
     from deemster.runs.examine_rubric import examine_rubric, merge_issues
     from deemster.runs.run_sync import run_sync
+    from deemster.text.destination import Destination, write_pieces
 
     destination = None if json is None else Destination("json", json)
     if destination is not None:
@@ -163,11 +163,11 @@ def improve(
     from deemster.datasets import RubricDataset
     from deemster.judges.criterion_grader import CriterionGrader
     from deemster.judges.judge_panel import Judge
-    from deemster.report.report_files import write_pieces
     from deemster.rubrics.rubric_definition import Rubric
     from deemster.runs.improve_rubric import run_improvement
     from deemster.runs.improvement_judging import ImprovementSettings
     from deemster.runs.run_sync import run_sync
+    from deemster.text.destination import write_pieces
 
     destinations = _check_destinations(to, {"json": json, "markdown": markdown})
     before = Rubric.load(rubric)
@@ -240,7 +240,7 @@ def _improvement_lines(found: Improvement, to: str) -> list[str]:
 
 
 def _numbers(each: WordingTrial) -> str:
-    from deemster.report.text_sections import format_number
+    from deemster.text.number_format import format_number
 
     gain = each.held_out
     if gain is None:

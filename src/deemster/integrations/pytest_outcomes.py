@@ -15,14 +15,14 @@ from deemster.report import load_report
 from deemster.report.failing_samples import describe_sample, describe_unscored, is_failed
 from deemster.report.report_entries import ExecutionEntry, MarkEntry, ScoreEntry
 from deemster.report.report_sections import format_against_bound, gate_verdict
-from deemster.report.terminal_report import print_sections
-from deemster.report.text_sections import TextSection
 from deemster.results import GateCheck, SampleEntry
 from deemster.runs.evaluate_dataset import run_job
 from deemster.runs.evaluation_job import Job
 from deemster.runs.run_lifecycle import RunStorage
 from deemster.runs.run_sync import run_sync
 from deemster.store import open_store
+from deemster.text.terminal_layout import print_sections
+from deemster.text.text_sections import TextSection
 
 # The check of a run beside those of its gate: whether everything was marked.
 COMPLETE = "complete"

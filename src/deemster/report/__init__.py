@@ -20,9 +20,10 @@ _FILES = {
         "UnscoredEntry",
         "UnscoredReason",
     ),
-    "deemster.report.report_files": ("Destination", "FORMATS", "write_report"),
+    "deemster.report.report_files": ("FORMATS", "write_report"),
     "deemster.report.report_loader": ("load_comparison", "load_report"),
     "deemster.results.sample_summary": ("SampleEntry",),
+    "deemster.text.destination": ("Destination",),
 }
 
 __getattr__, __all__ = lazy_names(__name__, _FILES)

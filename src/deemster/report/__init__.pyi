@@ -18,8 +18,8 @@ from deemster.report.report_entries import ScoreEntry as ScoreEntry
 from deemster.report.report_entries import UnscoredEntry as UnscoredEntry
 from deemster.report.report_entries import UnscoredReason as UnscoredReason
 from deemster.report.report_files import FORMATS as FORMATS
-from deemster.report.report_files import Destination as Destination
 from deemster.report.report_files import write_report as write_report
 from deemster.report.report_loader import load_comparison as load_comparison
 from deemster.report.report_loader import load_report as load_report
 from deemster.results.sample_summary import SampleEntry as SampleEntry
+from deemster.text.destination import Destination as Destination

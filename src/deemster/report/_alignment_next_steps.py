@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 
 from deemster.alignment.metrics_result import MetricsResult
-from deemster.alignment.number_format import format_number
 from deemster.alignment.result_models import AnyCriterion
 from deemster.alignment.trust_verdict import (
     ENOUGH_CLUSTERS,
@@ -20,7 +19,8 @@ from deemster.alignment.trust_verdict import (
     weak_criteria,
 )
 from deemster.errors import plural
-from deemster.report.text_sections import DataText, TextLine, TextSection
+from deemster.text.number_format import format_number
+from deemster.text.text_sections import DataText, TextLine, TextSection
 
 # How many criteria are named where not all are.
 FEW_CRITERIA = 3
@@ -28,7 +28,7 @@ FEW_CRITERIA = 3
 
 def next_steps_section(result: MetricsResult) -> TextSection:
     """What would make the answer a better one."""
-    return TextSection(("What to do next",), [("- ", *step) for step in _next_steps(result)])
+    return TextSection(("What to do next",), [("- ", *step) for step in _next_steps(result)], key="next-steps")
 
 
 def _next_steps(result: MetricsResult) -> Iterator[TextLine]:

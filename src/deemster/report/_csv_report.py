@@ -6,10 +6,10 @@ import json
 from collections.abc import Iterator
 from typing import TYPE_CHECKING
 
-from deemster.report._escaping import escape_csv_cell
-from deemster.report._report_json import json_number
 from deemster.report.report_entries import NOT_APPLICABLE, MarkEntry, ScoreEntry
 from deemster.results import SampleEntry
+from deemster.text.escaping import escape_csv_cell
+from deemster.text.indented_json import json_number
 
 if TYPE_CHECKING:
     from deemster.report.report_document import Report

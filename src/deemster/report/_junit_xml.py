@@ -8,11 +8,11 @@ from itertools import islice
 from typing import TYPE_CHECKING
 from xml.sax.saxutils import quoteattr
 
-from deemster.report._escaping import escape_line
 from deemster.report.failing_samples import detail_notes
 from deemster.report.report_entries import MarkEntry, ScoreEntry
 from deemster.results import GateCheck
 from deemster.results.sample_changes import SampleChange
+from deemster.text.escaping import escape_line
 
 if TYPE_CHECKING:
     from deemster.report.comparison_report import ComparisonReport

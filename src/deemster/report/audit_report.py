@@ -16,14 +16,14 @@ from deemster.report.calibration_report import calibration_sections
 from deemster.report.dataset_audit_report import dataset_audit_sections
 from deemster.report.gate_audit_report import gate_audit_sections
 from deemster.report.judge_audit_report import judge_audit_sections
-from deemster.report.markdown_report import render_markdown
 from deemster.report.metric_audit_report import metric_audit_sections
-from deemster.report.report_files import Destination, write_pieces
-from deemster.report.text_sections import TextSection
 from deemster.results.dataset_health import DatasetAudit
 from deemster.results.gate_error_rates import GateAudit
 from deemster.results.judge_bias import JudgeAudit
 from deemster.results.mutation_score import MetricAudit
+from deemster.text.destination import Destination, write_pieces
+from deemster.text.markdown_layout import render_markdown
+from deemster.text.text_sections import TextSection
 
 Found = TypeVar("Found", JudgeAudit, MetricAudit, GateAudit, DatasetAudit, Calibration)
 _SECTIONS: dict[type, Callable[[Any], list[TextSection]]] = {

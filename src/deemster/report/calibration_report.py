@@ -15,19 +15,10 @@ from deemster.alignment.calibration_result import (
     MetricCalibration,
     ThresholdChoice,
 )
-from deemster.alignment.number_format import format_percent
 from deemster.errors import Issue, ReportError, plural
-from deemster.report.text_sections import (
-    DataText,
-    MetricName,
-    SentenceText,
-    TextLine,
-    TextSection,
-    TextTable,
-    format_number,
-    format_p_value,
-)
 from deemster.stats.interpretation import interpret_kappa
+from deemster.text.number_format import format_number, format_p_value, format_percent
+from deemster.text.text_sections import DataText, MetricName, SentenceText, TextLine, TextSection, TextTable
 
 
 def load_calibration(path: str | Path) -> Calibration:

@@ -4,12 +4,12 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 
-from deemster.alignment.number_format import format_percent
 from deemster.errors import plural
 from deemster.report.gate_audit_report import share_text
-from deemster.report.text_sections import DataText, MetricName, SentenceText, TextLine, TextSection, TextTable
 from deemster.results.dataset_health import DatasetAudit, SampleHistory, SimilarSamples
 from deemster.results.sample_subset import SampleSubset
+from deemster.text.number_format import format_percent
+from deemster.text.text_sections import DataText, MetricName, SentenceText, TextLine, TextSection, TextTable
 
 _MOST = 20
 _SUBSET_TITLE = ("A part that keeps the gate's power",)

@@ -11,7 +11,8 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 from deemster.errors import plural
 from deemster.report.report_entries import ExecutionEntry, MarkEntry, ScoreEntry, UnscoredReason
-from deemster.report.text_sections import (
+from deemster.results import SampleEntry
+from deemster.text.text_sections import (
     AddedText,
     DataText,
     MetricName,
@@ -22,7 +23,6 @@ from deemster.report.text_sections import (
     TextLine,
     TextSection,
 )
-from deemster.results import SampleEntry
 
 if TYPE_CHECKING:
     from deemster.report.report_document import Report
@@ -85,12 +85,12 @@ def failing_section(report: Report) -> TextSection:
     title = ("Samples that did not pass",)
     details = [describe_sample(report, *failing) for failing in islice(failing_samples(report), SHOWN)]
     if not details:
-        return TextSection(title, [("None: every metric passed everywhere.",)])
+        return TextSection(title, [("None: every metric passed everywhere.",)], key="samples")
     count = count_failing(report)
     rest = count - len(details)
     lines: list[TextLine] = [(f"{plural(count, 'sample')} of {report.totals.samples:,}.",)]
     after: list[TextLine] = [(f"... and {rest:,} more.",)] if rest else []
-    return TextSection(title, lines, details=details, after=after)
+    return TextSection(title, lines, details=details, after=after, key="samples")
 
 
 def describe_sample(report: Report, sample: SampleEntry, executions: Sequence[ExecutionEntry]) -> TextDetail:

@@ -22,8 +22,8 @@ from deemster.report.failing_samples import (
 )
 from deemster.report.report_entries import ExecutionEntry, MarkEntry, ScoreEntry
 from deemster.report.report_sections import format_against_bound, gate_verdict
-from deemster.report.text_sections import format_change, format_number
 from deemster.results.metric_summary import Interval
+from deemster.text.number_format import format_change, format_number
 
 if TYPE_CHECKING:
     from deemster.report.comparison_report import ComparisonReport

@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-from deemster.alignment.number_format import format_percent
 from deemster.errors import plural
-from deemster.report.text_sections import DataText, SentenceText, TextLine, TextSection, TextTable
 from deemster.results.gate_error_rates import GateAudit, SimulatedShare
+from deemster.text.number_format import format_percent
+from deemster.text.text_sections import DataText, SentenceText, TextLine, TextSection, TextTable
 
 
 def gate_audit_sections(audit: GateAudit) -> list[TextSection]:

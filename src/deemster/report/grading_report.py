@@ -10,9 +10,10 @@ from deemster.alignment.metrics_result import MetricsResult
 from deemster.errors import plural
 from deemster.judges.grading_result import Grading
 from deemster.report.report_sections import criteria_plots, criteria_table
-from deemster.report.table_plots import BarCell, PlotColumn, drawn_columns
-from deemster.report.text_sections import DataText, TextLine, TextSection, TextTable, format_interval, format_number
 from deemster.results.grading_summary import GradingSummary, JudgeSummary
+from deemster.text.number_format import format_interval, format_number
+from deemster.text.table_plots import BarCell, PlotColumn, drawn_columns
+from deemster.text.text_sections import DataText, TextLine, TextSection, TextTable
 
 _SCHEMA = "deemster.grading.v1"
 _JUDGES = ("judge", "role", "votes", "failed", "not asked", "mean score", "cost in USD")

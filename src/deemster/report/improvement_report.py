@@ -13,9 +13,10 @@ from deemster.alignment.agreement_gain import AgreementGain
 from deemster.errors import plural
 from deemster.formats.canonical_json import canonical
 from deemster.records import Usage
-from deemster.report.markdown_report import render_markdown
-from deemster.report.text_sections import DataText, TextLine, TextSection, TextTable, format_number
 from deemster.rubrics.rubric_definition import Rubric
+from deemster.text.markdown_layout import render_markdown
+from deemster.text.number_format import format_number
+from deemster.text.text_sections import DataText, TextLine, TextSection, TextTable
 
 _PIECE = 180
 TrialDecision: TypeAlias = Literal["accepted", "rejected", "no better", "refused", "out of reach"]

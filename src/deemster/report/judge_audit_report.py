@@ -5,18 +5,11 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from deemster.alignment.calibration_result import Estimate
-from deemster.alignment.number_format import format_percent
 from deemster.errors import plural
-from deemster.report.text_sections import (
-    DataText,
-    MetricName,
-    TextLine,
-    TextSection,
-    TextTable,
-    format_p_value,
-)
 from deemster.results.judge_bias import JudgeAudit, ProbeResult, judge_direction
 from deemster.results.mutation_score import EXPECTED
+from deemster.text.number_format import format_p_value, format_percent
+from deemster.text.text_sections import DataText, MetricName, TextLine, TextSection, TextTable
 
 
 def judge_audit_sections(audit: JudgeAudit) -> list[TextSection]:

@@ -11,8 +11,8 @@ from collections.abc import Iterable, Mapping, Sequence
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from deemster.errors import ReportError, did_you_mean
-from deemster.report._escaping import escape_csv_cell
 from deemster.results import SampleEntry
+from deemster.text.escaping import escape_csv_cell
 
 if TYPE_CHECKING:
     from deemster.report.report_document import Report

@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-from deemster.alignment.number_format import format_percent
 from deemster.errors import plural
-from deemster.report.text_sections import DataText, MetricName, ShadedNumber, TextLine, TextSection, TextTable
 from deemster.results.mutation_score import EXPECTED, DefectAudit, KillRate, MetricAudit
+from deemster.text.number_format import format_percent
+from deemster.text.text_sections import DataText, MetricName, ShadedNumber, TextLine, TextSection, TextTable
 
 _MOST_FAULTS = 20
 

@@ -5,10 +5,11 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from deemster.errors import plural
-from deemster.report.table_plots import IntervalCell, PlotColumn, drawn_columns
-from deemster.report.text_sections import DataText, TextLine, TextSection, TextTable, format_number
 from deemster.results.metric_summary import Interval
 from deemster.results.pass_rate_over_time import PERIODS, PassRateHistory, Period
+from deemster.text.number_format import format_number
+from deemster.text.table_plots import IntervalCell, PlotColumn, drawn_columns
+from deemster.text.text_sections import DataText, TextLine, TextSection, TextTable
 
 
 def monitoring_sections(shown: PassRateHistory, *, name: str) -> list[TextSection]:

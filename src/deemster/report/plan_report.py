@@ -5,9 +5,9 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from deemster.errors import plural
-from deemster.report.text_sections import DataText, MetricName, TextLine, TextSection, TextTable
 from deemster.results.sample_plans import EVERY_METRIC, Detection, Goal, Noise, SamplePlan
 from deemster.stats.power_analysis import LabelSize
+from deemster.text.text_sections import DataText, MetricName, TextLine, TextSection, TextTable
 
 # So many ways to split calls between samples and repetitions are listed.
 _LISTED_SPLITS = 5

@@ -11,10 +11,8 @@ import msgspec
 from deemster.errors import ReportError, list_names, plural
 from deemster.report._csv_report import csv_rows
 from deemster.report._report_dataframe import report_arrow, report_dataframe
-from deemster.report._report_json import json_pieces
 from deemster.report._report_page import html_page, notebook_html
 from deemster.report.failing_samples import FailingSample, failing_samples
-from deemster.report.markdown_report import report_markdown
 from deemster.report.report_entries import (
     BudgetEntry,
     DatasetEntry,
@@ -23,8 +21,8 @@ from deemster.report.report_entries import (
     PrivacyEntry,
     RunEntry,
 )
-from deemster.report.report_files import Destination, write_report
-from deemster.report.text_sections import format_number
+from deemster.report.report_files import write_report
+from deemster.report.report_sections import report_sections
 from deemster.results import (
     Aggregate,
     Cohort,
@@ -40,6 +38,10 @@ from deemster.results import (
     cohort_label,
 )
 from deemster.results.attack_success import AdversarialSummary
+from deemster.text.destination import Destination
+from deemster.text.indented_json import json_pieces
+from deemster.text.markdown_layout import render_markdown
+from deemster.text.number_format import format_number
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -143,7 +145,7 @@ class Report(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=Tr
 
     def to_markdown(self) -> str:
         """The report as Markdown."""
-        return report_markdown(self)
+        return render_markdown(report_sections(self))
 
     def to_csv(self) -> str:
         """Every mark as a line of CSV."""

@@ -12,8 +12,8 @@ from deemster.errors import InputError, did_you_mean, plural
 from deemster.records import Exchange
 from deemster.report.failing_samples import text_difference
 from deemster.report.report_entries import ExecutionEntry, ScoreEntry
-from deemster.report.text_sections import DataText, MetricName, TextDetail, TextField, TextSection, WholeText
 from deemster.results import SampleEntry
+from deemster.text.text_sections import DataText, MetricName, TextDetail, TextField, TextSection, WholeText
 
 if TYPE_CHECKING:
     from deemster.report.report_document import Report

@@ -12,7 +12,6 @@ from typing import Any, NamedTuple
 import msgspec
 
 from deemster.alignment.metrics_result import MetricsResult
-from deemster.alignment.number_format import count_criteria
 from deemster.datasets import Dataset, RubricDataset, Votes
 from deemster.datasets.calibration_cases import load_calibration_cases
 from deemster.errors import ConfigurationError, InputError, Issue, plural
@@ -31,6 +30,7 @@ from deemster.runs.suite import Suite, load_suite
 from deemster.runs.suite_job import SuiteOverrides, build_suite_job, suite_metrics
 from deemster.store.run_file_check import check_run_file
 from deemster.targets.saved_outputs import SavedOutputs
+from deemster.text.number_format import count_criteria
 
 
 def check_file(file: str, kind: str | None, *, warn: Callable[[str], None]) -> str:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 
 from deemster.errors import visible
-from deemster.report.text_sections import AddedText, PassageText, RemovedText
+from deemster.text.text_sections import AddedText, PassageText, RemovedText
 
 LIMIT = 200
 SENTENCE_LIMIT = 400

@@ -4,10 +4,10 @@ import pytest
 from rich.cells import cell_len
 from rich.console import Console
 
-from deemster.report._text_plots import draw_cell
-from deemster.report.table_plots import BarCell, HistogramCell, IntervalCell, PlotColumn, scale_around_zero
-from deemster.report.terminal_report import print_sections
-from deemster.report.text_sections import TextSection, TextTable
+from deemster.text._text_plots import draw_cell
+from deemster.text.table_plots import BarCell, HistogramCell, IntervalCell, PlotColumn, scale_around_zero
+from deemster.text.terminal_layout import print_sections
+from deemster.text.text_sections import TextSection, TextTable
 
 COLUMN = PlotColumn("rate", [], "interval")
 CHANGES = PlotColumn("change", [], "interval", (-0.2, 0.2), -0.1)

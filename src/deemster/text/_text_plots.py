@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from deemster.report.table_plots import BarCell, Ends, HistogramCell, IntervalCell, PlotCell, PlotColumn, place_on_scale
+from deemster.text.table_plots import BarCell, Ends, HistogramCell, IntervalCell, PlotCell, PlotColumn, place_on_scale
 
 # Eighths of a cell: from the left for bars, from below for histograms.
 _EIGHTHS_ACROSS = " ▏▎▍▌▋▊▉█"

@@ -2,11 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from typing import NamedTuple, Self, TypeAlias
 
-from deemster.report.table_plots import PlotColumn
-from deemster.results import Interval
+from deemster.text.table_plots import PlotColumn
 
 
 class DataText(str):
@@ -105,8 +104,24 @@ class TextDetail(NamedTuple):
     fields: Sequence[TextField]
 
 
+class Figure(NamedTuple):
+    """A plot with a caption, and a table that says the same.
+
+    Attributes:
+        caption: What it shows.
+        svg: The drawing; text from data in it is escaped. Empty where a shaded table is the drawing.
+        table: The same in numbers; None where the page has them elsewhere.
+        is_square: Whether both axes have one scale, so that it is drawn about as high as wide.
+    """
+
+    caption: str
+    svg: str
+    table: TextTable | None = None
+    is_square: bool = False
+
+
 class TextSection(NamedTuple):
-    """One part of a report.
+    """One part of what is shown.
 
     Attributes:
         title: The heading.
@@ -114,6 +129,9 @@ class TextSection(NamedTuple):
         table: The table after them.
         details: What is described at length, after the table.
         after: Lines at the end.
+        key: The name by which a layout selects and places it.
+        figures: Its plots, which only a page shows.
+        folds: Whether a page folds the table away, as it is long and seldom read.
     """
 
     title: TextLine
@@ -121,6 +139,20 @@ class TextSection(NamedTuple):
     table: TextTable | None = None
     after: Sequence[TextLine] = ()
     details: Sequence[TextDetail] = ()
+    key: str = ""
+    figures: Sequence[Figure] = ()
+    folds: bool = False
+
+
+def in_order(sections: Iterable[TextSection], keys: Sequence[str]) -> list[TextSection]:
+    """Sections in the order of a page; those that it does not name come last, as they stood."""
+    places = {key: place for place, key in enumerate(keys)}
+    return sorted(sections, key=lambda section: places.get(section.key, len(keys)))
+
+
+def with_keys(sections: Iterable[TextSection], keys: Sequence[str]) -> list[TextSection]:
+    """The sections that a short layout names, as they stood."""
+    return [section for section in sections if section.key in keys]
 
 
 _NUMERIC = frozenset("0123456789.,+-<% ")
@@ -133,40 +165,3 @@ def is_numeric_cell(cell: str) -> bool:
     (True, True, False)
     """
     return not isinstance(cell, DataText) and (cell == "n/a" or not set(cell.replace(" to ", "")) - _NUMERIC)
-
-
-def format_number(value: float | None) -> str:
-    """A number with four decimals, or `n/a` where it is undefined."""
-    return "n/a" if value is None else f"{value:.4f}"
-
-
-def format_change(value: float | None) -> str:
-    """A difference with its sign and four decimals, or `n/a` where it is undefined.
-
-    >>> format_change(0.25), format_change(-0.00004), format_change(0.0)
-    ('+0.2500', '-0.0000', '0.0000')
-    """
-    return "n/a" if value is None else f"{value:+.4f}" if value else "0.0000"
-
-
-def format_change_interval(interval: Interval | None) -> str:
-    """The interval of a difference, so that two negative ends can be read, or `n/a`.
-
-    >>> format_change_interval(Interval(-0.0046, -0.0035))
-    '-0.0046 to -0.0035'
-    """
-    return "n/a" if interval is None else f"{format_change(interval[0])} to {format_change(interval[1])}"
-
-
-def format_p_value(value: float | None) -> str:
-    """A p-value with four decimals, or `n/a`.
-
-    >>> format_p_value(0.03), format_p_value(0.00001)
-    ('0.0300', '<0.0001')
-    """
-    return "n/a" if value is None else "<0.0001" if value < 0.0001 else f"{value:.4f}"
-
-
-def format_interval(interval: Interval | None) -> str:
-    """An interval as its two ends, or `n/a`."""
-    return "n/a" if interval is None else f"{interval[0]:.4f} - {interval[1]:.4f}"

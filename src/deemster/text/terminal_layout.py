@@ -12,10 +12,10 @@ from rich.padding import Padding
 from rich.table import Table as RichTable
 from rich.text import Text
 
-from deemster.report._escaping import SENTENCE_LIMIT, escape_terminal_line
-from deemster.report._text_plots import draw_cell
-from deemster.report.table_plots import BarCell, PlotColumn
-from deemster.report.text_sections import (
+from deemster.text._text_plots import draw_cell
+from deemster.text.escaping import SENTENCE_LIMIT, escape_terminal_line
+from deemster.text.table_plots import BarCell, PlotColumn
+from deemster.text.text_sections import (
     AddedText,
     DataText,
     PassageText,

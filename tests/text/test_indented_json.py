@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 
 import deemster as dm
 from deemster.report import report_entries as entries
-from deemster.report._report_json import indented_json, json_number, json_pieces
+from deemster.text.indented_json import indented_json, json_number, json_pieces
 from tests.report.runs import full_report, small_report
 
 FLOATS = st.floats(allow_nan=False, allow_infinity=False)

@@ -7,9 +7,9 @@ import pytest
 from rich.cells import cell_len
 from rich.console import Console
 
-from deemster.report.markdown_report import github_job_summary
+from deemster.report.github_summary import github_job_summary
 from deemster.report.report_sections import report_sections
-from deemster.report.terminal_report import print_sections
+from deemster.text.terminal_layout import print_sections
 from tests.report.runs import full_report
 
 

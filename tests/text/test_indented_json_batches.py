@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from deemster.report._report_json import indented_json, json_pieces
+from deemster.text.indented_json import indented_json, json_pieces
 
 ODD = [2 / 3, 1e-7, 1e16, -0.0, 536870912.8398438, -4194304.3000000003, 2**70, "\ud800", 1e-10]
 

@@ -1,14 +1,11 @@
-"""Renders sections as Markdown, and a report as the summary of a GitHub job."""
+"""Renders sections as Markdown."""
 
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from itertools import islice
-from typing import TYPE_CHECKING
 
-from deemster.report._escaping import code_element, escape_metric_name, escape_sentence, passage_element
-from deemster.report.report_sections import report_sections
-from deemster.report.text_sections import (
+from deemster.text.escaping import code_element, escape_metric_name, escape_sentence, passage_element
+from deemster.text.text_sections import (
     DataText,
     MetricName,
     PassageText,
@@ -18,14 +15,6 @@ from deemster.report.text_sections import (
     TextSection,
     TextTable,
 )
-
-if TYPE_CHECKING:
-    from deemster.report.report_document import Report
-
-
-def report_markdown(report: Report) -> str:
-    """The whole report as Markdown; text from data is escaped and stands inside code elements."""
-    return render_markdown(report_sections(report))
 
 
 def render_markdown(parts: Sequence[TextSection]) -> str:
@@ -85,25 +74,3 @@ def markdown_table(content: TextTable) -> str:
     ]
     lines.insert(1, "|" + "|".join("-" * (width + 2) for width in widths) + "|")
     return "\n".join(lines)
-
-
-SHOWN = 10
-
-
-def github_job_summary(report: Report) -> str:
-    """The verdict line, the table of checks, figures of attacks, metrics and cohorts, the first samples that failed."""
-    parts = {section.title[0]: section for section in report_sections(report)}
-    headline, gate = parts["deemster report"], parts.get("Gate")
-    blocks = [f"## {join_line(headline.title)}", *(join_line(line) for line in headline.lines)]
-    if gate is not None and gate.table is not None:
-        blocks.append(markdown_table(gate.table))
-    for title, section in parts.items():
-        if title.startswith(("Attack success rate", "Per-metric", "Cohorts")) and section.table is not None:
-            blocks += [f"### {join_line(section.title)}", markdown_table(section.table)]
-        elif title.startswith(("Macro-F1", "Aggregate success-rate")):
-            blocks.append(f"**{join_line(section.title)}** {' '.join(join_line(line) for line in section.lines)}")
-    failing = parts["Samples that did not pass"]
-    if failing.details:
-        shown = failing._replace(details=failing.details[:SHOWN], after=())
-        blocks += [f"### {join_line(failing.title)}", *islice(markdown_blocks(shown, 1), 1, None)]
-    return "\n\n".join(blocks) + "\n"

@@ -1,0 +1,98 @@
+"""Writes what is shown to files and to standard output; a file is never seen half written."""
+
+from __future__ import annotations
+
+import contextlib
+import os
+import sys
+import tempfile
+from collections.abc import Iterable, Iterator
+from pathlib import Path
+from typing import NamedTuple
+
+from deemster.errors import Issue, ReportError, ReportWriteError, break_ci_commands, is_storage_failure
+from deemster.formats.atomic_write import write_aside
+
+STDOUT = "-"
+_SEPARATORS = tuple({"/", os.sep})
+
+
+class Destination(NamedTuple):
+    """Where a report goes, and in which format."""
+
+    format: str
+    path: str
+
+    @property
+    def is_stdout(self) -> bool:
+        """Whether it goes to standard output."""
+        return self.path == STDOUT
+
+    def check(self) -> None:
+        """Make sure, before anything runs, that the report can be written.
+
+        Raises:
+            ReportError: The folder does not exist, or the place cannot be written.
+        """
+        if self.is_stdout:
+            return
+        path = Path(self.path)
+        if path.is_dir() or self.path.endswith(_SEPARATORS):
+            raise ReportError(Issue("This is a folder; a report is a file.", self.path))
+        if not path.parent.is_dir():
+            raise ReportError(Issue(f"The folder `{path.parent}` does not exist.", self.path))
+        if _is_device(path):
+            return
+        with _name_place(self.path), tempfile.NamedTemporaryFile(dir=path.parent, prefix=".deemster-"):
+            pass
+
+
+def write_pieces(pieces: Iterable[bytes], destination: Destination) -> None:
+    """Write the bytes of a report to its destination. What is printed holds no command for the agent of a CI service.
+
+    Raises:
+        ReportError: It cannot be written.
+    """
+    if destination.is_stdout:
+        with _name_place("standard output"):
+            sys.stdout.buffer.writelines(_printable_lines(pieces, destination.format))
+            sys.stdout.buffer.flush()
+        return
+    path = Path(destination.path)
+    if _is_device(path):
+        with _name_place(destination.path), path.open("wb") as file:
+            file.writelines(_printable_lines(pieces, destination.format))
+        return
+    with _name_place(destination.path):
+        if path == Path(os.environ.get("GITHUB_STEP_SUMMARY") or os.devnull):
+            # The step may have written something before.
+            with path.open("ab") as file:
+                file.writelines(pieces)
+        else:
+            write_aside(path, pieces)
+
+
+def _printable_lines(pieces: Iterable[bytes], format: str) -> Iterator[bytes]:  # noqa: A002 - what formats are called
+    """The same bytes, line by line, without commands for the agent of a CI service."""
+    begun = b""
+    for piece in pieces:
+        lines, newline, rest = (begun + piece).rpartition(b"\n")
+        begun = rest
+        if newline:
+            yield break_ci_commands(lines.decode(), format=format).encode() + newline
+    yield break_ci_commands(begun.decode(), format=format).encode()
+
+
+def _is_device(path: Path) -> bool:
+    """Whether a path is a terminal, a pipe or the like, which is written to and must never be replaced by a file."""
+    return path.exists() and not path.is_file()
+
+
+@contextlib.contextmanager
+def _name_place(place: str) -> Iterator[None]:
+    """Turn an operating system error into one that names the place and the cause."""
+    try:
+        yield
+    except OSError as error:
+        make_error = ReportWriteError if is_storage_failure(error) else ReportError
+        raise make_error(Issue(f"The report cannot be written: {error.strerror or error}.", place)) from None
