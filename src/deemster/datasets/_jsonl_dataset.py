@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import hashlib
 import math
+from array import array
 from collections.abc import Iterator
 from pathlib import Path as FilePath
 from typing import Any
@@ -24,10 +25,10 @@ from deemster.datasets.sample_selection import SelectedRows
 from deemster.errors import Issue
 from deemster.formats.canonical_json import canonical, has_exponent
 from deemster.formats.document import Document, Reading, sort_issues
+from deemster.formats.indexed_jsonl import RowReader, index_rows
 from deemster.formats.json_values import ROW_DEPTH
-from deemster.formats.jsonl_lines import MOST_ISSUES, Lines, parse_line, stop_at_many
+from deemster.formats.jsonl_lines import MOST_ISSUES, Lines, parse_line
 from deemster.formats.schema_validation import check_shape, is_id
-from deemster.formats.strict_json import quotes
 from deemster.records import Sample
 
 _samples = msgspec.json.Decoder(Sample)
@@ -118,97 +119,79 @@ def _byte_strings(texts: Iterator[bytes]) -> Any:
     return np.concatenate(parts)
 
 
-def _quotes(parts: list[bytes]) -> int:
-    """How many quotation marks delimit strings in parts of valid JSON."""
-    data = b" ".join(parts)
-    if b"\\" in data:
-        return quotes(data)
-    return int(np.count_nonzero(np.frombuffer(data, dtype=np.uint8) == ord('"')))
-
-
 def load_jsonl(path: str | FilePath, reading: Reading) -> tuple[DatasetFacts, IndexedRows]:
     """Check a JSONL dataset and remember where its rows begin.
 
     Raises:
         InputError: The file cannot be read, or something in it is wrong; all issues are given.
     """
-    reader = _Reader(Lines(path, reading))
-    for offset, lines in reader.lines.scan():
-        reader.block(offset, lines)
-        if stop_at_many(reader.issues, reading.file):
-            raise reading.error(reader.issues)
-    reader.finish()
-    header = build_header(reader.header, name=FilePath(path).stem, warnings=reader.warnings)
-    return header, reader.rows()
+    lines = Lines(path, reading)
+    samples = _SampleRows(lines)
+    issues = index_rows(lines, samples, noun="samples", depth=ROW_DEPTH)
+    issues += samples.repeated_ids()
+    if issues:
+        raise reading.error(sort_issues(issues))
+
+    header = build_header(samples.header, name=FilePath(path).stem, warnings=samples.warnings)
+    return header, samples.indexed()
 
 
-class _Reader:
-    """Reads lines, keeps what must be kept, and collects what is wrong."""
+class _SampleRows(RowReader):
+    """Keeps of every sample its hash and that of its id, and the fingerprint as long as the ids are in order."""
 
     def __init__(self, lines: Lines) -> None:
-        self.lines = lines
         self.header = DatasetHeader()
         self.warnings: tuple[str, ...] = ()
-        self.issues: list[Issue] = []
+
+        self._lines = lines
         self._digests = bytearray()
-        self._hashes: list[Any] = []
+        self._ids = array("q")
         self._floats: list[float] = []
         self._decode = msgspec.json.Decoder(SampleRow, float_hook=self._float).decode
-        self._line = 0
-        self._started = False
+
         self._last = ""
         self._is_sorted = True
         self._sorted = ListHash()
 
-    def rows(self) -> IndexedRows:
+    def indexed(self) -> IndexedRows:
         known = self._sorted.hexdigest() if self._is_sorted else None
-        return IndexedRows(self.lines, self._digests, known=known)
+        return IndexedRows(self._lines, self._digests, known=known)
 
-    def finish(self) -> None:
-        """Look for ids given twice, and raise what was found.
+    def read_fast(self, line: bytes) -> tuple[bytes, bytes] | None:
+        self._floats.clear()
+        if line.count(b"{") + line.count(b"[") > ROW_DEPTH:
+            return None
+        try:
+            row = self._decode(line)
+        except (msgspec.MsgspecError, UnicodeError, RecursionError):
+            return None
+        return self._keep(row) if is_id(row.id) and has_good_tags(row) else None
 
-        Raises:
-            InputError: Something is wrong with the file.
-        """
-        if not self._line:
-            self.lines.reading.refuse("The file is empty.")
-        if not self.issues and not self.lines.offsets:
-            self.issues.append(Issue("There are no samples.", self.lines.reading.file))
-        if not self._is_sorted:
-            self.issues.extend(self._repeated_ids())
-        if self.issues:
-            raise self.lines.reading.error(sort_issues(self.issues))
+    def read_strictly(self, document: Document, *, is_first: bool) -> bool:
+        value = document.value
+        is_header = is_first and isinstance(value, dict) and not value.keys() & set(SampleRow.__struct_fields__)
+        if is_header:
+            value, self.warnings = split_legacy_keys(value, file=document.file)
 
-    def block(self, offset: int, lines: list[bytes]) -> None:
-        """Read some lines."""
-        names: list[int] = []
-        fast: list[bytes] = []
-        kept: list[bytes] = []
-        for line in lines:
-            if len(self.issues) >= MOST_ISSUES:
-                return
-            self._line += 1
-            start = offset
-            offset += len(line) + 1
-            row = self._fast(line) if self._started else None
-            if row is not None:
-                fast.append(line)
-                kept += self._keep(row, start, names)
-            elif (row := self._precise(line)) is not None:
-                self._keep(row, start, names)
-        # A key that was given twice was dropped once.
-        if _quotes(fast) != _quotes(kept):
-            self._repeated_keys(lines)
-        self._hashes.append(np.array(names, dtype=np.int64))
+        shape = DatasetHeader if is_header else SampleRow
+        if issues := check_shape(value, shape, document=document, is_item=not is_header):
+            raise self._lines.reading.error(issues)
 
-    def _keep(self, row: SampleRow, start: int, names: list[int]) -> tuple[bytes, bytes]:
+        if is_header:
+            self.header = msgspec.convert(value, DatasetHeader)
+            return False
+        self._floats = [0.5e-9]
+        self._keep(msgspec.convert(value, SampleRow))
+        return True
+
+    def _keep(self, row: SampleRow) -> tuple[bytes, bytes]:
         """Keep what is needed of a row; what was read of it, as JSON."""
         exponents = bool(self._floats) and any(map(has_exponent, self._floats))
         body = row_body(row.input, row.expected_output, exponents=exponents)
         digest = hashlib.sha256(body).digest()
         self._digests += digest
-        self.lines.offsets.append(start)
-        names.append(hash(row.id))
+        self._ids.append(hash(row.id))
+
         metadata = row.metadata
         if row.id <= self._last:
             self._is_sorted = False
@@ -225,57 +208,11 @@ class _Reader:
         self._floats.append(number)
         return number
 
-    def _fast(self, line: bytes) -> SampleRow | None:
-        """The row of a line that is certainly good, but for duplicate keys."""
-        self._floats.clear()
-        if line.count(b"{") + line.count(b"[") > ROW_DEPTH:
-            return None
-        try:
-            row = self._decode(line)
-        except (msgspec.MsgspecError, UnicodeError, RecursionError):
-            return None
-        return row if is_id(row.id) and has_good_tags(row) else None
-
-    def _precise(self, line: bytes) -> SampleRow | None:
-        """The row of a line, or None where it is blank, a header, or wrong."""
-        if not line.strip(b" \t\r"):
-            return None
-        try:
-            document = parse_line(line, self._line, self.lines.reading, depth=ROW_DEPTH)
-        except self.lines.reading.error as error:
-            self.issues += error.issues
-            self._started = True
-            return None
-        return self._checked(document)
-
-    def _checked(self, document: Document) -> SampleRow | None:
-        value, is_first, self._started = document.value, not self._started, True
-        if is_first and isinstance(value, dict) and not value.keys() & set(SampleRow.__struct_fields__):
-            value, self.warnings = split_legacy_keys(value, file=document.file)
-            issues = check_shape(value, DatasetHeader, document=document)
-            if not issues:
-                self.header = msgspec.convert(value, DatasetHeader)
-        else:
-            issues = check_shape(value, SampleRow, document=document, is_item=True)
-            if not issues:
-                self._floats = [0.5e-9]
-                return msgspec.convert(value, SampleRow)
-        self.issues += issues
-        return None
-
-    def _repeated_keys(self, lines: list[bytes]) -> None:
-        """Read a block again with the precise reader, which names the keys that are given twice."""
-        first = self._line - len(lines)
-        reading = self.lines.reading
-        for number, line in enumerate(lines, start=first + 1):
-            try:
-                parse_line(line, number, reading, depth=ROW_DEPTH)
-            except reading.error as error:
-                known = {issue.where for issue in self.issues}
-                self.issues += [issue for issue in error.issues if issue.where not in known]
-
-    def _repeated_ids(self) -> Iterator[Issue]:
-        hashes = np.concatenate(self._hashes)
+    def repeated_ids(self) -> Iterator[Issue]:
+        """An issue for every id that an earlier row has."""
+        if self._is_sorted:
+            return
+        hashes = np.frombuffer(self._ids, dtype=np.int64)
         order = np.argsort(hashes, kind="stable")
         ordered = hashes[order]
         twice = np.flatnonzero(ordered[1:] == ordered[:-1])
@@ -284,12 +221,12 @@ class _Reader:
         positions = np.unique(np.concatenate([order[twice], order[twice + 1]])).tolist()
         first: dict[str, int] = {}
         pairs: list[tuple[int, int, str]] = []
-        for position, sample in zip(positions, self.rows().pick(positions), strict=True):
+        for position, sample in zip(positions, self.indexed().pick(positions), strict=True):
             earlier = first.setdefault(sample.id, position)
             if earlier != position and len(pairs) < MOST_ISSUES:
                 pairs.append((earlier, position, sample.id))
-        numbers = self.lines.numbers({position for pair in pairs for position in pair[:2]})
-        file = self.lines.reading.file
+        numbers = self._lines.numbers({position for pair in pairs for position in pair[:2]})
+        file = self._lines.reading.file
         for earlier, position, name in pairs:
             yield Issue(
                 f"The id is given twice, first at {file}:{numbers[earlier]}.", f"{file}:{numbers[position]}", name

@@ -28,7 +28,7 @@ FEW_CRITERIA = 3
 
 def next_steps_section(result: MetricsResult) -> TextSection:
     """What would make the answer a better one."""
-    return TextSection(("What to do next",), [("- ", *step) for step in _next_steps(result)])
+    return TextSection(("What to do next",), [("- ", *step) for step in _next_steps(result)], key="next-steps")
 
 
 def _next_steps(result: MetricsResult) -> Iterator[TextLine]:

@@ -11,16 +11,16 @@ from deemster.errors import plural
 from deemster.report.comparison_sections import comparison_kind, comparison_sections
 from deemster.report.report_sections import gate_verdict
 from deemster.results.comparison import Difference
-from deemster.text.html_page import PageHead, PageSection, Tile, render_page, render_part
+from deemster.text.html_page import PageHead, Tile, render_page, render_part
 from deemster.text.number_format import format_change, format_change_interval, format_number
-from deemster.text.svg_plots import Figure, square_plot
+from deemster.text.svg_plots import square_plot
 from deemster.text.table_plots import IntervalCell, PlotColumn, scale_around_zero
-from deemster.text.text_sections import DataText, MetricName, SentenceText, TextLine, TextTable
+from deemster.text.text_sections import DataText, Figure, MetricName, SentenceText, TextLine, TextTable, with_keys
 
 if TYPE_CHECKING:
     from deemster.report.comparison_report import ComparisonReport
 
-_NOTEBOOK = ("Gate", "Pass-rates", "Mean scores", "Macro-F1 by cohort", "Newly failing", "Newly passing")
+_NOTEBOOK = ("gate", "pass-rates", "means", "cohorts", "newly_failing", "newly_passing")
 # The plot of samples has so many steps from 0 to 1; the first places of its table are shown, and the first findings.
 _STEPS = 50
 _MOST_PLACES = 30
@@ -32,10 +32,8 @@ def comparison_page(comparison: ComparisonReport) -> str:
     headline, *sections = comparison_sections(comparison)
     names = [run.label or run.id for run in (comparison.baseline, comparison.candidate)]
     plot = _sample_plot(comparison)
-    parts = [
-        PageSection(section, [plot] if section.title[0] == "Samples" and plot is not None else ())
-        for section in sections
-    ]
+    if plot is not None:
+        sections = [section._replace(figures=[plot]) if section.key == "samples" else section for section in sections]
     tiles = [
         _change_tile("macro-F1", comparison.macro_f1),
         _change_tile("every metric passed", comparison.pass_rate),
@@ -51,13 +49,13 @@ def comparison_page(comparison: ComparisonReport) -> str:
     head = PageHead(
         headline, comparison_kind(comparison), gated, tiles, "What changed: the interval leaves out 0", findings
     )
-    return render_page(f"deemster comparison: {' to '.join(names)}", head, parts)
+    return render_page(f"deemster comparison: {' to '.join(names)}", head, sections)
 
 
 def comparison_notebook(comparison: ComparisonReport) -> str:
     """The comparison as a part of a page, for a notebook: what a reader looks for first."""
     headline, *parts = comparison_sections(comparison, full=False)
-    return render_part([headline, *(part for part in parts if part.title[0].startswith(_NOTEBOOK))])
+    return render_part([headline, *with_keys(parts, _NOTEBOOK)])
 
 
 def _change_tile(label: str, number: Difference) -> Tile:

@@ -11,42 +11,54 @@ from typing import TYPE_CHECKING
 from deemster.errors import plural
 from deemster.report.report_sections import format_cost, format_observed, gate_verdict, report_sections
 from deemster.results.score_by_length import LengthGroup, LengthProfile, score_by_length
-from deemster.text.html_page import PageHead, PageSection, Tile, rate_tile, render_page, render_part
+from deemster.text.html_page import PageHead, Tile, rate_tile, render_page, render_part
 from deemster.text.number_format import format_change_interval, format_interval, format_number
-from deemster.text.svg_plots import Figure, PlotArea
-from deemster.text.text_sections import DataText, MetricName, SentenceText, TextLine, TextSection, TextTable
+from deemster.text.svg_plots import PlotArea
+from deemster.text.text_sections import (
+    DataText,
+    Figure,
+    MetricName,
+    SentenceText,
+    TextLine,
+    TextSection,
+    TextTable,
+    in_order,
+    with_keys,
+)
 
 if TYPE_CHECKING:
     from deemster.report.report_document import Report
 
 _NOTEBOOK = (
-    "Gate",
-    "Attack",
-    "Per-metric",
-    "Macro-F1",
-    "Aggregate success-rate",
-    "Cohorts",
-    "Failures",
-    "Samples that did not",
+    "gate",
+    "attacks",
+    "attack-frameworks",
+    "metrics",
+    "macro-f1",
+    "aggregate",
+    "cohorts",
+    "failures",
+    "samples",
 )
 # The order of a page: what a reader asks first.
 _ORDER = (
-    "Attack",
-    "Per-metric",
-    "Corrected",
-    "Macro-F1",
-    "Criteria",
-    "Score histograms",
-    "Cohorts",
-    "Aggregate",
-    "Score against length",
-    "Samples that did not",
-    "Failures",
-    "Unstable",
-    "Usage",
-    "Gate",
+    "attacks",
+    "attack-frameworks",
+    "metrics",
+    "corrected",
+    "macro-f1",
+    "criteria",
+    "histograms",
+    "cohorts",
+    "aggregate",
+    "aggregate-samples",
+    "length",
+    "samples",
+    "failures",
+    "unstable",
+    "usage",
+    "gate",
 )
-_FOLDED = ("Aggregate by sample", "Unstable")
 # So many metrics are drawn against length, and so many findings shown.
 _MOST_LENGTH_PLOTS = 6
 _MOST_FINDINGS = 6
@@ -58,20 +70,14 @@ _LENGTH_TICKS = tuple(digit * 10**power for power in range(7) for digit in (1, 3
 def html_page(report: Report) -> str:
     """The whole report as a page; text from data is escaped and stands inside code elements."""
     headline, *sections = report_sections(report)
-    pages = [PageSection(section, folds=section.title[0].startswith(_FOLDED)) for section in sections]
-    pages += _length_section(report)
-    ordered = sorted(pages, key=lambda part: _place(part.section.title[0]))
+    ordered = in_order([*sections, *_length_section(report)], _ORDER)
     return render_page(f"deemster report: {report.dataset.name}", _head(report, headline), ordered)
-
-
-def _place(title: str) -> int:
-    return next(place for place, start in enumerate(_ORDER) if title.startswith(start))
 
 
 def notebook_html(report: Report) -> str:
     """The report as a part of a page, for a notebook: what a reader looks for first."""
-    head, *others = report_sections(report)
-    return render_part([head, *(section for section in others if section.title[0].startswith(_NOTEBOOK))])
+    headline, *sections = report_sections(report)
+    return render_part([headline, *with_keys(sections, _NOTEBOOK)])
 
 
 def _head(report: Report, headline: TextSection) -> PageHead:
@@ -157,7 +163,7 @@ def _findings(report: Report) -> Iterator[TextLine]:
         yield ("The lowest macro-F1 of a cohort is that of ", DataText(label), f"{numbers}{count}.")
 
 
-def _length_section(report: Report) -> list[PageSection]:
+def _length_section(report: Report) -> list[TextSection]:
     """The scores of each metric against the length of outputs; nothing where these do not vary."""
     names = [name for name in report.metric_order if report.metrics[name].n_scored]
     profiles = _length_profiles(report, names[:_MOST_LENGTH_PLOTS])
@@ -172,7 +178,7 @@ def _length_section(report: Report) -> list[PageSection]:
             (f"Only the first {_MOST_LENGTH_PLOTS} metrics are drawn; {plural(more, 'metric')} more are not.",)
         )
     figures = [_length_plot(name, number, profile) for number, (name, profile) in enumerate(profiles.items(), 1)]
-    return [PageSection(TextSection(("Score against length",), lines), figures)]
+    return [TextSection(("Score against length",), lines, key="length", figures=figures)]
 
 
 def _length_profiles(report: Report, names: list[str]) -> dict[str, LengthProfile]:

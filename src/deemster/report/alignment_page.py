@@ -11,15 +11,25 @@ from deemster.alignment.trust_verdict import kappa_interval
 from deemster.errors import plural
 from deemster.report.alignment_report import alignment_sections
 from deemster.stats.confidence_interval import ConfidenceInterval
-from deemster.text.html_page import PageHead, PageSection, Tile, rate_tile, render_page
+from deemster.text.html_page import PageHead, Tile, rate_tile, render_page
 from deemster.text.number_format import format_number, format_percent
-from deemster.text.svg_plots import Figure, square_plot
+from deemster.text.svg_plots import square_plot
 from deemster.text.table_plots import IntervalCell, PlotColumn, drawn_columns, scale_up_to_one
-from deemster.text.text_sections import DataText, ShadedNumber, TextLine, TextSection, TextTable
+from deemster.text.text_sections import (
+    DataText,
+    Figure,
+    ShadedNumber,
+    TextLine,
+    TextSection,
+    TextTable,
+    in_order,
+    with_keys,
+)
 
 _KINDS = {"yes": "pass", "with care": "inconclusive", "not yet": "fail"}
-_FIRST = ("What to do next", "Criteria", "Judges", "Agreement")
-_MAIN = ("Judge alignment", "What to do next", "Criteria", "Do probabilities", "Items to look at")
+# What a reader asks first, and what a page shows that is about more than alignment.
+_ORDER = ("next-steps", "criteria", "matrices", "judge-pairs", "judges", "agreement")
+_MAIN = ("headline", "next-steps", "criteria", "matrices", "probabilities", "items")
 # So many confusion matrices, reliability curves and pairs of judges are shown.
 _MOST_MATRICES = 24
 _MOST_CURVES = 8
@@ -33,34 +43,26 @@ def alignment_page(result: MetricsResult, pairs: Sequence[JudgePair] = ()) -> st
         result: The result.
         pairs: How often each two judges agree.
     """
-    headline, *others = alignment_sections(result)
-    sections = sorted(others, key=_place)
+    headline, *sections = alignment_sections(result)
     # The first line is the answer, the second says why.
     answer, why, *facts = headline.lines
     kind = _KINDS.get(result.verdict.answer or "", "inconclusive")
     head = PageHead(headline._replace(lines=facts), kind, answer, [*_tiles(result)], "Why", [why[1:]])
-    return render_page("deemster alignment", head, [*_parts(result, sections, pairs)])
+    drawn = [*_with_curves(result, sections), *_matrices(result), *_judge_pairs(pairs)]
+    return render_page("deemster alignment", head, in_order(drawn, _ORDER))
 
 
-def _place(section: TextSection) -> int:
-    """What a reader asks first stands first; all else keeps its order."""
-    title = section.title[0].partition(",")[0]
-    return _FIRST.index(title) if title in _FIRST else len(_FIRST)
-
-
-def alignment_parts(result: MetricsResult) -> list[PageSection]:
+def alignment_parts(result: MetricsResult) -> list[TextSection]:
     """The main sections of a result, for a page that is about more than alignment."""
-    sections = alignment_sections(result)
-    return [*_parts(result, [part for part in sections if part.title[0].startswith(_MAIN)], ())]
+    drawn = [*_with_curves(result, alignment_sections(result)), *_matrices(result)]
+    return in_order(with_keys(drawn, _MAIN), _MAIN)
 
 
-def _parts(result: MetricsResult, sections: Sequence[TextSection], pairs: Sequence[JudgePair]) -> Iterator[PageSection]:
-    for section in sections:
-        curves = _curves(result) if section.title[0].startswith("Do probabilities") else ()
-        yield PageSection(section, curves)
-        if section.title[0].startswith("Criteria"):
-            yield from _matrices(result)
-            yield from _judge_pairs(pairs)
+def _with_curves(result: MetricsResult, sections: Sequence[TextSection]) -> list[TextSection]:
+    """The sections, that of probabilities with its reliability curves."""
+    return [
+        section._replace(figures=_curves(result)) if section.key == "probabilities" else section for section in sections
+    ]
 
 
 def _tiles(result: MetricsResult) -> Iterator[Tile]:
@@ -91,7 +93,7 @@ def _kappa_plot(value: float | None, ends: tuple[float, float] | None) -> list[P
     return drawn_columns(PlotColumn("mean kappa", [cell], "mean kappa", scale_up_to_one([value, *(ends or ())])))
 
 
-def _matrices(result: MetricsResult) -> Iterator[PageSection]:
+def _matrices(result: MetricsResult) -> Iterator[TextSection]:
     """The confusion matrix of each criterion, shaded by the share of its row."""
     known = [
         (part.name, part.confusion_matrix)
@@ -104,7 +106,7 @@ def _matrices(result: MetricsResult) -> Iterator[PageSection]:
     if len(known) > _MOST_MATRICES:
         lines.append((f"The first {_MOST_MATRICES} of {len(known):,} criteria.",))
     figures = [_matrix(name, matrix) for name, matrix in known[:_MOST_MATRICES]]
-    yield PageSection(TextSection(("Confusion matrices",), lines), figures)
+    yield TextSection(("Confusion matrices",), lines, key="matrices", figures=figures)
 
 
 def _matrix(name: str, matrix: ConfusionMatrix) -> Figure:
@@ -117,7 +119,7 @@ def _matrix(name: str, matrix: ConfusionMatrix) -> Figure:
     return Figure(f"{name}: {plural(matrix.total, 'pair')}", "", TextTable(head, rows))
 
 
-def _judge_pairs(pairs: Sequence[JudgePair]) -> Iterator[PageSection]:
+def _judge_pairs(pairs: Sequence[JudgePair]) -> Iterator[TextSection]:
     if not pairs:
         return
     ranked = sorted(pairs, key=lambda pair: 2.0 if pair.agreement is None else pair.agreement)[:_MOST_PAIRS]
@@ -138,7 +140,7 @@ def _judge_pairs(pairs: Sequence[JudgePair]) -> Iterator[PageSection]:
     if len(pairs) > _MOST_PAIRS:
         lines.append((f"{_MOST_PAIRS} of {len(pairs):,} pairs.",))
     table = TextTable(("judges", "n", "equal verdicts", "interval"), rows, plots=plots)
-    yield PageSection(TextSection(("Judge against judge",), lines, table))
+    yield TextSection(("Judge against judge",), lines, table, key="judge-pairs")
 
 
 def _percents(ci: ConfidenceInterval | None) -> str:

@@ -100,7 +100,9 @@ def _pooled(scales: tuple[PooledScaleMetrics, ...]) -> TextSection:
         )
         for part in scales
     ]
-    return TextSection(("Pooled by kind",), (), TextTable(("kind", "n", "accuracy", "kappa", "RMSE", "Spearman"), rows))
+    return TextSection(
+        ("Pooled by kind",), (), TextTable(("kind", "n", "accuracy", "kappa", "RMSE", "Spearman"), rows), key="kinds"
+    )
 
 
 def _slices(slices: tuple[SliceMetrics, ...]) -> TextSection:
@@ -129,7 +131,7 @@ def _slices(slices: tuple[SliceMetrics, ...]) -> TextSection:
     scale = scale_around_zero(end for cell in cells for end in cell.ends or (cell.value,))
     beside = "interval" if resampled else "minus the rest"
     plots = drawn_columns(PlotColumn("kappa minus the rest", cells, beside, scale))
-    return TextSection(("Slices",), (), TextTable(head, rows, ("pairs", "bias"), plots))
+    return TextSection(("Slices",), (), TextTable(head, rows, ("pairs", "bias"), plots), key="slices")
 
 
 def _kappa_ends(part: SliceMetrics) -> ConfidenceInterval | None:
@@ -177,7 +179,7 @@ def _people(human: HumanAgreement, result: MetricsResult) -> TextSection:
         if len(human.disputed) > _MOST_DISPUTED_SHOWN:
             lines.append((f"and {len(human.disputed) - _MOST_DISPUTED_SHOWN:,} more, in the JSON file.",))
     head = ("who", "name", "n", "accuracy", "mean kappa")
-    return TextSection(("Judges and people against the other people",), lines, TextTable(head, rows))
+    return TextSection(("Judges and people against the other people",), lines, TextTable(head, rows), key="people")
 
 
 def _differs(human: HumanAgreement) -> bool:
@@ -209,7 +211,9 @@ def _annotator_tests(tests: Mapping[str, AlternativeAnnotator]) -> TextSection:
         (f"Of its wins, at most {format_percent(first.q)} are expected to be false.",),
     ]
     head = ("criterion", "passes", "winning rate", "judge at least as near", "people tested", "items")
-    return TextSection(("May the judge replace a person?",), lines, TextTable(head, rows, ("items",)))
+    return TextSection(
+        ("May the judge replace a person?",), lines, TextTable(head, rows, ("items",)), key="annotator-tests"
+    )
 
 
 def _items_tested(test: AlternativeAnnotator) -> str:
@@ -236,7 +240,7 @@ def _position_bias(found: Sequence[PositionBias]) -> TextSection:
         ("First or second place: whatever stands there wins both times, so the place decides.",),
     ]
     head = ("criterion", "judge", "pairs", "consistent", "interval", "first place", "second place", "p")
-    return TextSection(("Does the place decide?",), lines, TextTable(head, rows, ("p",)))
+    return TextSection(("Does the place decide?",), lines, TextTable(head, rows, ("p",)), key="position-bias")
 
 
 def _consistency(judges: tuple[JudgeConsistency, ...]) -> TextSection:
@@ -252,7 +256,7 @@ def _consistency(judges: tuple[JudgeConsistency, ...]) -> TextSection:
         for part in judges
     ]
     head = ("judge", "cells", "repeats", "all equal", "equal pairs", "alpha")
-    return TextSection(("Does a judge repeat itself?",), (), TextTable(head, rows))
+    return TextSection(("Does a judge repeat itself?",), (), TextTable(head, rows), key="consistency")
 
 
 def _calibration(figures: tuple[CalibrationMetrics, ...]) -> TextSection:
@@ -267,7 +271,7 @@ def _calibration(figures: tuple[CalibrationMetrics, ...]) -> TextSection:
         for part in figures
     ]
     head = ("judge", "kind", "n", "Brier", "calibration error")
-    return TextSection(("Do probabilities mean what they say?",), (), TextTable(head, rows))
+    return TextSection(("Do probabilities mean what they say?",), (), TextTable(head, rows), key="probabilities")
 
 
 def _corrected(corrected: CorrectedMeans) -> TextSection:
@@ -291,7 +295,9 @@ def _corrected(corrected: CorrectedMeans) -> TextSection:
             (f"The mean score rests on {corrected.score.n_labelled} labels only, fewer than {FEWEST_LABELS}.",)
         )
     head = ("what", "as judged", "corrected", "interval", "n")
-    return TextSection(("Corrected for the judge's errors",), lines, TextTable(head, rows) if rows else None)
+    return TextSection(
+        ("Corrected for the judge's errors",), lines, TextTable(head, rows) if rows else None, key="corrected"
+    )
 
 
 def _items(items: tuple[ItemMetrics, ...]) -> TextSection:
@@ -300,7 +306,9 @@ def _items(items: tuple[ItemMetrics, ...]) -> TextSection:
         for part in items
     ]
     head = ("item", "dispute", "difficulty", "votes")
-    return TextSection(("Items to look at",), [("The most disputed first, then the hardest.",)], TextTable(head, rows))
+    return TextSection(
+        ("Items to look at",), [("The most disputed first, then the hardest.",)], TextTable(head, rows), key="items"
+    )
 
 
 def _between(ci: ConfidenceInterval | None) -> str:
@@ -359,7 +367,7 @@ def short_alignment_sections(result: MetricsResult, *, more: str) -> list[TextSe
     asked += [_slices(result.slices)] if result.slices else []
     asked += [_position_bias(result.position_bias)] if result.position_bias else []
     criteria = [] if result.sampling == "chosen" else [_criteria(result, most=FEW_CRITERIA)]
-    return [TextSection(("Judge alignment",), lines), *criteria, *asked, steps]
+    return [TextSection(("Judge alignment",), lines, key="headline"), *criteria, *asked, steps]
 
 
 def alignment_sections(result: MetricsResult) -> list[TextSection]:
@@ -386,7 +394,7 @@ def _headline(result: MetricsResult) -> TextSection:
         *_reservations(result),
         *_warnings(result),
     ]
-    return TextSection(("Judge alignment",), lines)
+    return TextSection(("Judge alignment",), lines, key="headline")
 
 
 def _answer(result: MetricsResult) -> Iterator[TextLine]:
@@ -580,7 +588,7 @@ def _agreement(result: MetricsResult) -> TextSection:
     ]
     if result.n_numeric_criteria and result.n_numeric_criteria == result.n_criteria:
         entries = [("mean concordance", format_number(result.mean_concordance), "mean_concordance")]
-        return TextSection(("Agreement",), (), _with_plots(entries, result))
+        return TextSection(("Agreement",), (), _with_plots(entries, result), key="agreement")
     if result.n_binary_criteria:
         if len(count_kinds(result)) > 1:
             entries.append(("accuracy (binary)", format_percent(result.binary_accuracy), "binary_accuracy"))
@@ -599,7 +607,7 @@ def _agreement(result: MetricsResult) -> TextSection:
             value = result.mean_kappa_by_kind[kind]
             entries.append((f"mean kappa ({kind})", format_number(value), f"mean_kappa_by_kind.{kind}"))
     entries.append(("mean alpha (macro)", format_number(result.mean_krippendorff_alpha), "mean_krippendorff_alpha"))
-    return TextSection(("Agreement",), (), _with_plots(entries, result))
+    return TextSection(("Agreement",), (), _with_plots(entries, result), key="agreement")
 
 
 def _scores(result: MetricsResult) -> TextSection:
@@ -620,7 +628,7 @@ def _scores(result: MetricsResult) -> TextSection:
     lines: list[TextLine] = [(f"{plural(result.bias.n_samples, 'pair')} of predicted and true item score.",)]
     if result.score_limits is not None:
         lines.extend((sentence,) for sentence in _limits_of_agreement(result.score_limits))
-    return TextSection(("Scores",), lines, _with_intervals(entries, result))
+    return TextSection(("Scores",), lines, _with_intervals(entries, result), key="scores")
 
 
 def _limits_of_agreement(limits: ScoreLimits) -> Iterator[str]:
@@ -671,7 +679,7 @@ def _criteria(result: MetricsResult, *, most: int | None = None) -> TextSection:
     table = TextTable(head, rows, ("alpha", "kind"), plots) if rows else None
     left = len(ranked) - len(rows)
     after: list[TextLine] = [(f"{count_criteria(left)} more.",)] if left else []
-    return TextSection(("Criteria, the weakest first",), (), table, after)
+    return TextSection(("Criteria, the weakest first",), (), table, after, key="criteria")
 
 
 def _interval_plots(name: str, numbers: Sequence[tuple[float | None, ConfidenceInterval | None]]) -> list[PlotColumn]:
@@ -704,7 +712,7 @@ def _numeric(criteria: Sequence[NumericCriterionMetrics]) -> TextSection:
     lines: list[TextLine] = [
         ("In the unit of each criterion. Their kappa above is the concordance, which quadratic kappa is for numbers.",)
     ]
-    return TextSection(("Numeric criteria",), lines, TextTable(head, rows))
+    return TextSection(("Numeric criteria",), lines, TextTable(head, rows), key="numeric")
 
 
 def _correlations(criteria: Sequence[NumericCriterionMetrics]) -> TextSection:
@@ -726,7 +734,7 @@ def _correlations(criteria: Sequence[NumericCriterionMetrics]) -> TextSection:
     lines: list[TextLine] = [
         ("Dataset: all pairs. Sample: the mean inside the groups of `--group`. System: the means of `--system`.",)
     ]
-    return TextSection(("Correlations of numbers",), lines, TextTable(head, rows))
+    return TextSection(("Correlations of numbers",), lines, TextTable(head, rows), key="correlations")
 
 
 def _weakness(part: AnyCriterion) -> tuple[bool, float, int]:
@@ -775,7 +783,9 @@ def _judges(result: MetricsResult) -> TextSection:
         "mean kappa",
         [(judge.mean_kappa, each.ci if each is not None else None) for judge, each in zip(judges, found, strict=True)],
     )
-    return TextSection(("Judges",), (), TextTable(head, rows, ("phi", "abstained", "failed"), plots) if rows else None)
+    return TextSection(
+        ("Judges",), (), TextTable(head, rows, ("phi", "abstained", "failed"), plots) if rows else None, key="judges"
+    )
 
 
 def _abstentions(result: MetricsResult) -> TextSection:
@@ -788,7 +798,7 @@ def _abstentions(result: MetricsResult) -> TextSection:
         counts = (na.na_count_true, na.na_count_pred, na.na_false_positive, na.na_false_negative)
         rows.append(("not applicable", *(f"{count:,}" for count in counts), format_number(na.na_kappa)))
     head = ("abstention", "truth", "judge", "judge only", "truth only", "kappa")
-    return TextSection(("Abstentions",), (), TextTable(head, rows))
+    return TextSection(("Abstentions",), (), TextTable(head, rows), key="abstentions")
 
 
 def _reading(result: MetricsResult) -> TextSection:
@@ -816,4 +826,4 @@ def _reading(result: MetricsResult) -> TextSection:
         lines.append((FLEISS_NOTE,))
     if alphas - {"ordinal"}:
         lines.append((ALPHA_NOTE,))
-    return TextSection(("How to read this",), lines)
+    return TextSection(("How to read this",), lines, key="reading")

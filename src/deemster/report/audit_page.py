@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from deemster.text.html_page import PageHead, PageSection, render_page
+from deemster.text.html_page import PageHead, render_page
 from deemster.text.text_sections import TextSection
 
 
@@ -16,7 +16,6 @@ def audit_page(sections: Sequence[TextSection]) -> str:
     """
     overview, *rest = sections
     head = PageHead(TextSection(overview.title, overview.lines))
-    parts = [PageSection(section) for section in rest]
     if overview.table is not None:
-        parts.insert(0, PageSection(TextSection(("Overview",), table=overview.table, after=overview.after)))
-    return render_page(f"deemster audit: {''.join(overview.title)}", head, parts)
+        rest.insert(0, TextSection(("Overview",), table=overview.table, after=overview.after))
+    return render_page(f"deemster audit: {''.join(overview.title)}", head, rest)

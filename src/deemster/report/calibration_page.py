@@ -7,7 +7,7 @@ from collections.abc import Iterator
 from deemster.alignment.calibration_result import Calibration, Estimate
 from deemster.report.calibration_report import calibration_sections
 from deemster.results import Interval
-from deemster.text.html_page import PageHead, PageSection, Tile, rate_tile, render_page
+from deemster.text.html_page import PageHead, Tile, rate_tile, render_page
 from deemster.text.number_format import format_interval, format_number
 from deemster.text.text_sections import TextLine, TextSection
 
@@ -29,7 +29,7 @@ def calibration_page(calibration: Calibration) -> str:
         verdict = (f"{failed} of {len(calibration.checks)} bounds are missed." if failed else all_held,)
     head = PageHead(TextSection(overview.title, overview.lines), kind, verdict, [*_tiles(calibration)])
     sections = [TextSection(("Judges",), table=overview.table), *others]
-    return render_page(f"deemster calibrate: {calibration.source}", head, [*map(PageSection, sections)])
+    return render_page(f"deemster calibrate: {calibration.source}", head, sections)
 
 
 def _tiles(calibration: Calibration) -> Iterator[Tile]:

@@ -26,6 +26,7 @@ from deemster.text.text_sections import (
     TextLine,
     TextSection,
     TextTable,
+    with_keys,
 )
 
 if TYPE_CHECKING:
@@ -46,6 +47,8 @@ _EXAMPLES = {
     "unscored_now": "Samples that have no score now",
 }
 _BROKEN = ("newly_failing", "unscored_now")
+# The sections in the summary of a GitHub job.
+_SUMMARY = ("gate", "pass-rates", "cohorts", "newly_failing")
 
 
 def comparison_sections(comparison: ComparisonReport, *, full: bool = True) -> list[TextSection]:
@@ -91,7 +94,7 @@ def _confirmation(comparison: ComparisonReport) -> list[TextSection]:
     table = TextTable(("sample", "it is", "passed again", "p after Holm"), rows[:_MOST_CONFIRMED])
     more = len(rows) - _MOST_CONFIRMED
     after: list[TextLine] = [(f"... and {more:,} more.",)] if more > 0 else []
-    return [TextSection(("Confirm or clear",), lines, table, after=after)]
+    return [TextSection(("Confirm or clear",), lines, table, after=after, key="confirmation")]
 
 
 def comparison_verdict(comparison: ComparisonReport) -> str:
@@ -190,7 +193,7 @@ def _headline(comparison: ComparisonReport) -> TextSection:
     if comparison.privacy.removed:
         left_out = ", ".join(comparison.privacy.removed)
         lines.append((f"Left out at privacy level {comparison.privacy.level}: {left_out}.",))
-    return TextSection((comparison_verdict(comparison),), lines)
+    return TextSection((comparison_verdict(comparison),), lines, key="headline")
 
 
 def _name_run(role: str, run: ComparedRun) -> TextLine:
@@ -269,7 +272,7 @@ def _corrected(comparison: ComparisonReport) -> Iterator[TextSection]:
     ]
     head = ("metric", "number", "labels", "change by the judge", "corrected", f"{_level(comparison)} interval")
     lines: list[TextLine] = [("Each run is corrected by labels of people on its own outputs.",)]
-    yield TextSection(("Corrected by labels",), lines, TextTable(head, rows), errors)
+    yield TextSection(("Corrected by labels",), lines, TextTable(head, rows), errors, key="corrected")
 
 
 def _numbers(comparison: ComparisonReport) -> TextSection:
@@ -289,7 +292,7 @@ def _numbers(comparison: ComparisonReport) -> TextSection:
     meant = [("Macro-F1 is the mean of the metrics' pass-rates.",)]
     rates = [comparison.macro_f1, comparison.pass_rate, *(one.pass_rate for one in comparison.metrics.values())]
     plots = _changes(comparison, rates, line=None if comparison.margin is None else -comparison.margin)
-    return TextSection(("Pass-rates",), meant, TextTable(head, rows, ("p", "before"), plots), after)
+    return TextSection(("Pass-rates",), meant, TextTable(head, rows, ("p", "before"), plots), after, key="pass-rates")
 
 
 def _changes(
@@ -346,7 +349,7 @@ def _means(comparison: ComparisonReport) -> Iterator[TextSection]:
             for name, metric in graded.items()
             if (bounds := metric.mean_bounds) is not None
         ]
-        yield TextSection(("Mean scores",), lines, table, after=after)
+        yield TextSection(("Mean scores",), lines, table, after=after, key="means")
 
 
 def _origins(comparison: ComparisonReport) -> Iterator[TextSection]:
@@ -366,9 +369,11 @@ def _origins(comparison: ComparisonReport) -> Iterator[TextSection]:
             for name, origin in origins.items()
         ]
         lines: list[TextLine] = [("; ".join(f"{name}: {told[name]}" for name in used) + ".",)]
-        yield TextSection(("Where the difference comes from",), lines, TextTable(("number", "change", *used), rows))
+        yield TextSection(
+            ("Where the difference comes from",), lines, TextTable(("number", "change", *used), rows), key="origins"
+        )
     elif used:
-        yield TextSection(("Where the difference comes from",), [(f"All of it: {told[used[0]]}.",)])
+        yield TextSection(("Where the difference comes from",), [(f"All of it: {told[used[0]]}.",)], key="origins")
 
 
 def _cohorts(comparison: ComparisonReport) -> Iterator[TextSection]:
@@ -379,7 +384,7 @@ def _cohorts(comparison: ComparisonReport) -> Iterator[TextSection]:
         note = "These p-values are not corrected for the number of rows."
         plots = _changes(comparison, [cohort.macro_f1 for cohort in cohorts])
         table = TextTable(head, rows, ("p", "before"), plots)
-        yield TextSection(("Macro-F1 by cohort",), table=table, after=[(note,)])
+        yield TextSection(("Macro-F1 by cohort",), table=table, after=[(note,)], key="cohorts")
 
 
 def _usage(comparison: ComparisonReport) -> Iterator[TextSection]:
@@ -396,7 +401,7 @@ def _usage(comparison: ComparisonReport) -> Iterator[TextSection]:
     if rows:
         interval = f"{_level(comparison)} interval"
         head = ("for each sample", "before", "now", "change", interval, "for each pass, before", "for each pass, now")
-        yield TextSection(("Usage and cost",), table=TextTable(head, rows))
+        yield TextSection(("Usage and cost",), table=TextTable(head, rows), key="usage")
 
 
 def _amount(value: float | None) -> str:
@@ -410,7 +415,7 @@ def _amount(value: float | None) -> str:
 
 def _statuses(comparison: ComparisonReport) -> TextSection:
     rows = [(name.replace("_", " "), f"{count:,}") for name, count in comparison.statuses.items() if count]
-    return TextSection(("Samples",), table=TextTable(("status", "samples"), rows))
+    return TextSection(("Samples",), table=TextTable(("status", "samples"), rows), key="samples")
 
 
 def example_sections(comparison: ComparisonReport, *, full: bool = True) -> Iterator[TextSection]:
@@ -431,7 +436,7 @@ def example_sections(comparison: ComparisonReport, *, full: bool = True) -> Iter
         rest = count - len(shown) - len(listed)
         after: list[TextLine] = [(f"... and {rest:,} more.",)] if rest > 0 else []
         details = [describe_change(comparison, example) for example in shown]
-        yield TextSection((f"{title}: {count:,}",), [names] if names else [], details=details, after=after)
+        yield TextSection((f"{title}: {count:,}",), [names] if names else [], details=details, after=after, key=status)
 
 
 def describe_change(comparison: ComparisonReport, example: ComparedSample) -> TextDetail:
@@ -518,7 +523,7 @@ def _details(comparison: ComparisonReport) -> Iterator[TextSection]:
         ("Finds a drop of: with power 0.8. Certifies: the smallest margin that these data certify.",),
     ]
     spare = ("one-sided bounds", "if unchanged", "interval by", "equal", "better", "worse", "units")
-    yield TextSection(("Effects and resolution",), lines, TextTable(head, rows, spare))
+    yield TextSection(("Effects and resolution",), lines, TextTable(head, rows, spare), key="effects")
     tables = {"all metrics pass": (comparison.table, comparison.pass_rate)}
     tables |= {MetricName(name): (metric.table, metric.pass_rate) for name, metric in comparison.metrics.items()}
     counts = ("passed both", "newly failing", "newly passing", "failed both")
@@ -532,15 +537,15 @@ def _details(comparison: ComparisonReport) -> Iterator[TextSection]:
         )
         for name, (one, rate) in tables.items()
     ]
-    yield TextSection(("Pass and fail, before and now",), table=TextTable(head, flips, ("mid-p", "Tango interval")))
+    yield TextSection(
+        ("Pass and fail, before and now",), table=TextTable(head, flips, ("mid-p", "Tango interval")), key="flips"
+    )
 
 
 def comparison_summary(comparison: ComparisonReport) -> str:
     """The comparison as the summary of a GitHub job: verdict, checks, numbers, cohorts, the first broken samples."""
     headline, *parts = comparison_sections(comparison, full=False)
-    wanted = ("Gate", "Pass-rates", "Macro-F1 by cohort", "Newly failing")
     blocks = [f"## {join_line(headline.title)}", *(join_line(line) for line in headline.lines)]
-    for part in parts:
-        if part.title[0].startswith(wanted):
-            blocks += markdown_blocks(part, 2)
+    for section in with_keys(parts, _SUMMARY):
+        blocks += markdown_blocks(section, 2)
     return "\n\n".join(blocks) + "\n"

@@ -85,12 +85,12 @@ def failing_section(report: Report) -> TextSection:
     title = ("Samples that did not pass",)
     details = [describe_sample(report, *failing) for failing in islice(failing_samples(report), SHOWN)]
     if not details:
-        return TextSection(title, [("None: every metric passed everywhere.",)])
+        return TextSection(title, [("None: every metric passed everywhere.",)], key="samples")
     count = count_failing(report)
     rest = count - len(details)
     lines: list[TextLine] = [(f"{plural(count, 'sample')} of {report.totals.samples:,}.",)]
     after: list[TextLine] = [(f"... and {rest:,} more.",)] if rest else []
-    return TextSection(title, lines, details=details, after=after)
+    return TextSection(title, lines, details=details, after=after, key="samples")
 
 
 def describe_sample(report: Report, sample: SampleEntry, executions: Sequence[ExecutionEntry]) -> TextDetail:

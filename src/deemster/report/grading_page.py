@@ -11,7 +11,7 @@ from deemster.judges.grading_result import CriterionGrading, Grading, ItemGradin
 from deemster.report.alignment_page import alignment_parts
 from deemster.report.grading_report import grading_sections
 from deemster.results.grading_summary import GradingSummary, score_histogram
-from deemster.text.html_page import PageHead, PageSection, Tile, rate_tile, render_page
+from deemster.text.html_page import PageHead, Tile, rate_tile, render_page
 from deemster.text.number_format import format_interval, format_number
 from deemster.text.table_plots import HistogramCell, PlotColumn, drawn_columns
 from deemster.text.text_sections import (
@@ -41,7 +41,7 @@ def grading_page(
         reasons: Whether the judges' reasons are shown, which may quote what was graded.
     """
     headline, *sections = grading_sections(grading, figures)
-    parts = [*_scores(grading), *(PageSection(section) for section in sections), *_lowest(grading, reasons=reasons)]
+    parts = [*_scores(grading), *sections, *_lowest(grading, reasons=reasons)]
     if alignment is not None:
         parts += alignment_parts(alignment)
     name = grading.dataset.name or "grading"
@@ -78,7 +78,7 @@ def _findings(figures: GradingSummary) -> Iterator[TextLine]:
         yield ("Judges agree least on ", MetricName(name), f": {format_number(least.mean_agreement)}.")
 
 
-def _scores(grading: Grading) -> Iterator[PageSection]:
+def _scores(grading: Grading) -> Iterator[TextSection]:
     bars = score_histogram(grading)
     if bars is None:
         return
@@ -87,17 +87,17 @@ def _scores(grading: Grading) -> Iterator[PageSection]:
     head = ("scores of", *(f"{bar.low:.1f}" for bar in bars))
     lines: list[TextLine] = [("Scores from each number up to the next; the last column holds 1 too.",)]
     table = TextTable(head, [("items", *map(str, counts))], plots=plots)
-    yield PageSection(TextSection(("Scores",), lines, table))
+    yield TextSection(("Scores",), lines, table)
 
 
-def _lowest(grading: Grading, *, reasons: bool) -> Iterator[PageSection]:
+def _lowest(grading: Grading, *, reasons: bool) -> Iterator[TextSection]:
     """The items with the lowest scores, each with its verdicts and the judges' reasons."""
     scored = ((item.score, place, item) for place, item in enumerate(grading.items) if item.score is not None)
     lowest = heapq.nsmallest(_LOWEST, scored, key=lambda each: each[:2])
     if lowest:
         details = [_describe_item(item, reasons=reasons) for *_, item in lowest]
         title = f"The {plural(len(lowest), 'item')} with the lowest score"
-        yield PageSection(TextSection((title,), details=details))
+        yield TextSection((title,), details=details)
 
 
 def _describe_item(item: ItemGrading, *, reasons: bool) -> TextDetail:

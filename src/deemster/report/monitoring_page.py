@@ -7,10 +7,10 @@ from collections.abc import Iterator
 from deemster.errors import plural
 from deemster.report.monitoring_report import drift_words, monitoring_sections
 from deemster.results.pass_rate_over_time import PassRateHistory, Period
-from deemster.text.html_page import PageHead, PageSection, Tile, rate_tile, render_page
+from deemster.text.html_page import PageHead, Tile, rate_tile, render_page
 from deemster.text.number_format import format_interval, format_number
-from deemster.text.svg_plots import Figure, PlotArea
-from deemster.text.text_sections import TextSection
+from deemster.text.svg_plots import PlotArea
+from deemster.text.text_sections import Figure, TextSection
 
 # The last so many periods are drawn.
 _MOST_PERIODS = 120
@@ -34,9 +34,9 @@ def monitoring_page(shown: PassRateHistory, *, name: str) -> str:
     if shown.drift is not None:
         kind = {None: "pass", "down": "fail", "up": "inconclusive"}[shown.drift.direction]
     head = PageHead(headline, kind, (f"{verdict.removesuffix('.')}.",), [*_tiles(shown)])
-    parts = [PageSection(TextSection(("Periods",), table=section.table), folds=len(shown.periods) > _MOST_PERIODS)]
+    parts = [TextSection(("Periods",), table=section.table, folds=len(shown.periods) > _MOST_PERIODS)]
     if (plot := _plot(shown, name)) is not None:
-        parts.insert(0, PageSection(TextSection(("Pass-rate over time",)), [plot]))
+        parts.insert(0, TextSection(("Pass-rate over time",), figures=[plot]))
     return render_page(f"deemster monitor: {name}", head, parts)
 
 

@@ -17,7 +17,7 @@ from deemster.report.report_sections import gate_section, gate_verdict
 from deemster.results import GateDecision
 from deemster.text.markdown_layout import join_line, markdown_blocks, markdown_table
 from deemster.text.number_format import format_number
-from deemster.text.text_sections import DataText, PassageText, TextDetail, TextField, TextLine, TextSection
+from deemster.text.text_sections import DataText, PassageText, TextDetail, TextField, TextLine, TextSection, with_keys
 
 if TYPE_CHECKING:
     from deemster.report.comparison_report import ComparisonReport
@@ -117,7 +117,6 @@ def comparison_comment(comparison: ComparisonReport) -> str:
 def _compared(comparison: ComparisonReport) -> _Content:
     run = comparison.candidate
     headline, *parts = comparison_sections(comparison, full=False)
-    wanted = ("Pass-rates", "Macro-F1 by cohort")
     lines = [line for line in headline.lines if not line[0].startswith("Gate:")]
     warnings = [line for line in lines if line[0].startswith("Warning:")]
     runs = tuple(part for line in lines if line not in warnings for part in (*line, " "))[:-1]
@@ -128,7 +127,7 @@ def _compared(comparison: ComparisonReport) -> _Content:
         part=run.part,
         verdict=comparison_verdict(comparison),
         notes=[*warnings[:_MOST_WARNINGS], runs],
-        tables=[part for part in parts if part.title[0].startswith(wanted)],
+        tables=with_keys(parts, ("pass-rates", "cohorts")),
         title="Newly failing samples",
         total=comparison.statuses.get("newly_failing", 0),
         samples=[describe_change(comparison, example) for example in broken],

@@ -10,7 +10,7 @@ from deemster.errors import ReportError, list_names, plural
 from deemster.formats.dataframe import dataframe
 from deemster.results.ranking import RankedEntry, Ranking
 from deemster.text.destination import Destination, write_pieces
-from deemster.text.html_page import PageHead, PageSection, render_page, render_part
+from deemster.text.html_page import PageHead, render_page, render_part
 from deemster.text.indented_json import json_pieces
 from deemster.text.markdown_layout import render_markdown
 from deemster.text.number_format import format_change, format_change_interval, format_number
@@ -49,7 +49,7 @@ class RankingReport(Ranking, frozen=True, kw_only=True, forbid_unknown_fields=Tr
     def to_html(self) -> str:
         """The ranking as one HTML page that loads nothing."""
         headline, *sections = ranking_sections(self)
-        return render_page("deemster ranking", PageHead(headline), [PageSection(section) for section in sections])
+        return render_page("deemster ranking", PageHead(headline), sections)
 
     def to_dataframe(self) -> pd.DataFrame:
         """The ranking as a pandas table with a row for each run.

@@ -94,7 +94,7 @@ def _headline(report: Report) -> TextSection:
         lines.append((gate_verdict(report.gate, run.part),))
     if report.privacy.removed:
         lines.append((f"Left out at privacy level {report.privacy.level}: {', '.join(report.privacy.removed)}.",))
-    return TextSection(("deemster report", *((": ", DataText(run.suite)) if run.suite else ())), lines)
+    return TextSection(("deemster report", *((": ", DataText(run.suite)) if run.suite else ())), lines, key="headline")
 
 
 def gate_verdict(gate: GateDecision, part: SelectedPart | None) -> str:
@@ -139,7 +139,9 @@ def _metrics(report: Report) -> TextSection:
     applied = [_applied(report, name, entry, entry.where) for name, entry in figures if entry.where is not None]
     cells = [IntervalCell(entry.pass_rate, entry.pass_rate_interval) for _, entry in figures]
     plots = drawn_columns(PlotColumn("pass-rate", cells, "95% interval"))
-    return TextSection(("Per-metric aggregates",), table=TextTable(tuple(head), rows, spare, plots), after=applied)
+    return TextSection(
+        ("Per-metric aggregates",), table=TextTable(tuple(head), rows, spare, plots), after=applied, key="metrics"
+    )
 
 
 def _attack_sections(found: AdversarialSummary | None) -> Iterator[TextSection]:
@@ -159,10 +161,13 @@ def _attack_sections(found: AdversarialSummary | None) -> Iterator[TextSection]:
             (told, MetricName(", ".join(found.metrics)), "."),
         ],
         _attack_table([(kind, figures) for kind, each in groups for figures in each], second="by"),
+        key="attacks",
     )
     rows = [(framework.name, figures) for framework in found.frameworks for figures in framework.items]
     if rows:
-        yield TextSection(("Attack success by framework",), table=_attack_table(rows, second="framework"))
+        yield TextSection(
+            ("Attack success by framework",), table=_attack_table(rows, second="framework"), key="attack-frameworks"
+        )
 
 
 def _attack_table(groups: Sequence[tuple[str, AttackFigures]], *, second: str) -> TextTable:
@@ -210,7 +215,7 @@ def _corrected(report: Report) -> Iterator[TextSection]:
     source = ", ".join(dict.fromkeys(rate.source for _, _, rate in known if rate.source))
     lines: list[TextLine] = [("What people would have found, by their labels of ", DataText(source), ".")]
     head = ("metric", "number", "by the judge", "corrected", "95% interval", "labels")
-    yield TextSection(("Corrected for the errors of judges",), lines, TextTable(head, rows), notes)
+    yield TextSection(("Corrected for the errors of judges",), lines, TextTable(head, rows), notes, key="corrected")
 
 
 def _range(low: float | None, high: float | None) -> str:
@@ -245,6 +250,7 @@ def _macro_f1(report: Report) -> TextSection:
             *rests,
             (f"Run pass-rate ({every}): {format_number(report.pass_rate)}", f", 95% interval {whole}."),
         ],
+        key="macro-f1",
     )
 
 
@@ -269,6 +275,7 @@ def _aggregate(report: Report, whole: Aggregate) -> TextSection:
             ("Aggregator: ", DataText(whole.aggregator), "."),
         ],
         TextTable(("cohort", "samples", "success-rate", "95% interval", "mean score"), rows, ("samples",)),
+        key="aggregate",
     )
 
 
@@ -283,7 +290,13 @@ def _aggregate_samples(report: Report) -> TextSection:
     rows = [*found["fail"], *found["pass"]][:SHOWN]
     count = report.totals.samples if report.aggregate is None else report.aggregate.samples
     after = _rest(report.totals.samples if count is None else count, rows)
-    return TextSection(("Aggregate by sample",), table=TextTable(("sample", "aggregate", "score"), rows), after=after)
+    return TextSection(
+        ("Aggregate by sample",),
+        table=TextTable(("sample", "aggregate", "score"), rows),
+        after=after,
+        key="aggregate-samples",
+        folds=True,
+    )
 
 
 def _cohorts(report: Report) -> TextSection:
@@ -307,6 +320,7 @@ def _cohorts(report: Report) -> TextSection:
         ("Cohorts by metadata.tags",),
         lines,
         TextTable(head, rows, (*reversed(report.metric_order), "95% interval"), plots),
+        key="cohorts",
     )
 
 
@@ -323,6 +337,7 @@ def _histograms(report: Report) -> TextSection:
         ("Score histograms",),
         [("Scores from each number up to the next; the last column holds 1 too.",)],
         TextTable(head, rows, plots=plots),
+        key="histograms",
     )
 
 
@@ -330,7 +345,7 @@ def _usage(report: Report) -> TextSection:
     usage, cost = report.usage, report.cost
     title = ("Usage and cost",)
     if not usage.total.calls and not usage.total.cached_calls and usage.total.latency_ms is None:
-        return TextSection(title, [("No model call was recorded.",), *_halt(report)])
+        return TextSection(title, [("No model call was recorded.",), *_halt(report)], key="usage")
     head = ("part", "calls", "cache hits", "prompt tokens", "completion tokens", "cache hit tokens", "p50 ms", "p95 ms")
     again = [] if usage.reruns is None else [_usage_row("run again", usage.reruns)]
     parts = [_usage_row("target", usage.target), _usage_row("scoring", usage.scoring)]
@@ -342,7 +357,7 @@ def _usage(report: Report) -> TextSection:
             price = "no price known" if model.cost_usd is None else f"{_money(model.cost_usd)} USD"
             tokens = f"{model.prompt_tokens:,} + {model.completion_tokens:,} tokens"
             after.append(("- ", DataText(model.model), f": {plural(model.calls, 'call')}, {tokens}, {price}"))
-    return TextSection(title, table=TextTable(head, rows), after=[*after, *_halt(report)])
+    return TextSection(title, table=TextTable(head, rows), after=[*after, *_halt(report)], key="usage")
 
 
 def format_cost(cost: Cost) -> str:
@@ -383,7 +398,12 @@ def _unstable(report: Report) -> TextSection:
     title = ("Unstable samples",)
     precision = report.precision
     if precision is None:
-        return TextSection(title, [("Each sample ran once, so instability cannot be seen; use repetitions.",)])
+        return TextSection(
+            title,
+            [("Each sample ran once, so instability cannot be seen; use repetitions.",)],
+            key="unstable",
+            folds=True,
+        )
     run = precision.run
     seen = (
         f"The target does not always answer alike. With {plural(report.totals.repetitions, 'repetition')}, chance "
@@ -396,14 +416,21 @@ def _unstable(report: Report) -> TextSection:
     )
     lines: list[TextLine] = [(seen, needed)]
     if not precision.unstable:
-        return TextSection(title, [*lines, ("No sample passed in some repetitions and failed in others.",)])
+        return TextSection(
+            title, [*lines, ("No sample passed in some repetitions and failed in others.",)], key="unstable", folds=True
+        )
     unstable = (entry for entry in report.samples if entry.unstable)
     rows = [
         (DataText(entry.id), f"{entry.passed} of {entry.repetitions}", format_interval(entry.interval))
         for entry in islice(unstable, SHOWN)
     ]
     return TextSection(
-        title, lines, TextTable(("sample", "passed", "95% interval"), rows), _rest(precision.unstable, rows)
+        title,
+        lines,
+        TextTable(("sample", "passed", "95% interval"), rows),
+        _rest(precision.unstable, rows),
+        key="unstable",
+        folds=True,
     )
 
 
@@ -412,7 +439,7 @@ def _failures(report: Report) -> TextSection:
     groups = group_failures(report.failure_list)
     if not groups:
         which = "every mark that was made" if report.totals.not_run else "every mark"
-        return TextSection(("Failures",), [(f"None: {which} has a score.",)])
+        return TextSection(("Failures",), [(f"None: {which} has a score.",)], key="failures")
     rows: list[TextLine] = [
         (
             f"{group.times:,}",
@@ -426,7 +453,7 @@ def _failures(report: Report) -> TextSection:
     most = groups[0].times
     bars = PlotColumn("how often", [BarCell(group.times / most) for group in groups[:SHOWN]], "times")
     table = TextTable(("times", "metric", "cause", "message", "samples"), rows, ("samples",), [bars])
-    return TextSection(("Failures",), table=table, after=_rest(len(groups), rows))
+    return TextSection(("Failures",), table=table, after=_rest(len(groups), rows), key="failures")
 
 
 class FailureGroup(NamedTuple):
@@ -509,7 +536,7 @@ def gate_section(gate: GateDecision, part: SelectedPart | None) -> TextSection:
     spare = ("because", "95% interval")
     # The headline tells the decision.
     lines: list[TextLine] = [] if rows else [(gate_verdict(gate, part),)]
-    return TextSection(("Gate",), lines, TextTable(head, rows, spare) if rows else None)
+    return TextSection(("Gate",), lines, TextTable(head, rows, spare) if rows else None, key="gate")
 
 
 def _check_interval(check: GateCheck) -> str:
@@ -535,7 +562,11 @@ def criteria_sections(report: Report) -> list[TextSection]:
     plots = criteria_plots(
         [each for name in report.metric_order for each in (report.metrics[name].criteria or {}).values()]
     )
-    return [TextSection(("Criteria",), lines, TextTable(_HEAD, rows, ("agreement", "95% interval", "failed"), plots))]
+    return [
+        TextSection(
+            ("Criteria",), lines, TextTable(_HEAD, rows, ("agreement", "95% interval", "failed"), plots), key="criteria"
+        )
+    ]
 
 
 def criteria_plots(criteria: Sequence[CriterionSummary]) -> list[PlotColumn]:

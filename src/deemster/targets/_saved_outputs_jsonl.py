@@ -13,10 +13,10 @@ import msgspec
 import numpy as np
 
 from deemster.errors import Issue, OutputsError
-from deemster.formats.document import Reading, sort_issues
-from deemster.formats.jsonl_lines import MOST_ISSUES, Lines, parse_line, stop_at_many
+from deemster.formats.document import Document, Reading, sort_issues
+from deemster.formats.indexed_jsonl import RowReader, index_rows
+from deemster.formats.jsonl_lines import MOST_ISSUES, Lines, parse_line
 from deemster.formats.schema_validation import check_shape
-from deemster.formats.strict_json import quotes
 from deemster.records import Output
 from deemster.targets.saved_output_format import (
     MOST_REPETITIONS,
@@ -223,86 +223,63 @@ def load_lines(path: str | Path, reading: Reading) -> SavedOutputLines:
     Raises:
         OutputsError: The file cannot be read, or something in it is wrong; all issues are given.
     """
-    scanner = _Scanner(Lines(path, reading))
-    for offset, lines in scanner.lines.scan():
-        scanner.read_block(offset, lines)
-        if stop_at_many(scanner.issues, reading.file):
-            break
-    if not scanner.issues and not scanner.lines.offsets:
-        scanner.issues.append(Issue("There are no outputs.", reading.file))
-    if scanner.issues:
-        raise reading.error(scanner.issues)
+    lines = Lines(path, reading)
+    outputs = _OutputRows(lines)
+    if issues := index_rows(lines, outputs, noun="outputs"):
+        raise reading.error(issues)
+
     recorded = SavedOutputLines(
-        scanner.lines,
-        np.frombuffer(scanner.hashes, dtype=np.int64),
-        np.frombuffer(scanner.numbers, dtype=np.int32),
-        np.frombuffer(scanner.rows, dtype=np.int32),
+        lines,
+        np.frombuffer(outputs.hashes, dtype=np.int64),
+        np.frombuffer(outputs.numbers, dtype=np.int32),
+        np.frombuffer(outputs.rows, dtype=np.int32),
     )
     recorded.check_repetitions()
     return recorded
 
 
-class _Scanner:
-    """Reads lines, keeps where they stand, and collects what is wrong."""
+class _OutputRows(RowReader):
+    """Keeps of every answer the hash of its id, its repetition, and in which row it stands."""
 
     def __init__(self, lines: Lines) -> None:
-        self.lines = lines
-        self.issues: list[Issue] = []
         self.hashes = array("q")
         self.numbers = array("i")
         self.rows = array("i")
-        self._line = 0
-        self._started = False
+        self._lines = lines
 
-    def read_block(self, offset: int, lines: list[bytes]) -> None:
-        """Read some lines."""
-        for line in lines:
-            if len(self.issues) >= MOST_ISSUES:
-                return
-            self._line += 1
-            start = offset
-            offset += len(line) + 1
-            try:
-                entry = _simple(line)
-                if quotes(line) == quotes(_encode(entry)) and entry.id.strip():
-                    number = 0 if entry.repetition is msgspec.UNSET else entry.repetition
-                    if 0 <= number < MOST_REPETITIONS:
-                        self._keep(start, entry.id, [number])
-                        continue
-            except (msgspec.MsgspecError, UnicodeError, RecursionError):
-                pass
-            self._parse_strictly(line, start)
-
-    def _keep(self, start: int, name: str, numbers: list[int]) -> None:
-        self._started = True
-        row = len(self.lines.offsets)
-        self.lines.offsets.append(start)
-        for number in numbers:
-            self.hashes.append(hash(name))
-            self.numbers.append(number)
-            self.rows.append(row)
-
-    def _parse_strictly(self, line: bytes, start: int) -> None:
-        if not line.strip(b" \t\r"):
-            return
-        reading = self.lines.reading
-        where = f"{reading.file}:{self._line}"
-        is_first, self._started = not self._started, True
+    def read_fast(self, line: bytes) -> tuple[bytes] | None:
         try:
-            document = parse_line(line, self._line, reading)
-        except OutputsError as error:
-            self.issues += error.issues
-            return
+            entry = _simple(line)
+            data = _encode(entry)
+        except (msgspec.MsgspecError, UnicodeError, RecursionError):
+            return None
+        number = 0 if entry.repetition is msgspec.UNSET else entry.repetition
+        if not entry.id.strip() or not 0 <= number < MOST_REPETITIONS:
+            return None
+        self._keep(entry.id, number)
+        return (data,)
+
+    def read_strictly(self, document: Document, *, is_first: bool) -> bool:
         value = document.value
         if is_first and isinstance(value, dict) and value and not value.keys() & set(OutputEntry.__struct_fields__):
-            self.issues += check_shape({**value, "outputs": []}, OutputsFile, document=document)
-            return
+            issues = check_shape({**value, "outputs": []}, OutputsFile, document=document)
+            if issues:
+                raise OutputsError(issues)
+            return False
+
         try:
-            found = read_entry(value, name=None)
+            entry = read_entry(value, name=None)
         except ValueError as error:
-            self.issues.append(Issue(str(error), where, value["id"]))
-            return
-        if found is None:
-            self.issues += entry_issues(value, document)
-        else:
-            self._keep(start, found[0], [number for number, _ in found[1]])
+            raise OutputsError(Issue(str(error), document.where(), value["id"])) from None
+        if entry is None:
+            raise OutputsError(entry_issues(value, document))
+
+        name, answers = entry
+        for number, _ in answers:
+            self._keep(name, number)
+        return True
+
+    def _keep(self, name: str, number: int) -> None:
+        self.hashes.append(hash(name))
+        self.numbers.append(number)
+        self.rows.append(len(self._lines))

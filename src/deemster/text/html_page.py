@@ -10,10 +10,11 @@ from deemster import __version__
 from deemster.errors import plural
 from deemster.text._page_style import STYLE
 from deemster.text.escaping import SENTENCE_LIMIT, code_element, escape_markup, passage_element
-from deemster.text.svg_plots import Figure, axis_drawing, cell_drawing
+from deemster.text.svg_plots import axis_drawing, cell_drawing
 from deemster.text.table_plots import HistogramCell, IntervalCell, PlotColumn
 from deemster.text.text_sections import (
     DataText,
+    Figure,
     MetricName,
     PassageText,
     SentenceText,
@@ -69,20 +70,6 @@ class PageHead(NamedTuple):
     findings: Sequence[TextLine] = ()
 
 
-class PageSection(NamedTuple):
-    """A section of a page.
-
-    Attributes:
-        section: Its text and its table.
-        figures: Its plots.
-        folds: Whether the table is folded away, as it is long and seldom read.
-    """
-
-    section: TextSection
-    figures: Sequence[Figure] = ()
-    folds: bool = False
-
-
 def rate_tile(label: str, value: float | None, ends: tuple[float, float] | None, *, shown: str, about: str) -> Tile:
     """A share with its interval.
 
@@ -97,7 +84,7 @@ def rate_tile(label: str, value: float | None, ends: tuple[float, float] | None,
     return Tile(label, shown, about, plot)
 
 
-def render_page(title: str, head: PageHead, sections: Sequence[PageSection]) -> str:
+def render_page(title: str, head: PageHead, sections: Sequence[TextSection]) -> str:
     """A page that loads nothing; text from data is escaped and stands inside code elements.
 
     Args:
@@ -106,10 +93,10 @@ def render_page(title: str, head: PageHead, sections: Sequence[PageSection]) -> 
         sections: What follows, in order.
     """
     links = "".join(
-        f'<li><a href="#part-{number}">{_short_title(part.section.title)}</a></li>'
-        for number, part in enumerate(sections, 1)
+        f'<li><a href="#part-{number}">{_short_title(section.title)}</a></li>'
+        for number, section in enumerate(sections, 1)
     )
-    body = "\n".join(block for number, part in enumerate(sections, 1) for block in _section(part, number))
+    body = "\n".join(block for number, section in enumerate(sections, 1) for block in _section(section, number))
     return (
         '<!doctype html>\n<html lang="en">\n<head>\n<meta charset="utf-8">\n'
         f'<meta http-equiv="Content-Security-Policy" content="{_POLICY}">\n'
@@ -163,12 +150,12 @@ def _tile(tile: Tile) -> str:
     return f"<div><dt>{escape_markup(tile.label)}</dt><dd>{escape_markup(tile.value)}</dd>{drawn}{about}</div>"
 
 
-def _section(part: PageSection, number: int) -> Iterator[str]:
-    yield f'<section aria-labelledby="part-{number}">\n<h2 id="part-{number}">{_joined(part.section.title)}</h2>'
-    yield from _blocks(part.section, folds=part.folds)
-    if part.figures:
+def _section(section: TextSection, number: int) -> Iterator[str]:
+    yield f'<section aria-labelledby="part-{number}">\n<h2 id="part-{number}">{_joined(section.title)}</h2>'
+    yield from _blocks(section)
+    if section.figures:
         yield '<div class="figures">'
-        for figure in part.figures:
+        for figure in section.figures:
             yield from _figure(figure)
         yield "</div>"
     yield "</section>"
@@ -188,12 +175,12 @@ def _fold(summary: str, content: str) -> str:
     return f"<details>\n<summary>{escape_markup(summary)}</summary>\n{content}\n</details>"
 
 
-def _blocks(section: TextSection, *, folds: bool = False) -> Iterator[str]:
+def _blocks(section: TextSection) -> Iterator[str]:
     for line in section.lines:
         yield f"<p>{_joined(line)}</p>"
     if section.table is not None:
         table = _table(section.table, "".join(section.title))
-        yield _fold(f"Table of {plural(len(section.table.rows), 'row')}", table) if folds else table
+        yield _fold(f"Table of {plural(len(section.table.rows), 'row')}", table) if section.folds else table
     for detail in section.details:
         yield _detail(detail)
     for line in section.after:

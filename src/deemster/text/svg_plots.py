@@ -6,7 +6,6 @@ Places across are percentages and heights are pixels, so a plot is as wide as it
 from __future__ import annotations
 
 from collections.abc import Iterable
-from typing import NamedTuple
 
 from deemster.errors import visible
 from deemster.text.escaping import escape_markup
@@ -21,7 +20,6 @@ from deemster.text.table_plots import (
     format_tick,
     place_on_scale,
 )
-from deemster.text.text_sections import TextTable
 
 # Pixels: the height of a row and the width of a cell where no style sheet says otherwise, the height of a plot, and the
 # room for labels above and below it.
@@ -36,22 +34,6 @@ _RIGHT = 3.0
 _TICKS = (0.0, 0.25, 0.5, 0.75, 1.0)
 # The scale of shares, with room for circles at 0 and 1.
 _SHARES: Ends = (-0.04, 1.04)
-
-
-class Figure(NamedTuple):
-    """A plot with a caption, and a table that says the same.
-
-    Attributes:
-        caption: What it shows.
-        svg: The drawing; text from data in it is escaped. Empty where a shaded table is the drawing.
-        table: The same in numbers; None where the page has them elsewhere.
-        is_square: Whether both axes have one scale, so that it is drawn about as high as wide.
-    """
-
-    caption: str
-    svg: str
-    table: TextTable | None = None
-    is_square: bool = False
 
 
 def cell_drawing(cell: PlotCell, column: PlotColumn) -> str:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from typing import NamedTuple, Self, TypeAlias
 
 from deemster.text.table_plots import PlotColumn
@@ -104,8 +104,24 @@ class TextDetail(NamedTuple):
     fields: Sequence[TextField]
 
 
+class Figure(NamedTuple):
+    """A plot with a caption, and a table that says the same.
+
+    Attributes:
+        caption: What it shows.
+        svg: The drawing; text from data in it is escaped. Empty where a shaded table is the drawing.
+        table: The same in numbers; None where the page has them elsewhere.
+        is_square: Whether both axes have one scale, so that it is drawn about as high as wide.
+    """
+
+    caption: str
+    svg: str
+    table: TextTable | None = None
+    is_square: bool = False
+
+
 class TextSection(NamedTuple):
-    """One part of a report.
+    """One part of what is shown.
 
     Attributes:
         title: The heading.
@@ -113,6 +129,9 @@ class TextSection(NamedTuple):
         table: The table after them.
         details: What is described at length, after the table.
         after: Lines at the end.
+        key: The name by which a layout selects and places it.
+        figures: Its plots, which only a page shows.
+        folds: Whether a page folds the table away, as it is long and seldom read.
     """
 
     title: TextLine
@@ -120,6 +139,20 @@ class TextSection(NamedTuple):
     table: TextTable | None = None
     after: Sequence[TextLine] = ()
     details: Sequence[TextDetail] = ()
+    key: str = ""
+    figures: Sequence[Figure] = ()
+    folds: bool = False
+
+
+def in_order(sections: Iterable[TextSection], keys: Sequence[str]) -> list[TextSection]:
+    """Sections in the order of a page; those that it does not name come last, as they stood."""
+    places = {key: place for place, key in enumerate(keys)}
+    return sorted(sections, key=lambda section: places.get(section.key, len(keys)))
+
+
+def with_keys(sections: Iterable[TextSection], keys: Sequence[str]) -> list[TextSection]:
+    """The sections that a short layout names, as they stood."""
+    return [section for section in sections if section.key in keys]
 
 
 _NUMERIC = frozenset("0123456789.,+-<% ")
