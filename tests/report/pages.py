@@ -8,10 +8,10 @@ from datetime import UTC, datetime, timedelta
 import msgspec
 
 from deemster.alignment import JudgePair, MetricsResult
+from deemster.alignment.alignment_page import alignment_page
 from deemster.datasets import RubricDataset
 from deemster.judges.grading_result import CriterionGrading, Grading, ItemGrading, JudgeGrading
 from deemster.judges.vote import Vote
-from deemster.report.alignment_page import alignment_page
 from deemster.report.grading_page import grading_page
 from deemster.report.monitoring_page import monitoring_page
 from deemster.report.report_entries import ScoreEntry

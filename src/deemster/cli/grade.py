@@ -412,7 +412,7 @@ def _describe_failed_verdicts(figures: GradingSummary, allowance: Allowance) -> 
 
 
 def _print_results(grading: Grading, figures: GradingSummary, alignment: MetricsResult | None) -> None:
-    from deemster.report.alignment_report import short_alignment_sections
+    from deemster.alignment.alignment_report import short_alignment_sections
     from deemster.report.grading_report import grading_sections
 
     print_sections(grading_sections(grading, figures))
