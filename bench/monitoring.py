@@ -14,7 +14,7 @@ from datetime import UTC, datetime, timedelta
 
 import numpy as np
 
-from deemster.results.pass_rate_over_time import MonitoredRecord, track_pass_rate
+from deemster.report.pass_rate_over_time import MonitoredRecord, track_pass_rate
 from deemster.stats import rate_drift
 
 START = datetime(2026, 1, 1, tzinfo=UTC)

@@ -19,11 +19,11 @@ from pathlib import Path
 import numpy as np
 
 import deemster as dm
-from deemster.results.baseline_gate import _units_needed
-from deemster.results.comparison import Difference
-from deemster.results.gate_error_rates import TrialSettings
+from deemster.report.baseline_gate import _units_needed
+from deemster.report.comparison import Difference
+from deemster.report.gate_error_rates import TrialSettings
+from deemster.report.sample_plans import Goal, Noise, plan_size, stated_noise
 from deemster.results.metric_summary import Interval
-from deemster.results.sample_plans import Goal, Noise, plan_size, stated_noise
 from deemster.runs.audit_gate import StatedVariance, audit_gate
 from deemster.runs.suite import load_suite
 

@@ -19,12 +19,12 @@ from deemster.formats.schema_validation import DRAFT, json_schema
 from deemster.records import ToolCall, Trajectory
 from deemster.report import Report, ScoreEntry, UnscoredEntry
 from deemster.report.comparison_report import ComparisonReport
+from deemster.report.dataset_health import DatasetAudit
+from deemster.report.gate_error_rates import GateAudit
+from deemster.report.grading_summary import GradingSummary
+from deemster.report.judge_bias import JudgeAudit
+from deemster.report.mutation_score import MetricAudit
 from deemster.report.ranking_report import RankingReport
-from deemster.results.dataset_health import DatasetAudit
-from deemster.results.gate_error_rates import GateAudit
-from deemster.results.grading_summary import GradingSummary
-from deemster.results.judge_bias import JudgeAudit
-from deemster.results.mutation_score import MetricAudit
 from deemster.rubrics.rubric_format import RubricFile, add_rubric_shapes
 from deemster.runs.suite import SuiteFile
 from deemster.targets.saved_output_format import OutputsFile

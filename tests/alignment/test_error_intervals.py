@@ -12,8 +12,8 @@ from hypothesis import strategies as st
 
 from deemster.alignment import compute_metrics
 from deemster.alignment._error_intervals import bias_with_interval, error_intervals, hull
+from deemster.alignment.alignment_report import alignment_sections
 from deemster.datasets import Votes
-from deemster.report.alignment_report import alignment_sections
 from deemster.stats.bounded_mean import bounded_mean
 from deemster.stats.confidence_interval import ConfidenceInterval
 from deemster.stats.systematic_bias import systematic_bias

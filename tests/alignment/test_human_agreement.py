@@ -10,9 +10,9 @@ from hypothesis import strategies as st
 
 from deemster.alignment import compute_metrics
 from deemster.alignment._human_agreement import _AnnotatorSums, human_agreement, read_annotators
+from deemster.alignment.alignment_report import alignment_sections, short_alignment_sections
 from deemster.alignment.result_models import DisputedCell
 from deemster.datasets import Votes
-from deemster.report.alignment_report import alignment_sections, short_alignment_sections
 from deemster.stats.concordance import concordance
 from deemster.text.markdown_layout import render_markdown
 from tests.alignment import make_votes as ballots

@@ -12,9 +12,9 @@ import pytest
 from scipy import stats
 
 from deemster.alignment import MetricsResult, NumericCriterionMetrics, compare_judges, compute_metrics
+from deemster.alignment.alignment_report import alignment_sections
 from deemster.datasets import RubricDataset, Votes, with_ground_truth
 from deemster.errors import InputError
-from deemster.report.alignment_report import alignment_sections
 from deemster.text.markdown_layout import render_markdown
 from tests.alignment.make_votes import FACTS, votes_value
 

@@ -8,15 +8,15 @@ from datetime import UTC, datetime, timedelta
 import msgspec
 
 from deemster.alignment import JudgePair, MetricsResult
+from deemster.alignment.alignment_page import alignment_page
 from deemster.datasets import RubricDataset
 from deemster.judges.grading_result import CriterionGrading, Grading, ItemGrading, JudgeGrading
 from deemster.judges.vote import Vote
-from deemster.report.alignment_page import alignment_page
 from deemster.report.grading_page import grading_page
+from deemster.report.grading_summary import summarize_grading
 from deemster.report.monitoring_page import monitoring_page
+from deemster.report.pass_rate_over_time import MonitoredRecord, track_pass_rate
 from deemster.report.report_entries import ScoreEntry
-from deemster.results.grading_summary import summarize_grading
-from deemster.results.pass_rate_over_time import MonitoredRecord, track_pass_rate
 from deemster.stats.confidence_interval import ConfidenceInterval
 from tests.alignment import make_results
 from tests.report.test_comparison_sections import renamed

@@ -10,10 +10,10 @@ from rich.cells import cell_len
 from rich.console import Console
 
 import deemster as dm
+from deemster.report.comparison import UsageComparison
 from deemster.report.comparison_report import COMPARISON_FORMATS
 from deemster.report.comparison_sections import comparison_sections
 from deemster.report.pull_request_comment import comparison_comment
-from deemster.results.comparison import UsageComparison
 from deemster.results.difference_origin import DifferenceOrigin, JudgeDrift
 from deemster.results.metric_summary import Interval
 from deemster.text.terminal_layout import print_sections

@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from deemster.report.plan_report import detection_sections, size_sections
-from deemster.results.sample_plans import Goal, Noise, plan_dataset, plan_size
+from deemster.report.sample_plans import Goal, Noise, plan_dataset, plan_size
 
 NOISE = {
     "stated": (Noise(source="stated", variance=0.16, flip_rate=0.1), "Stated or guessed"),

@@ -5,8 +5,8 @@ from __future__ import annotations
 import numpy as np
 
 from deemster.errors import ConfigurationError
-from deemster.results.gate_error_rates import GateTrial, TrialSettings, audit_gate_rates
-from deemster.results.simulated_runs import ExecutionPool
+from deemster.report.gate_error_rates import GateTrial, TrialSettings, audit_gate_rates
+from deemster.report.simulated_runs import ExecutionPool
 
 NAMES = {"quality": "quality"}
 

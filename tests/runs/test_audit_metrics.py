@@ -15,7 +15,7 @@ from deemster.models.fake_models import FakeChat
 from deemster.models.model_client import ModelFailure
 from deemster.report.audit_report import AuditReport
 from deemster.report.metric_audit_report import metric_audit_sections
-from deemster.results.mutation_score import EXPECTED
+from deemster.report.mutation_score import EXPECTED
 from deemster.runs.audit_metrics import DefectSettings, audit_metrics
 from deemster.runs.planted_outputs import audit_job, expected_outputs, saved_outputs
 from deemster.runs.resolve_evaluation import SuiteOverrides, resolve_arguments

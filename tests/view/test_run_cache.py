@@ -11,7 +11,7 @@ from urllib.parse import quote
 import pytest
 
 import deemster as dm
-from deemster.results.grading_summary import summarize_grading
+from deemster.report.grading_summary import summarize_grading
 from deemster.runs.grading_store import stored_grading
 from deemster.runs.metric_catalog import parse_metric
 from deemster.runs.rescore_run import rescore

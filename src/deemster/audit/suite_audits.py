@@ -9,10 +9,10 @@ from pathlib import Path
 
 from deemster.errors import ConfigurationError
 from deemster.report.audit_report import AuditReport
-from deemster.results.dataset_health import DatasetAudit
-from deemster.results.gate_error_rates import GateAudit, TrialSettings
-from deemster.results.judge_bias import JudgeAudit
-from deemster.results.mutation_score import MetricAudit
+from deemster.report.dataset_health import DatasetAudit
+from deemster.report.gate_error_rates import GateAudit, TrialSettings
+from deemster.report.judge_bias import JudgeAudit
+from deemster.report.mutation_score import MetricAudit
 from deemster.runs.audit_dataset import HealthSettings, audit_dataset, find_dataset
 from deemster.runs.audit_gate import StatedVariance, audit_gate
 from deemster.runs.audit_judge import SAMPLES, BiasSettings, audit_judge

@@ -272,7 +272,7 @@ def command(
         pairs = _pair_judges(loaded, labels, settings)
     _show(result, destinations, pairs, full=full, verbose=verbose)
     if require is not None and not result.verdict.reaches(_REQUIRED[require]):  # type: ignore[arg-type]
-        from deemster.report.alignment_report import verdict_reason
+        from deemster.alignment.alignment_report import verdict_reason
 
         answer = result.verdict.answer or "none"
         note(f"required is the answer `{_REQUIRED[require]}`; it is `{answer}`: {visible(verdict_reason(result))}")
@@ -298,8 +298,8 @@ def _show(
     """Write the result to its destinations, and print it unless standard output is taken."""
     import msgspec
 
-    from deemster.report.alignment_page import alignment_page
-    from deemster.report.alignment_report import alignment_sections, short_alignment_sections
+    from deemster.alignment.alignment_page import alignment_page
+    from deemster.alignment.alignment_report import alignment_sections, short_alignment_sections
     from deemster.text.destination import write_pieces
     from deemster.text.markdown_layout import render_markdown
 

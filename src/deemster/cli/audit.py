@@ -269,7 +269,7 @@ def audit_gate_command(
     Without stored repetitions, state the noise: --flip-rate or --sd; without any stored run, --pass-rate too.
     Exit codes: 0 done, 2 bad input.
     """
-    from deemster.results.gate_error_rates import TrialSettings
+    from deemster.report.gate_error_rates import TrialSettings
     from deemster.runs.audit_gate import StatedVariance, audit_gate
     from deemster.runs.suite import load_suite
 

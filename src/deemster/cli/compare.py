@@ -16,9 +16,9 @@ from deemster.cli.run import warn_of_open_checks
 from deemster.errors import ConfigurationError
 
 if TYPE_CHECKING:
+    from deemster.report.compare_columns import ComparisonSettings
     from deemster.report.comparison_report import ComparisonReport
     from deemster.results import Gate
-    from deemster.results.compare_columns import ComparisonSettings
     from deemster.runs.compare_runs import RunSource
 
 
@@ -82,10 +82,10 @@ def command(
     """
     import msgspec
 
+    from deemster.report.baseline_gate import decide_comparison
+    from deemster.report.compare_columns import ComparisonSettings
     from deemster.report.comparison_report import write_comparison
     from deemster.report.comparison_sections import comparison_sections
-    from deemster.results.baseline_gate import decide_comparison
-    from deemster.results.compare_columns import ComparisonSettings
     from deemster.runs.compare_runs import RunSources, compare_sources, quotes_of_either
     from deemster.runs.gate_baseline import comparison_settings
 

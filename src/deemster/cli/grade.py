@@ -43,8 +43,8 @@ if TYPE_CHECKING:
     from deemster.judges.criterion_grader import CriterionGrader
     from deemster.judges.grading_result import Grading
     from deemster.report import Destination
+    from deemster.report.grading_summary import GradingSummary
     from deemster.results import Allowance
-    from deemster.results.grading_summary import GradingSummary
     from deemster.runs.model_access import ModelAccess
     from deemster.runs.run_lifecycle import RunStorage
 
@@ -369,7 +369,7 @@ def _write_and_print(
     """Write and print the results; returns the exit code."""
     from deemster.report.grading_page import grading_page
     from deemster.report.grading_report import grading_json
-    from deemster.results.grading_summary import summarize_grading
+    from deemster.report.grading_summary import summarize_grading
     from deemster.runs.grading_store import grading_status
     from deemster.text.destination import write_pieces
 
@@ -412,7 +412,7 @@ def _describe_failed_verdicts(figures: GradingSummary, allowance: Allowance) -> 
 
 
 def _print_results(grading: Grading, figures: GradingSummary, alignment: MetricsResult | None) -> None:
-    from deemster.report.alignment_report import short_alignment_sections
+    from deemster.alignment.alignment_report import short_alignment_sections
     from deemster.report.grading_report import grading_sections
 
     print_sections(grading_sections(grading, figures))

@@ -23,8 +23,8 @@ from deemster.errors import ConfigurationError
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
+    from deemster.report.sample_plans import Noise, RunNoise
     from deemster.results.run_columns import RunColumns
-    from deemster.results.sample_plans import Noise, RunNoise
     from deemster.text.text_sections import TextSection
 
 _SHARE = NumberRange(0, 1)
@@ -54,7 +54,7 @@ class StatedNoise(NamedTuple):
         Raises:
             ConfigurationError: Two things are said that exclude each other.
         """
-        from deemster.results.sample_plans import USUAL_ICC, stated_noise
+        from deemster.report.sample_plans import USUAL_ICC, stated_noise
 
         if self.flip_rate is not None and self.sd is not None:
             raise ConfigurationError("`--flip-rate` is for pass or fail, `--sd` for scores. Give one of them.")
@@ -124,7 +124,7 @@ def detect(
     from the spread of its marks. For a dataset it is stated, or 10 % of samples flip.
     """
     from deemster.report.plan_report import detection_sections
-    from deemster.results.sample_plans import Goal, plan_dataset, plan_run, stated_noise
+    from deemster.report.sample_plans import Goal, plan_dataset, plan_run, stated_noise
 
     goal, said = Goal(confidence, power), StatedNoise(**stated)
     if _is_dataset(dataset_or_run):
@@ -175,7 +175,7 @@ def size(
     import numpy as np
 
     from deemster.report.plan_report import size_sections
-    from deemster.results.sample_plans import EVERY_METRIC, Goal, plan_size, stated_noise
+    from deemster.report.sample_plans import EVERY_METRIC, Goal, plan_size, stated_noise
 
     goal, said = Goal(confidence, power), StatedNoise(**stated)
     if run is None:
@@ -237,7 +237,7 @@ def _is_dataset(place: str) -> bool:
 
 
 def _read_runs(run: str, said: StatedNoise, store: str) -> tuple[RunColumns, RunNoise]:
-    from deemster.results.sample_plans import RunNoise
+    from deemster.report.sample_plans import RunNoise
     from deemster.runs.compare_runs import RunSources
 
     stated = said.noise()

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 from deemster.errors import ReportError, did_you_mean
 from deemster.formats.dataframe import dataframe
-from deemster.results.comparison import Difference
+from deemster.report.comparison import Difference
 
 if TYPE_CHECKING:
     import pandas as pd

@@ -8,9 +8,9 @@ from collections.abc import Iterator
 from typing import TYPE_CHECKING
 
 from deemster.errors import plural
+from deemster.report.comparison import Difference
 from deemster.report.comparison_sections import comparison_kind, comparison_sections
 from deemster.report.report_sections import gate_verdict
-from deemster.results.comparison import Difference
 from deemster.text.html_page import PageHead, Tile, render_page, render_part
 from deemster.text.number_format import format_change, format_change_interval, format_number
 from deemster.text.svg_plots import square_plot

@@ -14,13 +14,13 @@ from deemster.report.audit_page import audit_page
 from deemster.report.calibration_page import calibration_page
 from deemster.report.calibration_report import calibration_sections
 from deemster.report.dataset_audit_report import dataset_audit_sections
+from deemster.report.dataset_health import DatasetAudit
 from deemster.report.gate_audit_report import gate_audit_sections
+from deemster.report.gate_error_rates import GateAudit
 from deemster.report.judge_audit_report import judge_audit_sections
+from deemster.report.judge_bias import JudgeAudit
 from deemster.report.metric_audit_report import metric_audit_sections
-from deemster.results.dataset_health import DatasetAudit
-from deemster.results.gate_error_rates import GateAudit
-from deemster.results.judge_bias import JudgeAudit
-from deemster.results.mutation_score import MetricAudit
+from deemster.report.mutation_score import MetricAudit
 from deemster.text.destination import Destination, write_pieces
 from deemster.text.markdown_layout import render_markdown
 from deemster.text.text_sections import TextSection

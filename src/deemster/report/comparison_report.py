@@ -11,11 +11,11 @@ import msgspec
 from deemster.errors import ReportError, list_names
 from deemster.report._comparison_dataframe import comparison_dataframe
 from deemster.report._comparison_page import comparison_notebook, comparison_page
+from deemster.report.comparison import Comparison, CorrectedComparison
 from deemster.report.comparison_sections import comparison_sections, comparison_summary, comparison_verdict
 from deemster.report.pull_request_comment import comparison_comment
 from deemster.report.report_entries import ExecutionEntry, PrivacyEntry
 from deemster.results import GateDecision
-from deemster.results.comparison import Comparison, CorrectedComparison
 from deemster.text.destination import Destination, write_pieces
 from deemster.text.indented_json import json_pieces
 from deemster.text.markdown_layout import render_markdown

@@ -5,9 +5,9 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 
 from deemster.errors import plural
+from deemster.report.dataset_health import DatasetAudit, SampleHistory, SimilarSamples
 from deemster.report.gate_audit_report import share_text
-from deemster.results.dataset_health import DatasetAudit, SampleHistory, SimilarSamples
-from deemster.results.sample_subset import SampleSubset
+from deemster.report.sample_subset import SampleSubset
 from deemster.text.number_format import format_percent
 from deemster.text.text_sections import DataText, MetricName, SentenceText, TextLine, TextSection, TextTable
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from deemster.errors import plural
-from deemster.results.gate_error_rates import GateAudit, SimulatedShare
+from deemster.report.gate_error_rates import GateAudit, SimulatedShare
 from deemster.text.number_format import format_percent
 from deemster.text.text_sections import DataText, SentenceText, TextLine, TextSection, TextTable
 

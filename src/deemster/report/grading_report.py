@@ -9,8 +9,8 @@ import msgspec
 from deemster.alignment.metrics_result import MetricsResult
 from deemster.errors import plural
 from deemster.judges.grading_result import Grading
+from deemster.report.grading_summary import GradingSummary, JudgeSummary
 from deemster.report.report_sections import criteria_plots, criteria_table
-from deemster.results.grading_summary import GradingSummary, JudgeSummary
 from deemster.text.number_format import format_interval, format_number
 from deemster.text.table_plots import BarCell, PlotColumn, drawn_columns
 from deemster.text.text_sections import DataText, TextLine, TextSection, TextTable

@@ -6,8 +6,8 @@ from collections.abc import Iterator
 
 from deemster.alignment.calibration_result import Estimate
 from deemster.errors import plural
-from deemster.results.judge_bias import JudgeAudit, ProbeResult, judge_direction
-from deemster.results.mutation_score import EXPECTED
+from deemster.report.judge_bias import JudgeAudit, ProbeResult, judge_direction
+from deemster.report.mutation_score import EXPECTED
 from deemster.text.number_format import format_p_value, format_percent
 from deemster.text.text_sections import DataText, MetricName, TextLine, TextSection, TextTable
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from deemster.errors import plural
-from deemster.results.mutation_score import EXPECTED, DefectAudit, KillRate, MetricAudit
+from deemster.report.mutation_score import EXPECTED, DefectAudit, KillRate, MetricAudit
 from deemster.text.number_format import format_percent
 from deemster.text.text_sections import DataText, MetricName, ShadedNumber, TextLine, TextSection, TextTable
 

@@ -6,7 +6,7 @@ from collections.abc import Iterator
 
 from deemster.errors import plural
 from deemster.report.monitoring_report import drift_words, monitoring_sections
-from deemster.results.pass_rate_over_time import PassRateHistory, Period
+from deemster.report.pass_rate_over_time import PassRateHistory, Period
 from deemster.text.html_page import PageHead, Tile, rate_tile, render_page
 from deemster.text.number_format import format_interval, format_number
 from deemster.text.svg_plots import PlotArea

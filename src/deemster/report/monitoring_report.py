@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from deemster.errors import plural
+from deemster.report.pass_rate_over_time import PERIODS, PassRateHistory, Period
 from deemster.results.metric_summary import Interval
-from deemster.results.pass_rate_over_time import PERIODS, PassRateHistory, Period
 from deemster.text.number_format import format_number
 from deemster.text.table_plots import IntervalCell, PlotColumn, drawn_columns
 from deemster.text.text_sections import DataText, TextLine, TextSection, TextTable

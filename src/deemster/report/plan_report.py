@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from deemster.errors import plural
-from deemster.results.sample_plans import EVERY_METRIC, Detection, Goal, Noise, SamplePlan
+from deemster.report.sample_plans import EVERY_METRIC, Detection, Goal, Noise, SamplePlan
 from deemster.stats.power_analysis import LabelSize
 from deemster.text.text_sections import DataText, MetricName, TextLine, TextSection, TextTable
 

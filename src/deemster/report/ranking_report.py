@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 
 from deemster.errors import ReportError, list_names, plural
 from deemster.formats.dataframe import dataframe
-from deemster.results.ranking import RankedEntry, Ranking
+from deemster.report.ranking import RankedEntry, Ranking
 from deemster.text.destination import Destination, write_pieces
 from deemster.text.html_page import PageHead, render_page, render_part
 from deemster.text.indented_json import json_pieces

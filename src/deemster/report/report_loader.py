@@ -11,6 +11,7 @@ import msgspec
 from deemster.errors import Issue, ReportError, list_names
 from deemster.formats import read_value
 from deemster.formats.json_values import name_kind
+from deemster.report.comparison import SCHEMA as COMPARISON_SCHEMA
 from deemster.report.comparison_report import OPTIONAL, ComparedSample, ComparisonReport
 from deemster.report.privacy_levels import LEVELS, REMOVABLE
 from deemster.report.report_document import SCHEMA, Report
@@ -22,7 +23,6 @@ from deemster.report.report_entries import (
     UnscoredEntry,
 )
 from deemster.results import SampleEntry
-from deemster.results.comparison import SCHEMA as COMPARISON_SCHEMA
 
 # Older versions do not write these.
 _LATER = frozenset({"macro_f1_metrics"})

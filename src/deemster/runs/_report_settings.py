@@ -15,6 +15,7 @@ from deemster.datasets.human_labels import SuiteCalibration
 from deemster.errors import ConfigurationError, StoreError
 from deemster.records import Metric
 from deemster.report import BudgetEntry
+from deemster.report.baseline_gate import PinnedBaseline
 from deemster.results import (
     Aggregator,
     Allowance,
@@ -27,7 +28,6 @@ from deemster.results import (
     WeightedMetricsAggregator,
     aggregator_name,
 )
-from deemster.results.baseline_gate import PinnedBaseline
 from deemster.results.confirmation import Reruns
 from deemster.results.difference_origin import AnchorScores
 from deemster.results.metric_aggregators import SubsetAggregator

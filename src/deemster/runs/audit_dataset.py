@@ -16,7 +16,7 @@ from deemster.errors import ConfigurationError, plural
 from deemster.formats.read_file import EXTENSIONS
 from deemster.models.model_client import ModelFailure
 from deemster.records import Sample
-from deemster.results.dataset_health import (
+from deemster.report.dataset_health import (
     DatasetAudit,
     DisputedSample,
     SampleHistory,
@@ -30,10 +30,10 @@ from deemster.results.dataset_health import (
     small_cohorts,
     suggest_labels,
 )
+from deemster.report.sample_subset import SampleGroups, SampleSubset, SubsetSettings, choose_subset
+from deemster.report.simulated_runs import ExecutionPool
 from deemster.results.gate_rules import BaselineRules, Gate
 from deemster.results.run_columns import RunColumns
-from deemster.results.sample_subset import SampleGroups, SampleSubset, SubsetSettings, choose_subset
-from deemster.results.simulated_runs import ExecutionPool
 from deemster.runs._report_settings import parse_settings
 from deemster.runs.audit_gate import stored_runs
 from deemster.runs.build_report import to_sample

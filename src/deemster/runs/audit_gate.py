@@ -10,14 +10,14 @@ import numpy as np
 from deemster import __version__
 from deemster.datasets import Dataset
 from deemster.errors import ConfigurationError, plural
+from deemster.report.compare_columns import ComparisonSettings, comparable_metrics, compare_columns
+from deemster.report.gate_error_rates import GateAudit, TrialSettings, audit_gate_rates
+from deemster.report.simulated_runs import ExecutionPool
 from deemster.results import MarkTable, read_gate
-from deemster.results.compare_columns import ComparisonSettings, comparable_metrics, compare_columns
 from deemster.results.gate_decision import check_gate_names
-from deemster.results.gate_error_rates import GateAudit, TrialSettings, audit_gate_rates
 from deemster.results.gate_rules import Gate
 from deemster.results.metric_summary import SCORED
 from deemster.results.run_columns import ComparedRun, RunColumns, join_samples
-from deemster.results.simulated_runs import ExecutionPool
 from deemster.runs.compare_runs import StoredSource
 from deemster.runs.metric_catalog import card, card_spellings
 from deemster.runs.resolve_evaluation import suite_metrics

@@ -16,7 +16,7 @@ from deemster.judges.bias_probes import ORDER, PROBES, Base, ProbePair, make_pai
 from deemster.judges.pairwise import Pairwise
 from deemster.models.clock import Clock
 from deemster.records import Mark, MetricScore, NotApplicable, Output
-from deemster.results.judge_bias import (
+from deemster.report.judge_bias import (
     JudgeAudit,
     ProbedPair,
     ProbeResult,

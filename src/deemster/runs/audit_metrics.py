@@ -15,11 +15,8 @@ from deemster.datasets.planted_defects import DEFECTS, GoodOutput, OutputPool, P
 from deemster.errors import ConfigurationError, did_you_mean
 from deemster.models.clock import Clock
 from deemster.records import Execution, Output
-from deemster.results import MarkTable
-from deemster.results.gate_decision import GateCheck, conclude
-from deemster.results.gate_error_rates import decide_columns
-from deemster.results.gate_rules import EVERY, BaselineRules, Gate
-from deemster.results.mutation_score import (
+from deemster.report.gate_error_rates import decide_columns
+from deemster.report.mutation_score import (
     DefectAudit,
     LetThrough,
     MetricAudit,
@@ -29,6 +26,9 @@ from deemster.results.mutation_score import (
     total_kill_rate,
     try_gate,
 )
+from deemster.results import MarkTable
+from deemster.results.gate_decision import GateCheck, conclude
+from deemster.results.gate_rules import EVERY, BaselineRules, Gate
 from deemster.results.run_columns import ComparedRun, RunColumns
 from deemster.results.run_summary import cohort_label
 from deemster.runs.compare_runs import cluster_value

@@ -15,6 +15,7 @@ from deemster.errors import ReportError
 from deemster.records import Execution, MetricCard, Sample
 from deemster.records.shared_call_cost import PaidExecutions
 from deemster.report import BudgetEntry, Report, RunEntry, RunSamples, assemble_report
+from deemster.report.corrected_rates import with_corrections
 from deemster.results import (
     Aggregator,
     Allowance,
@@ -28,7 +29,6 @@ from deemster.results import (
     summarize_run,
 )
 from deemster.results.confirmation import Reruns
-from deemster.results.corrected_rates import with_corrections
 from deemster.results.metric_aggregators import aggregator_name
 from deemster.results.metric_summary import Clusters
 from deemster.runs._report_settings import (

@@ -11,8 +11,8 @@ from numpy.typing import NDArray
 
 from deemster.datasets.human_labels import HumanLabel, LabelKind, join_labels, label_kind, labels_by_subject
 from deemster.errors import ConfigurationError, DatasetError, Issue, did_you_mean
-from deemster.results.compare_columns import ComparisonSettings, comparable_metrics
-from deemster.results.comparison import CorrectedComparison
+from deemster.report.compare_columns import ComparisonSettings, comparable_metrics
+from deemster.report.comparison import CorrectedComparison
 from deemster.results.metric_summary import SCORED, interval_ends
 from deemster.results.run_columns import RunColumns, join_samples
 from deemster.runs.run_labels import VIEWER, read_run_labels

@@ -16,18 +16,18 @@ from deemster import __version__
 from deemster.errors import ConfigurationError, ReportError
 from deemster.records import CAUSES, MetricCard
 from deemster.report import Report, load_report
+from deemster.report.compare_columns import ComparisonSettings, compare_columns
 from deemster.report.comparison_report import ComparedSample, ComparisonReport
 from deemster.report.privacy_levels import widen_privacy
+from deemster.report.ranking import rank_columns
 from deemster.report.ranking_report import RankingReport
 from deemster.report.report_assembly import execution_entry
 from deemster.report.report_entries import ExecutionEntry, PrivacyEntry, ScoreEntry
 from deemster.results import MarkTable, RunMetricSummary
-from deemster.results.compare_columns import ComparisonSettings, compare_columns
 from deemster.results.confirmation import Reruns, confirm_changes, newly_failing
 from deemster.results.difference_origin import AnchorScores, find_anchor_drift
 from deemster.results.mark_table import output_digest
 from deemster.results.metric_summary import SCORED
-from deemster.results.ranking import rank_columns
 from deemster.results.run_columns import ComparedRun, RunColumns
 from deemster.results.run_summary import pass_rates
 from deemster.results.sample_changes import ChangedSamples, Status, sample_sides

@@ -14,11 +14,11 @@ from deemster.errors import ConfigurationError, Issue, StorageError, StoreError
 from deemster.models.clock import Clock
 from deemster.records.shared_call_cost import paid_amount, sum_spending
 from deemster.report import Report, load_report
+from deemster.report.baseline_gate import PinnedBaseline, baseline_evidence
+from deemster.report.compare_columns import ComparisonSettings
 from deemster.report.comparison_report import ComparisonReport
 from deemster.results import MarkTable
 from deemster.results.alike_samples import ALIKE
-from deemster.results.baseline_gate import PinnedBaseline, baseline_evidence
-from deemster.results.compare_columns import ComparisonSettings
 from deemster.results.confirmation import Reruns, newly_failing
 from deemster.results.difference_origin import AnchorScores
 from deemster.results.gate_decision import conclude

@@ -12,8 +12,8 @@ from deemster.datasets.planted_defects import GoodOutput, reference_output
 from deemster.errors import ConfigurationError, did_you_mean, plural
 from deemster.models.clock import Clock
 from deemster.records import Execution, Invocation, Output, TargetFailure, Unscored
+from deemster.report.mutation_score import EXPECTED
 from deemster.results.gate_decision import AGGREGATES
-from deemster.results.mutation_score import EXPECTED
 from deemster.runs._score_batch import WorkItem, settle_marks
 from deemster.runs.execute_job import execute_job
 from deemster.runs.metric_catalog import metric_spellings

@@ -16,6 +16,7 @@ from deemster.formats import missing_file
 from deemster.formats.schema_validation import shape_issues
 from deemster.records import Metric
 from deemster.report.calibration_report import load_calibration
+from deemster.report.corrected_rates import check_corrected_rules
 from deemster.results import (
     NONE_UNSCORED,
     Aggregator,
@@ -26,7 +27,6 @@ from deemster.results import (
     read_gate,
     with_allowance,
 )
-from deemster.results.corrected_rates import check_corrected_rules
 from deemster.results.metric_aggregators import SubsetAggregator
 from deemster.runs import metric_catalog as catalog
 from deemster.runs.import_user_code import import_object

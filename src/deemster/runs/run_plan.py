@@ -12,8 +12,8 @@ from deemster.datasets.attack_facts import AttackedSamples
 from deemster.datasets.human_labels import SuiteCalibration
 from deemster.models.secret_redaction import NO_SECRETS, Secrets
 from deemster.records import Invocation, Metric, MetricCard, Output, TargetFailure, Where
+from deemster.report.baseline_gate import PinnedBaseline
 from deemster.results import NONE_UNSCORED, Aggregator, Allowance, Gate
-from deemster.results.baseline_gate import PinnedBaseline
 from deemster.results.difference_origin import AnchorScores
 from deemster.runs import metric_catalog as catalog
 from deemster.runs.model_access import ModelAccess

@@ -8,8 +8,8 @@ from typing import Any
 import msgspec
 
 from deemster.errors import ReportError, StoreError
+from deemster.report.grading_summary import summarize_grading
 from deemster.results import cohort_label
-from deemster.results.grading_summary import summarize_grading
 from deemster.results.metric_summary import histogram
 from deemster.runs.run_figures import RunFigures, stored_figures
 from deemster.store import RunRow, Store

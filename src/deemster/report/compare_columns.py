@@ -10,8 +10,7 @@ from numpy.typing import NDArray
 
 from deemster.errors import ReportError
 from deemster.records import MetricCard
-from deemster.results.alike_samples import MOST_SAMPLES, alike_warnings, may_group
-from deemster.results.comparison import (
+from deemster.report.comparison import (
     SCHEMA,
     CohortComparison,
     Comparison,
@@ -22,6 +21,7 @@ from deemster.results.comparison import (
     SampleDrop,
     UsageComparison,
 )
+from deemster.results.alike_samples import MOST_SAMPLES, alike_warnings, may_group
 from deemster.results.difference_origin import (
     DifferenceOrigin,
     MatchedOutputs,

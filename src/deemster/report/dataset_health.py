@@ -13,8 +13,8 @@ from numpy.typing import NDArray
 
 from deemster.formats.canonical_json import json_text
 from deemster.records import Sample
+from deemster.report.sample_subset import SampleSubset
 from deemster.results.run_summary import cohort_label
-from deemster.results.sample_subset import SampleSubset
 from deemster.stats import PairedNoise, certifiable_margin, fisher_interval, samples_to_certify, wilson
 
 DATASET_AUDIT_SCHEMA: Final = "deemster.dataset_audit.v1"

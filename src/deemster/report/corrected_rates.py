@@ -12,7 +12,7 @@ from numpy.typing import NDArray
 from deemster.datasets.human_labels import LabelledMetric, SuiteCalibration
 from deemster.errors import ConfigurationError, Issue
 from deemster.records.marks import reaches
-from deemster.results.compare_columns import describe_identity_changes
+from deemster.report.compare_columns import describe_identity_changes
 from deemster.results.gate_rules import CORRECTED, Gate
 from deemster.results.mark_table import MarkTable
 from deemster.results.metric_summary import (

@@ -5,15 +5,15 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from deemster.results.gate_rules import BaselineRules, Gate
-from deemster.results.sample_subset import (
+from deemster.report.sample_subset import (
     PlantedRegressions,
     SampleGroups,
     SubsetSettings,
     choose_subset,
     rank_samples,
 )
-from deemster.results.simulated_runs import ExecutionPool
+from deemster.report.simulated_runs import ExecutionPool
+from deemster.results.gate_rules import BaselineRules, Gate
 from deemster.stats import count_prediction_limit
 from tests.results import make_compared_runs
 from tests.results.simulated_histories import NAMES, draw_runs

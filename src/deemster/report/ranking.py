@@ -7,8 +7,8 @@ from itertools import combinations
 
 import msgspec
 
-from deemster.results.compare_columns import ComparisonSettings, compare_columns
-from deemster.results.comparison import Comparison, Difference, PassTable, SampleCounts
+from deemster.report.compare_columns import ComparisonSettings, compare_columns
+from deemster.report.comparison import Comparison, Difference, PassTable, SampleCounts
 from deemster.results.metric_summary import Interval
 from deemster.results.run_columns import ComparedRun, RunColumns
 from deemster.stats.run_ranking import pair_confidence, rank_ranges

@@ -5,6 +5,7 @@ from __future__ import annotations
 import textwrap
 from collections.abc import Iterator, Mapping, Sequence
 
+from deemster.alignment._alignment_next_steps import FEW_CRITERIA, name_criteria, next_steps_section
 from deemster.alignment.metrics_result import MetricsResult
 from deemster.alignment.result_models import (
     AnyCriterion,
@@ -50,7 +51,6 @@ from deemster.alignment.trust_verdict import (
     weak_criteria,
 )
 from deemster.errors import plural
-from deemster.report._alignment_next_steps import FEW_CRITERIA, name_criteria, next_steps_section
 from deemster.stats.alternative_annotator_test import AlternativeAnnotator
 from deemster.stats.confidence_interval import ConfidenceInterval
 from deemster.stats.interpretation import interpret_effect_size, interpret_kappa

@@ -11,7 +11,7 @@ from markdown_it import MarkdownIt
 from rich.cells import cell_len
 from rich.console import Console
 
-from deemster.report.alignment_report import alignment_sections, short_alignment_sections
+from deemster.alignment.alignment_report import alignment_sections, short_alignment_sections
 from deemster.text.markdown_layout import render_markdown
 from deemster.text.terminal_layout import print_sections
 from tests.alignment import make_results as results

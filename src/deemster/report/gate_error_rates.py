@@ -12,14 +12,14 @@ from numpy.typing import NDArray
 
 from deemster import __version__
 from deemster.errors import ConfigurationError, did_you_mean
-from deemster.results.baseline_gate import BaselineEvidence, baseline_checks, baseline_evidence, margin_numbers
-from deemster.results.compare_columns import ComparisonSettings, compare_columns
+from deemster.report.baseline_gate import BaselineEvidence, baseline_checks, baseline_evidence, margin_numbers
+from deemster.report.compare_columns import ComparisonSettings, compare_columns
+from deemster.report.simulated_runs import ExecutionPool, SimulatedRun
 from deemster.results.gate_decision import GateCheck, GateDecision, decide_gate
 from deemster.results.gate_rules import CORRECTED, Gate, Rule
 from deemster.results.mark_table import MarkTable
 from deemster.results.run_columns import RunColumns
 from deemster.results.run_summary import cohort_label, summarize_run
-from deemster.results.simulated_runs import ExecutionPool, SimulatedRun
 from deemster.stats import wilson
 
 GATE_AUDIT_SCHEMA: Final = "deemster.gate_audit.v1"

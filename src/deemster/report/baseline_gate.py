@@ -11,7 +11,7 @@ import msgspec
 
 from deemster.errors import plural
 from deemster.records.marks import reaches
-from deemster.results.comparison import CohortComparison, Comparison, Difference, SampleCounts
+from deemster.report.comparison import CohortComparison, Comparison, Difference, SampleCounts
 from deemster.results.confirmation import Confirmation
 from deemster.results.difference_origin import DRIFT_LEVEL, JudgeDrift
 from deemster.results.gate_decision import GateCheck, GateDecision, Status, conclude

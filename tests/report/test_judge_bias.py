@@ -6,7 +6,7 @@ import pytest
 from scipy.stats import binom, binomtest
 
 from deemster.judges.bias_probes import PROBES
-from deemster.results.judge_bias import ProbedPair, fewest_samples, flag_biases, order_result, probe_result
+from deemster.report.judge_bias import ProbedPair, fewest_samples, flag_biases, order_result, probe_result
 
 
 def result(name, rows):

@@ -8,7 +8,7 @@ from scipy.stats import pointbiserialr
 
 from deemster.models.embedded_embedding import EmbeddedEmbedding
 from deemster.records import Sample
-from deemster.results.dataset_health import (
+from deemster.report.dataset_health import (
     DisputedSample,
     find_leaks,
     find_similar,

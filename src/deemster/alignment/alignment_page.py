@@ -4,12 +4,12 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 
+from deemster.alignment.alignment_report import alignment_sections
 from deemster.alignment.inter_judge_agreement import JudgePair
 from deemster.alignment.metrics_result import MetricsResult
 from deemster.alignment.result_models import CalibrationMetrics, ConfusionMatrix, NumericCriterionMetrics
 from deemster.alignment.trust_verdict import kappa_interval
 from deemster.errors import plural
-from deemster.report.alignment_report import alignment_sections
 from deemster.stats.confidence_interval import ConfidenceInterval
 from deemster.text.html_page import PageHead, Tile, rate_tile, render_page
 from deemster.text.number_format import format_number, format_percent
