@@ -31,7 +31,7 @@ def test_list_of_commands_matches_help_of_each_command():
 
 @pytest.mark.parametrize("flag", RETIRED_FLAGS)
 def test_retired_flag_says_what_to_do_instead(flag):
-    result = called("verify", "file.cert", flag, "value")
+    result = called("validate", "file.yml", flag, "value")
     assert result.exit_code == 2
     assert f"`{flag}` is gone. {RETIRED_FLAGS[flag]}" in result.stderr
 

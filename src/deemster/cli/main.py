@@ -23,7 +23,6 @@ COMMANDS = {
     "baseline": "The run that others are compared with: promote one, show it, clear it.",
     "brief": "Tell what failed, by likely cause, to a person or an assistant who must fix it.",
     "calibrate": "Compare the judges of a run with people, and correct its numbers.",
-    "certify": "Write one file from which anyone computes the report of a run again.",
     "compare": "Compare two runs: is the second worse, where, and why?",
     "completion": "Print the shell completion script.",
     "export": "Hand a run to another tool: OpenTelemetry or MLflow.",
@@ -42,9 +41,8 @@ COMMANDS = {
     "run": "Run a suite, store the run, print the report, apply the gate.",
     "runs": "List the stored runs, show one, remove some.",
     "show": "Show one sample of a run: question, output, every mark and its reasons.",
-    "store": "Move runs between stores, make room, look for damage.",
+    "store": "Pass runs on, verify reports, make room, look for damage.",
     "validate": "Check files: dataset, suite, outputs, report, rubric, votes.",
-    "verify": "Check a certificate, and compute its report again from its facts.",
     "view": "Look at the stored runs in a browser, and label their samples.",
 }
 # Files of commands whose name is a word of Python.
