@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from contextlib import nullcontext
 from decimal import Decimal
 from functools import partial
 from pathlib import Path
@@ -11,7 +10,6 @@ from typing import Any
 
 import numpy as np
 
-from deemster.cluster.ray_cluster import open_cluster
 from deemster.datasets import Dataset
 from deemster.errors import plural
 from deemster.models.clock import Clock
@@ -25,9 +23,10 @@ from deemster.results.metric_summary import OUTSIDE
 from deemster.runs._constant_judge_warning import ConstantJudgeWatch
 from deemster.runs._engine import Sink
 from deemster.runs._report_settings import report_settings
+from deemster.runs.backend import Backend, InThisProcess, RunWork
 from deemster.runs.build_report import LiveMarks, RunRecord, build_report, count_marks
+from deemster.runs.cluster_backend import OnCluster
 from deemster.runs.confirm_run import check_confirmation
-from deemster.runs.execute_job import execute_job
 from deemster.runs.gate_baseline import BaselineGate, pin_baseline
 from deemster.runs.judge_anchors import judge_anchors, load_anchors
 from deemster.runs.notebook_progress import notebook_progress
@@ -182,7 +181,7 @@ async def _evaluate(
     """Run an evaluation for a program. The store stays open: the report reads from it."""
     check_confirmation(evaluation)
     report = await run_evaluation(
-        evaluation, clock=clock, warn=warn, progress=notebook_progress(), storage=storage, cluster=cluster
+        evaluation, clock=clock, warn=warn, progress=notebook_progress(), storage=storage, backend=find_backend(cluster)
     )
     if (why := _why_all_failed(report)) is not None:
         warn(why)
@@ -200,6 +199,14 @@ def _why_all_failed(report: Report) -> str | None:
     return f"Every sample failed: the target gave no answer. {plural(group.times, 'time')}: {said}"
 
 
+IN_THIS_PROCESS = InThisProcess()
+
+
+def find_backend(cluster: str | None) -> Backend:
+    """Where an evaluation is run, by the address of a cluster; None for this process."""
+    return IN_THIS_PROCESS if cluster is None else OnCluster(cluster)
+
+
 async def run_evaluation(
     job: Evaluation,
     *,
@@ -210,7 +217,7 @@ async def run_evaluation(
     storage: RunStorage | None = None,
     watch: Callable[[Sequence[Execution]], None] | None = None,
     tell_comparison: Callable[[ComparisonReport], None] | None = None,
-    cluster: str | None = None,
+    backend: Backend = IN_THIS_PROCESS,
 ) -> Report:
     """Run a job and report on it.
 
@@ -223,7 +230,7 @@ async def run_evaluation(
         storage: Where the run is stored, and what it resumes; None where it is not stored.
         watch: Gets finished executions, in a thread, one call at a time.
         tell_comparison: Gets the comparison with the baseline of the gate, where there is one.
-        cluster: The address of the cluster it runs on, or `local-cluster`; None for this process.
+        backend: Where the work is done.
 
     Raises:
         InputError: A sample is malformed for a metric, the gate names something unknown, or the aggregator does not fit
@@ -239,13 +246,13 @@ async def run_evaluation(
     anchors, store = load_anchors(job), None if storage is None else storage.store
     job = job._replace(baseline=pin_baseline(job, store), attacks=found.attacks)
     open_writer = partial(open_run_writer, job, storage, order=found.order, live=live, timer=timer, warn=warn)
-    with nullcontext() if cluster is None else open_cluster(cluster) as workers, open_writer() as writer:
+    with backend.open() as workers, open_writer() as writer:
         remaining = writer.remaining
         total = len(job.plan.dataset) * job.plan.repetitions
         counter = ProgressCounter(total, progress, done=remaining.done, unscored=remaining.unscored)
         sinks: list[Sink] = [writer.add, live.add, *([watch] if watch else [])]
-        given: dict[str, Any] = {"clock": timer.clock, "stop": stop, "warn": warn, "cluster": workers}
-        await execute_job(writer.job, sinks, remaining, counter=counter, pending=writer.pending, **given)
+        work = RunWork(writer.job, remaining, sinks, counter, timer.clock, stop, warn, writer.pending)
+        await workers.execute(work)
         run_cases = partial(run_evaluation, clock=timer.clock, stop=stop, warn=warn)
         job = writer.job = await judge_anchors(writer.job, [] if stop.requested else anchors, run=run_cases)
         writer.settle()

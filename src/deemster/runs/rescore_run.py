@@ -16,8 +16,8 @@ from deemster.runs import metric_catalog as catalog
 from deemster.runs._report_settings import rubric_facts
 from deemster.runs._run_identity import scoring_identity
 from deemster.runs._score_batch import WorkItem, needs_settling, settle_marks
+from deemster.runs.backend import InThisProcess, RunWork
 from deemster.runs.build_report import ExecutionSlots, StoredSamples, stored_report
-from deemster.runs.execute_job import execute_job
 from deemster.runs.gate_baseline import compare_again
 from deemster.runs.model_access import ModelAccess, ModelLimits, complete_model_access, read_model_access
 from deemster.runs.preflight_check import survey
@@ -116,9 +116,8 @@ class _ScoringWork:
         spent = sum_spending(self._marked())
         prompts = run.prompts("failed", secrets=self._job.plan.secrets)
         remaining = RemainingWork(self._works(), spent=spent, calls=run.calls, prompts=prompts)
-        await execute_job(
-            self._job, [run.writer.add], remaining, counter=self._counter, clock=run.timer.clock, stop=stop, warn=warn
-        )
+        work = RunWork(self._job, remaining, [run.writer.add], self._counter, run.timer.clock, stop, warn)
+        await InThisProcess().execute(work)
 
     def settle(self) -> None:
         """Make the marks final that need the whole run."""
