@@ -30,7 +30,7 @@ from deemster.runs.confirm_run import check_confirmation
 from deemster.runs.gate_baseline import BaselineGate, pin_baseline
 from deemster.runs.judge_anchors import judge_anchors, load_anchors
 from deemster.runs.notebook_progress import notebook_progress
-from deemster.runs.preflight_check import survey
+from deemster.runs.preflight_check import check_samples
 from deemster.runs.progress import Progress, ProgressCounter
 from deemster.runs.resolve_evaluation import resolve_arguments
 from deemster.runs.run_lifecycle import RunStorage, RunTimer, build_storage
@@ -239,13 +239,13 @@ async def run_evaluation(
     """
     timer, stop, warn = RunTimer(clock), stop or Stop(), _each_key_once(warn)
     job = job if storage is None else in_drawn_order(job, storage)
-    found = survey(job.plan, aggregator=job.aggregator, gate=job.gate, strict=job.strict, redact=job.redact_warnings)
-    for warning in found.warnings:
+    checked = check_samples(job)
+    for warning in checked.warnings:
         warn(warning)
-    live = LiveMarks(found.table, job.plan)
+    live = LiveMarks(checked.table, job.plan)
     anchors, store = load_anchors(job), None if storage is None else storage.store
-    job = job._replace(baseline=pin_baseline(job, store), attacks=found.attacks)
-    open_writer = partial(open_run_writer, job, storage, order=found.order, live=live, timer=timer, warn=warn)
+    job = job._replace(baseline=pin_baseline(job, store), attacks=checked.attacks)
+    open_writer = partial(open_run_writer, job, storage, order=checked.order, live=live, timer=timer, warn=warn)
     with backend.open() as workers, open_writer() as writer:
         remaining = writer.remaining
         total = len(job.plan.dataset) * job.plan.repetitions
@@ -258,7 +258,7 @@ async def run_evaluation(
         writer.settle()
         stopped = stop.reason or counter.open_circuit or getattr(job.plan.target, "open_circuit", None)
         record = writer.record(stopped=stopped, budget=counter.budget)
-        table = _count(record, job, live.table() if _is_counted(record, job, found.table) else None, warn=warn)
+        table = _count(record, job, live.table() if _is_counted(record, job, checked.table) else None, warn=warn)
         report = build_report(record, report_settings(job)._replace(baseline=None), table=table)
         against = BaselineGate(writer, store, clock=timer.clock, stop=stop, warn=warn, progress=progress)
         report = await against.conclude(report, record, table, tell=tell_comparison)

@@ -20,7 +20,7 @@ from deemster.runs.backend import InThisProcess, RunWork
 from deemster.runs.build_report import ExecutionSlots, StoredSamples, stored_report
 from deemster.runs.gate_baseline import compare_again
 from deemster.runs.model_access import ModelAccess, ModelLimits, complete_model_access, read_model_access
-from deemster.runs.preflight_check import survey
+from deemster.runs.preflight_check import check_samples
 from deemster.runs.progress import Progress, ProgressCounter
 from deemster.runs.resolve_evaluation import suite_metrics
 from deemster.runs.resume_backlog import RemainingWork, is_retried, restore_invalid_text
@@ -81,11 +81,11 @@ async def rescore(
     with store.lease(_scorable(store, run).id) as lease:
         row = store.run(lease.run_id)
         job = _job(store, row, metrics, access or ModelAccess())
-        found = survey(job.plan)
-        for warning in found.warnings:
+        checked = check_samples(job)
+        for warning in checked.warnings:
             warn(warning)
         identity = scoring_identity(job)
-        with open_scoring(store, lease, found.table.cards, identity=identity, timer=timer) as scoring:
+        with open_scoring(store, lease, checked.table.cards, identity=identity, timer=timer) as scoring:
             work = _ScoringWork(scoring, job, progress)
             await work.execute(stop=stop, warn=warn)
             work.settle()
