@@ -98,7 +98,7 @@ async def rescore(
         with store.lease(row.id):
             store.amend(row.id, facts=found_again)
     report = stored_report(store, row.id, warn=warn)
-    if missing is None and row.kind == "run":
+    if missing is None and row.traits.has_end:
         keep_columns(store, report)
     return Rescoring(report, missing)
 
@@ -169,7 +169,7 @@ def _is_not_run(mark: Mark) -> bool:
 
 def _scorable(store: Store, run: str) -> RunRow:
     row = store.run(run)
-    if row.kind == "grading":
+    if not row.traits.has_metrics:
         raise StoreError(f"{store.where}: `{row.id}` is a grading by a rubric; only outputs can be marked by metrics.")
     if not row.done:
         raise StoreError(f"{store.where}: `{row.id}` has no outputs to mark.")
