@@ -11,6 +11,7 @@ from deemster.alignment.result_models import (
     AnyCriterion,
     BootstrapResult,
     CalibrationMetrics,
+    ConfusionMatrix,
     CorrectedMeans,
     CriterionMetrics,
     HumanAgreement,
@@ -763,7 +764,10 @@ def _criteria_of_kinds(result: MetricsResult) -> Iterator[TextSection]:
 def _number_at(part: Any, place: str) -> float | None:
     """A number of a criterion, by the names of the fields that lead to it."""
     for name in place.split("."):
-        part = None if part is None else getattr(part, name)
+        # A table of other classes than MET and UNMET has no false and no missed MET.
+        if part is None or (isinstance(part, ConfusionMatrix) and part.labels != ("MET", "UNMET")):
+            return None
+        part = getattr(part, name)
     number: float | None = part
     return number
 
