@@ -49,14 +49,19 @@ COMMANDS = {
 }
 # Files of commands whose name is a word of Python.
 FILES = {"import": "import_command"}
-# Flags that are gone, and what to do instead.
+# Flags that are gone, of every command or of the one that is named, and what to do instead.
+_CASCADE = "Calibrate a cascade in Python: `dm.calibrate_cascade(votes, cheap=..., strong=[...], costs={...})`."
 RETIRED_FLAGS = {
-    "--cascade": "Calibrate a cascade in Python: `dm.calibrate_cascade(votes, cheap=..., strong=[...], costs={...})`.",
     "--csv-raw": "CSV guards cells that look like formulas. `--json FILE` has every text as it is.",
-    "--delta": "Write `delta: 0.05` in the suite.",
     "--junit-samples": "Write `junit: samples` in the suite.",
-    "--strict": "Write `strict: true` in the suite.",
-    "--until-decided": "Run the whole dataset, or the part that `deemster audit dataset SUITE` proposes.",
+    "align --cascade": _CASCADE,
+    "align --cost": _CASCADE,
+    "align --fresh-items": _CASCADE,
+    "align --strong": _CASCADE,
+    "align --tolerance": _CASCADE,
+    "run --delta": "Write `delta: 0.05` in the suite.",
+    "run --strict": "Write `strict: true` in the suite.",
+    "run --until-decided": "Run the whole dataset, or the part that `deemster audit dataset SUITE` proposes.",
 }
 # Where a command keeps the sentence that says how to continue what an error ends.
 TO_CONTINUE = "deemster.to_continue"
@@ -96,9 +101,8 @@ class LazyGroup(click.Group):
         with UserCodeGuard(everything=True) as caught:
             return super().invoke(ctx)
         error = caught.error
-        if isinstance(error, click.NoSuchOption) and error.option_name in RETIRED_FLAGS:
-            advice = RETIRED_FLAGS[error.option_name]
-            raise click.UsageError(f"`{error.option_name}` is gone. {advice}", error.ctx)
+        if isinstance(error, click.NoSuchOption):
+            error = _answer_retired(error)
         if isinstance(error, (click.ClickException, click.exceptions.Exit)):
             raise error
         code = ExitCode.INCOMPLETE
@@ -119,6 +123,14 @@ class LazyGroup(click.Group):
         """Run the command. Nothing that it prints is a command for the agent of a CI service."""
         with safe_streams():
             return super().main(*args, **kwargs)
+
+
+def _answer_retired(error: click.NoSuchOption) -> click.UsageError:
+    """The error about an unknown flag; where the flag is gone, it says what to do instead."""
+    flag = error.option_name
+    command = error.ctx.info_name if error.ctx else None
+    advice = RETIRED_FLAGS.get(f"{command} {flag}") or RETIRED_FLAGS.get(flag)
+    return error if advice is None else click.UsageError(f"`{flag}` is gone. {advice}", error.ctx)
 
 
 def _describe_unexpected(caught: UserCodeGuard) -> str:

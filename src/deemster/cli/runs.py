@@ -30,14 +30,13 @@ _SPARE = frozenset({"label", "suite", "target", "macro-F1", "95% interval", "pas
 _COMMANDS = {"run": "deemster run SUITE", "grading": "deemster grade DATASET ..."}
 _LONGEST = 40
 _STATUSES = ("running", "complete", "incomplete", "mixed")
-_KINDS = ("run", "grading", "recording")
 
 
 @click.group("runs", invoke_without_command=True, short_help="List the stored runs, show one, remove some.")
 @click.option("--suite", metavar="NAME", help="Only runs of this suite.")
 @click.option("--dataset", metavar="NAME", help="Only runs over this dataset.")
 @click.option("--status", type=click.Choice(_STATUSES), help="Only runs that ended so, or have not.")
-@click.option("--kind", type=click.Choice(_KINDS), help="Only runs of this kind.")
+@click.option("--kind", type=click.Choice(("run", "grading", "recording")), help="Only runs of this kind.")
 @click.option("--since", type=Moment(), metavar="WHEN", help="Only runs started then or later: 2026-01-31, or 7d.")
 @click.option("--until", type=Moment(end=True), metavar="WHEN", help="Only runs started before; a day means its end.")
 @click.option("--limit", type=click.IntRange(min=1), metavar="N", help="Only the newest N.")

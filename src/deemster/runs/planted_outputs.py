@@ -15,7 +15,7 @@ from deemster.records import Execution, Invocation, Output, TargetFailure, Unsco
 from deemster.report.mutation_score import EXPECTED
 from deemster.results.gate_decision import AGGREGATES
 from deemster.runs._score_batch import WorkItem, settle_marks
-from deemster.runs.execute_job import execute_job
+from deemster.runs.backend import InThisProcess, RunWork
 from deemster.runs.metric_catalog import metric_spellings
 from deemster.runs.model_access import NO_LIMITS, ModelLimits
 from deemster.runs.progress import Progress, ProgressCounter
@@ -243,15 +243,9 @@ async def mark_outputs(
         for position, (sample, output) in enumerate(planted):
             yield WorkItem(position, sample, 0, output)
 
-    await execute_job(
-        job,
-        [keep],
-        RemainingWork(works()),
-        counter=ProgressCounter(len(planted), progress),
-        clock=RunTimer(clock).clock,
-        stop=stop,
-        warn=warn,
-    )
+    counter = ProgressCounter(len(planted), progress)
+    work = RunWork(job, RemainingWork(works()), [keep], counter, RunTimer(clock).clock, stop, warn)
+    await InThisProcess().execute(work)
     settled: Any = settle_marks(job.plan.metrics, found)
     for execution in settled:
         found[execution.position] = execution

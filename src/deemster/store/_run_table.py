@@ -16,12 +16,11 @@ from deemster.store._database import Connection, ConnectionPool, Row, storage_er
 from deemster.store._row_encoding import clean_text, decode_cards, decode_mapping, encode_cards, encode_json
 from deemster.store._row_tables import SampleRows, encode_samples, insert_samples
 from deemster.store.lease import Lease, claim_run, find_owner
-from deemster.store.run_facts import RunFacts, RunKind, RunRow, RunStatus, SampleFacts, ScoringRow
+from deemster.store.run_facts import TRAITS, RunFacts, RunRow, RunStatus, SampleFacts, ScoringRow
 
 OnDamage: TypeAlias = Callable[[str], None] | None
 # The status of a run whose samples are still being written. No reader sees such a run.
 BEGINNING = "beginning"
-_KINDS = get_args(RunKind)
 _STATUSES = (*get_args(RunStatus), BEGINNING)
 _TEXTS = ("id", "kind", "suite", "dataset", "fingerprint", "seed", "reason", "started_at", "tool_version")
 _COLUMNS = (
@@ -154,7 +153,7 @@ def _encode_run(run: RunFacts, **state: Any) -> dict[str, Any]:
 
 def _run_checksum(values: Mapping[str, Any]) -> int:
     # The samples of a recording are counted as they come, without a new check sum.
-    covered = {**values, "samples": 0} if values["kind"] == "recording" else values
+    covered = values if TRAITS[values["kind"]].has_end else {**values, "samples": 0}
     return crc32(values["identity"] + values["facts"], crc32(repr(tuple(covered.values())[:-2]).encode()))
 
 
@@ -244,7 +243,7 @@ def read_runs(
 def _decode_run(connection: Connection, found: Row) -> RunRow:
     *columns, total, done, mirror, number = found
     values: dict[str, Any] = dict(zip(_COLUMNS, columns, strict=True))
-    if _run_checksum(values) != total or values["kind"] not in _KINDS or values["status"] not in _STATUSES:
+    if values["kind"] not in TRAITS or _run_checksum(values) != total or values["status"] not in _STATUSES:
         raise ValueError("its facts do not fit their check sum")
     if done != -mirror:
         raise ValueError("its count of executions was changed")
