@@ -28,6 +28,7 @@ from measured_rows import OURS, other_tool, record_row
 
 import deemster as dm
 from deemster.judges.llm_as_judge import LlmAsJudge
+from deemster.models import CallContext
 from deemster.models._endpoint_capabilities import EndpointCapabilities
 from deemster.models.answer_cache import Cache
 from deemster.models.gateway import Gateway
@@ -115,7 +116,7 @@ async def ours(url, items, folder, function):
     client = OpenAIChat(url, MODEL, api_key="sk-bench-0123456789")
     role = Role(client=client, concurrency=CONCURRENCY, prices=prices)
     try:
-        async with Gateway({"judge": role}, cache=cache) as gateway:
+        async with Gateway({"judge": role}, CallContext(cache=cache)) as gateway:
             seconds, results = await timed(function(gateway), items)
             if gateway.spent["judge"].calls != len(items):
                 sys.exit(f"the gateway counted {gateway.spent['judge'].calls} calls, not {len(items)}")

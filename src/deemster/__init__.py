@@ -7,6 +7,7 @@
 
 The root holds the verbs and the main nouns; families such as `dm.metrics`, `dm.judges` and `dm.stats` hold the rest.
 Every name is loaded when it is first used: importing the package loads nothing but this file.
+Where a package has a stub, `__init__.pyi`, its names are declared there alone, for type checkers and for Python.
 """
 
 import importlib
@@ -14,71 +15,41 @@ import sys
 
 __version__ = "0.1.0"
 
-_FILES = {
-    "deemster.alignment": ("MetricsResult", "align", "calibrate_cascade", "compare_judges", "compute_metrics"),
-    "deemster.datasets": ("Dataset", "RubricDataset", "RubricItem", "Votes"),
-    "deemster.errors": ("ConfigurationError", "DeemsterError", "InputError", "Issue", "StoreError"),
-    "deemster.judges": ("CriterionGrader", "Grading", "Judge", "Vote"),
-    "deemster.metrics": ("metric",),
-    "deemster.records": ("Invocation", "Metric", "MetricScore", "Output", "Sample", "Scorer", "Unscored", "Usage"),
-    "deemster.report": ("Report", "load_comparison", "load_report"),
-    "deemster.rubrics": ("Criterion", "Option", "Rubric"),
-    "deemster.runs.calibrate_run": ("calibrate",),
-    "deemster.runs.compare_runs": ("compare",),
-    "deemster.runs.evaluate_dataset": ("evaluate", "evaluate_async"),
-    "deemster.runs.grade_dataset": ("grade", "grade_async"),
-    "deemster.runs.improve_rubric": ("improve_rubric",),
-    "deemster.runs.metric_catalog": ("parse_metric",),
-    "deemster.runs.monitor_traffic": ("monitor",),
-    "deemster.runs.recorder": ("Recorder",),
-    "deemster.runs.recording_writer": ("Record",),
-    "deemster.runs.rubric_metric": ("RubricMetric",),
-}
-FAMILIES = (
-    "alignment",
-    "audit",
-    "errors",
-    "judges",
-    "metrics",
-    "models",
-    "records",
-    "report",
-    "results",
-    "rubrics",
-    "stats",
-    "targets",
-    "testing",
-)
+
+def declared_names(package: str) -> dict[str, str]:
+    """The names that the stub of a package declares, each with the module that it comes from."""
+    folder = sys.modules[package].__path__[0]
+    with open(f"{folder}/__init__.pyi", encoding="utf-8") as stub:  # noqa: PTH123 - pathlib takes long to load
+        words = [line.split() for line in stub if line.startswith("from deemster")]
+    return {name: module for _, module, _, name, *_ in words}
 
 
-def lazy_names(package: str, files: dict[str, tuple[str, ...]]) -> tuple[object, list[str]]:
-    """Make a package load each of its names when it is first used.
+def lazy_names(package: str) -> object:
+    """The `__getattr__` of a package that loads each name of its stub, `__init__.pyi`, when it is first used.
+
+    It knows `__all__` too: all names but those of families.
 
     Args:
         package: The package's own name.
-        files: The names of each module.
-
-    Returns:
-        The package's `__getattr__` and its `__all__`. A stub, `__init__.pyi`, tells type checkers the same.
     """
-    modules = {name: module for module, names in files.items() for name in names}
 
     def load(name: str) -> object:
-        if name not in modules:
+        if name == "__all__":
+            return sorted(name for name, module in declared_names(package).items() if module != package)
+        module = None if name.startswith("__") else declared_names(package).get(name)
+        if module is None:
             raise AttributeError(f"module `{package}` has no attribute `{name}`")
-        value = getattr(importlib.import_module(modules[name]), name)
+        if module == package:
+            return importlib.import_module(f"{package}.{name}")
+        value = getattr(importlib.import_module(module), name)
         setattr(sys.modules[package], name, value)
         return value
 
-    return load, sorted(modules)
+    return load
 
 
-_load_name, __all__ = lazy_names(__name__, _FILES)
-
-
-def __getattr__(name: str) -> object:
-    return importlib.import_module(f"deemster.{name}") if name in FAMILIES else _load_name(name)
+__getattr__ = lazy_names(__name__)
 
 
 def __dir__() -> list[str]:
-    return [*__all__, *FAMILIES, "__version__"]
+    return [*declared_names(__name__), "__version__"]

@@ -59,7 +59,7 @@ from deemster.runs.recorder import Recorder as Recorder
 from deemster.runs.recording_writer import Record as Record
 from deemster.runs.rubric_metric import RubricMetric as RubricMetric
 
-FAMILIES: tuple[str, ...]
 __version__: str
 
-def lazy_names(package: str, files: dict[str, tuple[str, ...]]) -> tuple[Callable[[str], object], list[str]]: ...
+def declared_names(package: str) -> dict[str, str]: ...
+def lazy_names(package: str) -> Callable[[str], object]: ...

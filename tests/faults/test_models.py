@@ -12,6 +12,7 @@ from datetime import UTC, datetime
 import pytest
 
 from deemster.judges.llm_as_judge import LlmAsJudge
+from deemster.models import CallContext
 from deemster.models.answer_cache import Cache
 from deemster.models.gateway import Gateway
 from deemster.models.model_roles import Role
@@ -77,7 +78,7 @@ def replies(server, requests, *, clock=None, cache=None, **settings):
     """The replies to requests that are put one after the other."""
 
     async def every():
-        async with Gateway(roles(server, **settings), clock=clock or HandClock(), cache=cache) as gateway:
+        async with Gateway(roles(server, **settings), CallContext(clock or HandClock(), cache=cache)) as gateway:
             return [(await gateway.answers([request]))[0] for request in requests]
 
     return asyncio.run(every())
@@ -231,7 +232,7 @@ def mark(server, faults, **settings):
     """The mark of a sample while the model of the judge fails."""
 
     async def judged():
-        async with Gateway(roles(server, **settings), clock=HandClock()) as gateway:
+        async with Gateway(roles(server, **settings), CallContext(HandClock())) as gateway:
             return await play_script(LlmAsJudge(), SAMPLE, Output("A month."), ask=gateway.answers)
 
     server.play(faults)
@@ -287,7 +288,7 @@ def test_many_calls_against_a_flaky_server_all_end_and_are_counted():
     faults = {"500": 0.1, "429": 0.1, "reset": 0.05, "half": 0.05, "404": 0.03, "no-choices": 0.05}
 
     async def every(server):
-        async with Gateway(roles(server, concurrency=32), clock=HandClock()) as gateway:
+        async with Gateway(roles(server, concurrency=32), CallContext(HandClock())) as gateway:
             found = await gateway.answers(requests)
             return found, gateway.spent["judge"], gateway.limiter_states()["judge"]
 
@@ -324,7 +325,7 @@ def test_key_is_never_written_or_shown(server, tmp_path, capfd, caplog):
             "judge": Role(client=chat, recording=recording, retries=0),
             "raising": Role(client=Raising(), retries=0),
         }
-        async with Gateway(models, cache=cache, clock=HandClock()) as gateway:
+        async with Gateway(models, CallContext(HandClock(), cache=cache)) as gateway:
             found = [(await gateway.answers([ask]))[0] for ask in [*asks, *others]]
             return found, gateway.notes, gateway.limiter_states(), repr(models), gateway.spent
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 from contextlib import asynccontextmanager
 
-from deemster.models import Gateway, Role
+from deemster.models import CallContext, Gateway, Role
 from deemster.records import Answer, Ask, Message, Usage
 from tests.models.fake_clock import VirtualClock
 
@@ -42,5 +42,5 @@ class Remote:
 @asynccontextmanager
 async def gateway(client, *, role: str = "judge", kind: str = "chat", settings=None, **options):
     made = Role(client=client, kind=kind, **(settings or {}))
-    async with Gateway({role: made}, clock=VirtualClock(), **options) as opened:
+    async with Gateway({role: made}, CallContext(VirtualClock(), **options)) as opened:
         yield opened

@@ -10,7 +10,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from deemster.errors import ConfigurationError
-from deemster.models import Budget, FakeChat, Gateway, ModelFailure, Price, Role
+from deemster.models import Budget, CallContext, FakeChat, Gateway, ModelFailure, Price, Role
 from deemster.models._chat_role import UNLIMITED_TOKENS, request_size
 from deemster.models.budget import UsageBound
 from deemster.models.openai_client import OpenAIChat
@@ -180,9 +180,12 @@ def test_cancelled_budget_waiter_wakes_next():
 
 
 def test_budget_in_usd_needs_price_for_every_paid_model():
-    roles = {"judge": Role(client=Remote()), "free": Role(client=FakeChat(["x"]))}
+    async def work():
+        roles = {"judge": Role(client=Remote()), "free": Role(client=FakeChat(["x"]))}
+        Gateway(roles, CallContext(VirtualClock(), budget=Budget(usd=Decimal(1))))
+
     with pytest.raises(ConfigurationError, match=r"`models\.judge`: write `price:") as raised:
-        Gateway(roles, budget=Budget(usd=Decimal(1)), clock=VirtualClock())
+        run(work())
     assert len(raised.value.issues) == 1
 
 

@@ -6,7 +6,7 @@ import asyncio
 
 import pytest
 
-from deemster.models import Gateway, ModelFailure, Role
+from deemster.models import CallContext, Gateway, ModelFailure, Role
 from deemster.models.circuit_breaker import OPENS_AFTER, PROBES_EVERY_S
 from deemster.records import Answer
 from tests.models.fake_clock import VirtualClock, run
@@ -134,7 +134,7 @@ def test_roles_at_one_address_share_a_circuit_and_others_do_not():
         other.identity = {"base_url": "https://elsewhere.example"}
         same.failure = other.failure = None
         roles = {name: Role(client=client, retries=0) for name, client in (("a", down), ("b", same), ("c", other))}
-        async with Gateway(roles, clock=VirtualClock()) as opened:
+        async with Gateway(roles, CallContext(VirtualClock())) as opened:
             for n in range(OPENS_AFTER):
                 await opened.answers([question(str(n), role="a")])
             return await opened.answers([question(role="b"), question(role="c")])

@@ -10,7 +10,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from deemster.models import Cache, FakeChat, FakeEmbedding, Gateway, ModelFailure, Price, Role
+from deemster.models import Cache, CallContext, FakeChat, FakeEmbedding, Gateway, ModelFailure, Price, Role
 from deemster.models.clock import FrozenClock
 from deemster.models.secret_redaction import Secrets
 from deemster.records import Answer, Embed, Message, NoAnswer, Token, Usage
@@ -332,7 +332,7 @@ def test_answer_with_lone_surrogate_can_be_cached(tmp_path):
 def test_unknown_role_is_configuration_error(request_, message):
     async def work():
         roles = {"judge": Role(client=FakeChat(["x"])), "embedding": Role(client=FakeEmbedding(), kind="embedding")}
-        async with Gateway(roles, clock=VirtualClock()) as opened:
+        async with Gateway(roles, CallContext(VirtualClock())) as opened:
             return (await opened.answers([request_]))[0], opened.configuration_error
 
     reply, fault = run(work())
@@ -378,7 +378,7 @@ def test_dry_run_without_a_price_has_no_cost():
 def test_frozen_clock_measures_no_latency():
     async def work():
         clock = FrozenClock(datetime(2026, 1, 1, tzinfo=UTC))
-        async with Gateway({"judge": Role(client=FakeChat(["a"]))}, clock=clock) as opened:
+        async with Gateway({"judge": Role(client=FakeChat(["a"]))}, CallContext(clock)) as opened:
             return (await opened.answers([question()]))[0]
 
     assert run(work()).usage.latency_ms is None
@@ -506,7 +506,7 @@ def test_unused_model_needs_no_identity():
 
     async def work():
         roles = {"judge": Role(client=Remote()), "heavy": Role(client=Heavy())}
-        async with Gateway(roles, clock=VirtualClock()) as opened:
+        async with Gateway(roles, CallContext(VirtualClock())) as opened:
             return (await opened.answers([question()]))[0], opened.spent
 
     reply, spent = run(work())

@@ -10,7 +10,7 @@ import urllib.request
 import pytest
 
 from deemster.errors import ConfigurationError, MissingExtraError
-from deemster.models import Gateway, as_role
+from deemster.models import CallContext, Gateway, as_role
 from deemster.models._local_judge import LocalJudge
 from deemster.models.model_client import ModelFailure
 from deemster.records import Answer, Ask, Message
@@ -93,7 +93,7 @@ def test_embedded_judge_rejects_other_processes():
 
 def test_embedded_judge_works_offline_and_is_free():
     async def reply():
-        async with Gateway({"judge": as_role("judge", LocalJudge())}, offline=True) as gateway:
+        async with Gateway({"judge": as_role("judge", LocalJudge())}, CallContext(offline=True)) as gateway:
             return (await gateway.answers([ASK]))[0]
 
     found = asyncio.run(reply())

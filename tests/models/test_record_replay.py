@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 
 from deemster.errors import ConfigurationError
-from deemster.models import FakeEmbedding, Gateway, Role
+from deemster.models import CallContext, FakeEmbedding, Gateway, Role
 from deemster.models._record_replay import Recording
 from deemster.models.answer_cache import Cache
 from deemster.models.secret_redaction import NO_SECRETS, Secrets
@@ -25,7 +25,7 @@ def asked(client, requests, path, *, kind="chat", **options):
 
     async def work():
         role = Role(client=client, kind=kind, recording=str(path))
-        async with Gateway({name: role}, clock=VirtualClock(), **options) as opened:
+        async with Gateway({name: role}, CallContext(VirtualClock(), **options)) as opened:
             replies = await opened.answers(requests)
         return replies, opened
 
@@ -89,7 +89,7 @@ def test_missing_long_requests_are_shown_with_both_ends(tmp_path, template):
 def test_offline_remote_model_is_not_asked():
     async def work():
         client = Remote()
-        async with Gateway({"judge": Role(client=client)}, clock=VirtualClock(), offline=True) as opened:
+        async with Gateway({"judge": Role(client=client)}, CallContext(VirtualClock(), offline=True)) as opened:
             (reply,) = await opened.answers([question()])
         return reply, client.sent, opened.configuration_error
 
@@ -102,7 +102,7 @@ def test_offline_remote_model_is_not_asked():
 def test_offline_local_model_is_asked():
     async def work():
         role = Role(client=FakeEmbedding(), kind="embedding")
-        async with Gateway({"embedding": role}, clock=VirtualClock(), offline=True) as opened:
+        async with Gateway({"embedding": role}, CallContext(VirtualClock(), offline=True)) as opened:
             (reply,) = await opened.answers([Embed(texts=("a",))])
         return reply, opened.configuration_error
 

@@ -2,6 +2,4 @@
 
 from deemster import lazy_names
 
-_FILES = {"deemster.audit.suite_audits": ("dataset", "gate", "judge", "metrics")}
-
-__getattr__, __all__ = lazy_names(__name__, _FILES)
+__getattr__ = lazy_names(__name__)

@@ -1,5 +1,6 @@
 from deemster.models.answer_cache import Cache as Cache
 from deemster.models.budget import Budget as Budget
+from deemster.models.call_context import CallContext as CallContext
 from deemster.models.fake_models import FakeChat as FakeChat
 from deemster.models.fake_models import FakeEmbedding as FakeEmbedding
 from deemster.models.gateway import Gateway as Gateway

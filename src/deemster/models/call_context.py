@@ -13,9 +13,9 @@ import msgspec
 from deemster.errors import ConfigurationError, Issue
 from deemster.models._record_replay import Recording
 from deemster.models.answer_cache import Cache, StoredVector
-from deemster.models.budget import UsageBound
+from deemster.models.budget import Budget, UsageBound
 from deemster.models.call_log import CallLog, LoggedCall
-from deemster.models.clock import Clock
+from deemster.models.clock import Clock, SystemClock
 from deemster.models.price import Price
 from deemster.models.shared_calls import CallBudget, SharedCalls
 from deemster.records import Answer, Call, NoAnswer, Usage
@@ -88,21 +88,25 @@ class CallContext:
     """What the calls of one gateway, or of one HTTP target, share. It belongs to the running event loop.
 
     Args:
-        clock: Tells time and waits. Where it measures no time, the event loop's clock paces retries and limits.
-        cache: Answers kept on disk.
-        budget: What may be spent.
-        seed: For jitter.
-        offline: Whether only models that reach no network may be asked.
+        clock: Tells time and waits; the machine's where not given. Where it measures no time, the event loop's clock
+            paces retries and limits.
+        cache: Answers kept on disk; None for none. The caller closes it.
+        budget: What may be spent; None for no limit.
+        seed: For the jitter of retries.
+        offline: Whether only recordings, the cache and models that reach no network may answer.
         dry_run: Whether requests are counted and not sent.
-        on_stop: Called once with the reason when no further request makes sense.
-        run: The run that its calls belong to; None for one that is never resumed.
+        on_stop: Called once, with the reason, when the budget is exhausted or a request cannot be made at all.
+        run: The run that its calls belong to: what an earlier process of the same run left in the cache was paid for by
+            this run. None for one that is never resumed.
         paid: The calls of that run that its budget and its log have already.
-        log: Keeps every call when it ends; None where they are not kept.
+        log: Keeps every call of the run when it ends, for a resumed run; None where they are not kept.
         run_cache: Answers of the run's earlier processes; empty unless given. It is closed with the gateway.
         lost_calls: Calls of earlier processes that were paid for and brought no answer, by the hash of the request.
-        shared: What it shares with other processes of the run; None where there are none.
+        shared: What it shares with other processes of the run, rate limits and budget included; None where it is alone.
 
     Attributes:
+        run_budget: What the run may spend.
+        budget: Where calls set money and tokens aside: the budget of the run, or the one that its processes share.
         elapsed_s: Measures spans.
         measures_time: Whether those spans are real, so that latencies can be reported.
         sleep: Waits.
@@ -113,11 +117,11 @@ class CallContext:
 
     def __init__(
         self,
-        clock: Clock,
+        clock: Clock | None = None,
         *,
         cache: Cache | None = None,
-        budget: CallBudget | None = None,
-        seed: int = 0,
+        budget: Budget | None = None,
+        seed: int = 42,
         offline: bool = False,
         dry_run: bool = False,
         on_stop: Callable[[str], None] | None = None,
@@ -134,7 +138,9 @@ class CallContext:
         self._paid = set(paid)
         self.log, self.lost_calls = log, dict(lost_calls or {})
         self.run_cache = Cache(None) if run_cache is None else run_cache
-        self.cache, self.budget, self.shared = cache, budget, shared
+        self.cache, self.run_budget, self.shared = cache, budget, shared
+        self.budget: CallBudget | None = budget if shared is None else shared.budget
+        clock = clock or SystemClock()
         elapsed_s: Callable[[], Any] = clock.elapsed_s
         self.measures_time = elapsed_s() is not None
         self.elapsed_s: Callable[[], float] = elapsed_s if self.measures_time else asyncio.get_running_loop().time

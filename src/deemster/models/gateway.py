@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import inspect
-from collections.abc import Awaitable, Callable, Iterable, Mapping, Sequence
+from collections.abc import Awaitable, Mapping, Sequence
 from functools import reduce
 from operator import add
 from types import TracebackType
@@ -14,17 +14,14 @@ from deemster.errors import ConfigurationError, Issue
 from deemster.models._chat_role import ChatRole, read_answer
 from deemster.models._embedding_role import EmbeddingRole, read_vectors
 from deemster.models._record_replay import Recording
-from deemster.models.answer_cache import Cache, identity_prefix
+from deemster.models.answer_cache import identity_prefix
 from deemster.models.budget import Budget
 from deemster.models.call_context import CallContext, PlannedCalls, RoleAccess
-from deemster.models.call_log import CallLog, LoggedCall
 from deemster.models.circuit_breaker import CircuitBreaker
-from deemster.models.clock import Clock, SystemClock
 from deemster.models.model_call import ModelCaller
 from deemster.models.model_roles import Role, missing_role_message
 from deemster.models.rate_limiter import LimiterState
 from deemster.models.secret_redaction import NO_SECRETS, Secrets
-from deemster.models.shared_calls import SharedCalls
 from deemster.records import Ask, NoAnswer, Reply, Request, Usage
 
 
@@ -35,72 +32,24 @@ class Gateway:
 
     Args:
         roles: The models by role.
-        cache: Answers kept on disk; None for none. The caller closes it.
-        budget: What may be spent; None for no limit.
-        clock: Tells time and waits; the machine's where not given.
-        seed: For the jitter of retries.
-        offline: Whether only recordings, the cache and models that reach no network may answer.
-        dry_run: Whether requests are only counted; see `planned`.
-        on_stop: Called once, with the reason, when the budget is exhausted or a request cannot be made at all.
-        run: The run that its calls belong to: what an earlier process of the same run left in the cache was paid for by
-            this run. None for one that is never resumed.
-        paid: The calls of that run that its budget and its log have already.
-        log: Keeps every call of the run when it ends, for a resumed run; None where they are not kept.
-        run_cache: Answers of the run's earlier processes; the gateway closes it.
-        lost_calls: Calls of earlier processes that were paid for and brought no answer, by the hash of the request.
-        shared: What it shares with other processes of the run, rate limits and budget included; None where it is alone.
+        context: What its calls share.
 
     Raises:
         ConfigurationError: A budget in money, and a role without a price. On opening: a recording cannot be read.
     """
 
-    def __init__(
-        self,
-        roles: Mapping[str, Role],
-        *,
-        cache: Cache | None = None,
-        budget: Budget | None = None,
-        clock: Clock | None = None,
-        seed: int = 42,
-        offline: bool = False,
-        dry_run: bool = False,
-        on_stop: Callable[[str], None] | None = None,
-        run: str | None = None,
-        paid: Iterable[int] = (),
-        log: CallLog | None = None,
-        run_cache: Cache | None = None,
-        lost_calls: Mapping[bytes, LoggedCall] | None = None,
-        shared: SharedCalls | None = None,
-    ) -> None:
+    def __init__(self, roles: Mapping[str, Role], context: CallContext | None = None) -> None:
         self._roles = dict(roles)
-        self._cache, self._budget = cache, budget
-        self._clock: Clock = clock or SystemClock()
-        self._seed, self._offline, self._dry_run, self._on_stop = seed, offline, dry_run, on_stop
-        self._run, self._paid = run, paid
-        self._log, self._run_cache, self._lost_calls, self._shared = log, run_cache, lost_calls, shared
+        self._context = CallContext() if context is None else context
+        self._is_open = False
         self._open_roles: dict[str, ChatRole | EmbeddingRole] = {}
         self._recordings: dict[str, Recording] = {}
         self._circuits: dict[str, CircuitBreaker] = {}
-        self._context: CallContext | None = None
-        if budget is not None and budget.usd is not None and not dry_run:
+        if self.budget is not None and self.budget.usd is not None and not self._context.dry_run:
             self._require_prices()
 
     async def __aenter__(self) -> Self:
-        self._context = CallContext(
-            self._clock,
-            cache=self._cache,
-            budget=self._budget if self._shared is None else self._shared.budget,
-            seed=self._seed,
-            offline=self._offline,
-            dry_run=self._dry_run,
-            on_stop=self._on_stop,
-            run=self._run,
-            paid=self._paid,
-            log=self._log,
-            run_cache=self._run_cache,
-            lost_calls=self._lost_calls,
-            shared=self._shared,
-        )
+        self._is_open = True
         for role in self._roles.values():
             if role.recording is not None and role.recording not in self._recordings:
                 self._recordings[role.recording] = Recording(role.recording, secrets=self._secrets())
@@ -117,10 +66,8 @@ class Gateway:
             try:
                 recording.close()
             except ConfigurationError as error_on_close:
-                if self._context is not None:
-                    self._context.report_issue(str(error_on_close))
-        if self._context is not None:
-            self._context.run_cache.close()
+                self._context.report_issue(str(error_on_close))
+        self._context.run_cache.close()
         closed: set[int] = set()
         for role in self._roles.values():
             close = getattr(role.client, "close", None)
@@ -151,7 +98,7 @@ class Gateway:
         Args:
             reason: Why, for a person.
         """
-        if self._context is not None and self._context.halted is None:
+        if self._context.halted is None:
             self._context.halted = reason
             for role in self._open_roles.values():
                 role.caller.limiter.let_all_pass()
@@ -184,12 +131,12 @@ class Gateway:
     @property
     def budget(self) -> Budget | None:
         """What may be spent, and how much of it is; None for no limit."""
-        return self._budget
+        return self._context.run_budget
 
     @property
     def exhausted(self) -> str | None:
         """Why the budget allows no more calls, or None."""
-        return None if self._budget is None else self._budget.exhausted
+        return None if self.budget is None else self.budget.exhausted
 
     @property
     def open_circuit(self) -> str | None:
@@ -204,13 +151,13 @@ class Gateway:
 
         The engine raises it when the run is over: a script would take it for a failure of its own.
         """
-        issues = [] if self._context is None else self._context.issues
+        issues = self._context.issues
         return ConfigurationError(issues) if issues else None
 
     @property
     def notes(self) -> list[str]:
         """What a person should know about the cache and the recordings."""
-        notes = [] if self._cache is None else list(self._cache.notes)
+        notes = [] if self._context.cache is None else list(self._context.cache.notes)
         return notes + [note for recording in self._recordings.values() for note in recording.notes]
 
     def limiter_states(self) -> Mapping[str, LimiterState]:
@@ -227,7 +174,7 @@ class Gateway:
         return self._refuse_role(request)
 
     async def _refuse_role(self, request: Request) -> NoAnswer:
-        if self._context is None:
+        if not self._is_open:
             raise RuntimeError("The gateway is not open: use `async with Gateway(...) as gateway`.")
         message = missing_role_message(request.role, self._roles, embeds=not isinstance(request, Ask))
         self._context.report_issue(message)
@@ -235,11 +182,12 @@ class Gateway:
 
     def _open_role(self, name: str) -> ChatRole | EmbeddingRole | None:
         """Open a role when it is first asked: a model may have to read its weights to say what it is."""
-        if name not in self._open_roles and name in self._roles and self._context is not None:
-            self._open_roles[name] = self._build_role(name, self._roles[name], self._context)
+        if name not in self._open_roles and name in self._roles and self._is_open:
+            self._open_roles[name] = self._build_role(name, self._roles[name])
         return self._open_roles.get(name)
 
-    def _build_role(self, name: str, role: Role, context: CallContext) -> ChatRole | EmbeddingRole:
+    def _build_role(self, name: str, role: Role) -> ChatRole | EmbeddingRole:
+        context = self._context
         recording = None if role.recording is None else self._recordings[role.recording]
         identity = role.identity
         endpoint = str((identity or {}).get("base_url") or f"`{name}`")
@@ -259,7 +207,7 @@ class Gateway:
             context=context,
         )
         method = getattr(role.client, "embed_many" if embeds else "complete", None) or _no_method
-        limiter = None if self._shared is None else self._shared.limiter(name)
+        limiter = None if context.shared is None else context.shared.limiter(name)
         calls: dict[str, Any] = {"circuit": circuit, "context": context, "limiter": limiter}
         if embeds:
             return EmbeddingRole(ModelCaller(role, method, read_vectors, **calls), access)

@@ -11,7 +11,7 @@ import msgspec
 
 from deemster.errors import DeemsterError, visible
 from deemster.judges.reply_parser import UnreadableReplyError, parse_json_object
-from deemster.models import Gateway, Role, missing_role_message
+from deemster.models import CallContext, Gateway, Role, missing_role_message
 from deemster.models.clock import Clock
 from deemster.records import Answer, Ask, Embed, Message, NoAnswer, Reply, Usage, Vectors
 from deemster.records.model_requests import EMBEDDING
@@ -110,7 +110,7 @@ async def _check_recording(name: str, role: Role) -> RoleCheck:
 
 
 async def _call_model(name: str, role: Role, entry: Mapping[str, Any], clock: Clock) -> RoleCheck:
-    async with Gateway({name: role}, clock=clock) as gateway:
+    async with Gateway({name: role}, CallContext(clock)) as gateway:
         if role.kind == "embedding":
             (reply,) = await gateway.answers([msgspec.structs.replace(_EMBED, role=name)])
         else:

@@ -14,7 +14,7 @@ from typing import Any, NamedTuple
 from deemster.errors import ConfigurationError, Issue
 from deemster.formats import read_document
 from deemster.formats.json_values import name_kind
-from deemster.models import Budget, Cache, Gateway, Role, as_role, missing_role_message, read_models
+from deemster.models import Budget, Cache, CallContext, Gateway, Role, as_role, missing_role_message, read_models
 from deemster.models.budget import UsageBound
 from deemster.models.clock import Clock
 from deemster.models.shared_calls import SharedCalls
@@ -229,11 +229,10 @@ async def open_gateway(
     restored = NO_CALLS if calls is None else calls.restore(spent)
     cache = _open_cache(access.cache, dry_run=dry_run)
     try:
-        gateway = Gateway(
-            access.roles,
+        context = CallContext(
+            clock,
             cache=cache,
             budget=_budget(access, spent=restored.spent),
-            clock=clock,
             seed=seed,
             offline=access.offline,
             dry_run=dry_run,
@@ -245,7 +244,7 @@ async def open_gateway(
             lost_calls=restored.lost,
             shared=shared,
         )
-        async with gateway:
+        async with Gateway(access.roles, context) as gateway:
             if stop is not None:
                 stop.call_in(asyncio.get_running_loop(), lambda: gateway.halt(stop.reason or "stopped"))
             yield gateway

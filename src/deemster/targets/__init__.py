@@ -2,11 +2,4 @@
 
 from deemster import lazy_names
 
-_FILES = {
-    "deemster.targets.command_target": ("CommandTarget",),
-    "deemster.targets.http_target": ("HttpTarget",),
-    "deemster.targets.python_target": ("PythonTarget",),
-    "deemster.targets.saved_outputs": ("SavedOutputs",),
-}
-
-__getattr__, __all__ = lazy_names(__name__, _FILES)
+__getattr__ = lazy_names(__name__)

@@ -9,14 +9,4 @@ True
 
 from deemster import lazy_names
 
-_FILES = {
-    "deemster.models.clock": ("FrozenClock",),
-    "deemster.models.fake_models": ("FakeChat", "FakeEmbedding"),
-    "deemster.testing.golden_file": ("compare_with_golden",),
-    "deemster.testing.model_server": ("ModelServer", "ReceivedRequest"),
-    "deemster.testing.obedient_model": ("ObedientModel",),
-    "deemster.testing.server_faults": ("FAULTS",),
-    "deemster.testing.server_replies": ("ChatMessages",),
-}
-
-__getattr__, __all__ = lazy_names(__name__, _FILES)
+__getattr__ = lazy_names(__name__)
