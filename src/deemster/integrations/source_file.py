@@ -13,7 +13,7 @@ from typing import Any
 
 from deemster.errors import InputError, MissingExtraError, visible
 from deemster.formats import Reading
-from deemster.formats.document import DEPTH, MOST_UNPACKED
+from deemster.formats.document import DEPTH, MOST_UNPACKED, Document
 from deemster.formats.jsonl_lines import parse_line
 from deemster.formats.read_file import parse_document, quick_json
 from deemster.formats.read_table import read_table_lines
@@ -68,8 +68,18 @@ class SourceFile:
         if start in (b"{", b"["):
             return self._json(self.data)
         if self.path.suffix.lower() in (".yaml", ".yml"):
-            return parse_document(self.data, "yaml", self.reading).value
+            return self.document.value
         return None
+
+    @functools.cached_property
+    def document(self) -> Document:
+        """What it holds as one JSON or YAML document, with the line of every value.
+
+        Raises:
+            InputError: It cannot be read.
+        """
+        kind = "yaml" if self.path.suffix.lower() in (".yaml", ".yml") else "json"
+        return parse_document(self.data, kind, self.reading)
 
     def _json(self, data: bytes) -> Any:
         """A JSON document; None where it is none, as a file of JSON lines."""
