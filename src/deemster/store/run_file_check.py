@@ -254,6 +254,8 @@ class _Check:
     def _entry(self, line: EntryLine, run: RunLine) -> None:
         if TRAITS[run.kind].has_metrics:
             raise ValueError("Only a grading has entries.")
+        if self.outputs:
+            raise ValueError("A grading has entries in place of outputs.")
         if line.position <= self._last_entry:
             raise ValueError("Entries stand in the order of position, each once.")
         self._last_entry = line.position
