@@ -453,7 +453,7 @@ def _findings(result: MetricsResult) -> Iterator[str]:
     yield from _agreement_found(result)
     if result.human is not None and result.human.ceiling_kappa is not None:
         yield _ceiling(result)
-    if has_scores(result):
+    if has_scores(result) and result.sampling != "chosen":
         yield _bias(result)
     cover = result.coverage_stats
     if cover is not None and cover.n_total:
@@ -559,13 +559,15 @@ def _bias(result: MetricsResult) -> str:
 
 
 def _reservations(result: MetricsResult) -> Iterator[TextLine]:
+    if result.sampling == "chosen":
+        return
     weak, undefined = weak_criteria(result), undefined_criteria(result)
     if weak:
         yield (f"Do not rely on {count_criteria(len(weak))} with a kappa below {MODERATE}: ", *name_criteria(weak), ".")
     if undefined:
         about = f"Nothing is known about {count_criteria(len(undefined))} without a kappa: "
         yield (about, *name_criteria(undefined), ".")
-    if kappa_interval(result) is None and result.mean_kappa is not None and result.sampling != "chosen":
+    if kappa_interval(result) is None and result.mean_kappa is not None:
         yield ("Without an interval it is not known how much of this is chance: compute it with intervals.",)
 
 
@@ -670,10 +672,9 @@ def _criteria(result: MetricsResult, *, most: int | None = None) -> TextSection:
         if not isinstance(part, NumericCriterionMetrics):
             accuracy = part.accuracy if isinstance(part, CriterionMetrics) else part.exact_accuracy
         between = [_between(criterion_interval(part))] * resampled
+        remark = "of picked items only" if result.sampling == "chosen" else _remark(part)
         shown = [f"{part.n_samples:,}", format_percent(accuracy), format_number(criterion_kappa(part)), *between]
-        rows.append(
-            (DataText(part.name), part.criterion_type, *shown, format_number(part.krippendorff_alpha), _remark(part))
-        )
+        rows.append((DataText(part.name), part.criterion_type, *shown, format_number(part.krippendorff_alpha), remark))
     head = ("criterion", "kind", "n", "accuracy", "kappa", *["interval"] * resampled, "alpha", "remark")
     plots = _interval_plots("kappa", [(criterion_kappa(part), criterion_interval(part)) for part in ranked[:most]])
     table = TextTable(head, rows, ("alpha", "kind"), plots) if rows else None
