@@ -5,6 +5,7 @@ from __future__ import annotations
 import itertools
 from binascii import crc32
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from pathlib import Path
 from typing import Any, TypeAlias, get_args
 
 import msgspec
@@ -235,7 +236,7 @@ def read_runs(
             yield _decode_run(connection, found)
         except (msgspec.MsgspecError, ArithmeticError, TypeError, ValueError, AttributeError) as error:
             detail = f" ({error})" if str(error) and not isinstance(error, msgspec.MsgspecError) else ""
-            message = f"The run {str(found[0])[:80]!r} is damaged{detail}. `deemster store verify` says what is lost."
+            message = f"The run {str(found[0])[:80]!r} is damaged{detail}. `deemster store check` says what is lost."
             if on_damage is None:
                 raise storage_error(where, message) from None
             on_damage(message)
@@ -354,6 +355,8 @@ def find_run(
         raise store_error(where, "There is no baseline yet. `deemster baseline promote RUN` makes a run the baseline.")
     known = _ids(connection, "1 = 1", limit=_GUESSES)
     hint = did_you_mean(name, ["latest", *known]) if known else "It holds none yet."
+    if Path(name).is_file():
+        hint = f"`deemster store import {name}` takes in the runs of a run file."
     raise store_error(where, f"The store holds no run `{name}`. {hint}")
 
 
