@@ -378,10 +378,14 @@ def _example(failure: Failure) -> str:
 
 
 def _field_lines(field: TextField) -> Iterator[str]:
-    """A labelled text; what follows its first line is set in, so that no text looks like another label."""
+    """A labelled text; what follows its first line is set in, so that no text looks like another label.
+
+    Control characters are shown as escapes.
+    """
     text = "".join(map(_marked, field.line))
-    first, *others = (text if len(text) <= _TEXT else f"{text[:_TEXT]}…").splitlines() or [""]
-    yield f"{field.label}: {first}" if field.label else f"  {first}"
+    cut = text if len(text) <= _TEXT else f"{text[:_TEXT]}…"
+    first, *others = map(visible, cut.splitlines() or [""])
+    yield f"{visible(field.label)}: {first}" if field.label else f"  {first}"
     yield from (f"  {line}" for line in others)
 
 
@@ -393,8 +397,8 @@ def _marked(part: str) -> str:
 
 
 def _fence(lines: Iterable[str]) -> str:
-    """Text from data between fences that are longer than any in it; control characters are shown as escapes."""
-    text = "\n".join(map(visible, lines))
+    """Text from data between fences that are longer than any in it."""
+    text = "\n".join(lines)
     longest = max((len(run) for run in _BACKTICKS.findall(text)), default=0)
     fence = "`" * max(3, longest + 1)
     return f"{fence}text\n{text}\n{fence}"
