@@ -21,7 +21,7 @@ from deemster.runs.model_access import ModelLimits
 from deemster.runs.planted_outputs import AuditedOutputs, load_audit
 from deemster.runs.run_sync import run_sync, warner
 from deemster.runs.suite import load_suite
-from deemster.store import open_store
+from deemster.store.run_file import open_runs
 
 
 def judge(
@@ -154,8 +154,8 @@ def gate(
     stated.check()
     settings = TrialSettings(draws=draws, cohort=cohort, confidence=confidence, seed=seed)
     with ExitStack() as opened:
-        source = opened.enter_context(open_store(store, create=False)) if pass_rate is None or runs else None
-        return AuditReport(audit_gate(loaded, source, names=runs, stated=stated, settings=settings))
+        source, names = opened.enter_context(open_runs(store, runs)) if pass_rate is None or runs else (None, [])
+        return AuditReport(audit_gate(loaded, source, names=names, stated=stated, settings=settings))
 
 
 def dataset(
@@ -188,8 +188,8 @@ def dataset(
     _check_least(0, draws=draws)
     settings = HealthSettings(near=near, margin=margin, draws=draws, confidence=confidence, seed=seed)
     with ExitStack() as opened:
-        found, source = find_dataset(dataset_or_run, store, opened, needs_store=bool(runs))
-        return AuditReport(audit_dataset(found, source, names=runs, settings=settings))
+        found, source, names = find_dataset(dataset_or_run, store, opened, names=runs)
+        return AuditReport(audit_dataset(found, source, names=names, settings=settings))
 
 
 def _check_least(least: int, **numbers: int) -> None:

@@ -20,7 +20,6 @@ from deemster.cli.options import (
     audit_reports,
     collect_limits,
     file_option,
-    open_run_store,
     quiet_option,
     store_option,
     write_audit,
@@ -272,14 +271,15 @@ def audit_gate_command(
     from deemster.report.gate_error_rates import TrialSettings
     from deemster.runs.audit_gate import StatedVariance, audit_gate
     from deemster.runs.suite import load_suite
+    from deemster.store.run_file import open_runs
 
     writing.reports.check()
     loaded = load_suite(suite, calls_target=False)
     stated = StatedVariance(flip_rate, sd, pass_rate)
     stated.check()
     with ExitStack() as opened:
-        source = opened.enter_context(open_run_store(store)) if pass_rate is None or runs else None
-        audit = audit_gate(loaded, source, names=runs, stated=stated, settings=TrialSettings(**settings))
+        source, names = opened.enter_context(open_runs(store, runs)) if pass_rate is None or runs else (None, [])
+        audit = audit_gate(loaded, source, names=names, stated=stated, settings=TrialSettings(**settings))
     writing.write(audit)
 
 
@@ -314,9 +314,10 @@ def audit_dataset_command(
 ) -> None:
     """Find copies, contradictions, leaks, flaky samples, and a part that will do.
 
-    DATASET_OR_RUN is a dataset file, or a stored run: its id, the beginning of one, a label, or `latest`. Near copies
-    are found by the embedding model of the installation. Stored runs of the dataset tell which samples always or never
-    pass, which are flaky, and which pass where the others fail. Nothing is changed: the audit only proposes.
+    DATASET_OR_RUN is a dataset file, or a stored run: its id, the beginning of one, a label, `latest`, or a run file.
+    Near copies are found by the embedding model of the installation. Stored runs of the dataset tell which samples
+    always or never pass, which are flaky, and which pass where the others fail. Nothing is changed: the audit only
+    proposes.
 
     Exit codes: 0 done, 2 bad input.
     """
@@ -324,8 +325,8 @@ def audit_dataset_command(
 
     writing.reports.check()
     with ExitStack() as opened:
-        dataset, source = find_dataset(dataset_or_run, store, opened, needs_store=bool(runs))
-        audit = audit_dataset(dataset, source, names=runs, settings=HealthSettings(**settings))
+        dataset, source, names = find_dataset(dataset_or_run, store, opened, names=runs)
+        audit = audit_dataset(dataset, source, names=names, settings=HealthSettings(**settings))
     if subset is not None:
         ids = () if audit.subset is None else audit.subset.ids
         write_file(subset, "".join(f"{name}\n" for name in ids))

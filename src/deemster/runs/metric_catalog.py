@@ -22,6 +22,7 @@ from deemster.judges.metric_groups import metric_group
 from deemster.metrics.builtin_metric import BuiltinScorer, UnscoredError, output_text
 from deemster.metrics.metric_signature import reads_output_text
 from deemster.metrics.metric_spec import format_options, parse_spec
+from deemster.metrics.option_checks import describe_type
 from deemster.records import Metric, MetricCard, MetricScore, Output, Sample, Unscored, Where
 from deemster.runs._metric_table import CORE, PLACES, PRESETS, SHORT
 from deemster.runs.import_user_code import import_object
@@ -349,9 +350,6 @@ def describe(name: str) -> CatalogEntry:
 
 def _entry(alias: str) -> CatalogEntry:
     metric = _metric_class(PRESETS.get(alias, alias))
-    annotations = {
-        name: kind for room in reversed(metric.__mro__) for name, kind in vars(room).get("__annotations__", {}).items()
-    }
     defaults = {"name": alias if "k" not in metric.__struct_fields__ else "the alias", "threshold": metric.pass_mark}
     reads, reads_expected = metric.reads, metric.reads_expected
     doc = inspect.getdoc(metric) or ""
@@ -363,7 +361,7 @@ def _entry(alias: str) -> CatalogEntry:
         reads, reads_expected = reads & set(given.fields), "expected_output" in given.fields
         doc = f"{given.about}\n\nReady-made: `{PRESETS[alias]}` with `preset: {alias}`.\n\n{doc}"
     options = tuple(
-        CatalogOption(field.name, str(annotations[field.name]), defaults.get(field.name, _default(field)))
+        CatalogOption(field.name, describe_type(field.type), defaults.get(field.name, _default(field)))
         for field in msgspec.structs.fields(metric)
     )
     made = _make_plain(alias)
@@ -414,6 +412,8 @@ def _is_built_in(metric: Any) -> bool:
 def _with_options(name: Any, options: Any, *, search: str | PathLike[str] | None) -> Metric:
     if not isinstance(name, str):
         raise ConfigurationError(f"A metric's name is text, not {show_value(name)}.")
+    if _can_score(options):
+        return _check_metric(options, f"`{name}`", {"name": name})
     if options is not None and not isinstance(options, Mapping):
         raise ConfigurationError(f"The options of `{name}` are a map, not {show_value(options)}.")
     head, given = parse_spec(name)
@@ -443,6 +443,8 @@ def _make_metric(name: str, options: dict[str, Any], *, search: str | PathLike[s
         return _make_custom(import_object(plugin.value, called=f"The plug-in `{name}`"), f"Plug-in `{name}`", options)
     if ":" in name:
         return _make_custom(import_object(name, called="The metric", search=search), f"`{name}`", options)
+    if isinstance(options.get("use"), str):
+        raise ConfigurationError(f"To call a metric by a name of your own, write `{options['use']}: {{name: {name}}}`.")
     raise _unknown(name, plugins)
 
 
@@ -495,8 +497,7 @@ def _accepts(kind: type, options: dict[str, Any]) -> bool:
 def _check_metric(metric: Any, called: str | None = None, options: dict[str, Any] | None = None) -> Metric:
     """Check that a value is a metric; messages call it by the given name, or show its value."""
     is_class, name = isinstance(metric, type), getattr(metric, "name", None)
-    scores = callable(getattr(metric, "score", None)) or callable(getattr(metric, "script", None))
-    if scores and not is_class and isinstance(name, str) and name.strip():
+    if _can_score(metric) and isinstance(name, str) and name.strip():
         reads_text = not (_is_built_in(metric) or isinstance(metric, AdjustedMetric)) and reads_output_text(metric)
         return (
             cast("Metric", AdjustedMetric(metric, options or {}, reads_text=reads_text))
@@ -507,7 +508,14 @@ def _check_metric(metric: Any, called: str | None = None, options: dict[str, Any
     if is_class:
         raise ConfigurationError(f"{called} is a class; give an instance, such as `{metric.__name__}()`.")
     hint = " A function becomes one with `@deemster.metric`." if inspect.isroutine(metric) else ""
+    if callable(name):
+        hint = ' Here `name` is a method: make it an attribute, such as `name = "tone"`.'
     raise ConfigurationError(f"{called} is no metric: it needs a `name` and a `score(sample, output)`.{hint}")
+
+
+def _can_score(metric: Any) -> bool:
+    by_method = callable(getattr(metric, "score", None)) or callable(getattr(metric, "script", None))
+    return by_method and not isinstance(metric, type)
 
 
 @cache
@@ -528,9 +536,10 @@ def _plugins() -> Mapping[str, EntryPoint]:
 
 
 def _unknown(name: str, plugins: Mapping[str, EntryPoint]) -> ConfigurationError:
-    return ConfigurationError(
-        f"No metric is called `{name}`. {did_you_mean(name, [*PLACES, *PRESETS, *SHORT, *plugins])}"
-    )
+    module, _, attribute = name.rpartition(".")
+    path = f" A metric of your own has a colon before its name: `{module}:{attribute}`." if module and attribute else ""
+    near = did_you_mean(name, [*PLACES, *PRESETS, *SHORT, *plugins])
+    return ConfigurationError(f"No metric is called `{name}`.{path or f' {near}'}")
 
 
 def with_group(name: str, metrics: Sequence[Any], aggregator: Any) -> tuple[list[Any], Any]:
