@@ -151,7 +151,14 @@ def improve(
     models: ModelOptions,
     dry_run: bool,
     quiet: bool,
-    **settings: Any,
+    writer: str | None,
+    rounds: int,
+    criteria: int,
+    exemplars: int,
+    train: float,
+    cluster: str | None,
+    alpha: float,
+    seed: int,
 ) -> None:
     """Reword what judges and people disagree about, where held-out agreement supports it.
 
@@ -174,15 +181,16 @@ def improve(
     if Path(to).exists() and Path(to).samefile(rubric):
         raise ReportError(Issue("The new rubric would overwrite the one it comes from: name another file.", to))
     items = RubricDataset.load(dataset, rubric=before)
-    grader = CriterionGrader(tuple(Judge(role, role) for role in judges), seed=settings["seed"])
-    chosen = ImprovementSettings(grader, settings.pop("writer") or judges[0], **settings)
+    grader = CriterionGrader(tuple(Judge(role, role) for role in judges), seed=seed)
+    writer = writer or judges[0]
+    settings = ImprovementSettings(grader, writer, rounds, criteria, exemplars, train, cluster, alpha, seed)
     if dry_run:
-        _print_forecast(before, items, chosen, models)
+        _print_forecast(before, items, settings, models)
         return
     path = Path(f"{to}{_SUFFIX}")
     with show_progress(quiet=quiet) as progress:
         work = run_improvement(
-            before, items, chosen, access=models.access(), path=path, resume=resume, progress=progress
+            before, items, settings, access=models.access(), path=path, resume=resume, progress=progress
         )
         found = run_sync(work)
     found.after.dump(to)
