@@ -40,7 +40,7 @@ def corrected_means(votes: LabelledVotes, *, confidence: float = 0.95) -> Correc
     rates = []
     for column in votes.columns:
         if column.criterion.kind == "binary":
-            verdicts = [facts[block].final[others[block], place] for block, place in column.sources]
+            verdicts = [facts[block].final.codes[others[block], place] for block, place in column.sources]
             rates.append(_met_rate(column, np.concatenate(verdicts), confidence))
     return CorrectedMeans(score=_score(votes, np.concatenate(bare), confidence), met_rates=tuple(rates))
 
