@@ -10,7 +10,7 @@ from deemster.datasets.vote_block import Block, Floats, Labels
 from deemster.datasets.votes import Votes
 from deemster.rubrics.criterion import MISSING
 from deemster.rubrics.rubric_scoring import Scores, rubric_scores
-from deemster.rubrics.vote_aggregation import aggregate, aggregate_numbers
+from deemster.rubrics.vote_aggregation import aggregate
 
 
 @dataclasses.dataclass(frozen=True, eq=False)
@@ -53,10 +53,8 @@ def _derived(votes: Votes, block: Block) -> Derived:
     for position, criterion in enumerate(block.rubric.criteria):
         rule, open_cells = votes.rules.rule_for(criterion), block.checks.codes[:, position] == MISSING
         codes, numbers = block.votes.codes[:, position], block.votes.numbers.get(position)
-        if numbers is None:
-            found = aggregate(criterion, codes, rule=rule, weights=weights)
-        else:
-            found = aggregate_numbers(criterion, codes, numbers, rule=rule, weights=weights)
+        found = aggregate(criterion, codes, numbers, rule=rule, weights=weights)
+        if numbers is not None:
             derived.numbers[position][open_cells] = found.values[open_cells]
         derived.codes[open_cells, position] = found.codes[open_cells]
     is_recorded = block.recorded_final.codes != MISSING

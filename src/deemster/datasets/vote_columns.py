@@ -19,7 +19,7 @@ from deemster.formats.item_files import IssueList, name_in_item
 from deemster.formats.json_values import Path
 from deemster.rubrics.criterion import MISSING, NUMBER
 from deemster.rubrics.verdicts import FAILURES
-from deemster.rubrics.vote_aggregation import Rules, is_missing, merge_repeated_cells, merge_repeats
+from deemster.rubrics.vote_aggregation import Rules, is_missing, merge_repeats, split_cells
 
 SLACK = 1e-6
 
@@ -199,9 +199,9 @@ class Columns:
         votes = Labels.blank(self.book.rubric, size, self._judges)
         by_judge = np.frombuffer(self._votes, dtype=np.int16).reshape(size, self._judges, width)
         votes.codes[:] = by_judge.transpose(0, 2, 1)
-        self._merge(votes, rules)
         for (row, place, judge), number in self._vote_numbers.items():
             votes.numbers[place][row, judge] = number
+        self._merge(votes, rules)
         annotations = {name: self._spread(rows) for name, rows in self._annotations.items()}
         stated = self._flags(self._truth)
         agreed, no_consensus = agreement(self.book, annotations, rows=~stated)
@@ -236,20 +236,14 @@ class Columns:
             by_criterion.setdefault(repeat.criterion, []).append(repeat)
         for position, repeats in by_criterion.items():
             criterion = self.book.rubric.criteria[position]
-            if criterion.kind == "numeric":
-                for repeat in repeats:
-                    cell = merge_repeated_cells(criterion, repeat.codes, rule=rules.rule_for(criterion))
-                    if isinstance(cell, float):
-                        self._vote_numbers[repeat.item, position, repeat.judge] = cell
-                    votes.codes[repeat.item, position, repeat.judge] = NUMBER if isinstance(cell, float) else cell
-                continue
             longest = max(len(repeat.codes) for repeat in repeats)
-            codes = np.full((len(repeats), longest), MISSING, dtype=np.int16)
-            for at, repeat in enumerate(repeats):
-                codes[at, : len(repeat.codes)] = repeat.codes
-            merged = merge_repeats(criterion, codes, rule=rules.rule_for(criterion))
+            cells = [[*repeat.codes, *[MISSING] * (longest - len(repeat.codes))] for repeat in repeats]
+            codes, numbers = split_cells(cells) if position in votes.numbers else (cells, None)
+            merged = merge_repeats(criterion, codes, numbers, rule=rules.rule_for(criterion))
             items, judges = [repeat.item for repeat in repeats], [repeat.judge for repeat in repeats]
-            votes.codes[items, position, judges] = merged
+            votes.codes[items, position, judges] = merged.codes
+            if numbers is not None:
+                votes.numbers[position][items, judges] = merged.values
 
     def _probabilities(self) -> Iterable[Probability]:
         width, judges = len(self.book), self._judges
