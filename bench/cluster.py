@@ -23,6 +23,7 @@ from pathlib import Path
 
 from deemster.cluster.ray_cluster import without_api_server
 from deemster.models.clock import FrozenClock
+from deemster.runs.cluster_backend import OnCluster
 from deemster.runs.evaluate_dataset import run_evaluation
 from deemster.runs.resolve_evaluation import resolve_arguments
 from deemster.runs.run_lifecycle import build_storage
@@ -147,7 +148,7 @@ def ask(folder, nodes, count):
         samples = [{"id": f"s{n}", "input": {"q": n}, "expected_output": f"Answer {n}."} for n in range(count)]
         outputs = {sample["id"]: f"It is {sample['input']['q']}." for sample in samples}
         given = {"outputs": outputs, "metrics": ["llm-as-judge"], "models": {"judge": judge}}
-        report, _, wall = run(resolve_arguments(samples, **given), cluster=nodes.address)
+        report, _, wall = run(resolve_arguments(samples, **given), backend=OnCluster(nodes.address))
         whole = Decimal(str(report.cost.total_usd))
         assert len(arrived) == count
         most = f"the most in any minute {most_within(arrived, 60.0):,}, in any second {most_within(arrived, 1.0)}"
@@ -156,7 +157,7 @@ def ask(folder, nodes, count):
         arrived.clear()
         storage = build_storage(folder / "judge.db", None)
         report, _, _ = run(
-            resolve_arguments(samples, budget_usd=limit, **given), cluster=nodes.address, storage=storage
+            resolve_arguments(samples, budget_usd=limit, **given), backend=OnCluster(nodes.address), storage=storage
         )
         spent, paid = report.budget.spent_usd, Decimal(str(report.cost.total_usd))
         print(f"budget {limit} USD of {whole} USD: {len(arrived):,} calls, spent {spent} USD, in the report {paid} USD")

@@ -293,34 +293,3 @@ def missing_targets(page: str) -> Iterator[str]:
             is_file = child.type == "link_open" and not target.startswith("http")
             if is_file and not ((ROOT / page).parent / target.partition("#")[0]).exists():
                 yield target
-
-
-@pytest.mark.fresh
-def test_make_demo_works_in_a_fresh_clone(tmp_path):
-    listed = subprocess.run(
-        ["git", "ls-files", "-z", "--cached", "--others", "--exclude-standard"],
-        cwd=ROOT,
-        capture_output=True,
-        check=True,
-        text=True,
-    )
-    for name in filter(None, listed.stdout.split("\0")):
-        if (ROOT / name).is_file():
-            (tmp_path / name).parent.mkdir(parents=True, exist_ok=True)
-            shutil.copy2(ROOT / name, tmp_path / name)
-    # Variables of the calling `make` and environment must not reach the clone.
-    outer = {"VIRTUAL_ENV", "PYTHONPATH", "MAKEFLAGS", "MFLAGS", "MAKELEVEL", "MAKEOVERRIDES", "VENV", "PYTHON"}
-    kept = {name: value for name, value in os.environ.items() if name not in outer}
-    done = subprocess.run(
-        ["make", "demo"],
-        cwd=tmp_path,
-        # pip reads 0 as "do not compile": the demo compiles the few modules that it loads.
-        env={**kept, "SOURCE_DATE_EPOCH": EPOCH, "NO_COLOR": "1", "PIP_NO_COMPILE": "0"},
-        capture_output=True,
-        text=True,
-        check=False,
-    )
-    assert done.returncode == 0, done.stderr
-    transcript = next(block for block in blocks("README.md") if block.text.startswith("$ make demo"))
-    _, *shown = transcript.text.splitlines()
-    assert [line.rstrip() for line in done.stdout.splitlines()[: len(shown)]] == shown

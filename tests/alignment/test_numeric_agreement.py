@@ -12,7 +12,6 @@ import pytest
 from scipy import stats
 
 from deemster.alignment import MetricsResult, NumericCriterionMetrics, compare_judges, compute_metrics
-from deemster.alignment.alignment_report import alignment_sections
 from deemster.datasets import RubricDataset, Votes, with_ground_truth
 from deemster.errors import InputError
 from deemster.text.markdown_layout import render_markdown
@@ -247,9 +246,9 @@ def test_result_is_written_read_and_rendered(tmp_path):
     assert (row.concordance, row.icc_2_1, row.lower_limit) == (found.concordance, found.icc.icc_2_1, found.limits.lower)
     assert (row.sample_kendall, row.system_pearson) == (found.sample_level.kendall, found.system_level.pearson)
     assert row.concordance_low == found.intervals["concordance"].ci.lower
-    summary, page = result.summary(), render_markdown(alignment_sections(result))
-    assert "NUMERIC CRITERIA" in summary
-    assert "grade, system" in summary
+    summary, page = result.summary(), render_markdown(result.sections())
+    assert "\nNumeric criteria\n" in summary
+    assert "\nCorrelations of numbers\n" in summary
     assert "## Numeric criteria" in page
     assert "## Correlations of numbers" in page
 
@@ -281,7 +280,7 @@ def test_nominal_criterion_without_values_prints_neither_bias_nor_rmse():
     )
     assert result.per_criterion[0].kappa is not None
     assert (result.score_rmse, result.bias.mean_bias, result.bias.n_samples) == (None, None, 0)
-    page = render_markdown(alignment_sections(result))
+    page = render_markdown(result.sections())
     for text in (result.summary(), page):
         assert "RMSE" not in text
         assert "bias" not in text.lower().replace("a significant bias of medium", "")

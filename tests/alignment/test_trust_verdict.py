@@ -8,8 +8,10 @@ import msgspec
 import pytest
 
 from deemster.alignment import MetricsResult, TrustVerdict, annotator_tests, compute_metrics
+from deemster.alignment.alignment_report import alignment_sections
 from deemster.alignment.trust_verdict import SUBSTANTIAL
 from deemster.datasets import Votes
+from deemster.text.markdown_layout import render_markdown
 from tests.alignment import make_results as results
 from tests.alignment.make_votes import FACTS, votes_value
 
@@ -308,3 +310,22 @@ def test_labels_that_were_picked_give_no_answer_and_no_interval():
     result = compute_metrics(simulated(1, n=60, sampling="chosen"))
     assert (result.verdict.answer, codes(result.verdict)) == (None, ["not-random"])
     assert result.intervals is None
+
+
+def test_picked_labels_claim_nothing_about_others_in_any_number_or_sentence():
+    votes = simulated(1, n=60, let_through=0.9, sampling="chosen").to_dict()
+    for item in votes["items"][40:]:
+        del item["ground_truth"]
+    result = compute_metrics(Votes.parse(votes), per_judge=True)
+    assert result.corrected is None
+    claims = [
+        (name, value)
+        for part in (result, result.bias, result.score_limits, result.score_spearman, result.per_judge["judge"].bias)
+        for name, value in msgspec.structs.asdict(part).items()
+        if name in ("ci", "lower_ci", "upper_ci", "p_value", "one_way_p", "intervals")
+    ]
+    assert len(claims) > 8
+    assert [name for name, value in claims if value is not None] == []
+    text = render_markdown(alignment_sections(result))
+    for sentence in ("do not rely", "Do not rely", "may be chance", "on average"):
+        assert sentence not in text

@@ -160,7 +160,7 @@ def test_modes_cluster_and_slices_reach_the_result(folder):
     [
         ((), True, (1, 0)),
         ((), False, (1, 1)),
-        (("--verbose",), True, (1, 0)),
+        (("--full",), True, (1, 0)),
         (("--json", "-"), True, (1, 1)),
         (("--markdown", "-"), True, (1, 1)),
     ],
@@ -204,7 +204,7 @@ def test_single_judge_report_does_not_say_panel(folder):
         item["annotations"] = {"ann": item.pop("ground_truth"), "bob": TRUTH["q1"]}
     (folder / "votes.json").write_text(json.dumps(people), encoding="utf-8")
     assert " panel " in aligned("votes.json").stdout
-    shown = aligned("votes.json", "--judge", "b", "--verbose").stdout
+    shown = aligned("votes.json", "--judge", "b", "--full").stdout
     assert "panel" not in shown
     assert "criteria (2 binary, 1 ordinal), 1 judge." in shown
 
@@ -243,10 +243,10 @@ def test_verdict_is_in_json_and_require_sets_exit_code(folder, kappa, fours, ans
     assert required[0].stdout.startswith("Judge alignment\n")
 
 
-def test_verbose_adds_the_plain_summary(folder):
-    shown = aligned("votes.json", "--per-judge", "--verbose").stdout
-    assert "\nJUDGE ALIGNMENT\n" in shown
-    assert "a, binary votes (rows are the truth):" in shown
+def test_full_form_has_the_votes_of_each_judge(folder):
+    shown = aligned("votes.json", "--per-judge", "--full").stdout
+    assert shown.count("Judge alignment") == 1
+    assert "\nBinary votes of each judge\n" in shown
 
 
 def test_written_result_is_read_back(folder):

@@ -70,6 +70,47 @@ def test_labels_win_over_those_of_a_votes_file(folder):
     assert numbers("bare.json", "--labels", "labels.csv") == numbers("votes.json")
 
 
+def draw_column(name, value_of):
+    """Add a column to the sheet of labels, as the viewer or `deemster labels sheet` writes it."""
+    head, *lines = Path("labels.csv").read_text().splitlines()
+    lines = [f"{line},{value_of(place)}" for place, line in enumerate(lines)]
+    Path("labels.csv").write_text("\n".join([f"{head},{name}", *lines]) + "\n")
+
+
+@pytest.mark.parametrize(
+    ("column", "value_of"),
+    [
+        ("order", lambda _: "uncertain"),
+        ("order", lambda place: ("uncertain", "disputed")[place % 2]),
+        ("inclusion_probability", lambda place: (0.1, 0.9)[place % 2]),
+    ],
+)
+def test_sheet_of_labels_that_were_not_drawn_alike_gives_no_answer(column, value_of):
+    draw_column(column, value_of)
+    done = called("align", *SHEETS, *FLAGS, "--rubric", "rubric.json")
+    assert done.exit_code == 0
+    assert "Can this judge be trusted? These labels give no answer." in done.stdout
+    assert "drawn at random" in done.stdout
+    assert numbers(*SHEETS, "--rubric", "rubric.json")["intervals"] is None
+
+
+def test_picked_labels_of_a_sheet_are_left_out_beside_random_ones():
+    names = [line.partition(",")[0] for line in Path("labels.csv").read_text().splitlines()[1:]]
+    picked = set(dict.fromkeys(names[: len(names) // 3]))
+    draw_column("order", lambda place: "disputed" if names[place] in picked else "random")
+    found = numbers(*SHEETS, "--rubric", "rubric.json")
+    head, *lines = Path("labels.csv").read_text().splitlines()
+    Path("labels.csv").write_text("\n".join([head, *(line for line in lines if line.endswith(",random"))]) + "\n")
+    assert found["verdict"]["answer"] is not None
+    assert found == numbers(*SHEETS, "--rubric", "rubric.json")
+
+
+def test_sheet_whose_samples_were_equally_likely_is_drawn_at_random():
+    plain = numbers(*SHEETS, "--rubric", "rubric.json")
+    draw_column("inclusion_probability", lambda _: 0.25)
+    assert numbers(*SHEETS, "--rubric", "rubric.json") == plain
+
+
 @pytest.mark.parametrize(
     ("argv", "message"),
     [

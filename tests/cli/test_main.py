@@ -8,7 +8,8 @@ import sys
 
 import pytest
 
-from deemster.cli.main import COMMANDS, RETIRED_FLAGS
+from deemster.cli.export import RETIRED_EXPORTS
+from deemster.cli.main import COMMANDS, RETIRED_COMMANDS, RETIRED_FLAGS
 from deemster.errors import ConfigurationError, MissingExtraError
 from deemster.runs._metric_table import PLACES, PRESETS
 from deemster.runs.metric_catalog import parse_metric
@@ -29,11 +30,26 @@ def test_list_of_commands_matches_help_of_each_command():
         assert line in listed
 
 
-@pytest.mark.parametrize("flag", RETIRED_FLAGS)
-def test_retired_flag_says_what_to_do_instead(flag):
-    result = called("verify", "file.cert", flag, "value")
+@pytest.mark.parametrize("named", RETIRED_FLAGS)
+def test_retired_flag_says_what_to_do_instead(named):
+    *command, flag = named.split()
+    result = called(*(command or ["report"]), "file", flag, "value")
     assert result.exit_code == 2
-    assert f"`{flag}` is gone. {RETIRED_FLAGS[flag]}" in result.stderr
+    assert f"`{flag}` is gone. {RETIRED_FLAGS[named]}" in result.stderr
+
+
+@pytest.mark.parametrize("command", RETIRED_COMMANDS)
+def test_retired_command_says_what_to_do_instead(command):
+    result = called(command, "latest")
+    assert result.exit_code == 2
+    assert f"`{command}` is gone. {RETIRED_COMMANDS[command]}" in result.stderr
+
+
+@pytest.mark.parametrize("kind", RETIRED_EXPORTS)
+def test_retired_export_says_what_to_do_instead(kind):
+    result = called("export", "latest", "--as", kind, "--to", "file")
+    assert result.exit_code == 2
+    assert f"`{kind}` is gone. {RETIRED_EXPORTS[kind]}" in result.stderr
 
 
 def test_version_is_that_of_the_package():

@@ -232,13 +232,13 @@ def test_target_in_the_suites_folder_is_found_from_elsewhere(world, monkeypatch)
 
 def test_warnings_are_redacted_like_reports(world):
     world(
-        golden_yml="name: g\nsamples:\n  - {id: window, input: {}, expected_output: 4711}\n",
+        golden_yml="name: g\nsamples:\n  - {id: window, input: {}, expected_output: true}\n",
         answers_yml="outputs: {window: x}\n",
     )
-    assert "4711" in called("run", "suite.yml").stderr
+    assert 'Quote it: "true"' in called("run", "suite.yml").stderr
     told = called("run", "suite.yml", "--publish-safe").stderr
     assert "1 of 1 samples will be unscored, first `window`" in told
-    assert "4711" not in told
+    assert "true" not in told
 
 
 def test_metric_flag_skips_gate_rules_of_other_metrics(world):

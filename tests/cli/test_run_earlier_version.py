@@ -8,8 +8,12 @@ from pathlib import Path
 
 import pytest
 
+import deemster as dm
+from deemster.report.comparison_report import EXTENSIONS
+from deemster.report.report_files import FORMATS
 from tests.cli.workspace import called
 
+BOTH = ("failed.json", "failed")
 EARLIER = Path(__file__).parents[1] / "fixtures" / "version_0_1"
 
 
@@ -52,7 +56,76 @@ def test_unfinished_run_resumes_to_the_end_in_its_stored_order(folder):
     assert report["gate"]["decision"] == "pass"
 
 
-def test_report_and_comparison_files_load_render_and_compare(folder):
-    assert called("compare", "failed.json", "failed.json").exit_code == 0
+@pytest.mark.parametrize("name", ["failed", "passed", "unfinished", "baseline-run"])
+@pytest.mark.parametrize("kind", [kind for kind in FORMATS if kind != "junit-samples"])
+def test_stored_run_renders_in_every_format(folder, name, kind):
+    result = called("report", name, "--store", "runs.db", f"--{kind}", "-")
+    assert (result.exit_code, result.stderr) == (0, "")
+    assert "refunds" in result.stdout or kind == "csv"
+
+
+@pytest.mark.parametrize("kind", [kind for kind in FORMATS if kind != "junit-samples"])
+def test_report_file_renders_as_the_stored_run_does(folder, kind):
+    of_file = called("report", "failed.json", f"--{kind}", "-")
+    of_store = called("report", "failed", "--store", "runs.db", f"--{kind}", "-")
+    assert of_file.exit_code == 0
+    read = json.loads if kind == "json" else str
+    assert read(of_file.stdout) == read(of_store.stdout)
+
+
+def test_report_file_says_what_it_said_but_for_how_stopping_flatters(folder):
+    now = called("report", "failed.json", "--markdown", "-").stdout.splitlines()
+    before = (folder / "failed.md").read_text(encoding="utf-8").splitlines()
+    changed = [(old, new) for old, new in zip(before, now, strict=True) if old != new]
+    assert [old for old, _ in changed] == ["Part: <code>33 of 60 samples, --until-decided</code>."]
+    assert "stopped as soon as its margin was settled" in changed[0][1]
+
+
+def test_report_file_compares_with_a_stored_run(folder):
+    found = [called("compare", "baseline-run", name, "--store", "runs.db", "--json", "-") for name in BOTH]
+    assert [result.exit_code for result in found] == [0, 0]
+    of_file, of_store = (json.loads(result.stdout) for result in found)
+    assert of_file["samples"]["paired"] == 33
+    for key in ("samples", "macro_f1", "pass_rate", "metrics", "cohorts", "gate"):
+        assert of_file[key] == of_store[key]
+
+
+@pytest.mark.parametrize("extension", EXTENSIONS)
+def test_comparison_file_loads_and_is_written_in_every_format(folder, extension):
+    written = folder / f"again{extension}"
+    dm.load_comparison("comparison.json").save(written)
+    text = written.read_text(encoding="utf-8")
+    assert "54.5 points" in text or json.loads(text)["macro_f1"]["difference"] == -0.545454545
+
+
+def test_comparison_file_keeps_its_numbers_and_its_p_under_the_name_of_its_test(folder):
+    dm.load_comparison("comparison.json").save("again.json")
+    before, now = (
+        json.loads((folder / name).read_text(encoding="utf-8")) for name in ("comparison.json", "again.json")
+    )
+    assert with_former_names(now) == before
+    assert now["pass_rate"]["sign_flip_p"] == before["pass_rate"]["p_value"] == 7.629e-06
+
+
+def with_former_names(value):
+    """A value in which the p of the sign-flip test stands where it stood before it had a name of its own."""
+    if isinstance(value, list):
+        return [with_former_names(each) for each in value]
+    if isinstance(value, dict) and "sign_flip_p" in value:
+        assert value["p_value"] is None
+        return {key: value["sign_flip_p" if key == "p_value" else key] for key in value if key != "sign_flip_p"}
+    if isinstance(value, dict):
+        return {key: with_former_names(each) for key, each in value.items()}
+    return value
+
+
+def test_files_are_valid_and_tell_what_failed(folder):
+    assert called("validate", "failed.json", "comparison.json", "run.jsonl").exit_code == 0
     assert "33 of 60 samples" in called("report", "failed.json", "--markdown", "-").stdout
     assert "newly failing" in called("brief", "comparison.json").stdout.lower()
+
+
+def test_run_file_is_taken_in_and_renders_the_same_bytes(folder):
+    assert called("store", "import", "run.jsonl", "--store", "taken.db").exit_code == 0
+    called("report", "failed", "--store", "taken.db", "--json", "again.json")
+    assert (folder / "again.json").read_bytes() == (folder / "failed.json").read_bytes()

@@ -13,6 +13,7 @@ import pytest
 import deemster as dm
 from deemster.errors import MissingExtraError
 from deemster.models.clock import FrozenClock
+from deemster.runs.cluster_backend import OnCluster
 from deemster.runs.evaluate_dataset import run_evaluation
 from deemster.runs.progress import Progress
 from deemster.runs.resolve_evaluation import resolve_arguments
@@ -65,7 +66,12 @@ def test_node_killed_in_the_middle_gives_the_report_of_a_local_run(
     storage = build_storage(tmp_path / "runs.db", None)
     report = run_sync(
         run_evaluation(
-            job, clock=CLOCK, warn=warnings.append, progress=kill_once, storage=storage, cluster=nodes.address
+            job,
+            clock=CLOCK,
+            warn=warnings.append,
+            progress=kill_once,
+            storage=storage,
+            backend=OnCluster(nodes.address),
         )
     )
     assert killed_at
@@ -85,7 +91,7 @@ def test_parquet_that_workers_read_gives_the_report_of_a_local_run(
     job = resolve_arguments(golden, outputs=outputs, metrics=METRICS)
     local = run_sync(run_evaluation(job, clock=CLOCK, warn=print))
     assert len(job.plan.dataset) == 400
-    report = run_sync(run_evaluation(job, clock=CLOCK, warn=print, cluster=nodes.address))
+    report = run_sync(run_evaluation(job, clock=CLOCK, warn=print, backend=OnCluster(nodes.address)))
     assert report.to_json() == local.to_json()
 
 

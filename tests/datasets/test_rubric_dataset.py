@@ -7,7 +7,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from deemster.datasets import RubricDataset, RubricItem, Submission
+from deemster.datasets import RubricDataset, RubricItem, Submission, Votes, with_ground_truth
 from deemster.datasets.fingerprint import number_text, rfc8785
 from deemster.errors import DatasetError
 from deemster.rubrics.rubric_definition import Rubric
@@ -329,3 +329,23 @@ def test_number_outside_the_range_is_an_issue_with_its_place(tmp_path):
         RubricDataset.load(path)
     assert [issue.where.rpartition("/")[2] for issue in caught.value.issues] == ["d.yaml:4", "d.yaml:6"]
     assert "It takes a number from 0 to 3" in str(caught.value)
+
+
+@pytest.mark.parametrize("suffix", ["json", "yaml", "jsonl"])
+def test_cluster_and_sampling_are_declared_once_and_reach_the_votes(tmp_path, suffix):
+    items = [{"submission": str(n), "metadata": {"doc": n // 3}, "ground_truth": ["MET"]} for n in range(6)]
+    made = RubricDataset(
+        items, rubric=[{"name": "ok", "requirement": "It is right."}], cluster="doc", sampling="chosen"
+    )
+    made.save(tmp_path / f"d.{suffix}")
+    assert RubricDataset.load(tmp_path / f"d.{suffix}") == made
+    assert made.split(3)[0].cluster == "doc"
+    cast = {"id": "item-0001", "votes": {"judge": ["MET"]}, "metadata": {"doc": 0}}
+    header = {"schema_version": "deemster.votes.v1", "rubric": made.rubric.to_dict(), "judges": [{"id": "judge"}]}
+    joined = with_ground_truth(Votes.parse(header | {"items": [cast]}), made)
+    assert (joined.cluster, joined.sampling) == ("doc", "chosen")
+
+
+def test_item_without_its_cluster_is_an_issue():
+    with pytest.raises(DatasetError, match=r"it has no `metadata\.doc`, by which items are clustered"):
+        RubricDataset([{"submission": "a"}], rubric=[{"name": "ok", "requirement": "It is right."}], cluster="doc")

@@ -49,7 +49,7 @@ def test_blank_texts_score_one_and_one_blank_text_scores_zero(metric):
 @pytest.mark.parametrize("metric", BOTH)
 def test_unreadable_sides_are_unscored(metric):
     assert marked(metric, None, "a").cause == "no_expected"
-    assert marked(metric, 3, "a").cause == "bad_sample"
+    assert marked(metric, {"a": 3}, "a").cause == "bad_sample"
     assert marked(metric, [], "a").cause == "bad_sample"
     assert marked(metric, "a", "\ud800").cause == "bad_output"
 

@@ -158,8 +158,14 @@ def test_numbers_and_booleans_become_scores(value, score):
 
 
 def test_returned_marks_are_unchanged():
-    for mark in (MetricScore(0.5, {"a": 1}), Unscored("too_large", "x")):
+    for mark in (MetricScore(0.5, {"a": 1}, threshold=0.7), Unscored("too_large", "x")):
         assert mark_from(mark, threshold=0.9) is mark
+
+
+def test_mark_without_pass_mark_or_direction_of_its_own_gets_those_of_its_metric():
+    mark = mark_from(MetricScore(0.5), threshold=0.9, higher_is_better=False)
+    assert (mark.threshold, mark.higher_is_better, mark.success) == (0.9, False, True)
+    assert mark_from(MetricScore(0.5, higher_is_better=False)).higher_is_better is False
 
 
 @pytest.mark.parametrize(

@@ -51,9 +51,20 @@ def test_full_requires_match_of_complete_text():
         ("/", "a/b", 1),
         ("a/i", "a/i", 1),
         ("a/i", "A", 0),
+        ("#refund#i", "A Refund", 1),
+        ("~refund~i", "A Refund", 1),
+        ("{refund}i", "A Refund", 1),
+        ("@refund@i", "A Refund", 1),
+        ("!refund!i", "A Refund", 1),
+        ("%refund%", "a refund", 1),
+        ("{a{2}}", "aa", 1),
+        (r"#a\#b#", "a#b", 1),
+        ("#1 of #2", "#1 of #2", 1),
+        ("[ab]", "b", 1),
+        ("(a)|(b)", "b", 1),
     ],
 )
-def test_slashes_delimit_if_only_flags_follow(pattern, text, score):
+def test_characters_delimit_if_only_flags_follow(pattern, text, score):
     assert marked(Regex(), pattern, text).score == score
 
 
@@ -65,14 +76,16 @@ def test_ungreedy_flag_swaps_greediness():
 def test_option_syntax_decides_ambiguous_pattern():
     assert marked(Regex(syntax="plain"), "/usr/s", "cd /usr/s").score == 1
     assert marked(Regex(), "/usr/s", "usr").score == 1
+    assert marked(Regex(syntax="plain"), "#x#", "#x#").score == 1
     assert marked(Regex(syntax="plain"), "/usr/s", "usr").score == 0
     assert not issue(Regex(syntax="delimited"), "usr").warning
     assert not issue(Regex(syntax="delimited"), "/usr/b").warning
 
 
-@pytest.mark.parametrize("flag", "xAXJn")
-def test_flags_without_a_meaning_in_re2_are_errors(flag):
-    found = issue(Regex(), f"/x/{flag}")
+@pytest.mark.parametrize("delimited", ["/x/x", "/x/A", "/x/X", "/x/J", "/x/n", "/x/g", "/x/gi", "#x#q", "~x~word"])
+def test_flags_without_a_meaning_in_re2_are_errors(delimited):
+    found = issue(Regex(), delimited)
+    flag = delimited[3]
     assert not found.warning
     assert f"`{flag}`" in found.message
 
@@ -122,8 +135,9 @@ def test_option_pattern_applies_to_all_samples():
 
 def test_non_text_expected_outputs_are_unscored():
     assert marked(Regex(), None, "a").cause == "no_expected"
-    assert marked(Regex(), 3, "a").cause == "bad_sample"
-    assert issue(Regex(), 3).warning
+    assert marked(Regex(), 3, "3").score == 1
+    assert marked(Regex(), {"a": 3}, "a").cause == "bad_sample"
+    assert issue(Regex(), {"a": 3}).warning
     assert marked(Regex(), "a", "\udc00").cause == "bad_output"
 
 

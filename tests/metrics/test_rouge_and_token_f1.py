@@ -103,7 +103,7 @@ def test_no_tokens_on_both_sides_score_one_and_on_one_side_zero(metric):
 @pytest.mark.parametrize("metric", BOTH)
 def test_unreadable_sides_are_unscored(metric):
     assert marked(metric, None, "a").cause == "no_expected"
-    assert marked(metric, 3, "a").cause == "bad_sample"
+    assert marked(metric, {"a": 3}, "a").cause == "bad_sample"
     assert marked(metric, "a", "\ud800").cause == "bad_output"
     assert marked(TokenF1(), [], "a").cause == "bad_sample"
     assert marked(TokenF1(), ["a", None], "a").cause == "bad_sample"

@@ -189,7 +189,7 @@ def test_unreadable_sample_or_output_is_unscored_without_request(metric):
         return mark.cause
 
     assert cause(None, "cat") == "no_expected"
-    assert cause(42, "cat") == "bad_sample"
+    assert cause({"text": "cat"}, "cat") == "bad_sample"
     assert cause("cat", "\ud800") == "bad_output"
 
 

@@ -70,7 +70,8 @@ def test_any_of_accepts_each_text_of_a_list_and_describes_the_nearest():
     assert details == {"match": False, "expected_chars": 5, "actual_chars": 3, "first_difference": 3}
     assert cause(metric, "Paris") == "bad_sample"
     assert cause(metric, []) == "bad_sample"
-    assert cause(metric, ["Paris", 3]) == "bad_sample"
+    assert scored(metric, ["Paris", 3], "3").score == 1
+    assert cause(metric, ["Paris", None]) == "bad_sample"
     assert cause(metric, None) == "no_expected"
 
 
@@ -157,13 +158,20 @@ def test_null_expected_is_no_expected(metric):
 
 
 @pytest.mark.parametrize("metric", EVERY)
-@pytest.mark.parametrize("expected", [42, True, 1.5, {"a": "b"}])
+@pytest.mark.parametrize("expected", [True, {"a": "b"}])
 def test_expected_output_of_another_type_is_a_bad_sample(metric, expected):
     assert cause(metric, expected) == "bad_sample"
 
 
-def test_number_in_place_of_text_gets_hint_to_quote():
-    assert 'Quote it: "42"' in marked(ExactMatch(), 42, "42").message
+@pytest.mark.parametrize(("number", "text"), [(42, "42"), (52.5, "52.5"), (-1, "-1")])
+def test_number_is_compared_as_text(number, text):
+    assert scored(ExactMatch(), number, text).score == 1
+    assert scored(Contains(), number, f"It costs {text} dollars.").score == 1
+    assert scored(ContainsAll(), [number, "dollars"], f"It costs {text} dollars.").score == 1
+
+
+def test_boolean_in_place_of_text_gets_hint_to_quote():
+    assert 'Quote it: "true"' in marked(ExactMatch(), True, "true").message
 
 
 @pytest.mark.parametrize("metric", [*EVERY, LengthWithin(max=3)])

@@ -9,8 +9,8 @@ from pathlib import Path
 
 import msgspec
 import pytest
-from deemster.results.grading_summary import summarize_grading
 
+from deemster.report.grading_summary import summarize_grading
 from deemster.runs.grade_dataset import grade
 from deemster.runs.grading_store import stored_grading
 from deemster.store import open_store

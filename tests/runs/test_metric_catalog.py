@@ -38,6 +38,23 @@ class Silent:
     name = "silent"
 
 
+class NamedByMethod:
+    def name(self):
+        return "by-method"
+
+    def score(self, sample, output):
+        return MetricScore(1.0)
+
+
+class FewerIsBetter:
+    name = "words"
+    threshold = 0.2
+    higher_is_better = False
+
+    def score(self, sample, output):
+        return MetricScore(len(output.text) / 10)
+
+
 @pytest.fixture
 def plugins(monkeypatch):
     """Installs entry points; the catalog forgets them afterwards."""
@@ -148,10 +165,31 @@ def test_options_in_both_map_and_spec_are_error():
         (JsonValid, "is a class; give an instance, such as `JsonValid()`"),
         (Silent(), "is no metric: it needs a `name` and a `score(sample, output)`"),
         (len, "becomes one with `@deemster.metric`"),
+        (NamedByMethod(), 'Here `name` is a method: make it an attribute, such as `name = "tone"`.'),
+        ("app.scoring.Tone", "A metric of your own has a colon before its name: `app.scoring:Tone`."),
+        ({"mine": {"use": "app:TONE"}}, "write `app:TONE: {name: mine}`"),
     ],
 )
 def test_invalid_metric_name_is_error(entry, message):
     assert message in refused(entry)
+
+
+def test_instance_is_bound_under_a_name_of_ones_own():
+    metrics = [{"mine": Tone()}, {"yours": Tone()}]
+    report = dm.evaluate([{"id": "a", "input": {}, "expected_output": None}], outputs={"a": "x"}, metrics=metrics)
+    assert list(report.metrics) == ["mine", "yours"]
+
+
+def test_class_attributes_of_a_metric_count_for_the_marks_it_returns():
+    data = [{"id": name, "input": {}, "expected_output": None} for name in ("short", "long")]
+    outputs = {"short": "a", "long": "abcdef"}
+    report = dm.evaluate(data, outputs=outputs, metrics=[FewerIsBetter()])
+    assert (report.metrics["words"].threshold, report.metrics["words"].n_passed) == (0.2, 1)
+
+
+def test_option_without_its_name_is_a_configuration_error():
+    with pytest.raises(ConfigurationError, match=r"write OrdinalDistance\(scale=...\)"):
+        OrdinalDistance(["low", "high"])
 
 
 def test_metric_instance_is_returned_unchanged():

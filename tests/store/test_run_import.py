@@ -14,10 +14,10 @@ from hypothesis import strategies as st
 from deemster.errors import RunExistsError, StoreError
 from deemster.store import open_store
 from deemster.store import run_import as importing_module
+from deemster.store.find_damage import find_damage
 from deemster.store.run_export import export_runs
 from deemster.store.run_file_check import check_run_file
 from deemster.store.run_import import import_runs
-from deemster.store.verify_store import find_damage
 from tests.store.make_run_files import graded, resealed, rest, rich, run_content
 from tests.store.make_runs import MARK, execution, facts, samples, written
 from tests.store.test_run_store import JSON

@@ -127,7 +127,7 @@ def test_changed_row_of_any_table_is_detected_and_others_are_read(place, table):
             everything(None)
         everything(told.append)
     assert told
-    assert "`deemster store verify` says what is lost" in told[0]
+    assert "`deemster store check` says what is lost" in told[0]
 
 
 def test_lost_rows_are_counted_and_others_are_read(store):

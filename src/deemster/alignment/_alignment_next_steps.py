@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
+from typing import TYPE_CHECKING
 
-from deemster.alignment.metrics_result import MetricsResult
 from deemster.alignment.result_models import AnyCriterion
 from deemster.alignment.trust_verdict import (
     ENOUGH_CLUSTERS,
@@ -21,6 +21,9 @@ from deemster.alignment.trust_verdict import (
 from deemster.errors import plural
 from deemster.text.number_format import format_number
 from deemster.text.text_sections import DataText, TextLine, TextSection
+
+if TYPE_CHECKING:
+    from deemster.alignment.metrics_result import MetricsResult
 
 # How many criteria are named where not all are.
 FEW_CRITERIA = 3

@@ -4,13 +4,14 @@ from __future__ import annotations
 
 import textwrap
 from collections.abc import Iterator, Mapping, Sequence
+from typing import TYPE_CHECKING, Any
 
 from deemster.alignment._alignment_next_steps import FEW_CRITERIA, name_criteria, next_steps_section
-from deemster.alignment.metrics_result import MetricsResult
 from deemster.alignment.result_models import (
     AnyCriterion,
     BootstrapResult,
     CalibrationMetrics,
+    ConfusionMatrix,
     CorrectedMeans,
     CriterionMetrics,
     HumanAgreement,
@@ -21,15 +22,6 @@ from deemster.alignment.result_models import (
     PositionBias,
     ScoreLimits,
     SliceMetrics,
-)
-from deemster.alignment.result_summary import (
-    ALPHA_NOTE,
-    DEGENERATE,
-    FLEISS_NOTE,
-    NO_PAIRS,
-    PHI_NOTE,
-    count_kinds,
-    has_scores,
 )
 from deemster.alignment.trust_verdict import (
     ENOUGH_CLUSTERS,
@@ -60,8 +52,42 @@ from deemster.text.number_format import count_criteria, format_number, format_pe
 from deemster.text.table_plots import IntervalCell, PlotColumn, drawn_columns, scale_around_zero, scale_up_to_one
 from deemster.text.text_sections import DataText, TextLine, TextSection, TextTable
 
+if TYPE_CHECKING:
+    from deemster.alignment.metrics_result import MetricsResult
+
 # Of a class with fewer labels, the number is shown beside kappa.
 _FEW_LABELS = 5
+_PHI_NOTE = (
+    "For two classes phi, Matthews' coefficient, Pearson, Spearman and Kendall are the same number, so none of "
+    "them confirms another. Kappa minus phi shows only how far the judge's rate of MET has drifted from people's."
+)
+_FLEISS_NOTE = (
+    "Ordinal alpha counts how far apart two grades lie, Fleiss' kappa only whether they are equal. They answer "
+    "different questions and need not be close."
+)
+_ALPHA_NOTE = (
+    "Without an order of the labels alpha is Fleiss' kappa with a correction for few votes, "
+    "alpha = K + (1 - K) / (N R) for N items and R judges. It is one statistic, so Fleiss' kappa is left out."
+)
+# What is told of criteria of one kind, beside what is told of all: the column, and where its number stands.
+_NUMBERS_OF_KIND = {
+    "binary": {
+        "precision": "precision",
+        "recall": "recall",
+        "F1": "f1",
+        "phi": "phi",
+        "false MET": "confusion_matrix.fp",
+        "missed MET": "confusion_matrix.fn",
+        "FPR": "fpr",
+        "FNR": "fnr",
+    },
+    "ordinal": {
+        "at most one off": "adjacent_accuracy",
+        "Spearman": "spearman.coefficient",
+        "RMSE": "rmse",
+        "Fleiss' kappa": "fleiss_kappa",
+    },
+}
 
 
 def _extras(result: MetricsResult) -> list[TextSection]:
@@ -374,15 +400,35 @@ def alignment_sections(result: MetricsResult) -> list[TextSection]:
     """All that a result says to people, in order."""
     scores = [_scores(result)] if has_scores(result) else []
     parts = [_headline(result), next_steps_section(result), _agreement(result), *scores, _criteria(result)]
+    parts += _criteria_of_kinds(result)
     if numeric := [part for part in result.per_criterion if isinstance(part, NumericCriterionMetrics)]:
         parts += [_numeric(numeric), _correlations(numeric)]
     if result.per_judge is not None:
         parts.append(_judges(result))
+        parts += _votes_of_judges(result)
     if result.na_stats is not None or result.cannot_assess_stats is not None:
         parts.append(_abstentions(result))
     parts += _extras(result)
     parts.append(_reading(result))
     return parts
+
+
+def has_scores(result: MetricsResult) -> bool:
+    """Whether items could have a score: not where all criteria are nominal and none of their options has a value."""
+    only_choices = result.n_samples > 0 and result.n_nominal_criteria == result.n_criteria
+    told = result.bias.n_samples > 0 or any(warning.startswith("no-scores:") for warning in result.warnings)
+    return told or not only_choices
+
+
+def _count_kinds(result: MetricsResult) -> list[str]:
+    """The kinds of criteria with their counts, such as `2 binary`."""
+    counts = {
+        "binary": result.n_binary_criteria,
+        "ordinal": result.n_ordinal_criteria,
+        "nominal": result.n_nominal_criteria,
+        "numeric": result.n_numeric_criteria,
+    }
+    return [f"{count:,} {kind}" for kind, count in counts.items() if count]
 
 
 def _headline(result: MetricsResult) -> TextSection:
@@ -453,7 +499,7 @@ def _findings(result: MetricsResult) -> Iterator[str]:
     yield from _agreement_found(result)
     if result.human is not None and result.human.ceiling_kappa is not None:
         yield _ceiling(result)
-    if has_scores(result):
+    if has_scores(result) and result.sampling != "chosen":
         yield _bias(result)
     cover = result.coverage_stats
     if cover is not None and cover.n_total:
@@ -469,6 +515,9 @@ def _findings(result: MetricsResult) -> Iterator[str]:
         lost = f"; {out:,} are left out{''.join(f', {cause}' for cause in causes)}" if out else ""
         covered = f"{cover.n_covered:,} of {cover.n_total:,} labelled pairs"
         yield f"Coverage is {format_percent(cover.coverage)}: {covered}{lost}."
+        if cover.judge_abstain_rate or cover.gt_abstain_rate:
+            judge, people = format_percent(cover.judge_abstain_rate), format_percent(cover.gt_abstain_rate)
+            yield f"Of the labelled pairs the judge abstains on {judge}, people on {people}."
 
 
 def _unit(result: MetricsResult) -> str:
@@ -477,7 +526,7 @@ def _unit(result: MetricsResult) -> str:
 
 def _basis(result: MetricsResult) -> str:
     """What the numbers rest on."""
-    mix = count_kinds(result)
+    mix = _count_kinds(result)
     by_kind = f" ({', '.join(mix)})" if len(mix) > 1 else ""
     judges = plural(result.n_judges, "judge")
     items = plural(result.n_items, "item")
@@ -559,13 +608,15 @@ def _bias(result: MetricsResult) -> str:
 
 
 def _reservations(result: MetricsResult) -> Iterator[TextLine]:
+    if result.sampling == "chosen":
+        return
     weak, undefined = weak_criteria(result), undefined_criteria(result)
     if weak:
         yield (f"Do not rely on {count_criteria(len(weak))} with a kappa below {MODERATE}: ", *name_criteria(weak), ".")
     if undefined:
         about = f"Nothing is known about {count_criteria(len(undefined))} without a kappa: "
         yield (about, *name_criteria(undefined), ".")
-    if kappa_interval(result) is None and result.mean_kappa is not None and result.sampling != "chosen":
+    if kappa_interval(result) is None and result.mean_kappa is not None:
         yield ("Without an interval it is not known how much of this is chance: compute it with intervals.",)
 
 
@@ -590,7 +641,7 @@ def _agreement(result: MetricsResult) -> TextSection:
         entries = [("mean concordance", format_number(result.mean_concordance), "mean_concordance")]
         return TextSection(("Agreement",), (), _with_plots(entries, result), key="agreement")
     if result.n_binary_criteria:
-        if len(count_kinds(result)) > 1:
+        if len(_count_kinds(result)) > 1:
             entries.append(("accuracy (binary)", format_percent(result.binary_accuracy), "binary_accuracy"))
         entries += [
             ("precision (micro)", format_number(result.criterion_precision), "criterion_precision"),
@@ -626,6 +677,14 @@ def _scores(result: MetricsResult) -> TextSection:
         entries.append(("ICC(2,1) of the judges' scores", format_number(icc.icc_2_1), "score_icc.icc_2_1"))
         entries.append(("ICC(2,k) of the judges' scores", format_number(icc.icc_2_k), "score_icc.icc_2_k"))
     lines: list[TextLine] = [(f"{plural(result.bias.n_samples, 'pair')} of predicted and true item score.",)]
+    ranks = {"Spearman": result.score_spearman, "Kendall": result.score_kendall, "Pearson": result.score_pearson}
+    tested = [
+        f"{name}: {each.interpretation}, {state_p_value(each.p_value)}"
+        for name, each in ranks.items()
+        if each.p_value is not None
+    ]
+    if tested:
+        lines.append((f"{'; '.join(tested)}.",))
     if result.score_limits is not None:
         lines.extend((sentence,) for sentence in _limits_of_agreement(result.score_limits))
     return TextSection(("Scores",), lines, _with_intervals(entries, result), key="scores")
@@ -650,8 +709,17 @@ def _with_intervals(entries: Sequence[tuple[str, str, str]], result: MetricsResu
     known = result.intervals or {}
     if not any(field in known for _, _, field in entries):
         return TextTable(("number", "value"), [(name, value) for name, value, _ in entries])
-    rows = [(name, value, _interval(known.get(field))) for name, value, field in entries]
-    return TextTable(("number", "value", "interval"), rows)
+    rows = [(name, value, *_drawn(known.get(field))) for name, value, field in entries]
+    return TextTable(
+        ("number", "value", "interval", "standard error", "replicates"), rows, ("replicates", "standard error")
+    )
+
+
+def _drawn(found: BootstrapResult | None) -> TextLine:
+    """What replicates tell of a number: its interval, its standard error, and in how many it was defined."""
+    if found is None:
+        return "n/a", "n/a", "n/a"
+    return _between(found.ci), format_number(found.standard_error), f"{found.n_bootstrap:,}"
 
 
 def _with_plots(entries: Sequence[tuple[str, str, str]], result: MetricsResult) -> TextTable:
@@ -670,16 +738,43 @@ def _criteria(result: MetricsResult, *, most: int | None = None) -> TextSection:
         if not isinstance(part, NumericCriterionMetrics):
             accuracy = part.accuracy if isinstance(part, CriterionMetrics) else part.exact_accuracy
         between = [_between(criterion_interval(part))] * resampled
+        remark = "of picked items only" if result.sampling == "chosen" else _remark(part)
         shown = [f"{part.n_samples:,}", format_percent(accuracy), format_number(criterion_kappa(part)), *between]
-        rows.append(
-            (DataText(part.name), part.criterion_type, *shown, format_number(part.krippendorff_alpha), _remark(part))
-        )
+        rows.append((DataText(part.name), part.criterion_type, *shown, format_number(part.krippendorff_alpha), remark))
     head = ("criterion", "kind", "n", "accuracy", "kappa", *["interval"] * resampled, "alpha", "remark")
     plots = _interval_plots("kappa", [(criterion_kappa(part), criterion_interval(part)) for part in ranked[:most]])
     table = TextTable(head, rows, ("alpha", "kind"), plots) if rows else None
     left = len(ranked) - len(rows)
     after: list[TextLine] = [(f"{count_criteria(left)} more.",)] if left else []
     return TextSection(("Criteria, the weakest first",), (), table, after, key="criteria")
+
+
+def _criteria_of_kinds(result: MetricsResult) -> Iterator[TextSection]:
+    """The numbers that only criteria of one kind have, a section for each kind."""
+    for kind, columns in _NUMBERS_OF_KIND.items():
+        criteria = [part for part in result.per_criterion if part.criterion_type == kind]
+        if not criteria:
+            continue
+        rows = [
+            (DataText(part.name), *(_shown(_number_at(part, place)) for place in columns.values())) for part in criteria
+        ]
+        title = f"{kind.capitalize()} criteria"
+        yield TextSection((title,), (), TextTable(("criterion", *columns), rows), key=kind)
+
+
+def _number_at(part: Any, place: str) -> float | None:
+    """A number of a criterion, by the names of the fields that lead to it."""
+    for name in place.split("."):
+        # A table of other classes than MET and UNMET has no false and no missed MET.
+        if part is None or (isinstance(part, ConfusionMatrix) and part.labels != ("MET", "UNMET")):
+            return None
+        part = getattr(part, name)
+    number: float | None = part
+    return number
+
+
+def _shown(number: float | None) -> str:
+    return f"{number:,}" if isinstance(number, int) else format_number(number)
 
 
 def _interval_plots(name: str, numbers: Sequence[tuple[float | None, ConfidenceInterval | None]]) -> list[PlotColumn]:
@@ -705,10 +800,11 @@ def _numeric(criteria: Sequence[NumericCriterionMetrics]) -> TextSection:
                 format_number(part.bias.mean_bias),
                 _interval(known.get("bias")),
                 format_number(part.rmse),
+                format_number(part.mae),
                 _span(limits),
             )
         )
-    head = ("criterion", "n", "ICC(2,1)", "interval", "bias", "interval", "RMSE", "limits of agreement")
+    head = ("criterion", "n", "ICC(2,1)", "interval", "bias", "interval", "RMSE", "MAE", "limits of agreement")
     lines: list[TextLine] = [
         ("In the unit of each criterion. Their kappa above is the concordance, which quadratic kappa is for numbers.",)
     ]
@@ -744,10 +840,10 @@ def _weakness(part: AnyCriterion) -> tuple[bool, float, int]:
 
 def _remark(part: AnyCriterion) -> str:
     if part.is_degenerate:
-        return DEGENERATE.partition(":")[0]
+        return "degenerate"
     kappa = criterion_kappa(part)
     if kappa is None:
-        return "undefined" if part.n_samples else NO_PAIRS
+        return "undefined" if part.n_samples else "no pair of truth and verdict"
     remark = f"{_word(kappa)}: do not rely on it" if kappa < MODERATE else _word(kappa)
     count, label = fewest_labels(part)
     return (
@@ -788,6 +884,34 @@ def _judges(result: MetricsResult) -> TextSection:
     )
 
 
+def _votes_of_judges(result: MetricsResult) -> Iterator[TextSection]:
+    """How the scores and the binary votes of each judge lie to the truth."""
+    judges = [(result.per_judge or {})[key] for key in sorted(result.per_judge or {})]
+    if has_scores(result):
+        scores = [
+            (
+                DataText(judge.judge_id),
+                format_number(judge.score_mae),
+                format_number(judge.score_spearman.coefficient),
+                format_number(judge.score_kendall.coefficient),
+                format_number(judge.score_pearson.coefficient),
+            )
+            for judge in judges
+        ]
+        head = ("judge", "MAE", "Spearman", "Kendall", "Pearson")
+        yield TextSection(("Scores of each judge",), (), TextTable(head, scores), key="judge-scores")
+    matrices = {judge.judge_id: judge.confusion_matrix for judge in judges if judge.confusion_matrix is not None}
+    if matrices:
+        votes = [
+            (DataText(name), truth, *(f"{count:,}" for count in counts))
+            for name, matrix in matrices.items()
+            for truth, counts in zip(matrix.labels, matrix.matrix, strict=True)
+        ]
+        labels = next(iter(matrices.values())).labels
+        table = TextTable(("judge", "truth", *labels), votes)
+        yield TextSection(("Binary votes of each judge",), [("A row for each true label.",)], table, key="judge-votes")
+
+
 def _abstentions(result: MetricsResult) -> TextSection:
     rows: list[TextLine] = []
     ca, na = result.cannot_assess_stats, result.na_stats
@@ -821,9 +945,9 @@ def _reading(result: MetricsResult) -> TextSection:
         lines.append((how,))
     alphas = {part.criterion_type for part in result.per_criterion if part.krippendorff_alpha is not None} - {"numeric"}
     if result.n_binary_criteria:
-        lines.append((PHI_NOTE,))
+        lines.append((_PHI_NOTE,))
     if "ordinal" in alphas:
-        lines.append((FLEISS_NOTE,))
+        lines.append((_FLEISS_NOTE,))
     if alphas - {"ordinal"}:
-        lines.append((ALPHA_NOTE,))
+        lines.append((_ALPHA_NOTE,))
     return TextSection(("How to read this",), lines, key="reading")

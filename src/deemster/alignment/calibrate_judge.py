@@ -616,7 +616,7 @@ def _warnings(judged: JudgedMetric, found: Mapping[str, Any]) -> Iterator[str]:
             if count < FEWEST_OF_A_CLASS:
                 told = f"only {count}" if count else "none"
                 yield f"People {side} {told} of the labelled samples, so its errors there are hardly measured."
-        if not found["is_informative"]:
+        if judged.is_drawn and not found["is_informative"]:
             yield "The labels do not tell the judge from chance, so it corrects no other run."
     bias = found.get("length_bias")
     if bias is not None and bias.is_biased and abs(bias.partial.value or 0) >= LENGTH_BIAS:

@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Collection
+from collections.abc import Collection, Mapping
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
+import msgspec
 from numpy.typing import NDArray
 
 from deemster.alignment._bootstrap_replicates import (
@@ -41,9 +42,10 @@ from deemster.alignment._tag_slices import Tags, estimate_slices, read_tags, sli
 from deemster.alignment._verdict_classes import AbstentionModes
 from deemster.alignment._verdict_statistics import Values, verdict_statistics
 from deemster.alignment.metrics_result import MetricsResult
-from deemster.alignment.result_models import AbstentionMode
+from deemster.alignment.result_models import AbstentionMode, CorrectedMeans
 from deemster.datasets import RubricDataset, Votes
 from deemster.errors import InputError, did_you_mean, visible
+from deemster.stats.confidence_interval import ConfidenceInterval
 
 
 def compute_metrics(
@@ -100,12 +102,27 @@ def compute_metrics(
         per_slice=per_slice,
     )
     votes = read_labelled_votes(result, dataset, modes=options.modes, cluster=cluster, judges=judges)
-    # No interval speaks for items that nobody drew at random.
     options = replace(options, method=None) if votes.votes.sampling == "chosen" else options
     if pair is not None and votes.clusters is None:
         votes = with_clusters(votes, pair_clusters(votes.votes, pair))
     statistics = _compute_statistics(votes, options, Levels(group, system))
-    return build_result(votes, options, statistics, _compute_extras(votes, options, epsilon=epsilon, pair=pair))
+    found = build_result(votes, options, statistics, _compute_extras(votes, options, epsilon=epsilon, pair=pair))
+    return _of_these_items_alone(found) if found.sampling == "chosen" else found
+
+
+def _of_these_items_alone(part: Any) -> Any:
+    """A result, or a part of it, without what speaks for others than its items, which nobody drew at random."""
+    if isinstance(part, (ConfidenceInterval, CorrectedMeans)):
+        return None
+    if isinstance(part, Mapping):
+        return {key: _of_these_items_alone(value) for key, value in part.items()}
+    if isinstance(part, tuple):
+        return tuple(map(_of_these_items_alone, part))
+    if not isinstance(part, msgspec.Struct):
+        return part
+    kept = {name: _of_these_items_alone(getattr(part, name)) for name in part.__struct_fields__}
+    kept |= {name: None for name in ("p_value", "one_way_p") if name in kept}
+    return type(part)(**kept | ({"is_significant": False} if "is_significant" in kept else {}))
 
 
 align = compute_metrics

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 import msgspec
 
 from deemster.alignment._result_dataframe import build_dataframe
-from deemster.alignment._result_html import result_html
+from deemster.alignment.alignment_report import alignment_sections, short_alignment_sections
 from deemster.alignment.result_models import (
     AbstentionMode,
     AnyCriterion,
@@ -30,7 +30,6 @@ from deemster.alignment.result_models import (
     ScoreLimits,
     SliceMetrics,
 )
-from deemster.alignment.result_summary import summary_text
 from deemster.alignment.trust_verdict import TrustVerdict, judge_trust
 from deemster.datasets.votes_format import Sampling
 from deemster.errors import Issue, ReportError, list_names, plural
@@ -40,6 +39,8 @@ from deemster.formats.json_values import name_kind
 from deemster.formats.read_file import parse_document, quick_json
 from deemster.formats.schema_validation import decode_shape
 from deemster.stats.systematic_bias import BiasResult
+from deemster.text.html_page import render_part
+from deemster.text.text_sections import TextSection
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -185,13 +186,15 @@ class MetricsResult(
     def __post_init__(self) -> None:
         msgspec.structs.force_setattr(self, "verdict", judge_trust(self))
 
-    def summary(self, *, verbose: bool = False) -> str:
-        """The result as plain text for people.
+    def sections(self) -> list[TextSection]:
+        """All that it says to people, in order."""
+        return alignment_sections(self)
 
-        Args:
-            verbose: Show errors, correlations and the confusion matrix of each judge too.
-        """
-        return summary_text(self, verbose=verbose)
+    def summary(self) -> str:
+        """The result as plain text for people: its sections, on a hundred columns."""
+        from deemster.text.terminal_layout import plain_text  # noqa: PLC0415 - rich is heavy
+
+        return plain_text(self.sections())
 
     def to_dataframe(self) -> pd.DataFrame:
         """The result as a pandas table: a row for all, for each criterion, each judge and each slice.
@@ -202,7 +205,7 @@ class MetricsResult(
         return build_dataframe(self)
 
     def _repr_html_(self) -> str:
-        return result_html(self)
+        return render_part(short_alignment_sections(self, more="All tables: `summary()`. Every number: `to_json()`."))
 
     def to_json(self) -> str:
         """The result as indented JSON, fields in their order, maps by key; equal results are equal text."""

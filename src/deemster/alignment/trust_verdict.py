@@ -75,9 +75,7 @@ def judge_trust(result: MetricsResult) -> TrustVerdict:
     on less must not be a milder one, and so does one that rests on items which nobody drew at random.
     """
     if result.sampling == "chosen":
-        chosen = (
-            "not-random: the labelled outputs were chosen because they looked hard, so they do not speak for the rest"
-        )
+        chosen = "not-random: the labelled outputs were picked, not drawn at random, so they do not speak for the rest"
         return TrustVerdict(answer=None, floor=None, reasons=(chosen,))
     floors = []
     for what, value, ends in _agreements(result):

@@ -20,7 +20,7 @@ from deemster.runs.model_access import NO_LIMITS, ModelLimits
 from deemster.runs.planted_outputs import AuditedOutputs, load_audit
 from deemster.runs.run_sync import run_sync, warner
 from deemster.runs.suite import load_suite
-from deemster.store import open_store
+from deemster.store.run_file import open_runs
 
 _EXPECTED_OUTPUTS = AuditedOutputs()
 _NOTHING_STATED = StatedVariance()
@@ -106,8 +106,8 @@ def gate(
     stated.check()
     with ExitStack() as opened:
         needs_store = stated.pass_rate is None or runs
-        source = opened.enter_context(open_store(store, create=False)) if needs_store else None
-        return AuditReport(audit_gate(loaded, source, names=runs, stated=stated, settings=settings))
+        source, names = opened.enter_context(open_runs(store, runs)) if needs_store else (None, [])
+        return AuditReport(audit_gate(loaded, source, names=names, stated=stated, settings=settings))
 
 
 def dataset(
@@ -131,8 +131,8 @@ def dataset(
     """
     _check_least(0, draws=settings.draws)
     with ExitStack() as opened:
-        found, source = find_dataset(dataset_or_run, store, opened, needs_store=bool(runs))
-        return AuditReport(audit_dataset(found, source, names=runs, settings=settings))
+        found, source, names = find_dataset(dataset_or_run, store, opened, names=runs)
+        return AuditReport(audit_dataset(found, source, names=names, settings=settings))
 
 
 def _check_least(least: int, **numbers: int) -> None:

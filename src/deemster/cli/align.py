@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 import click
 
-from deemster.cli._console import note, print_sections, warn, write_out
+from deemster.cli._console import note, print_sections, warn
 from deemster.cli.options import (
     Command,
     Decorator,
@@ -20,7 +20,7 @@ from deemster.cli.options import (
     add_options,
     columns_option,
     file_option,
-    open_run_store,
+    open_run,
     result_files,
     store_option,
 )
@@ -117,8 +117,8 @@ class InputOptions(NamedTuple):
         if self.run is not None:
             from deemster.runs.people_labels import labelled_votes
 
-            with open_run_store(self.store) as opened:
-                votes = labelled_votes(opened, opened.run(self.run))
+            with open_run(self.store, self.run) as (opened, name):
+                votes = labelled_votes(opened, opened.run(name))
         elif self.verdicts is not None:
             rubric, read, labels = read_spreadsheets(
                 labels=self.labels, verdicts=self.verdicts, rubric=self.rubric, columns=self.columns
@@ -166,7 +166,7 @@ _INPUTS: Sequence[Decorator] = (
     click.option(
         "--run",
         metavar="RUN",
-        help="In place of VOTES: a stored run, with the labels it was given in the viewer.",
+        help="In place of VOTES: a stored run or a run file, with the labels it was given in the viewer.",
     ),
     store_option,
 )
@@ -234,7 +234,6 @@ _INPUTS: Sequence[Decorator] = (
 @click.option("--system", metavar="KEY", help="Correlate the mean numbers of each value of this metadata key.")
 @click.option("--require", type=click.Choice(list(_REQUIRED)), help="Exit with 1 where the answer is below this one.")
 @click.option("--full", is_flag=True, help="Show all tables, in place of the short form.")
-@click.option("--verbose", is_flag=True, help="Show the plain summary too, with each judge's confusion matrix.")
 @file_option("json", "the result as JSON")
 @file_option("markdown", "the result as Markdown")
 @file_option("html", "the result as one HTML page that loads nothing")
@@ -242,7 +241,6 @@ def command(
     *,
     inputs: InputOptions,
     full: bool,
-    verbose: bool,
     json: str | None,
     markdown: str | None,
     html: str | None,
@@ -270,7 +268,7 @@ def command(
     pairs: tuple[JudgePair, ...] = ()
     if html is not None and len(loaded.judges) > 1:
         pairs = _pair_judges(loaded, labels, settings)
-    _show(result, destinations, pairs, full=full, verbose=verbose)
+    _show(result, destinations, pairs, full=full)
     if require is not None and not result.verdict.reaches(_REQUIRED[require]):  # type: ignore[arg-type]
         from deemster.alignment.alignment_report import verdict_reason
 
@@ -293,13 +291,10 @@ def _show(
     pairs: tuple[JudgePair, ...],
     *,
     full: bool,
-    verbose: bool,
 ) -> None:
     """Write the result to its destinations, and print it unless standard output is taken."""
-    import msgspec
-
     from deemster.alignment.alignment_page import alignment_page
-    from deemster.alignment.alignment_report import alignment_sections, short_alignment_sections
+    from deemster.alignment.alignment_report import short_alignment_sections
     from deemster.text.destination import write_pieces
     from deemster.text.markdown_layout import render_markdown
 
@@ -309,17 +304,13 @@ def _show(
             warn(visible(warning))
     texts: dict[str, Callable[[], str]] = {
         "json": result.to_json,
-        "markdown": lambda: render_markdown(alignment_sections(result)),
+        "markdown": lambda: render_markdown(result.sections()),
         "html": lambda: alignment_page(result, pairs),
     }
     for destination in destinations:
         write_pieces((texts[destination.format]().encode(),), destination)
-    if not prints:
-        return
-    print_sections(alignment_sections(result) if full else short_alignment_sections(result, more=_MORE))
-    if verbose:
-        # The report has shown the warnings already.
-        write_out("\n" + msgspec.structs.replace(result, warnings=()).summary(verbose=True))
+    if prints:
+        print_sections(result.sections() if full else short_alignment_sections(result, more=_MORE))
 
 
 def _shares_terminal() -> bool:

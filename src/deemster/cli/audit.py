@@ -21,7 +21,6 @@ from deemster.cli.options import (
     collect_limits,
     file_option,
     grouped,
-    open_run_store,
     quiet_option,
     result_files,
     store_option,
@@ -274,14 +273,15 @@ def audit_gate_command(
     from deemster.report.gate_error_rates import TrialSettings
     from deemster.runs.audit_gate import StatedVariance, audit_gate
     from deemster.runs.suite import load_suite
+    from deemster.store.run_file import open_runs
 
     loaded = load_suite(suite, calls_target=False)
     stated = StatedVariance(flip_rate, sd, pass_rate)
     stated.check()
     settings = TrialSettings(draws=draws, cohort=cohort, confidence=confidence, seed=seed)
     with ExitStack() as opened:
-        source = opened.enter_context(open_run_store(store)) if pass_rate is None or runs else None
-        audit = audit_gate(loaded, source, names=runs, stated=stated, settings=settings)
+        source, names = opened.enter_context(open_runs(store, runs)) if pass_rate is None or runs else (None, [])
+        audit = audit_gate(loaded, source, names=names, stated=stated, settings=settings)
     writing.write(audit)
 
 
@@ -320,9 +320,10 @@ def audit_dataset_command(
 ) -> None:
     """Find copies, contradictions, leaks, flaky samples, and a part that will do.
 
-    DATASET_OR_RUN is a dataset file, or a stored run: its id, the beginning of one, a label, or `latest`. Near copies
-    are found by the embedding model of the installation. Stored runs of the dataset tell which samples always or never
-    pass, which are flaky, and which pass where the others fail. Nothing is changed: the audit only proposes.
+    DATASET_OR_RUN is a dataset file, or a stored run: its id, the beginning of one, a label, `latest`, or a run file.
+    Near copies are found by the embedding model of the installation. Stored runs of the dataset tell which samples
+    always or never pass, which are flaky, and which pass where the others fail. Nothing is changed: the audit only
+    proposes.
 
     Exit codes: 0 done, 2 bad input.
     """
@@ -330,8 +331,8 @@ def audit_dataset_command(
 
     settings = HealthSettings(near, margin, draws, confidence, seed)
     with ExitStack() as opened:
-        dataset, source = find_dataset(dataset_or_run, store, opened, needs_store=bool(runs))
-        audit = audit_dataset(dataset, source, names=runs, settings=settings)
+        dataset, source, names = find_dataset(dataset_or_run, store, opened, names=runs)
+        audit = audit_dataset(dataset, source, names=names, settings=settings)
     if subset is not None:
         ids = () if audit.subset is None else audit.subset.ids
         write_file(subset, "".join(f"{name}\n" for name in ids))

@@ -78,11 +78,11 @@ def command(
 ) -> None:
     """Compare the judges of a run with people, and correct its numbers.
 
-    RUN is the id of a stored run, the beginning of one, a label, `latest`, or a report file; --labels names the sheet
-    that people filled in (`deemster labels sheet` writes one): the columns `id` and `verdict`, and if wanted `metric`,
-    `criterion`, `annotator`, `inclusion_probability` and `stratum`. A verdict is pass or fail, a score from 0 to 1, or
-    an option of a criterion. CASES is a file of outputs with people's verdicts (`deemster.calibration.v1`), which the
-    metrics of --suite judge now.
+    RUN is the id of a stored run, the beginning of one, a label, `latest`, a run file, or a report file; --labels names
+    the sheet that people filled in (`deemster labels sheet` writes one): the columns `id` and `verdict`, and if wanted
+    `metric`, `criterion`, `annotator`, `inclusion_probability` and `stratum`. A verdict is pass or fail, a score from 0
+    to 1, or an option of a criterion. CASES is a file of outputs with people's verdicts (`deemster.calibration.v1`),
+    which the metrics of --suite judge now.
 
     The report has agreement and kappa, the judge's errors, its biases, and the pass-rate of the run corrected for the
     errors. The JSON file is what a suite names as `calibration: FILE`, so that later runs are corrected too. Exit

@@ -23,7 +23,6 @@ COMMANDS = {
     "baseline": "The run that others are compared with: promote one, show it, clear it.",
     "brief": "Tell what failed, by likely cause, to a person or an assistant who must fix it.",
     "calibrate": "Compare the judges of a run with people, and correct its numbers.",
-    "certify": "Write one file from which anyone computes the report of a run again.",
     "compare": "Compare two runs: is the second worse, where, and why?",
     "completion": "Print the shell completion script.",
     "export": "Hand a run to another tool: OpenTelemetry or MLflow.",
@@ -42,21 +41,30 @@ COMMANDS = {
     "run": "Run a suite, store the run, print the report, apply the gate.",
     "runs": "List the stored runs, show one, remove some.",
     "show": "Show one sample of a run: question, output, every mark and its reasons.",
-    "store": "Move runs between stores, make room, look for damage.",
+    "store": "Pass runs on, verify reports, make room, look for damage.",
     "validate": "Check files: dataset, suite, outputs, report, rubric, votes.",
-    "verify": "Check a certificate, and compute its report again from its facts.",
     "view": "Look at the stored runs in a browser, and label their samples.",
 }
 # Files of commands whose name is a word of Python.
 FILES = {"import": "import_command"}
-# Flags that are gone, and what to do instead.
+# Flags that are gone, of every command or of the one that is named, and what to do instead.
+_CASCADE = "Calibrate a cascade in Python: `dm.calibrate_cascade(votes, cheap=..., strong=[...], costs={...})`."
 RETIRED_FLAGS = {
-    "--cascade": "Calibrate a cascade in Python: `dm.calibrate_cascade(votes, cheap=..., strong=[...], costs={...})`.",
     "--csv-raw": "CSV guards cells that look like formulas. `--json FILE` has every text as it is.",
-    "--delta": "Write `delta: 0.05` in the suite.",
     "--junit-samples": "Write `junit: samples` in the suite.",
-    "--strict": "Write `strict: true` in the suite.",
-    "--until-decided": "Run the whole dataset, or the part that `deemster audit dataset SUITE` proposes.",
+    "align --cascade": _CASCADE,
+    "align --cost": _CASCADE,
+    "align --fresh-items": _CASCADE,
+    "align --strong": _CASCADE,
+    "align --tolerance": _CASCADE,
+    "run --delta": "Write `delta: 0.05` in the suite.",
+    "run --strict": "Write `strict: true` in the suite.",
+    "run --until-decided": "Run the whole dataset, or the part that `deemster audit dataset SUITE` proposes.",
+}
+# Commands that are gone, and what to do instead.
+RETIRED_COMMANDS = {
+    "certify": "`deemster store export RUN --to run.jsonl` writes one file to pass on, and prints its SHA-256.",
+    "verify": "`deemster store verify REPORT run.jsonl` computes a report again from a run file.",
 }
 # Where a command keeps the sentence that says how to continue what an error ends.
 TO_CONTINUE = "deemster.to_continue"
@@ -88,6 +96,8 @@ class LazyGroup(click.Group):
         if args and args[0] not in COMMANDS and not args[0].startswith("-"):
             from deemster.errors import did_you_mean
 
+            if args[0] in RETIRED_COMMANDS:
+                ctx.fail(f"`{args[0]}` is gone. {RETIRED_COMMANDS[args[0]]}")
             ctx.fail(f"No command is called `{visible(args[0], limit=80)}`. {did_you_mean(args[0], COMMANDS)}")
         return super().resolve_command(ctx, args)
 
@@ -96,9 +106,8 @@ class LazyGroup(click.Group):
         with UserCodeGuard(everything=True) as caught:
             return super().invoke(ctx)
         error = caught.error
-        if isinstance(error, click.NoSuchOption) and error.option_name in RETIRED_FLAGS:
-            advice = RETIRED_FLAGS[error.option_name]
-            raise click.UsageError(f"`{error.option_name}` is gone. {advice}", error.ctx)
+        if isinstance(error, click.NoSuchOption):
+            error = _answer_retired(error)
         if isinstance(error, (click.ClickException, click.exceptions.Exit)):
             raise error
         code = ExitCode.INCOMPLETE
@@ -119,6 +128,14 @@ class LazyGroup(click.Group):
         """Run the command. Nothing that it prints is a command for the agent of a CI service."""
         with safe_streams():
             return super().main(*args, **kwargs)
+
+
+def _answer_retired(error: click.NoSuchOption) -> click.UsageError:
+    """The error about an unknown flag; where the flag is gone, it says what to do instead."""
+    flag = error.option_name
+    command = error.ctx.info_name if error.ctx else None
+    advice = RETIRED_FLAGS.get(f"{command} {flag}") or RETIRED_FLAGS.get(flag)
+    return error if advice is None else click.UsageError(f"`{flag}` is gone. {advice}", error.ctx)
 
 
 def _describe_unexpected(caught: UserCodeGuard) -> str:

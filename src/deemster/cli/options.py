@@ -173,6 +173,30 @@ def open_run_store(store: str, *, durable: bool = False, create: bool = False) -
     return open_store(store, durable=durable, create=create)
 
 
+def is_report_file(run: str) -> bool:
+    """Whether a name is that of a report's file, not of a stored run or a run file."""
+    from deemster.store.run_file import is_run_file
+
+    return not is_run_file(run) and (Path(run).is_file() or Path(run).suffix == ".json")
+
+
+@contextmanager
+def open_run(store: str, run: str) -> Iterator[tuple[Store, str]]:
+    """The store that holds a run, and the run's name there; a run file is taken into a temporary store.
+
+    Args:
+        store: What `store_option` gave.
+        run: The run, as the user names it.
+
+    Raises:
+        StoreError: The store cannot be opened, or the file is no run file.
+    """
+    from deemster.store.run_file import open_runs
+
+    with open_runs(store, [run]) as (opened, (name,)):
+        yield opened, name
+
+
 def _choose_store(context: click.Context, parameter: click.Parameter, value: str | None) -> str:
     """The place given before a subcommand, where none is given after it; the nearest store where none is given."""
     parent, name = context.parent, parameter.name or ""

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from contextlib import ExitStack
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, NamedTuple
 
@@ -14,7 +13,6 @@ from deemster.cli.options import (
     NumberRange,
     file_option,
     grouped,
-    open_run_store,
     store_option,
     take_flags,
     write_file,
@@ -122,9 +120,9 @@ def detect(
 ) -> None:
     """Tell which drops a dataset can show, and which margins it can certify, as a whole and by cohort.
 
-    DATASET_OR_RUN is a dataset file, the id of a stored run, the beginning of one, a label, `latest`, or a file that
-    `deemster run --json FILE` wrote. The noise is measured on `--against`, else on the run's repetitions, else guessed
-    from the spread of its marks. For a dataset it is stated, or 10 % of samples flip.
+    DATASET_OR_RUN is a dataset file, the id of a stored run, the beginning of one, a label, `latest`, a run file, or a
+    file that `deemster run --json FILE` wrote. The noise is measured on `--against`, else on the run's repetitions,
+    else guessed from the spread of its marks. For a dataset it is stated, or 10 % of samples flip.
     """
     from deemster.report.plan_report import detection_sections
     from deemster.report.sample_plans import Goal, plan_dataset, plan_run, stated_noise
@@ -236,7 +234,7 @@ def labels(
 def _is_dataset(place: str) -> bool:
     from deemster.runs.check_file import find_kind
 
-    return Path(place).is_file() and find_kind(place) != "report"
+    return Path(place).is_file() and find_kind(place) not in ("report", "run")
 
 
 def _read_runs(run: str, stated: StatedNoise, store: str) -> tuple[RunColumns, RunNoise]:
@@ -244,8 +242,7 @@ def _read_runs(run: str, stated: StatedNoise, store: str) -> tuple[RunColumns, R
     from deemster.runs.compare_runs import RunSources
 
     noise = stated.noise()
-    with ExitStack() as opened:
-        sources = RunSources(lambda: opened.enter_context(open_run_store(store)))
+    with RunSources(store) as sources:
         source = sources.find(run)
         columns = source.columns(cluster=stated.cluster or source.cluster)
         against = None if stated.against is None else sources.find(stated.against).columns(cluster=None)

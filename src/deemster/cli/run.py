@@ -318,7 +318,7 @@ def run_and_report(
         DeemsterError: The run cannot go on.
         Exit: Always, with the exit code.
     """
-    from deemster.runs.evaluate_dataset import run_evaluation
+    from deemster.runs.evaluate_dataset import find_backend, run_evaluation
     from deemster.runs.run_sync import run_sync
     from deemster.runs.stop_request import Stop, interruptible
 
@@ -328,9 +328,17 @@ def run_and_report(
     with storage.open(call) as stored:
         kept = None if stored is None else stored._replace(keep_prompts=keep_prompts)
         with interruptible(stop, tell=note, leave=leave_interrupted), show_progress(quiet=quiet) as progress:
-            told: dict[str, Any] = {"tell_comparison": compared.append, "watch": raised.add if verbose else None}
-            told["cluster"] = cluster
-            report = run_sync(run_evaluation(job, stop=stop, warn=warn, progress=progress, storage=kept, **told))
+            running = run_evaluation(
+                job,
+                storage=kept,
+                backend=find_backend(cluster),
+                stop=stop,
+                warn=warn,
+                progress=progress,
+                watch=raised.add if verbose else None,
+                tell_comparison=compared.append,
+            )
+            report = run_sync(running)
         again = f"deemster report {report.run.id}{storage.store_flag(stored)}" if stored is not None else None
         quotes = {card.name: card.quotes for card in job.plan.cards}
         comparison = next(iter(compared), None)

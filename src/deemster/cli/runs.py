@@ -9,7 +9,7 @@ import click
 from click.core import ParameterSource
 
 from deemster.cli._console import format_table, note, terminal_width, warn, write_out
-from deemster.cli.options import Moment, file_option, open_run_store, store_option, write_file
+from deemster.cli.options import Moment, file_option, open_run, open_run_store, store_option, write_file
 from deemster.errors import LeaseError, StoreError, plural, visible
 
 if TYPE_CHECKING:
@@ -30,14 +30,13 @@ _SPARE = frozenset({"label", "suite", "target", "macro-F1", "95% interval", "pas
 _COMMANDS = {"run": "deemster run SUITE", "grading": "deemster grade DATASET ..."}
 _LONGEST = 40
 _STATUSES = ("running", "complete", "incomplete", "mixed")
-_KINDS = ("run", "grading", "recording")
 
 
 @click.group("runs", invoke_without_command=True, short_help="List the stored runs, show one, remove some.")
 @click.option("--suite", metavar="NAME", help="Only runs of this suite.")
 @click.option("--dataset", metavar="NAME", help="Only runs over this dataset.")
 @click.option("--status", type=click.Choice(_STATUSES), help="Only runs that ended so, or have not.")
-@click.option("--kind", type=click.Choice(_KINDS), help="Only runs of this kind.")
+@click.option("--kind", type=click.Choice(("run", "grading", "recording")), help="Only runs of this kind.")
 @click.option("--since", type=Moment(), metavar="WHEN", help="Only runs started then or later: 2026-01-31, or 7d.")
 @click.option("--until", type=Moment(end=True), metavar="WHEN", help="Only runs started before; a day means its end.")
 @click.option("--limit", type=click.IntRange(min=1), metavar="N", help="Only the newest N.")
@@ -70,14 +69,14 @@ def command(context: click.Context, /, *, store: str, json: str | None, **chosen
 def show(*, run: str, json: str | None, store: str) -> None:
     """Show what is stored of a run: what it was, how it ended, what was marked how often.
 
-    RUN is an id, the beginning of one, or `latest`. For its report: `deemster report RUN`.
+    RUN is an id, the beginning of one, `latest`, or a run file. For its report: `deemster report RUN`.
     """
     import msgspec
 
     from deemster.runs.run_figures import stored_figures
 
-    with open_run_store(store) as opened:
-        row = opened.run(run)
+    with open_run(store, run) as (opened, name):
+        row = opened.run(name)
         figures = stored_figures(row)
         counts = opened.pass_counts(row.id) if figures is None else figures.outcomes
         owner = opened.owner(row.id)

@@ -43,6 +43,8 @@ _ROLES: Final[dict[SheetKind, tuple[str, ...]]] = {
     "labels": ("id", "criterion", "annotator", "tags", *TEXTS, "label"),
     "verdicts": ("id", "criterion", "judge", "tags", "error", "verdict"),
 }
+# How a queue of the viewer picks samples that look hard.
+_PICKED: Final = frozenset({"disputed", "uncertain"})
 _BREAKS = re.compile(r"[\s_-]+")
 Columns = Mapping[str, str | Sequence[str]]
 
@@ -96,6 +98,19 @@ class Sheet(NamedTuple):
     def cell(self, cells: list[str], role: str) -> str:
         """The text of a cell by what it holds; blank where there is no such column."""
         return cells[self.roles[role]].strip() if role in self.roles else ""
+
+    def other_cell(self, cells: list[str], name: str) -> str:
+        """The text of a cell by the name of its column; blank where there is no such column."""
+        return cells[self.others[name]].strip() if name in self.others else ""
+
+    def is_drawn(self, cells: list[str]) -> bool:
+        """Whether a line is about a sample that was drawn at random, and not picked because it looked hard."""
+        return self.other_cell(cells, "order") not in _PICKED
+
+    def drawn_evenly(self) -> bool:
+        """Whether every sample was as likely to be drawn as any other, as far as the sheet says."""
+        chances = {self.other_cell(cells, "inclusion_probability") for _, cells in self.lines}
+        return "order" in self.others or len(chances) < 2
 
 
 def fold_name(name: str) -> str:

@@ -393,14 +393,22 @@ def read_label_items(layout: Layout, rubric: Rubric) -> ItemFile:
     """The items of a sheet of labels, as a rubric dataset has them.
 
     A line holds what one annotator says of an item; where no column names annotators, it is the ground truth. Without
-    a column of submissions all are empty.
+    a column of submissions all are empty. Labels of samples that were picked are left out beside those of samples that
+    were drawn at random; without such, or where some were likelier to be drawn than others, the items count as chosen.
 
     Raises:
         InputError: Something in the sheet is wrong; every issue is given with its line.
     """
-    reader = _SheetReader(layout, rubric)
+    sheet = layout.sheet
+    labelled = [(line, cells) for line, cells in sheet.lines if any(layout.verdicts_of(cells))]
+    picked = {line for line, cells in labelled if not sheet.is_drawn(cells)}
+    if len(picked) < len(labelled):
+        sheet = sheet._replace(lines=[(line, cells) for line, cells in sheet.lines if line not in picked])
+    is_chosen = (picked and len(picked) == len(labelled)) or not sheet.drawn_evenly()
+
+    reader = _SheetReader(layout._replace(sheet=sheet), rubric)
     reader.read("annotator", _TRUTH)
-    has_annotators = "annotator" in layout.sheet.roles
+    has_annotators = "annotator" in sheet.roles
     items = []
     for name, item in reader.items.items():
         labels = {who: reader.one_label_each(name, cells) for who, cells in item.said.items()}
@@ -411,7 +419,7 @@ def read_label_items(layout: Layout, rubric: Rubric) -> ItemFile:
         elif labels:
             entry["ground_truth"] = labels[_TRUTH]
         items.append(entry)
-    return reader.finish(items, {})
+    return reader.finish(items, {"sampling": "chosen"} if is_chosen else {})
 
 
 def read_verdict_items(layout: Layout, rubric: Rubric, *, is_derived: bool = False) -> ItemFile:

@@ -244,11 +244,11 @@ class _LabelReader:
                 sheet.cell(cells, "annotator"),
                 read_verdict(text),
                 self._probability(cells, where, name),
-                self._other(cells, _STRATUM) or None,
+                sheet.other_cell(cells, _STRATUM) or None,
                 where,
                 self._repetition(cells, where, name),
                 text,
-                is_drawn=self._other(cells, "order") in ("", "random"),
+                is_drawn=sheet.is_drawn(cells),
             )
             key = label.id, label.subject, label.annotator, label.repetition
             if key in seen:
@@ -262,19 +262,15 @@ class _LabelReader:
             raise sheet.reading.error(sort_issues(self._issues))
         return labels
 
-    def _other(self, cells: list[str], name: str) -> str:
-        at = self._sheet.others.get(name)
-        return "" if at is None else cells[at].strip()
-
     def _subject(self, cells: list[str]) -> str | None:
         # Where both columns are there, `criterion` is found as the criterion, and `metric` is left.
-        parts = [self._other(cells, "metric"), self._sheet.cell(cells, "criterion")]
+        parts = [self._sheet.other_cell(cells, "metric"), self._sheet.cell(cells, "criterion")]
         return "/".join(part for part in parts if part) or None
 
     def _probability(self, cells: list[str], where: str, name: str) -> float | None:
         if _PROBABILITY not in self._sheet.others:
             return None
-        text = self._other(cells, _PROBABILITY)
+        text = self._sheet.other_cell(cells, _PROBABILITY)
         number = parse_number(text) if text else None
         if text and (number is None or not 0 < number <= 1):
             self._issues.append(Issue(f"An inclusion probability lies above 0 and up to 1, not `{text}`.", where, name))
@@ -282,7 +278,7 @@ class _LabelReader:
 
     def _repetition(self, cells: list[str], where: str, name: str) -> int:
         """The repetition that people saw, where the sheet says it, as one that the viewer exports does."""
-        text = self._other(cells, "repetition") or "0"
+        text = self._sheet.other_cell(cells, "repetition") or "0"
         if not text.isdecimal():
             self._issues.append(Issue(f"A repetition is a whole number from 0 on, not `{text}`.", where, name))
             return 0

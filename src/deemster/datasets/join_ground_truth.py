@@ -24,7 +24,8 @@ def with_ground_truth(votes: Votes, dataset: RubricDataset) -> Votes:
 
     Items are matched by id. Where the dataset labels an item, its labels take the place of those in the votes: its
     ground truth, else the consensus of its annotators. Any other item keeps what it has. Annotations of the votes stay
-    where the dataset has none; tags and metadata are taken where the votes have none.
+    where the dataset has none. Tags, metadata and the cluster of the dataset are taken where the votes have none, and
+    how it says that its items were drawn.
 
     Args:
         votes: The votes.
@@ -54,6 +55,8 @@ def with_ground_truth(votes: Votes, dataset: RubricDataset) -> Votes:
     metadata = zip(votes.metadata, matched, strict=True)
     return dataclasses.replace(
         votes,
+        cluster=votes.cluster or dataset.cluster,
+        sampling=dataset.sampling or votes.sampling,
         tags=tuple(held or (item.tags if item else ()) for held, item in tags),
         metadata=tuple(held or (item.metadata if item else {}) for held, item in metadata),
         blocks=tuple(_labelled(block, matched) for block in votes.blocks),

@@ -15,7 +15,8 @@ from deemster.datasets._spreadsheet_items import lay_out, read_label_items
 from deemster.datasets.fingerprint import Canonical, digest, rfc8785
 from deemster.datasets.label_codebook import Codebook, consensus, read_codebook
 from deemster.datasets.rubric_items import Labels, RubricItem, Submission, check_item, item_dict
-from deemster.errors import DatasetError, Issue, RubricError, list_names
+from deemster.datasets.votes_format import Sampling
+from deemster.errors import DatasetError, Issue, RubricError, list_names, visible
 from deemster.formats.document import Reading
 from deemster.formats.item_files import (
     ITEMS,
@@ -33,6 +34,8 @@ from deemster.rubrics.rubric_definition import Rubric
 SCHEMA: Final = "deemster.rubric_dataset.v1"
 FORMATS = ("json", "yaml", "jsonl")
 TEXTS = ("name", "prompt", "reference_submission")
+# What is known of the dataset beside its items and its rubric.
+FACTS = (*TEXTS, "cluster", "sampling")
 
 
 class RubricDatasetFile(msgspec.Struct, forbid_unknown_fields=True, kw_only=True):
@@ -43,6 +46,8 @@ class RubricDatasetFile(msgspec.Struct, forbid_unknown_fields=True, kw_only=True
     prompt: str | None = None
     rubric: Any = None
     reference_submission: str | None = None
+    cluster: str | None = None
+    sampling: Sampling | None = None
     items: Annotated[list[RubricItem], Meta(min_length=1)]
 
 
@@ -55,6 +60,8 @@ class RubricDataset:
         prompt: What was asked for.
         rubric: What items are judged by that have no rubric of their own.
         reference_submission: A good answer.
+        cluster: The metadata key whose equal values belong together, such as a document; None where items stand alone.
+        sampling: How the labelled items were drawn; None where the file does not say.
 
     Raises:
         DatasetError: An item or a fact is wrong; every issue is given.
@@ -65,6 +72,8 @@ class RubricDataset:
     prompt: str | None
     rubric: Rubric | None
     reference_submission: str | None
+    cluster: str | None
+    sampling: Sampling | None
 
     def __init__(
         self,
@@ -74,12 +83,16 @@ class RubricDataset:
         prompt: str | None = None,
         rubric: Rubric | Mapping[str, Any] | None = None,
         reference_submission: str | None = None,
+        cluster: str | None = None,
+        sampling: Sampling | None = None,
     ) -> None:
         given = {
             "name": name,
             "prompt": prompt,
             "rubric": rubric if isinstance(rubric, Rubric) else to_json_value(rubric),
             "reference_submission": reference_submission,
+            "cluster": cluster,
+            "sampling": sampling,
             ITEMS: [item_dict(item) if isinstance(item, RubricItem) else to_json_value(item) for item in items],
         }
         root = {key: value for key, value in given.items() if value is not None}
@@ -153,7 +166,7 @@ class RubricDataset:
         """Take items and facts that are checked."""
         self.items = tuple(items)
         self.name, self.prompt, self.reference_submission = (root.get(key) for key in TEXTS)
-        self.rubric = root.get("rubric")
+        self.rubric, self.cluster, self.sampling = (root.get(key) for key in ("rubric", "cluster", "sampling"))
         self._positions = {item.id: at for at, item in enumerate(self.items)}
 
     def __len__(self) -> int:
@@ -168,7 +181,7 @@ class RubricDataset:
     def __eq__(self, other: object) -> bool:
         if not isinstance(other, RubricDataset):
             return NotImplemented
-        return all(getattr(self, key) == getattr(other, key) for key in ("items", "rubric", *TEXTS))
+        return all(getattr(self, key) == getattr(other, key) for key in ("items", "rubric", *FACTS))
 
     __hash__ = None  # type: ignore[assignment]
 
@@ -279,7 +292,7 @@ class RubricDataset:
 
     def _part(self, items: list[RubricItem]) -> RubricDataset:
         part = RubricDataset.__new__(RubricDataset)
-        part._fill(items, {key: getattr(self, key) for key in ("rubric", *TEXTS)})  # noqa: SLF001 - one of its own
+        part._fill(items, {key: getattr(self, key) for key in ("rubric", *FACTS)})  # noqa: SLF001 - one of its own
         return part
 
     def to_dict(self) -> dict[str, Any]:
@@ -325,6 +338,7 @@ def _read(file: ItemFile) -> tuple[dict[str, Any], list[RubricItem]]:
     decoded = found.decode(_without_rubrics(file.root, rows), RubricDatasetFile)
     shared: Codebook | None = None
     has_rubric = root.get("rubric") is not None
+    cluster = root.get("cluster")
     if has_rubric:
         shared, issues = read_codebook(root["rubric"], ("rubric",), file)
         found.issues += issues
@@ -346,6 +360,11 @@ def _read(file: ItemFile) -> tuple[dict[str, Any], list[RubricItem]]:
         item = check_item(row, decoded.items[at] if decoded else None, book, (ITEMS, at), found)
         if item is not None:
             items.append(item)
+            if cluster is not None and cluster not in item.metadata:
+                found.add(
+                    (ITEMS, at),
+                    f"cluster: it has no `metadata.{visible(str(cluster), limit=60)}`, by which items are clustered.",
+                )
     found.issues += repeated_ids(rows, ITEMS, file.where)
     found.refuse()
     return {**root, "rubric": shared.rubric if shared else None}, items
@@ -383,7 +402,7 @@ def dataset_dict(dataset: RubricDataset) -> dict[str, Any]:
 
 def _header(dataset: RubricDataset) -> dict[str, Any]:
     header: dict[str, Any] = {"schema_version": SCHEMA}
-    header |= {key: getattr(dataset, key) for key in TEXTS if getattr(dataset, key) is not None}
+    header |= {key: getattr(dataset, key) for key in FACTS if getattr(dataset, key) is not None}
     if dataset.rubric is not None:
         header["rubric"] = dataset.rubric.to_dict()
     return header

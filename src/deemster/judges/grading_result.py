@@ -329,6 +329,9 @@ def _header(grading: Grading) -> dict[str, Any]:
     header: dict[str, Any] = {"schema_version": SCHEMA}
     if grading.dataset.name is not None:
         header["name"] = grading.dataset.name
+    for key in ("cluster", "sampling"):
+        if (value := getattr(grading.dataset, key)) is not None:
+            header[key] = value
     header["dataset_fingerprint"] = grading.dataset_fingerprint
     keys = _keys(grading.dataset.rubrics)
     if len(keys) == 1:

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import contextlib
+import json
 from collections.abc import Iterable, Mapping, Sequence
 from itertools import islice
 from typing import TYPE_CHECKING, Any, ClassVar
@@ -15,6 +17,7 @@ from deemster.metrics.metric_spec import format_spec
 from deemster.records import Cause, Mark, MetricScore, Output, Sample, Unscored, Where
 
 SHOWN = 20
+_GENERAL = ("name", "threshold", "where")
 
 
 def list_detail(key: str, words: Iterable[str]) -> dict[str, Any]:
@@ -70,7 +73,17 @@ def invalid_sample(message: str) -> UnscoredError:
     return UnscoredError("bad_sample", message, stops_run=True)
 
 
-class BuiltinScorer(msgspec.Struct, frozen=True, kw_only=True):
+class _NamedOptions(msgspec.StructMeta):
+    """Makes metrics from options that are named, and says so where one is not."""
+
+    def __call__(self, *unnamed: Any, **options: Any) -> Any:
+        if unnamed:
+            first = next((name for name in self.__struct_fields__ if name not in _GENERAL), "threshold")
+            raise ConfigurationError(f"The options of {self.__name__} have names: write {self.__name__}({first}=...).")
+        return super().__call__(**options)
+
+
+class BuiltinScorer(msgspec.Struct, metaclass=_NamedOptions, frozen=True, kw_only=True):
     """A metric or judge as a value: its fields are its options, its text is its canonical spec.
 
     Its `where` says which samples it applies to; it does not change the mark of any of them.
@@ -201,17 +214,14 @@ def output_text(output: Output) -> str:
 
 
 def expected_text(sample: Sample) -> str:
-    """The expected output as text.
+    """The expected output as text; a number as it is written.
 
     Raises:
         UnscoredError: It is null, or of another type.
     """
-    expected = sample.expected_output
-    if type(expected) is str:
-        return expected
-    if expected is None:
+    if sample.expected_output is None:
         raise no_expected()
-    raise unscorable_sample(f"`expected_output` is text here, not {name_kind(expected)}.{_quote_hint(expected)}")
+    return _as_text(sample.expected_output, "expected_output")
 
 
 def no_expected() -> UnscoredError:
@@ -230,16 +240,15 @@ def expected_texts(sample: Sample) -> tuple[str, ...]:
         return (expected_text(sample),)
     if not expected:
         raise unscorable_sample("`expected_output` is an empty list; at least one text is needed.")
-    for index, entry in enumerate(expected):
-        if not isinstance(entry, str):
-            raise unscorable_sample(
-                f"`expected_output[{index}]` is text here, not {name_kind(entry)}.{_quote_hint(entry)}"
-            )
-    return tuple(expected)
+    return tuple(_as_text(entry, f"expected_output[{index}]") for index, entry in enumerate(expected))
 
 
-def _quote_hint(value: Any) -> str:
-    if not isinstance(value, (bool, int, float)):
-        return ""
-    written = show_value(value)
-    return f' Quote it: "{written.lower() if isinstance(value, bool) else written}".' if written != "a number" else ""
+def _as_text(value: Any, place: str) -> str:
+    if isinstance(value, str):
+        return value
+    if isinstance(value, (int, float)) and not isinstance(value, bool):
+        # Python writes no number of more than 4,300 digits.
+        with contextlib.suppress(ValueError):
+            return json.dumps(value)
+    hint = f' Quote it: "{show_value(value).lower()}".' if isinstance(value, bool) else ""
+    raise unscorable_sample(f"`{place}` is text here, not {name_kind(value)}.{hint}")

@@ -12,6 +12,8 @@ from decimal import Decimal
 from fractions import Fraction
 from typing import Any, ClassVar
 
+import msgspec
+
 from deemster.datasets.where_condition import GivenWhere, parse_condition
 from deemster.errors import ConfigurationError, list_names, nearest, show_value
 from deemster.metrics._expected_trajectory import output_trajectory
@@ -21,6 +23,7 @@ from deemster.records import Mark, MetricScore, Output, Sample, Unscored, Where
 
 ARGUMENTS = ("expected", "actual", "input", "metadata", "trajectory", "sample", "output")
 _POSITIONAL = (inspect.Parameter.POSITIONAL_ONLY, inspect.Parameter.POSITIONAL_OR_KEYWORD)
+_THRESHOLD = 0.5
 _WANTED = "A metric returns a number between 0 and 1, a boolean or a mark"
 
 
@@ -149,9 +152,9 @@ def mark_from(value: Any, *, threshold: float = 0.5, higher_is_better: bool = Tr
     """The mark that the return value of a custom metric stands for.
 
     Args:
-        value: A number in [0, 1] (numpy's too), a boolean, or a mark, which comes back as it is.
-        threshold: The pass mark of a bare number.
-        higher_is_better: Whether a higher number is a better one.
+        value: A number in [0, 1] (numpy's too), a boolean, or a mark.
+        threshold: The pass mark where the value has none of its own.
+        higher_is_better: Whether a higher number is a better one, unless a mark says that it is not.
 
     Raises:
         ValueError: The value is anything else, such as None, text, 1.5 or NaN, or a mark that no report can hold.
@@ -162,8 +165,9 @@ def mark_from(value: Any, *, threshold: float = 0.5, higher_is_better: bool = Tr
     if isinstance(value, Unscored):
         return value
     if isinstance(value, MetricScore):
-        _refuse_odd_parts(value)
-        return value
+        declared = _as_declared(value, threshold=threshold, higher_is_better=higher_is_better)
+        _refuse_odd_parts(declared)
+        return declared
     if hasattr(value, "item") and getattr(value, "ndim", None) == 0:
         value = value.item()
     if not isinstance(value, (bool, int, float, Decimal, Fraction)):
@@ -176,6 +180,15 @@ def mark_from(value: Any, *, threshold: float = 0.5, higher_is_better: bool = Tr
         raise ValueError(f"{_WANTED}, not {_shown(value)}.")
     mark = MetricScore(score, {}, None, threshold, higher_is_better)
     _refuse_odd_parts(mark)
+    return mark
+
+
+def _as_declared(mark: MetricScore, *, threshold: float, higher_is_better: bool) -> MetricScore:
+    """The mark with the pass mark and the direction that its metric declares, where it has those of any mark."""
+    if mark.threshold == _THRESHOLD and threshold != _THRESHOLD:
+        mark = msgspec.structs.replace(mark, threshold=threshold)
+    if mark.higher_is_better is True and higher_is_better is not True:
+        mark = msgspec.structs.replace(mark, higher_is_better=higher_is_better)
     return mark
 
 

@@ -14,7 +14,9 @@ from deemster.metrics.option_checks import check_choice, check_flag
 from deemster.records import Mark, Sample
 
 SYNTAXES = ("auto", "plain", "delimited")
-_FLAGS = frozenset("imsxuADSUXJn")
+_DELIMITERS = {"/": "/", "#": "#", "~": "~", "@": "@", "!": "!", "%": "%", "{": "}"}
+# Of PCRE and of JavaScript; what follows the last slash and is none of them, such as `bin`, is the end of a path.
+_FLAGS = frozenset("imsxuADSUXJn" + "gyvd")
 _APPLIED = "imsU"
 _WITHOUT_EFFECT = frozenset("uDS")
 _ESCAPE = re.compile(r"\\Q.*?(?:\\E|\Z)|\\.", re.DOTALL)
@@ -35,14 +37,15 @@ class Regex(BuiltinMetric, frozen=True, kw_only=True):
     Reads `expected_output` (a pattern of RE2), or the option `pattern`, and the output's text.
     Details: match, start, end (in characters, or null).
 
-    `/x/i` is read as delimited where only flags follow the last slash: `i m s U` apply, `u D S` change nothing, others
-    are errors. `$` is the very end; `\d \w \s \b` are ASCII, `\p{L}` is any letter. Look-around, back-references,
-    possessive and atomic groups do not exist in RE2: a pattern takes linear time.
+    `/x/i` is read as delimited where only flags follow the last slash, and so are `#x#i`, `~x~i`, `@x@i`, `!x!i`,
+    `%x%i` and `{x}i`: `i m s U` apply, `u D S` change nothing, others are errors. `$` is the very end; `\d \w \s \b`
+    are ASCII, `\p{L}` is any letter. Look-around, back-references, possessive and atomic groups do not exist in RE2: a
+    pattern takes linear time.
 
     Options:
         pattern: One pattern for all samples. Default: each sample's `expected_output`.
         full: True: the whole output must match. Default: false.
-        syntax: `auto` (the default), `plain` (slashes are characters) or `delimited`.
+        syntax: `auto` (the default), `plain` (they are characters) or `delimited`.
 
     Example: `regex: {pattern: '/refund$/i'}` accepts `A Refund`.
     """
@@ -120,7 +123,7 @@ def compile_pattern(pattern: str, syntax: str = "auto") -> Any:
         if letter not in _APPLIED and letter not in _WITHOUT_EFFECT:
             raise PatternError(
                 f"The pattern {pattern!r} has the flag `{letter}`, which RE2 does not know. Known: `i m s U`, and "
-                "`u D S`, which change nothing. Set `syntax: plain` if the slashes belong to the pattern."
+                f"`u D S`, which change nothing. Set `syntax: plain` if the `{pattern[0]}` belong to the pattern."
             )
     if any(escape[0] == r"\C" for escape in _ESCAPE.finditer(body)):
         raise PatternError(f"The pattern {pattern!r} holds \\C, a single byte; text is matched by characters here.")
@@ -136,13 +139,22 @@ def compile_pattern(pattern: str, syntax: str = "auto") -> Any:
 
 
 def _parts(pattern: str, syntax: str) -> tuple[str, str]:
-    last = pattern.rfind("/")
-    framed = last > 0 and pattern[0] == "/"
-    if syntax == "delimited" and not framed:
-        raise PatternError(f"The pattern {pattern!r} is not delimited; `syntax: delimited` reads `/pattern/flags`.")
-    if syntax == "plain" or not framed or (syntax == "auto" and not _FLAGS.issuperset(pattern[last + 1 :])):
+    """The pattern without its delimiters, and the flags behind them."""
+    if syntax == "plain":
         return pattern, ""
-    return pattern[1:last], pattern[last + 1 :]
+
+    opening = pattern[:1]
+    closing = _DELIMITERS.get(opening, "")
+    last = pattern.rfind(closing) if closing else 0
+    body, flags = pattern[1:last], pattern[last + 1 :]
+    if syntax == "delimited":
+        if last > 0:
+            return body, flags
+        raise PatternError(f"The pattern {pattern!r} is not delimited; `syntax: delimited` reads `/pattern/flags`.")
+
+    letters = not flags or (flags.isascii() and flags.isalpha())
+    path = opening == "/" and len(flags) > 1 and not _FLAGS.issuperset(flags)
+    return (body, flags) if last > 0 and letters and not path else (pattern, "")
 
 
 def _complaint(pattern: str, body: str, error: Exception) -> str:

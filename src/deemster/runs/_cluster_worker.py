@@ -17,6 +17,7 @@ from deemster.cluster.coordinator_client import CoordinatorClient
 from deemster.datasets import Dataset
 from deemster.errors import ConfigurationError
 from deemster.errors.user_code_guard import UserCodeGuard
+from deemster.models import Gateway
 from deemster.models.call_log import LoggedCall
 from deemster.models.clock import Clock
 from deemster.records import Execution, Mark, Usage
@@ -194,24 +195,37 @@ class _PartRunner:
         plan = settings.plan._replace(dataset=part.dataset)
         if part.outputs is not None:
             plan = plan._replace(target=part.outputs)
-        given: dict[str, Any] = {"sink": self._add, "clock": settings.clock, "stop": stop, "works": part.works()}
-        if settings.pending_s is not None:
-            given["pending"] = PendingStorage(self._add_waiting, settings.pending_s)
         sending = asyncio.create_task(self._send_regularly())
         circuit: str | None = None
         notes: list[str] = []
         try:
             if self._coordinator is None:
-                await execute_plan(plan, **given)
+                await self._execute(plan, stop)
             else:
-                circuit = await self._run_with_models(plan, given, stop=stop, warn=notes.append)
+                circuit = await self._run_with_models(plan, stop=stop, warn=notes.append)
         finally:
             sending.cancel()
         self._flush(PartNews(open_circuit=circuit or getattr(plan.target, "open_circuit", None), notes=notes))
 
-    async def _run_with_models(
-        self, plan: Plan, given: Mapping[str, Any], *, stop: Stop, warn: Callable[[str], None]
-    ) -> str | None:
+    async def _execute(
+        self, plan: Plan, stop: Stop, gateway: Gateway | None = None, *, prompts: KeptPrompts | None = None
+    ) -> None:
+        settings, pending = self._settings, None
+        if settings.pending_s is not None:
+            pending = PendingStorage(self._add_waiting, settings.pending_s)
+        await execute_plan(
+            plan,
+            sink=self._add,
+            clock=settings.clock,
+            stop=stop,
+            ask=None if gateway is None else gateway.answers,
+            may_batch=None if gateway is None else gateway.may_batch,
+            works=self._part.works(),
+            pending=pending,
+            prompts=prompts,
+        )
+
+    async def _run_with_models(self, plan: Plan, *, stop: Stop, warn: Callable[[str], None]) -> str | None:
         """Run the part under the coordinator's limits; why a circuit breaker stopped calls, or None."""
         settings, access = self._settings, self._settings.access
         has_budget = access.budget_usd is not None or access.budget_tokens is not None
@@ -221,11 +235,12 @@ class _PartRunner:
         relaying = asyncio.create_task(self._relay_stop(client, stop))
         stop.on_request(lambda: client.stop(stop.reason or ""))
         calls = KeptCalls(settings.token, self._add_call, lambda: iter(()))
+        prompts = None
         if settings.prompts != "none":
-            given = {**given, "prompts": KeptPrompts(settings.prompts, self._add_prompt, secrets=plan.secrets)}
+            prompts = KeptPrompts(settings.prompts, self._add_prompt, secrets=plan.secrets)
         try:
             if not plan.scorers:
-                await execute_plan(plan, **given)
+                await self._execute(plan, stop, prompts=prompts)
                 return None
             async with open_gateway(
                 access._replace(cache=None, budget_usd=None, budget_tokens=None),
@@ -237,7 +252,7 @@ class _PartRunner:
                 shared=client,
             ) as gateway:
                 self._spent = lambda: gateway.spent
-                await execute_plan(plan, ask=gateway.answers, may_batch=gateway.may_batch, **given)
+                await self._execute(plan, stop, gateway, prompts=prompts)
                 return gateway.open_circuit
         finally:
             relaying.cancel()

@@ -35,7 +35,7 @@ from deemster.runs.compare_runs import cluster_value
 from deemster.runs.gate_baseline import comparison_settings, job_identities
 from deemster.runs.metric_catalog import metric_spellings
 from deemster.runs.planted_outputs import good_outputs, mark_outputs
-from deemster.runs.preflight_check import survey
+from deemster.runs.preflight_check import check_samples
 from deemster.runs.progress import Progress
 from deemster.runs.run_plan import Evaluation
 from deemster.runs.stop_request import Stop
@@ -149,7 +149,7 @@ def _tables(
     marked: Sequence[Execution | None],
 ) -> tuple[MarkTable, dict[str, PlantedMarks]]:
     """The marks of the good outputs, and of those with each kind of defect, at the places of their samples."""
-    empty = survey(job.plan, aggregator=job.aggregator, gate=job.gate).table
+    empty = check_samples(job).table
     goods, rest = marked[: empty.samples], marked[empty.samples :]
     found = {}
     for kind in kinds:

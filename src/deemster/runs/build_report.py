@@ -342,7 +342,7 @@ def stored_report(
     """
     row = store.run(run)
     record = stored_run_record(store, row)
-    settings = RECORDING_SETTINGS if row.kind == "recording" else parse_settings(row.facts, where=_place(store, row))
+    settings = parse_settings(row.facts, where=_place(store, row)) if row.traits.has_end else RECORDING_SETTINGS
     return build_report(record, _with_aggregator(settings, aggregator, warn))
 
 
@@ -372,7 +372,7 @@ def stored_run_record(store: Store, row: RunRow) -> RunRecord:
     """
     cards = store.cards(row.id)
     samples = StoredSamples(store, row)
-    if row.kind == "grading":
+    if not row.traits.has_metrics:
         hint = f"`deemster grade DATASET --resume {row.id}`, with the flags it was made with, shows its results again."
         raise ReportError(f"`{row.id}` is a grading by a rubric, which has no report of metrics. {hint}")
     if not cards or not len(samples):
@@ -389,7 +389,7 @@ def stored_run_record(store: Store, row: RunRow) -> RunRecord:
         ),
         stopped=stop_reason(row.facts),
         # A recording has no end of its own.
-        ended=row.status != "running" or row.kind == "recording",
+        ended=row.status != "running" or not row.traits.has_end,
         mixed=stored_changes(row.facts),
         budget=parse_budget(row.facts, where=_place(store, row)),
         reruns=stored_reruns(row.facts, where=_place(store, row)),

@@ -25,7 +25,7 @@ from deemster.results import read_gate
 from deemster.rubrics import Rubric
 from deemster.runs.judge_anchors import load_anchors
 from deemster.runs.model_access import ModelLimits, complete_model_access, read_model_access
-from deemster.runs.preflight_check import survey
+from deemster.runs.preflight_check import check_samples
 from deemster.runs.resolve_evaluation import SuiteOverrides, resolve_evaluation, suite_metrics
 from deemster.runs.suite import Suite, load_suite
 from deemster.store.run_file_check import check_run_file
@@ -208,8 +208,8 @@ def _suite(file: str, warn: Callable[[str], None]) -> str:
     job = resolve_evaluation(load_suite(file, calls_target=False), SuiteOverrides(calls=False))
     plan = job.plan
     load_anchors(job)
-    found = survey(plan, aggregator=job.aggregator, gate=job.gate, strict=job.strict)
-    for warning in found.warnings:
+    checked = check_samples(job)
+    for warning in checked.warnings:
         warn(warning)
     rules, samples = 0 if job.gate is None else len(job.gate.rules), plural(len(plan.dataset), "sample")
     # Others apply to every sample with an expected output, or to all.
@@ -218,7 +218,7 @@ def _suite(file: str, warn: Callable[[str], None]) -> str:
         for metric, where in zip(plan.metrics, plan.where, strict=True)
         if where is not None or set(getattr(metric, "needs", ())) - {"expected_output"}
     ]
-    applied = (f"; {name} applies to {found.applicable[name]:,} of {samples}" for name in selective)
+    applied = (f"; {name} applies to {checked.applicable[name]:,} of {samples}" for name in selective)
     compared = "" if job.gate is None or job.gate.baseline is None else " and a baseline"
     return (
         f"suite `{job.suite}`, {samples} x {plan.repetitions}, "

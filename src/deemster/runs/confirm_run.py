@@ -16,7 +16,7 @@ from deemster.results.sample_changes import SampleChange
 from deemster.runs._report_settings import reruns_facts, stored_reruns
 from deemster.runs._run_identity import identity_differences, plain_json, scoring_identity, target_identity
 from deemster.runs._score_batch import WorkItem
-from deemster.runs.execute_job import execute_job
+from deemster.runs.backend import InThisProcess, RunWork
 from deemster.runs.progress import Progress, ProgressCounter
 from deemster.runs.resolve_evaluation import SuiteOverrides, resolve_evaluation
 from deemster.runs.resume_backlog import RemainingWork
@@ -89,7 +89,7 @@ async def rerun_samples(
 
     counter = ProgressCounter(len(works), progress)
     remaining = RemainingWork(works, spent=spent)
-    await execute_job(job, [sink], remaining, counter=counter, clock=clock, stop=stop, warn=warn)
+    await InThisProcess().execute(RunWork(job, remaining, [sink], counter, clock, stop, warn))
     return found
 
 

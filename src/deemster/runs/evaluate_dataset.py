@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from contextlib import nullcontext
 from decimal import Decimal
 from functools import partial
 from pathlib import Path
@@ -11,7 +10,6 @@ from typing import Any
 
 import numpy as np
 
-from deemster.cluster.ray_cluster import open_cluster
 from deemster.datasets import Dataset
 from deemster.errors import plural
 from deemster.models.clock import Clock
@@ -25,13 +23,14 @@ from deemster.results.metric_summary import OUTSIDE
 from deemster.runs._constant_judge_warning import ConstantJudgeWatch
 from deemster.runs._engine import Sink
 from deemster.runs._report_settings import report_settings
+from deemster.runs.backend import Backend, InThisProcess, RunWork
 from deemster.runs.build_report import LiveMarks, RunRecord, build_report, count_marks
+from deemster.runs.cluster_backend import OnCluster
 from deemster.runs.confirm_run import check_confirmation
-from deemster.runs.execute_job import execute_job
 from deemster.runs.gate_baseline import BaselineGate, pin_baseline
 from deemster.runs.judge_anchors import judge_anchors, load_anchors
 from deemster.runs.notebook_progress import notebook_progress
-from deemster.runs.preflight_check import survey
+from deemster.runs.preflight_check import check_samples
 from deemster.runs.progress import Progress, ProgressCounter
 from deemster.runs.resolve_evaluation import resolve_arguments
 from deemster.runs.run_lifecycle import RunStorage, RunTimer, build_storage
@@ -182,7 +181,7 @@ async def _evaluate(
     """Run an evaluation for a program. The store stays open: the report reads from it."""
     check_confirmation(evaluation)
     report = await run_evaluation(
-        evaluation, clock=clock, warn=warn, progress=notebook_progress(), storage=storage, cluster=cluster
+        evaluation, clock=clock, warn=warn, progress=notebook_progress(), storage=storage, backend=find_backend(cluster)
     )
     if (why := _why_all_failed(report)) is not None:
         warn(why)
@@ -200,6 +199,14 @@ def _why_all_failed(report: Report) -> str | None:
     return f"Every sample failed: the target gave no answer. {plural(group.times, 'time')}: {said}"
 
 
+IN_THIS_PROCESS = InThisProcess()
+
+
+def find_backend(cluster: str | None) -> Backend:
+    """Where an evaluation is run, by the address of a cluster; None for this process."""
+    return IN_THIS_PROCESS if cluster is None else OnCluster(cluster)
+
+
 async def run_evaluation(
     job: Evaluation,
     *,
@@ -210,7 +217,7 @@ async def run_evaluation(
     storage: RunStorage | None = None,
     watch: Callable[[Sequence[Execution]], None] | None = None,
     tell_comparison: Callable[[ComparisonReport], None] | None = None,
-    cluster: str | None = None,
+    backend: Backend = IN_THIS_PROCESS,
 ) -> Report:
     """Run a job and report on it.
 
@@ -223,7 +230,7 @@ async def run_evaluation(
         storage: Where the run is stored, and what it resumes; None where it is not stored.
         watch: Gets finished executions, in a thread, one call at a time.
         tell_comparison: Gets the comparison with the baseline of the gate, where there is one.
-        cluster: The address of the cluster it runs on, or `local-cluster`; None for this process.
+        backend: Where the work is done.
 
     Raises:
         InputError: A sample is malformed for a metric, the gate names something unknown, or the aggregator does not fit
@@ -232,26 +239,26 @@ async def run_evaluation(
     """
     timer, stop, warn = RunTimer(clock), stop or Stop(), _each_key_once(warn)
     job = job if storage is None else in_drawn_order(job, storage)
-    found = survey(job.plan, aggregator=job.aggregator, gate=job.gate, strict=job.strict, redact=job.redact_warnings)
-    for warning in found.warnings:
+    checked = check_samples(job)
+    for warning in checked.warnings:
         warn(warning)
-    live = LiveMarks(found.table, job.plan)
+    live = LiveMarks(checked.table, job.plan)
     anchors, store = load_anchors(job), None if storage is None else storage.store
-    job = job._replace(baseline=pin_baseline(job, store), attacks=found.attacks)
-    open_writer = partial(open_run_writer, job, storage, order=found.order, live=live, timer=timer, warn=warn)
-    with nullcontext() if cluster is None else open_cluster(cluster) as workers, open_writer() as writer:
+    job = job._replace(baseline=pin_baseline(job, store), attacks=checked.attacks)
+    open_writer = partial(open_run_writer, job, storage, order=checked.order, live=live, timer=timer, warn=warn)
+    with backend.open() as workers, open_writer() as writer:
         remaining = writer.remaining
         total = len(job.plan.dataset) * job.plan.repetitions
         counter = ProgressCounter(total, progress, done=remaining.done, unscored=remaining.unscored)
         sinks: list[Sink] = [writer.add, live.add, *([watch] if watch else [])]
-        given: dict[str, Any] = {"clock": timer.clock, "stop": stop, "warn": warn, "cluster": workers}
-        await execute_job(writer.job, sinks, remaining, counter=counter, pending=writer.pending, **given)
+        work = RunWork(writer.job, remaining, sinks, counter, timer.clock, stop, warn, writer.pending)
+        await workers.execute(work)
         run_cases = partial(run_evaluation, clock=timer.clock, stop=stop, warn=warn)
         job = writer.job = await judge_anchors(writer.job, [] if stop.requested else anchors, run=run_cases)
         writer.settle()
         stopped = stop.reason or counter.open_circuit or getattr(job.plan.target, "open_circuit", None)
         record = writer.record(stopped=stopped, budget=counter.budget)
-        table = _count(record, job, live.table() if _is_counted(record, job, found.table) else None, warn=warn)
+        table = _count(record, job, live.table() if _is_counted(record, job, checked.table) else None, warn=warn)
         report = build_report(record, report_settings(job)._replace(baseline=None), table=table)
         against = BaselineGate(writer, store, clock=timer.clock, stop=stop, warn=warn, progress=progress)
         report = await against.conclude(report, record, table, tell=tell_comparison)

@@ -148,7 +148,7 @@ def load_external_run(store: Store, name: str) -> ExternalRun:
         DatasetError: The run does not keep the content of its samples.
     """
     row = store.run(name)
-    if row.kind == "grading":
+    if not row.traits.has_metrics:
         raise StoreError(f"{store.where}: `{row.id}` is a grading by a rubric, and other tools take marks of metrics.")
     return ExternalRun(
         tool=f"deemster {row.tool_version}",

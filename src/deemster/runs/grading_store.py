@@ -207,7 +207,8 @@ def open_grading_writer(
 
 def _rubric_facts(dataset: RubricDataset) -> dict[str, Any]:
     """The rubric that items are judged by that have none of their own, so that a grading can be shown again."""
-    return {_RUBRIC: None if dataset.rubric is None else dataset.rubric.to_dict()}
+    drawn = {key: value for key in ("cluster", "sampling") if (value := getattr(dataset, key)) is not None}
+    return {_RUBRIC: None if dataset.rubric is None else dataset.rubric.to_dict(), **drawn}
 
 
 def _shape_changes(dataset: RubricDataset, identity: Mapping[str, Any], store: Store, row: RunRow) -> list[str]:
@@ -273,7 +274,8 @@ def stored_grading(store: Store, row: RunRow) -> Grading:
         }
         for sample in samples
     ]
-    dataset = RubricDataset(items, name=row.dataset, rubric=row.facts[_RUBRIC])
+    drawn = {key: row.facts.get(key) for key in ("cluster", "sampling")}
+    dataset = RubricDataset(items, name=row.dataset, rubric=row.facts[_RUBRIC], **drawn)
     graded = {position: _DECODER.decode(body).item for position, body in store.entries(row.id)}
     payments = vote_payments()
     found = [

@@ -414,6 +414,8 @@ def _is_built_in(metric: Any) -> bool:
 def _with_options(name: Any, options: Any, *, search: str | PathLike[str] | None) -> Metric:
     if not isinstance(name, str):
         raise ConfigurationError(f"A metric's name is text, not {show_value(name)}.")
+    if _can_score(options):
+        return _check_metric(options, f"`{name}`", {"name": name})
     if options is not None and not isinstance(options, Mapping):
         raise ConfigurationError(f"The options of `{name}` are a map, not {show_value(options)}.")
     head, given = parse_spec(name)
@@ -443,6 +445,8 @@ def _make_metric(name: str, options: dict[str, Any], *, search: str | PathLike[s
         return _make_custom(import_object(plugin.value, called=f"The plug-in `{name}`"), f"Plug-in `{name}`", options)
     if ":" in name:
         return _make_custom(import_object(name, called="The metric", search=search), f"`{name}`", options)
+    if isinstance(options.get("use"), str):
+        raise ConfigurationError(f"To call a metric by a name of your own, write `{options['use']}: {{name: {name}}}`.")
     raise _unknown(name, plugins)
 
 
@@ -495,8 +499,7 @@ def _accepts(kind: type, options: dict[str, Any]) -> bool:
 def _check_metric(metric: Any, called: str | None = None, options: dict[str, Any] | None = None) -> Metric:
     """Check that a value is a metric; messages call it by the given name, or show its value."""
     is_class, name = isinstance(metric, type), getattr(metric, "name", None)
-    scores = callable(getattr(metric, "score", None)) or callable(getattr(metric, "script", None))
-    if scores and not is_class and isinstance(name, str) and name.strip():
+    if _can_score(metric) and isinstance(name, str) and name.strip():
         reads_text = not (_is_built_in(metric) or isinstance(metric, AdjustedMetric)) and reads_output_text(metric)
         return (
             cast("Metric", AdjustedMetric(metric, options or {}, reads_text=reads_text))
@@ -507,7 +510,14 @@ def _check_metric(metric: Any, called: str | None = None, options: dict[str, Any
     if is_class:
         raise ConfigurationError(f"{called} is a class; give an instance, such as `{metric.__name__}()`.")
     hint = " A function becomes one with `@deemster.metric`." if inspect.isroutine(metric) else ""
+    if callable(name):
+        hint = ' Here `name` is a method: make it an attribute, such as `name = "tone"`.'
     raise ConfigurationError(f"{called} is no metric: it needs a `name` and a `score(sample, output)`.{hint}")
+
+
+def _can_score(metric: Any) -> bool:
+    by_method = callable(getattr(metric, "score", None)) or callable(getattr(metric, "script", None))
+    return by_method and not isinstance(metric, type)
 
 
 @cache
@@ -528,9 +538,10 @@ def _plugins() -> Mapping[str, EntryPoint]:
 
 
 def _unknown(name: str, plugins: Mapping[str, EntryPoint]) -> ConfigurationError:
-    return ConfigurationError(
-        f"No metric is called `{name}`. {did_you_mean(name, [*PLACES, *PRESETS, *SHORT, *plugins])}"
-    )
+    module, _, attribute = name.rpartition(".")
+    path = f" A metric of your own has a colon before its name: `{module}:{attribute}`." if module and attribute else ""
+    near = did_you_mean(name, [*PLACES, *PRESETS, *SHORT, *plugins])
+    return ConfigurationError(f"No metric is called `{name}`.{path or f' {near}'}")
 
 
 def with_group(name: str, metrics: Sequence[Any], aggregator: Any) -> tuple[list[Any], Any]:

@@ -111,7 +111,7 @@ def label_tasks(store: Store, row: RunRow) -> list[LabelTask]:
 
 def _rubrics(store: Store, row: RunRow) -> dict[str, list[Rubric]]:
     """The rubrics of each metric of an evaluation, or those of a grading under an empty name."""
-    if row.kind == "grading":
+    if not row.traits.has_metrics:
         return {"": list(stored_grading(store, row).dataset.rubrics)}
     kept = row.facts.get(RUBRICS_FACT, {})
     return {card.name: [Rubric.load(kept[card.name])] if card.name in kept else [] for card in store.cards(row.id)}
@@ -136,7 +136,7 @@ def labelled_votes(store: Store, row: RunRow) -> Votes:
     labels = [label for label in store.labels(row.id) if label.verdict is not None]
     drawn = [label for label in labels if label.order == "random"]
     sampling: Sampling = "random" if drawn or not labels else "chosen"
-    if row.kind == "grading":
+    if not row.traits.has_metrics:
         return _grading_votes(store, row, drawn or labels, sampling)
     if not labels:
         raise ReportError(f"Nobody has labelled the run `{row.id}`: `deemster view --label NAME` does.")

@@ -15,7 +15,7 @@ from deemster.records import Execution, Invocation, Output, TargetFailure, Unsco
 from deemster.report.mutation_score import EXPECTED
 from deemster.results.gate_decision import AGGREGATES
 from deemster.runs._score_batch import WorkItem, settle_marks
-from deemster.runs.execute_job import execute_job
+from deemster.runs.backend import InThisProcess, RunWork
 from deemster.runs.metric_catalog import metric_spellings
 from deemster.runs.model_access import NO_LIMITS, ModelLimits
 from deemster.runs.progress import Progress, ProgressCounter
@@ -25,7 +25,8 @@ from deemster.runs.run_lifecycle import RunTimer
 from deemster.runs.run_plan import Evaluation
 from deemster.runs.stop_request import Stop
 from deemster.runs.suite import Suite, load_suite
-from deemster.store import Store, open_store
+from deemster.store import Store
+from deemster.store.run_file import open_runs
 from deemster.targets.saved_outputs import SavedOutputs
 
 
@@ -107,8 +108,8 @@ class AuditedOutputs(NamedTuple):
         if self.run is not None and self.file is not None:
             raise ConfigurationError("Give `--run` or `--outputs`, not both.")
         if self.run is not None:
-            with open_store(self.store, create=False) as opened:
-                return stored_outputs(opened, self.run), f"run {opened.run(self.run, kind='run').id}"
+            with open_runs(self.store, [self.run]) as (opened, (name,)):
+                return stored_outputs(opened, name), f"run {opened.run(name, kind='run').id}"
         if self.file is not None:
             return saved_outputs(str(self.file), dataset), str(self.file)
         return expected_outputs(dataset), EXPECTED
@@ -243,15 +244,9 @@ async def mark_outputs(
         for position, (sample, output) in enumerate(planted):
             yield WorkItem(position, sample, 0, output)
 
-    await execute_job(
-        job,
-        [keep],
-        RemainingWork(works()),
-        counter=ProgressCounter(len(planted), progress),
-        clock=RunTimer(clock).clock,
-        stop=stop,
-        warn=warn,
-    )
+    counter = ProgressCounter(len(planted), progress)
+    work = RunWork(job, RemainingWork(works()), [keep], counter, RunTimer(clock).clock, stop, warn)
+    await InThisProcess().execute(work)
     settled: Any = settle_marks(job.plan.metrics, found)
     for execution in settled:
         found[execution.position] = execution

@@ -5,7 +5,7 @@ from __future__ import annotations
 import hashlib
 from collections import Counter
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from typing import Any, NamedTuple
+from typing import Any, NamedTuple, Protocol
 
 import numpy as np
 from numpy.typing import NDArray
@@ -18,20 +18,20 @@ from deemster.datasets.where_condition import describe_where, where_selection
 from deemster.errors import ConfigurationError, Issue, list_names, nearest, plural, visible
 from deemster.errors.user_code_guard import UserCodeGuard
 from deemster.metrics.builtin_metric import BuiltinScorer
-from deemster.records import Metric, MetricCard, Sample
+from deemster.records import Metric, Sample
 from deemster.records.marks import reaches
-from deemster.results import Aggregator, Gate, MarkTable, check_gate_names, cohort_label
+from deemster.results import Gate, MarkTable, check_gate_names, cohort_label
 from deemster.results.gate_rules import EVERY, Rule
 from deemster.runs import metric_catalog as catalog
-from deemster.runs.run_plan import Plan
+from deemster.runs.run_plan import Evaluation, Plan
 from deemster.stats import bounded_mean, certifiable_margin, wilson
 
 _MOST_MARGINS = 5
 _NO_CLUSTER = "it has no `metadata.{}`, by which samples are clustered"
 
 
-class Survey(NamedTuple):
-    """What the survey of a run found.
+class CheckedSamples(NamedTuple):
+    """What was seen of the samples of a run before it began.
 
     Attributes:
         table: A table of marks that knows the samples' tags, and has no mark.
@@ -48,122 +48,214 @@ class Survey(NamedTuple):
     attacks: AttackedSamples | None
 
 
-def survey(
-    plan: Plan,
-    *,
-    aggregator: Aggregator | None = None,
-    gate: Gate | None = None,
-    strict: bool = False,
-    redact: bool = False,
-) -> Survey:
-    """Check every sample with every metric, and the names in the gate, before anything runs.
+def check_samples(evaluation: Evaluation) -> CheckedSamples:
+    """Look at every sample once, and at the names in the gate, before anything runs or costs money.
 
     Args:
-        plan: The run.
-        aggregator: Makes one result of each execution's marks; None for none.
-        gate: The rules the run is held to; None for no gate.
-        strict: Whether something absent is an error instead of a warning.
-        redact: Whether warnings leave out what a sample says.
+        evaluation: What is to be run.
 
     Raises:
         ConfigurationError: A sample is malformed for a metric, a `where` or the gate names something that no sample
             has; all are listed.
     """
-    size, cards = len(plan.dataset), plan.cards
-    checks = [_MetricCheck(metric, card) for metric, card in zip(plan.metrics, cards, strict=True)]
-    table = MarkTable(cards, samples=size, repetitions=plan.repetitions, aggregator=aggregator)
-    order = hashlib.sha256()
-    issues: dict[tuple[str, str], list[str]] = {}
-    keys: set[str] = set()
-    gate_cluster = gate.baseline.cluster if gate is not None and gate.baseline is not None else None
-    cluster_keys = {plan.dataset.cluster, gate_cluster} - {None}
-    clusters: list[Any] = []
-    attacks: AttackCollector | None = None
+    plan = evaluation.plan
+    table = MarkTable(
+        plan.cards, samples=len(plan.dataset), repetitions=plan.repetitions, aggregator=evaluation.aggregator
+    )
+    issues = SampleIssues()
+    order = OrderDigest()
+    attacks = AttackCheck(issues)
+    clusters = ClusterCheck(evaluation, issues)
+    metrics = [MetricCheck(evaluation, place, table, issues) for place in range(len(plan.metrics))]
+    keys = KeyCheck(plan.metrics)
+    onlookers: list[Onlooker] = [TagCollector(table), order, attacks, clusters, *metrics, keys]
+
     for position, sample in enumerate(plan.dataset):
-        table.tag(position, sample.tags)
-        order.update(sample.id.encode() + b"\0")
-        keys.update(sample.metadata)
+        for onlooker in onlookers:
+            onlooker.look_at(position, sample)
+
+    _check_where(plan, metrics)
+    issues.refuse(plan.dataset.path)
+    warnings = [*plan.dataset.warnings]
+    for metric in metrics:
+        warnings += metric.warnings()
+    warnings += keys.warnings()
+    warnings += _gate_warnings(evaluation, table, clusters)
+    applicable = {metric.card.name: metric.inside - metric.absent for metric in metrics}
+    return CheckedSamples(table, order.hexdigest(), tuple(warnings), applicable, attacks.collected())
+
+
+class Onlooker(Protocol):
+    """Looks at every sample of a run before it begins."""
+
+    def look_at(self, position: int, sample: Sample) -> None:
+        """Look at one sample, at its place in the dataset."""
+        ...
+
+
+class SampleIssues:
+    """What is wrong with samples: each fault once, with the names of those that it concerns."""
+
+    def __init__(self) -> None:
+        self._names: dict[tuple[str, str], list[str]] = {}
+
+    def add(self, sample: Sample, message: str, name: str) -> None:
+        """Note that something is wrong with a sample, for a metric or another part of the run."""
+        self._names.setdefault((sample.id, message), []).append(name)
+
+    def refuse(self, where: str | None) -> None:
+        """Refuse the samples, if anything is wrong with one.
+
+        Args:
+            where: Their file.
+
+        Raises:
+            ConfigurationError: Something is wrong; all is listed.
+        """
+        if self._names:
+            raise ConfigurationError(
+                Issue(f"{', '.join(names)}: {message}", where, sample)
+                for (sample, message), names in self._names.items()
+            )
+
+
+class TagCollector:
+    """Collects the tags of samples in the table of their marks."""
+
+    def __init__(self, table: MarkTable) -> None:
+        self._table = table
+
+    def look_at(self, position: int, sample: Sample) -> None:
+        """Note the tags of a sample."""
+        self._table.tag(position, sample.tags)
+
+
+class OrderDigest:
+    """Digests the ids of samples in their order."""
+
+    def __init__(self) -> None:
+        self._digest = hashlib.sha256()
+
+    def look_at(self, position: int, sample: Sample) -> None:  # noqa: ARG002 - the order of the calls says it
+        """Note the id of the next sample."""
+        self._digest.update(sample.id.encode() + b"\0")
+
+    def hexdigest(self) -> str:
+        """The digest of all ids."""
+        return self._digest.hexdigest()
+
+
+class KeyCheck:
+    """Collects the keys of metadata, of which one may be misspelt."""
+
+    def __init__(self, metrics: Sequence[Metric]) -> None:
+        self._metrics = metrics
+        self._keys: set[str] = set()
+
+    def look_at(self, position: int, sample: Sample) -> None:  # noqa: ARG002 - keys have no place
+        """Note the keys of a sample."""
+        self._keys.update(sample.metadata)
+
+    def warnings(self) -> Iterator[str]:
+        """Keys that look like a misspelt name of one that a metric reads."""
+        read = {key for metric in self._metrics if isinstance(metric, BuiltinScorer) for key in metric.reads} | {"tags"}
+        for key in sorted(self._keys - read):
+            meant = nearest(key, read)
+            if meant is not None and meant not in self._keys and _is_one_edit(key, meant):
+                yield f"metadata has the key {list_names([visible(key, limit=80)])}. Did you mean `{meant}`?"
+
+
+class AttackCheck:
+    """Collects the samples that are attacks, and what is wrong with what they say of that."""
+
+    def __init__(self, issues: SampleIssues) -> None:
+        self._issues, self._collector = issues, AttackCollector()
+
+    def look_at(self, position: int, sample: Sample) -> None:
+        """Note a sample that is an attack."""
         if ATTACK in sample.metadata:
-            attacks = attacks or AttackCollector()
-            for message in attacks.add(position, sample):
-                issues.setdefault((sample.id, message), []).append("the report")
-        for key in cluster_keys and cluster_keys - sample.metadata.keys():
-            issues.setdefault((sample.id, _NO_CLUSTER.format(key)), []).append("cluster")
-        if gate_cluster is not None:
-            clusters.append(repr(sample.metadata.get(gate_cluster)))
-        for place, check in enumerate(checks):
-            found = check.look_at(sample, strict=strict)
-            if found is None:
-                table.leave_out(position, place)
-            else:
-                for message in found:
-                    issues.setdefault((sample.id, message), []).append(check.card.name)
-    _check_where(plan, checks)
-    _refuse_samples(issues, plan.dataset.path)
-    warnings = [warning for check in checks for warning in check.warnings(size, redact=redact)]
-    warnings += _misspelt_keys(plan.metrics, keys)
-    if gate is not None and (gate.rules or gate.min_samples or gate.baseline is not None):
-        _check_gate(gate, table, plan.dataset)
-        warnings += [*_bound_warnings(gate, table), *_margin_warnings(gate, table, clusters)]
-    applicable = {check.card.name: check.inside - check.absent for check in checks}
-    attacked = None if attacks is None else attacks.collected()
-    return Survey(table, order.hexdigest(), (*plan.dataset.warnings, *warnings), applicable, attacked)
+            for message in self._collector.add(position, sample):
+                self._issues.add(sample, message, "the report")
+
+    def collected(self) -> AttackedSamples | None:
+        """The attacks; None where there is none."""
+        return self._collector.collected()
 
 
-def _refuse_samples(issues: Mapping[tuple[str, str], Sequence[str]], where: str | None) -> None:
-    """Raise the issues of samples, each with the names of those that it concerns."""
-    if issues:
-        raise ConfigurationError(
-            Issue(f"{', '.join(names)}: {message}", where, sample) for (sample, message), names in issues.items()
-        )
+class ClusterCheck:
+    """Checks that samples name the cluster that they belong to, where the dataset or the gate asks for one.
+
+    Attributes:
+        clusters: The cluster of each sample, as the gate's comparison counts it; none where it counts samples.
+    """
+
+    def __init__(self, evaluation: Evaluation, issues: SampleIssues) -> None:
+        gate = evaluation.gate
+        self._gate_key = gate.baseline.cluster if gate is not None and gate.baseline is not None else None
+        self._keys = {evaluation.plan.dataset.cluster, self._gate_key} - {None}
+        self._issues = issues
+        self.clusters: list[str] = []
+
+    def look_at(self, position: int, sample: Sample) -> None:  # noqa: ARG002 - the order of the calls says it
+        """Note the cluster of the next sample."""
+        if not self._keys:
+            return
+        for key in self._keys - sample.metadata.keys():
+            self._issues.add(sample, _NO_CLUSTER.format(key), "cluster")
+        if self._gate_key is not None:
+            self.clusters.append(repr(sample.metadata.get(self._gate_key)))
 
 
-class _MetricCheck:
+class MetricCheck:
     """Checks samples with one metric, and counts those that it applies to.
 
     Args:
-        metric: The metric.
-        card: What reports say of it.
+        evaluation: What is to be run.
+        place: The place of the metric among all.
+        table: The table of marks, where samples are noted that it does not apply to.
+        issues: What is wrong with samples.
 
     Attributes:
+        card: What reports say of the metric.
         search: Finds the samples that it applies to, and what its `where` names that none has; None for all samples.
         inside: How many samples it applies to.
         absent: Of them, those that lack something that it reads.
     """
 
-    def __init__(self, metric: Metric, card: MetricCard) -> None:
-        self.card = card
-        self.search = None if card.where is None else SampleSearch(where_selection(card.where))
+    def __init__(self, evaluation: Evaluation, place: int, table: MarkTable, issues: SampleIssues) -> None:
+        self.card = table.cards[place]
+        self.search = None if self.card.where is None else SampleSearch(where_selection(self.card.where))
         self.inside = self.absent = 0
-        self._check = _check(metric)
+        self._place, self._table, self._issues = place, table, issues
+        self._strict, self._redact = evaluation.strict, evaluation.redact_warnings
+        self._check = _check(evaluation.plan.metrics[place])
         self._first: tuple[str, str] | None = None
 
-    def look_at(self, sample: Sample, *, strict: bool) -> list[str] | None:
-        """What is wrong with a sample; None where the metric does not apply to it."""
+    def look_at(self, position: int, sample: Sample) -> None:
+        """Check a sample, where the metric applies to it."""
         if self.search is not None and not self.search.takes(sample):
-            return None
+            self._table.leave_out(position, self._place)
+            return
         self.inside += 1
-        wrong = []
         for issue in self._check(sample):
-            if strict or not issue.warning:
-                wrong.append(issue.message)
+            if self._strict or not issue.warning:
+                self._issues.add(sample, issue.message, self.card.name)
             else:
                 self._first = self._first or (sample.id, issue.message)
                 self.absent += 1
-        return wrong
 
-    def warnings(self, samples: int, *, redact: bool) -> Iterator[str]:
+    def warnings(self) -> Iterator[str]:
         """What a person should know about the samples."""
         if self._first is not None:
             sample, message = self._first
-            why = "" if redact else f": {visible(message)}"
+            why = "" if self._redact else f": {visible(message)}"
             count = f"{self.absent} of {self.inside} samples"
             yield f"{self.card.name}: {count} will be unscored, first `{visible(sample, limit=80)}`{why}"
         if not self.inside:
-            yield f"{self.card.name} applies to none of the {samples} samples."
+            yield f"{self.card.name} applies to none of the {self._table.samples} samples."
 
 
-def _check_where(plan: Plan, checks: Sequence[_MetricCheck]) -> None:
+def _check_where(plan: Plan, checks: Sequence[MetricCheck]) -> None:
     """Refuse a `where` that names a tag, a key or a value that no sample of the whole dataset has, or fits none.
 
     `auto` names nothing itself. The samples of a stored run may be other ones than those that the suite was written
@@ -187,6 +279,15 @@ def _check_where(plan: Plan, checks: Sequence[_MetricCheck]) -> None:
         issues += [issue._replace(message=f"`where` of `{card.name}`: {issue.message}") for issue in found]
     if issues:
         raise ConfigurationError(issues)
+
+
+def _gate_warnings(evaluation: Evaluation, table: MarkTable, clusters: ClusterCheck) -> list[str]:
+    """What a person should know about the rules of the gate, whose names are checked."""
+    gate = evaluation.gate
+    if gate is None or not (gate.rules or gate.min_samples or gate.baseline is not None):
+        return []
+    _check_gate(gate, table, evaluation.plan.dataset)
+    return [*_bound_warnings(gate, table), *_margin_warnings(gate, table, clusters.clusters)]
 
 
 def _check_gate(gate: Gate, table: MarkTable, dataset: Dataset) -> None:
@@ -282,16 +383,6 @@ def _check(metric: Any) -> Callable[[Sample], Sequence[Issue]]:
         return (Issue(f"its check failed with {caught.message}"),)
 
     return guarded
-
-
-def _misspelt_keys(metrics: tuple[Metric, ...], keys: set[str]) -> list[str]:
-    read = {key for metric in metrics if isinstance(metric, BuiltinScorer) for key in metric.reads} | {"tags"}
-    warnings = []
-    for key in sorted(keys - read):
-        meant = nearest(key, read)
-        if meant is not None and meant not in keys and _is_one_edit(key, meant):
-            warnings.append(f"metadata has the key {list_names([visible(key, limit=80)])}. Did you mean `{meant}`?")
-    return warnings
 
 
 def _is_one_edit(first: str, second: str) -> bool:

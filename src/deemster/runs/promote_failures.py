@@ -88,7 +88,7 @@ def promote_failures(
 def _choose_records(
     store: Store, run: RunRow, *, metric: str | None, ids: Collection[str]
 ) -> Iterator[tuple[SampleFacts, Execution, Sequence[MetricCard]]]:
-    if run.kind == "grading":
+    if not run.traits.has_metrics:
         raise ConfigurationError(f"`{run.id}` is a grading by a rubric; only recordings and runs can be promoted.")
     cards = store.cards(run.id)
     names = [card.name for card in cards]

@@ -16,11 +16,11 @@ from deemster.runs import metric_catalog as catalog
 from deemster.runs._report_settings import rubric_facts
 from deemster.runs._run_identity import scoring_identity
 from deemster.runs._score_batch import WorkItem, needs_settling, settle_marks
+from deemster.runs.backend import InThisProcess, RunWork
 from deemster.runs.build_report import ExecutionSlots, StoredSamples, stored_report
-from deemster.runs.execute_job import execute_job
 from deemster.runs.gate_baseline import compare_again
 from deemster.runs.model_access import ModelAccess, ModelLimits, complete_model_access, read_model_access
-from deemster.runs.preflight_check import survey
+from deemster.runs.preflight_check import check_samples
 from deemster.runs.progress import Progress, ProgressCounter
 from deemster.runs.resolve_evaluation import suite_metrics
 from deemster.runs.resume_backlog import RemainingWork, is_retried, restore_invalid_text
@@ -81,11 +81,11 @@ async def rescore(
     with store.lease(_scorable(store, run).id) as lease:
         row = store.run(lease.run_id)
         job = _job(store, row, metrics, access or ModelAccess())
-        found = survey(job.plan)
-        for warning in found.warnings:
+        checked = check_samples(job)
+        for warning in checked.warnings:
             warn(warning)
         identity = scoring_identity(job)
-        with open_scoring(store, lease, found.table.cards, identity=identity, timer=timer) as scoring:
+        with open_scoring(store, lease, checked.table.cards, identity=identity, timer=timer) as scoring:
             work = _ScoringWork(scoring, job, progress)
             await work.execute(stop=stop, warn=warn)
             work.settle()
@@ -98,7 +98,7 @@ async def rescore(
         with store.lease(row.id):
             store.amend(row.id, facts=found_again)
     report = stored_report(store, row.id, warn=warn)
-    if missing is None and row.kind == "run":
+    if missing is None and row.traits.has_end:
         keep_columns(store, report)
     return Rescoring(report, missing)
 
@@ -116,9 +116,8 @@ class _ScoringWork:
         spent = sum_spending(self._marked())
         prompts = run.prompts("failed", secrets=self._job.plan.secrets)
         remaining = RemainingWork(self._works(), spent=spent, calls=run.calls, prompts=prompts)
-        await execute_job(
-            self._job, [run.writer.add], remaining, counter=self._counter, clock=run.timer.clock, stop=stop, warn=warn
-        )
+        work = RunWork(self._job, remaining, [run.writer.add], self._counter, run.timer.clock, stop, warn)
+        await InThisProcess().execute(work)
 
     def settle(self) -> None:
         """Make the marks final that need the whole run."""
@@ -170,7 +169,7 @@ def _is_not_run(mark: Mark) -> bool:
 
 def _scorable(store: Store, run: str) -> RunRow:
     row = store.run(run)
-    if row.kind == "grading":
+    if not row.traits.has_metrics:
         raise StoreError(f"{store.where}: `{row.id}` is a grading by a rubric; only outputs can be marked by metrics.")
     if not row.done:
         raise StoreError(f"{store.where}: `{row.id}` has no outputs to mark.")

@@ -23,12 +23,10 @@ from deemster.runs.kept_calls import KeptCalls
 from deemster.runs.kept_prompts import KeptPrompts, WhichPrompts, check_keep_prompts
 from deemster.runs.run_figures import NO_FIGURES
 from deemster.store import Lease, RunFacts, RunRow, SampleFacts, Store, open_store
-from deemster.store.run_facts import RunKind, RunStatus
+from deemster.store.run_facts import TRAITS, RunKind, RunStatus
 
 _MOST_RUNS_OF_ONE_ID = 10_000
 _UNFINISHED = ("running", "incomplete")
-# The command that resumes a run of each kind.
-_COMMANDS = {"run": "run", "grading": "grade"}
 _ENCODER, _DECODER = msgspec.json.Encoder(), msgspec.json.Decoder(LoggedCall)
 
 
@@ -410,7 +408,7 @@ def choose_run(
     if isinstance(wanted, str):
         row = store.run(wanted, kind=kind)
         if row.kind != kind:
-            message = f"`{row.id}` is a {row.kind}, which `{_COMMANDS[kind]}` cannot resume."
+            message = f"`{row.id}` is a {row.kind}, which `{TRAITS[kind].command}` cannot resume."
             raise StoreError(Issue(message, store.where))
         return row
     alike = store.runs(suite=suite, dataset=None if suite else dataset, kind=kind)

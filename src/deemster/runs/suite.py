@@ -77,6 +77,11 @@ class SuiteFile(msgspec.Struct, forbid_unknown_fields=True, kw_only=True):
     calibration: NonBlank | UnsetType = UNSET
 
 
+# What no suite says any longer, and what to do instead.
+_RETIRED = {
+    "junit_samples": "Write `junit: samples`.",
+    "until_decided": "Run the whole dataset, or the part that `deemster audit dataset SUITE` proposes.",
+}
 # Sections that are checked by their readers, some after variables of the environment are put in.
 _SECTIONS = ("target", "models", "gate", "aggregator")
 
@@ -164,8 +169,9 @@ def load_suite(path: str | Path, *, calls_target: bool = True, must_run: bool = 
     if not isinstance(root, dict):
         message = f"A suite is a map with `dataset`, `target` and `metrics`, not {name_kind(root)}."
         raise ConfigurationError(Issue(message, document.where()))
-    own = {key: value for key, value in root.items() if key not in _SECTIONS}
+    own = {key: value for key, value in root.items() if key not in _SECTIONS and key not in _RETIRED}
     issues = shape_issues(own, SuiteFile, document=document)
+    issues += [Issue(f"`{key}` is gone. {_RETIRED[key]}", document.where((key,))) for key in root if key in _RETIRED]
     folder = Path(path).parent
     metrics, aggregator = root.get("metrics", []), root.get("aggregator")
     issues += _missing_parts(root, document, must_run=must_run)

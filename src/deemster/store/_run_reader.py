@@ -408,7 +408,7 @@ class RunReader:
         self._on_damage(str(self._damage(what)))
 
     def _damage(self, what: str) -> StoreError:
-        message = f"The run `{self._run_id}` is damaged: {what}. `deemster store verify` says what is lost."
+        message = f"The run `{self._run_id}` is damaged: {what}. `deemster store check` says what is lost."
         return storage_error(self._pool.database.where, message)
 
 

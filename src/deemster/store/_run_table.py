@@ -5,6 +5,7 @@ from __future__ import annotations
 import itertools
 from binascii import crc32
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from pathlib import Path
 from typing import Any, TypeAlias, get_args
 
 import msgspec
@@ -16,12 +17,11 @@ from deemster.store._database import Connection, ConnectionPool, Row, storage_er
 from deemster.store._row_encoding import clean_text, decode_cards, decode_mapping, encode_cards, encode_json
 from deemster.store._row_tables import SampleRows, encode_samples, insert_samples
 from deemster.store.lease import Lease, claim_run, find_owner
-from deemster.store.run_facts import RunFacts, RunKind, RunRow, RunStatus, SampleFacts, ScoringRow
+from deemster.store.run_facts import TRAITS, RunFacts, RunRow, RunStatus, SampleFacts, ScoringRow
 
 OnDamage: TypeAlias = Callable[[str], None] | None
 # The status of a run whose samples are still being written. No reader sees such a run.
 BEGINNING = "beginning"
-_KINDS = get_args(RunKind)
 _STATUSES = (*get_args(RunStatus), BEGINNING)
 _TEXTS = ("id", "kind", "suite", "dataset", "fingerprint", "seed", "reason", "started_at", "tool_version")
 _COLUMNS = (
@@ -154,7 +154,7 @@ def _encode_run(run: RunFacts, state: Mapping[str, Any] | None) -> dict[str, Any
 
 def _run_checksum(values: Mapping[str, Any]) -> int:
     # The samples of a recording are counted as they come, without a new check sum.
-    covered = {**values, "samples": 0} if values["kind"] == "recording" else values
+    covered = values if TRAITS[values["kind"]].has_end else {**values, "samples": 0}
     return crc32(values["identity"] + values["facts"], crc32(repr(tuple(covered.values())[:-2]).encode()))
 
 
@@ -235,7 +235,7 @@ def read_runs(
             yield _decode_run(connection, found)
         except (msgspec.MsgspecError, ArithmeticError, TypeError, ValueError, AttributeError) as error:
             detail = f" ({error})" if str(error) and not isinstance(error, msgspec.MsgspecError) else ""
-            message = f"The run {str(found[0])[:80]!r} is damaged{detail}. `deemster store verify` says what is lost."
+            message = f"The run {str(found[0])[:80]!r} is damaged{detail}. `deemster store check` says what is lost."
             if on_damage is None:
                 raise storage_error(where, message) from None
             on_damage(message)
@@ -244,7 +244,7 @@ def read_runs(
 def _decode_run(connection: Connection, found: Row) -> RunRow:
     *columns, total, done, mirror, number = found
     values: dict[str, Any] = dict(zip(_COLUMNS, columns, strict=True))
-    if _run_checksum(values) != total or values["kind"] not in _KINDS or values["status"] not in _STATUSES:
+    if values["kind"] not in TRAITS or _run_checksum(values) != total or values["status"] not in _STATUSES:
         raise ValueError("its facts do not fit their check sum")
     if done != -mirror:
         raise ValueError("its count of executions was changed")
@@ -354,6 +354,8 @@ def find_run(
         raise store_error(where, "There is no baseline yet. `deemster baseline promote RUN` makes a run the baseline.")
     known = _ids(connection, "1 = 1", limit=_GUESSES)
     hint = did_you_mean(name, ["latest", *known]) if known else "It holds none yet."
+    if Path(name).is_file():
+        hint = f"`deemster store import {name}` takes in the runs of a run file."
     raise store_error(where, f"The store holds no run `{name}`. {hint}")
 
 

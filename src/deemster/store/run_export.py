@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import hashlib
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -59,13 +59,16 @@ _MARKS = (
 _ENTRIES = "SELECT position, body, checksum FROM entries WHERE run = ? ORDER BY position"
 
 
-def export_runs(store: Store, run_ids: Sequence[str], path: Path) -> None:
+def export_runs(store: Store, run_ids: Sequence[str], path: Path) -> str:
     """Write runs with every fact of them to a run file; what stands there is replaced once the file is whole.
 
     Args:
         store: Where they are.
         run_ids: Their ids.
         path: The file.
+
+    Returns:
+        The SHA-256 of the file.
 
     Raises:
         LeaseError: A living process writes one of them.
@@ -77,11 +80,13 @@ def export_runs(store: Store, run_ids: Sequence[str], path: Path) -> None:
             message = f"The run `{run_id}` is not at rest: process {owner.pid} on {owner.host} writes it."
             raise LeaseError(Issue(message, store.where))
     header = RunFileHeader(schema_version=SCHEMA, tool_version=__version__, runs=len(run_ids))
+    digest = hashlib.sha256()
     try:
-        write_aside(path, _file(store, header, run_ids))
+        write_aside(path, _hashed(_file(store, header, run_ids), digest))
     except OSError as error:
         failure = StorageError if is_storage_failure(error) else StoreError
         raise failure(Issue(f"The file cannot be written: {error.strerror}.", str(path))) from None
+    return digest.hexdigest()
 
 
 def run_digest(store: Store, run_id: str) -> str:
@@ -118,6 +123,12 @@ def encode_run(store: Store, run_id: str) -> Iterator[bytes]:
     if counts["samples"] != run.samples or counts["outputs"] + counts["entries"] != run.done:
         raise lines.damage("rows are missing")
     yield encode_line(EndLine(id=run.id, **counts, sha256=digest.hexdigest()))
+
+
+def _hashed(lines: Iterable[bytes], digest: hashlib._Hash) -> Iterator[bytes]:
+    for line in lines:
+        digest.update(line)
+        yield line
 
 
 def _file(store: Store, header: RunFileHeader, run_ids: Sequence[str]) -> Iterator[bytes]:
@@ -192,7 +203,7 @@ class _Lines:
 
     def damage(self, what: str) -> StoreError:
         """An error about the run."""
-        message = f"The run `{self._run.id}` is damaged: {what}. `deemster store verify` says what is lost."
+        message = f"The run `{self._run.id}` is damaged: {what}. `deemster store check` says what is lost."
         return storage_error(self._where, message)
 
     def _stream(self, sql: str) -> Iterator[tuple[Any, ...]]:

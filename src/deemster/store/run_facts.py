@@ -3,13 +3,34 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import Annotated, Any, Literal, TypeAlias
+from typing import Annotated, Any, Literal, NamedTuple, TypeAlias
 
 import msgspec
 
 from deemster.records import FrozenDict, MetricCard
 
 RunKind: TypeAlias = Literal["run", "grading", "recording"]
+
+
+class RunTraits(NamedTuple):
+    """What follows from the kind of a run; nothing else asks for the kind.
+
+    Attributes:
+        command: The command that makes such a run, and resumes it; None where nothing does.
+        has_end: Whether its samples are known as it begins, so that it comes to an end; a recording goes on.
+        has_metrics: Whether its marks are those of metrics, so that it has a report; a grading has verdicts.
+    """
+
+    command: str | None
+    has_end: bool = True
+    has_metrics: bool = True
+
+
+TRAITS: Mapping[str, RunTraits] = {
+    "run": RunTraits("run"),
+    "grading": RunTraits("grade", has_metrics=False),
+    "recording": RunTraits(None, has_end=False),
+}
 # The tables whose rows hold texts of samples.
 TextTable: TypeAlias = Literal["samples", "contents", "outputs", "marks"]
 # PostgreSQL has no zero bytes in its text.
@@ -73,6 +94,11 @@ class RunFacts(msgspec.Struct, frozen=True, kw_only=True):
     tool_version: str
     identity: Mapping[str, Any] = FrozenDict()
     facts: Mapping[str, Any] = FrozenDict()
+
+    @property
+    def traits(self) -> RunTraits:
+        """What follows from its kind."""
+        return TRAITS[self.kind]
 
 
 class ScoringRow(msgspec.Struct, frozen=True, kw_only=True):

@@ -519,7 +519,7 @@ class Store:
         lost = found.count(None)
         if lost:
             damage = f"The run `{run_id}` is damaged: {plural(lost, 'label')} of {len(found):,} cannot be read."
-            error = storage_error(self.where, f"{damage} `deemster store verify` says what is lost.")
+            error = storage_error(self.where, f"{damage} `deemster store check` says what is lost.")
             if on_damage is None:
                 raise error
             on_damage(str(error))

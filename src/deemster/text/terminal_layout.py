@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import io
 from collections.abc import Sequence
 from typing import Literal, NamedTuple
 
@@ -61,6 +62,19 @@ def print_sections(parts: Sequence[TextSection], console: Console) -> None:
             _print_detail(detail, console)
         for line in section.after:
             console.print(_text(line))
+
+
+def plain_text(parts: Sequence[TextSection], *, width: int = 100) -> str:
+    """Sections as plain text, without colour.
+
+    Args:
+        parts: The sections.
+        width: How many columns it may have.
+    """
+    console = Console(file=io.StringIO(), width=width, color_system=None, highlight=False, legacy_windows=False)
+    with console.capture() as captured:
+        print_sections(parts, console)
+    return "".join(f"{line.rstrip()}\n" for line in captured.get().splitlines())
 
 
 def _print_detail(detail: TextDetail, console: Console) -> None:

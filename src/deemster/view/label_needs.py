@@ -16,7 +16,7 @@ from deemster.runs.people_labels import LabelTask
 from deemster.stats import ConfidenceInterval, ppi_mean, wilson
 from deemster.stats.power_analysis import label_size
 from deemster.store import LabelFacts
-from deemster.view.run_cache import OpenedRun
+from deemster.view.opened_run import OpenedRun
 
 # The half-width of the interval that labels are counted for where no rule waits for them.
 _HALF_WIDTH = 0.05

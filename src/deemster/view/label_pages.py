@@ -17,13 +17,12 @@ from deemster.stats import cohen_kappa
 from deemster.store import LabelFacts
 from deemster.view.label_needs import needed_labels
 from deemster.view.label_queue import LabelQueue, QueueSettings, choose_tasks, draw_queue, task_entry
-from deemster.view.run_cache import OpenedRun
+from deemster.view.opened_grading import SEEN
+from deemster.view.opened_run import OpenedRun
 from deemster.view.sample_pages import execution_facts, judgement, sample_at, sample_facts
 
 # A page is shown while labels come in.
 _REPLICATES = 500
-# What people see of an item beside the submission.
-_SEEN = ("prompt", "reference_submission")
 
 
 class LabelRequest(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
@@ -105,10 +104,10 @@ class LabelDesk:
         sample, executions = sample_at(self.run, position)
         facts = sample_facts(sample)
         shown: dict[str, Any] = {"output": None, "retrieved": None, "trajectory": None}
-        if self.run.row.kind == "grading":
-            shown["output"] = self.run.submission(position)
+        if self.run.sample_grading(position) is not None:
+            shown["output"] = self.run.shown_output(sample, executions)
             # What people said before is no part of the question.
-            seen = {name: value for name, value in (sample.input or {}).items() if name in _SEEN}
+            seen = {name: value for name, value in (sample.input or {}).items() if name in SEEN}
             facts |= {"expected_output": None, "input": seen}
         else:
             execution = next((one for one in executions if one.repetition == repetition), None)

@@ -12,7 +12,7 @@ from deemster.errors import InputError, did_you_mean
 from deemster.report.label_sheet import draw_places
 from deemster.runs.people_labels import LabelTask
 from deemster.store.run_facts import LabelFacts, LabelOrder
-from deemster.view.run_cache import OpenedRun
+from deemster.view.opened_run import OpenedRun
 
 ORDERS: tuple[LabelOrder, ...] = get_args(LabelOrder)
 _SAID = {
@@ -101,7 +101,7 @@ def draw_queue(
     distance = _distances(run, places)
     keys = [distance]
     if settings.order == "disputed":
-        keys += [-_disputes(run, places), -_label_disputes(run, tasks, labels)]
+        keys += [-run.disputes(places), -_label_disputes(run, tasks, labels)]
     return LabelQueue(np.lexsort(keys)[:n].tolist(), {}, _SAID[settings.order])
 
 
@@ -113,14 +113,6 @@ def _distances(run: OpenedRun, places: Sequence[int]) -> NDArray[np.float64]:
         apart = np.abs(run.mean_scores(place) - (0.5 if threshold is None else threshold))
         found = np.fmin(found, apart)
     return found
-
-
-def _disputes(run: OpenedRun, places: Sequence[int]) -> NDArray[np.float64]:
-    """How far repetitions, or the judges of a grading, are from one opinion: 0 where they agree."""
-    if run.row.kind == "grading":
-        return 1.0 - np.nan_to_num(run.agreements(), nan=1.0)
-    shares = np.maximum(run.pass_counts(places), 0) / run.table.repetitions
-    return np.minimum(shares, 1 - shares)
 
 
 def _label_disputes(run: OpenedRun, tasks: Sequence[LabelTask], labels: Sequence[LabelFacts]) -> NDArray[np.float64]:

@@ -10,7 +10,7 @@ from deemster.alignment.compute_alignment import compute_metrics
 from deemster.alignment.inter_judge_agreement import judge_agreement
 from deemster.errors import InputError
 from deemster.runs.people_labels import labelled_votes
-from deemster.view.run_cache import OpenedRun
+from deemster.view.opened_run import OpenedRun
 
 # A page is shown while labels come in, so fewer replicates than `deemster align` draws.
 _REPLICATES = 500

@@ -8,12 +8,11 @@ from typing import Any
 import msgspec
 
 from deemster.errors import ReportError, StoreError
-from deemster.report.grading_summary import summarize_grading
 from deemster.results import cohort_label
-from deemster.results.metric_summary import histogram
 from deemster.runs.run_figures import RunFigures, stored_figures
 from deemster.store import RunRow, Store
-from deemster.view.run_cache import OpenedRun, RunCache
+from deemster.view.opened_run import OpenedRun
+from deemster.view.run_cache import RunCache
 from deemster.view.sample_query import metadata_keys
 
 _FILTERS = ("kind", "suite", "dataset", "status", "label")
@@ -186,32 +185,11 @@ def run_page(run: OpenedRun) -> dict[str, Any]:
         **report,
         **page,
         "why_no_report": without,
-        **_grading_part(run),
+        **run.page(),
         "failures": _causes(report["metrics"]),
         "tags": _tags(run, report),
         "causes": sorted(_causes(report["metrics"])),
         "metadata_keys": [{"key": key, "values": values} for key, values in metadata_keys(run).items()],
-    }
-
-
-def _grading_part(run: OpenedRun) -> dict[str, Any]:
-    """The numbers of a grading, and its criteria; nothing for other runs."""
-    if run.row.kind != "grading":
-        return {}
-    try:
-        grading = run.grading
-    except ReportError as error:
-        return {"grading": None, "why_no_report": str(error)}
-    criteria = {one.name: one for rubric in grading.dataset.rubrics for one in rubric.criteria}
-    table = run.table
-    return {
-        "grading": summarize_grading(grading),
-        "metric_order": run.names,
-        "criteria": {name: {"requirement": one.requirement, "kind": one.kind} for name, one in criteria.items()},
-        "histograms": {
-            name: histogram(table.scores[:, :, place], table.causes[:, :, place])
-            for place, name in enumerate(run.names)
-        },
     }
 
 

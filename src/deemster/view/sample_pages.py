@@ -21,7 +21,7 @@ from deemster.results.metric_summary import OUTSIDE, SCORED
 from deemster.runs.kept_prompts import kept_details
 from deemster.runs.people_labels import LabelTask, criterion_entry
 from deemster.store import SampleFacts
-from deemster.view.run_cache import OpenedRun, mean_latencies, mean_lengths
+from deemster.view.opened_run import OpenedRun, mean_latencies, mean_lengths
 from deemster.view.sample_query import SampleQuery, find_samples, neighbours
 
 # So many characters of a text are shown in a table.
@@ -77,7 +77,7 @@ def sample_rows(
             "tags": sample.tags,
             "metadata": {key: value for key, value in (sample.metadata or {}).items() if key in metadata},
             "repetitions": entry.repetitions,
-            "passed": None if run.row.kind == "grading" else entry.pass_rate,
+            "passed": entry.pass_rate if run.has_passes else None,
             "unscored": entry.unscored,
             "unstable": entry.unstable,
             "score_mean": entry.score_mean,
@@ -87,7 +87,7 @@ def sample_rows(
             "preview": {
                 "input": _preview(sample.input),
                 "expected": _preview(sample.expected_output),
-                "output": _preview(_shown_output(run, sample, executions)),
+                "output": _preview(run.shown_output(sample, executions)),
             },
         }
         for place, ((sample, executions), entry, latency, length) in enumerate(
@@ -117,7 +117,7 @@ def _scores(run: OpenedRun, table: MarkTable, place: int, entry: SampleEntry) ->
             "stdev": spread.stdev,
             "n": spread.n,
             # A verdict on a criterion neither passes nor fails.
-            "passed": None if run.row.kind == "grading" else float(passed[:, at].mean()),
+            "passed": float(passed[:, at].mean()) if run.has_passes else None,
             "cause": CAUSES[int(lost[0]) - 1] if len(lost) else None,
         }
     return found
@@ -128,10 +128,6 @@ def _preview(value: Any) -> str | None:
         return None
     text = value_text(value)
     return text if len(text) <= _PREVIEW else f"{text[:_PREVIEW]}…"
-
-
-def _shown_output(run: OpenedRun, sample: SampleFacts, executions: Sequence[Execution]) -> str | None:
-    return run.submission(sample.position) if run.row.kind == "grading" else _output_text(executions)
 
 
 def _output_text(executions: Sequence[Execution]) -> str | None:
@@ -195,15 +191,14 @@ def sample_answers(
     """
     table = run.table_of(stored)
     entries = _entries(table, [sample for sample, _ in stored])
-    is_grading = run.row.kind == "grading"
     return [
         {
             "run": run.row.id,
             "kind": run.row.kind,
             **sample_facts(sample),
-            "passed": None if is_grading else entry.pass_rate,
+            "passed": entry.pass_rate if run.has_passes else None,
             "repetitions": entry.repetitions,
-            "interval": None if is_grading else entry.interval,
+            "interval": entry.interval if run.has_passes else None,
             "unstable": entry.unstable,
             "metric_order": run.names,
             "metrics": {
@@ -216,7 +211,7 @@ def sample_answers(
             },
             "scores": _scores(run, table, place, entry),
             "executions": [execution_facts(run, execution, view=view) for execution in executions],
-            "grading": run.grading.items[sample.position] if is_grading else None,
+            "grading": run.sample_grading(sample.position),
         }
         for place, ((sample, executions), entry) in enumerate(zip(stored, entries, strict=True))
     ]
@@ -338,11 +333,12 @@ def judgement(run: OpenedRun, position: int, repetition: int, task: LabelTask) -
         StoreError: The store fails.
     """
     found: dict[str, Any] = {"verdict": run.verdict(position, repetition, task), "score": None, "passed": None}
-    if run.row.kind == "grading":
-        one = next((each for each in run.grading.items[position].criteria if each.criterion == task.criterion), None)
-        if one is None:
+    item = run.sample_grading(position)
+    if item is not None:
+        graded = next((one for one in item.criteria if one.criterion == task.criterion), None)
+        if graded is None:
             return {**found, "reason": None, "votes": []}
-        return {**found, "score": one.value, "reason": one.reason, "votes": one.votes}
+        return {**found, "score": graded.value, "reason": graded.reason, "votes": graded.votes}
     _, executions = sample_at(run, position)
     facts = next((execution_facts(run, one) for one in executions if one.repetition == repetition), None)
     mark = None if facts is None else facts["marks"].get(task.metric)

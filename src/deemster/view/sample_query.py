@@ -11,14 +11,13 @@ import numpy as np
 from numpy.typing import NDArray
 
 from deemster.errors import InputError, did_you_mean
-from deemster.judges.grading_result import ItemGrading
 from deemster.records import CAUSES, Output, TargetFailure
 from deemster.records.marks import MetricScore, Unscored
 from deemster.results import cohort_label
 from deemster.results.metric_summary import OUTSIDE, SCORED
 from deemster.store import SampleFacts
 from deemster.store.run_facts import TextTable
-from deemster.view.run_cache import OpenedRun
+from deemster.view.opened_run import OpenedRun
 
 TextField: TypeAlias = Literal["id", "input", "output", "expected", "passages", "messages", "reasons"]
 TEXT_FIELDS: tuple[TextField, ...] = get_args(TextField)
@@ -181,25 +180,13 @@ def _require_text(run: OpenedRun, query: SampleQuery, fits: NDArray[np.bool_]) -
     """
     words, fields = query.text.lower(), set(query.fields)
     found = np.zeros(run.row.samples, dtype=np.bool_)
-    if run.row.kind == "grading":
-        for position, item in enumerate(run.grading.items):
-            found[position] = words in _joined(_grading_texts(run, position, item, fields))
+    for position, text in run.texts(fields):
+        found[position] |= words in _joined([text])
     for table in dict.fromkeys(table for name in query.fields for table in _FIELD_TABLES[name]):
         for position, row in run.store.rows_with_text(run.row.id, words, table):
             if fits[position] and not found[position]:
                 found[position] = words in _joined(_row_texts(table, row, fields))
     fits &= found
-
-
-def _grading_texts(run: OpenedRun, position: int, item: ItemGrading, fields: set[str]) -> Iterator[Any]:
-    """The submission of an item, and why its judges decided so."""
-    if "output" in fields:
-        yield run.submission(position)
-    if "messages" in fields:
-        yield item.error
-    if "reasons" in fields:
-        yield from (criterion.reason for criterion in item.criteria)
-        yield from (vote.reason for criterion in item.criteria for vote in criterion.votes)
 
 
 def _row_texts(table: TextTable, row: Any, fields: set[str]) -> Iterator[Any]:

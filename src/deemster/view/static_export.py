@@ -19,8 +19,10 @@ from deemster.report.report_entries import PrivacyEntry
 from deemster.runs.build_report import batches, quoted_details, stored_report
 from deemster.store import Store
 from deemster.view.comparison_pages import ChangeQuery, OpenedComparison, change_rows
+from deemster.view.opened_grading import SEEN
+from deemster.view.opened_run import OpenedRun
 from deemster.view.run_alignment import alignment_page
-from deemster.view.run_cache import OpenedRun, RunCache
+from deemster.view.run_cache import RunCache
 from deemster.view.run_pages import run_entry, run_page, trend_list
 from deemster.view.sample_pages import sample_answers, sample_rows, score_points
 from deemster.view.sample_query import text_words
@@ -32,7 +34,6 @@ _SAMPLES_A_FILE = 200
 _MANIFEST = Path("data") / "manifest.js"
 _MARK = "window.DEEMSTER_EXPORT"
 _PLACE = "<!-- data -->"
-_SEEN = ("prompt", "reference_submission")
 
 
 class ExportSettings(msgspec.Struct, frozen=True, kw_only=True):
@@ -217,7 +218,7 @@ def _run_answers(run: OpenedRun, settings: ExportSettings) -> Iterator[tuple[tup
 
 def _page(run: OpenedRun, settings: ExportSettings, quotes: Mapping[str, frozenset[str] | None]) -> dict[str, Any]:
     page = run_page(run)
-    if run.row.kind != "grading" and run.cards and run.row.samples:
+    if run.row.traits.has_metrics and run.cards and run.row.samples:
         report = redact_report(
             stored_report(run.store, run.row.id), level=settings.level, include_input=False, quotes=quotes.get
         )
@@ -234,10 +235,10 @@ def _redact_sample(answer: dict[str, Any], settings: ExportSettings) -> dict[str
     if settings.hides("samples.expected_output"):
         changes["expected_output"] = None
     given = answer["input"]
-    if answer["kind"] == "grading":
+    if answer["grading"] is not None:
         changes["grading"] = _redact_grading(answer["grading"], settings)
         seen = {
-            *(_SEEN if settings.keeps_input else ()),
+            *(SEEN if settings.keeps_input else ()),
             *(() if settings.hides("executions.output") else ("submission",)),
         }
         changes["input"] = {name: value for name, value in given.items() if name in seen}

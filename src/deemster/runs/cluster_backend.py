@@ -1,12 +1,12 @@
-"""Executes what is left of a job on the workers of a cluster: divides it into parts, and takes what comes back."""
+"""Does the work of an evaluation on the workers of a cluster: divides it into parts, and takes what comes back."""
 
 from __future__ import annotations
 
 import asyncio
 import secrets
 import sys
-from collections.abc import Callable, Iterator, Mapping
-from contextlib import aclosing
+from collections.abc import Iterator, Mapping
+from contextlib import aclosing, contextmanager
 from itertools import chain, islice
 from pathlib import Path
 from typing import Any
@@ -14,26 +14,23 @@ from typing import Any
 import msgspec
 
 from deemster.cluster.call_coordinator import CallCoordinator, CoordinatorSettings, CoordinatorState, RoleLimits
-from deemster.cluster.ray_cluster import RayCluster, WorkerLostError
+from deemster.cluster.ray_cluster import RayCluster, WorkerLostError, open_cluster
 from deemster.errors import ConfigurationError, Issue, plural
 from deemster.errors.user_code_guard import UserCodeGuard
 from deemster.models import Budget
 from deemster.models.budget import UsageBound
 from deemster.models.call_log import LoggedCall
-from deemster.models.clock import Clock
 from deemster.models.rate_limiter import LimiterState
 from deemster.models.worker_threads import WorkerThreads
 from deemster.records import Answer, Execution, Output, Usage
 from deemster.records.usage import sum_usage
 from deemster.runs._cluster_worker import PartNews, PartSettings, PartWork, run_part
-from deemster.runs._engine import PendingStorage, Sink
 from deemster.runs._score_batch import WorkItem, planned_work
 from deemster.runs._worker_pool import DRAIN_S
+from deemster.runs.backend import RunWork
 from deemster.runs.model_access import ModelAccess
-from deemster.runs.progress import TELL_S, ProgressCounter
-from deemster.runs.resume_backlog import RemainingWork
-from deemster.runs.run_plan import Evaluation
-from deemster.runs.stop_request import Stop, deadline
+from deemster.runs.progress import TELL_S
+from deemster.runs.stop_request import deadline
 from deemster.store import decode_execution
 from deemster.targets.saved_outputs import SavedOutputs
 
@@ -46,57 +43,74 @@ _MOST_LOSSES = 5
 _decode_call = msgspec.json.Decoder(LoggedCall).decode
 
 
-class ClusterRun:
-    """Executes what is left of a job on the workers of a cluster.
+class OnCluster:
+    """Does the work on the workers of a cluster.
+
+    Args:
+        address: The address of the cluster, or `local-cluster`, which starts one on this machine.
+    """
+
+    def __init__(self, address: str) -> None:
+        self._address = address
+
+    @contextmanager
+    def open(self) -> Iterator[OpenCluster]:
+        """Connect to the cluster.
+
+        Raises:
+            ConfigurationError: It is not there.
+        """
+        with open_cluster(self._address) as cluster:
+            yield OpenCluster(cluster)
+
+
+class OpenCluster:
+    """A cluster that is connected.
 
     Args:
         cluster: The cluster.
-        job: What is run.
-        sink: Takes finished executions; called in a thread, one call at a time.
-        remaining: What is left to do.
-        counter: Counts executions.
-        clock: The time.
-        stop: Asks the run to stop.
-        warn: Gets each warning.
     """
 
-    def __init__(
-        self,
-        cluster: RayCluster,
-        job: Evaluation,
-        sink: Sink,
-        remaining: RemainingWork,
-        *,
-        counter: ProgressCounter,
-        clock: Clock,
-        stop: Stop,
-        warn: Callable[[str], None],
-    ) -> None:
-        self._cluster, self._job, self._sink, self._remaining = cluster, job, sink, remaining
-        self._counter, self._clock, self._stop, self._warn = counter, clock, stop, warn
-        self._pending: PendingStorage | None = None
-        self._saved = job.plan.target if isinstance(job.plan.target, SavedOutputs) else None
-        self._coordinator: Any = None
-        self._token = secrets.token_hex(8) if remaining.calls is None else remaining.calls.token
-        self._models = _ClusterModels(job.access)
-        self._turn = asyncio.Lock()
-        self._losses = 0
+    def __init__(self, cluster: RayCluster) -> None:
+        self._cluster = cluster
 
-    async def execute(self, pending: PendingStorage | None) -> None:
-        """Execute it to its end, or until it is asked to stop.
-
-        Args:
-            pending: Stores answers that wait for their marks.
+    async def execute(self, work: RunWork) -> None:
+        """Do the work to its end, or until it is asked to stop.
 
         Raises:
             ConfigurationError: A worker cannot do its part.
             StoreError: The store fails.
         """
-        _check_recordings(self._job.access)
-        self._pending = pending
-        plan = self._job.plan
+        await _ClusterRun(self._cluster, work).execute()
+
+
+class _ClusterRun:
+    """The work of one evaluation on a cluster.
+
+    Args:
+        cluster: The cluster.
+        work: What is to be done.
+    """
+
+    def __init__(self, cluster: RayCluster, work: RunWork) -> None:
+        evaluation, remaining, target = work.evaluation, work.remaining, work.evaluation.plan.target
+        self._cluster, self._work, self._evaluation, self._remaining = cluster, work, evaluation, remaining
+        self._stop = work.stop
+        self._saved = target if isinstance(target, SavedOutputs) else None
+        self._coordinator: Any = None
+        self._token = secrets.token_hex(8) if remaining.calls is None else remaining.calls.token
+        self._models = _ClusterModels(evaluation.access)
+        self._turn = asyncio.Lock()
+        self._losses = 0
+
+    async def execute(self) -> None:
+        """Do it to its end, or until it is asked to stop."""
+        _check_recordings(self._evaluation.access)
+        plan = self._evaluation.plan
         at_once = slots = self._cluster.slots
-        limits = {name: RoleLimits(*role.bounds, role.rpm, role.tpm) for name, role in self._job.access.roles.items()}
+        limits = {
+            name: RoleLimits(*role.bounds, role.rpm, role.tpm) for name, role in self._evaluation.access.roles.items()
+        }
         if self._saved is None:
             at_once = min(slots, plan.target_concurrency)
             plan = plan._replace(most_calls=plan.target_concurrency // at_once)
@@ -108,10 +122,10 @@ class ClusterRun:
         telling = asyncio.create_task(self._tell_regularly())
         relaying = asyncio.create_task(self._relay_stop())
         try:
-            with deadline(self._stop, self._job.plan.timeout_s):
+            with deadline(self._stop, self._evaluation.plan.timeout_s):
                 async with asyncio.TaskGroup() as tasks:
                     for _ in range(at_once):
-                        tasks.create_task(self._work(parts))
+                        tasks.create_task(self._run_parts(parts))
         except BaseExceptionGroup as group:
             raise group.exceptions[0] from None
         finally:
@@ -121,11 +135,13 @@ class ClusterRun:
         if self._coordinator is not None:
             self._models.update(await self._coordinator.close.remote())
             for note in self._models.notes:
-                self._warn(note)
+                self._work.warn(note)
         if self._losses:
-            self._warn(f"{plural(self._losses, 'worker')} of the cluster died; other workers ran their parts again.")
+            self._work.warn(
+                f"{plural(self._losses, 'worker')} of the cluster died; other workers ran their parts again."
+            )
 
-    async def _work(self, parts: Iterator[tuple[int, list[WorkItem]]]) -> None:
+    async def _run_parts(self, parts: Iterator[tuple[int, list[WorkItem]]]) -> None:
         """Have parts run, one after the other, as long as there are any."""
         for number, works in parts:
             if self._stop.requested or self._models.open_circuit is not None:
@@ -193,10 +209,10 @@ class ClusterRun:
         waiting = [execution for execution in waiting if (execution.position, execution.repetition) in left]
         for execution in waiting:
             self._note_answer(execution, left)
-        if waiting and self._pending is not None:
-            self._pending.sink(waiting)
+        if waiting and self._work.pending is not None:
+            self._work.pending.sink(waiting)
         if finished:
-            self._sink(finished)
+            self._work.finish(finished)
 
     def _note_answer(self, execution: Execution, left: dict[tuple[int, int], WorkItem]) -> None:
         """Note what the target answered, so that another worker need not call it again."""
@@ -205,7 +221,7 @@ class ClusterRun:
             left[key] = left[key]._replace(answer=execution.answer)
 
     def _parts(self, slots: int) -> Iterator[list[WorkItem]]:
-        plan, works = self._job.plan, self._remaining.works
+        plan, works = self._evaluation.plan, self._remaining.works
         total = len(plan.dataset) * plan.repetitions - self._remaining.done
         most = _MOST_ASKED if self._coordinator is not None else _MOST_SCORED
         size = max(1, min(most, -(-total // (slots * _PARTS_PER_SLOT))))
@@ -222,25 +238,25 @@ class ClusterRun:
         positions = dict.fromkeys(work.position for work in works)
         outputs = None if self._saved is None else self._saved.excerpt(work.sample.id for work in works)
         keys = [(work.position, work.repetition) for work in works]
-        return _pickle(PartWork(name, keys, self._job.plan.dataset.excerpt(positions), outputs, known))
+        return _pickle(PartWork(name, keys, self._evaluation.plan.dataset.excerpt(positions), outputs, known))
 
     def _pickle_settings(self, plan: Any, limits: Mapping[str, RoleLimits]) -> bytes:
-        remaining, access = self._remaining, self._job.access
+        remaining, access = self._remaining, self._evaluation.access
         settings = PartSettings(
             # What stays in this process: the files of the run come with each part.
             plan=plan._replace(dataset=None, target=None if self._saved is not None else plan.target, timeout_s=None),
             access=access,
-            seed=self._job.seed,
-            clock=self._clock,
+            seed=self._evaluation.seed,
+            clock=self._work.clock,
             token=self._token,
             prompts="none" if remaining.prompts is None else remaining.prompts.which,
-            pending_s=None if self._pending is None else self._pending.after_s,
+            pending_s=None if self._work.pending is None else self._work.pending.after_s,
             limits=limits,
         )
         return _pickle(settings)
 
     def _start_coordinator(self, limits: Mapping[str, RoleLimits]) -> None:
-        access, remaining = self._job.access, self._remaining
+        access, remaining = self._evaluation.access, self._remaining
         answers: dict[bytes, Answer] = {}
 
         def keep(key: bytes, answer: Any) -> None:
@@ -260,7 +276,7 @@ class ClusterRun:
             cache=access.cache,
         )
         self._coordinator = self._cluster.start_actor(CallCoordinator, settings)
-        self._counter.gateway = self._models
+        self._work.counter.gateway = self._models
 
     async def _relay_stop(self) -> None:
         """Tell the workers where this process is asked to stop, and the other way round."""
@@ -275,11 +291,11 @@ class ClusterRun:
             await asyncio.sleep(TELL_S)
             if self._coordinator is not None:
                 self._models.update(await self._coordinator.state.remote())
-            self._counter.tell()
+            self._work.counter.tell()
 
     def _paths(self) -> list[str]:
         """Where workers look for the modules of the target and the metrics: where this process does."""
-        origin = self._job.origin
+        origin = self._evaluation.origin
         folder = [] if origin is None else [str(Path(origin["file"]).parent)]
         return folder + [str(Path(path or ".").resolve()) for path in sys.path]
 

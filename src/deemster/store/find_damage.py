@@ -12,7 +12,7 @@ from deemster.store._run_table import find_run_number
 from deemster.store.run_facts import RunRow
 from deemster.store.run_store import Store
 
-_ADVICE = " `deemster store verify` says what is lost."
+_ADVICE = " `deemster store check` says what is lost."
 _MOST_ISSUES = 20
 _TABLES = ("scorings", "samples", "outputs", "marks", "entries", "calls", "prompts", "columns", "labels", "baselines")
 _STRAY_MARKS = (

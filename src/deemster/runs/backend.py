@@ -1,0 +1,113 @@
+"""Where the work of an evaluation is done: in this process, or on a cluster."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Callable, Sequence
+from contextlib import AbstractContextManager, nullcontext
+from typing import NamedTuple, Protocol
+
+from deemster.models import Gateway
+from deemster.models.clock import Clock
+from deemster.records import Execution
+from deemster.runs._engine import PendingStorage, Sink, execute_plan
+from deemster.runs.model_access import open_gateway
+from deemster.runs.progress import ProgressCounter
+from deemster.runs.resume_backlog import RemainingWork
+from deemster.runs.run_plan import Evaluation
+from deemster.runs.stop_request import Stop
+
+
+class RunWork(NamedTuple):
+    """What is left to do of an evaluation, and whom its results reach.
+
+    Attributes:
+        evaluation: What is run.
+        remaining: What is left of it to do.
+        sinks: Each takes finished executions, one after the other.
+        counter: Counts executions.
+        clock: The time.
+        stop: Asks it to stop.
+        warn: Gets each warning.
+        pending: Stores answers that wait for their marks.
+    """
+
+    evaluation: Evaluation
+    remaining: RemainingWork
+    sinks: Sequence[Sink]
+    counter: ProgressCounter
+    clock: Clock
+    stop: Stop
+    warn: Callable[[str], None]
+    pending: PendingStorage | None = None
+
+    def finish(self, executions: Sequence[Execution]) -> None:
+        """Hand on executions that have finished; called in a thread, one call at a time."""
+        for sink in self.sinks:
+            sink(executions)
+        self.counter.add(executions)
+
+
+class OpenBackend(Protocol):
+    """A backend that is ready for work."""
+
+    async def execute(self, work: RunWork) -> None:
+        """Do the work to its end, or until it is asked to stop."""
+        ...
+
+
+class Backend(Protocol):
+    """Where the work of an evaluation is done."""
+
+    def open(self) -> AbstractContextManager[OpenBackend]:
+        """Get ready, before a run begins.
+
+        Raises:
+            ConfigurationError: It is not there.
+        """
+        ...
+
+
+class InThisProcess:
+    """Does the work in this process, with the models open where a metric asks one."""
+
+    def open(self) -> AbstractContextManager[OpenBackend]:
+        """Get ready: nothing needs to be."""
+        return nullcontext(self)
+
+    async def execute(self, work: RunWork) -> None:
+        """Do the work to its end, or until it is asked to stop."""
+        evaluation, remaining = work.evaluation, work.remaining
+        if not evaluation.plan.scorers:
+            await self._execute(work)
+            return
+
+        models = open_gateway(
+            evaluation.access,
+            clock=work.clock,
+            seed=evaluation.seed,
+            stop=work.stop,
+            warn=work.warn,
+            spent=remaining.spent,
+            calls=remaining.calls,
+        )
+        async with models as gateway:
+            work.counter.gateway = gateway
+            telling = asyncio.create_task(work.counter.tell_regularly())
+            try:
+                await self._execute(work, gateway)
+            finally:
+                telling.cancel()
+
+    async def _execute(self, work: RunWork, gateway: Gateway | None = None) -> None:
+        await execute_plan(
+            work.evaluation.plan,
+            sink=work.finish,
+            clock=work.clock,
+            stop=work.stop,
+            ask=None if gateway is None else gateway.answers,
+            may_batch=None if gateway is None else gateway.may_batch,
+            works=work.remaining.works,
+            pending=work.pending,
+            prompts=work.remaining.prompts,
+        )
