@@ -18,7 +18,7 @@ from deemster.cli.options import (
     ReportOptions,
     StorageOptions,
     dry_run_option,
-    grouped,
+    group_flags,
     quiet_option,
     run_report_options,
     storage_options,
@@ -81,8 +81,8 @@ _ATTACKS = (
 
 
 def _attack_options(command: Command) -> Command:
-    command = grouped(command, "settings", _take_attacks)
-    return grouped(command, "overrides", take_overrides, _ATTACKS)
+    command = group_flags(command, "settings", _take_attacks)
+    return group_flags(command, "overrides", take_overrides, _ATTACKS)
 
 
 def _take_attacks(flags: Flags) -> AttackSettings:

@@ -20,7 +20,7 @@ from deemster.cli.options import (
     ReportOptions,
     collect_limits,
     file_option,
-    grouped,
+    group_flags,
     quiet_option,
     result_files,
     store_option,
@@ -87,14 +87,14 @@ _AUDIT_OPTIONS = (
 
 def audit_options(audit: Command) -> Command:
     """Add the flags of an audit that marks outputs; it receives ``outputs``, ``limits`` and ``writing``."""
-    audit = grouped(audit, "outputs", _take_outputs)
-    audit = grouped(audit, "limits", collect_limits)
-    return grouped(audit, "writing", _take_writing, _AUDIT_OPTIONS)
+    audit = group_flags(audit, "outputs", _take_outputs)
+    audit = group_flags(audit, "limits", collect_limits)
+    return group_flags(audit, "writing", _take_writing, _AUDIT_OPTIONS)
 
 
 def writing_options(audit: Command) -> Command:
     """Add the flags of an audit that asks no model; it receives ``writing``."""
-    return grouped(audit, "writing", _take_writing, (*_WRITING_OPTIONS, quiet_option))
+    return group_flags(audit, "writing", _take_writing, (*_WRITING_OPTIONS, quiet_option))
 
 
 def _take_outputs(flags: Flags) -> AuditedOutputs:

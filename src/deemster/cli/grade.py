@@ -19,7 +19,7 @@ from deemster.cli.options import (
     columns_option,
     dry_run_option,
     file_option,
-    grouped,
+    group_flags,
     model_options,
     quiet_option,
     result_files,
@@ -188,8 +188,8 @@ def _read_settings(path: str) -> tuple[dict[str, Any], Path]:
 
 def _grader_options(command: Command) -> Command:
     """Add the flags; the command receives them as one ``grader`` and one ``inline``."""
-    command = grouped(command, "grader", _take_grader)
-    return grouped(command, "inline", lambda flags: take_flags(InlineModel, flags), _OPTIONS)
+    command = group_flags(command, "grader", _take_grader)
+    return group_flags(command, "inline", lambda flags: take_flags(InlineModel, flags), _OPTIONS)
 
 
 def _take_grader(flags: Flags) -> GraderOptions:

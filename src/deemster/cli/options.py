@@ -1,6 +1,6 @@
 """Flags that several commands share: the store, resuming, reports, models, files, dates and ages.
 
-`grouped` adds flags to a command and hands them over as one value, such as `ReportOptions`. Heavy rooms are loaded
+`group_flags` adds flags to a command and hands them over as one value, such as `ReportOptions`. Heavy rooms are loaded
 where a command uses them, so that `--help` answers at once.
 """
 
@@ -56,7 +56,9 @@ def add_options(command: Command, options: Sequence[Decorator]) -> Command:
     return command
 
 
-def grouped(command: Command, name: str, group: Callable[[Flags], Any], options: Sequence[Decorator] = ()) -> Command:
+def group_flags(
+    command: Command, name: str, group: Callable[[Flags], Any], options: Sequence[Decorator] = ()
+) -> Command:
     """Add flags to a command, which receives what they say as one value.
 
     Args:
@@ -287,7 +289,7 @@ class StorageOptions(NamedTuple):
 
 def storage_options(command: Command) -> Command:
     """Add the flags of storing and resuming; the command receives them as one ``storage``."""
-    return grouped(command, "storage", _take_storage, _STORAGE)
+    return group_flags(command, "storage", _take_storage, _STORAGE)
 
 
 def _take_storage(flags: Flags) -> StorageOptions:
@@ -451,12 +453,12 @@ def comparison_options(command: Command) -> Command:
 
 def privacy_options(command: Command) -> Command:
     """Add the flags of what is left out; the command receives them as one ``reports`` that is written nowhere."""
-    return grouped(command, "reports", _take_privacy, _PRIVACY)
+    return group_flags(command, "reports", _take_privacy, _PRIVACY)
 
 
 def export_privacy_options(command: Command) -> Command:
     """Add the flags of privacy to a command that writes files of its own; it receives them as one ``reports``."""
-    return grouped(command, "reports", _take_privacy, (*_PRIVACY, _INCLUDE))
+    return group_flags(command, "reports", _take_privacy, (*_PRIVACY, _INCLUDE))
 
 
 def _add_report_options(
@@ -471,7 +473,7 @@ def _add_report_options(
         destinations = tuple(Destination(name, file) for name, file in files.items() if file is not None)
         return _take_privacy(flags)._replace(destinations=destinations)
 
-    return grouped(
+    return group_flags(
         command, "reports", group, (*(file_option(name, what) for name, what in known.items()), *flags_of_all)
     )
 
@@ -582,14 +584,16 @@ def collect_limits(flags: Flags) -> ModelLimits:
 
 def cache_options(command: Command) -> Command:
     """Add the flags of the answer cache and of working offline; the command receives them as one ``limits``."""
-    return grouped(command, "limits", collect_limits, CACHE_OPTIONS)
+    return group_flags(command, "limits", collect_limits, CACHE_OPTIONS)
 
 
 def model_options(command: Command) -> Command:
     """Add the flags of calling models; the command receives them as one ``models``."""
     models = click.option("--models", metavar="FILE", help="A file with a `models` section, such as a suite.")
     options = (models, *BUDGET_OPTIONS, *CACHE_OPTIONS)
-    return grouped(command, "models", lambda flags: ModelOptions(flags.pop("models"), collect_limits(flags)), options)
+    return group_flags(
+        command, "models", lambda flags: ModelOptions(flags.pop("models"), collect_limits(flags)), options
+    )
 
 
 class NumberRange(click.FloatRange):

@@ -12,7 +12,7 @@ from deemster.cli.options import (
     Command,
     NumberRange,
     file_option,
-    grouped,
+    group_flags,
     store_option,
     take_flags,
     write_file,
@@ -75,7 +75,7 @@ class StatedNoise(NamedTuple):
 
 
 def _noise_options(command: Command) -> Command:
-    return grouped(
+    return group_flags(
         command,
         "stated",
         lambda flags: take_flags(StatedNoise, flags),

@@ -21,7 +21,7 @@ from deemster.cli.options import (
     StorageOptions,
     collect_limits,
     dry_run_option,
-    grouped,
+    group_flags,
     open_run_store,
     quiet_option,
     refuse_file,
@@ -57,8 +57,8 @@ _MOST_CHECKS = 20
 
 def _override_options(command: Command) -> Command:
     """Add the flags; the command receives them as one ``overrides``, and those that select samples as ``part``."""
-    command = grouped(command, "part", lambda flags: take_flags(PartOptions, flags))
-    return grouped(command, "overrides", take_overrides, (*_PART, *_OVERRIDES))
+    command = group_flags(command, "part", lambda flags: take_flags(PartOptions, flags))
+    return group_flags(command, "overrides", take_overrides, (*_PART, *_OVERRIDES))
 
 
 def take_overrides(flags: Flags) -> SuiteOverrides:
