@@ -5,6 +5,7 @@ from __future__ import annotations
 from deemster.datasets.fingerprint import row_hash
 from deemster.records import Execution, MetricCard, MetricScore, Output
 from deemster.store import BaselineFacts, LabelFacts, RunFacts, SampleFacts
+from deemster.store.graded_items import grading_mark
 
 MARK = MetricScore(0.5)
 BASELINE = BaselineFacts(
@@ -62,6 +63,12 @@ def execution(position=0, repetition=0, *, text="x", marks=(MARK,), **other):
     return Execution(position, f"s{position}", repetition, other.pop("answer", Output(text)), tuple(marks), **other)
 
 
+def graded_item(position, **details):
+    """A graded item as a grading writes it."""
+    mark = grading_mark(None, None, details)
+    return Execution(position, f"s{position}", 0, Output("x"), (mark,))
+
+
 def begun(store, number=0, *, count=3, cards=CARDS, **other):
     """A run that has begun, with its lease held."""
     run = facts(number, samples=count, **other)
@@ -84,5 +91,5 @@ def counts(store, name):
         number = rows.read("SELECT number FROM runs WHERE id = ?", (name,))[0][0]
         return {
             table: rows.read(f"SELECT count(*) FROM {table} WHERE run = ?", (number,))[0][0]
-            for table in ("samples", "outputs", "marks", "entries", "scorings")
+            for table in ("samples", "outputs", "marks", "scorings")
         }

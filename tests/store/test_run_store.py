@@ -17,7 +17,8 @@ from deemster.records import Execution, MetricScore, Output, TargetFailure, Traj
 from deemster.store import _run_reader, open_store
 from deemster.store import _run_table as beginning
 from deemster.store._database import Connection, InsertStatement
-from tests.store.make_runs import MARK, begun, card, counts, execution, facts, sample, samples, written
+from deemster.store.graded_items import GRADING_CARD
+from tests.store.make_runs import MARK, begun, card, counts, execution, facts, graded_item, sample, samples, written
 
 ANYTHING = st.text(max_size=12)
 TEXT = st.text(st.characters(exclude_categories=["Cs"]), max_size=12)
@@ -141,7 +142,7 @@ def test_retry_replaces_and_never_duplicates(store):
     assert [each.answer.text for each in store.executions(name)] == ["third", "x", "x"]
     row = store.run(name)
     assert (row.done, row.scorings[0].done) == (3, 3)
-    assert counts(store, name) == {"samples": 3, "outputs": 3, "marks": 3, "entries": 0, "scorings": 1}
+    assert counts(store, name) == {"samples": 3, "outputs": 3, "marks": 3, "scorings": 1}
     late, early = "2026-01-01T00:00:02.000Z", "2026-01-01T00:00:01.000Z"
     assert list(store.output_times(name)) == [(0, late), (1, early), (2, late)]
 
@@ -299,12 +300,12 @@ def test_unfinished_scoring_of_the_same_identity_is_continued(store):
 
 
 def test_graded_items_are_kept_and_replaced(store):
-    name = begun(store, kind="grading", cards=[])
+    name = begun(store, kind="grading", cards=[GRADING_CARD])
     with store.writer(name) as writer:
-        writer.add_entries([(2, b'{"a":1}'), (0, b"[]")])
+        writer.add([graded_item(2, a=1), graded_item(0)])
         writer.flush()
-        writer.add_entries([(2, b'{"a":2}')])
-    assert list(store.entries(name)) == [(0, b"[]"), (2, b'{"a":2}')]
+        writer.add([graded_item(2, a=2)])
+    assert list(store.executions(name)) == [graded_item(0), graded_item(2, a=2)]
     assert store.run(name).done == 2
 
 

@@ -118,6 +118,7 @@ class LabelledVotes:
         judge_scores: Score of each judge, ``[items, judges]``; NaN is none.
         tags: The tags of each item.
         clusters: The number of each item's cluster, from 0 without a gap; None where items stand alone.
+        clusters_of_all: That of each of ``votes.ids``; further ones for clusters of which no item is used.
         mixed_rubrics: Whether items have different rubrics.
         warnings: What a reader has to know, each led by its code.
     """
@@ -133,6 +134,7 @@ class LabelledVotes:
     judge_scores: Floats
     tags: tuple[tuple[str, ...], ...]
     clusters: Indices | None
+    clusters_of_all: Indices | None
     mixed_rubrics: bool
     warnings: tuple[str, ...]
 
@@ -313,6 +315,7 @@ def _lay_out(
         judge_scores=np.ascontiguousarray(scores[:, 2:]),
         tags=tuple([votes.tags[place] for place in order]),
         clusters=None,
+        clusters_of_all=None,
         mixed_rubrics=sum(len(part.rows) + len(part.errored) > 0 for part in parts) > 1,
         warnings=(),
     )
@@ -555,7 +558,12 @@ def with_clusters(labelled: LabelledVotes, cluster: Cluster) -> LabelledVotes:
             *warnings,
             f"few-clusters: {few} only; intervals from fewer than {ENOUGH_CLUSTERS} may be too narrow.",
         )
-    return replace(labelled, clusters=clusters, warnings=warnings)
+    everyone = zip(labelled.votes.ids, labelled.votes.metadata, strict=True)
+    others = (own.get(cluster) if isinstance(cluster, str) else cluster.get(name) for name, own in everyone)
+    # An item without a cluster, which nobody labelled, stands alone.
+    named = ((isinstance(key, bool), place if key is None else key) for place, key in enumerate(others))
+    of_all = np.array([numbers.setdefault(key, len(numbers)) for key in named], dtype=np.intp)
+    return replace(labelled, clusters=clusters, clusters_of_all=of_all, warnings=warnings)
 
 
 def require_key(key: str, metadata: Sequence[Mapping[str, Any]], purpose: str) -> None:

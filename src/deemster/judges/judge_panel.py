@@ -15,7 +15,7 @@ from deemster.errors import ConfigurationError, Issue, did_you_mean, show_value,
 from deemster.formats.schema_validation import Id, NonBlank, check_shape, decode_struct, is_id
 from deemster.judges.judge_script import Asking, JudgeMetric, NoAnswerError, ParsedReply, ask_all
 from deemster.judges.vote import Vote, vote_failure
-from deemster.metrics.option_checks import check_choice, check_whole_number, is_amount
+from deemster.metrics.option_checks import PositiveInteger, check_choice, check_whole_number, is_amount
 from deemster.records import Answer, Ask, Mark, Message, MetricScore, NoAnswer
 from deemster.records.marks import reaches
 from deemster.records.model_requests import JUDGE
@@ -215,12 +215,12 @@ class PanelMetric(JudgeMetric, frozen=True, kw_only=True):
     """
 
     models: Sequence[str] = (JUDGE,)
-    samples: int = 1
+    samples: Annotated[int, Meta(ge=1, le=MOST_SAMPLES)] = 1
     temperature: float | None = None
     combine: str = "mean"
     weights: Mapping[str, float] | None = None
     quorum: int | None = None
-    max_tokens: int = 1024
+    max_tokens: PositiveInteger = 1024
 
     def validate(self) -> None:
         """Refuse options of a panel that are out of range.
@@ -229,13 +229,11 @@ class PanelMetric(JudgeMetric, frozen=True, kw_only=True):
             ConfigurationError: An option is out of range.
         """
         force_setattr(self, "models", _models(self.models, metric=self.alias))
-        check_whole_number(self.samples, least=1, most=MOST_SAMPLES, option="samples", metric=self.alias)
         force_setattr(self, "temperature", self._checked_temperature())
         check_choice(self.combine, COMBINATIONS, option="combine", metric=self.alias)
         force_setattr(self, "weights", self._checked_weights())
         if self.quorum is not None:
             check_whole_number(self.quorum, least=1, most=len(self.seats), option="quorum", metric=self.alias)
-        check_whole_number(self.max_tokens, least=1, option="max_tokens", metric=self.alias)
 
     def _checked_temperature(self) -> float | None:
         if self.temperature is None:

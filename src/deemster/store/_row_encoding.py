@@ -83,7 +83,7 @@ def marks_checksum(scoring: int, position: int, repetition: int, body: bytes) ->
 
 
 def entry_checksum(position: int, body: bytes) -> int:
-    """The check sum of a row of `entries`, or of `columns`."""
+    """The check sum of a row of `columns`, and of the `entries` of earlier versions."""
     return crc32(body, crc32(b"%d/" % position))
 
 

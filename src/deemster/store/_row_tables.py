@@ -1,4 +1,4 @@
-"""Writes the tables of samples, outputs, marks, entries, calls, prompts and columns."""
+"""Writes the tables of samples, outputs, marks, calls, prompts and columns."""
 
 from __future__ import annotations
 
@@ -55,7 +55,6 @@ MARKS = RowTable(
     ("body", "checksum"),
     forget=("final", "final_checksum"),
 )
-ENTRIES = RowTable("entries", ("run", "position"), ("body", "checksum"))
 CALLS = RowTable("calls", ("run", "scoring", "call"), ("body", "checksum"))
 PROMPTS = RowTable("prompts", ("run", "scoring", "position", "repetition", "metric"), ("body", "checksum"))
 COLUMNS = RowTable("columns", ("run", "part"), ("body", "checksum"))

@@ -122,7 +122,7 @@ def delete_run(pool: ConnectionPool, number: int) -> None:
             message = f"The run is the baseline of the {kind} `{name}`, so it stays. "
             hint = f"`deemster baseline clear {flag}{name}` forgets that, or promote another run."
             raise store_error(pool.database.where, message + hint)
-        for table in ("labels", "columns", "prompts", "calls", "marks", "outputs", "entries", "samples", "scorings"):
+        for table in ("labels", "columns", "prompts", "calls", "marks", "outputs", "samples", "scorings"):
             connection.write(f"DELETE FROM {table} WHERE run = ?", (number,))  # noqa: S608 - names only
         connection.write("DELETE FROM runs WHERE number = ?", (number,))
 
@@ -162,12 +162,12 @@ def insert_scoring_row(connection: Connection, run: int, scoring: ScoringRow) ->
     """Add a scoring of a run, of which nothing is done yet."""
     values = _encode_scoring(scoring)
     sql = f"INSERT INTO scorings (run, number, {', '.join(_SCORING_COLUMNS)}, checksum) VALUES (?, ?, ?, ?, ?, ?, ?, ?)"  # noqa: S608 - names only
-    connection.write(sql, (run, scoring.number, *values, _scoring_checksum(scoring.number, values)))
+    connection.write(sql, (run, scoring.number, *values, scoring_checksum(scoring.number, values)))
 
 
 def update_scoring_row(connection: Connection, run: int, scoring: ScoringRow) -> None:
     """Write what may change of a scoring: its status and its end."""
-    total = _scoring_checksum(scoring.number, _encode_scoring(scoring))
+    total = scoring_checksum(scoring.number, _encode_scoring(scoring))
     connection.write(
         "UPDATE scorings SET status = ?, finished_at = ?, checksum = ? WHERE run = ? AND number = ?",
         (scoring.status, scoring.finished_at, total, run, scoring.number),
@@ -180,7 +180,8 @@ def _encode_scoring(scoring: ScoringRow) -> Row:
     return cards, identity, scoring.status, scoring.started_at, scoring.finished_at
 
 
-def _scoring_checksum(number: int, values: Sequence[Any]) -> int:
+def scoring_checksum(number: int, values: Sequence[Any]) -> int:
+    """The check sum of a row of `scorings`: cards, identity, status, start and end."""
     return crc32(values[0] + values[1], crc32(b"%d/" % number + repr(tuple(values[2:])).encode()))
 
 
@@ -197,9 +198,9 @@ def add_done(connection: Connection, run: int, count: int, *, scoring: int | Non
 
 def recount_done(connection: Connection, run: int) -> None:
     """Count the rows of a run that is resumed again, since what was lost is done again."""
-    outputs, entries, marks = (
+    outputs, marks = (
         connection.read(f"SELECT count(*) FROM {table} WHERE run = ?{only}", (run,))[0][0]  # noqa: S608 - names only
-        for table, only in (("outputs", ""), ("entries", ""), ("marks", " AND scoring = 0"))
+        for table, only in (("outputs", ""), ("marks", " AND scoring = 0"))
     )
     if marks > outputs:
         # Marks of an output that was lost are made again with it.
@@ -210,7 +211,7 @@ def recount_done(connection: Connection, run: int) -> None:
         )
     connection.write("UPDATE runs SET done = 0, done_mirror = 0 WHERE number = ?", (run,))
     connection.write("UPDATE scorings SET done = 0, done_mirror = 0 WHERE run = ? AND number = 0", (run,))
-    add_done(connection, run, outputs + entries)
+    add_done(connection, run, outputs)
     add_done(connection, run, marks, scoring=0)
 
 
@@ -257,7 +258,7 @@ def _read_scorings(connection: Connection, run: int) -> Iterator[ScoringRow]:
     columns = ", ".join(_SCORING_COLUMNS)
     sql = f"SELECT number, {columns}, checksum, done, done_mirror FROM scorings WHERE run = ? ORDER BY number"  # noqa: S608 - names only
     for place, (number, *found, total, done, mirror) in enumerate(connection.read(sql, (run,))):
-        if place != number or _scoring_checksum(number, found) != total or done != -mirror:
+        if place != number or scoring_checksum(number, found) != total or done != -mirror:
             raise ValueError(f"its scoring {place} does not fit its check sum")
         cards, identity, *state = found
         values = dict(zip(_SCORING_COLUMNS, (decode_cards(cards), decode_mapping(identity), *state), strict=True))

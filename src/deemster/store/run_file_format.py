@@ -113,7 +113,7 @@ class MarksLine(_Line, frozen=True, kw_only=True, tag="marks"):
 
 
 class EntryLine(_Line, frozen=True, kw_only=True, tag="entry"):
-    """An item of a grading, with its votes."""
+    """An item of a grading with its votes, as earlier versions wrote it: now it is an output with marks."""
 
     position: Count
     body: dict[str, Any]

@@ -14,8 +14,8 @@ import msgspec
 from deemster.errors import Issue, RunExistsError, StoreError
 from deemster.store._database import Connection, ConnectionPool
 from deemster.store._label_table import put_label
-from deemster.store._row_encoding import entry_checksum, marks_checksum, output_checksum
-from deemster.store._row_tables import ENTRIES, MARKS, OUTPUTS, encode_samples, insert_samples, put_final_marks
+from deemster.store._row_encoding import marks_checksum, output_checksum
+from deemster.store._row_tables import MARKS, OUTPUTS, encode_samples, insert_samples, put_final_marks
 from deemster.store._run_table import (
     add_done,
     delete_abandoned_runs,
@@ -24,9 +24,10 @@ from deemster.store._run_table import (
     insert_scoring_row,
     update_run_row,
 )
+from deemster.store.graded_items import GRADING_CARD, graded_rows
 from deemster.store.lease import Lease
 from deemster.store.run_export import run_digest
-from deemster.store.run_facts import RunFacts, SampleFacts, ScoringRow
+from deemster.store.run_facts import TRAITS, RunFacts, SampleFacts, ScoringRow
 from deemster.store.run_file_check import CheckedRun, check_run_file, raw_lines
 from deemster.store.run_file_format import (
     IMPORTED_FACT,
@@ -116,6 +117,9 @@ def _is_known(store: Store, run: CheckedRun) -> bool:
     with store.pool.read_transaction() as connection:
         if not connection.read("SELECT 1 FROM runs WHERE id = ?", (run.id,)):
             return False
+    token = run.graded_token
+    if token is not None and store.run(run.id).facts.get("token") == token:
+        return True
     if run_digest(store, run.id) != run.sha256:
         raise RunExistsError(Issue(f"The store has another run `{run.id}` already; nothing was taken in.", store.where))
     return True
@@ -152,11 +156,6 @@ def _import_run(
 def _run_facts(line: RunLine) -> RunFacts:
     known: dict[str, Any] = {name: getattr(line, name) for name in RunFacts.__struct_fields__}
     return RunFacts(**{**known, "facts": {**line.facts, IMPORTED_FACT: True}})
-
-
-def _scoring_row(line: ScoringLine) -> ScoringRow:
-    known: dict[str, Any] = {name: getattr(line, name) for name in ScoringLine.__struct_fields__ if name != "cards"}
-    return ScoringRow(**known, cards=tuple(map(card_from_line, line.cards)))
 
 
 def _sample_facts(line: SampleLine) -> SampleFacts:
@@ -205,7 +204,7 @@ class _RunInserter:
             self._lease.renew(connection)
             if kind is ScoringLine:
                 for line, _ in waiting:
-                    insert_scoring_row(connection, self._run, _scoring_row(line))
+                    insert_scoring_row(connection, self._run, self._scoring_row(line))
             elif kind is SampleLine:
                 samples = (_sample_facts(line) for line, _ in waiting)
                 insert_samples(connection, encode_samples(self._run, samples))
@@ -217,10 +216,18 @@ class _RunInserter:
                 elif kind is MarksLine:
                     self._insert_marks(connection, found)
                 elif kind is EntryLine:
-                    self._insert_entries(connection, found)
+                    self._insert_graded_items(connection, found)
                 else:
                     for line, _ in found:
                         put_label(connection, self._run, line.body)
+
+    def _scoring_row(self, line: ScoringLine) -> ScoringRow:
+        known: dict[str, Any] = {name: getattr(line, name) for name in ScoringLine.__struct_fields__ if name != "cards"}
+        cards = tuple(map(card_from_line, line.cards))
+        # Earlier versions wrote a grading without a metric.
+        if not cards and not TRAITS[self._line.kind].has_metrics:
+            cards = (GRADING_CARD,)
+        return ScoringRow(**known, cards=cards)
 
     def _insert_outputs(self, connection: Connection, found: Sequence[tuple[OutputLine, RawBodies]]) -> None:
         # The check sum of an output covers the id of its sample. A million ids would be too many to hold in memory.
@@ -244,9 +251,9 @@ class _RunInserter:
             final = [(line.position, line.repetition, bytes(raw.final)) for line, raw in own if line.final is not None]
             put_final_marks(connection, self._run, scoring, final)
 
-    def _insert_entries(self, connection: Connection, found: Sequence[tuple[EntryLine, RawBodies]]) -> None:
-        rows = []
-        for line, raw in found:
-            body = bytes(raw.body)
-            rows.append((self._run, line.position, body, entry_checksum(line.position, body)))
-        self._done += ENTRIES.put(connection, rows)
+    def _insert_graded_items(self, connection: Connection, found: Sequence[tuple[EntryLine, RawBodies]]) -> None:
+        """Write what an earlier version wrote of a grading as outputs with marks."""
+        entries = [(line.position, bytes(raw.body)) for line, raw in found]
+        outputs, marks = graded_rows(connection, self._run, entries)
+        self._done += OUTPUTS.put(connection, outputs)
+        self._marked[0] += MARKS.put(connection, marks)
