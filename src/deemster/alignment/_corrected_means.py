@@ -51,7 +51,7 @@ def corrected_means(votes: LabelledVotes, *, confidence: float = 0.95) -> Correc
     rates = []
     for column in votes.columns:
         if column.criterion.kind == "binary":
-            verdicts = [facts[block].final[others[block], place] for block, place in column.sources]
+            verdicts = [facts[block].final.codes[others[block], place] for block, place in column.sources]
             of_others = _joined([units_of_others[block] for block, _ in column.sources])
             rates.append(_met_rate(votes, column, np.concatenate(verdicts), of_others, confidence))
     score = _score(votes, np.concatenate(bare), _joined(units_of_others), confidence)
