@@ -193,7 +193,7 @@ class _RunInserter:
             add_done(connection, self._run, self._done)
             for scoring, count in self._marked.items():
                 add_done(connection, self._run, count, scoring=scoring)
-            update_run_row(connection, self._run, _run_facts(self._line), **state)
+            update_run_row(connection, self._run, _run_facts(self._line), state)
 
     def _write(self) -> None:
         waiting, self._waiting, self._size = self._waiting, [], 0
