@@ -9,7 +9,7 @@ from typing import Annotated, Any, NamedTuple, TypeVar
 
 import msgspec
 from msgspec import Meta
-from msgspec.structs import force_setattr
+from msgspec.structs import force_setattr, replace
 
 from deemster.errors import ConfigurationError, Issue, did_you_mean, show_value, visible
 from deemster.formats.schema_validation import Id, NonBlank, check_shape, decode_struct, is_id
@@ -135,23 +135,19 @@ class Seat(NamedTuple):
             sample=self.repeat,
         )
 
-    def vote(self, **fields: Any) -> Vote:
-        """The vote of this seat.
+    @property
+    def silent_vote(self) -> Vote:
+        """The vote of this seat before it says anything."""
+        return Vote(judge=self.judge, repeat=self.repeat, weight=self.weight)
 
-        Args:
-            fields: What it says.
-        """
-        return Vote(judge=self.judge, repeat=self.repeat, weight=self.weight, **fields)
-
-    def failed_vote(self, failure: NoAnswer, *, tries: int = 0, **fields: Any) -> Vote:
+    def failed_vote(self, failure: NoAnswer, *, tries: int = 0) -> Vote:
         """The vote of this seat if its judge gave no usable answer.
 
         Args:
             failure: Why.
             tries: How often the question was asked and the reply could not be read.
-            fields: What is known of the vote all the same.
         """
-        return self.vote(failure=vote_failure(failure.cause, failure.message, tries=tries), **fields)
+        return replace(self.silent_vote, failure=vote_failure(failure.cause, failure.message, tries=tries))
 
 
 class ScoreReply(msgspec.Struct, frozen=True, gc=False):
@@ -516,7 +512,9 @@ def _score_vote(seat: Seat, found: ParsedReply[ScoreReply] | NoAnswer) -> Vote:
     if isinstance(found, NoAnswer):
         return seat.failed_vote(found)
     reply = found.value
-    return seat.vote(value=reply.value, reason=reply.reason, verdict=reply.label, model=found.answer.model)
+    return replace(
+        seat.silent_vote, value=reply.value, reason=reply.reason, verdict=reply.label, model=found.answer.model
+    )
 
 
 def _models(models: Any, *, metric: str) -> tuple[str, ...]:

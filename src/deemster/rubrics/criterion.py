@@ -144,7 +144,7 @@ class Criterion(CriterionEntry, frozen=True, dict=True):
 
     def __post_init__(self) -> None:
         changes: dict[str, Any] = {"name": self.name if self.name != "" else None, "options": self.options or None}
-        refuse_issues(criterion_issues(decode_struct(self, CriterionEntry, error=RubricError, **changes)))
+        refuse_issues(criterion_issues(decode_struct(self, CriterionEntry, error=RubricError, changes=changes)))
         force_setattr(self, "weight", float(self.weight) + 0.0)
         options = (one if isinstance(one, Option) else Option(**one) for one in self.options or ())
         force_setattr(self, "options", tuple(options))

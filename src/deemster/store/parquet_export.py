@@ -129,8 +129,8 @@ def _samples(store: Store, runs: Sequence[RunRow]) -> Iterator[_Row]:
                 "row_hash": sample.row_hash,
                 "tags": _json(sample.tags),
                 "metadata": _json(sample.metadata),
-                "input": _json(sample.input) if sample.content else None,
-                "expected_output": _json(sample.expected_output) if sample.content else None,
+                "input": None if sample.content is None else _json(sample.input),
+                "expected_output": None if sample.content is None else _json(sample.expected_output),
             }
 
 
