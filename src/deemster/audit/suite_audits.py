@@ -8,7 +8,6 @@ from decimal import Decimal
 from pathlib import Path
 
 from deemster.errors import ConfigurationError
-from deemster.report.audit_report import AuditReport
 from deemster.report.dataset_health import DatasetAudit
 from deemster.report.gate_error_rates import GateAudit, TrialSettings
 from deemster.report.judge_bias import JudgeAudit
@@ -40,7 +39,7 @@ def judge(
     budget_usd: Decimal | float | None = None,
     budget_tokens: int | None = None,
     offline: bool = False,
-) -> AuditReport[JudgeAudit]:
+) -> JudgeAudit:
     """Ask a judge about pairs of answers that differ in one thing only, and flag what it is biased by.
 
     Args:
@@ -68,7 +67,7 @@ def judge(
     job, found, source = load_audit(suite, AuditedOutputs(run, outputs, store), metrics=metrics, limits=limits)
     settings = BiasSettings(probes, max_samples, confidence, seed)
     warn = warner()
-    return AuditReport(run_sync(audit_judge(job, role, found, source=source, settings=settings, warn=warn)))
+    return run_sync(audit_judge(job, role, found, source=source, settings=settings, warn=warn))
 
 
 def metrics(
@@ -87,7 +86,7 @@ def metrics(
     budget_usd: Decimal | float | None = None,
     budget_tokens: int | None = None,
     offline: bool = False,
-) -> AuditReport[MetricAudit]:
+) -> MetricAudit:
     """Plant defects in good outputs, and count which of them the metrics and the gate of a suite notice.
 
     Args:
@@ -114,7 +113,7 @@ def metrics(
     job, found, source = load_audit(suite, AuditedOutputs(run, outputs, store), metrics=metrics, limits=limits)
     settings = DefectSettings(defects=defects, max_samples=max_samples, draws=draws, confidence=confidence, seed=seed)
     warn = warner()
-    return AuditReport(run_sync(audit_metrics(job, found, source=source, settings=settings, warn=warn)))
+    return run_sync(audit_metrics(job, found, source=source, settings=settings, warn=warn))
 
 
 def gate(
@@ -129,7 +128,7 @@ def gate(
     confidence: float = 0.95,
     seed: int = 0,
     store: str | Path | None = None,
-) -> AuditReport[GateAudit]:
+) -> GateAudit:
     """Tell how often the gate of a suite errs: false alarms, missed drops, the margin it certifies.
 
     Args:
@@ -155,7 +154,7 @@ def gate(
     settings = TrialSettings(draws=draws, cohort=cohort, confidence=confidence, seed=seed)
     with ExitStack() as opened:
         source = opened.enter_context(open_store(store, create=False)) if pass_rate is None or runs else None
-        return AuditReport(audit_gate(loaded, source, names=runs, stated=stated, settings=settings))
+        return audit_gate(loaded, source, names=runs, stated=stated, settings=settings)
 
 
 def dataset(
@@ -168,7 +167,7 @@ def dataset(
     confidence: float = 0.95,
     seed: int = 0,
     store: str | Path | None = None,
-) -> AuditReport[DatasetAudit]:
+) -> DatasetAudit:
     """Find copies, contradictions, leaks and flaky samples of a dataset, and a part of it that will do.
 
     Args:
@@ -189,7 +188,7 @@ def dataset(
     settings = HealthSettings(near=near, margin=margin, draws=draws, confidence=confidence, seed=seed)
     with ExitStack() as opened:
         found, source = find_dataset(dataset_or_run, store, opened, needs_store=bool(runs))
-        return AuditReport(audit_dataset(found, source, names=runs, settings=settings))
+        return audit_dataset(found, source, names=runs, settings=settings)
 
 
 def _check_least(least: int, **numbers: int) -> None:

@@ -15,7 +15,7 @@ from deemster.cli.options import ReportOptions, open_run_store, privacy_options,
 from deemster.errors import ConfigurationError, ReportError, visible
 
 if TYPE_CHECKING:
-    from deemster.report import ComparisonReport, Report
+    from deemster.report import Comparison, Report
     from deemster.store import Store
 
 MAX_CHARS = 12_000
@@ -59,7 +59,7 @@ def command(*, run: str, against: str | None, max_chars: int, reports: ReportOpt
 
 def _compare(
     report: Report, against: str | None, reports: ReportOptions, find_store: Callable[[], Store], *, stored: bool
-) -> ComparisonReport | None:
+) -> Comparison | None:
     """The comparison of a run with the one that is named, else with its suite's baseline; None where there is none."""
     from deemster.runs.compare_runs import RunSources, compare_sources, quotes_of_either
 
