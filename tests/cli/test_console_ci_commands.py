@@ -131,7 +131,7 @@ def test_hostile_data_in_every_report_and_stream_is_printed_harmless(folder):
             called("validate", "golden.json"),
             called("monitor", "latest"),
             called("promote", "latest", "--to", "promoted.json"),
-            called("store", "verify"),
+            called("store", "check"),
             called("report", "report.json"),
             *(called("report", "report.json", f"--{kind}", "-") for kind in FORMATS if kind != "junit-samples"),
         ]

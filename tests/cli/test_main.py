@@ -9,7 +9,7 @@ import sys
 import pytest
 
 from deemster.cli.export import RETIRED_EXPORTS
-from deemster.cli.main import COMMANDS, RETIRED_FLAGS
+from deemster.cli.main import COMMANDS, RETIRED_COMMANDS, RETIRED_FLAGS
 from deemster.errors import ConfigurationError, MissingExtraError
 from deemster.runs._metric_table import PLACES, PRESETS
 from deemster.runs.metric_catalog import parse_metric
@@ -36,6 +36,13 @@ def test_retired_flag_says_what_to_do_instead(named):
     result = called(*(command or ["report"]), "file", flag, "value")
     assert result.exit_code == 2
     assert f"`{flag}` is gone. {RETIRED_FLAGS[named]}" in result.stderr
+
+
+@pytest.mark.parametrize("command", RETIRED_COMMANDS)
+def test_retired_command_says_what_to_do_instead(command):
+    result = called(command, "latest")
+    assert result.exit_code == 2
+    assert f"`{command}` is gone. {RETIRED_COMMANDS[command]}" in result.stderr
 
 
 @pytest.mark.parametrize("kind", RETIRED_EXPORTS)

@@ -27,7 +27,7 @@ def ids():
     return [run["id"] for run in json.loads(called("runs", "--json", "-").stdout)]
 
 
-@pytest.mark.parametrize("command", ["export", "import", "path", "prune", "verify"])
+@pytest.mark.parametrize("command", ["check", "export", "import", "path", "prune", "verify"])
 def test_help_matches_golden_file(command, golden):
     result = called("store", command, "--help", COLUMNS="100", TERMINAL_WIDTH="100")
     assert result.exit_code == 0
@@ -103,8 +103,8 @@ def test_every_run_is_exported_in_the_order_they_began(old):
         (("prune", "--older-than", "soon"), "`soon` is no age: give 45m, 12h, 30d or 8w."),
         (("prune", "--older-than", "999999w"), "`999999w` is no age"),
         (("prune", "--keep", "-1"), "-1 is not in the range x>=0."),
-        (("verify", "--store", "no.db"), "error: no.db: There is no store here."),
-        (("verify", "--store", "bad.jsonl"), "error: bad.jsonl: "),
+        (("check", "--store", "no.db"), "error: no.db: There is no store here."),
+        (("check", "--store", "bad.jsonl"), "error: bad.jsonl: "),
         (("path", "--store", "mysql://h/d"), "error: `mysql://` is no kind of store."),
     ],
 )
@@ -156,16 +156,16 @@ def test_prune_without_flag_removes_no_run_and_does_not_ask(old):
     assert result.stderr.startswith("removed 0 runs and 0 sample contents that nothing used, ")
 
 
-def test_verify_of_sound_store_reports_no_damage(old):
-    result = called("store", "verify")
+def test_check_of_sound_store_reports_no_damage(old):
+    result = called("store", "check")
     assert (result.exit_code, result.stdout) == (0, ".deemster/runs.db: 4 runs, nothing is damaged.\n")
 
 
-def test_verify_of_damaged_store_is_exit_code_1(old):
+def test_check_of_damaged_store_is_exit_code_1(old):
     with open_store() as store, store.pool.write_transaction() as rows:
         rows.write("UPDATE outputs SET body = '{}' WHERE run = 2 AND position = 1")
         rows.write("UPDATE runs SET seed = '7' WHERE number = 3")
-    result = called("store", "verify")
+    result = called("store", "check")
     assert result.exit_code == 1
     assert result.stdout == (
         "The run 'run-2' is damaged (its facts do not fit their check sum).\n"
@@ -177,7 +177,7 @@ def test_verify_of_damaged_store_is_exit_code_1(old):
 def test_newer_store_is_one_line_error(old):
     with open_store() as store, store.pool.write_transaction() as rows:
         rows.write("PRAGMA user_version = 99")
-    for argv in (("store", "verify"), ("runs",), ("store", "prune")):
+    for argv in (("store", "check"), ("runs",), ("store", "prune")):
         result = called(*argv)
         assert result.exit_code == 2
         assert result.stderr.count("\n") == 1

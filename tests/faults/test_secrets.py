@@ -239,7 +239,7 @@ models: {{ judge: {{ base_url: "{1}", model: m }} }}
         *(called("run", name, "--no-store", ADDRESS=wrong) for name in ("model.yml", "target.yml", "variable.yml")),
         *(called("validate", name, ADDRESS=wrong) for name in ("model.yml", "target.yml", "variable.yml")),
         called("grade", "items.json", "--base-url", wrong, "--model", "m"),
-        *(called(*words, "--store", wrong) for words in (("runs",), ("store", "path"), ("store", "verify"))),
+        *(called(*words, "--store", wrong) for words in (("runs",), ("store", "path"), ("store", "check"))),
         *(called(*words, DEEMSTER_STORE=wrong) for words in (("runs",), ("report", "latest"), ("run", "model.yml"))),
     ]
     assert all(secret not in each.output for each in results)

@@ -4,7 +4,10 @@ from __future__ import annotations
 
 import csv
 import io
+import re
 import sys
+import tracemalloc
+import zipfile
 
 import pytest
 from hypothesis import given
@@ -107,7 +110,56 @@ def test_workbook_without_openpyxl_is_error_naming_the_extra(monkeypatch):
         lines(b"PK", "xlsx")
 
 
-def test_workbook_that_unpacks_to_too_much_is_refused(monkeypatch):
-    monkeypatch.setattr("deemster.formats.read_table.MOST_BYTES", 100)
-    with pytest.raises(DatasetError, match="when it is unpacked"):
-        lines(workbook([["id"]]), "xlsx")
+def with_parts(*, rows: str = "", sheets: str = "") -> bytes:
+    """A workbook with a header and a sample, and with parts that someone wrote by hand."""
+    made = io.BytesIO()
+    with zipfile.ZipFile(io.BytesIO(workbook([["id", "a"], ["x", 1]]))) as plain, zipfile.ZipFile(made, "w", 8) as book:
+        for part in plain.infolist():
+            text = plain.read(part).decode()
+            text = re.sub("<dimension[^>]*>", "", text).replace("</sheetData>", f"{rows}</sheetData>")
+            book.writestr(part.filename, text.replace("</sheets>", f"{sheets}</sheets>"))
+    return made.getvalue()
+
+
+WIDE = "".join(f'<row r="{row}"><c r="XFD{row}"><v>1</v></c></row>' for row in range(3, 3003))
+CELL = '<row r="3"><c r="A3" t="inlineStr"><is><t>{}</t></is></c></row>'
+SHEETS = "".join(f'<sheet name="n{n}" sheetId="{n}" r:id="rId1"/>' for n in range(5, 2000))
+
+
+@pytest.mark.parametrize(
+    ("parts", "message"),
+    [
+        ({"rows": WIDE}, "bytes and unpacks to more than 16 MB"),
+        ({"rows": CELL.format("x" * 40_000_000)}, "bytes and unpacks to more than 16 MB"),
+        ({"rows": CELL.format("x" * 4_000_000)}, "A cell of the workbook is longer than 1 MB"),
+        ({"sheets": SHEETS}, "more than 1,000 sheets"),
+        ({"rows": '<row r="9999999999"><c r="A1"><v>1</v></c></row>'}, "more than 1,048,576 rows"),
+    ],
+    ids=["wide rows", "huge cell", "long cell", "many sheets", "far row"],
+)
+def test_small_workbook_that_would_take_much_memory_is_refused(parts, message):
+    data = with_parts(**parts)
+    assert len(data) < 100_000
+    tracemalloc.start()
+    try:
+        with pytest.raises(DatasetError, match=message):
+            lines(data, "xlsx")
+        assert tracemalloc.get_traced_memory()[1] < 100 << 20
+    finally:
+        tracemalloc.stop()
+
+
+def test_user_may_allow_a_workbook_to_take_more(monkeypatch):
+    monkeypatch.setenv("DEEMSTER_MAX_UNPACKED_MB", "100")
+    assert len(lines(with_parts(rows=WIDE[: WIDE.index('<row r="200"')]), "xlsx")) == 199
+    monkeypatch.setenv("DEEMSTER_MAX_UNPACKED_MB", "1")
+    with pytest.raises(DatasetError, match="unpacks to more than 1 MB"):
+        lines(with_parts(rows=WIDE), "xlsx")
+
+
+def test_rows_beyond_the_size_that_a_sheet_states_are_read():
+    made = io.BytesIO()
+    with zipfile.ZipFile(io.BytesIO(workbook([["id", "a"], ["x", 1]]))) as plain, zipfile.ZipFile(made, "w") as book:
+        for part in plain.infolist():
+            book.writestr(part.filename, plain.read(part).replace(b'ref="A1:B2"', b'ref="A1:A1"'))
+    assert lines(made.getvalue(), "xlsx") == [(1, ["id", "a"]), (2, ["x", "1"])]

@@ -114,11 +114,15 @@ def test_name_that_leaves_the_archive_is_no_path(tmp_path):
 
 
 def test_archive_that_unpacks_to_too_much_is_refused(tmp_path, monkeypatch):
-    monkeypatch.setattr("deemster.integrations.source_file.MOST_UNPACKED", 1000)
     path = tmp_path / "log.eval"
-    path.write_bytes(packed(header=HEADER, samples__a=json.dumps({"x": "0" * 2000})))
-    with pytest.raises(InputError, match="unpacks to more"):
+    path.write_bytes(packed(header=HEADER, samples__a=json.dumps({**json.loads(SAMPLE), "x": "0" * (20 << 20)})))
+    assert path.stat().st_size < 100_000
+    with pytest.raises(
+        InputError, match=r"unpacks to more than 16 MB. If you trust it, say in .*DEEMSTER_MAX_UNPACKED_MB"
+    ):
         read_runs(path)
+    monkeypatch.setenv("DEEMSTER_MAX_UNPACKED_MB", "100")
+    assert read_runs(path)
 
 
 def test_member_that_is_longer_than_it_says_is_refused(tmp_path):

@@ -1,6 +1,9 @@
 from __future__ import annotations
 
+import json
+
 import pytest
+import yaml
 
 import deemster as dm
 from deemster.errors import InputError
@@ -8,6 +11,7 @@ from deemster.integrations.import_promptfoo_config import is_promptfoo_config, r
 from deemster.integrations.import_run import read_runs
 from deemster.integrations.source_file import SourceFile
 from deemster.records import MetricScore
+from deemster.runs import metric_catalog as catalog
 from deemster.runs.check_file import check_file
 from tests.integrations.imported import FIXTURES
 
@@ -36,12 +40,12 @@ def test_suite_gives_the_verdicts_that_promptfoo_gave(folder):
         outputs[sample.id] = getattr(answer, "text", "")
     metrics = [
         {"exact-match": {"name": "equals", "where": {"has": ["assert_equals"]}}},
-        {"contains": {"name": "contains", "where": {"has": ["assert_contains"]}}},
+        {"contains": {"name": "mentions", "where": {"has": ["assert_mentions"]}}},
         {"json-valid": {"name": "is-json", "where": {"has": ["assert_is_json"]}}},
     ]
     report = dm.evaluate(dataset, outputs=outputs, metrics=metrics, max_unscored="100%")
     names = [card.name for card in run.cards]
-    pairs = {"equals": "equals", "contains": "mentions", "is-json": "is-json"}
+    pairs = {"equals": "equals", "mentions": "mentions", "is-json": "is-json"}
     compared = 0
     for entry in report.executions:
         for ours, theirs in pairs.items():
@@ -70,9 +74,9 @@ def test_suite_is_valid_and_metrics_apply_where_a_test_asserts_them(folder):
 
 def test_what_has_no_metric_is_listed():
     left_out = read_promptfoo_config(SourceFile(CONFIG)).left_out
-    assert "an assertion `javascript`: there is no such metric (code is not run)" in left_out
-    assert "an assertion `rouge-n`: there is no such metric" in left_out
-    assert "`providers` of the config" in left_out
+    assert "an assertion `javascript`: there is no such metric (code is not run), line 33" in left_out
+    assert "an assertion `rouge-n`: there is no such metric, line 24" in left_out
+    assert "`providers` of the config, line 4" in left_out
 
 
 def test_lists_of_values_and_templates_are_as_in_promptfoo(tmp_path):
@@ -83,6 +87,147 @@ def test_lists_of_values_and_templates_are_as_in_promptfoo(tmp_path):
     )
     found = read_promptfoo_config(SourceFile(path))
     assert [(sample.input["q"], sample.expected_output) for sample in found.dataset] == [("a", "a!"), ("b", "b!")]
+
+
+def converted(tmp_path, tests, **config):
+    """What a config becomes: the samples, the metrics by name, and what is left out."""
+    path = tmp_path / "promptfooconfig.yaml"
+    path.write_text(json.dumps({"prompts": ["p"], "providers": ["echo"], "tests": tests, **config}))
+    found = read_promptfoo_config(SourceFile(path))
+    metrics = [next(iter(each.items())) for each in yaml.safe_load(found.suite)["metrics"]]
+    for name, options in metrics:
+        catalog.resolve({name: options})
+    return list(found.dataset), metrics, found.left_out
+
+
+def asserting(*assertions, **test):
+    return {"vars": {"x": "1"}, "assert": [{"type": "equals", "value": "a"}, *assertions], **test}
+
+
+@pytest.mark.parametrize(
+    ("test", "said"),
+    [
+        (asserting({"type": "contains", "value": "{{x | upper}}"}), "the template `{{x | upper}}` is not filled in"),
+        (asserting({"type": "contains", "value": "{{prompt}}"}), "the template `{{prompt}}` is not filled in"),
+        (asserting({"type": "contains", "value": "{% if x %}a{% endif %}"}), "is not filled in"),
+        (asserting({"type": "contains", "value": "file://y.txt"}), "in another file, which is not opened"),
+        (asserting({"type": "contains", "value": "b"}), "a second expected output"),
+        (asserting({"type": "contains", "value": "a", "transform": "output.x"}), "`transform` is code"),
+        (asserting({"type": "contains", "value": "a", "weight": 0}), "`weight: 0` of an assertion"),
+        (asserting({"type": "contains", "value": "a", "weight": 3}), "`weight` of an assertion"),
+        (asserting({"type": "contains", "value": "a", "provider": "x"}), "`provider` of an assertion"),
+        (asserting({"type": "llm-rubric", "value": "a", "rubricPrompt": "x"}), "`rubricPrompt` of an assertion"),
+        (asserting({"type": "similar", "value": "a", "threshold": "{{t}}"}), "threshold is no number from 0 to 1"),
+        (asserting({"type": "not-contains", "value": "a"}), "`not-contains`: there is no such metric"),
+        (asserting({"type": "python", "value": "1"}), "code is not run"),
+        (asserting({"type": "assert-set", "threshold": 0.5, "assert": []}), "`assert-set`: there is no such metric"),
+        (asserting({"type": "trajectory:tool-used", "value": {"name": "a", "min": 2}}), "all that it asks for"),
+        (asserting(options={"transform": "output.x"}), "`transform` of a test's options"),
+        (asserting(options={"rubricPrompt": "x"}), "`rubricPrompt` of a test's options"),
+        (asserting(threshold=0.5), "`threshold` of a test"),
+        ({"vars": {"d": "file://x.md"}, "assert": [{"type": "is-json"}]}, "the file that a variable names"),
+        ({"vars": {"d": "{{ e | upper }}"}, "assert": [{"type": "is-json"}]}, "a template in a variable"),
+    ],
+)
+def test_what_is_not_taken_in_is_said_with_its_line(tmp_path, test, said):
+    left_out = converted(tmp_path, [test])[2]
+    assert any(said in sentence and sentence.endswith(", line 1") for sentence in left_out), left_out
+
+
+def test_nested_values_of_variables_are_filled_in(tmp_path):
+    test = {
+        "vars": {"y": {"z": ["shallow", "deep"]}, "told": "It is {{y.z[1]}}."},
+        "assert": [{"type": "contains", "value": "{{y.z[1]}} water"}],
+    }
+    (sample,), _, left_out = converted(tmp_path, [test])
+    assert (sample.expected_output, sample.input["told"]) == ("deep water", "It is deep.")
+    assert len(left_out) == 2, "the prompts and the providers"
+
+
+def test_defaults_and_names_are_those_of_promptfoo(tmp_path):
+    asserted = [
+        {"type": "similar", "value": "a"},
+        {"type": "g-eval", "value": "It is kind."},
+        {"type": "llm-rubric", "value": "It is short.", "metric": "short"},
+    ]
+    _, metrics, _ = converted(tmp_path, [{"vars": {}, "assert": asserted}])
+    assert [(name, options["name"], options.get("threshold")) for name, options in metrics] == [
+        ("cosine-embedding", "similar", 0.75),
+        ("g-eval", "g-eval", 0.7),
+        ("g-eval", "short", None),
+    ]
+
+
+def test_one_template_of_a_rubric_is_one_metric(tmp_path):
+    rubric = {"type": "llm-rubric", "value": "It is in {{language}}."}
+    tests = [{"vars": {"language": name}, "assert": [rubric]} for name in ("French", "German")]
+    _, metrics, _ = converted(tmp_path, tests)
+    assert [(options["name"], options["criteria"]) for _, options in metrics] == [
+        ("llm-rubric", "It is in {{language}}.")
+    ]
+
+
+def test_lists_contexts_and_trajectories_have_their_metrics(tmp_path):
+    asserted = [
+        {"type": "icontains-any", "value": "red, 52.5"},
+        {"type": "context-faithfulness", "threshold": 0.8},
+        {"type": "trajectory:tool-used", "value": ["search"]},
+        {"type": "trajectory:tool-used", "value": "book"},
+        {"type": "trajectory:tool-args-match", "value": {"name": "book", "args": {"day": 2}}},
+        {"type": "trajectory:tool-sequence", "value": {"steps": ["search", "book"]}},
+        {"type": "trajectory:step-count", "value": {"max": 3}},
+    ]
+    (sample,), metrics, _ = converted(tmp_path, [{"vars": {"context": "c"}, "assert": asserted}])
+    assert list(sample.expected_output) == ["red", "52.5"]
+    assert sample.metadata["trajectory"] == {
+        "tools": ["search", "book"],
+        "tool_arguments": [{"tool": "book", "arguments": {"day": 2}}],
+        "order": ["search", "book"],
+        "max_steps": 3,
+    }
+    assert [name for name, _ in metrics] == [
+        "contains-any",
+        "claim-faithfulness",
+        "tool-called",
+        "tool-called-with",
+        "tool-call-order",
+        "steps-below",
+    ]
+
+
+def test_number_of_an_assertion_is_compared_as_text(tmp_path):
+    (sample,), metrics, _ = converted(tmp_path, [{"vars": {}, "assert": [{"type": "contains", "value": 52.5}]}])
+    report = dm.evaluate([sample], outputs={sample.id: "It is 52.5."}, metrics=[dict(metrics)])
+    assert report.metrics["contains"].mean == 1
+
+
+def test_targets_are_providers_and_templates_of_assertions_are_looked_up(tmp_path):
+    path = tmp_path / "promptfooconfig.yaml"
+    path.write_text(
+        "targets: [echo]\nassertionTemplates: { short: { type: is-json } }\n"
+        "tests:\n  - vars: { a: [1, 2] }\n    options: { disableVarExpansion: true }\n"
+        "    assert: [{ $ref: '#/assertionTemplates/short' }]\n"
+    )
+    assert is_promptfoo_config(SourceFile(path))
+    found = read_promptfoo_config(SourceFile(path))
+    assert [list(sample.input["a"]) for sample in found.dataset] == [[1, 2]]
+    assert "json-valid" in found.suite
+
+
+def test_red_team_config_is_refused_by_name(tmp_path):
+    path = tmp_path / "promptfooconfig.yaml"
+    path.write_text("targets: [echo]\nredteam: { plugins: [pii] }\n")
+    with pytest.raises(InputError, match="`deemster adversarial` runs attacks here"):
+        read_promptfoo_config(SourceFile(path))
+
+
+@pytest.mark.parametrize("version", [1, 2])
+def test_results_of_earlier_versions_are_refused_by_name(tmp_path, version):
+    path = tmp_path / "output.json"
+    rows = [{"prompt": {"raw": "p"}, "vars": {}, "success": True, "score": 1}]
+    path.write_text(json.dumps({"results": {"version": version, "results": rows}}))
+    with pytest.raises(InputError, match=f"results of promptfoo in version {version}, and version 3 is read"):
+        read_runs(path)
 
 
 def test_file_that_a_config_names_is_not_opened(tmp_path):

@@ -30,7 +30,7 @@ from deemster.runs.run_lifecycle import RunStorage
 from deemster.runs.run_sync import run_sync
 from deemster.runs.stop_request import Stop
 from deemster.store import open_store
-from deemster.store.verify_store import find_damage
+from deemster.store.find_damage import find_damage
 from tests.report.runs import CLOCK
 
 ROLES = ("judge:a", "judge:b", "judge:c")

@@ -16,9 +16,9 @@ from deemster.runs.model_access import build_model_access
 from deemster.runs.rescore_run import rescore
 from deemster.runs.run_sync import run_sync
 from deemster.store import open_store
+from deemster.store.find_damage import find_damage
 from deemster.store.run_export import export_runs
 from deemster.store.run_import import import_runs
-from deemster.store.verify_store import find_damage
 from tests.report.runs import CLOCK
 
 SAMPLES = [dm.Sample(name, {"question": f"Which {name}?"}, name) for name in ("good", "bad")]

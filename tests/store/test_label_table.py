@@ -7,9 +7,9 @@ import pytest
 
 from deemster.errors import StoreError
 from deemster.store import open_store
+from deemster.store.find_damage import find_damage
 from deemster.store.run_export import export_runs
 from deemster.store.run_import import import_runs
-from deemster.store.verify_store import find_damage
 from tests.store.make_run_files import rest
 from tests.store.make_runs import LABEL, written
 

@@ -5,8 +5,8 @@ from __future__ import annotations
 import pytest
 
 from deemster.store import open_store
+from deemster.store.find_damage import find_damage
 from deemster.store.prune_runs import reclaim_space, runs_to_prune
-from deemster.store.verify_store import find_damage
 from tests.store.make_run_files import rest
 from tests.store.make_runs import begun, facts, sample, written
 

@@ -59,7 +59,7 @@ def on_read_only_mount(folder, *argv):
         "runs show latest",
         "report latest",
         "report latest --json -",
-        "store verify",
+        "store check",
         "monitor support",
         "show latest window",
     ],

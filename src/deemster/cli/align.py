@@ -18,10 +18,10 @@ from deemster.cli.options import (
     Decorator,
     NumberRange,
     add_options,
-    choose_destinations,
     columns_option,
     file_option,
-    open_run_store,
+    open_run,
+    result_files,
     store_option,
 )
 from deemster.errors import ConfigurationError, ExitCode, InputError, Issue, ReportError, visible
@@ -117,8 +117,8 @@ class InputOptions(NamedTuple):
         if self.run is not None:
             from deemster.runs.people_labels import labelled_votes
 
-            with open_run_store(self.store) as opened:
-                votes = labelled_votes(opened, opened.run(self.run))
+            with open_run(self.store, self.run) as (opened, name):
+                votes = labelled_votes(opened, opened.run(name))
         elif self.verdicts is not None:
             rubric, read, labels = read_spreadsheets(
                 labels=self.labels, verdicts=self.verdicts, rubric=self.rubric, columns=self.columns
@@ -166,7 +166,7 @@ _INPUTS: Sequence[Decorator] = (
     click.option(
         "--run",
         metavar="RUN",
-        help="In place of VOTES: a stored run, with the labels it was given in the viewer.",
+        help="In place of VOTES: a stored run or a run file, with the labels it was given in the viewer.",
     ),
     store_option,
 )
@@ -259,7 +259,7 @@ def command(
     answer is below the one that `--require` names, 2 bad input, 3 a result could not be written.
     """
     inputs.check()
-    destinations = choose_destinations(json=json, markdown=markdown, html=html)
+    destinations = result_files(json=json, markdown=markdown, html=html).destinations
     _protect_inputs([destination.path for destination in destinations if not destination.is_stdout], inputs)
     loaded, labels = inputs.load()
     result = _compute(loaded, labels, seed=seed, **settings)

@@ -1,21 +1,18 @@
-"""`deemster brief`: what failed, grouped by likely cause, for a person or an assistant who must fix it."""
+"""`deemster brief`: what failed, group_flags by likely cause, for a person or an assistant who must fix it."""
 
 from __future__ import annotations
 
-import functools
-from collections.abc import Callable
-from contextlib import ExitStack
-from pathlib import Path
 from typing import TYPE_CHECKING
 
 import click
 
 from deemster.cli._console import warn, write_out
-from deemster.cli.options import ReportOptions, open_run_store, privacy_options, store_option
+from deemster.cli.options import ReportOptions, is_report_file, open_run, privacy_options, store_option
 from deemster.errors import ConfigurationError, ReportError, visible
 
 if TYPE_CHECKING:
     from deemster.report import Comparison, Report
+    from deemster.runs.compare_runs import RunSources
     from deemster.store import Store
 
 MAX_CHARS = 12_000
@@ -32,8 +29,8 @@ MAX_CHARS = 12_000
 def command(*, run: str, against: str | None, max_chars: int, reports: ReportOptions, store: str) -> None:
     """Tell what failed, by likely cause, to a person or an assistant who must fix it.
 
-    RUN is the id of a stored run, the beginning of one, a label, `latest`, or a file: a report that `deemster run
-    --json FILE` wrote, or a comparison that `deemster compare --json FILE` wrote.
+    RUN is the id of a stored run, the beginning of one, a label, `latest`, or a file: a run file, a report that
+    `deemster run --json FILE` wrote, or a comparison that `deemster compare --json FILE` wrote.
 
     The brief is Markdown and needs nothing else to be understood. Text of samples and models stands between fences.
     """
@@ -41,14 +38,15 @@ def command(*, run: str, against: str | None, max_chars: int, reports: ReportOpt
     from deemster.report.failure_brief import comparison_brief, report_brief
     from deemster.report.report_loader import load_report_or_comparison
     from deemster.runs.build_report import quoted_details, stored_report
+    from deemster.runs.compare_runs import RunSources
 
-    with ExitStack() as opened:
-        find_store = functools.cache(lambda: opened.enter_context(open_run_store(store)))
-        is_file = Path(run).is_file() or Path(run).suffix == ".json"
-        found = load_report_or_comparison(run) if is_file else stored_report(find_store(), run, warn=warn)
+    with RunSources(store) as sources:
+        stored = None if is_report_file(run) else sources.enter_context(open_run(store, run))
+        found = load_report_or_comparison(run) if stored is None else stored_report(*stored, warn=warn)
         if isinstance(found, Report):
-            quotes = None if is_file else quoted_details(find_store(), found.run.id)
-            comparison = _compare(found, against, reports, find_store, stored=not is_file)
+            held = None if stored is None else stored[0]
+            quotes = None if held is None else quoted_details(held, found.run.id)
+            comparison = _compare(found, against, reports, sources, held)
             text = report_brief(reports.redact(found, quotes), comparison, max_chars=max_chars)
         elif against is not None:
             raise ConfigurationError("A comparison tells already what changed: leave out `--against`.")
@@ -58,16 +56,15 @@ def command(*, run: str, against: str | None, max_chars: int, reports: ReportOpt
 
 
 def _compare(
-    report: Report, against: str | None, reports: ReportOptions, find_store: Callable[[], Store], *, stored: bool
+    report: Report, against: str | None, reports: ReportOptions, sources: RunSources, store: Store | None
 ) -> Comparison | None:
     """The comparison of a run with the one that is named, else with its suite's baseline; None where there is none."""
-    from deemster.runs.compare_runs import RunSources, compare_sources, quotes_of_either
+    from deemster.runs.compare_runs import StoredSource, compare_sources, quotes_of_either
 
-    sources = RunSources(find_store)
-    run = sources.find(report.run.id if stored else report)
+    run = sources.find(report) if store is None else StoredSource(store, store.run(report.run.id))
     named = against is not None
-    if against is None and stored:
-        baseline = find_store().baseline(report.run.suite, report.dataset.name)
+    if against is None and store is not None:
+        baseline = store.baseline(report.run.suite, report.dataset.name)
         against = None if baseline is None or baseline.run == report.run.id else baseline.run
     if against is None:
         return None

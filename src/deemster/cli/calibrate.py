@@ -10,11 +10,11 @@ from deemster.cli._console import note, show_progress, warn
 from deemster.cli.main import leave_interrupted
 from deemster.cli.options import (
     NumberRange,
-    audit_reports,
     cache_options,
     columns_option,
     file_option,
     quiet_option,
+    result_files,
     store_option,
     write_audit,
 )
@@ -72,15 +72,17 @@ def command(
     quiet: bool,
     confidence: float,
     seed: int,
-    **bounds: Any,
+    min_agreement: float | None,
+    min_kappa: float | None,
+    max_length_bias: float | None,
 ) -> None:
     """Compare the judges of a run with people, and correct its numbers.
 
-    RUN is the id of a stored run, the beginning of one, a label, `latest`, or a report file; --labels names the sheet
-    that people filled in (`deemster labels sheet` writes one): the columns `id` and `verdict`, and if wanted `metric`,
-    `criterion`, `annotator`, `inclusion_probability` and `stratum`. A verdict is pass or fail, a score from 0 to 1, or
-    an option of a criterion. CASES is a file of outputs with people's verdicts (`deemster.calibration.v1`), which the
-    metrics of --suite judge now.
+    RUN is the id of a stored run, the beginning of one, a label, `latest`, a run file, or a report file; --labels names
+    the sheet that people filled in (`deemster labels sheet` writes one): the columns `id` and `verdict`, and if wanted
+    `metric`, `criterion`, `annotator`, `inclusion_probability` and `stratum`. A verdict is pass or fail, a score from 0
+    to 1, or an option of a criterion. CASES is a file of outputs with people's verdicts (`deemster.calibration.v1`),
+    which the metrics of --suite judge now.
 
     The report has agreement and kappa, the judge's errors, its biases, and the pass-rate of the run corrected for the
     errors. The JSON file is what a suite names as `calibration: FILE`, so that later runs are corrected too. Exit
@@ -90,11 +92,10 @@ def command(
     from deemster.runs.run_sync import run_sync
     from deemster.runs.stop_request import Stop, interruptible
 
-    reports = audit_reports(json=json, markdown=markdown, html=html)
-    reports.check()
+    reports = result_files(json=json, markdown=markdown, html=html)
     settings: dict[str, Any] = {
         "metrics": metrics,
-        "bounds": CalibrationBounds(**bounds),
+        "bounds": CalibrationBounds(min_agreement, min_kappa, max_length_bias),
         "confidence": confidence,
         "seed": seed,
         "warn": warn,

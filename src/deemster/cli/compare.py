@@ -3,14 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from contextlib import ExitStack
 from typing import TYPE_CHECKING
 
 import click
 
 from deemster.cli._console import note, print_sections, show_progress, warn
 from deemster.cli.main import leave_interrupted
-from deemster.cli.options import NumberRange, ReportOptions, comparison_options, open_run_store, store_option
+from deemster.cli.options import NumberRange, ReportOptions, comparison_options, store_option
 from deemster.cli.run import warn_of_open_checks
 from deemster.errors import ConfigurationError
 
@@ -76,9 +75,9 @@ def command(
 ) -> None:
     """Compare two runs: is the second worse, where, and why?
 
-    BASELINE and CANDIDATE are ids of stored runs, the beginnings of ids, labels, `latest`, `previous`, `baseline`, or
-    files that `deemster run --json FILE` wrote. Samples with the same input and expected output are compared with each
-    other. With more than one CANDIDATE, each is compared with BASELINE, and all runs are ranked by macro-F1.
+    BASELINE and CANDIDATE are ids of stored runs, the beginnings of ids, labels, `latest`, `previous`, `baseline`, run
+    files, or files that `deemster run --json FILE` wrote. Samples with the same input and expected output are compared
+    with each other. With more than one CANDIDATE, each is compared with BASELINE, and all runs are ranked by macro-F1.
 
     Exit codes with --margin or --gate: 0 passed, 1 failed, 4 inconclusive. A margin alone is decided in three ways.
     """
@@ -99,8 +98,7 @@ def command(
     own = None if rules is None else rules.baseline
     settings = settings if own is None else comparison_settings(own, seed=seed)
     reports.check()
-    with ExitStack() as opened:
-        sources = RunSources(lambda: opened.enter_context(open_run_store(store)))
+    with RunSources(store) as sources:
         now = sources.find(candidates[0])
         before = sources.find(baseline, beside=now)
         comparison = compare_sources(before, now, settings=settings)
@@ -137,8 +135,7 @@ def _rank(names: Sequence[str], settings: ComparisonSettings, reports: ReportOpt
     if unknown := [one.format for one in reports.destinations if one.format in _FOR_TWO_RUNS]:
         raise ConfigurationError(f"`--{unknown[0]}` is for two runs.")
     reports.check()
-    with ExitStack() as opened:
-        sources = RunSources(lambda: opened.enter_context(open_run_store(store)))
+    with RunSources(store) as sources:
         ranking = rank_sources([sources.find(name) for name in names], settings=settings)
     shown = redact_ranking(ranking, level=reports.level)
     reports.write_each(shown.write)

@@ -7,7 +7,7 @@ from typing import Any
 import click
 
 from deemster.cli._console import write_out
-from deemster.cli.options import open_run_store, store_option
+from deemster.cli.options import open_run, store_option
 from deemster.errors import visible
 
 EXPORTS = ("otel", "mlflow")
@@ -35,7 +35,7 @@ class _Tool(click.Choice[str]):
 def command(*, run: str, kind: str, to: str, store: str) -> None:
     """Hand a run to another tool: OpenTelemetry or MLflow.
 
-    RUN is the id of a stored run, the beginning of one, a label, or `latest`. `otel` sends events
+    RUN is the id of a stored run, the beginning of one, a label, `latest`, or a run file. `otel` sends events
     `gen_ai.evaluation.result` to a collector or writes OTLP's JSON lines (extra `otel`), `mlflow` logs to a tracking
     URI (extra `mlflow`).
 
@@ -43,6 +43,6 @@ def command(*, run: str, kind: str, to: str, store: str) -> None:
     """
     from deemster.integrations.export_run import export_run
 
-    with open_run_store(store) as opened:
-        place = export_run(opened, run, kind=kind, to=to)
+    with open_run(store, run) as (opened, name):
+        place = export_run(opened, name, kind=kind, to=to)
     write_out(visible(f"wrote {place}") + "\n")

@@ -7,7 +7,7 @@ from pathlib import Path
 import click
 
 from deemster.cli._console import note, warn
-from deemster.cli.options import ReportOptions, open_run_store, store_option, write_file
+from deemster.cli.options import ReportOptions, open_run, store_option, write_file
 from deemster.errors import ConfigurationError, Issue, ReportError
 
 
@@ -44,10 +44,10 @@ def sheet(
 ) -> None:
     """Write a sheet of samples of a run, drawn at random, for people to label.
 
-    RUN is the id of a stored run, the beginning of one, or `latest`. The sheet is CSV with a line for each sample and
-    metric: input, expected output, output, and blank cells `annotator` and `verdict` (yes or no). What the run's
-    metrics said is not shown. Each line has the probability with which its sample was drawn; estimates weight by it.
-    To compare the labels with the run: `deemster calibrate RUN --labels labels.csv`.
+    RUN is the id of a stored run, the beginning of one, `latest`, or a run file. The sheet is CSV with a line for each
+    sample and metric: input, expected output, output, and blank cells `annotator` and `verdict` (yes or no). What the
+    run's metrics said is not shown. Each line has the probability with which its sample was drawn; estimates weight by
+    it. To compare the labels with the run: `deemster calibrate RUN --labels labels.csv`.
     """
     from deemster.report.label_sheet import draw_samples, label_sheet
     from deemster.runs.build_report import stored_report
@@ -56,8 +56,8 @@ def sheet(
         raise ConfigurationError("Give `--stratify` or `--balance`, not both.")
     if file != "-" and Path(file).exists():
         raise ReportError(Issue("The file exists, and may hold labels. Name another one with `--to`.", file))
-    with open_run_store(store) as opened:
-        report = ReportOptions((), "default", include_input=True).redact(stored_report(opened, run, warn=warn))
+    with open_run(store, run) as (opened, name):
+        report = ReportOptions((), "default", include_input=True).redact(stored_report(opened, name, warn=warn))
         drawn = draw_samples(report, n, seed=seed, stratify=stratify, balance=balance)
         text = label_sheet(report, drawn, metrics=metrics)
     write_file(file, text)
@@ -80,13 +80,13 @@ def sheet(
 def export(*, run: str, file: str, form: str, store: str) -> None:
     """Write the labels that people gave to a run in the viewer.
 
-    RUN is the id of a stored run, the beginning of one, or `latest`. `deemster align --labels` reads the CSV, and
-    `deemster align` the votes; `deemster align --run RUN` needs neither.
+    RUN is the id of a stored run, the beginning of one, `latest`, or a run file. `deemster align --labels` reads the
+    CSV, and `deemster align` the votes; `deemster align --run RUN` needs neither.
     """
     from deemster.formats.canonical_json import json_text
     from deemster.runs.people_labels import labelled_votes, labels_csv
 
-    with open_run_store(store) as opened:
-        row = opened.run(run)
+    with open_run(store, run) as (opened, name):
+        row = opened.run(name)
         text = labels_csv(opened, row) if form == "csv" else f"{json_text(labelled_votes(opened, row).to_dict())}\n"
     write_file(file, text)

@@ -23,7 +23,6 @@ COMMANDS = {
     "baseline": "The run that others are compared with: promote one, show it, clear it.",
     "brief": "Tell what failed, by likely cause, to a person or an assistant who must fix it.",
     "calibrate": "Compare the judges of a run with people, and correct its numbers.",
-    "certify": "Write one file from which anyone computes the report of a run again.",
     "compare": "Compare two runs: is the second worse, where, and why?",
     "completion": "Print the shell completion script.",
     "export": "Hand a run to another tool: OpenTelemetry or MLflow.",
@@ -42,9 +41,8 @@ COMMANDS = {
     "run": "Run a suite, store the run, print the report, apply the gate.",
     "runs": "List the stored runs, show one, remove some.",
     "show": "Show one sample of a run: question, output, every mark and its reasons.",
-    "store": "Move runs between stores, make room, look for damage.",
+    "store": "Pass runs on, verify reports, make room, look for damage.",
     "validate": "Check files: dataset, suite, outputs, report, rubric, votes.",
-    "verify": "Check a certificate, and compute its report again from its facts.",
     "view": "Look at the stored runs in a browser, and label their samples.",
 }
 # Files of commands whose name is a word of Python.
@@ -62,6 +60,11 @@ RETIRED_FLAGS = {
     "run --delta": "Write `delta: 0.05` in the suite.",
     "run --strict": "Write `strict: true` in the suite.",
     "run --until-decided": "Run the whole dataset, or the part that `deemster audit dataset SUITE` proposes.",
+}
+# Commands that are gone, and what to do instead.
+RETIRED_COMMANDS = {
+    "certify": "`deemster store export RUN --to run.jsonl` writes one file to pass on, and prints its SHA-256.",
+    "verify": "`deemster store verify REPORT run.jsonl` computes a report again from a run file.",
 }
 # Where a command keeps the sentence that says how to continue what an error ends.
 TO_CONTINUE = "deemster.to_continue"
@@ -93,6 +96,8 @@ class LazyGroup(click.Group):
         if args and args[0] not in COMMANDS and not args[0].startswith("-"):
             from deemster.errors import did_you_mean
 
+            if args[0] in RETIRED_COMMANDS:
+                ctx.fail(f"`{args[0]}` is gone. {RETIRED_COMMANDS[args[0]]}")
             ctx.fail(f"No command is called `{visible(args[0], limit=80)}`. {did_you_mean(args[0], COMMANDS)}")
         return super().resolve_command(ctx, args)
 

@@ -7,7 +7,7 @@ from pathlib import Path
 import click
 
 from deemster.cli._console import note
-from deemster.cli.options import open_run_store, store_option
+from deemster.cli.options import open_run, store_option
 from deemster.errors import ConfigurationError, plural
 
 
@@ -24,16 +24,17 @@ def command(
 ) -> None:
     """Turn failing records into golden samples for a person to complete.
 
-    RUN is a recording or a run: its id, the beginning of it, or `latest`. Each sample carries the tag `to-complete`.
-    Its expected output is null unless it had one. Its metadata hold the output and the metrics that it failed.
+    RUN is a recording or a run: its id, the beginning of it, `latest`, or a run file. Each sample carries the tag
+    `to-complete`. Its expected output is null unless it had one. Its metadata hold the output and the metrics that it
+    failed.
     """
     from deemster.runs.promote_failures import TAG, promote_failures
 
     if metric is not None and ids:
         raise ConfigurationError("`--metric` chooses failing records and `--id` names records: give one of them.")
-    with open_run_store(store) as opened:
+    with open_run(store, run) as (opened, stored):
         found = promote_failures(
-            opened, [opened.run(run)], to, name=name or Path(to).stem, metric=metric, ids=ids, limit=limit
+            opened, [opened.run(stored)], to, name=name or Path(to).stem, metric=metric, ids=ids, limit=limit
         )
     known = f"; {plural(found.known, 'record')} left out whose input is there already" if found.known else ""
     if not found.ids:

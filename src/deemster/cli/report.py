@@ -2,13 +2,12 @@
 
 from __future__ import annotations
 
-from pathlib import Path
 from typing import TYPE_CHECKING
 
 import click
 
 from deemster.cli._console import print_sections, warn
-from deemster.cli.options import ReportOptions, open_run_store, report_options, store_option
+from deemster.cli.options import ReportOptions, is_report_file, open_run, report_options, store_option
 
 if TYPE_CHECKING:
     from deemster.report import Report
@@ -21,12 +20,12 @@ if TYPE_CHECKING:
 def command(*, run: str, reports: ReportOptions, store: str) -> None:
     """Render a stored run or a JSON report again, in any format.
 
-    RUN is the id of a stored run, the beginning of one, a label, `latest`, `baseline`, or a file that
-    `deemster run --json FILE` wrote.
-    Without a flag the report is printed on the terminal.
+    RUN is the id of a stored run, the beginning of one, a label, `latest`, `baseline`, or a file: a report that
+    `deemster run --json FILE` wrote, or a run file that `deemster store export` wrote. Without a flag the report is
+    printed on the terminal.
     """
     reports.check()
-    if Path(run).is_file() or Path(run).suffix == ".json":
+    if is_report_file(run):
         from deemster.report import load_report
 
         _render(reports.redact(load_report(run)), reports)
@@ -34,8 +33,8 @@ def command(*, run: str, reports: ReportOptions, store: str) -> None:
     from deemster.runs.build_report import quoted_details, stored_report
     from deemster.runs.suite import stored_junit
 
-    with open_run_store(store) as opened:
-        report = stored_report(opened, run, warn=warn)
+    with open_run(store, run) as (opened, name):
+        report = stored_report(opened, name, warn=warn)
         shown = reports.redact(report, quoted_details(opened, report.run.id))
         _render(shown, reports.with_junit(stored_junit(opened.run(report.run.id))))
 

@@ -9,7 +9,7 @@ import click
 from click.core import ParameterSource
 
 from deemster.cli._console import format_table, note, terminal_width, warn, write_out
-from deemster.cli.options import Moment, file_option, open_run_store, store_option, write_file
+from deemster.cli.options import Moment, file_option, open_run, open_run_store, store_option, write_file
 from deemster.errors import LeaseError, StoreError, plural, visible
 
 if TYPE_CHECKING:
@@ -69,16 +69,16 @@ def command(context: click.Context, /, *, store: str, json: str | None, **chosen
 def show(*, run: str, json: str | None, store: str) -> None:
     """Show what is stored of a run: what it was, how it ended, what was marked how often.
 
-    RUN is an id, the beginning of one, or `latest`. For its report: `deemster report RUN`.
+    RUN is an id, the beginning of one, `latest`, or a run file. For its report: `deemster report RUN`.
     """
     import msgspec
 
     from deemster.runs.run_figures import stored_figures
 
-    with open_run_store(store) as opened:
-        row = opened.run(run)
+    with open_run(store, run) as (opened, name):
+        row = opened.run(name)
         figures = stored_figures(row)
-        counts = opened.pass_counts(row.id) if figures is None else figures.outcomes
+        counts = figures.outcomes if figures is not None else _pass_counts(opened, row)
         owner = opened.owner(row.id)
     if json is not None:
         further = msgspec.to_builtins({"owner": owner, "outcomes": counts})
@@ -86,6 +86,11 @@ def show(*, run: str, json: str | None, store: str) -> None:
         _write_json({**_plain_run(row, is_stopped=is_stopped), **further}, json)
     if json != "-":
         write_out(_describe_run(row, owner, counts))
+
+
+def _pass_counts(store: Store, row: RunRow) -> Sequence[PassCounts]:
+    """How often each metric passed; nothing of a grading, whose verdicts neither pass nor fail."""
+    return store.pass_counts(row.id) if row.traits.has_metrics else ()
 
 
 @command.command("rm", short_help="Remove runs.")

@@ -2,12 +2,10 @@
 
 from __future__ import annotations
 
-from pathlib import Path
-
 import click
 
 from deemster.cli._console import print_sections, warn
-from deemster.cli.options import REDACT_LEVELS, ReportOptions, open_run_store, store_option
+from deemster.cli.options import REDACT_LEVELS, ReportOptions, is_report_file, open_run, store_option
 from deemster.errors import ConfigurationError
 
 
@@ -30,8 +28,8 @@ def command(*, run: str, sample: str, redact: str, prompts: bool, store: str) ->
     raised are shown too. A run keeps the prompts of judges whose marks did not pass; `deemster run --keep-prompts all`
     keeps all.
 
-    RUN is the id of a stored run, the beginning of one, a label, `latest`, `baseline`, or a file that
-    `deemster run --json FILE` wrote.
+    RUN is the id of a stored run, the beginning of one, a label, `latest`, `baseline`, or a file: a report
+    that `deemster run --json FILE` wrote, or a run file that `deemster store export` wrote.
     SAMPLE is the id of the sample.
     """
     from deemster.report.sample_report import NOTHING_KEPT, find_sample, sample_sections
@@ -39,7 +37,7 @@ def command(*, run: str, sample: str, redact: str, prompts: bool, store: str) ->
     options = ReportOptions((), redact, include_input=True)
     if prompts and redact != REDACT_LEVELS[0]:
         raise ConfigurationError("Prompts quote inputs and outputs: `--prompts` does not go with `--redact`.")
-    if Path(run).is_file() or Path(run).suffix == ".json":
+    if is_report_file(run):
         from deemster.report import load_report
 
         if prompts:
@@ -50,8 +48,8 @@ def command(*, run: str, sample: str, redact: str, prompts: bool, store: str) ->
     from deemster.runs.build_report import quoted_details, stored_report
     from deemster.runs.kept_prompts import kept_details
 
-    with open_run_store(store) as opened:
-        stored = stored_report(opened, run, warn=warn)
+    with open_run(store, run) as (opened, name):
+        stored = stored_report(opened, name, warn=warn)
         report = options.redact(stored, quoted_details(opened, stored.run.id))
         found, kept = find_sample(report, sample), NOTHING_KEPT
         if redact == REDACT_LEVELS[0]:

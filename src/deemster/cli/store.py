@@ -1,7 +1,8 @@
-"""`deemster store`: moves runs between stores, makes room, looks for damage."""
+"""`deemster store`: passes runs on, verifies reports, makes room, looks for damage."""
 
 from __future__ import annotations
 
+import re
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -16,13 +17,20 @@ if TYPE_CHECKING:
     from deemster.store.run_facts import RunStatus
 
 _URLS = ("postgresql://", "postgres://")
+_HASH = re.compile(r"[0-9a-fA-F]{64}")
 _STATUSES = ("running", "complete", "incomplete", "mixed")
 
 
-@click.group("store", short_help="Move runs between stores, make room, look for damage.")
+def _check_hash(_context: click.Context, _parameter: click.Parameter, value: str | None) -> str | None:
+    if value is not None and not _HASH.fullmatch(value):
+        raise click.BadParameter("a SHA-256 has 64 hexadecimal digits.")
+    return None if value is None else value.lower()
+
+
+@click.group("store", short_help="Pass runs on, verify reports, make room, look for damage.")
 @store_option
 def command(*, store: str) -> None:
-    """Move runs between stores, make room, look for damage."""
+    """Pass runs on, verify reports, make room, look for damage."""
 
 
 @command.command("path", short_help="Print where runs are kept.")
@@ -52,8 +60,11 @@ def path(*, store: str) -> None:
 def export(*, runs: tuple[str, ...], every: bool, to: str | None, parquet: str | None, store: str) -> None:
     """Write runs to a file that another store can import, with samples, outputs and marks.
 
-    RUN is an id, the beginning of one, or `latest`. Parquet has one file for each kind of row (extra `parquet`); it is
-    for analysis, and no store imports it.
+    RUN is an id, the beginning of one, or `latest`. The SHA-256 of the file is printed: publish or sign it where others
+    must know that they have the same facts. Every command that reads a run takes such a file in place of RUN, and
+    `deemster store verify REPORT FILE` computes a report again from it.
+
+    Parquet has one file for each kind of row (extra `parquet`); it is for analysis, and no store imports it.
     """
     from deemster.store.run_export import export_runs
 
@@ -65,8 +76,9 @@ def export(*, runs: tuple[str, ...], every: bool, to: str | None, parquet: str |
         rows = list(reversed(opened.runs())) if every else list({row.id: row for row in map(opened.run, runs)}.values())
         ids = [row.id for row in rows]
         if to is not None:
-            export_runs(opened, ids, Path(to))
+            sha256 = export_runs(opened, ids, Path(to))
             note(f"wrote {plural(len(ids), 'run')} to {visible(to)}")
+            write_out(f"{sha256}\n")
         if parquet is not None:
             from deemster.store.parquet_export import export_parquet
 
@@ -125,14 +137,14 @@ def prune(*, keep: int | None, before: str | None, status: RunStatus | None, yes
     note(f"removed {plural(len(rows), 'run')} and {plural(contents, 'sample content')} that nothing used{freed}")
 
 
-@command.command("verify", short_help="Look for damage, and say what is lost.")
+@command.command("check", short_help="Look for damage, and say what is lost.")
 @store_option
-def verify(*, store: str) -> None:
+def check(*, store: str) -> None:
     """Look for damage, and say what is lost: every check sum, count and reference, and the database itself.
 
     Exit codes: 0 nothing is damaged, 1 something is, 2 there is no such store, 3 it cannot be read.
     """
-    from deemster.store.verify_store import find_damage
+    from deemster.store.find_damage import find_damage
 
     found = 0
     with open_run_store(store) as opened:
@@ -144,3 +156,27 @@ def verify(*, store: str) -> None:
         note(f"{plural(found, 'damage')} found in {visible(opened.where)}")
         raise click.exceptions.Exit(ExitCode.GATE_FAILED)
     write_out(visible(f"{opened.where}: {plural(runs, 'run')}, nothing is damaged.") + "\n")
+
+
+@command.command("verify", short_help="Compute a report again from a run file, and compare every byte.")
+@click.argument("report", type=click.Path())
+@click.argument("file", type=click.Path())
+@click.option("--sha256", metavar="HASH", callback=_check_hash, help="The SHA-256 that FILE must have.")
+def verify(*, report: str, file: str, sha256: str | None) -> None:
+    """Compute a report again from a run file, and compare every byte. No store, model or network is needed.
+
+    REPORT is what `deemster run --json` or `deemster report RUN --json` wrote, with whatever it leaves out. FILE is the
+    run file of the same run. It says that the report follows from the facts. It does not say who recorded them: compare
+    the SHA-256 with the one that the maker published or signed. The hash covers facts that no report shows too.
+
+    Exit codes: 0 the report follows from the facts, 1 something differs, 2 a file cannot be used.
+    """
+    from deemster.runs.verify_report import verify_report
+
+    verified = verify_report(report, file, sha256=sha256)
+    for difference in verified.differences:
+        write_out(f"{visible(difference)}\n")
+    if verified.differences:
+        raise click.exceptions.Exit(ExitCode.GATE_FAILED)
+    write_out(f"run: {visible(verified.run)}\nsha256: {verified.sha256}\n")
+    write_out("The report follows from the facts, byte for byte.\n")

@@ -51,8 +51,8 @@ def command(
 
     The viewer listens on this machine alone and asks no other host for anything. Ctrl-C ends it.
 
-    RUN is for --export: the id of a stored run, the beginning of one, a label, or `latest`. Several are compared; the
-    first one is the baseline.
+    RUN is for --export: the id of a stored run, the beginning of one, a label, `latest`, or a run file. Several are
+    compared; the first one is the baseline.
     """
     if export is not None:
         _export(export, runs, reports, store)
@@ -73,11 +73,12 @@ def command(
 
 def _export(folder: str, runs: tuple[str, ...], reports: ReportOptions, store: str) -> None:
     """Write runs as static files."""
+    from deemster.store.run_file import open_runs
     from deemster.view.static_export import ExportSettings, export_viewer
 
     if not runs:
         raise ConfigurationError("Name the runs to be exported, such as `--export DIR latest`.")
     settings = ExportSettings(level=reports.level, include_input=reports.include_input)
-    with open_run_store(store) as opened:
-        count = export_viewer(opened, runs, Path(folder), settings)
+    with open_runs(store, runs) as (opened, names):
+        count = export_viewer(opened, names, Path(folder), settings)
     note(f"{plural(count, 'file')} in {folder}. Open {Path(folder) / 'index.html'} in a browser.")

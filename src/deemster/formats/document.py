@@ -21,6 +21,12 @@ _MOST_NAMES = 2000
 # The longest file that is read as a whole, and the longest line of a file that is read line by line.
 MOST_BYTES = 4 << 30
 LONGEST_LINE = 64 << 20
+# What a packed file may unpack to, for a few kilobytes can hold gigabytes: always 16 MiB, and beyond that 100 times its
+# own size; an archive or a workbook never more than 1 GiB.
+MOST_UNPACKED = 1 << 30
+_ALWAYS_UNPACKED = 16 << 20
+_MOST_TIMES = 100
+_UNPACKED_VARIABLE = "DEEMSTER_MAX_UNPACKED_MB"
 _KINDS = {stat.S_IFCHR: "a device", stat.S_IFBLK: "a device", stat.S_IFIFO: "a named pipe", stat.S_IFSOCK: "a socket"}
 _BREAK = re.compile("\n")
 _LINE = re.compile(r":([0-9]+)(?::[0-9]+)?\Z")
@@ -164,6 +170,22 @@ class Reading:
             self.refuse("The file is empty.")
         return data
 
+    def check_unpacked(self, unpacked: int, *, packed: int, most: int = MOST_BYTES) -> None:
+        """Refuse a file that takes far more memory than its size promises.
+
+        Args:
+            unpacked: The bytes that it takes, or took so far.
+            packed: Its size.
+            most: What no file of its kind may take, unless the user allows more.
+
+        Raises:
+            InputError: It takes more.
+        """
+        allowed = most_unpacked(packed, most=most)
+        if unpacked > allowed:
+            advice = f"If you trust it, say in the environment variable `{_UNPACKED_VARIABLE}` how many MB it may take."
+            self.refuse(f"The file has {packed:,} bytes and unpacks to more than {allowed >> 20:,} MB. {advice}")
+
     def text(self, data: bytes) -> str:
         """The text of a file, without a byte order mark.
 
@@ -176,6 +198,17 @@ class Reading:
             start = error.start + (3 if data.startswith(b"\xef\xbb\xbf") else 0)
             line = data.count(b"\n", 0, start) + 1
             self.refuse(f"The file is not UTF-8: byte 0x{data[start]:02x} cannot be read.", line=line)
+
+
+def most_unpacked(packed: int, *, most: int = MOST_BYTES) -> int:
+    """The memory that a file may take when it is unpacked.
+
+    Args:
+        packed: Its size.
+        most: What no file of its kind may take, unless the environment variable `DEEMSTER_MAX_UNPACKED_MB` allows more.
+    """
+    given = os.environ.get(_UNPACKED_VARIABLE, "")
+    return int(given) << 20 if given.isdecimal() else min(most, max(_ALWAYS_UNPACKED, _MOST_TIMES * packed))
 
 
 def nearest_file(path: str | Path) -> str | None:

@@ -3,20 +3,24 @@
 from __future__ import annotations
 
 import functools
+import importlib
 import os
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from pathlib import Path
 from typing import Any, BinaryIO, Final, NamedTuple, TypeVar
 
 import numpy as np
 
-from deemster.errors import MissingExtraError
-from deemster.formats.document import Reading
+from deemster.errors import InputError, MissingExtraError
+from deemster.formats.document import Reading, most_unpacked
 
 # A process that reads rows keeps so many row groups: two of the samples and two of the outputs.
 _MOST_GROUPS: Final = 4
 # Rows that are read for one that is wanted.
 _MOST_READ: Final = 4
+# The memory of a value beside its text, and the rows that are unpacked at once where a text may stand for many.
+_VALUE: Final = 32
+_ROWS: Final = 64
 Found = TypeVar("Found")
 
 
@@ -75,11 +79,43 @@ class ParquetFile:
 
         def read_all() -> ParquetColumns:
             source = pq.ParquetFile(pa.BufferReader(data))
+            self._check_unpacked(data, source)
             groups = range(source.num_row_groups)
             self._ends = np.cumsum([source.metadata.row_group(group).num_rows for group in groups], dtype=np.int64)
             return _columns(source.read())
 
         return self._refuse_what_is_not_parquet(read_all)
+
+    def _check_unpacked(self, data: bytes, source: Any) -> None:
+        """Refuse a file that unpacks to too much: it may hold a long text once, and name it in a million rows."""
+        pa, pq = _import_pyarrow()
+        packed, unpacked = len(data), 0
+        for place in range(source.num_row_groups):
+            group = source.metadata.row_group(place)
+            texts = {}
+            for at in range(group.num_columns):
+                column = group.column(at)
+                width = _VALUE + source.schema.column(at).length
+                unpacked += column.total_uncompressed_size + width * column.num_values
+                if column.physical_type == "BYTE_ARRAY":
+                    texts[column.path_in_schema] = column.num_values
+            self.reading.check_unpacked(unpacked, packed=packed)
+
+            named = pq.ParquetFile(pa.BufferReader(data), read_dictionary=list(texts))
+            try:
+                # The texts that rows name stand before the first of them.
+                first = next(named.iter_batches(1, row_groups=[place], use_threads=False), None)
+                at_most = _longest_text(first) * sum(texts.values())
+                if unpacked + at_most <= most_unpacked(packed):
+                    unpacked += at_most
+                    continue
+                tables: Iterable[Any] = [named.read_row_group(place)]
+            except OSError:
+                # Texts that begin as the text before are read only as a whole.
+                tables = source.iter_batches(_ROWS, row_groups=[place])
+            for table in tables:
+                unpacked += sum(map(_text_bytes, _leaves(table)))
+                self.reading.check_unpacked(unpacked, packed=packed)
 
     def read_rows(self, positions: Sequence[int]) -> ParquetColumns:
         """Some rows, in the order asked for.
@@ -122,17 +158,19 @@ class ParquetFile:
         pa, _ = _import_pyarrow()
         try:
             return read()
+        except InputError:
+            raise
         except (pa.ArrowException, OSError, ValueError) as error:
             self.reading.refuse(f"This is not Parquet: {str(error).splitlines()[0]}")
 
 
-def _import_pyarrow() -> tuple[Any, Any]:
+def _import_pyarrow(part: str = "parquet") -> tuple[Any, Any]:
     try:
         import pyarrow as pa  # noqa: PLC0415 - an extra
-        import pyarrow.parquet as pq  # noqa: PLC0415 - an extra
+
+        return pa, importlib.import_module(f"pyarrow.{part}")
     except ImportError:
         raise MissingExtraError("Reading Parquet", extra="parquet") from None
-    return pa, pq
 
 
 def _state(file: BinaryIO) -> tuple[int, int]:
@@ -146,6 +184,42 @@ def _read_group(path: str, state: tuple[int, int], group: int) -> Any:  # noqa: 
     _, pq = _import_pyarrow()
     with Path(path).open("rb") as file:
         return pq.ParquetFile(file).read_row_group(group)
+
+
+def _leaves(values: Any) -> Iterator[Any]:
+    """The arrays that hold the values of a table, of lists, maps and structs; none of no table."""
+    pa, _ = _import_pyarrow()
+    if isinstance(values, (pa.Table, pa.RecordBatch)):
+        parts = values.columns
+    elif isinstance(values, pa.ChunkedArray):
+        parts = values.chunks
+    elif isinstance(values, pa.MapArray):
+        parts = [values.keys, values.items]
+    elif isinstance(values, pa.StructArray):
+        parts = values.flatten()
+    elif hasattr(values, "flatten") and pa.types.is_nested(values.type):
+        parts = [values.flatten()]
+    else:
+        parts = []
+        if values is not None:
+            yield values
+    for part in parts:
+        yield from _leaves(part)
+
+
+def _longest_text(table: Any) -> int:
+    """The longest text that rows may name."""
+    _, pc = _import_pyarrow("compute")
+    named = [leaf.dictionary for leaf in _leaves(table) if hasattr(leaf, "dictionary")]
+    return max((pc.max(pc.binary_length(texts)).as_py() or 0 for texts in named), default=0)
+
+
+def _text_bytes(values: Any) -> int:
+    """The bytes of values where each has a text of its own."""
+    _, pc = _import_pyarrow("compute")
+    if not hasattr(values, "dictionary"):
+        return int(values.nbytes)
+    return pc.sum(pc.binary_length(values.dictionary).take(values.indices)).as_py() or 0
 
 
 def _columns(table: Any) -> ParquetColumns:

@@ -12,9 +12,15 @@ from collections.abc import Iterable, Iterator
 from typing import Any, Final
 
 from deemster.errors import InputError, MissingExtraError
-from deemster.formats.document import MOST_BYTES, Reading
+from deemster.formats.document import MOST_UNPACKED, Reading
 
 TABLES: Final = ("csv", "tsv", "xlsx")
+# A sheet of Excel has so many rows. The other limits are far above what workbooks have.
+_MOST_ROWS: Final = 1 << 20
+_MOST_SHEETS: Final = 1000
+_LONGEST_CELL: Final = 1 << 20
+# The memory of a cell beside its text.
+_CELL: Final = 32
 _QUOTED = re.compile(r'"[^"]*"')
 _SEPARATOR_HINT = re.compile(r"sep=(.)\r?\n", re.IGNORECASE)
 
@@ -95,8 +101,10 @@ def _workbook_lines(data: bytes, reading: Reading) -> list[tuple[int, list[str]]
         raise MissingExtraError("Reading .xlsx", extra="xlsx") from None
     try:
         with zipfile.ZipFile(io.BytesIO(data)) as archive:
-            size = sum(entry.file_size for entry in archive.infolist())
-        rows = [] if size > MOST_BYTES else _first_sheet(openpyxl, data)
+            _check_parts(archive, reading, packed=len(data))
+        rows = _first_sheet(openpyxl, data, reading)
+    except InputError:
+        raise
     except (
         # What openpyxl raises on a file that is no workbook, or on a damaged one.
         *(zipfile.BadZipFile, zlib.error, ParseError, EOFError, OSError, LookupError),
@@ -104,24 +112,50 @@ def _workbook_lines(data: bytes, reading: Reading) -> list[tuple[int, list[str]]
     ) as error:
         said = str(error).partition("\n")[0].removesuffix(".") or type(error).__name__
         reading.refuse(f"This is not an .xlsx workbook: {said}.")
-    if size > MOST_BYTES:
-        reading.refuse(f"The workbook is longer than {MOST_BYTES >> 30} GiB when it is unpacked.")
-    width = max((len(cells) for _, cells in rows), default=0)
+    width = len(rows[0][1]) if rows else 0
     return [(number, cells + [""] * (width - len(cells))) for number, cells in rows]
 
 
-def _first_sheet(openpyxl: Any, data: bytes) -> list[tuple[int, list[str]]]:
+def _check_parts(archive: Any, reading: Reading, *, packed: int) -> None:
+    """Refuse a workbook of which a parser makes far more than it holds.
+
+    Raises:
+        InputError: It unpacks to too much, or has too many sheets or too long a cell.
+    """
+    parts = archive.infolist()
+    reading.check_unpacked(sum(part.file_size for part in parts), packed=packed, most=MOST_UNPACKED)
+    sheets = 0
+    for part in parts:
+        with archive.open(part) as file:
+            while block := file.read(_LONGEST_CELL):
+                if len(block) == _LONGEST_CELL and b"<" not in block:
+                    reading.refuse(f"A cell of the workbook is longer than {_LONGEST_CELL >> 20} MB.")
+                # Each sheet has an id; a text of two bytes a letter has zeros between them.
+                sheets += block.replace(b"\0", b"").count(b"sheetId")
+        if sheets > _MOST_SHEETS:
+            reading.refuse(f"The workbook has more than {_MOST_SHEETS:,} sheets.")
+
+
+def _first_sheet(openpyxl: Any, data: bytes, reading: Reading) -> list[tuple[int, list[str]]]:
     with warnings.catch_warnings():
         # It warns of styles and drop-down lists that it does not know; no cell depends on them.
         warnings.simplefilter("ignore")
         book = openpyxl.load_workbook(io.BytesIO(data), read_only=True, data_only=True, keep_links=False)
-        return list(_filled_rows(book.worksheets[0].iter_rows(values_only=True)))
+        sheet = book.worksheets[0]
+        # What a sheet says of its size may be wrong.
+        sheet.reset_dimensions()
+        return list(_filled_rows(sheet.iter_rows(values_only=True), reading, packed=len(data)))
 
 
-def _filled_rows(rows: Iterable[Iterable[Any]]) -> Iterator[tuple[int, list[str]]]:
+def _filled_rows(rows: Iterable[Iterable[Any]], reading: Reading, *, packed: int) -> Iterator[tuple[int, list[str]]]:
     """Rows as text, without blank ones: a sheet may end with a million of these."""
+    unpacked = 0
     for number, row in enumerate(rows, start=1):
+        if number > _MOST_ROWS:
+            reading.refuse(f"The sheet has more than {_MOST_ROWS:,} rows.")
         cells = [_cell_text(value) for value in row]
+        unpacked += _CELL * len(cells) + sum(map(len, cells))
+        reading.check_unpacked(unpacked, packed=packed, most=MOST_UNPACKED)
         if any(cells):
             yield number, cells
 

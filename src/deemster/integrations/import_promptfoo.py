@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
-from deemster.errors import visible
+from deemster.errors import InputError, Issue, visible
 from deemster.formats.canonical_json import json_text
 from deemster.integrations.run_builder import RunBuilder, as_map, parse_time, read_mark, read_usage
 from deemster.integrations.source_file import SourceFile
@@ -14,6 +14,8 @@ from deemster.runs.external_run import ExternalRun
 
 # Assertions whose value is the text that should have come out.
 _REFERENCES = ("equals", "similar", "levenshtein", "rouge-n", "bleu", "gleu", "meteor", "factuality")
+# Assertions whose threshold is no score.
+_OTHER_UNITS = frozenset({"latency", "cost", "levenshtein", "perplexity"})
 _ROW_KEYS = frozenset(
     {"cost", "createdAt", "description", "error", "evalId", "failureReason", "gradingResult", "id", "latencyMs"}
     | {"metadata", "namedScores", "prompt", "promptId", "promptIdx", "provider", "response", "score", "success"}
@@ -29,7 +31,17 @@ _CONFIG_KEYS = frozenset(
 
 def is_promptfoo(source: SourceFile) -> bool:
     """Whether a file holds results of promptfoo: the file of `-o results.json`, or its rows as JSON lines."""
-    return bool(_rows(source))
+    return bool(_rows(source)) or _earlier_version(source) is not None
+
+
+def _earlier_version(source: SourceFile) -> int | None:
+    """The version of results whose rows do not hold their tests, which promptfoo wrote until 2024; None for others."""
+    root = as_map(source.value)
+    for summary in (root, as_map(root.get("results"))):
+        rows, version = summary.get("results"), summary.get("version")
+        if version in (1, 2) and isinstance(rows, list) and rows and {"vars", "success"} <= as_map(rows[0]).keys():
+            return int(version)
+    return None
 
 
 def _rows(source: SourceFile) -> Sequence[Any]:
@@ -49,8 +61,16 @@ def read_promptfoo(source: SourceFile) -> list[ExternalRun]:
     """The runs in a file of promptfoo's results.
 
     Raises:
-        InputError: Something in it cannot be kept.
+        InputError: Something in it cannot be kept, or it is of version 1 or 2.
     """
+    if not _rows(source):
+        raise InputError(
+            Issue(
+                f"These are results of promptfoo in version {_earlier_version(source)}, and version 3 is read. Run the "
+                "evaluation again with `promptfoo eval -o results.json`.",
+                source.reading.file,
+            )
+        )
     root = source.value if isinstance(source.value, dict) else {}
     config, summary = as_map(root.get("config")), as_map(root.get("results"))
     version = as_map(root.get("metadata")).get("promptfooVersion")
@@ -153,7 +173,7 @@ class _Column:
                 marks[name] = read_mark(
                     part.get("score"),
                     passed=passed if isinstance(passed, bool) else None,
-                    threshold=as_map(part.get("assertion")).get("threshold"),
+                    threshold=_score_threshold(as_map(part.get("assertion"))),
                     reason=part.get("reason"),
                 )
             # promptfoo can stop a test at its first failure.
@@ -184,6 +204,11 @@ def _options(assertion: Mapping[str, Any], kind: str, named: str) -> str:
     asked = judge if isinstance(judge, str) else as_map(judge).get("id")
     words = [*([f"type={kind}"] if named != kind else []), *([f"judge={asked}"] if asked else [])]
     return visible(", ".join(words), limit=200)
+
+
+def _score_threshold(assertion: Mapping[str, Any]) -> Any:
+    """The threshold of an assertion, where it is one of its score and not of milliseconds, dollars or characters."""
+    return None if assertion.get("type") in _OTHER_UNITS else assertion.get("threshold")
 
 
 def _assertions(test: Mapping[str, Any]) -> list[Mapping[str, Any]]:

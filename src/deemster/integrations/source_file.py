@@ -13,14 +13,12 @@ from typing import Any
 
 from deemster.errors import InputError, MissingExtraError, visible
 from deemster.formats import Reading
-from deemster.formats.document import DEPTH
+from deemster.formats.document import DEPTH, MOST_UNPACKED, Document
 from deemster.formats.jsonl_lines import parse_line
 from deemster.formats.read_file import parse_document, quick_json
 from deemster.formats.read_table import read_table_lines
 from deemster.formats.strict_json import json_document, json_value
 
-# An archive of a few kilobytes can hold gigabytes of zeros.
-MOST_UNPACKED = 1 << 30
 _MOST_MEMBERS = 100_000
 _ZSTANDARD = 93
 _ZIP = b"PK\x03\x04"
@@ -70,8 +68,18 @@ class SourceFile:
         if start in (b"{", b"["):
             return self._json(self.data)
         if self.path.suffix.lower() in (".yaml", ".yml"):
-            return parse_document(self.data, "yaml", self.reading).value
+            return self.document.value
         return None
+
+    @functools.cached_property
+    def document(self) -> Document:
+        """What it holds as one JSON or YAML document, with the line of every value.
+
+        Raises:
+            InputError: It cannot be read.
+        """
+        kind = "yaml" if self.path.suffix.lower() in (".yaml", ".yml") else "json"
+        return parse_document(self.data, kind, self.reading)
 
     def _json(self, data: bytes) -> Any:
         """A JSON document; None where it is none, as a file of JSON lines."""
@@ -146,8 +154,8 @@ class SourceFile:
             self.reading.refuse(f"The archive cannot be read: {visible(str(error), limit=200)}.")
         if len(found) > _MOST_MEMBERS:
             self.reading.refuse(f"The archive has more than {_MOST_MEMBERS:,} members.")
-        if sum(member.file_size for member in found.values()) > MOST_UNPACKED:
-            self.reading.refuse(f"The archive unpacks to more than {MOST_UNPACKED >> 30} GiB.")
+        unpacked = sum(member.file_size for member in found.values())
+        self.reading.check_unpacked(unpacked, packed=len(self.data), most=MOST_UNPACKED)
         return found
 
     def member(self, name: str) -> Any:
@@ -170,7 +178,7 @@ class SourceFile:
             else:
                 with zipfile.ZipFile(BytesIO(self.data)) as archive, archive.open(member) as file:
                     # The size that the archive states may be a lie.
-                    data = file.read(MOST_UNPACKED + 1)
+                    data = file.read(member.file_size + 1)
         except (zipfile.BadZipFile, OSError, ValueError, RuntimeError, EOFError, struct.error) as error:
             self.reading.refuse(f"`{member.filename}` in the archive cannot be read: {visible(str(error), limit=200)}.")
         if len(data) > member.file_size:

@@ -39,8 +39,9 @@ from deemster.runs.audit_gate import stored_runs
 from deemster.runs.build_report import to_sample
 from deemster.runs.metric_catalog import card_spellings
 from deemster.runs.people_labels import FAIL, PASS
-from deemster.store import Store, open_store
+from deemster.store import Store
 from deemster.store.open_and_migrate import DEFAULT
+from deemster.store.run_file import is_run_file, open_runs
 
 MARGIN = 0.05
 # Every pair is looked at, so that more would take minutes.
@@ -82,27 +83,33 @@ class HealthSettings(NamedTuple):
 
 
 def find_dataset(
-    dataset_or_run: str | Path, store: str | Path | None, opened: ExitStack, *, needs_store: bool
-) -> tuple[AuditedDataset, Store | None]:
-    """The dataset of a file or of a stored run, and the store where there is one.
+    dataset_or_run: str | Path, store: str | Path | None, opened: ExitStack, *, names: Sequence[str]
+) -> tuple[AuditedDataset, Store | None, list[str]]:
+    """The dataset of a file or of a stored run, the store where there is one, and the runs that are named there.
 
     Args:
         dataset_or_run: The file, or the run.
         store: Where runs are stored; None for `.deemster/runs.db`.
         opened: Closes the store.
-        needs_store: Whether there must be a store. A file can be audited where nothing was ever run.
+        names: The runs to look at. Where none is named, a file can be audited though nothing was ever run.
 
     Raises:
         DatasetError: The file cannot be read.
         StoreError: There is no such store or run, or it cannot be read.
     """
     # A file that is not there is told as such, and not as a run.
-    is_file = Path(dataset_or_run).is_file() or Path(dataset_or_run).suffix.lower() in EXTENSIONS
+    path = Path(dataset_or_run)
+    is_file = path.suffix.lower() in EXTENSIONS if not path.is_file() else not is_run_file(path)
     place = str(DEFAULT if store is None else store)
-    if is_file and not needs_store and "://" not in place and not Path(place).exists():
-        return file_dataset(dataset_or_run), None
-    found = opened.enter_context(open_store(place, create=False))
-    return file_dataset(dataset_or_run) if is_file else run_dataset(found, str(dataset_or_run)), found
+
+    if not is_file:
+        found, (name, *others) = opened.enter_context(open_runs(place, [str(path), *names]))
+        return run_dataset(found, name), found, others
+    if not names and "://" not in place and not Path(place).exists():
+        return file_dataset(path), None, []
+
+    found, others = opened.enter_context(open_runs(place, names))
+    return file_dataset(path), found, others
 
 
 def file_dataset(file: str | Path) -> AuditedDataset:
@@ -131,7 +138,7 @@ def run_dataset(store: Store, name: str) -> AuditedDataset:
     """
     row = store.run(name, kind="run")
     rows = list(store.samples(row.id))
-    if not all(sample.content for sample in rows):
+    if any(sample.content is None for sample in rows):
         raise ConfigurationError(f"The run `{row.id}` does not keep inputs. Audit the dataset's file instead.")
     return AuditedDataset(
         row.dataset, f"run {row.id}", [to_sample(sample) for sample in rows], [sample.row_hash for sample in rows]

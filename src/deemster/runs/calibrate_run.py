@@ -46,7 +46,8 @@ from deemster.runs.run_labels import read_run_labels
 from deemster.runs.run_sync import run_sync, warner
 from deemster.runs.stop_request import Stop
 from deemster.runs.suite import Suite, load_suite
-from deemster.store import RunRow, Store, open_store
+from deemster.store import RunRow, Store
+from deemster.store.run_file import is_run_file, open_runs
 
 
 class CalibrationBounds(NamedTuple):
@@ -231,7 +232,7 @@ def calibrate_labelled(
     """Compare the judges of a run with the labels of people on its outputs.
 
     Args:
-        run: A report, the file of one, or a stored run.
+        run: A report, the file of one, a run file, or a stored run.
         labels: The sheet, or `viewer`.
         suite: None: a run has its metrics.
         columns: Which column of the sheet holds what, where its name does not say it.
@@ -248,11 +249,11 @@ def calibrate_labelled(
         raise ConfigurationError("Name the labels of people: `--labels FILE`, or `--labels viewer`.")
     if suite is not None:
         raise ConfigurationError("`--suite` is for cases; a run has its metrics.")
-    if isinstance(run, Report) or Path(run).is_file():
+    if isinstance(run, Report) or (Path(run).is_file() and not is_run_file(run)):
         found = read_run_labels(labels, None, columns=columns, warn=warn)
         return calibrate_report(run if isinstance(run, Report) else load_report(run), found, **settings)
-    with open_store(store, create=False) as opened:
-        row = opened.run(str(run), kind="run")
+    with open_runs(store, [str(run)]) as (opened, (name,)):
+        row = opened.run(name, kind="run")
         found = read_run_labels(labels, (opened, row.id), columns=columns, warn=warn)
         report = stored_report(opened, row.id, warn=warn)
         return calibrate_report(report, found, background=_background(opened, row), **settings)
@@ -519,7 +520,8 @@ def _run_columns(outputs: _Outputs, metric: str, *, is_cases: bool) -> dict[str,
     passed: dict[str, list[bool]] = {}
     scores: dict[str, list[float]] = {}
     repeats: dict[tuple[str, int], list[bool]] = {}
-    orders: list[str | None] = []
+    # One order of each sample: its repetitions are one.
+    orders: dict[str, str | None] = {}
     for (name, _), execution in outputs.executions.items():
         mark = execution.marks.get(metric)
         if not isinstance(mark, ScoreEntry):
@@ -530,7 +532,7 @@ def _run_columns(outputs: _Outputs, metric: str, *, is_cases: bool) -> dict[str,
             digest = output_digest(execution.output, execution.retrieved, execution.trajectory)
             repeats.setdefault((name, digest), []).append(mark.success)
         if "consistent" in mark.details and not mark.details.get("identical"):
-            orders.append(None if mark.details["consistent"] else mark.details.get("favoured") or "both")
+            orders.setdefault(name, None if mark.details["consistent"] else mark.details.get("favoured") or "both")
     repetitions = outputs.report.totals.repetitions
     whole = [name for name, own in passed.items() if len(own) == repetitions]
     return {
@@ -538,7 +540,7 @@ def _run_columns(outputs: _Outputs, metric: str, *, is_cases: bool) -> dict[str,
         "scores": None if is_cases else np.array([sum(scores[name]) / len(scores[name]) for name in whole]),
         "samples": () if is_cases else [outputs.clusters.get(name, name) for name in whole],
         "repetitions": repetitions,
-        "orders": orders or None,
+        "orders": list(orders.values()) or None,
         "repeats": [cell for cell in repeats.values() if len(cell) > 1] if repetitions > 1 else (),
     }
 

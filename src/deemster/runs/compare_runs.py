@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import functools
 import re
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import ExitStack
@@ -37,6 +38,7 @@ from deemster.runs.metric_catalog import quotes_of_spec
 from deemster.runs.run_sync import warner
 from deemster.runs.stored_columns import SampleColumns, run_columns
 from deemster.store import RunRow, Store, open_store
+from deemster.store.run_file import is_run_file, open_runs
 
 # So many samples of each status are shown with their question and both answers.
 SHOWN: dict[Status, int] = {"newly_failing": 20, "newly_passing": 20, "regressed": 20, "unscored_now": 20}
@@ -227,7 +229,7 @@ def compare(
     """Compare two runs sample by sample: is the second one worse, where, and why? More than two are ranked.
 
     Args:
-        baseline: The run before: a report, the file of one, or a stored run by its id, label,
+        baseline: The run before: a report, the file of one, a run file, or a stored run by its id, label,
             `latest`, `previous` or `baseline`.
         candidate: The run now.
         others: More runs. Each is compared with the first, and all are ranked by macro-F1.
@@ -248,8 +250,7 @@ def compare(
     if others and (margin is not None or labels is not None):
         raise ConfigurationError("A margin and labels are for two runs: the one before, and the one now.")
     settings = ComparisonSettings(confidence=confidence, margin=margin, cluster=cluster, seed=seed)
-    with ExitStack() as opened:
-        sources = RunSources(lambda: opened.enter_context(open_store(store, create=False)))
+    with RunSources(store) as sources:
         now = sources.find(candidate)
         before = sources.find(baseline, beside=now)
         if others:
@@ -285,19 +286,24 @@ def _with_declared_cluster(settings: ComparisonSettings, sources: Sequence[RunSo
     return settings._replace(cluster=declared.pop())
 
 
-class RunSources:
-    """Finds runs by name.
+class RunSources(ExitStack):
+    """Finds runs by name; what it opens is closed at its end.
 
     Args:
-        open_store: Opens the store of runs that are given by name, when the first one is.
+        store: Where runs are that are given by name; `.deemster/runs.db` unless given.
     """
 
-    def __init__(self, open_store: Callable[[], Store]) -> None:
-        self._open = open_store
-        self._store: Store | None = None
+    def __init__(self, store: str | Path | None) -> None:
+        super().__init__()
+        self._place = store
+
+    @functools.cached_property
+    def store(self) -> Store:
+        """The store of runs that are given by name, opened when it is first needed."""
+        return self.enter_context(open_store(self._place, create=False))
 
     def find(self, run: Report | str | Path, *, beside: RunSource | None = None) -> RunSource:
-        """One run: a report, the file of one, or a stored run.
+        """One run: a report, the file of one, a run file, or a stored run.
 
         Args:
             run: The run.
@@ -305,15 +311,18 @@ class RunSources:
 
         Raises:
             ReportError: The file is no report.
-            StoreError: There is no such run.
+            StoreError: There is no such run, or the file is no sound run file.
         """
         if isinstance(run, Report):
             return ReportSource(run)
+        if is_run_file(run):
+            held, (name,) = self.enter_context(open_runs(self._place, [str(run)]))
+            return StoredSource(held, held.run(name, kind="run"))
         if Path(run).is_file() or Path(run).suffix == ".json":
             return ReportSource(load_report(run))
-        self._store = self._store or self._open()
+
         row = beside.row if isinstance(beside, StoredSource) else None
-        return StoredSource(self._store, self._store.run(str(run), kind="run", beside=row))
+        return StoredSource(self.store, self.store.run(str(run), kind="run", beside=row))
 
 
 def _examples(changes: ChangedSamples, baseline: RunSource, candidate: RunSource) -> Iterator[ComparedSample]:

@@ -25,7 +25,8 @@ from deemster.runs.run_lifecycle import RunTimer
 from deemster.runs.run_plan import Evaluation
 from deemster.runs.stop_request import Stop
 from deemster.runs.suite import Suite, load_suite
-from deemster.store import Store, open_store
+from deemster.store import Store
+from deemster.store.run_file import open_runs
 from deemster.targets.saved_outputs import SavedOutputs
 
 
@@ -107,8 +108,8 @@ class AuditedOutputs(NamedTuple):
         if self.run is not None and self.file is not None:
             raise ConfigurationError("Give `--run` or `--outputs`, not both.")
         if self.run is not None:
-            with open_store(self.store, create=False) as opened:
-                return stored_outputs(opened, self.run), f"run {opened.run(self.run, kind='run').id}"
+            with open_runs(self.store, [self.run]) as (opened, (name,)):
+                return stored_outputs(opened, name), f"run {opened.run(name, kind='run').id}"
         if self.file is not None:
             return saved_outputs(str(self.file), dataset), str(self.file)
         return expected_outputs(dataset), EXPECTED

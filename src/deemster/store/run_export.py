@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import hashlib
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -16,7 +16,6 @@ from deemster.store._database import Connection, storage_error, store_error
 from deemster.store._label_table import LABELS_SQL
 from deemster.store._row_encoding import (
     content_checksum,
-    entry_checksum,
     label_checksum,
     marks_checksum,
     output_checksum,
@@ -29,7 +28,6 @@ from deemster.store.run_file_format import (
     LONGEST,
     SCHEMA,
     EndLine,
-    EntryLine,
     LabelLine,
     Line,
     MarksLine,
@@ -56,16 +54,18 @@ _MARKS = (
     "SELECT scoring, position, repetition, body, checksum, final, final_checksum FROM marks"
     " WHERE run = ? ORDER BY scoring, position, repetition"
 )
-_ENTRIES = "SELECT position, body, checksum FROM entries WHERE run = ? ORDER BY position"
 
 
-def export_runs(store: Store, run_ids: Sequence[str], path: Path) -> None:
+def export_runs(store: Store, run_ids: Sequence[str], path: Path) -> str:
     """Write runs with every fact of them to a run file; what stands there is replaced once the file is whole.
 
     Args:
         store: Where they are.
         run_ids: Their ids.
         path: The file.
+
+    Returns:
+        The SHA-256 of the file.
 
     Raises:
         LeaseError: A living process writes one of them.
@@ -77,11 +77,13 @@ def export_runs(store: Store, run_ids: Sequence[str], path: Path) -> None:
             message = f"The run `{run_id}` is not at rest: process {owner.pid} on {owner.host} writes it."
             raise LeaseError(Issue(message, store.where))
     header = RunFileHeader(schema_version=SCHEMA, tool_version=__version__, runs=len(run_ids))
+    digest = hashlib.sha256()
     try:
-        write_aside(path, _file(store, header, run_ids))
+        write_aside(path, _hashed(_file(store, header, run_ids), digest))
     except OSError as error:
         failure = StorageError if is_storage_failure(error) else StoreError
         raise failure(Issue(f"The file cannot be written: {error.strerror}.", str(path))) from None
+    return digest.hexdigest()
 
 
 def run_digest(store: Store, run_id: str) -> str:
@@ -109,15 +111,21 @@ def encode_run(store: Store, run_id: str) -> Iterator[bytes]:
             digest.update(line)
             yield line
         lines = _Lines(connection, run, find_run_number(connection, store.where, run_id), store.where)
-        counts = dict.fromkeys(("samples", "outputs", "marks", "entries", "labels"), 0)
+        counts = dict.fromkeys(("samples", "outputs", "marks", "labels"), 0)
         for kind in counts:
             for line in getattr(lines, kind)():
                 counts[kind] += 1
                 digest.update(line)
                 yield line
-    if counts["samples"] != run.samples or counts["outputs"] + counts["entries"] != run.done:
+    if counts["samples"] != run.samples or counts["outputs"] != run.done:
         raise lines.damage("rows are missing")
-    yield encode_line(EndLine(id=run.id, **counts, sha256=digest.hexdigest()))
+    yield encode_line(EndLine(id=run.id, **counts, entries=0, sha256=digest.hexdigest()))
+
+
+def _hashed(lines: Iterable[bytes], digest: hashlib._Hash) -> Iterator[bytes]:
+    for line in lines:
+        digest.update(line)
+        yield line
 
 
 def _file(store: Store, header: RunFileHeader, run_ids: Sequence[str]) -> Iterator[bytes]:
@@ -149,11 +157,7 @@ class _Lines:
             if content is not None:
                 self._check(f"content of the {what}", body_total, content_checksum, row_hash, body)
             line = SampleLine(
-                position=position,
-                id=name.decode(),
-                row_hash=row_hash.hex(),
-                labels=_raw(labels),
-                content=None if content is None else _raw(body),
+                position, name.decode(), row_hash.hex(), _raw(labels), None if content is None else _raw(body)
             )
             yield self._encode(line, what)
 
@@ -178,12 +182,6 @@ class _Lines:
             )
             yield self._encode(line, what)
 
-    def entries(self) -> Iterator[bytes]:
-        for position, body, total in self._stream(_ENTRIES):
-            what = f"graded item at position {position}"
-            self._check(what, total, entry_checksum, position, body)
-            yield self._encode(EntryLine(position=position, body=_raw(body)), what)
-
     def labels(self) -> Iterator[bytes]:
         for row in self._stream(LABELS_SQL):
             what = f"label at position {row[0]}"
@@ -192,7 +190,7 @@ class _Lines:
 
     def damage(self, what: str) -> StoreError:
         """An error about the run."""
-        message = f"The run `{self._run.id}` is damaged: {what}. `deemster store verify` says what is lost."
+        message = f"The run `{self._run.id}` is damaged: {what}. `deemster store check` says what is lost."
         return storage_error(self._where, message)
 
     def _stream(self, sql: str) -> Iterator[tuple[Any, ...]]:

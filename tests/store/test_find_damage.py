@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from deemster.store import open_store
-from deemster.store.verify_store import find_damage
+from deemster.store.find_damage import find_damage
 from tests.store.make_run_files import graded, rest, rich
 from tests.store.make_runs import begun, execution, written
 
@@ -50,7 +50,7 @@ def test_damage_is_named_with_the_run_and_what_is_lost(store, sql, said):
     rest(store, written(store))
     changed(store, sql)
     assert any(damage.startswith(said) for damage in find_damage(store)), list(find_damage(store))
-    assert all("store verify" not in damage for damage in find_damage(store))
+    assert all("store check" not in damage for damage in find_damage(store))
 
 
 def test_orphan_rows_are_found(tmp_path):
