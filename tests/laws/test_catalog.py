@@ -1,9 +1,11 @@
 """Laws that hold for every metric of the catalog."""
 
+import importlib
 import json
 import os
 import subprocess
 import sys
+from typing import Literal, get_origin
 
 import msgspec
 import pytest
@@ -493,3 +495,24 @@ def test_marks_are_the_same_in_any_process_and_hash_seed():
     }
     assert len(printed) == 1
     assert "score" in printed.pop()
+
+
+def declared_options():
+    for alias in PLACES:
+        module, name = PLACES[alias].split(":")
+        kind = getattr(importlib.import_module(f"deemster.{module}"), name)
+        for field in msgspec.structs.fields(kind):
+            is_checked = field.type is bool or get_origin(field.type) is Literal
+            if is_checked or "Annotated" in repr(field.type):
+                yield pytest.param(kind, field.name, id=f"{alias}-{field.name}")
+
+
+@pytest.mark.parametrize(("kind", "option"), list(declared_options()))
+@pytest.mark.parametrize("value", ["no such word", -1, [1]])
+def test_option_that_is_not_as_it_is_declared_is_refused(kind, option, value):
+    with pytest.raises(ConfigurationError, match=f"`{option}` of {kind.alias} (is|knows) "):
+        kind(**{option: value})
+
+
+def test_many_options_are_checked_by_their_declaration():
+    assert len(list(declared_options())) > 50

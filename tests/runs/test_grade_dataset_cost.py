@@ -89,11 +89,11 @@ def test_killed_and_resumed_grading_with_cache_has_same_cost(tmp_path, cached):
 def _forget(store, run, *, keep):
     """Begin the same grading once more with some of its items."""
     row, samples = store.run(run), list(store.samples(run))
-    left = [(position, body) for position, body in store.entries(run) if keep(position)]
+    left = [execution for execution in store.executions(run) if keep(execution.position)]
     store.remove(run)
     facts = RunFacts(**{key: getattr(row, key) for key in RunFacts.__struct_fields__})
-    with store.begin(facts, samples, cards=()), store.writer(run) as writer:
-        writer.add_entries(left)
+    with store.begin(facts, samples, cards=row.scorings[0].cards), store.writer(run) as writer:
+        writer.add(left)
         writer.flush()
 
 

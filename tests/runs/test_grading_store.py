@@ -275,16 +275,16 @@ def test_open_store_stays_open_and_it_may_be_awaited(place):
 def test_failing_store_ends_grading_and_keeps_commits(place, monkeypatch):
     from deemster.store.batched_writer import Writer
 
-    add = Writer.add_entries
+    add = Writer.add
     seen = []
 
-    def failing(self, entries):
-        seen.append(entries)
+    def failing(self, executions, *, at=None):
+        seen.append(executions)
         if len(seen) == 5:
             raise StoreError("runs.db: The disk is full.")
-        add(self, entries)
+        add(self, executions, at=at)
 
-    monkeypatch.setattr(Writer, "add_entries", failing)
+    monkeypatch.setattr(Writer, "add", failing)
     with pytest.raises(StoreError, match="The disk is full"):
         kept(items(2000), place, roles={"a": Role(client=FakeChat(truthful), concurrency=1)})
     monkeypatch.undo()

@@ -8,8 +8,9 @@ import json
 from msgspec import structs
 
 from deemster.records import Execution, MetricScore, Output, TargetFailure, Unscored, Usage
-from deemster.store import SampleFacts
-from tests.store.make_runs import card, facts, sample
+from deemster.store import SampleFacts, SampleLabels
+from deemster.store.graded_items import GRADING_CARD
+from tests.store.make_runs import card, facts, graded_item, sample
 
 TWO = (card(), card("rouge-l", "rouge-l/1"))
 HELD = Output(
@@ -24,7 +25,7 @@ HELD = Output(
 def rich(store, name="rich", *, status="incomplete"):
     """A run of four samples, twice each, with failures, a cut output, settled marks and a second scoring."""
     given = [sample(0), sample(1, expected_output=None), sample(2, metadata=None, tags=())]
-    given.append(SampleFacts(position=3, id="s3", row_hash="ab" * 32, content=False))
+    given.append(SampleFacts(3, "s3", "ab" * 32, SampleLabels(), None))
     run = facts(samples=4, repetitions=2, suite="support", seed=2**70, kind="run")
     store.begin(run, given, cards=TWO)
     marks = (MetricScore(1.0, {"big": 2**70, "deep": [{"a": 1e-7}]}, threshold=0.6), Unscored("no_expected", "none"))
@@ -56,12 +57,12 @@ def rest(store, name):
     return name
 
 
-def graded(store):
+def graded(store, **other):
     """A grading of two items."""
-    run = facts(1, samples=2, kind="grading")
-    store.begin(run, [sample(0), sample(1)], cards=())
+    run = facts(1, samples=2, kind="grading", **other)
+    store.begin(run, [sample(0), sample(1)], cards=[GRADING_CARD])
     with store.writer(run.id) as writer:
-        writer.add_entries([(0, b'{"votes": [1.50, "x"]}'), (1, b'{"votes":[]}')])
+        writer.add([graded_item(0, votes=[1.5, "x"]), graded_item(1, votes=[])])
     store.finish(run.id, status="complete", reason=None, finished_at="2026-01-01T00:01:00.000Z", duration_s=0.5)
     return rest(store, run.id)
 
@@ -71,14 +72,28 @@ def run_content(store, name):
     row = store.run(name)
     row = structs.replace(row, facts={key: fact for key, fact in row.facts.items() if key != "received"})
     known = {"row": row, "samples": list(store.samples(name)), "cards": store.cards(name)}
-    if row.kind == "grading":
-        return {**known, "entries": list(store.entries(name))}
     each = [
         list(store.executions(name, scoring=scoring.number, settled=settled))
         for scoring in row.scorings
         for settled in (False, True)
     ]
     return {**known, "shown": list(store.executions(name)), "each": each, "moments": list(store.output_times(name))}
+
+
+def with_entries(lines):
+    """Lines of a run file with gradings as earlier versions wrote them, by entries in place of outputs and marks."""
+    is_grading = False
+    for line in lines:
+        value = json.loads(line)
+        kind = value.get("line")
+        is_grading = value["kind"] == "grading" if kind == "run" else is_grading
+        if is_grading and kind == "scoring":
+            yield json.dumps({**value, "cards": []}, separators=(",", ":")).encode()
+        elif is_grading and kind == "marks":
+            entry = {"line": "entry", "position": value["position"], "body": value["marks"][0]["details"]}
+            yield json.dumps(entry, separators=(",", ":")).encode()
+        elif not (is_grading and kind == "output"):
+            yield line
 
 
 def resealed(lines):
@@ -93,7 +108,7 @@ def resealed(lines):
         if kind == "end":
             plural = {"sample": "samples", "output": "outputs", "marks": "marks", "entry": "entries"}
             value.update({plural[name]: count for name, count in counts.items()}, sha256=digest.hexdigest())
-            out.append(json.dumps(value).encode())
+            out.append(json.dumps(value, separators=(",", ":")).encode())
             digest, counts = hashlib.sha256(), dict.fromkeys(counts, 0)
             continue
         if isinstance(kind, str) and kind in counts:

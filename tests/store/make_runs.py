@@ -4,7 +4,8 @@ from __future__ import annotations
 
 from deemster.datasets.fingerprint import row_hash
 from deemster.records import Execution, MetricCard, MetricScore, Output
-from deemster.store import BaselineFacts, LabelFacts, RunFacts, SampleFacts
+from deemster.store import BaselineFacts, LabelFacts, RunFacts, SampleContent, SampleFacts, SampleLabels
+from deemster.store.graded_items import grading_mark
 
 MARK = MetricScore(0.5)
 BASELINE = BaselineFacts(
@@ -49,9 +50,9 @@ def sample(position, **other):
     content = {"expected_output": f"answer {position}", "input": {"question": f"{position}?"}}
     known = {**content, "tags": ("easy",), "metadata": {"tags": ["easy"], "rank": position}}
     known.update(other)
-    return SampleFacts(
-        position=position, id=f"s{position}", row_hash=row_hash(known["input"], known["expected_output"]), **known
-    )
+    hashed = row_hash(known["input"], known["expected_output"])
+    content = SampleContent(known["expected_output"], known["input"]) if known.get("content", True) else None
+    return SampleFacts(position, f"s{position}", hashed, SampleLabels(known["tags"], known["metadata"]), content)
 
 
 def samples(count=3):
@@ -60,6 +61,12 @@ def samples(count=3):
 
 def execution(position=0, repetition=0, *, text="x", marks=(MARK,), **other):
     return Execution(position, f"s{position}", repetition, other.pop("answer", Output(text)), tuple(marks), **other)
+
+
+def graded_item(position, **details):
+    """A graded item as a grading writes it."""
+    mark = grading_mark(None, None, details)
+    return Execution(position, f"s{position}", 0, Output("x"), (mark,))
 
 
 def begun(store, number=0, *, count=3, cards=CARDS, **other):
@@ -84,5 +91,5 @@ def counts(store, name):
         number = rows.read("SELECT number FROM runs WHERE id = ?", (name,))[0][0]
         return {
             table: rows.read(f"SELECT count(*) FROM {table} WHERE run = ?", (number,))[0][0]
-            for table in ("samples", "outputs", "marks", "entries", "scorings")
+            for table in ("samples", "outputs", "marks", "scorings")
         }

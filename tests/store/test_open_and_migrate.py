@@ -9,10 +9,10 @@ from pathlib import Path
 
 import pytest
 
-from deemster.records import Exchange, Message, MetricScore, TargetFailure, Unscored
+from deemster.records import Exchange, Execution, Message, MetricScore, Output, TargetFailure, Unscored
 from deemster.store import open_and_migrate as migration
 from deemster.store import open_store
-from tests.store.make_runs import BASELINE, LABEL, MARK, sample, samples, written
+from tests.store.make_runs import BASELINE, LABEL, MARK, graded_item, sample, samples, written
 
 DATABASES = Path(__file__).parent / "databases"
 SCHEMAS = [file.stem for file in sorted(migration._FOLDER.glob("*.sql"))]
@@ -67,7 +67,9 @@ def test_store_of_earlier_schema_opens_with_all_runs(earlier, version):
         assert (failed.answer, failed.marks) == (TargetFailure("refused"), (Unscored("target_failed", "refused"),))
         assert (answered.answer.text, str(answered.answer.usage.cost_usd), answered.repetition) == ("é", "0.25", 1)
         assert list(store.output_times("run-1")) == [(0, None), (1, "2026-01-01T00:00:05.000Z")]
-        assert list(store.entries("run-2")) == [(0, b'{"votes":[]}')]
+        assert list(store.executions("run-2")) == [
+            Execution(0, "s0", 0, None if version < 7 else Output("x"), graded_item(0, votes=[]).marks)
+        ]
         assert list(store.samples("run-3")) == [sample(0)]
         calls = [(7, b'{"id":7,"key":"AAEC","counted":[12,"0.5",0,"0"]}')]
         assert list(store.calls("run-1")) == ([] if version == 1 else calls)

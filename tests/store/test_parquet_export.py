@@ -22,14 +22,15 @@ def test_parquet_has_every_row_of_a_run(store, tmp_path):
     export_parquet(store, names, tmp_path / "out")
     out = tmp_path / "out"
     assert sorted(path.name for path in out.iterdir()) == [
-        f"{name}.parquet" for name in ("entries", "marks", "outputs", "runs", "samples")
+        f"{name}.parquet" for name in ("marks", "outputs", "runs", "samples")
     ]
     assert [(run["run"], run["seed"], run["done"]) for run in table(out, "runs")] == [
         ("run-0", str(2**70), 6),
         ("run-1", "0", 2),
     ]
     assert [row["sample"] for row in table(out, "samples")] == ["s0", "s1", "s2", "s3", "s0", "s1"]
-    assert [json.loads(row["body"]) for row in table(out, "entries")] == [{"votes": [1.5, "x"]}, {"votes": []}]
+    votes = [json.loads(row["details"]) for row in table(out, "marks") if row["run"] == "run-1"]
+    assert votes == [{"votes": [1.5, "x"]}, {"votes": []}]
 
 
 def test_parquet_outputs_and_marks_equal_store(store, tmp_path):

@@ -10,7 +10,8 @@ import pytest
 from deemster.errors import StoreError
 from deemster.records import MetricScore
 from deemster.store import open_store
-from tests.store.make_runs import LABEL, begun, card, execution, written
+from deemster.store.graded_items import GRADING_CARD
+from tests.store.make_runs import LABEL, begun, card, execution, graded_item, written
 
 PLACES = 220
 
@@ -25,7 +26,6 @@ def contents(path, *, on_damage=None):
                 list(store.samples(row.id, on_damage=on_damage)),
                 list(store.executions(row.id, on_damage=on_damage)),
                 list(store.executions(row.id, scoring=0, settled=False, on_damage=on_damage)),
-                list(store.entries(row.id, on_damage=on_damage)) if row.kind == "grading" else [],
                 store.labels(row.id, on_damage=on_damage),
             )
     return found
@@ -43,9 +43,9 @@ def sound(tmp_path_factory):
         name = begun(store, 1, count=30)
         with store.writer(name) as writer:
             writer.add([execution(position, text=f"{position}" * 400) for position in range(20)])
-        name = begun(store, 2, count=10, kind="grading", cards=[])
+        name = begun(store, 2, count=10, kind="grading", cards=[GRADING_CARD])
         with store.writer(name) as writer:
-            writer.add_entries([(position, b'{"votes":[]}') for position in range(10)])
+            writer.add([graded_item(position, votes=[]) for position in range(10)])
     return path.read_bytes(), contents(path)
 
 
@@ -105,13 +105,13 @@ def test_zeroed_page_is_detected(tmp_path, sound):
     assert outcomes.count("told") >= len(outcomes) - 10
 
 
-@pytest.mark.parametrize("table", ["outputs", "marks", "samples", "contents", "entries", "runs", "scorings", "labels"])
+@pytest.mark.parametrize("table", ["outputs", "marks", "samples", "contents", "runs", "scorings", "labels"])
 def test_changed_row_of_any_table_is_detected_and_others_are_read(place, table):
     column = {"runs": "facts", "scorings": "cards"}.get(table, "body")
     with open_store(place) as store:
         written(store)
-        with store.writer(begun(store, 1, kind="grading")) as writer:
-            writer.add_entries([(1, b"{}")])
+        with store.writer(begun(store, 1, kind="grading", cards=[GRADING_CARD])) as writer:
+            writer.add([graded_item(1)])
         store.put_label("run-1", LABEL)
         with store.pool.write_transaction() as rows:
             rows.write(f"UPDATE {table} SET {column} = ?", (b'{"answer":null}',))
@@ -119,7 +119,7 @@ def test_changed_row_of_any_table_is_detected_and_others_are_read(place, table):
 
     def everything(on_damage):
         for row in store.runs(on_damage=on_damage):
-            for read in (store.samples, store.executions, store.entries, store.labels):
+            for read in (store.samples, store.executions, store.labels):
                 list(read(row.id, on_damage=on_damage))
 
     with open_store(place, create=False) as store:

@@ -14,10 +14,11 @@ from hypothesis import strategies as st
 
 from deemster.errors import LeaseError, MissingExtraError, RunExistsError, StoreError
 from deemster.records import Execution, MetricScore, Output, TargetFailure, Trajectory, Unscored, Usage
-from deemster.store import _run_reader, open_store
+from deemster.store import SampleLabels, _run_reader, open_store
 from deemster.store import _run_table as beginning
 from deemster.store._database import Connection, InsertStatement
-from tests.store.make_runs import MARK, begun, card, counts, execution, facts, sample, samples, written
+from deemster.store.graded_items import GRADING_CARD
+from tests.store.make_runs import MARK, begun, card, counts, execution, facts, graded_item, sample, samples, written
 
 ANYTHING = st.text(max_size=12)
 TEXT = st.text(st.characters(exclude_categories=["Cs"]), max_size=12)
@@ -141,7 +142,7 @@ def test_retry_replaces_and_never_duplicates(store):
     assert [each.answer.text for each in store.executions(name)] == ["third", "x", "x"]
     row = store.run(name)
     assert (row.done, row.scorings[0].done) == (3, 3)
-    assert counts(store, name) == {"samples": 3, "outputs": 3, "marks": 3, "entries": 0, "scorings": 1}
+    assert counts(store, name) == {"samples": 3, "outputs": 3, "marks": 3, "scorings": 1}
     late, early = "2026-01-01T00:00:02.000Z", "2026-01-01T00:00:01.000Z"
     assert list(store.output_times(name)) == [(0, late), (1, early), (2, late)]
 
@@ -299,12 +300,12 @@ def test_unfinished_scoring_of_the_same_identity_is_continued(store):
 
 
 def test_graded_items_are_kept_and_replaced(store):
-    name = begun(store, kind="grading", cards=[])
+    name = begun(store, kind="grading", cards=[GRADING_CARD])
     with store.writer(name) as writer:
-        writer.add_entries([(2, b'{"a":1}'), (0, b"[]")])
+        writer.add([graded_item(2, a=1), graded_item(0)])
         writer.flush()
-        writer.add_entries([(2, b'{"a":2}')])
-    assert list(store.entries(name)) == [(0, b"[]"), (2, b'{"a":2}')]
+        writer.add([graded_item(2, a=2)])
+    assert list(store.executions(name)) == [graded_item(0), graded_item(2, a=2)]
     assert store.run(name).done == 2
 
 
@@ -491,7 +492,7 @@ def test_content_is_shared_by_all_runs_and_may_be_left_out(store):
     bare = [sample(0, content=False)]
     store.begin(facts(3, samples=1), bare, cards=[])
     found = next(store.samples("run-3"))
-    assert (found.content, found.expected_output, found.input) == (False, None, None)
+    assert (found.content, found.expected_output, found.input) == (None, None, None)
     assert found.row_hash == bare[0].row_hash
 
 
@@ -560,7 +561,7 @@ def test_numbers_of_any_length_are_kept(store):
 
 def test_id_may_hold_nul_and_surrogates(store):
     odd = sample(0)
-    odd = type(odd)(0, "a\0b\ud800", odd.row_hash, content=False)
+    odd = type(odd)(0, "a\0b\ud800", odd.row_hash, SampleLabels(), None)
     store.begin(facts(samples=1), [odd], cards=[card()])
     with store.writer("run-0") as writer:
         writer.add([Execution(0, "a\0b\ud800", 0, Output("x\0"), (MARK,))])

@@ -18,10 +18,10 @@ from deemster.cli.options import (
     Decorator,
     NumberRange,
     add_options,
-    choose_destinations,
     columns_option,
     file_option,
     open_run,
+    result_files,
     store_option,
 )
 from deemster.errors import ConfigurationError, ExitCode, InputError, Issue, ReportError, visible
@@ -259,7 +259,7 @@ def command(
     answer is below the one that `--require` names, 2 bad input, 3 a result could not be written.
     """
     inputs.check()
-    destinations = choose_destinations(json=json, markdown=markdown, html=html)
+    destinations = result_files(json=json, markdown=markdown, html=html).destinations
     _protect_inputs([destination.path for destination in destinations if not destination.is_stdout], inputs)
     loaded, labels = inputs.load()
     result = _compute(loaded, labels, seed=seed, **settings)

@@ -1,4 +1,4 @@
-"""`deemster brief`: what failed, grouped by likely cause, for a person or an assistant who must fix it."""
+"""`deemster brief`: what failed, group_flags by likely cause, for a person or an assistant who must fix it."""
 
 from __future__ import annotations
 

@@ -10,11 +10,11 @@ from deemster.cli._console import note, show_progress, warn
 from deemster.cli.main import leave_interrupted
 from deemster.cli.options import (
     NumberRange,
-    audit_reports,
     cache_options,
     columns_option,
     file_option,
     quiet_option,
+    result_files,
     store_option,
     write_audit,
 )
@@ -72,7 +72,9 @@ def command(
     quiet: bool,
     confidence: float,
     seed: int,
-    **bounds: Any,
+    min_agreement: float | None,
+    min_kappa: float | None,
+    max_length_bias: float | None,
 ) -> None:
     """Compare the judges of a run with people, and correct its numbers.
 
@@ -91,11 +93,10 @@ def command(
     from deemster.runs.run_sync import run_sync
     from deemster.runs.stop_request import Stop, interruptible
 
-    reports = audit_reports(json=json, markdown=markdown, html=html)
-    reports.check()
+    reports = result_files(json=json, markdown=markdown, html=html)
     settings: dict[str, Any] = {
         "metrics": metrics,
-        "bounds": CalibrationBounds(**bounds),
+        "bounds": CalibrationBounds(min_agreement, min_kappa, max_length_bias),
         "confidence": confidence,
         "seed": seed,
         "warn": warn,

@@ -78,7 +78,7 @@ def show(*, run: str, json: str | None, store: str) -> None:
     with open_run(store, run) as (opened, name):
         row = opened.run(name)
         figures = stored_figures(row)
-        counts = opened.pass_counts(row.id) if figures is None else figures.outcomes
+        counts = figures.outcomes if figures is not None else _pass_counts(opened, row)
         owner = opened.owner(row.id)
     if json is not None:
         further = msgspec.to_builtins({"owner": owner, "outcomes": counts})
@@ -86,6 +86,11 @@ def show(*, run: str, json: str | None, store: str) -> None:
         _write_json({**_plain_run(row, is_stopped=is_stopped), **further}, json)
     if json != "-":
         write_out(_describe_run(row, owner, counts))
+
+
+def _pass_counts(store: Store, row: RunRow) -> Sequence[PassCounts]:
+    """How often each metric passed; nothing of a grading, whose verdicts neither pass nor fail."""
+    return store.pass_counts(row.id) if row.traits.has_metrics else ()
 
 
 @command.command("rm", short_help="Remove runs.")

@@ -239,7 +239,11 @@ class _ConfigReader:
         if isinstance(value, str) and value.startswith("file://"):
             raise _LeftOutError("its value is in another file, which is not opened")
 
-        bound = {"threshold": threshold} if is_number(threshold) and 0 <= threshold <= 1 else {}
+        in_other_units = kind in ("latency", "cost")
+        if threshold is not None and not (is_number(threshold) and (in_other_units or 0 <= threshold <= 1)):
+            raise _LeftOutError("its threshold is no number from 0 to 1")
+
+        bound = {} if threshold is None else {"threshold": threshold}
         called = as_text(assertion.get("metric")) or kind
         if kind in _RUBRICS and isinstance(value, str):
             self._add_rubric(sample, called, value, {**_RUBRICS[kind], **bound})

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
-from typing import Any, ClassVar, NamedTuple
+from typing import Annotated, Any, ClassVar, Literal, NamedTuple
+
+from msgspec import Meta
 
 from deemster.errors import ConfigurationError, show_value
 from deemster.judges._geval_prompt import NOTHING
@@ -21,12 +23,11 @@ from deemster.judges.reply_parser import (
 )
 from deemster.judges.sample_context import context_passages, question_text, sample_passages
 from deemster.metrics.builtin_metric import UnscoredError, output_text
-from deemster.metrics.option_checks import check_choice, check_whole_number
+from deemster.metrics.option_checks import PositiveInteger
 from deemster.records import Answer, Ask, Message, NoAnswer, Output, Sample, Script
 from deemster.records.model_requests import JUDGE
 
 VERDICTS = ("supported", "contradicted", "open")
-WITHOUT = ("unscored", "best")
 LISTED = 20
 CLAIMS_SCHEMA = reply_schema({"claims": {"type": "array", "items": TEXT}})
 SUPPORT_SCHEMA = reply_schema({"reason": TEXT, "verdict": {"type": "string", "enum": list(VERDICTS)}})
@@ -62,9 +63,9 @@ class ClaimFaithfulness(JudgeMetric, frozen=True, kw_only=True):
     pass_mark: ClassVar[float] = 0.8
 
     model: str = JUDGE
-    max_claims: int = 50
-    without_claims: str = "unscored"
-    max_tokens: int = 2048
+    max_claims: Annotated[int, Meta(ge=1, le=1000)] = 50
+    without_claims: Literal["unscored", "best"] = "unscored"
+    max_tokens: PositiveInteger = 2048
 
     def validate(self) -> None:
         """Refuse options that are out of range.
@@ -76,9 +77,6 @@ class ClaimFaithfulness(JudgeMetric, frozen=True, kw_only=True):
             raise ConfigurationError(
                 f"`model` of {self.alias} is a name of the suite's models, not {show_value(self.model)}."
             )
-        check_whole_number(self.max_claims, least=1, most=1000, option="max_claims", metric=self.alias)
-        check_choice(self.without_claims, WITHOUT, option="without_claims", metric=self.alias)
-        check_whole_number(self.max_tokens, least=1, option="max_tokens", metric=self.alias)
 
     @property
     def roles(self) -> tuple[str, ...]:

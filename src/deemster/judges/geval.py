@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from typing import Any, ClassVar
+from typing import Any, ClassVar, Literal
 
 import msgspec
 
@@ -36,10 +36,8 @@ from deemster.judges.refusal_quality import load_reference_prompt, reference_dec
 from deemster.judges.reply_parser import UnreadableReplyError, reply_entries, truncate_text
 from deemster.judges.sample_context import context_passages, question_text, reference_text, sample_passages
 from deemster.metrics.builtin_metric import output_text
-from deemster.metrics.option_checks import check_choice, check_flag
 from deemster.records import Answer, Ask, Mark, MetricScore, Output, Sample, Script
 
-SCORINGS = ("integer", "logprobs", "samples")
 AUTO = "auto"
 DEFAULT_FIELDS = ("input", "actual_output")
 REFUSAL = "refusal-alignment"
@@ -82,7 +80,7 @@ class GEval(PanelMetric, frozen=True, kw_only=True):
     rubric: Sequence[Any] | None = None
     higher_is_better: bool | None = None
     strict: bool = False
-    scoring: str = "integer"
+    scoring: Literal["integer", "logprobs", "samples"] = "integer"
     few_shot: Sequence[Any] = ()
     info: str | None = None
     refusal_check: bool = False
@@ -121,9 +119,6 @@ class GEval(PanelMetric, frozen=True, kw_only=True):
         """
         super().validate()
         put, called = msgspec.structs.force_setattr, self.alias
-        check_choice(self.scoring, SCORINGS, option="scoring", metric=called)
-        for option in ("higher_is_better", "strict", "refusal_check"):
-            check_flag(getattr(self, option), option=option, metric=called)
         if self.criteria is not None and self.steps is not None:
             raise ConfigurationError(f"{called} takes `criteria` or `steps`, not both.")
         if self.criteria is None and self.steps is None and self.preset is None:

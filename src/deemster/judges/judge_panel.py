@@ -9,13 +9,13 @@ from typing import Annotated, Any, NamedTuple, TypeVar
 
 import msgspec
 from msgspec import Meta
-from msgspec.structs import force_setattr
+from msgspec.structs import force_setattr, replace
 
 from deemster.errors import ConfigurationError, Issue, did_you_mean, show_value, visible
 from deemster.formats.schema_validation import Id, NonBlank, check_shape, decode_struct, is_id
 from deemster.judges.judge_script import Asking, JudgeMetric, NoAnswerError, ParsedReply, ask_all
 from deemster.judges.vote import Vote, vote_failure
-from deemster.metrics.option_checks import check_choice, check_whole_number, is_amount
+from deemster.metrics.option_checks import PositiveInteger, check_choice, check_whole_number, is_amount
 from deemster.records import Answer, Ask, Mark, Message, MetricScore, NoAnswer
 from deemster.records.marks import reaches
 from deemster.records.model_requests import JUDGE
@@ -135,23 +135,19 @@ class Seat(NamedTuple):
             sample=self.repeat,
         )
 
-    def vote(self, **fields: Any) -> Vote:
-        """The vote of this seat.
+    @property
+    def silent_vote(self) -> Vote:
+        """The vote of this seat before it says anything."""
+        return Vote(judge=self.judge, repeat=self.repeat, weight=self.weight)
 
-        Args:
-            fields: What it says.
-        """
-        return Vote(judge=self.judge, repeat=self.repeat, weight=self.weight, **fields)
-
-    def failed_vote(self, failure: NoAnswer, *, tries: int = 0, **fields: Any) -> Vote:
+    def failed_vote(self, failure: NoAnswer, *, tries: int = 0) -> Vote:
         """The vote of this seat if its judge gave no usable answer.
 
         Args:
             failure: Why.
             tries: How often the question was asked and the reply could not be read.
-            fields: What is known of the vote all the same.
         """
-        return self.vote(failure=vote_failure(failure.cause, failure.message, tries=tries), **fields)
+        return replace(self.silent_vote, failure=vote_failure(failure.cause, failure.message, tries=tries))
 
 
 class ScoreReply(msgspec.Struct, frozen=True, gc=False):
@@ -220,12 +216,12 @@ class PanelMetric(JudgeMetric, frozen=True, kw_only=True):
     """
 
     models: Sequence[str] = (JUDGE,)
-    samples: int = 1
+    samples: Annotated[int, Meta(ge=1, le=MOST_SAMPLES)] = 1
     temperature: float | None = None
     combine: str = "mean"
     weights: Mapping[str, float] | None = None
     quorum: int | None = None
-    max_tokens: int = 1024
+    max_tokens: PositiveInteger = 1024
 
     def validate(self) -> None:
         """Refuse options of a panel that are out of range.
@@ -234,13 +230,11 @@ class PanelMetric(JudgeMetric, frozen=True, kw_only=True):
             ConfigurationError: An option is out of range.
         """
         force_setattr(self, "models", _models(self.models, metric=self.alias))
-        check_whole_number(self.samples, least=1, most=MOST_SAMPLES, option="samples", metric=self.alias)
         force_setattr(self, "temperature", self._checked_temperature())
         check_choice(self.combine, COMBINATIONS, option="combine", metric=self.alias)
         force_setattr(self, "weights", self._checked_weights())
         if self.quorum is not None:
             check_whole_number(self.quorum, least=1, most=len(self.seats), option="quorum", metric=self.alias)
-        check_whole_number(self.max_tokens, least=1, option="max_tokens", metric=self.alias)
 
     def _checked_temperature(self) -> float | None:
         if self.temperature is None:
@@ -524,7 +518,9 @@ def _score_vote(seat: Seat, found: ParsedReply[ScoreReply] | NoAnswer) -> Vote:
     if isinstance(found, NoAnswer):
         return seat.failed_vote(found)
     reply = found.value
-    return seat.vote(value=reply.value, reason=reply.reason, verdict=reply.label, model=found.answer.model)
+    return replace(
+        seat.silent_vote, value=reply.value, reason=reply.reason, verdict=reply.label, model=found.answer.model
+    )
 
 
 def _models(models: Any, *, metric: str) -> tuple[str, ...]:

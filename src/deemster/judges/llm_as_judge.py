@@ -13,7 +13,6 @@ from deemster.judges.prompt_templates import Prompt, check_template, load_prompt
 from deemster.judges.reply_parser import TEXT, number_entry, reply_entries, reply_schema, text_entry
 from deemster.judges.sample_context import question_text, reference_text
 from deemster.metrics.builtin_metric import output_text
-from deemster.metrics.option_checks import check_flag
 from deemster.records import Answer, Output, Sample, Script
 
 KEYS = ("reason", "score")
@@ -51,7 +50,6 @@ class LlmAsJudge(PanelMetric, frozen=True, kw_only=True):
             ConfigurationError: An option is out of range.
         """
         super().validate()
-        check_flag(self.logprobs, option="logprobs", metric=self.alias)
         check_template(self.template, known=PLACES, needed=("actual_output",), metric=self.alias)
 
     @property

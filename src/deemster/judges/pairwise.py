@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Any, ClassVar, NamedTuple
+from typing import Any, ClassVar, Literal, NamedTuple
 
 import msgspec
 
@@ -16,12 +16,10 @@ from deemster.judges.reply_parser import TEXT, choice_entry, reply_entries, repl
 from deemster.judges.sample_context import check_characters, question_text, reference_text
 from deemster.judges.vote import Vote
 from deemster.metrics.builtin_metric import output_text, unscorable_sample
-from deemster.metrics.option_checks import check_choice
 from deemster.records import Answer, Mark, Message, MetricScore, NoAnswer, Output, Sample, Script
 
 KEYS = ("reason", "winner")
 WINNERS = ("A", "B", "tie")
-SIDES = ("auto", "expected", "baseline")
 PLACES = ("question", "answer_a", "answer_b", "criteria")
 CRITERIA = (
     "it answers the question more correctly and completely. Between answers that are equally right and complete, "
@@ -68,7 +66,7 @@ class Pairwise(PanelMetric, frozen=True, kw_only=True):
     quotes: ClassVar[frozenset[str]] = frozenset({"judge_reason", "votes"})
     reads: ClassVar[frozenset[str]] = frozenset({"baseline_output"})
 
-    against: str = "auto"
+    against: Literal["auto", "expected", "baseline"] = "auto"
     criteria: str = CRITERIA
     template: str | None = None
 
@@ -79,7 +77,6 @@ class Pairwise(PanelMetric, frozen=True, kw_only=True):
             ConfigurationError: An option is out of range.
         """
         super().validate()
-        check_choice(self.against, SIDES, option="against", metric=self.alias)
         check_text(self.criteria, option="criteria", metric=self.alias)
         check_template(self.template, known=PLACES, needed=("answer_a", "answer_b"), metric=self.alias)
 
@@ -205,7 +202,9 @@ def _vote(seat: Seat, ahead: ParsedReply[Preference] | NoAnswer, behind: ParsedR
     one, other = words_of[ahead.value.winner][0], words_of[behind.value.winner][1]
     value = {("win", "win"): WIN, ("loss", "loss"): LOSS}.get((one, other), TIE)
     reason = ahead.value.reason if one == other else f"{ahead.value.reason} / {behind.value.reason}"
-    return seat.vote(value=value, reason=reason, verdict=f"{one}/{other}", model=ahead.answer.model)
+    return msgspec.structs.replace(
+        seat.silent_vote, value=value, reason=reason, verdict=f"{one}/{other}", model=ahead.answer.model
+    )
 
 
 def _orders(votes: list[Vote]) -> dict[str, Any]:

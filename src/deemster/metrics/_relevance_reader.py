@@ -12,7 +12,7 @@ import msgspec
 from deemster.errors import visible
 from deemster.formats.json_values import name_kind
 from deemster.metrics.builtin_metric import UnscoredError, invalid_sample, no_expected, output_text, unscorable_sample
-from deemster.metrics.option_checks import LARGEST, check_whole_number
+from deemster.metrics.option_checks import LARGEST
 from deemster.records import Output, Sample
 
 DEFAULT_K = 5
@@ -173,16 +173,6 @@ def ranking_depth(sample: Sample) -> int:
         most = f" and at most {LARGEST}" if type(k) is int and k > 0 else ""
         raise invalid_sample(f"`metadata.k` is a whole number of at least 1{most}, not {_number(k)}.")
     return k
-
-
-def check_k(k: Any, alias: str) -> None:
-    """Refuse a k that is no whole number of at least 1.
-
-    Raises:
-        ConfigurationError: It is none.
-    """
-    if k is not None:
-        check_whole_number(k, least=1, option="k", metric=alias)
 
 
 def _gains(given: Mapping[Any, Any], place: str) -> dict[str, float]:

@@ -6,10 +6,10 @@ from collections.abc import Mapping, Sequence
 from typing import Any, ClassVar
 
 from deemster.formats.json_values import name_kind
-from deemster.metrics._relevance_reader import check_k, entry_id, ranking_depth, retrieved_entries
+from deemster.metrics._relevance_reader import entry_id, ranking_depth, retrieved_entries
 from deemster.metrics._text_normalization import normalize_passage
 from deemster.metrics.builtin_metric import BuiltinMetric, UnscoredError, expected_text, output_text, unscorable_sample
-from deemster.metrics.option_checks import check_flag
+from deemster.metrics.option_checks import PositiveInteger
 from deemster.records import Mark, Output, Sample
 
 
@@ -32,13 +32,8 @@ class AnswerContainmentAtK(BuiltinMetric, frozen=True, kw_only=True):
     family: ClassVar[str] = "retrieval"
     reads: ClassVar[frozenset[str]] = frozenset({"k"})
 
-    k: int | None = None
+    k: PositiveInteger | None = None
     case_sensitive: bool = False
-
-    def validate(self) -> None:
-        """Refuse options that make no sense."""
-        check_k(self.k, self.alias)
-        check_flag(self.case_sensitive, option="case_sensitive", metric=self.alias)
 
     def expect(self, sample: Sample) -> tuple[str, int]:
         """The text to be found, and how deep to look.

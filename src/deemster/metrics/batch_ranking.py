@@ -10,7 +10,6 @@ import numpy as np
 from numpy.typing import NDArray
 
 from deemster.metrics._relevance_reader import (
-    check_k,
     entry_ids,
     find_ranks,
     ranking_depth,
@@ -184,10 +183,6 @@ class RankingMetric(BuiltinMetric, frozen=True, kw_only=True):
     reads: ClassVar[frozenset[str]] = frozenset({"relevant", "k"})
     reads_whole_list: ClassVar[bool] = False
     first: ClassVar[bool] = False
-
-    def validate(self) -> None:
-        """Refuse options that make no sense."""
-        check_k(self.own_k, self.alias)
 
     @property
     def own_k(self) -> int | None:

@@ -3,20 +3,20 @@
 from __future__ import annotations
 
 import functools
-from typing import Any, ClassVar
+from typing import Annotated, Any, ClassVar, Literal
+
+from msgspec import Meta
 
 from deemster.errors import ConfigurationError, MissingExtraError
 from deemster.metrics.builtin_metric import BuiltinMetric, expected_texts
-from deemster.metrics.option_checks import check_choice, check_positive, check_whole_number
+from deemster.metrics.option_checks import PositiveNumber
 from deemster.records import Mark, Sample
 
 EXTRA = "bleu"
-SMOOTHINGS = ("exp", "floor", "add-k", "none")
 ORDERS = 100
 # BLEU has a precision for each order, and a detail lists at most 20 values.
 PRECISIONS = 20
 HEAVIEST = 1000
-TOKENIZERS = ("13a", "intl", "char", "zh", "none")
 
 
 class Bleu(BuiltinMetric, frozen=True, kw_only=True):
@@ -37,9 +37,9 @@ class Bleu(BuiltinMetric, frozen=True, kw_only=True):
     family: ClassVar[str] = "lexical"
     extra: ClassVar[str | None] = EXTRA
 
-    max_order: int = 4
-    smooth: str = "exp"
-    tokenize: str = "13a"
+    max_order: Annotated[int, Meta(ge=1, le=PRECISIONS)] = 4
+    smooth: Literal["exp", "floor", "add-k", "none"] = "exp"
+    tokenize: Literal["13a", "intl", "char", "zh", "none"] = "13a"
 
     def validate(self) -> None:
         """Refuse options that make no sense.
@@ -48,9 +48,6 @@ class Bleu(BuiltinMetric, frozen=True, kw_only=True):
             ConfigurationError: An option is out of range.
             MissingExtraError: sacrebleu is not installed.
         """
-        check_whole_number(self.max_order, least=1, most=PRECISIONS, option="max_order", metric=self.alias)
-        check_choice(self.smooth, SMOOTHINGS, option="smooth", metric=self.alias)
-        check_choice(self.tokenize, TOKENIZERS, option="tokenize", metric=self.alias)
         _sacrebleu("bleu")
 
     def expect(self, sample: Sample) -> tuple[str, ...]:
@@ -89,9 +86,9 @@ class Chrf(BuiltinMetric, frozen=True, kw_only=True):
     family: ClassVar[str] = "lexical"
     extra: ClassVar[str | None] = EXTRA
 
-    char_order: int = 6
-    word_order: int = 0
-    beta: float = 2
+    char_order: Annotated[int, Meta(ge=1, le=ORDERS)] = 6
+    word_order: Annotated[int, Meta(ge=0, le=ORDERS)] = 0
+    beta: PositiveNumber = 2
 
     def validate(self) -> None:
         """Refuse options that make no sense.
@@ -100,9 +97,6 @@ class Chrf(BuiltinMetric, frozen=True, kw_only=True):
             ConfigurationError: An option is out of range.
             MissingExtraError: sacrebleu is not installed.
         """
-        check_whole_number(self.char_order, least=1, most=ORDERS, option="char_order", metric=self.alias)
-        check_whole_number(self.word_order, least=0, most=ORDERS, option="word_order", metric=self.alias)
-        check_positive(self.beta, option="beta", metric=self.alias)
         if self.beta > HEAVIEST:
             raise ConfigurationError(f"`beta` of chrf is at most {HEAVIEST}, not {self.beta!r}.")
         _sacrebleu("chrf")

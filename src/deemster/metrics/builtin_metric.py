@@ -14,6 +14,7 @@ from deemster.datasets.where_condition import parse_condition
 from deemster.errors import ConfigurationError, Issue, show_value
 from deemster.formats.json_values import name_kind
 from deemster.metrics.metric_spec import format_spec
+from deemster.metrics.option_checks import check_options
 from deemster.records import Cause, Mark, MetricScore, Output, Sample, Unscored, Where
 
 SHOWN = 20
@@ -86,7 +87,8 @@ class _NamedOptions(msgspec.StructMeta):
 class BuiltinScorer(msgspec.Struct, metaclass=_NamedOptions, frozen=True, kw_only=True):
     """A metric or judge as a value: its fields are its options, its text is its canonical spec.
 
-    Its `where` says which samples it applies to; it does not change the mark of any of them.
+    Its `where` says which samples it applies to; it does not change the mark of any of them. An option that is declared
+    as a boolean, as words (`Literal`) or as a number with limits is checked by that declaration.
 
     A subclass sets the class variables. It overrides ``expect`` where the sample asks for more than its expected text.
 
@@ -115,6 +117,7 @@ class BuiltinScorer(msgspec.Struct, metaclass=_NamedOptions, frozen=True, kw_onl
                 f"`threshold` of {self.alias} is a number between 0 and 1, not {show_value(threshold)}."
             )
         msgspec.structs.force_setattr(self, "threshold", float(threshold))
+        check_options(self, called=self.alias)
         self.validate()
         if not self.name:
             msgspec.structs.force_setattr(self, "name", self.default_name())

@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 from collections.abc import Iterator, Mapping, Sequence
 from decimal import Decimal
-from typing import Any, ClassVar
+from typing import Any, ClassVar, Literal
 
 import msgspec
 
@@ -20,11 +20,9 @@ from deemster.metrics.builtin_metric import (
     unscorable_sample,
 )
 from deemster.metrics.json_validity import DEEPEST, InvalidJson, ParsedJson, invalid_json_mark, read_json
-from deemster.metrics.option_checks import check_amount, check_choice, check_flag
+from deemster.metrics.option_checks import Amount
 from deemster.records import MetricScore, Output, Sample
 
-MODES = ("subset", "exact")
-LISTS = ("ordered", "set")
 _GONE = object()
 _Path = tuple[str | int, ...]
 
@@ -48,31 +46,26 @@ class JsonMatch(BuiltinMetric, frozen=True, kw_only=True):
     family: ClassVar[str] = "lexical"
     quotes: ClassVar[frozenset[str]] = frozenset({"paths"})
 
-    mode: str = "subset"
-    lists: str = "ordered"
-    rel_tol: float = 0.0
+    mode: Literal["subset", "exact"] = "subset"
+    lists: Literal["ordered", "set"] = "ordered"
+    rel_tol: Amount = 0.0
     ignore: Sequence[str] = ()
     normalize: Sequence[str] | bool | None = ()
     fenced: bool = False
 
     def validate(self) -> None:
-        """Refuse unknown words, tolerances of 1 and more, and places that are none.
+        """Refuse tolerances of 1 and more, and places that are none.
 
         Raises:
             ConfigurationError: An option is not what it should be.
         """
-        check_choice(self.mode, MODES, option="mode", metric=self.alias)
-        check_choice(self.lists, LISTS, option="lists", metric=self.alias)
-        check_flag(self.fenced, option="fenced", metric=self.alias)
-        rel_tol = check_amount(self.rel_tol, option="rel_tol", metric=self.alias)
-        if rel_tol >= 1:
-            raise ConfigurationError(f"`rel_tol` of {self.alias} is below 1, not {rel_tol!r}.")
+        if self.rel_tol >= 1:
+            raise ConfigurationError(f"`rel_tol` of {self.alias} is below 1, not {self.rel_tol!r}.")
         ignore = (self.ignore,) if isinstance(self.ignore, str) else self.ignore
         if not isinstance(ignore, (list, tuple)) or not all(isinstance(place, str) and place for place in ignore):
             raise ConfigurationError(
                 f"`ignore` of {self.alias} is a list of JSON pointers or keys, not {show_value(self.ignore)}."
             )
-        msgspec.structs.force_setattr(self, "rel_tol", rel_tol)
         msgspec.structs.force_setattr(self, "ignore", tuple(ignore))
         msgspec.structs.force_setattr(self, "normalize", parse_normalize_option(self.normalize))
 

@@ -16,7 +16,6 @@ import msgspec
 from deemster.errors import ConfigurationError
 from deemster.formats.json_values import name_kind
 from deemster.metrics.builtin_metric import BuiltinMetric, invalid_sample, json_pointer, list_detail, unscorable_sample
-from deemster.metrics.option_checks import check_flag
 from deemster.records import MetricScore, Output, Sample, freeze
 
 DEEPEST = 200
@@ -160,14 +159,6 @@ class JsonValid(BuiltinMetric, frozen=True, kw_only=True):
 
     fenced: bool = False
 
-    def validate(self) -> None:
-        """Refuse a `fenced` that is no boolean.
-
-        Raises:
-            ConfigurationError: It is something else.
-        """
-        check_flag(self.fenced, option="fenced", metric=self.alias)
-
     def expect(self, sample: Sample) -> None:
         """Nothing: every sample will do."""
 
@@ -211,10 +202,8 @@ class JsonSchema(BuiltinMetric, frozen=True, kw_only=True):
         """Refuse a schema that is none, or that refers to another.
 
         Raises:
-            ConfigurationError: `schema`, `formats` or `fenced` is not what it should be.
+            ConfigurationError: `schema` is not what it should be.
         """
-        check_flag(self.formats, option="formats", metric=self.alias)
-        check_flag(self.fenced, option="fenced", metric=self.alias)
         if self.schema is not None:
             try:
                 _validator_of(self.schema, formats=self.formats)

@@ -6,11 +6,9 @@ import math
 from decimal import Decimal
 from typing import Any, ClassVar
 
-import msgspec
-
 from deemster.errors import show_value
 from deemster.metrics.builtin_metric import BuiltinMetric, UnscoredError, invalid_sample, unscorable_sample
-from deemster.metrics.option_checks import check_amount, is_amount
+from deemster.metrics.option_checks import Amount, is_amount
 from deemster.records import MetricScore, Output, Sample
 
 
@@ -25,17 +23,6 @@ class LimitMetric(BuiltinMetric, frozen=True, kw_only=True):
     limit_option: ClassVar[str]
     limit_key: ClassVar[str]
     usage_field: ClassVar[str]
-
-    def validate(self) -> None:
-        """Refuse a limit below 0.
-
-        Raises:
-            ConfigurationError: The option is not what it should be.
-        """
-        option = self.limit_option
-        limit = getattr(self, option)
-        if limit is not None:
-            msgspec.structs.force_setattr(self, option, check_amount(limit, option=option, metric=self.alias))
 
     @property
     def needs(self) -> tuple[str, ...]:
@@ -93,7 +80,7 @@ class LatencyBelow(LimitMetric, frozen=True, kw_only=True):
     limit_key: ClassVar[str] = "max_latency_ms"
     usage_field: ClassVar[str] = "latency_ms"
 
-    max_ms: float | None = None
+    max_ms: Amount | None = None
 
 
 class CostBelow(LimitMetric, frozen=True, kw_only=True):
@@ -112,4 +99,4 @@ class CostBelow(LimitMetric, frozen=True, kw_only=True):
     limit_key: ClassVar[str] = "max_cost_usd"
     usage_field: ClassVar[str] = "cost_usd"
 
-    max_usd: float | None = None
+    max_usd: Amount | None = None

@@ -4,16 +4,13 @@ from __future__ import annotations
 
 import re
 from decimal import MAX_EMAX, MIN_EMIN, Context, Decimal
-from typing import Any, ClassVar
-
-import msgspec
+from typing import Any, ClassVar, Literal
 
 from deemster.formats.json_values import name_kind
 from deemster.metrics.builtin_metric import BuiltinMetric, no_expected, unscorable_sample
-from deemster.metrics.option_checks import check_amount, check_choice
+from deemster.metrics.option_checks import Amount
 from deemster.records import MetricScore, Output, Sample
 
-EXTRACTS = ("whole", "first", "last")
 _NUMBER = r"[+-]?(?:(?:[0-9]{1,3}(?:,[0-9]{3})+|[0-9]+)(?:\.[0-9]+)?|\.[0-9]+)(?:[eE][+-]?[0-9]+)?"
 _WHOLE = re.compile(_NUMBER)
 # Digits in a word, beside `_` or after a dot are no number. Only ASCII letters count: not every script uses spaces.
@@ -38,20 +35,9 @@ class NumericClose(BuiltinMetric, frozen=True, kw_only=True):
     alias: ClassVar[str] = "numeric-close"
     family: ClassVar[str] = "lexical"
 
-    rel_tol: float = 1e-6
-    abs_tol: float = 0.0
-    extract: str = "whole"
-
-    def validate(self) -> None:
-        """Refuse tolerances below 0 and unknown words.
-
-        Raises:
-            ConfigurationError: An option is not what it should be.
-        """
-        for option in ("rel_tol", "abs_tol"):
-            tolerance = check_amount(getattr(self, option), option=option, metric=self.alias)
-            msgspec.structs.force_setattr(self, option, tolerance)
-        check_choice(self.extract, EXTRACTS, option="extract", metric=self.alias)
+    rel_tol: Amount = 1e-6
+    abs_tol: Amount = 0.0
+    extract: Literal["whole", "first", "last"] = "whole"
 
     def expect(self, sample: Sample) -> Decimal:
         """The expected number.

@@ -1,73 +1,138 @@
-"""Checks the values of options of metrics and judges, before anything runs."""
+"""Checks the values of options of metrics and judges by their declarations, before anything runs."""
 
 from __future__ import annotations
 
 import math
+import re
 import sys
-from collections.abc import Sequence
-from typing import Any
+from collections.abc import Iterator, Sequence
+from functools import cache
+from types import NoneType, UnionType
+from typing import Annotated, Any, Literal, NamedTuple, TypeAlias, Union, get_args, get_origin
+
+import msgspec
+from msgspec import Meta
 
 from deemster.errors import ConfigurationError, did_you_mean, list_names, show_value
 
 # The largest number after `@` in a spec. It fits into an integer of 64 bits.
 LARGEST = 10**18 - 1
+_MODULE = re.compile(r"\w+\.")
+Amount: TypeAlias = Annotated[float, Meta(ge=0)]
+PositiveNumber: TypeAlias = Annotated[float, Meta(gt=0)]
+PositiveInteger: TypeAlias = Annotated[int, Meta(ge=1)]
 
 
-def check_choice(value: Any, known: Sequence[str], *, option: str, metric: str) -> str:
-    """The value, where it is one of the known words.
+class _Declared(NamedTuple):
+    """An option that its declaration checks.
+
+    Attributes:
+        name: Its name.
+        kind: A boolean, a `Literal` of words, or a number with its limits.
+        may_lack: Whether it may be None.
+    """
+
+    name: str
+    kind: Any
+    may_lack: bool
+
+
+def check_options(metric: msgspec.Struct, *, called: str) -> None:
+    """Refuse options that are not as they are declared. An amount is kept as a float.
+
+    Booleans, words (`Literal`) and numbers with limits (`Annotated`) are checked; a metric looks at others itself.
+
+    Raises:
+        ConfigurationError: An option is something else.
+    """
+    for option in _declared_options(type(metric)):
+        value = getattr(metric, option.name)
+        if value is None and option.may_lack:
+            continue
+        if option.kind is bool:
+            _check_flag(value, option=option.name, metric=called)
+        elif get_origin(option.kind) is Literal:
+            check_choice(value, get_args(option.kind), option=option.name, metric=called)
+        else:
+            number, limits = get_args(option.kind)
+            if number is int:
+                check_whole_number(value, least=limits.ge, most=limits.le, option=option.name, metric=called)
+            elif limits.gt is not None:
+                _check_positive(value, option=option.name, metric=called)
+            else:
+                amount = _check_amount(value, option=option.name, metric=called)
+                msgspec.structs.force_setattr(metric, option.name, amount)
+
+
+@cache
+def _declared_options(kind: type[msgspec.Struct]) -> Sequence[_Declared]:
+    return tuple(_read_declarations(kind))
+
+
+def _read_declarations(kind: type[msgspec.Struct]) -> Iterator[_Declared]:
+    for field in msgspec.structs.fields(kind):
+        known = get_args(field.type) if get_origin(field.type) in (Union, UnionType) else (field.type,)
+        kinds = [each for each in known if each is not NoneType]
+        if len(kinds) == 1 and (kinds[0] is bool or get_origin(kinds[0]) in (Annotated, Literal)):
+            yield _Declared(field.name, kinds[0], NoneType in known)
+
+
+def check_choice(value: Any, known: Sequence[str], *, option: str, metric: str) -> None:
+    """Refuse a value that is none of the known words.
 
     Raises:
         ConfigurationError: It is another word, or no word.
     """
     if isinstance(value, str):
         if value in known:
-            return value
+            return
         raise ConfigurationError(f"`{option}` of {metric} knows no `{value}`. {did_you_mean(value, known)}")
     raise ConfigurationError(f"`{option}` of {metric} is one of {list_names(known)}, not {show_value(value)}.")
 
 
-def check_flag(value: Any, *, option: str, metric: str) -> bool:
-    """The value, where it is a boolean.
+def describe_type(kind: Any) -> str:
+    """The type of an option as a person reads it: words stand for themselves, limits are left out.
 
-    Raises:
-        ConfigurationError: It is something else.
+    >>> describe_type(Literal["all", "fraction"]), describe_type(PositiveInteger | None)
+    ('"all" | "fraction"', 'int | None')
     """
-    if isinstance(value, bool):
-        return value
-    raise ConfigurationError(f"`{option}` of {metric} is true or false, not {show_value(value)}.")
+    origin, parts = get_origin(kind), get_args(kind)
+    if origin is Literal:
+        return " | ".join(f'"{word}"' for word in parts)
+    if origin is Annotated:
+        return describe_type(parts[0])
+    if origin in (Union, UnionType):
+        return " | ".join(map(describe_type, parts))
+    if kind is NoneType:
+        return "None"
+    return kind.__name__ if isinstance(kind, type) and not parts else _MODULE.sub("", repr(kind))
 
 
-def check_whole_number(value: Any, *, least: int, most: int | None = None, option: str, metric: str) -> int:
-    """The value, where it is a whole number within the limits.
+def _check_flag(value: Any, *, option: str, metric: str) -> None:
+    if not isinstance(value, bool):
+        raise ConfigurationError(f"`{option}` of {metric} is true or false, not {show_value(value)}.")
+
+
+def check_whole_number(value: Any, *, least: int, most: int | None = None, option: str, metric: str) -> None:
+    """Refuse a value that is no whole number within the limits.
 
     Raises:
         ConfigurationError: It is smaller, larger, or no whole number.
     """
     if type(value) is int and least <= value <= (LARGEST if most is None else most):
-        return value
+        return
     limits = f"of at least {least}" if most is None else f"from {least} to {most}"
     if most is None and type(value) is int and value > LARGEST:
         limits += f" and at most {LARGEST}"
     raise ConfigurationError(f"`{option}` of {metric} is a whole number {limits}, not {show_value(value)}.")
 
 
-def check_positive(value: Any, *, option: str, metric: str) -> float:
-    """The value as a float, where it is a finite number above 0.
-
-    Raises:
-        ConfigurationError: It is 0, negative, infinite, or no number.
-    """
-    if type(value) in (int, float) and 0 < value <= sys.float_info.max:
-        return float(value)
-    raise ConfigurationError(f"`{option}` of {metric} is a number above 0, not {show_value(value)}.")
+def _check_positive(value: Any, *, option: str, metric: str) -> None:
+    if type(value) not in (int, float) or not 0 < value <= sys.float_info.max:
+        raise ConfigurationError(f"`{option}` of {metric} is a number above 0, not {show_value(value)}.")
 
 
-def check_amount(value: Any, *, option: str, metric: str) -> float:
-    """The value as a float, where it is a finite number of at least 0.
-
-    Raises:
-        ConfigurationError: It is something else.
-    """
+def _check_amount(value: Any, *, option: str, metric: str) -> float:
     if not is_amount(value):
         raise ConfigurationError(f"`{option}` of {metric} is a number of at least 0, not {show_value(value)}.")
     return float(value)

@@ -4,17 +4,14 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from functools import lru_cache
-from typing import Any, ClassVar, NamedTuple
+from typing import Any, ClassVar, Literal, NamedTuple
 
 import msgspec
 
 from deemster.errors import ConfigurationError
 from deemster.metrics._text_normalization import normalize_text, parse_normalize_option
 from deemster.metrics.builtin_metric import BuiltinMetric, expected_text, invalid_sample, unscorable_sample
-from deemster.metrics.option_checks import check_choice
 from deemster.records import MetricScore, Sample
-
-CREDITS = ("step", "linear")
 
 
 class _Place(NamedTuple):
@@ -39,16 +36,15 @@ class OrdinalDistance(BuiltinMetric, frozen=True, kw_only=True):
     reads: ClassVar[frozenset[str]] = frozenset({"ordinal_scale"})
 
     scale: Sequence[str] | None = None
-    credit: str = "step"
+    credit: Literal["step", "linear"] = "step"
     normalize: Sequence[str] | bool | None = ()
 
     def validate(self) -> None:
-        """Refuse a scale that orders nothing, and unknown words.
+        """Refuse a scale that orders nothing.
 
         Raises:
-            ConfigurationError: `scale`, `credit` or `normalize` is not what it should be.
+            ConfigurationError: `scale` or `normalize` is not what it should be.
         """
-        check_choice(self.credit, CREDITS, option="credit", metric=self.alias)
         msgspec.structs.force_setattr(self, "normalize", parse_normalize_option(self.normalize))
         if self.scale is not None:
             try:

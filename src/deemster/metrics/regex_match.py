@@ -4,16 +4,14 @@ from __future__ import annotations
 
 import functools
 import re
-from typing import Any, ClassVar
+from typing import Any, ClassVar, Literal
 
 import re2
 
 from deemster.errors import ConfigurationError, show_value
 from deemster.metrics.builtin_metric import BuiltinMetric, expected_text, invalid_sample
-from deemster.metrics.option_checks import check_choice, check_flag
 from deemster.records import Mark, Sample
 
-SYNTAXES = ("auto", "plain", "delimited")
 _DELIMITERS = {"/": "/", "#": "#", "~": "~", "@": "@", "!": "!", "%": "%", "{": "}"}
 # Of PCRE and of JavaScript; what follows the last slash and is none of them, such as `bin`, is the end of a path.
 _FLAGS = frozenset("imsxuADSUXJn" + "gyvd")
@@ -55,16 +53,14 @@ class Regex(BuiltinMetric, frozen=True, kw_only=True):
 
     pattern: str | None = None
     full: bool = False
-    syntax: str = "auto"
+    syntax: Literal["auto", "plain", "delimited"] = "auto"
 
     def validate(self) -> None:
-        """Refuse options that make no sense.
+        """Refuse a pattern that is none.
 
         Raises:
-            ConfigurationError: The pattern is none, or an option is out of range.
+            ConfigurationError: The pattern is none.
         """
-        check_flag(self.full, option="full", metric=self.alias)
-        check_choice(self.syntax, SYNTAXES, option="syntax", metric=self.alias)
         if self.pattern is None:
             return
         if not isinstance(self.pattern, str):

@@ -5,7 +5,7 @@ from __future__ import annotations
 import sys
 from collections.abc import Iterator, Mapping
 from itertools import chain, compress
-from typing import Any, ClassVar
+from typing import Any, ClassVar, Literal
 
 import numpy as np
 from numpy.typing import NDArray
@@ -21,11 +21,9 @@ from deemster.metrics.batch_ranking import (
     position_within_group,
 )
 from deemster.metrics.builtin_metric import invalid_sample
-from deemster.metrics.option_checks import check_choice
+from deemster.metrics.option_checks import PositiveInteger
 from deemster.records import Sample
 
-DENOMINATORS = ("k", "retrieved")
-GAINS = ("linear", "exponential")
 SHOWN = 20
 LARGEST_EXPONENT = 900
 
@@ -45,7 +43,7 @@ class RetrievalHitAtK(RankingMetric, frozen=True, kw_only=True):
     alias: ClassVar[str] = "retrieval-hit-at-k"
     short: ClassVar[str | None] = "hit"
 
-    k: int | None = None
+    k: PositiveInteger | None = None
 
     def columns(self, hits: Hits, deep: Depths) -> Columns:
         """Was anything found."""
@@ -69,7 +67,7 @@ class RetrievalRecallAtK(RankingMetric, frozen=True, kw_only=True):
     short: ClassVar[str | None] = "recall"
     quotes: ClassVar[frozenset[str]] = frozenset({"missing"})
 
-    k: int | None = None
+    k: PositiveInteger | None = None
 
     def columns(self, hits: Hits, deep: Depths) -> Columns:
         """How much was found."""
@@ -93,13 +91,8 @@ class RetrievalPrecisionAtK(RankingMetric, frozen=True, kw_only=True):
     alias: ClassVar[str] = "retrieval-precision-at-k"
     short: ClassVar[str | None] = "precision"
 
-    k: int | None = None
-    denominator: str = "k"
-
-    def validate(self) -> None:
-        """Refuse options that make no sense."""
-        super().validate()
-        check_choice(self.denominator, DENOMINATORS, option="denominator", metric=self.alias)
+    k: PositiveInteger | None = None
+    denominator: Literal["k", "retrieved"] = "k"
 
     def columns(self, hits: Hits, deep: Depths) -> Columns:
         """How much of what was retrieved is relevant."""
@@ -123,7 +116,7 @@ class RetrievalF1AtK(RankingMetric, frozen=True, kw_only=True):
     alias: ClassVar[str] = "retrieval-f1-at-k"
     short: ClassVar[str | None] = "f1"
 
-    k: int | None = None
+    k: PositiveInteger | None = None
 
     def columns(self, hits: Hits, deep: Depths) -> Columns:
         """Both at once."""
@@ -149,7 +142,7 @@ class RetrievalMrr(RankingMetric, frozen=True, kw_only=True):
     reads_whole_list: ClassVar[bool] = True
     first: ClassVar[bool] = True
 
-    k: int | None = None
+    k: PositiveInteger | None = None
 
     def columns(self, hits: Hits, deep: Depths) -> Columns:
         """The reciprocal of the first relevant rank."""
@@ -176,7 +169,7 @@ class RetrievalMap(RankingMetric, frozen=True, kw_only=True):
     reads: ClassVar[frozenset[str]] = frozenset({"relevant"})
     reads_whole_list: ClassVar[bool] = True
 
-    k: int | None = None
+    k: PositiveInteger | None = None
 
     def columns(self, hits: Hits, deep: Depths) -> Columns:
         """The mean precision at the ranks of relevant ids."""
@@ -222,13 +215,8 @@ class RetrievalNdcgAtK(RankingMetric, frozen=True, kw_only=True):
     alias: ClassVar[str] = "retrieval-ndcg-at-k"
     short: ClassVar[str | None] = "ndcg"
 
-    k: int | None = None
-    gain: str = "linear"
-
-    def validate(self) -> None:
-        """Refuse options that make no sense."""
-        super().validate()
-        check_choice(self.gain, GAINS, option="gain", metric=self.alias)
+    k: PositiveInteger | None = None
+    gain: Literal["linear", "exponential"] = "linear"
 
     def reach(self, sample: Sample, gains: Mapping[str, float]) -> int | None:
         """The metric's k, else the sample's, else 5.

@@ -6,16 +6,15 @@ import re
 import string
 import unicodedata
 from collections.abc import Sequence
-from typing import Any, ClassVar
+from typing import Any, ClassVar, Literal
 
 from rapidfuzz.distance import LCSseq
 
 from deemster.metrics._text_normalization import word_tokens
 from deemster.metrics.builtin_metric import BuiltinMetric, UnscoredError, expected_texts
-from deemster.metrics.option_checks import check_choice, check_positive
+from deemster.metrics.option_checks import PositiveNumber
 from deemster.records import Mark, Sample
 
-ARTICLES = ("drop", "keep")
 _ARTICLE = re.compile(r"\b(?:a|an|the)\b")
 
 
@@ -34,11 +33,7 @@ class RougeL(BuiltinMetric, frozen=True, kw_only=True):
     alias: ClassVar[str] = "rouge-l"
     family: ClassVar[str] = "lexical"
 
-    max_cells: float = 2.5e9
-
-    def validate(self) -> None:
-        """Refuse options that make no sense."""
-        check_positive(self.max_cells, option="max_cells", metric=self.alias)
+    max_cells: PositiveNumber = 2.5e9
 
     def grade(self, expected: str, actual: str) -> Mark:
         """Find the longest common subsequence.
@@ -80,11 +75,7 @@ class TokenF1(BuiltinMetric, frozen=True, kw_only=True):
     alias: ClassVar[str] = "token-f1"
     family: ClassVar[str] = "lexical"
 
-    articles: str = "drop"
-
-    def validate(self) -> None:
-        """Refuse options that make no sense."""
-        check_choice(self.articles, ARTICLES, option="articles", metric=self.alias)
+    articles: Literal["drop", "keep"] = "drop"
 
     def expect(self, sample: Sample) -> tuple[str, ...]:
         """The accepted texts."""

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Generator, Sequence
-from typing import TYPE_CHECKING, Any, ClassVar
+from typing import TYPE_CHECKING, Any, ClassVar, Literal
 
 from deemster.metrics._text_normalization import word_tokens
 from deemster.metrics._vector_matching import (
@@ -19,15 +19,13 @@ from deemster.metrics._vector_matching import (
     unit_vectors,
 )
 from deemster.metrics.builtin_metric import BuiltinScorer, UnscoredError
-from deemster.metrics.option_checks import check_choice, check_flag, check_whole_number
+from deemster.metrics.option_checks import PositiveInteger
 from deemster.records import Mark, NoAnswer, Output, Reply, Request, Sample, Script, Scripts, Unscored
 from deemster.records.model_requests import EMBEDDING
 
 if TYPE_CHECKING:
     from deemster.metrics._vector_matching import Doubles
 
-MODES = ("clamp", "rescale")
-TOKENS = ("unique", "all")
 # Causes that may lie in a single text. The pairs of the block are then embedded one by one.
 _OF_A_TEXT = frozenset({"model_failed", "unreadable"})
 _NO_DIRECTION = "The vector of a text has no direction: it is zero, or holds a number that is not finite."
@@ -127,11 +125,7 @@ class CosineEmbedding(EmbeddingScorer, frozen=True, kw_only=True):
 
     alias: ClassVar[str] = "cosine-embedding"
 
-    mode: str = "clamp"
-
-    def validate(self) -> None:
-        """Refuse options that make no sense."""
-        check_choice(self.mode, MODES, option="mode", metric=self.alias)
+    mode: Literal["clamp", "rescale"] = "clamp"
 
     def prepare(self, expected: str, actual: str) -> TextPair | Mark:
         """Both texts as they are."""
@@ -176,17 +170,10 @@ class BertscoreLike(EmbeddingScorer, frozen=True, kw_only=True):
     alias: ClassVar[str] = "bertscore-like"
     quotes: ClassVar[frozenset[str]] = frozenset({"matches"})
 
-    tokens: str = "unique"
+    tokens: Literal["unique", "all"] = "unique"
     attribute: bool = False
-    attribute_limit: int = 50
-    max_tokens: int = 2048
-
-    def validate(self) -> None:
-        """Refuse options that make no sense."""
-        check_choice(self.tokens, TOKENS, option="tokens", metric=self.alias)
-        check_flag(self.attribute, option="attribute", metric=self.alias)
-        check_whole_number(self.attribute_limit, least=1, option="attribute_limit", metric=self.alias)
-        check_whole_number(self.max_tokens, least=1, option="max_tokens", metric=self.alias)
+    attribute_limit: PositiveInteger = 50
+    max_tokens: PositiveInteger = 2048
 
     def prepare(self, expected: str, actual: str) -> TextPair | Mark:
         """The distinct tokens of both sides.

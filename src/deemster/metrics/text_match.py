@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any, ClassVar
+from typing import TYPE_CHECKING, Annotated, Any, ClassVar, Literal, TypeAlias
 
 import msgspec
+from msgspec import Meta
 from rapidfuzz.distance import Levenshtein as Edits
 from rapidfuzz.distance import Prefix
 
@@ -21,11 +22,10 @@ from deemster.metrics.builtin_metric import (
     output_text,
     unscorable_sample,
 )
-from deemster.metrics.option_checks import check_choice, check_flag, check_positive, check_whole_number
+from deemster.metrics.option_checks import PositiveNumber
 from deemster.records import Mark, Output, Sample
 
-CREDITS = ("all", "fraction")
-UNITS = ("chars", "words", "lines")
+_Length: TypeAlias = Annotated[int, Meta(ge=0)]
 
 
 class NormalizingMetric(BuiltinMetric, frozen=True, kw_only=True):
@@ -75,11 +75,6 @@ class ExactMatch(NormalizingMetric, frozen=True, kw_only=True):
     alias: ClassVar[str] = "exact-match"
 
     any_of: bool = False
-
-    def validate(self) -> None:
-        """Refuse options that make no sense."""
-        super().validate()
-        check_flag(self.any_of, option="any_of", metric=self.alias)
 
     def expect(self, sample: Sample) -> tuple[str, ...]:
         """The accepted texts, normalised."""
@@ -147,12 +142,7 @@ class SubstringsMetric(NormalizingMetric, frozen=True, kw_only=True):
 
     quotes: ClassVar[frozenset[str]] = frozenset({"missing"})
 
-    credit: str = "all"
-
-    def validate(self) -> None:
-        """Refuse options that make no sense."""
-        super().validate()
-        check_choice(self.credit, CREDITS, option="credit", metric=self.alias)
+    credit: Literal["all", "fraction"] = "all"
 
     def expect(self, sample: Sample) -> list[tuple[str, str]]:
         """The texts to be found: as written, and normalised."""
@@ -249,12 +239,7 @@ class Levenshtein(NormalizingMetric, frozen=True, kw_only=True):
 
     alias: ClassVar[str] = "levenshtein"
 
-    max_cells: float = 1e10
-
-    def validate(self) -> None:
-        """Refuse options that make no sense."""
-        super().validate()
-        check_positive(self.max_cells, option="max_cells", metric=self.alias)
+    max_cells: PositiveNumber = 1e10
 
     def grade(self, expected: str, actual: str) -> Mark:
         """Count the edits.
@@ -288,9 +273,9 @@ class LengthWithin(BuiltinMetric, frozen=True, kw_only=True):
     family: ClassVar[str] = "lexical"
     reads_expected: ClassVar[bool] = False
 
-    min: int | None = None
-    max: int | None = None
-    unit: str = "chars"
+    min: _Length | None = None
+    max: _Length | None = None
+    unit: Literal["chars", "words", "lines"] = "chars"
 
     def validate(self) -> None:
         """Refuse options that make no sense.
@@ -298,10 +283,6 @@ class LengthWithin(BuiltinMetric, frozen=True, kw_only=True):
         Raises:
             ConfigurationError: No limit is given, or the limits exclude every length.
         """
-        check_choice(self.unit, UNITS, option="unit", metric=self.alias)
-        for option, limit in (("min", self.min), ("max", self.max)):
-            if limit is not None:
-                check_whole_number(limit, least=0, option=option, metric=self.alias)
         if self.min is None and self.max is None:
             raise ConfigurationError("length-within needs `min`, `max` or both.")
         if self.min is not None and self.max is not None and self.min > self.max:

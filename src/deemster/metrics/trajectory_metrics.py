@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from typing import Any, ClassVar
+from typing import Any, ClassVar, Literal
 
 import msgspec
 from rapidfuzz.distance import LCSseq
@@ -23,10 +23,8 @@ from deemster.metrics._expected_trajectory import (
     tools_called,
 )
 from deemster.metrics.builtin_metric import BuiltinMetric, invalid_sample, list_detail
-from deemster.metrics.option_checks import check_choice, check_flag
+from deemster.metrics.option_checks import PositiveInteger
 from deemster.records import MetricScore, Output, Sample, Trajectory, freeze
-
-CREDITS = ("all", "fraction")
 
 
 class TrajectoryMetric(BuiltinMetric, frozen=True, kw_only=True):
@@ -156,9 +154,8 @@ class ToolCalledWith(TrajectoryMetric, frozen=True, kw_only=True):
         """Refuse expectations without tool or arguments.
 
         Raises:
-            ConfigurationError: `tool_arguments` or `coerce_numbers` is not what it should be.
+            ConfigurationError: `tool_arguments` is not what it should be.
         """
-        check_flag(self.coerce_numbers, option="coerce_numbers", metric=self.alias)
         if self.tool_arguments is not None:
             try:
                 parse_expected_calls(self.tool_arguments)
@@ -209,16 +206,7 @@ class ToolCallOrder(ToolNamesMetric, frozen=True, kw_only=True):
     names_repeat: ClassVar[bool] = True
 
     order: Sequence[str] | None = None
-    credit: str = "all"
-
-    def validate(self) -> None:
-        """Refuse an `order` that is not made of names, and unknown words.
-
-        Raises:
-            ConfigurationError: `order` or `credit` is not what it should be.
-        """
-        check_choice(self.credit, CREDITS, option="credit", metric=self.alias)
-        super().validate()
+    credit: Literal["all", "fraction"] = "all"
 
     def grade(self, expected: tuple[str, ...], actual: Trajectory) -> MetricScore:
         """Follow the order as far as it goes."""
@@ -242,18 +230,7 @@ class StepsBelow(TrajectoryMetric, frozen=True, kw_only=True):
     alias: ClassVar[str] = "steps-below"
     expectation: ClassVar[str] = "max_steps"
 
-    max_steps: int | None = None
-
-    def validate(self) -> None:
-        """Refuse a limit below 1.
-
-        Raises:
-            ConfigurationError: `max_steps` is not what it should be.
-        """
-        if self.max_steps is not None and not is_limit(self.max_steps):
-            raise ConfigurationError(
-                f"`max_steps` of {self.alias} is a whole number of at least 1, not {show_value(self.max_steps)}."
-            )
+    max_steps: PositiveInteger | None = None
 
     def expect(self, sample: Sample) -> int:
         """The limit.
@@ -313,15 +290,6 @@ class ApprovalGated(ToolNamesMetric, frozen=True, kw_only=True):
 
     requires_approval: Sequence[str] | None = None
     only_if_called: bool = False
-
-    def validate(self) -> None:
-        """Refuse `requires_approval` that is not made of distinct names.
-
-        Raises:
-            ConfigurationError: `requires_approval` or `only_if_called` is not what it should be.
-        """
-        check_flag(self.only_if_called, option="only_if_called", metric=self.alias)
-        super().validate()
 
     def grade(self, expected: tuple[str, ...], actual: Trajectory) -> MetricScore:
         """Count the tools that were approved, or need not be."""

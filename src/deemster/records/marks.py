@@ -108,17 +108,21 @@ class Unscored(msgspec.Struct, frozen=True, gc=False, tag="unscored", omit_defau
         message: What happened, for a person.
         usage: What was spent before it failed.
         calls: The calls behind it that other marks of the run may share. The engine sets them.
+        details: What is known all the same, such as the votes of judges; finite JSON values, frozen.
 
     Raises:
-        ValueError: The cause is not a known one.
+        ValueError: The cause is not a known one, or a detail is not finite JSON.
     """
 
     cause: Cause
     message: str
     usage: Usage | None = None
     calls: tuple[Call, ...] = ()
+    details: Mapping[str, Any] = _EMPTY
 
     def __post_init__(self) -> None:
+        if type(self.details) is not FrozenDict:
+            msgspec.structs.force_setattr(self, "details", freeze(self.details))
         if self.cause not in _CAUSES:
             raise ValueError(f"`{self.cause}` is no cause. Known: {', '.join(CAUSES)}.")
 

@@ -521,7 +521,8 @@ def _run_columns(outputs: _Outputs, metric: str, *, is_cases: bool) -> dict[str,
     passed: dict[str, list[bool]] = {}
     scores: dict[str, list[float]] = {}
     repeats: dict[tuple[str, int], list[bool]] = {}
-    orders: list[str | None] = []
+    # One order of each sample: its repetitions are one.
+    orders: dict[str, str | None] = {}
     for (name, _), execution in outputs.executions.items():
         mark = execution.marks.get(metric)
         if not isinstance(mark, ScoreEntry):
@@ -532,7 +533,7 @@ def _run_columns(outputs: _Outputs, metric: str, *, is_cases: bool) -> dict[str,
             digest = output_digest(execution.output, execution.retrieved, execution.trajectory)
             repeats.setdefault((name, digest), []).append(mark.success)
         if "consistent" in mark.details and not mark.details.get("identical"):
-            orders.append(None if mark.details["consistent"] else mark.details.get("favoured") or "both")
+            orders.setdefault(name, None if mark.details["consistent"] else mark.details.get("favoured") or "both")
     repetitions = outputs.report.totals.repetitions
     whole = [name for name, own in passed.items() if len(own) == repetitions]
     return {
@@ -540,7 +541,7 @@ def _run_columns(outputs: _Outputs, metric: str, *, is_cases: bool) -> dict[str,
         "scores": None if is_cases else np.array([sum(scores[name]) / len(scores[name]) for name in whole]),
         "samples": () if is_cases else [outputs.clusters.get(name, name) for name in whole],
         "repetitions": repetitions,
-        "orders": orders or None,
+        "orders": list(orders.values()) or None,
         "repeats": [cell for cell in repeats.values() if len(cell) > 1] if repetitions > 1 else (),
     }
 

@@ -15,13 +15,16 @@ from deemster.datasets.fingerprint import row_hash
 from deemster.datasets.rubric_dataset import RubricDataset
 from deemster.datasets.rubric_items import item_dict
 from deemster.errors import ReportError, list_names, plural
+from deemster.judges.grading_case import submission_output
 from deemster.judges.grading_result import Grading, ItemGrading, JudgeGrading, vote_payments
 from deemster.judges.vote import Vote, total_usage
+from deemster.records import Execution, FrozenDict, Output
 from deemster.records.shared_call_cost import distinct_calls, itemized_calls, with_calls
 from deemster.rubrics.rubric_definition import Rubric
 from deemster.runs._run_identity import digest, run_id
 from deemster.runs.run_lifecycle import RunDefinition, RunStorage, RunTimer, StoredRun, new_token, open_run
-from deemster.store import RunFacts, RunRow, SampleFacts, Store
+from deemster.store import RunFacts, RunRow, SampleContent, SampleFacts, SampleLabels, Store
+from deemster.store.graded_items import GRADING_CARD, grading_mark
 
 # The parts of a grading's identity that say what is judged.
 _ABOUT_ITEMS = ("items", "rubric", "clusters")
@@ -44,7 +47,10 @@ class _Entry(msgspec.Struct, frozen=True):
     settings: str
 
 
-_ENCODER, _DECODER = msgspec.json.Encoder(), msgspec.json.Decoder(_Entry)
+def _entry(execution: Execution) -> _Entry:
+    """A graded item, from the details of its mark."""
+    (mark,) = execution.marks
+    return msgspec.convert(getattr(mark, "details", None), _Entry)
 
 
 class StoredItem(NamedTuple):
@@ -90,10 +96,11 @@ class GradingWriter:
             StoreError: The store fails.
         """
         dataset, store = self._dataset, self.run.store
-        for position, body in () if self.run.is_new else store.entries(self.run.id, on_damage=tell):
+        for execution in () if self.run.is_new else store.executions(self.run.id, on_damage=tell):
+            position = execution.position
             try:
-                entry = _DECODER.decode(body)
-            except (msgspec.ValidationError, msgspec.DecodeError):
+                entry = _entry(execution)
+            except msgspec.ValidationError:
                 tell(f"{store.where}: What is stored at position {position} is no graded item.")
                 continue
             if position >= len(dataset) or entry.fingerprint != dataset.grading_fingerprint(dataset.items[position]):
@@ -107,8 +114,11 @@ class GradingWriter:
         Raises:
             StoreError: The store fails.
         """
-        fingerprint = self._dataset.grading_fingerprint(self._dataset.items[position])
-        self.run.writer.add_entries([(position, _ENCODER.encode(_Entry(item, fingerprint, self._settings)))])
+        graded = self._dataset.items[position]
+        entry = _Entry(item, self._dataset.grading_fingerprint(graded), self._settings)
+        mark = grading_mark(item.score, item.unscored, FrozenDict(msgspec.structs.asdict(entry)))
+        execution = Execution(position, item.id, 0, Output(submission_output(graded)), (mark,))
+        self.run.writer.add([execution], at=self.run.timer.now())
 
     def close(self, grading: Grading) -> None:
         """Note how the grading ended.
@@ -199,7 +209,8 @@ def open_grading_writer(
         facts={"settings": identity["settings"], "token": new_token(), **_rubric_facts(dataset)},
     )
     shape = partial(_shape_changes, dataset, identity, storage.store)
-    with open_run(RunDefinition(facts, partial(_samples, dataset), shape_changes=shape), storage, timer=timer) as run:
+    definition = RunDefinition(facts, partial(_samples, dataset), (GRADING_CARD,), shape)
+    with open_run(definition, storage, timer=timer) as run:
         if not run.is_new:
             run.mark_running(identity)
         yield GradingWriter(run, dataset, identity)
@@ -243,10 +254,8 @@ def _samples(dataset: RubricDataset) -> Iterator[SampleFacts]:
             position=position,
             id=str(item.id),
             row_hash=row_hash(seen, labels),
-            tags=tuple(tags),
-            metadata=metadata,
-            expected_output=labels,
-            input=seen,
+            labels=SampleLabels(tuple(tags), metadata),
+            content=SampleContent(labels, seen),
         )
 
 
@@ -276,7 +285,7 @@ def stored_grading(store: Store, row: RunRow) -> Grading:
     ]
     drawn = {key: row.facts.get(key) for key in ("cluster", "sampling")}
     dataset = RubricDataset(items, name=row.dataset, rubric=row.facts[_RUBRIC], **drawn)
-    graded = {position: _DECODER.decode(body).item for position, body in store.entries(row.id)}
+    graded = {execution.position: _entry(execution).item for execution in store.executions(row.id)}
     payments = vote_payments()
     found = [
         graded.get(position, ItemGrading(id=sample.id, error="This item is not graded."))

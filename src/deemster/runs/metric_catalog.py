@@ -22,6 +22,7 @@ from deemster.judges.metric_groups import metric_group
 from deemster.metrics.builtin_metric import BuiltinScorer, UnscoredError, output_text
 from deemster.metrics.metric_signature import reads_output_text
 from deemster.metrics.metric_spec import format_options, parse_spec
+from deemster.metrics.option_checks import describe_type
 from deemster.records import Metric, MetricCard, MetricScore, Output, Sample, Unscored, Where
 from deemster.runs._metric_table import CORE, PLACES, PRESETS, SHORT
 from deemster.runs.import_user_code import import_object
@@ -349,9 +350,6 @@ def describe(name: str) -> CatalogEntry:
 
 def _entry(alias: str) -> CatalogEntry:
     metric = _metric_class(PRESETS.get(alias, alias))
-    annotations = {
-        name: kind for room in reversed(metric.__mro__) for name, kind in vars(room).get("__annotations__", {}).items()
-    }
     defaults = {"name": alias if "k" not in metric.__struct_fields__ else "the alias", "threshold": metric.pass_mark}
     reads, reads_expected = metric.reads, metric.reads_expected
     doc = inspect.getdoc(metric) or ""
@@ -363,7 +361,7 @@ def _entry(alias: str) -> CatalogEntry:
         reads, reads_expected = reads & set(given.fields), "expected_output" in given.fields
         doc = f"{given.about}\n\nReady-made: `{PRESETS[alias]}` with `preset: {alias}`.\n\n{doc}"
     options = tuple(
-        CatalogOption(field.name, str(annotations[field.name]), defaults.get(field.name, _default(field)))
+        CatalogOption(field.name, describe_type(field.type), defaults.get(field.name, _default(field)))
         for field in msgspec.structs.fields(metric)
     )
     made = _make_plain(alias)

@@ -35,7 +35,7 @@ from deemster.runs.run_figures import NO_FIGURES, figures_facts, target_name
 from deemster.runs.run_lifecycle import RunDefinition, RunStorage, RunTimer, StoredRun, new_token, open_run
 from deemster.runs.run_plan import Evaluation
 from deemster.runs.stored_columns import save_columns
-from deemster.store import RunFacts, RunRow, SampleFacts, Spool, Store
+from deemster.store import RunFacts, RunRow, SampleContent, SampleFacts, SampleLabels, Spool, Store
 from deemster.targets.saved_outputs import SavedOutputs
 
 # Together with the time until a commit, an answer that waits for its judges is stored within a quarter of a second.
@@ -316,10 +316,8 @@ def sample_facts(dataset: Dataset) -> Iterator[SampleFacts]:
             position=position,
             id=sample.id,
             row_hash=row_hash,
-            tags=sample.tags,
-            metadata=sample.metadata,
-            expected_output=sample.expected_output,
-            input=sample.input,
+            labels=SampleLabels(tuple(sample.tags), sample.metadata),
+            content=SampleContent(sample.expected_output, sample.input),
         )
 
 

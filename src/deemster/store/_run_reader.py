@@ -1,4 +1,4 @@
-"""Reads samples, executions and entries of a run in order, and checks every check sum."""
+"""Reads samples and executions of a run in order, and checks every check sum."""
 
 from __future__ import annotations
 
@@ -213,18 +213,6 @@ class RunReader:
         )
         expected = expected if since == 0 else 0
         yield from self._paged(sql, (since - 1, -1), _sample, what="sample", expected=expected, page=most)
-
-    def entries(self, *, expected: int) -> Iterator[tuple[int, bytes]]:
-        """Graded items in order.
-
-        Raises:
-            StoreError: Something is damaged and there is no `on_damage`, or the database refuses.
-        """
-        sql = (
-            "SELECT position, 0, body, checksum FROM entries WHERE run = ? AND position > ? AND ? < 1"
-            " ORDER BY position LIMIT ?"
-        )
-        yield from self._paged(sql, (-1, -1), _entry, what="graded item", expected=expected)
 
     def calls(self, scoring: int) -> Iterator[tuple[int, bytes]]:
         """Model calls of one scoring: id and JSON.
@@ -460,18 +448,8 @@ def _sample(row: Row) -> SampleFacts:
         raise ValueError("a sample does not fit its check sum")
     if content is not None and content_checksum(row_hash, body) != body_total:
         raise ValueError("a content does not fit its check sum")
-    known = decode_labels(labels)
     held = None if content is None else decode_content(body)
-    return SampleFacts(
-        position=position,
-        id=name.decode(),
-        row_hash=row_hash.hex(),
-        tags=known.tags,
-        metadata=known.metadata,
-        expected_output=None if held is None else held.expected_output,
-        input=None if held is None else held.input,
-        content=held is not None,
-    )
+    return SampleFacts(position, name.decode(), row_hash.hex(), decode_labels(labels), held)
 
 
 def _call(row: Row) -> tuple[int, bytes]:
@@ -493,10 +471,3 @@ def _prompts_body(row: Row) -> bytes:
     if prompts_checksum(scoring, position, repetition, metric, body) != total:
         raise ValueError("prompts do not fit their check sum")
     return bytes(body)
-
-
-def _entry(row: Row) -> tuple[int, bytes]:
-    position, _, body, total = row
-    if entry_checksum(position, body) != total:
-        raise ValueError("an entry does not fit its check sum")
-    return position, bytes(body)

@@ -17,12 +17,11 @@ from deemster.store._row_encoding import (
     encode_answer,
     encode_id,
     encode_marks,
-    entry_checksum,
     marks_checksum,
     output_checksum,
     prompts_checksum,
 )
-from deemster.store._row_tables import CALLS, ENTRIES, MARKS, OUTPUTS, PROMPTS, encode_samples, insert_samples
+from deemster.store._row_tables import CALLS, MARKS, OUTPUTS, PROMPTS, encode_samples, insert_samples
 from deemster.store._run_table import add_done
 from deemster.store.lease import Lease
 from deemster.store.run_facts import SampleFacts
@@ -41,7 +40,6 @@ class _Group:
         self.samples: list[SampleFacts] = []
         self.outputs: dict[tuple[int, int], Row] = {}
         self.marks: dict[tuple[int, int], Row] = {}
-        self.entries: dict[int, Row] = {}
         self.calls: dict[int, Row] = {}
         self.prompts: dict[tuple[int, int, int], Row] = {}
         self.size, self.count, self.since = 0, count, 0.0
@@ -51,7 +49,6 @@ class _Group:
         self.since = self.since or time.monotonic()
         self.outputs.update(other.outputs)
         self.marks.update(other.marks)
-        self.entries.update(other.entries)
         self.calls.update(other.calls)
         self.prompts.update(other.prompts)
         self.size += other.size
@@ -119,18 +116,6 @@ class Writer:
         with self._changed:
             self._raise_failure()
             self._held_samples.extend(samples)
-
-    def add_entries(self, entries: Sequence[tuple[int, bytes]]) -> None:
-        """Write graded items, each a position and JSON; one that is there already is replaced.
-
-        Raises:
-            StoreError: A commit failed, or the lease was lost.
-        """
-        group = _Group(count=len(entries))
-        for position, body in entries:
-            group.entries[position] = (self._lease.number, position, body, entry_checksum(position, body))
-            group.size += len(body) + 100
-        self._enqueue(group)
 
     def add_calls(self, calls: Sequence[tuple[int, bytes]]) -> None:
         """Write model calls, each an id and JSON; one that is there already is replaced.
@@ -292,7 +277,6 @@ class Writer:
         if group.prompts:
             PROMPTS.put(connection, list(group.prompts.values()))
         done = OUTPUTS.put(connection, list(group.outputs.values()))
-        done += ENTRIES.put(connection, list(group.entries.values()))
         if done:
             add_done(connection, run, done)
         marked = MARKS.put(connection, list(group.marks.values()))

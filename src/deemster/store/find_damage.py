@@ -14,7 +14,7 @@ from deemster.store.run_store import Store
 
 _ADVICE = " `deemster store check` says what is lost."
 _MOST_ISSUES = 20
-_TABLES = ("scorings", "samples", "outputs", "marks", "entries", "calls", "prompts", "columns", "labels", "baselines")
+_TABLES = ("scorings", "samples", "outputs", "marks", "calls", "prompts", "columns", "labels", "baselines")
 _STRAY_MARKS = (
     "SELECT COUNT(*) FROM marks m LEFT JOIN outputs o ON o.run = m.run AND o.position = m.position"
     " AND o.repetition = m.repetition WHERE m.run = ? AND o.run IS NULL"
@@ -109,15 +109,10 @@ def _run(store: Store, run: RunRow) -> Iterator[str]:
     found: list[str] = []
     for _ in store.samples(run.id, on_damage=found.append):
         pass
-    if run.kind == "grading":
-        for _ in store.entries(run.id, on_damage=found.append):
-            pass
-    else:
-        for scoring in run.scorings:
-            for settled in (False, True):
-                for _ in store.executions(run.id, scoring=scoring.number, settled=settled, on_damage=found.append):
-                    pass
     for scoring in run.scorings:
+        for settled in (False, True):
+            for _ in store.executions(run.id, scoring=scoring.number, settled=settled, on_damage=found.append):
+                pass
         for _ in store.calls(run.id, scoring=scoring.number, on_damage=found.append):
             pass
     try:

@@ -10,9 +10,12 @@ from urllib.parse import urlsplit
 
 from deemster.errors import StorageError, StoreError
 from deemster.store._database import Connection, ConnectionPool, Database, storage_error, store_error
+from deemster.store.graded_items import move_graded_items
 from deemster.store.run_store import Store
 
 _FOLDER = Path(__file__).parent / "migrations"
+# What is moved before the statements of a migration, in the same transaction.
+_MOVES = {7: move_graded_items}
 
 
 def migrate(database: Database, connection: Connection) -> None:
@@ -47,6 +50,8 @@ def _apply(files: Sequence[Path], database: Database, connection: Connection) ->
         # Another process may have migrated in the meantime.
         missing = _missing(database, connection, len(files))
         for file in files[len(files) - missing :]:
+            if move := _MOVES.get(int(file.stem)):
+                move(connection)
             for statement in statements(file, database):
                 connection.write(statement)
         if missing:

@@ -45,12 +45,11 @@ _MARKS = {
     "rubric_score": _NUMBER,
     **dict.fromkeys(("cause", "message", "details", "usage"), _TEXT),
 }
-_ENTRIES = {"run": _TEXT, "position": _INTEGER, "body": _TEXT}
 _Row = Mapping[str, Any]
 
 
 def export_parquet(store: Store, run_ids: Sequence[str], folder: Path) -> None:
-    """Write runs as `runs`, `samples`, `outputs`, `marks` and `entries`, each a Parquet file of a folder.
+    """Write runs as `runs`, `samples`, `outputs` and `marks`, each a Parquet file of a folder.
 
     Values that are no text, number or boolean stand as JSON. Marks are those after settling, of every scoring.
 
@@ -69,7 +68,6 @@ def export_parquet(store: Store, run_ids: Sequence[str], folder: Path) -> None:
         "samples": (_SAMPLES, lambda: _samples(store, runs)),
         "outputs": (_OUTPUTS, lambda: _outputs(store, runs)),
         "marks": (_MARKS, lambda: _marks(store, runs)),
-        "entries": (_ENTRIES, lambda: _entries(store, runs)),
     }
     try:
         folder.mkdir(parents=True, exist_ok=True)
@@ -131,14 +129,14 @@ def _samples(store: Store, runs: Sequence[RunRow]) -> Iterator[_Row]:
                 "row_hash": sample.row_hash,
                 "tags": _json(sample.tags),
                 "metadata": _json(sample.metadata),
-                "input": _json(sample.input) if sample.content else None,
-                "expected_output": _json(sample.expected_output) if sample.content else None,
+                "input": None if sample.content is None else _json(sample.input),
+                "expected_output": None if sample.content is None else _json(sample.expected_output),
             }
 
 
 def _outputs(store: Store, runs: Sequence[RunRow]) -> Iterator[_Row]:
     for run in runs:
-        for execution in _executions(store, run, 0):
+        for execution in store.executions(run.id, scoring=0):
             row = {**_key(run, execution), "valid": execution.valid, "cut": _json(execution.cut)}
             answer = execution.answer
             if isinstance(answer, Output):
@@ -152,7 +150,7 @@ def _outputs(store: Store, runs: Sequence[RunRow]) -> Iterator[_Row]:
 def _marks(store: Store, runs: Sequence[RunRow]) -> Iterator[_Row]:
     for run in runs:
         for scoring in run.scorings:
-            for execution in _executions(store, run, scoring.number):
+            for execution in store.executions(run.id, scoring=scoring.number):
                 key = {**_key(run, execution), "scoring": scoring.number}
                 for card, mark in zip(scoring.cards, execution.marks, strict=False):
                     yield {**key, **_mark(card, mark)}
@@ -162,7 +160,13 @@ def _mark(card: MetricCard, mark: Mark) -> _Row:
     if isinstance(mark, NotApplicable):
         return {"metric": card.name, "cause": "not_applicable"}
     if not isinstance(mark, MetricScore):
-        return {"metric": card.name, "cause": mark.cause, "message": mark.message, "usage": _json(mark.usage)}
+        return {
+            "metric": card.name,
+            "cause": mark.cause,
+            "message": mark.message,
+            "details": _json(mark.details) if mark.details else None,
+            "usage": _json(mark.usage),
+        }
     return {
         "metric": card.name,
         "score": mark.score,
@@ -172,17 +176,6 @@ def _mark(card: MetricCard, mark: Mark) -> _Row:
         "details": _json(mark.details) if mark.details else None,
         "usage": _json(mark.usage),
     }
-
-
-def _entries(store: Store, runs: Sequence[RunRow]) -> Iterator[_Row]:
-    for run in runs:
-        if run.kind == "grading":
-            for position, body in store.entries(run.id):
-                yield {"run": run.id, "position": position, "body": body.decode()}
-
-
-def _executions(store: Store, run: RunRow, scoring: int) -> Iterator[Execution]:
-    return iter(()) if run.kind == "grading" else store.executions(run.id, scoring=scoring)
 
 
 def _key(run: RunRow, execution: Execution) -> dict[str, Any]:

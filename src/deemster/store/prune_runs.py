@@ -13,7 +13,7 @@ from deemster.store._run_table import (
 from deemster.store.run_facts import RunRow, RunStatus
 from deemster.store.run_store import Store
 
-_TABLES = "contents, samples, outputs, marks, entries, calls, prompts, columns, labels, scorings, baselines, runs"
+_TABLES = "contents, samples, outputs, marks, calls, prompts, columns, labels, scorings, baselines, runs"
 
 
 class ReclaimedSpace(NamedTuple):

@@ -16,7 +16,6 @@ from deemster.store._database import Connection, storage_error, store_error
 from deemster.store._label_table import LABELS_SQL
 from deemster.store._row_encoding import (
     content_checksum,
-    entry_checksum,
     label_checksum,
     marks_checksum,
     output_checksum,
@@ -29,7 +28,6 @@ from deemster.store.run_file_format import (
     LONGEST,
     SCHEMA,
     EndLine,
-    EntryLine,
     LabelLine,
     Line,
     MarksLine,
@@ -56,7 +54,6 @@ _MARKS = (
     "SELECT scoring, position, repetition, body, checksum, final, final_checksum FROM marks"
     " WHERE run = ? ORDER BY scoring, position, repetition"
 )
-_ENTRIES = "SELECT position, body, checksum FROM entries WHERE run = ? ORDER BY position"
 
 
 def export_runs(store: Store, run_ids: Sequence[str], path: Path) -> str:
@@ -114,15 +111,15 @@ def encode_run(store: Store, run_id: str) -> Iterator[bytes]:
             digest.update(line)
             yield line
         lines = _Lines(connection, run, find_run_number(connection, store.where, run_id), store.where)
-        counts = dict.fromkeys(("samples", "outputs", "marks", "entries", "labels"), 0)
+        counts = dict.fromkeys(("samples", "outputs", "marks", "labels"), 0)
         for kind in counts:
             for line in getattr(lines, kind)():
                 counts[kind] += 1
                 digest.update(line)
                 yield line
-    if counts["samples"] != run.samples or counts["outputs"] + counts["entries"] != run.done:
+    if counts["samples"] != run.samples or counts["outputs"] != run.done:
         raise lines.damage("rows are missing")
-    yield encode_line(EndLine(id=run.id, **counts, sha256=digest.hexdigest()))
+    yield encode_line(EndLine(id=run.id, **counts, entries=0, sha256=digest.hexdigest()))
 
 
 def _hashed(lines: Iterable[bytes], digest: hashlib._Hash) -> Iterator[bytes]:
@@ -160,11 +157,7 @@ class _Lines:
             if content is not None:
                 self._check(f"content of the {what}", body_total, content_checksum, row_hash, body)
             line = SampleLine(
-                position=position,
-                id=name.decode(),
-                row_hash=row_hash.hex(),
-                labels=_raw(labels),
-                content=None if content is None else _raw(body),
+                position, name.decode(), row_hash.hex(), _raw(labels), None if content is None else _raw(body)
             )
             yield self._encode(line, what)
 
@@ -188,12 +181,6 @@ class _Lines:
                 final=None if final is None else _raw(final),
             )
             yield self._encode(line, what)
-
-    def entries(self) -> Iterator[bytes]:
-        for position, body, total in self._stream(_ENTRIES):
-            what = f"graded item at position {position}"
-            self._check(what, total, entry_checksum, position, body)
-            yield self._encode(EntryLine(position=position, body=_raw(body)), what)
 
     def labels(self) -> Iterator[bytes]:
         for row in self._stream(LABELS_SQL):

@@ -13,6 +13,7 @@ from deemster.datasets.fingerprint import row_hash
 from deemster.errors import Issue, StoreError, plural
 from deemster.formats.document import Reading
 from deemster.formats.schema_validation import MOST_TAGS
+from deemster.store.run_facts import TRAITS
 from deemster.store.run_file_format import (
     IMPORTED_FACT,
     LONGEST,
@@ -48,12 +49,14 @@ class CheckedRun(NamedTuple):
         sha256: Of its lines, in hex.
         samples: How many samples it has.
         outputs: How many outputs it has.
+        graded_token: The token of a grading whose items an earlier version wrote, which a store keeps otherwise.
     """
 
     id: str
     sha256: str
     samples: int
     outputs: int
+    graded_token: str | None = None
 
 
 def raw_lines(path: Path) -> Iterator[tuple[int, bytes]]:
@@ -120,7 +123,7 @@ def _runs(path: Path, lines: Iterator[tuple[int, bytes]], issues: list[Issue]) -
             if line.id in seen:
                 issues.append(Issue(f"The run `{line.id}` stands in the file twice.", where))
             elif check.is_sound:
-                yield CheckedRun(line.id, line.sha256, check.samples, len(check.outputs))
+                yield CheckedRun(line.id, line.sha256, check.samples, len(check.outputs), check.graded_token)
             seen.add(line.id)
             check = None
     if check is not None:
@@ -138,6 +141,7 @@ class _Check:
         is_sound: Whether nothing was wrong so far.
         samples: How many samples there were so far.
         outputs: The outputs so far, each as its place among all that the run should have.
+        graded_token: The token of a grading whose items an earlier version wrote.
     """
 
     def __init__(self) -> None:
@@ -156,6 +160,7 @@ class _Check:
         self._output_index = 0
         self._last_entry = -1
         self._labels: set[tuple[int, int, str, str, str]] = set()
+        self.graded_token: str | None = None
 
     def take(self, line: Line, data: bytes) -> None:
         """Check a line against those before it.
@@ -223,8 +228,6 @@ class _Check:
             raise ValueError("`row_hash` is not the hash of this input and expected output.")
 
     def _output(self, line: OutputLine, run: RunLine) -> None:
-        if run.kind == "grading":
-            raise ValueError("A grading has entries in place of outputs.")
         key = self._key(line, run)
         if self.outputs and key <= self.outputs[-1]:
             raise ValueError("Outputs stand in the order of position and repetition, each once.")
@@ -249,11 +252,14 @@ class _Check:
             raise ValueError(f"The scoring has {plural(wanted, 'metric')}; each gives one mark.")
 
     def _entry(self, line: EntryLine, run: RunLine) -> None:
-        if run.kind != "grading":
+        if TRAITS[run.kind].has_metrics:
             raise ValueError("Only a grading has entries.")
+        if self.outputs:
+            raise ValueError("A grading has entries in place of outputs.")
         if line.position <= self._last_entry:
             raise ValueError("Entries stand in the order of position, each once.")
         self._last_entry = line.position
+        self.graded_token = run.facts.get("token")
 
     def _label(self, line: LabelLine, run: RunLine) -> None:
         label = line.body

@@ -7,7 +7,6 @@ import threading
 from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import ExitStack
-from types import TracebackType
 from typing import Any, Self
 
 import msgspec
@@ -71,9 +70,7 @@ class Store:
     def __enter__(self) -> Self:
         return self
 
-    def __exit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
-    ) -> None:
+    def __exit__(self, *_: object) -> None:
         self.close()
 
     def close(self) -> None:
@@ -355,9 +352,8 @@ class Store:
             StoreError: There is no such run or scoring, something is damaged, or the database refuses.
         """
         row = self.run(run_id)
-        reader, done = self._reader(row, on_damage), 0 if row.kind == "grading" else row.done
         view = select_marks(row.scorings) if scoring is None else select_marks([self._scoring(row, scoring)])
-        return reader.executions(view, settled=settled, done=done, since=since)
+        return self._reader(row, on_damage).executions(view, settled=settled, done=row.done, since=since)
 
     def samples_at(self, run_id: str, positions: Iterable[int]) -> Iterator[tuple[SampleFacts, list[Execution]]]:
         """Some samples of a run with all their executions, as a report shows them.
@@ -421,19 +417,6 @@ class Store:
             found = connection.read(f"{sql} AND position = ?", (number, wanted, near))
             found = found or connection.read(f"{sql} ORDER BY position LIMIT 1", (number, wanted))
         return int(found[0][0]) if found else None
-
-    def entries(self, run_id: str, *, on_damage: OnDamage = None) -> Iterator[tuple[int, bytes]]:
-        """The graded items of a grading, in order: position and JSON.
-
-        Args:
-            run_id: The run.
-            on_damage: Called with a message for each damage, which is then left out; without it, damage raises.
-
-        Raises:
-            StoreError: There is no such run, something is damaged, or the database refuses.
-        """
-        row = self.run(run_id)
-        return self._reader(row, on_damage).entries(expected=row.done if row.kind == "grading" else 0)
 
     def calls(self, run_id: str, *, scoring: int = 0, on_damage: OnDamage = None) -> Iterator[tuple[int, bytes]]:
         """The model calls that are kept of a run that may be resumed: id and JSON.

@@ -31,6 +31,7 @@ class OpenedGrading(OpenedRun):
     """A grading that pages are made from."""
 
     has_passes = False
+    text_tables = frozenset({"samples", "contents", "outputs"})
 
     @cached_property
     def _grading(self) -> Grading:
@@ -64,6 +65,17 @@ class OpenedGrading(OpenedRun):
             ReportError: Always.
         """
         raise ReportError("This is a grading by a rubric: its numbers stand under `grading`.")
+
+    def samples_at(self, positions: Sequence[int]) -> Iterator[tuple[SampleFacts, list[Execution]]]:
+        """Some items. What their judges said is shown as a whole, not as marks.
+
+        Args:
+            positions: Their places.
+
+        Raises:
+            StoreError: The store fails.
+        """
+        return ((sample, []) for sample, _ in self.store.samples_at(self.row.id, positions))
 
     def page(self) -> dict[str, Any]:
         """The numbers of the grading, and its criteria.
@@ -156,14 +168,12 @@ class OpenedGrading(OpenedRun):
         return self.submission(sample.position)
 
     def texts(self, fields: Collection[str]) -> Iterator[tuple[int, Any]]:
-        """The submissions, and why the judges decided so: position and text.
+        """Why the judges decided so: position and text.
 
         Args:
             fields: The fields that are searched.
         """
         for position, item in enumerate(self.grading.items):
-            if "output" in fields:
-                yield position, self.submission(position)
             if "messages" in fields:
                 yield position, item.error
             if "reasons" in fields:

@@ -23,6 +23,7 @@ from deemster.runs.build_report import stored_report
 from deemster.runs.people_labels import FAIL, PASS, LabelTask, criterion_entry
 from deemster.runs.stored_columns import SampleColumns, page_table, run_columns, stored_head
 from deemster.store import RunRow, SampleFacts, Store
+from deemster.store.run_facts import TextTable
 
 # What is read of a run in progress is read again after so many times the time that it took.
 _PATIENCE = 5
@@ -40,6 +41,8 @@ class OpenedRun:
 
     # Whether a sample passes or fails by its scores.
     has_passes = True
+    # The tables of the store that hold its texts.
+    text_tables: frozenset[TextTable] = frozenset({"samples", "contents", "outputs", "marks"})
 
     def __init__(self, store: Store, row: RunRow) -> None:
         self.store, self.row = store, row
@@ -121,6 +124,17 @@ class OpenedRun:
             if not self.cards or not self.row.samples:
                 raise ReportError("This run has no marks.")
             return self._head
+
+    def samples_at(self, positions: Sequence[int]) -> Iterator[tuple[SampleFacts, list[Execution]]]:
+        """Some samples with the executions that a page shows.
+
+        Args:
+            positions: Their places.
+
+        Raises:
+            StoreError: The store fails.
+        """
+        return self.store.samples_at(self.row.id, positions)
 
     def page(self) -> dict[str, Any]:
         """What stands on its page beside its report: nothing."""

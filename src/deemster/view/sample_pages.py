@@ -66,7 +66,7 @@ def sample_rows(
     Raises:
         StoreError: The store fails.
     """
-    stored = list(run.store.samples_at(run.row.id, positions.tolist()))
+    stored = list(run.samples_at(positions.tolist()))
     table = run.table_of(stored)
     entries = _entries(table, [sample for sample, _ in stored])
     latencies, lengths = mean_latencies(table).tolist(), mean_lengths(table).tolist()
@@ -228,7 +228,7 @@ def sample_at(run: OpenedRun, position: int) -> tuple[SampleFacts, list[Executio
         InputError: There is no such sample.
         StoreError: The store fails.
     """
-    found = next(run.store.samples_at(run.row.id, [position]), None) if 0 <= position < run.row.samples else None
+    found = next(run.samples_at([position]), None) if 0 <= position < run.row.samples else None
     if found is None or found[0].position != position:
         raise InputError(f"The run has no sample at position {position}.")
     return found

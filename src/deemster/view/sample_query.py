@@ -182,7 +182,9 @@ def _require_text(run: OpenedRun, query: SampleQuery, fits: NDArray[np.bool_]) -
     found = np.zeros(run.row.samples, dtype=np.bool_)
     for position, text in run.texts(fields):
         found[position] |= words in _joined([text])
-    for table in dict.fromkeys(table for name in query.fields for table in _FIELD_TABLES[name]):
+    for table in dict.fromkeys(
+        table for name in query.fields for table in _FIELD_TABLES[name] if table in run.text_tables
+    ):
         for position, row in run.store.rows_with_text(run.row.id, words, table):
             if fits[position] and not found[position]:
                 found[position] = words in _joined(_row_texts(table, row, fields))

@@ -197,7 +197,7 @@ def _run_answers(run: OpenedRun, settings: ExportSettings) -> Iterator[tuple[tup
         name: [] for name in ("input", "output", "expected", "passages", "messages", "reasons")
     }
     for chunk, positions in enumerate(batches(range(run.row.samples), _SAMPLES_A_FILE)):
-        stored = list(run.store.samples_at(run.row.id, positions))
+        stored = list(run.samples_at(positions))
         samples = [_redact_sample(answer, settings) for answer in sample_answers(run, stored, view=view)]
         yield ("samples", str(chunk)), {"chunk": chunk, "samples": samples}
         rows = sample_rows(run, np.array(positions, dtype=np.int64))

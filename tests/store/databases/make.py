@@ -1,7 +1,7 @@
 """Writes the stored databases of the current schema. Run it when a schema is released, never for an old one.
 
-python tests/store/databases/make.py v6.db          # an SQLite file
-python tests/store/databases/make.py v6.sql URL     # the rows of a PostgreSQL database, as statements
+python tests/store/databases/make.py v7.db          # an SQLite file
+python tests/store/databases/make.py v7.sql URL     # the rows of a PostgreSQL database, as statements
 """
 
 from __future__ import annotations
@@ -12,16 +12,17 @@ from pathlib import Path
 HERE = Path(__file__).parent
 sys.path.insert(0, str(HERE.parent))
 TABLES = (
-    *("migrations", "runs", "contents", "samples", "outputs", "scorings", "marks", "entries", "calls", "prompts"),
+    *("migrations", "runs", "contents", "samples", "outputs", "scorings", "marks", "calls", "prompts"),
     *("baselines", "columns", "labels"),
 )
 
 
 def fill(store):
     """Runs of each kind, with everything that a schema holds."""
-    from make_runs import BASELINE, LABEL, MARK, begun, card, execution, sample, written
+    from make_runs import BASELINE, LABEL, MARK, begun, card, execution, graded_item, sample, written
 
     from deemster.records import MetricScore, Output, TargetFailure, Unscored, Usage
+    from deemster.store.graded_items import GRADING_CARD
 
     name = written(store, 0, count=3, cards=[card("a"), card("b")], suite="support-bot", seed=2**70)
     store.settle(name, 0, [execution(1, marks=[MetricScore(1.0), MARK])])
@@ -40,9 +41,9 @@ def fill(store):
         writer.add_calls([(7, b'{"id":7,"key":"AAEC","counted":[12,"0.5",0,"0"]}')])
         writer.add_prompts(0, 0, 0, b'[{"role":"judge","messages":[["user","Is it?"]],"reply":"No."}]')
     store.finish(name, status="incomplete", reason="stopped", finished_at="2026-01-01", duration_s=0.5)
-    name = begun(store, 2, count=2, kind="grading", cards=[])
+    name = begun(store, 2, count=2, kind="grading", cards=[GRADING_CARD])
     with store.writer(name) as writer:
-        writer.add_entries([(0, b'{"votes":[]}')])
+        writer.add([graded_item(0, votes=[])])
     name = begun(store, 3, count=0, kind="recording", cards=[])
     with store.writer(name) as writer:
         writer.add_samples([sample(0)])

@@ -1,0 +1,148 @@
+"""Turns what earlier versions stored of a grading into the outputs and marks of a run."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import Any, NamedTuple
+
+import msgspec
+
+from deemster.records import Execution, Mark, MetricCard, MetricScore, Output, Unscored
+from deemster.rubrics.length_penalty import submission_parts
+from deemster.store._database import Connection, Row
+from deemster.store._row_encoding import (
+    decode_content,
+    encode_answer,
+    encode_cards,
+    encode_marks,
+    entry_checksum,
+    marks_checksum,
+    output_checksum,
+)
+from deemster.store._row_tables import MARKS, OUTPUTS
+from deemster.store._run_table import add_done, scoring_checksum
+
+# The metric of a grading: judges grade by a rubric. What an item has of votes and verdicts stands in the details.
+GRADING_CARD = MetricCard("rubric", "rubric", "rubric", "rubric", frozenset({"item"}))
+_ITEMS = (
+    "SELECT e.run, e.position, s.id, c.body, e.body, e.checksum FROM entries e"
+    " LEFT JOIN samples s ON s.run = e.run AND s.position = e.position"
+    " LEFT JOIN contents c ON c.number = s.content"
+    " WHERE (e.run, e.position) > (?, ?) ORDER BY e.run, e.position LIMIT 500"
+)
+_SCORINGS = (
+    "SELECT s.run, s.identity, s.status, s.started_at, s.finished_at FROM scorings s"
+    " JOIN runs r ON r.number = s.run WHERE r.kind = 'grading' AND s.number = 0"
+)
+
+
+class _Entry(NamedTuple):
+    """A graded item as earlier versions kept it, and its sample."""
+
+    run: int
+    position: int
+    name: bytes | None
+    content: bytes | None
+    body: bytes
+    checksum: int
+
+
+def grading_mark(score: Any, unscored: Any, details: Mapping[str, Any]) -> Mark:
+    """The mark of a graded item.
+
+    Args:
+        score: Its score; a sum of weights that was not normalized may lie anywhere.
+        unscored: Why there is none.
+        details: All that is kept of its grading.
+    """
+    if not isinstance(score, (int, float)):
+        return Unscored("no_quorum", str(unscored or "There is no score."), details=details)
+    if not 0.0 <= score <= 1.0:
+        return Unscored("metric_failed", f"The sum of the weights, {score}, is no score from 0 to 1.", details=details)
+    return MetricScore(score, details)
+
+
+def move_graded_items(connection: Connection) -> None:
+    """Move every graded item of a store from the table of earlier versions to those of every run.
+
+    A row that is damaged stays so: its marks then do not fit their check sum either.
+
+    Raises:
+        StoreError: The database refuses.
+    """
+    for run, identity, status, started_at, finished_at in connection.read(_SCORINGS):
+        cards = encode_cards([GRADING_CARD])
+        total = scoring_checksum(0, (cards, identity, status, started_at, finished_at))
+        sql = "UPDATE scorings SET cards = ?, checksum = ? WHERE run = ? AND number = 0"
+        connection.write(sql, (cards, total, run))
+
+    last = (-1, -1)
+    while rows := connection.read(_ITEMS, last):
+        last = rows[-1][:2]
+        moved = [_rows(_Entry(*row)) for row in rows]
+        OUTPUTS.put(connection, [output for output, _ in moved])
+        MARKS.put(connection, [marks for _, marks in moved])
+        for run in dict.fromkeys(row[0] for row in rows):
+            add_done(connection, run, sum(row[0] == run for row in rows), scoring=0)
+
+
+def graded_rows(connection: Connection, run: int, entries: Sequence[tuple[int, bytes]]) -> tuple[list[Row], list[Row]]:
+    """The rows of `outputs` and of `marks` for graded items of a run file of an earlier version.
+
+    Args:
+        connection: A connection.
+        run: The run, which has its samples already.
+        entries: The position of each item, in order, and the item as JSON.
+
+    Raises:
+        StoreError: The database refuses.
+    """
+    sql = (
+        "SELECT s.position, s.id, c.body FROM samples s LEFT JOIN contents c ON c.number = s.content"
+        " WHERE s.run = ? AND s.position BETWEEN ? AND ?"
+    )
+    samples: dict[int, tuple[bytes, bytes | None]] = {
+        row[0]: (row[1], row[2]) for row in connection.read(sql, (run, entries[0][0], entries[-1][0]))
+    }
+    moved = [
+        _rows(_Entry(run, position, *samples[position], body, entry_checksum(position, body)))
+        for position, body in entries
+    ]
+    return [output for output, _ in moved], [marks for _, marks in moved]
+
+
+def _rows(entry: _Entry) -> tuple[Row, Row]:
+    """A graded item as a row of `outputs` and one of `marks`."""
+    key = (entry.position, 0)
+    execution = Execution(entry.position, "", 0, _answer(entry.content), (_mark(entry.body),))
+    answer, marks = encode_answer(execution), encode_marks(execution.marks)
+
+    total = marks_checksum(0, *key, marks)
+    if entry_checksum(entry.position, entry.body) != entry.checksum:
+        total = ~total
+
+    output = (entry.run, *key, None, answer, output_checksum(*key, entry.name or b"", answer))
+    return output, (entry.run, 0, *key, marks, total)
+
+
+def _answer(content: bytes | None) -> Output | None:
+    """What judges saw of the submission of an item; None where it is not kept or cannot be read."""
+    try:
+        given = None if content is None else decode_content(content).input
+    except msgspec.MsgspecError:
+        return None
+    submission = given.get("submission") if isinstance(given, Mapping) else None
+    if isinstance(submission, Mapping):
+        submission = submission.get("output")
+    return Output(submission_parts(submission).output) if isinstance(submission, str) else None
+
+
+def _mark(entry: bytes) -> Mark:
+    """The mark of an item; of one that cannot be read there is nothing to keep."""
+    try:
+        details = msgspec.json.decode(entry, type=dict[str, Any])
+    except msgspec.MsgspecError:
+        details = {}
+    item = details.get("item")
+    known = item if isinstance(item, Mapping) else {}
+    return grading_mark(known.get("score"), known.get("unscored"), details)
