@@ -13,7 +13,7 @@ from deemster.datasets import SelectedPart
 from deemster.errors import plural
 from deemster.report.comparison_sections import comparison_sections, comparison_verdict, describe_change
 from deemster.report.failing_samples import count_failing, describe_sample, failing_samples
-from deemster.report.report_sections import gate_section, gate_verdict
+from deemster.report.report_sections import gate_section, gate_verdict, panel_lines
 from deemster.results import GateDecision
 from deemster.text.markdown_layout import join_line, markdown_blocks, markdown_table
 from deemster.text.number_format import format_number
@@ -89,6 +89,7 @@ def pull_request_comment(report: Report, comparison: Comparison | None = None) -
     lines: list[TextLine] = []
     if run.status != "complete":
         lines.append((f"Warning: this run is {run.status}: ", DataText(run.reason or "no reason is known")))
+    lines += panel_lines(report)
     if comparison is not None:
         found = _compared(msgspec.structs.replace(comparison, gate=report.gate))
         return _render(found._replace(notes=[*lines, *found.notes]))

@@ -38,6 +38,7 @@ from deemster.results import (
     cohort_label,
 )
 from deemster.results.attack_success import AdversarialSummary
+from deemster.results.metric_summary import PanelSummary
 from deemster.text.indented_json import json_pieces
 from deemster.text.number_format import format_number
 from deemster.text.rendered import Forms, Rendered
@@ -57,7 +58,8 @@ class Report(Rendered, msgspec.Struct, frozen=True, kw_only=True, forbid_unknown
 
     The fields are those of `deemster.report.v1`, in its order; `failure_list` is its `failures`, every mark without a
     score. `samples`, `executions` and `failure_list` may be read any number of times. `macro_f1_metrics` are the
-    metrics that macro-F1 rests on, those that apply to a sample; None in a report of an older version: all.
+    metrics that macro-F1 rests on, those that apply to a sample; None in a report of an older version: all. `panels`
+    has the metrics of which a score lacks the vote of a judge, or may lack it.
     """
 
     schema_version: str
@@ -85,6 +87,7 @@ class Report(Rendered, msgspec.Struct, frozen=True, kw_only=True, forbid_unknown
     budget: BudgetEntry | None = None
     gate: GateDecision | None = None
     adversarial: AdversarialSummary | None = None
+    panels: dict[str, PanelSummary] | None = None
 
     @property
     def cohorts(self) -> dict[str, Cohort]:
@@ -132,7 +135,8 @@ class Report(Rendered, msgspec.Struct, frozen=True, kw_only=True, forbid_unknown
         return b"".join(json_pieces((name, self._part(field)) for name, field in self._names() if field not in _LISTS))
 
     def _names(self) -> Iterator[tuple[str, str]]:
-        return zip(self.__struct_encode_fields__, self.__struct_fields__, strict=True)
+        names = zip(self.__struct_encode_fields__, self.__struct_fields__, strict=True)
+        return ((name, field) for name, field in names if field != "panels" or self.panels)
 
     def _part(self, field: str) -> Any:
         value = getattr(self, field)

@@ -25,7 +25,7 @@ from deemster.report.report_entries import (
 from deemster.results import SampleEntry
 
 # Older versions do not write these.
-_LATER = frozenset({"macro_f1_metrics"})
+_LATER = frozenset({"panels", "macro_f1_metrics"})
 
 
 def load_report(path: str | Path) -> Report:
