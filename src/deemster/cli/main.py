@@ -228,7 +228,7 @@ def _check_memory() -> None:
         allowed, _ = resource.getrlimit(resource.RLIMIT_AS)
         if 0 <= allowed < _LEAST_MEMORY:
             complain(f"deemster needs {_LEAST_MEMORY >> 20} MB of memory, and may take {allowed >> 20} (`ulimit -v`).")
-            sys.exit(ExitCode.INCOMPLETE)
+            _exit(ExitCode.INCOMPLETE)
 
 
 def _refuse_exit(process: int, code: int) -> NoReturn:
