@@ -5,7 +5,7 @@ from __future__ import annotations
 import io
 import os
 import sys
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, NamedTuple
 
@@ -341,19 +341,14 @@ def _show(
     from deemster.alignment.alignment_page import alignment_page
     from deemster.alignment.alignment_report import short_alignment_sections
     from deemster.text.destination import write_pieces
-    from deemster.text.markdown_layout import render_markdown
 
     prints = not any(destination.is_stdout for destination in destinations)
     if not prints or not _shares_terminal():
         for warning in result.warnings:
             warn(visible(warning))
-    texts: dict[str, Callable[[], str]] = {
-        "json": result.to_json,
-        "markdown": lambda: render_markdown(result.sections()),
-        "html": lambda: alignment_page(result, pairs),
-    }
+    forms = result.forms() | {"html": lambda: (alignment_page(result, pairs).encode(),)}
     for destination in destinations:
-        write_pieces((texts[destination.format]().encode(),), destination)
+        write_pieces(forms[destination.format](), destination)
     if prints:
         print_sections(result.sections() if full else short_alignment_sections(result, more=_MORE))
 

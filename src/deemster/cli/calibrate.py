@@ -102,7 +102,6 @@ def command(
     errors. The JSON file is what a suite names as `calibration: FILE`, so that later runs are corrected too. Exit
     codes: 0 done, 1 a bound is missed, 2 bad input, 3 a result could not be written.
     """
-    from deemster.report.audit_report import AuditReport
     from deemster.runs.calibrate_run import calibrate_cases, calibrate_labelled, is_cases_file
     from deemster.runs.run_sync import run_sync
     from deemster.runs.stop_request import Stop, interruptible
@@ -125,6 +124,6 @@ def command(
             calibration = run_sync(work)
     else:
         calibration = calibrate_labelled(source, labels, settings, suite=suite, columns=columns, store=store, warn=warn)
-    write_audit(AuditReport(calibration), reports, quiet=quiet)
+    write_audit(calibration, reports, quiet=quiet)
     if any(check.status == "fail" for check in calibration.checks):
         raise click.exceptions.Exit(ExitCode.GATE_FAILED)

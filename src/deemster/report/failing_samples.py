@@ -195,9 +195,13 @@ def detail_notes(details: Mapping[str, Any]) -> Iterator[tuple[str, str]]:
     """What a mark's details tell a reader: judges' reasons, unsupported claims, what is missing; as label and text."""
     if isinstance(reason := details.get("judge_reason"), str):
         yield "reason", reason
-    for vote in _maps(details.get("votes")):
+    votes = [*_maps(details.get("votes"))]
+    if any("cause" in vote for vote in votes):
+        said = (vote.get("cause") or vote.get("verdict") or vote.get("score") for vote in votes)
+        yield "votes", ", ".join(f"{_judge(vote)} {word}" for vote, word in zip(votes, said, strict=True))
+    for vote in votes:
         if isinstance(reason := vote.get("reason"), str):
-            yield f"{vote.get('role') or vote.get('judge') or 'judge'} says", reason
+            yield f"{_judge(vote)} says", reason
     for finding in _maps(details.get("findings")):
         if finding.get("verdict") != "supported":
             yield f"claim {finding.get('verdict')}", f"{finding.get('claim')}: {finding.get('reason')}"
@@ -209,6 +213,10 @@ def detail_notes(details: Mapping[str, Any]) -> Iterator[tuple[str, str]]:
             yield key, value if isinstance(value, str) else ", ".join(map(_one_text, value))
         elif key.startswith("missing") and not isinstance(value, bool) and isinstance(value, int) and value:
             yield key, str(value)
+
+
+def _judge(vote: Mapping[str, Any]) -> str:
+    return str(vote.get("role") or vote.get("judge") or "judge")
 
 
 def _maps(value: Any) -> Iterator[Mapping[str, Any]]:

@@ -159,12 +159,12 @@ class Criterion(CriterionEntry, frozen=True, dict=True):
             known = {fold_label(option.label): option.label for option in self.options}
             force_setattr(self, "order", tuple(known[fold_label(label)] for label in self.order))
 
-    @property
+    @cached_property
     def kind(self) -> Kind:
         """`binary`, `ordinal`, `nominal` or `numeric`."""
         return criterion_kind(self)
 
-    @property
+    @cached_property
     def is_scored(self) -> bool:
         """Whether its verdicts have a value, so that it can count in a score."""
         return self.kind == "numeric" or any(value is not None for value in self.values)

@@ -27,7 +27,6 @@ from deemster.models.clock import Clock
 from deemster.records import Metric, Output
 from deemster.records.marks import reaches
 from deemster.report import Report, load_report
-from deemster.report.audit_report import AuditReport
 from deemster.report.report_entries import ExecutionEntry, ScoreEntry
 from deemster.results import RunMetricSummary
 from deemster.results.mark_table import output_digest
@@ -174,7 +173,7 @@ def calibrate(
     budget_usd: Decimal | float | None = None,
     budget_tokens: int | None = None,
     offline: bool = False,
-) -> AuditReport[Calibration]:
+) -> Calibration:
     """Compare the judges of a run with people, and correct its numbers.
 
     Args:
@@ -210,7 +209,7 @@ def calibrate(
         limits = ModelLimits(cache, budget_usd, budget_tokens, offline)
         work = calibrate_cases(run, labels, settings, suite=suite, repetitions=repetitions, limits=limits, warn=warn)
         found = run_sync(work)
-    return AuditReport(found)
+    return found
 
 
 def is_cases_file(source: str | Path) -> bool:

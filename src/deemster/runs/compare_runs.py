@@ -18,11 +18,10 @@ from deemster.errors import ConfigurationError, ReportError
 from deemster.records import CAUSES, MetricCard
 from deemster.report import Report, load_report
 from deemster.report.compare_columns import ComparisonSettings, compare_columns
-from deemster.report.comparison_report import ComparedSample, ComparisonReport
+from deemster.report.comparison import ComparedSample, Comparison
 from deemster.report.failing_samples import executed_samples
 from deemster.report.privacy_levels import widen_privacy
-from deemster.report.ranking import rank_columns
-from deemster.report.ranking_report import RankingReport
+from deemster.report.ranking import Ranking, rank_columns
 from deemster.report.report_assembly import execution_entry
 from deemster.report.report_entries import ExecutionEntry, PrivacyEntry, ScoreEntry
 from deemster.results import MarkTable, ReportedSample, RunMetricSummary, SampleEntry
@@ -105,7 +104,7 @@ def quotes_of_either(*sources: RunSource) -> Callable[[str], frozenset[str] | No
 
 def compare_sources(
     baseline: RunSource, candidate: RunSource, *, settings: ComparisonSettings = DEFAULT_SETTINGS
-) -> ComparisonReport:
+) -> Comparison:
     """Compare two runs sample by sample.
 
     Args:
@@ -126,18 +125,17 @@ def compare_sources(
         settings=settings,
         tool_version=__version__,
     )
-    fields = {name: getattr(comparison, name) for name in comparison.__struct_fields__}
     privacy = widen_privacy(candidate.privacy, baseline.privacy.level)
     # A comparison that is computed, not read from a file, has its samples in a table.
     changes = cast("ChangedSamples", comparison.changes)
     examples = tuple(_examples(changes, baseline, candidate))
     drifts = find_anchor_drift(baseline.anchors, candidate.anchors, seed=settings.seed)
-    fields["anchors"] = {name: drift for name, drift in drifts.items() if name in comparison.metrics} or None
-    report = ComparisonReport(**fields, examples=examples, privacy=privacy)
-    return with_confirmation(report, candidate.reruns, baseline=baseline)
+    anchors = {name: drift for name, drift in drifts.items() if name in comparison.metrics} or None
+    shown = msgspec.structs.replace(comparison, anchors=anchors, examples=examples, privacy=privacy)
+    return with_confirmation(shown, candidate.reruns, baseline=baseline)
 
 
-def with_confirmation(comparison: ComparisonReport, reruns: Reruns, *, baseline: RunSource) -> ComparisonReport:
+def with_confirmation(comparison: Comparison, reruns: Reruns, *, baseline: RunSource) -> Comparison:
     """A comparison that says which newly failing samples really fail, where they were run again.
 
     Args:
@@ -194,7 +192,7 @@ def compare(
     cluster: str | None = None,
     seed: int = 0,
     labels: str | Path | Sequence[str | Path] | None = None,
-) -> ComparisonReport: ...
+) -> Comparison: ...
 
 
 @overload
@@ -208,7 +206,7 @@ def compare(
     confidence: float = 0.95,
     cluster: str | None = None,
     seed: int = 0,
-) -> RankingReport: ...
+) -> Ranking: ...
 
 
 def compare(
@@ -222,7 +220,7 @@ def compare(
     cluster: str | None = None,
     seed: int = 0,
     labels: str | Path | Sequence[str | Path] | None = None,
-) -> ComparisonReport | RankingReport:
+) -> Comparison | Ranking:
     """Compare two runs sample by sample: is the second one worse, where, and why? More than two are ranked.
 
     Args:
@@ -259,7 +257,7 @@ def compare(
         return msgspec.structs.replace(comparison, corrected=compare_labels(before, now, given, settings=settings))
 
 
-def rank_sources(sources: Sequence[RunSource], *, settings: ComparisonSettings = DEFAULT_SETTINGS) -> RankingReport:
+def rank_sources(sources: Sequence[RunSource], *, settings: ComparisonSettings = DEFAULT_SETTINGS) -> Ranking:
     """Rank three or more runs, each compared with the first and with all others.
 
     Args:
@@ -272,8 +270,7 @@ def rank_sources(sources: Sequence[RunSource], *, settings: ComparisonSettings =
     """
     settings = _with_declared_cluster(settings, sources)
     columns = [source.columns(cluster=settings.cluster) for source in sources]
-    ranking = rank_columns(columns, settings=settings, tool_version=__version__)
-    return RankingReport(**{name: getattr(ranking, name) for name in ranking.__struct_fields__})
+    return rank_columns(columns, settings=settings, tool_version=__version__)
 
 
 def _with_declared_cluster(settings: ComparisonSettings, sources: Sequence[RunSource]) -> ComparisonSettings:

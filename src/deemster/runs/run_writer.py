@@ -247,7 +247,8 @@ class StoredWriter:
             finished_at=run.finished_at,
             duration_s=run.duration_s,
             facts=facts,
-            is_final=not any(map(self._is_retried, report.metrics.values())),
+            is_final=not any(map(self._is_retried, report.metrics.values()))
+            and not any(panels.n_incomplete for panels in (report.panels or {}).values()),
         )
         return report if len(self._run.row.scorings) == 1 else stored_report(self._store, run.id)
 
