@@ -24,10 +24,11 @@ from deemster.cli.main import TO_CONTINUE
 from deemster.errors import ConfigurationError, DeemsterError, Issue, ReportError, visible
 
 if TYPE_CHECKING:
-    from deemster.report import AuditReport, ComparisonReport, Destination, Report
+    from deemster.report import Comparison, Destination, Report
     from deemster.runs.model_access import ModelAccess, ModelLimits
     from deemster.runs.run_lifecycle import RunStorage
     from deemster.store import Store
+    from deemster.text.rendered import Rendered
 
 Command = TypeVar("Command", bound=Callable[..., Any])
 Decorator = Callable[[Any], Any]
@@ -388,9 +389,7 @@ class ReportOptions(NamedTuple):
                 known[name] = quotes_of_spec(figures.spec)
         return redact_report(report, level=self.level, include_input=self.include_input, quotes=known.__getitem__)
 
-    def redact_comparison(
-        self, comparison: ComparisonReport, quotes: Callable[[str], frozenset[str] | None]
-    ) -> ComparisonReport:
+    def redact_comparison(self, comparison: Comparison, quotes: Callable[[str], frozenset[str] | None]) -> Comparison:
         """The comparison without what the flags leave out.
 
         Args:
@@ -401,9 +400,7 @@ class ReportOptions(NamedTuple):
 
         return redact_comparison(comparison, level=self.level, include_input=self.include_input, quotes=quotes)
 
-    def write(
-        self, report: Report, *, with_input: Report | None = None, comparison: ComparisonReport | None = None
-    ) -> None:
+    def write(self, report: Report, *, with_input: Report | None = None, comparison: Comparison | None = None) -> None:
         """Write the report to every destination.
 
         Args:
@@ -414,7 +411,6 @@ class ReportOptions(NamedTuple):
         Raises:
             ReportError: It cannot be written to some of them; it is to the others.
         """
-        from deemster.report import write_report
         from deemster.report.comparison_sections import comparison_summary
         from deemster.report.github_summary import github_job_summary
         from deemster.report.pull_request_comment import pull_request_comment
@@ -427,7 +423,7 @@ class ReportOptions(NamedTuple):
                 parts = github_job_summary(report), comparison_summary(comparison)
                 write_pieces(("\n".join(parts).encode(),), destination)
             else:
-                write_report(report, destination)
+                report.write(destination)
 
         self.write_each(write_one)
 
@@ -697,7 +693,7 @@ def _parse_age(text: str) -> datetime | None:
     return now - timedelta(**{_UNITS[found[2]]: int(found[1])})
 
 
-def write_audit(audit: AuditReport[Any], reports: ReportOptions, *, quiet: bool) -> None:
+def write_audit(audit: Rendered, reports: ReportOptions, *, quiet: bool) -> None:
     """Write an audit or a calibration to its files, and print it.
 
     Args:

@@ -42,7 +42,7 @@ from deemster.errors import (
 if TYPE_CHECKING:
     from deemster.datasets import SelectedPart
     from deemster.records import Execution
-    from deemster.report import ComparisonReport, Report
+    from deemster.report import Comparison, Report
     from deemster.results import GateDecision
     from deemster.runs.resolve_evaluation import SuiteOverrides
     from deemster.runs.run_part import RunPart
@@ -324,7 +324,7 @@ def run_and_report(
 
     reports, storage, keep_prompts, promote_baseline, quiet, verbose, cluster = writing
     stop, raised = Stop(), RaisedErrors()
-    compared: list[ComparisonReport] = []
+    compared: list[Comparison] = []
     with storage.open(call) as stored:
         kept = None if stored is None else stored._replace(keep_prompts=keep_prompts)
         with interruptible(stop, tell=note, leave=leave_interrupted), show_progress(quiet=quiet) as progress:
@@ -421,7 +421,7 @@ def write_and_print(
     quotes: Mapping[str, frozenset[str] | None],
     quiet: bool,
     again: str | None,
-    comparison: ComparisonReport | None = None,
+    comparison: Comparison | None = None,
 ) -> ExitCode:
     """Write and print a report; returns the exit code.
 

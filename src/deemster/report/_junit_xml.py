@@ -16,7 +16,7 @@ from deemster.results.sample_changes import SampleChange
 from deemster.text.escaping import escape_line
 
 if TYPE_CHECKING:
-    from deemster.report.comparison_report import ComparisonReport
+    from deemster.report.comparison import Comparison
     from deemster.report.report_document import Report
 
 _NOTES = 3
@@ -97,7 +97,7 @@ def _attribute(text: str) -> str:
     return quoteattr(_OUTSIDE_XML.sub("\ufffd", escape_line(text, limit=_LONGEST)))
 
 
-def comparison_junit(comparison: ComparisonReport, *, samples_fail: bool = False) -> Iterator[bytes]:
+def comparison_junit(comparison: Comparison, *, samples_fail: bool = False) -> Iterator[bytes]:
     """A comparison as JUnit XML, in pieces: the gate decides, and samples that got worse are skipped test cases.
 
     Args:

@@ -3,16 +3,16 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from pathlib import Path
+from functools import partial
 from typing import TYPE_CHECKING, Any, Literal
 
 import msgspec
 
-from deemster.errors import ReportError, list_names, plural
+from deemster.errors import plural
 from deemster.report._csv_report import csv_rows
 from deemster.report._report_dataframe import report_arrow, report_dataframe
 from deemster.report._report_page import html_page, notebook_html
-from deemster.report.failing_samples import FailingSample, failing_samples
+from deemster.report.failing_samples import ExecutedSample, failing_samples
 from deemster.report.report_entries import (
     BudgetEntry,
     DatasetEntry,
@@ -21,7 +21,7 @@ from deemster.report.report_entries import (
     PrivacyEntry,
     RunEntry,
 )
-from deemster.report.report_files import write_report
+from deemster.report.report_files import FORMATS
 from deemster.report.report_sections import report_sections
 from deemster.results import (
     Aggregate,
@@ -39,10 +39,10 @@ from deemster.results import (
 )
 from deemster.results.attack_success import AdversarialSummary
 from deemster.results.metric_summary import PanelSummary
-from deemster.text.destination import Destination
 from deemster.text.indented_json import json_pieces
-from deemster.text.markdown_layout import render_markdown
 from deemster.text.number_format import format_number
+from deemster.text.rendered import Forms, Rendered
+from deemster.text.text_sections import TextSection
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -51,10 +51,9 @@ if TYPE_CHECKING:
 SCHEMA = "deemster.report.v1"
 # The fields that grow with the run.
 _LISTS = frozenset({"samples", "executions", "failure_list"})
-EXTENSIONS = {".json": "json", ".md": "markdown", ".csv": "csv", ".html": "html", ".xml": "junit"}
 
 
-class Report(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
+class Report(Rendered, msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
     """The report of a run: the numbers, and the facts they rest on.
 
     The fields are those of `deemster.report.v1`, in its order; `failure_list` is its `failures`, every mark without a
@@ -96,7 +95,7 @@ class Report(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=Tr
         # Not the label of the document: one of an older version gives it to the tag `(untagged)` too.
         return {cohort_label(cohort.name): cohort for cohort in self.cohort_list}
 
-    def failures(self) -> list[FailingSample]:
+    def failures(self) -> list[ExecutedSample]:
         """The samples that did not pass in every repetition, each with what was said and why it failed."""
         return list(failing_samples(self))
 
@@ -147,9 +146,9 @@ class Report(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=Tr
         """The report as canonical JSON: the same run is the same bytes."""
         return b"".join(self.pieces()).decode()
 
-    def to_markdown(self) -> str:
-        """The report as Markdown."""
-        return render_markdown(report_sections(self))
+    def sections(self) -> list[TextSection]:
+        """What it says to people, in order."""
+        return report_sections(self)
 
     def to_csv(self) -> str:
         """Every mark as a line of CSV."""
@@ -159,16 +158,9 @@ class Report(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=Tr
         """The report as one HTML page that loads nothing."""
         return html_page(self)
 
-    def save(self, path: str | Path) -> None:
-        """Write the report, in the format its extension says: .json, .md, .csv, .html or .xml (JUnit).
-
-        Raises:
-            ReportError: The extension is none of these, or the file cannot be written.
-        """
-        suffix = Path(path).suffix.lower()
-        if suffix not in EXTENSIONS:
-            raise ReportError(f"A report is written as {list_names(EXTENSIONS)}, not as `{suffix}`.")
-        write_report(self, Destination(EXTENSIONS[suffix], str(path)))
+    def forms(self) -> Forms:
+        """By the name of a format, what makes the bytes of a file."""
+        return {name: partial(render, self) for name, render in FORMATS.items()}
 
     def __repr__(self) -> str:
         totals = self.totals
