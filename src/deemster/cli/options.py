@@ -298,6 +298,17 @@ def _take_storage(flags: Flags) -> StorageOptions:
     return storage._replace(resume=True) if storage.resume == LAST_RUN else storage
 
 
+def refuse_stdout(_context: click.Context, _parameter: click.Parameter, value: str | None) -> str | None:
+    """The file or folder that a flag names, of a command that writes nothing to standard output.
+
+    Raises:
+        BadParameter: It is `-`.
+    """
+    if value == "-":
+        raise click.BadParameter("`-` is standard output, and this command writes a file: name it.")
+    return value
+
+
 def refuse_file(_context: click.Context, parameter: click.Parameter, value: str | None) -> str | None:
     """The run that a flag names; the flag takes the word that follows it, which the user may have meant as the suite.
 
@@ -464,8 +475,9 @@ def _add_report_options(
         from deemster.text.destination import Destination
 
         files = {name: flags.pop(name.replace("-", "_")) for name in known}
-        if step_summary and files["github"] is None and Path(os.environ.get(STEP_SUMMARY) or "-").is_file():
-            files["github"] = os.environ[STEP_SUMMARY]
+        summary = os.environ.get(STEP_SUMMARY)
+        if step_summary and files["github"] is None and summary and Path(summary).is_file():
+            files["github"] = summary
         destinations = tuple(Destination(name, file) for name, file in files.items() if file is not None)
         return _take_privacy(flags)._replace(destinations=destinations)
 

@@ -39,30 +39,32 @@ _SETTINGS = frozenset({"mode", "model", "prompt_hash", "rubric_range", "scoring"
 _WORDS = re.compile(r"(?:\w+|[^\w\s])\s*")
 
 
-class FailingSample(NamedTuple):
-    """A sample that did not pass in every repetition.
+class ExecutedSample(NamedTuple):
+    """A sample of a report with its repetitions, or with those in which a metric did not pass.
 
     Attributes:
+        position: Its place in the run.
         sample: The sample with its figures.
-        executions: The repetitions in which a metric did not pass.
+        executions: The repetitions.
     """
 
+    position: int
     sample: SampleEntry
     executions: Sequence[ExecutionEntry]
 
 
-def failing_samples(report: Report) -> Iterator[FailingSample]:
-    """The samples that did not pass in every repetition, in the order of the dataset."""
-    for sample, executions in executed_samples(report):
-        if failed := failed_executions(executions):
-            yield FailingSample(sample, failed)
+def failing_samples(report: Report) -> Iterator[ExecutedSample]:
+    """The samples that did not pass in every repetition with those repetitions, in the order of the dataset."""
+    for executed in executed_samples(report):
+        if failed := failed_executions(executed.executions):
+            yield executed._replace(executions=failed)
 
 
-def executed_samples(report: Report) -> Iterator[tuple[SampleEntry, list[ExecutionEntry]]]:
+def executed_samples(report: Report) -> Iterator[ExecutedSample]:
     """Every sample with its repetitions, in the order of the dataset."""
     executions = iter(report.executions)
-    for sample in report.samples:
-        yield sample, list(islice(executions, sample.repetitions))
+    for position, sample in enumerate(report.samples):
+        yield ExecutedSample(position, sample, list(islice(executions, sample.repetitions)))
 
 
 def failed_executions(executions: Iterable[ExecutionEntry]) -> list[ExecutionEntry]:
@@ -83,7 +85,10 @@ def is_failed(mark: MarkEntry) -> bool:
 def failing_section(report: Report) -> TextSection:
     """The first samples that did not pass, each with the reasons."""
     title = ("Samples that did not pass",)
-    details = [describe_sample(report, *failing) for failing in islice(failing_samples(report), SHOWN)]
+    details = [
+        describe_sample(report, failing.sample, failing.executions)
+        for failing in islice(failing_samples(report), SHOWN)
+    ]
     if not details:
         return TextSection(title, [("None: every metric passed everywhere.",)], key="samples")
     count = count_failing(report)

@@ -168,7 +168,7 @@ def _run_failures(report: Report, changed: Mapping[str, str]) -> tuple[list[Fail
     seen: Counter[_Trait] = Counter()
     worst: list[tuple[float, int, Failure]] = []
     count = 0
-    for place, (sample, executions) in enumerate(executed_samples(report)):
+    for place, sample, executions in executed_samples(report):
         failed = failed_executions(executions)
         shown = next(iter(failed or executions), None)
         marks: Mapping[str, MarkEntry] = {} if shown is None else shown.marks

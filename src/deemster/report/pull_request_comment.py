@@ -93,7 +93,10 @@ def pull_request_comment(report: Report, comparison: Comparison | None = None) -
     if comparison is not None:
         found = _compared(msgspec.structs.replace(comparison, gate=report.gate))
         return _render(found._replace(notes=[*lines, *found.notes]))
-    samples = [describe_sample(report, *sample) for sample in islice(failing_samples(report), _MOST_SAMPLES)]
+    samples = [
+        describe_sample(report, failing.sample, failing.executions)
+        for failing in islice(failing_samples(report), _MOST_SAMPLES)
+    ]
     verdict = f"Macro-F1 is {format_number(report.macro_f1)} over {plural(report.totals.samples, 'sample')}."
     content = _Content(
         suite=run.suite or report.dataset.name,

@@ -12,7 +12,7 @@ from deemster.errors import plural
 from deemster.report._csv_report import csv_rows
 from deemster.report._report_dataframe import report_arrow, report_dataframe
 from deemster.report._report_page import html_page, notebook_html
-from deemster.report.failing_samples import FailingSample, failing_samples
+from deemster.report.failing_samples import ExecutedSample, failing_samples
 from deemster.report.report_entries import (
     BudgetEntry,
     DatasetEntry,
@@ -95,7 +95,7 @@ class Report(Rendered, msgspec.Struct, frozen=True, kw_only=True, forbid_unknown
         # Not the label of the document: one of an older version gives it to the tag `(untagged)` too.
         return {cohort_label(cohort.name): cohort for cohort in self.cohort_list}
 
-    def failures(self) -> list[FailingSample]:
+    def failures(self) -> list[ExecutedSample]:
         """The samples that did not pass in every repetition, each with what was said and why it failed."""
         return list(failing_samples(self))
 

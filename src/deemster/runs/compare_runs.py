@@ -8,7 +8,7 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import ExitStack
 from itertools import dropwhile, islice
 from pathlib import Path
-from typing import Any, NamedTuple, Protocol, cast, overload
+from typing import Any, Protocol, TypeAlias, cast, overload
 
 import msgspec
 import numpy as np
@@ -19,11 +19,12 @@ from deemster.records import CAUSES, MetricCard
 from deemster.report import Report, load_report
 from deemster.report.compare_columns import ComparisonSettings, compare_columns
 from deemster.report.comparison import ComparedSample, Comparison
+from deemster.report.failing_samples import executed_samples
 from deemster.report.privacy_levels import widen_privacy
 from deemster.report.ranking import Ranking, rank_columns
 from deemster.report.report_assembly import execution_entry
 from deemster.report.report_entries import ExecutionEntry, PrivacyEntry, ScoreEntry
-from deemster.results import MarkTable, RunMetricSummary
+from deemster.results import MarkTable, ReportedSample, RunMetricSummary, SampleEntry
 from deemster.results.confirmation import Reruns, confirm_changes, newly_failing
 from deemster.results.difference_origin import AnchorScores, find_anchor_drift
 from deemster.results.mark_table import output_digest
@@ -50,14 +51,8 @@ _WORSE = frozenset({"newly_failing", "regressed", "unscored_now"})
 _encode = msgspec.json.Encoder(enc_hook=lambda value: dict(value) if isinstance(value, Mapping) else str(value)).encode
 
 
-class ShownSample(NamedTuple):
-    """A sample with its executions, as a report shows them."""
-
-    id: str
-    tags: tuple[str, ...]
-    input: Any
-    expected_output: Any
-    executions: Sequence[ExecutionEntry]
+# A sample with its executions.
+ShownSample: TypeAlias = tuple[SampleEntry | ReportedSample, Sequence[ExecutionEntry]]
 
 
 class RunSource(Protocol):
@@ -330,15 +325,15 @@ def _examples(changes: ChangedSamples, baseline: RunSource, candidate: RunSource
     shown = [change for status, most in SHOWN.items() for change in changes.first(status, most)]
     before = baseline.samples([change.baseline.position for change in shown if change.baseline is not None])
     after = candidate.samples([change.candidate.position for change in shown if change.candidate is not None])
-    for change, old, new in zip(shown, before, after, strict=True):
+    for change, (_, earlier), (sample, later) in zip(shown, before, after, strict=True):
         yield ComparedSample(
-            id=new.id,
+            id=sample.id,
             status=change.status,
-            tags=new.tags,
-            input=new.input,
-            expected_output=new.expected_output,
-            baseline=_telling(old.executions, passing=change.status in _WORSE),
-            candidate=_telling(new.executions, passing=change.status not in _WORSE),
+            tags=sample.tags,
+            input=sample.input,
+            expected_output=sample.expected_output,
+            baseline=_telling(earlier, passing=change.status in _WORSE),
+            candidate=_telling(later, passing=change.status not in _WORSE),
         )
 
 
@@ -419,11 +414,8 @@ class StoredSource:
         """
         names = [card.name for card in self.store.cards(self.row.id)]
         return [
-            ShownSample(
-                sample.id,
-                sample.tags,
-                sample.input,
-                sample.expected_output,
+            (
+                ReportedSample(sample.id, sample.row_hash, sample.tags, sample.expected_output, sample.input),
                 [execution_entry(execution, names) for execution in executions],
             )
             for sample, executions in self.store.samples_at(self.row.id, positions)
@@ -536,14 +528,10 @@ class ReportSource:
 
     def samples(self, positions: Sequence[int]) -> list[ShownSample]:
         """The samples at some positions."""
-        wanted, repetitions = set(positions), self._report.totals.repetitions
-        executions = iter(self._report.executions)
-        found = {}
+        wanted = set(positions)
         # One pass: the report may read its samples from a store.
-        for position, sample in enumerate(self._report.samples):
-            own = list(islice(executions, repetitions))
-            if position in wanted:
-                found[position] = ShownSample(sample.id, sample.tags, sample.input, sample.expected_output, own)
+        every = executed_samples(self._report)
+        found = {position: (sample, executions) for position, sample, executions in every if position in wanted}
         return [found[position] for position in positions]
 
 
