@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 import click
 
 from deemster.cli._console import note, warn, write_out
-from deemster.cli.options import Age, open_run_store, store_option
+from deemster.cli.options import Age, open_run_store, refuse_stdout, store_option
 from deemster.cli.runs import confirm_removal
 from deemster.errors import ExitCode, plural, visible
 
@@ -54,8 +54,16 @@ def path(*, store: str) -> None:
 @command.command("export", short_help="Write runs to a file that another store can import.")
 @click.argument("runs", metavar="[RUN]...", nargs=-1)
 @click.option("--all", "every", is_flag=True, help="Every run, in place of RUN.")
-@click.option("--to", metavar="FILE", type=click.Path(dir_okay=False), help="The run file: JSON lines.")
-@click.option("--parquet", metavar="FOLDER", type=click.Path(file_okay=False), help="Parquet files, for analysis only.")
+@click.option(
+    "--to", callback=refuse_stdout, metavar="FILE", type=click.Path(dir_okay=False), help="The run file: JSON lines."
+)
+@click.option(
+    "--parquet",
+    callback=refuse_stdout,
+    metavar="FOLDER",
+    type=click.Path(file_okay=False),
+    help="Parquet files, for analysis only.",
+)
 @store_option
 def export(*, runs: tuple[str, ...], every: bool, to: str | None, parquet: str | None, store: str) -> None:
     """Write runs to a file that another store can import, with samples, outputs and marks.
