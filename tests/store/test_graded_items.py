@@ -11,10 +11,10 @@ import pytest
 from deemster.errors import StoreError
 from deemster.records import MetricScore, Output, Unscored
 from deemster.store import graded_items, open_store
+from deemster.store.find_damage import find_damage
 from deemster.store.graded_items import grading_mark
 from deemster.store.run_export import export_runs
 from deemster.store.run_import import import_runs
-from deemster.store.find_damage import find_damage
 from tests.store.make_run_files import graded, resealed, run_content, with_entries
 
 EARLIER = Path(__file__).parents[1] / "fixtures" / "gradings_schema_6" / "runs.db"

@@ -26,6 +26,7 @@ from deemster.alignment.result_models import (
     NAStats,
     PooledScaleMetrics,
     PositionBias,
+    ResultModel,
     ScoreICC,
     ScoreLimits,
     SliceMetrics,
@@ -50,9 +51,7 @@ _FEW_MISSING = 5
 _ENCODER = msgspec.json.Encoder(order="deterministic")
 
 
-class MetricsResult(
-    msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True, tag_field="schema_version", tag=SCHEMA
-):
+class MetricsResult(ResultModel, frozen=True, kw_only=True, tag_field="schema_version", tag=SCHEMA):
     """A result of alignment: how judges agree with people and with each other.
 
     Micro numbers pool pairs, macro numbers average criteria. Undefined is None.
