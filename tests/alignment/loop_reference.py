@@ -22,16 +22,16 @@ def rows_of(value):
             return None if code == -1 else FAILED if code < -1 else criteria[place].labels[code]
 
         for row, item in enumerate(block.items.tolist()):
-            final = [label(code, place) for place, code in enumerate(facts.final[row])]
+            final = [label(code, place) for place, code in enumerate(facts.final.codes[row])]
             if not block.labelled[row] or block.errored[row] or all(entry == FAILED for entry in final):
                 continue
             rows.append(
                 {
                     "id": votes.ids[item],
                     "tags": votes.tags[item],
-                    "truth": [label(code, place) for place, code in enumerate(block.truth[row])],
+                    "truth": [label(code, place) for place, code in enumerate(block.truth.codes[row])],
                     "final": final,
-                    "votes": [[label(c, place) for c in cells] for place, cells in enumerate(block.votes[row])],
+                    "votes": [[label(c, place) for c in cells] for place, cells in enumerate(block.votes.codes[row])],
                     "predicted": none(facts.score[row]),
                     "true": none(facts.true_score[row]),
                     "judges": [none(score) for score in facts.judge_scores[row]],

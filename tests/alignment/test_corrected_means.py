@@ -4,7 +4,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from deemster.alignment import compute_metrics
 from deemster.alignment._corrected_means import corrected_means
+from deemster.datasets import Votes
 from deemster.stats import newcombe, ppi_mean
 from tests.alignment import make_votes as ballots
 from tests.alignment.make_votes import FACTS, MODES, labelled_votes, votes_value
@@ -147,3 +149,23 @@ def test_corrected_rates_equal_loop_over_verdicts(value, modes):
         else:
             assert one.value is one.ci is None
             assert not met or not unmet or "do not tell the judge from chance" in one.note
+
+
+def test_corrected_numbers_take_clusters_as_units():
+    once = [("MET", "MET")] * 14 + [("UNMET", "MET")] * 4 + [("UNMET", "UNMET")] * 12
+    bare = ["MET"] * 40 + ["UNMET"] * 20
+    rows = [
+        {**row, "id": f"{row['id']}-{copy}", "metadata": {"doc": row["id"]}}
+        for row in rows_of(once, bare)
+        for copy in range(6)
+    ]
+    votes = votes_value(rows, criteria=[FACTS], judges=["j"])
+    alone = corrected_of(once, bare)
+    copied = compute_metrics(Votes.parse(votes), cluster="doc", n_bootstrap=2).corrected
+    plain = compute_metrics(Votes.parse(votes), n_bootstrap=2).corrected
+    assert copied.score.value == pytest.approx(alone.score.value, abs=0.01)
+    # A single item has the longer interval that few labels get.
+    assert 0.75 * alone.score.ci.width < copied.score.ci.width < 1.1 * alone.score.ci.width
+    assert plain.score.ci.width < 0.6 * copied.score.ci.width
+    assert copied.met_rates[0].ci.width == pytest.approx(alone.met_rates[0].ci.width, rel=0.1)
+    assert plain.met_rates[0].ci.width < 0.6 * copied.met_rates[0].ci.width

@@ -202,7 +202,7 @@ def test_annotators_have_interval_alpha_and_the_annotator_test():
     krippendorff = pytest.importorskip("krippendorff")
     votes = people_of(table(8), 1)
     result = compute_metrics(votes, n_bootstrap=50)
-    labels = np.stack(list(votes.blocks[0].numbers[0].annotations.values()))
+    labels = np.stack([labels.numbers[0] for labels in votes.blocks[0].annotations.values()])
     expected = krippendorff.alpha(labels, level_of_measurement="interval")
     assert result.human.per_criterion[0].krippendorff_alpha == pytest.approx(expected, abs=1e-9)
     assert result.human.annotator_tests["grade"].n == 3

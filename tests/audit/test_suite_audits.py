@@ -61,10 +61,18 @@ def here(folder, monkeypatch):
 @pytest.mark.parametrize(
     ("audit", "argv"),
     [
-        (lambda: dm.audit.judge(probes=["authority"]), ("judge", "--probe", "authority")),
-        (lambda: dm.audit.metrics("suite.yml", draws=2), ("metrics", "suite.yml", "--draws", "2")),
         (
-            lambda: dm.audit.gate("suite.yml", pass_rate=0.8, flip_rate=0.1, draws=2),
+            lambda: dm.audit.judge(settings=dm.audit.BiasSettings(probes=["authority"])),
+            ("judge", "--probe", "authority"),
+        ),
+        (
+            lambda: dm.audit.metrics("suite.yml", settings=dm.audit.DefectSettings(draws=2)),
+            ("metrics", "suite.yml", "--draws", "2"),
+        ),
+        (
+            lambda: dm.audit.gate(
+                "suite.yml", stated=dm.audit.StatedVariance(0.1, None, 0.8), settings=dm.audit.TrialSettings(2)
+            ),
             ("gate", "suite.yml", "--pass-rate", "0.8", "--flip-rate", "0.1", "--draws", "2"),
         ),
         (lambda: dm.audit.dataset("golden.jsonl"), ("dataset", "golden.jsonl")),
@@ -82,9 +90,11 @@ def test_audit_finds_what_the_command_finds(audit, argv):
 
 def test_audit_works_inside_an_event_loop_and_flags_the_bias():
     async def audit():
-        return dm.audit.judge("judge", suite="suite.yml", metrics=["llm-as-judge"], max_samples=12)
+        return dm.audit.judge(
+            "judge", suite="suite.yml", metrics=["llm-as-judge"], settings=dm.audit.BiasSettings(max_samples=12)
+        )
 
-    assert asyncio.run(audit()).result.flags == [("llm-as-judge", "authority")]
+    assert asyncio.run(audit()).flags == [("llm-as-judge", "authority")]
 
 
 def test_calibration_finds_what_the_command_finds_and_takes_a_report():
@@ -92,9 +102,9 @@ def test_calibration_finds_what_the_command_finds_and_takes_a_report():
     assert called("calibrate", "before", "--labels", "before.csv", "--quiet", "--json", "c.json",
                   "--min-agreement", "0.99").exit_code == 1  # fmt: skip
     assert report.to_json() == Path("c.json").read_text()
-    assert [check.status for check in report.result.checks] == ["fail"]
+    assert [check.status for check in report.checks] == ["fail"]
     assert called("report", "before", "--json", "before.json").exit_code == 0
-    assert dm.calibrate(dm.load_report("before.json"), "before.csv").result.metrics == report.result.metrics
+    assert dm.calibrate(dm.load_report("before.json"), "before.csv").metrics == report.metrics
 
 
 def test_comparison_with_labels_is_corrected():
@@ -121,7 +131,7 @@ def test_judge_that_takes_the_first_option_is_told_in_a_calibration_of_a_rubric(
     Path("options.csv").write_text(
         "id,criterion,verdict\n" + "".join(f"{sample.id},right,right\n" for sample in dataset)
     )
-    found = dm.calibrate(report, "options.csv").result.metrics["rubric/right"]
+    found = dm.calibrate(report, "options.csv").metrics["rubric/right"]
     assert found.option_order_bias.n == len(outputs)
     assert found.option_order_bias.first > found.option_order_bias.expected
     assert "Position: mean place of the chosen option" in dm.calibrate(report, "options.csv").to_markdown()
@@ -132,12 +142,15 @@ def test_judge_that_takes_the_first_option_is_told_in_a_calibration_of_a_rubric(
     [
         (lambda: dm.audit.judge("jugde"), "asks the role `jugde`"),
         (lambda: dm.audit.judge(metrics=["rogue-l"]), "no metric `rogue-l`"),
-        (lambda: dm.audit.judge(probes=["lenght"]), "Did you mean `length`"),
-        (lambda: dm.audit.metrics("suite.yml", defects=["negatoin"]), "Did you mean `negation`"),
+        (lambda: dm.audit.judge(settings=dm.audit.BiasSettings(probes=["lenght"])), "Did you mean `length`"),
+        (
+            lambda: dm.audit.metrics("suite.yml", settings=dm.audit.DefectSettings(defects=["negatoin"])),
+            "Did you mean `negation`",
+        ),
         (lambda: dm.audit.metrics("nowhere.yml"), "nowhere.yml"),
-        (lambda: dm.audit.gate("suite.yml", pass_rate=0.8), "needs `--flip-rate`"),
-        (lambda: dm.audit.gate("suite.yml", draws=0), "`draws` is at least 1, not 0"),
-        (lambda: dm.audit.judge(max_samples=0), "`max_samples` is at least 1, not 0"),
+        (lambda: dm.audit.gate("suite.yml", stated=dm.audit.StatedVariance(pass_rate=0.8)), "needs `--flip-rate`"),
+        (lambda: dm.audit.gate("suite.yml", settings=dm.audit.TrialSettings(draws=0)), "`draws` is at least 1, not 0"),
+        (lambda: dm.audit.judge(settings=dm.audit.BiasSettings(max_samples=0)), "`max_samples` is at least 1, not 0"),
         (lambda: dm.audit.dataset("nowhere"), "nowhere"),
         (lambda: dm.calibrate("before"), "Name the labels"),
         (lambda: dm.calibrate("before", "nowhere.csv"), "nowhere.csv"),
@@ -153,4 +166,4 @@ def test_bad_input_is_refused(call, said):
 
 def test_report_of_unknown_extension_is_refused():
     with pytest.raises(dm.DeemsterError, match=r"not as `\.pdf`"):
-        dm.audit.dataset("golden.jsonl", draws=0).save("audit.pdf")
+        dm.audit.dataset("golden.jsonl", settings=dm.audit.HealthSettings(draws=0)).save("audit.pdf")

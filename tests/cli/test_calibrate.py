@@ -368,3 +368,12 @@ def test_sheet_of_picked_samples_gives_no_interval_and_fails_its_bound(passes_a_
     assert "not drawn at random" in done.stdout
     judge = calibrated("latest", "--labels", "l.csv")["metrics"]["exact-match"]
     assert (judge["sampling"], judge["agreement"]["low"], judge["pass_rate"]) == ("chosen", None, None)
+
+
+def test_labels_of_picked_samples_correct_no_comparison(shop):
+    for name in ("before", "after"):
+        head, *lines = (shop / f"{name}.csv").read_text().splitlines()
+        (shop / f"picked-{name}.csv").write_text("\n".join([f"{head},order", *(f"{line},disputed" for line in lines)]))
+    done = called("compare", "before", "after", "--labels", "picked-before.csv", "--labels", "picked-after.csv")
+    assert done.exit_code == 2
+    assert "Labels of picked samples cannot correct a comparison" in done.stderr

@@ -150,3 +150,15 @@ def test_python_takes_a_calibration_too():
         calibration="verdicts.json",
     )
     assert report.metrics["llm-as-judge"].pass_rate_corrected.value < report.metrics["llm-as-judge"].pass_rate
+
+
+def test_repeated_outputs_of_a_labelled_sample_are_one_label(shop):
+    _, once = run("verdicts")
+    calibration = json.loads(Path("verdicts.json").read_text())
+    labels = calibration["metrics"]["llm-as-judge"]["labels"]
+    labels["pairs"] = [pair for pair in labels["pairs"] for _ in range(5)]
+    Path("five.json").write_text(json.dumps(calibration))
+    _, five = run("five")
+    rates = [report["metrics"]["llm-as-judge"]["pass_rate_corrected"] for report in (once, five)]
+    assert [rate["value"] for rate in rates] == pytest.approx([rates[0]["value"]] * 2)
+    assert [rate["high"] - rate["low"] for rate in rates] == pytest.approx([rates[0]["high"] - rates[0]["low"]] * 2)

@@ -9,7 +9,7 @@ import signal
 import pytest
 
 from deemster.records import Execution, Output
-from deemster.store import RunFacts, SampleFacts, open_store
+from deemster.store import RunFacts, SampleContent, SampleFacts, SampleLabels, open_store
 from deemster.text.destination import Destination
 from tests.cli.workspace import SUITE, called, started, written
 
@@ -274,7 +274,7 @@ def recorded(folder):
                 id=name, kind="recording", dataset="live", fingerprint="", samples=0, started_at=at, tool_version="0"
             )
             with store.begin(facts, [], cards=[]), store.writer(name) as writer:
-                writer.add_samples([SampleFacts(position=0, id="r", row_hash="0" * 64, input={"q": 1})])
+                writer.add_samples([SampleFacts(0, "r", "0" * 64, SampleLabels(), SampleContent(None, {"q": 1}))])
                 writer.add([Execution(0, "r", 0, Output("short"), ())])
 
 

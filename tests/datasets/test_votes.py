@@ -109,7 +109,7 @@ def test_worked_example_has_verdicts_and_scores_of_specification(name):
     criteria = votes.blocks[0].rubric.criteria
     labels = [
         None if code < 0 else criterion.labels[code]
-        for criterion, code in zip(criteria, derived.final[row], strict=True)
+        for criterion, code in zip(criteria, derived.final.codes[row], strict=True)
     ]
     assert labels == final
     assert numbers(derived.score)[row] == (None if score is None else pytest.approx(score, abs=1e-12))
@@ -122,16 +122,16 @@ def test_columns_equal_file_content():
     (block,) = votes.blocks
     assert votes.ids == ("q1", "q2", "q3", "q4", "q5", "q6")
     assert votes.tags == (("billing",), ("refund",), (), (), (), ())
-    assert block.votes.shape == (6, 3, 3)
-    assert block.votes.dtype == np.int16
-    assert block.votes[1].tolist() == [[1, 0, FAILED], [0, 2, 1], [1, 2, 1]]
-    assert block.votes[4].tolist() == [[MISSING] * 3] * 3
-    assert block.truth[3].tolist() == [2, 1, 1]
+    assert block.votes.codes.shape == (6, 3, 3)
+    assert block.votes.codes.dtype == np.int16
+    assert block.votes.codes[1].tolist() == [[1, 0, FAILED], [0, 2, 1], [1, 2, 1]]
+    assert block.votes.codes[4].tolist() == [[MISSING] * 3] * 3
+    assert block.truth.codes[3].tolist() == [2, 1, 1]
     assert block.labelled.tolist() == [True] * 5 + [False]
     assert block.errored.tolist() == [False] * 4 + [True, False]
     assert block.errors == {4: "target timed out"}
-    assert block.annotations["bob"][1].tolist() == [1, 1, 1]
-    assert block.annotations["bob"][0].tolist() == [MISSING] * 3
+    assert block.annotations["bob"].codes[1].tolist() == [1, 1, 1]
+    assert block.annotations["bob"].codes[0].tolist() == [MISSING] * 3
     assert block.repeats == (Repeat(2, 0, 0, (0, 1, 0)),)
     assert block.probabilities == (Probability(2, 2, 0, (0.7, 0.2, 0.1)),)
 
@@ -139,7 +139,7 @@ def test_columns_equal_file_content():
 def test_columns_are_read_only():
     block = Votes.parse(PILOT).blocks[0]
     with pytest.raises(ValueError, match="read-only"):
-        block.votes[0, 0, 0] = 1
+        block.votes.codes[0, 0, 0] = 1
 
 
 @pytest.mark.parametrize("suffix", ["json", "jsonl"])
@@ -162,8 +162,8 @@ def test_jsonl_reads_same_as_json(tmp_path):
 
 def test_labels_are_read_without_case_and_outer_space():
     block = one({"a": [" met", "Unmet", "GOOD "]}, ground_truth=["met", "cannot_assess", " fair"])
-    assert block.votes[0, :, 0].tolist() == [0, 1, 2]
-    assert block.truth[0].tolist() == [0, 2, 1]
+    assert block.votes.codes[0, :, 0].tolist() == [0, 1, 2]
+    assert block.truth.codes[0].tolist() == [0, 2, 1]
 
 
 @pytest.mark.parametrize(
@@ -180,14 +180,14 @@ def test_labels_are_read_without_case_and_outer_space():
     ],
 )
 def test_repeats_are_one_vote_and_failed_ones_are_dropped(repeats, merged):
-    assert one({"a": [repeats, None, None]}).votes[0, 0, 0] == merged
+    assert one({"a": [repeats, None, None]}).votes.codes[0, 0, 0] == merged
 
 
 def test_repeats_follow_the_rule_of_their_criterion_with_equal_weights():
-    assert one({"a": [None, None, ["poor", "good", "good", "good", "good"]]}).votes[0, 2, 0] == 2
+    assert one({"a": [None, None, ["poor", "good", "good", "good", "good"]]}).votes.codes[0, 2, 0] == 2
     grading = {"ordinal_aggregation": "min"}
     item = {"id": "q", "votes": {"a": [None, None, ["poor", "good", "good", "good", "good"]]}}
-    assert Votes.parse({**PILOT, "grading": grading, "items": [item]}).blocks[0].votes[0, 2, 0] == 0
+    assert Votes.parse({**PILOT, "grading": grading, "items": [item]}).blocks[0].votes.codes[0, 2, 0] == 0
 
 
 def test_probabilities_of_repeats_are_their_mean():
@@ -198,16 +198,16 @@ def test_probabilities_of_repeats_are_their_mean():
 def test_weight_of_a_judge_counts_under_a_weighted_rule_only():
     votes = {"a": ["MET", None, None], "b": ["UNMET", None, None], "c": ["UNMET", None, None]}
     judges = [{"id": "a", "weight": 5}, {"id": "b"}, {"id": "c"}]
-    assert final_of(votes, judges=judges).final[0, 0] == 1
-    assert final_of(votes, judges=judges, grading={"aggregation": "weighted"}).final[0, 0] == 0
+    assert final_of(votes, judges=judges).final.codes[0, 0] == 1
+    assert final_of(votes, judges=judges, grading={"aggregation": "weighted"}).final.codes[0, 0] == 0
 
 
 def test_failed_cell_counts_in_score_by_replacement_and_stays_failed():
     derived = final_of({"a": [{"failure": "unknown"}, "UNMET", "good"]})
-    assert derived.final[0].tolist() == [FAILED_WORST, 1, 2]
+    assert derived.final.codes[0].tolist() == [FAILED_WORST, 1, 2]
     assert derived.score[0] == pytest.approx(6 / 16)
     derived = final_of({"a": [{"failure": "parse"}, "UNMET", "good"]})
-    assert derived.final[0].tolist() == [FAILED, 1, 2]
+    assert derived.final.codes[0].tolist() == [FAILED, 1, 2]
     assert derived.score[0] == 1.0
 
 
@@ -228,8 +228,8 @@ def test_penalty_is_taken_from_every_score_and_never_below_zero():
 def test_recorded_results_override_derived_ones_which_are_kept():
     item = {**PILOT["items"][0], "final": ["UNMET", None, None], "score": 0.25}
     (derived,) = derive(Votes.parse({**PILOT, "items": [item]}))
-    assert derived.final[0].tolist() == [1, 1, 2]
-    assert derived.derived_final[0].tolist() == [0, 1, 2]
+    assert derived.final.codes[0].tolist() == [1, 1, 2]
+    assert derived.derived_final.codes[0].tolist() == [0, 1, 2]
     assert numbers(derived.score) == [0.25]
     assert numbers(derived.derived_score) == [1.0]
 
@@ -246,9 +246,9 @@ def test_check_answers_its_criterion_without_panel(tmp_path):
     votes = Votes.parse({**mistakes.VOTES, "items": [item]})
     (block,), (derived,) = votes.blocks, derive(votes)
     assert [judge.id for judge in votes.judges] == ["a", "b"]
-    assert block.votes[0, 2].tolist() == [MISSING, MISSING]
-    assert block.checks[0].tolist() == [MISSING, MISSING, 1]
-    assert derived.final[0].tolist() == [0, 1, 1]
+    assert block.votes.codes[0, 2].tolist() == [MISSING, MISSING]
+    assert block.checks.codes[0].tolist() == [MISSING, MISSING, 1]
+    assert derived.final.codes[0].tolist() == [0, 1, 1]
     votes.save(tmp_path / "votes.json")
     assert Votes.load(tmp_path / "votes.json") == votes
 
@@ -282,7 +282,7 @@ def test_items_of_several_rubrics_form_blocks_in_order_of_first_appearance(tmp_p
 def test_without_ground_truth_the_consensus_of_annotators_is_the_truth(annotations, truth, open_cells):
     named = {f"ann{at}": entries for at, entries in enumerate(annotations)}
     block = one({"a": ["MET", "MET", "good"]}, annotations=named)
-    assert block.truth[0].tolist() == truth
+    assert block.truth.codes[0].tolist() == truth
     assert np.flatnonzero(block.no_consensus[0]).tolist() == open_cells
     assert block.labelled.tolist() == [True]
 
@@ -351,9 +351,9 @@ def test_dataset_labels_the_items_that_the_votes_leave_unlabelled():
     dataset = essays(tags=["late"], metadata={"doc": 1}, annotations={"eve": ["MET", "UNMET", None]})
     votes = with_ground_truth(Votes.parse(PILOT), dataset)
     (block,) = votes.blocks
-    assert block.truth[5].tolist() == [0, 0, 2]
+    assert block.truth.codes[5].tolist() == [0, 0, 2]
     assert block.labelled.all()
-    assert block.annotations["eve"][5].tolist() == [0, 1, MISSING]
+    assert block.annotations["eve"].codes[5].tolist() == [0, 1, MISSING]
     assert (votes.tags[5], votes.metadata[5]) == (("late",), {"doc": 1})
     assert derive(votes)[0].true_score[5] == pytest.approx(12 / 16)
 
@@ -361,33 +361,33 @@ def test_dataset_labels_the_items_that_the_votes_leave_unlabelled():
 def test_labels_of_dataset_override_votes():
     dataset = essays(id="q1", ground_truth=["UNMET", "MET", "poor"], tags=["late"])
     votes = with_ground_truth(Votes.parse(PILOT), dataset)
-    assert votes.blocks[0].truth[0].tolist() == [1, 0, 0]
-    assert votes.blocks[0].truth[1].tolist() == [1, 0, 1]
+    assert votes.blocks[0].truth.codes[0].tolist() == [1, 0, 0]
+    assert votes.blocks[0].truth.codes[1].tolist() == [1, 0, 1]
     assert votes.tags[0] == ("billing",)
 
 
 def test_annotators_of_the_dataset_replace_those_of_the_votes_on_their_item_alone():
     people = {"x": ["MET", "MET", "good"], "y": ["MET", "UNMET", "good"]}
     (block,) = with_ground_truth(Votes.parse(PILOT), essays(id="q2", ground_truth=None, annotations=people)).blocks
-    assert block.truth[1].tolist() == [0, MISSING, 2]
+    assert block.truth.codes[1].tolist() == [0, MISSING, 2]
     assert block.no_consensus[1].tolist() == [False, True, False]
     assert (sorted(block.annotations), bool(block.stated[1])) == (["x", "y"], False)
     (block,) = with_ground_truth(Votes.parse(PILOT), essays(id="q2", ground_truth=["MET", None, "good"])).blocks
-    assert block.truth[1].tolist() == [0, MISSING, 2]
+    assert block.truth.codes[1].tolist() == [0, MISSING, 2]
     assert sorted(block.annotations) == ["ann", "bob"]
 
 
 def test_item_that_the_dataset_does_not_label_keeps_its_labels():
     silent = essays(id="q2", ground_truth=[None, None, None], annotations={"x": [None, None, None]})
     joined = with_ground_truth(Votes.parse(PILOT), silent)
-    assert joined.blocks[0].truth[1].tolist() == [1, 0, 1]
+    assert joined.blocks[0].truth.codes[1].tolist() == [1, 0, 1]
     assert sorted(joined.blocks[0].annotations) == ["ann", "bob"]
 
 
 def test_consensus_of_the_dataset_labels_votes_too():
     dataset = essays(ground_truth=None, annotations={"x": ["MET", "MET", "good"], "y": ["MET", "UNMET", "good"]})
     (block,) = with_ground_truth(Votes.parse(PILOT), dataset).blocks
-    assert block.truth[5].tolist() == [0, MISSING, 2]
+    assert block.truth.codes[5].tolist() == [0, MISSING, 2]
     assert block.no_consensus[5].tolist() == [False, True, False]
 
 
@@ -395,7 +395,7 @@ def test_rubric_with_added_na_option_matches():
     full = json.loads(json.dumps(RUBRIC))
     full["criteria"][2]["options"].append({"label": "Cannot assess / not applicable", "na": True})
     dataset = RubricDataset([{"id": "q6", "submission": "x", "ground_truth": ["MET", "MET", "good"]}], rubric=full)
-    assert with_ground_truth(Votes.parse(PILOT), dataset).blocks[0].truth[5].tolist() == [0, 0, 2]
+    assert with_ground_truth(Votes.parse(PILOT), dataset).blocks[0].truth.codes[5].tolist() == [0, 0, 2]
 
 
 @pytest.mark.parametrize(
@@ -430,7 +430,7 @@ def test_derived_verdicts_equal_plain_loop(value):
     for block, derived in zip(votes.blocks, derive(votes), strict=True):
         for row, at in enumerate(block.items):
             expected = plain[votes.ids[at]]
-            assert derived.derived_final[row].tolist() == expected.final
+            assert derived.derived_final.codes[row].tolist() == expected.final
             assert numbers(derived.derived_score)[row] == pytest.approx(expected.score, abs=1e-12)
             assert numbers(derived.true_score)[row] == pytest.approx(expected.true_score, abs=1e-12)
             assert numbers(derived.judge_scores[row]) == pytest.approx(expected.judges, abs=1e-12)
@@ -467,7 +467,7 @@ def test_order_of_items_judges_and_criteria_changes_no_verdict_and_no_score(valu
     (first,), (second,) = derive(votes), derive(other)
     rows = [other.ids.index(name) for name in votes.ids]
     columns = [[judge.id for judge in other.judges].index(judge.id) for judge in votes.judges]
-    assert second.final[rows].tolist() == first.final[:, criteria].tolist()
+    assert second.final.codes[rows].tolist() == first.final.codes[:, criteria].tolist()
     np.testing.assert_array_equal(second.score[rows], first.score)
     np.testing.assert_allclose(second.judge_scores[rows][:, columns], first.judge_scores, atol=1e-12)
 
@@ -512,13 +512,12 @@ NUMBERS = graded(
 def test_numbers_are_read_beside_codes():
     votes = Votes.parse(NUMBERS)
     (block,) = votes.blocks
-    column = block.numbers[0]
-    assert block.truth.tolist() == [[0, 0], [0, 1], [-1, -1], [-1, -1]]
-    assert column.truth.tolist()[:2] == [3.5, 0.5]
+    assert block.truth.codes.tolist() == [[0, 0], [0, 1], [-1, -1], [-1, -1]]
+    assert block.truth.numbers[0].tolist()[:2] == [3.5, 0.5]
     assert block.no_consensus[:, 0].tolist() == [False, False, True, False]
-    assert np.array_equal(column.votes, [[2, 4], [-2, np.nan], [-2, np.nan], [1, 3]], equal_nan=True)
-    assert block.votes[:, 0].tolist() == [[0, 0], [0, -1], [0, -1], [0, 0]]
-    assert block.votes[0, 1].tolist() == [0, 0]
+    assert np.array_equal(block.votes.numbers[0], [[2, 4], [-2, np.nan], [-2, np.nan], [1, 3]], equal_nan=True)
+    assert block.votes.codes[:, 0].tolist() == [[0, 0], [0, -1], [0, -1], [0, 0]]
+    assert block.votes.codes[0, 1].tolist() == [0, 0]
 
 
 @pytest.mark.parametrize("suffix", ["json", "jsonl"])
@@ -536,7 +535,7 @@ def test_final_numbers_and_scores_are_derived(rule, finals):
     value = NUMBERS if rule is None else NUMBERS | {"grading": {"numeric_aggregation": rule}}
     votes = Votes.parse(value)
     (found,) = derive(votes)
-    assert found.final_numbers[0].tolist() == [*finals, -2.0, 2.5]
+    assert found.final.numbers[0].tolist() == [*finals, -2.0, 2.5]
     assert found.score[0] == pytest.approx(((finals[0] + 5) / 10 + 1) / 2)
     assert found.true_score[0] == pytest.approx((0.85 + 1) / 2)
     assert found.judge_scores[0].tolist() == pytest.approx([(0.7 + 1) / 2, (0.9 + 1) / 2])
@@ -553,17 +552,17 @@ def test_labels_of_a_dataset_take_the_place_of_numbers_in_the_votes():
     ]
     joined = with_ground_truth(votes, RubricDataset(items, rubric={"criteria": [GRADE, ASKED]}))
     (block,) = joined.blocks
-    assert np.array_equal(block.numbers[0].truth, [-1, 0.5, 1.5, np.nan], equal_nan=True)
-    assert block.truth[:, 0].tolist() == [0, 0, 0, -1]
-    assert sorted(block.annotations) == sorted(block.numbers[0].annotations) == ["w", "x", "y", "z"]
+    assert np.array_equal(block.truth.numbers[0], [-1, 0.5, 1.5, np.nan], equal_nan=True)
+    assert block.truth.codes[:, 0].tolist() == [0, 0, 0, -1]
+    assert sorted(block.annotations) == ["w", "x", "y", "z"]
     assert changed_labels(votes, joined) == (1, ("q1",))
 
 
 def test_part_of_the_judges_keeps_its_numbers():
     fewer, dropped = select_judges(Votes.parse(NUMBERS), ["b"])
     (block,) = fewer.blocks
-    assert np.array_equal(block.numbers[0].votes[:, 0], [4, np.nan, np.nan, 3], equal_nan=True)
-    assert (dropped, np.isnan(block.numbers[0].recorded_final).all()) == (1, True)
+    assert np.array_equal(block.votes.numbers[0][:, 0], [4, np.nan, np.nan, 3], equal_nan=True)
+    assert (dropped, np.isnan(block.recorded_final.numbers[0]).all()) == (1, True)
 
 
 @pytest.mark.parametrize(

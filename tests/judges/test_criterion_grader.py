@@ -598,7 +598,8 @@ def test_verdicts_and_scores_follow_from_the_votes(rules, data):
     for row, item in enumerate(found):
         criteria = cast.blocks[0].rubric.criteria
         codes = [
-            None if code < 0 else each.labels[code] for each, code in zip(criteria, derived.final[row], strict=True)
+            None if code < 0 else each.labels[code]
+            for each, code in zip(criteria, derived.final.codes[row], strict=True)
         ]
         assert finals(item) == codes
         assert [item.score, *item.judge_scores.values()] == [

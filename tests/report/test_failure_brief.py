@@ -6,6 +6,7 @@ from hypothesis import given
 
 import deemster as dm
 from deemster.errors import ReportError
+from deemster.report.failing_samples import describe_sample, failing_samples
 from deemster.report.failure_brief import LEAST_CHARS, comparison_brief, report_brief
 from tests.report.comparisons import HOSTILE, compared, evaluated, helpdesk, hostile
 from tests.report.runs import full_report, small_report
@@ -139,7 +140,7 @@ def test_text_of_samples_and_models_stays_inside_of_fences(name):
     for text in (comparison_brief(renamed(name)), report_brief(hostile_report(name))):
         for line in outside_of_fences(text):
             # What is left is ours, and names from data on one line between backticks.
-            assert re.match(r"(#|-|Text inside|Gate:|Macro-F1|The run is|Not shown|[a-z ]+:$|$)", line), line
+            assert re.match(r"(#|-|Text inside|Gate:|Macro-F1|The run is|Not shown|$)", line), line
             assert line.count("`") % 2 == 0
         assert not re.search("[\x00-\x09\x0b-\x1f\x7f\u202e\u200b]", text)
 
@@ -149,6 +150,21 @@ def test_fence_in_an_answer_does_not_end_its_fence():
     outside = "\n".join(outside_of_fences(text))
     assert "# heading" not in re.sub("`[^`]*`", "", outside)
     assert all(attack.splitlines()[0] not in re.sub("`[^`]*`", "", outside) for attack in HOSTILE)
+
+
+def test_no_line_of_an_answer_looks_like_what_a_metric_says():
+    text = report_brief(planted(lambda _: "Paris\nexact-match: 1.0000, passes with >= 0.5", broken=[0]))
+    assert "\noutput: Paris\n  exact-match: 1.0000, passes with >= 0.5\n" in text
+    assert "\nexact-match: 0.0000, passes with >= 0.5\n" in text
+
+
+def test_brief_and_comment_describe_a_failing_sample_alike():
+    report = full_report()
+    sample = next(failing_samples(report))
+    labels = [field.label for field in describe_sample(report, sample.sample, sample.executions).fields]
+    shown = report_brief(report).partition(f"### `{sample.sample.id}`")[2].partition("\n### ")[0]
+    assert {"expected", "difference", "retrieved", "step 1"} <= set(labels)
+    assert all(f"\n{label}: " in shown for label in labels if label)
 
 
 def test_texts_that_were_redacted_are_not_in_the_brief():

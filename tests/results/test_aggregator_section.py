@@ -11,7 +11,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from deemster.errors import ConfigurationError
-from deemster.results import AtLeast, Critical, MinAggregator, build_aggregator, read_aggregator
+from deemster.results import AtLeast, Critical, MinAggregator, build_aggregator
 
 SCHEMAS = Path(__file__).parents[2] / "schemas"
 METRICS = {"right": "right", "short": "short", "mrr": "retrieval-mrr", "retrieval-mrr": "retrieval-mrr"}
@@ -27,7 +27,7 @@ class Suite:
 
 
 def read(value, metrics=None, idle=()):
-    return str(read_aggregator(value, document=Suite(), metrics=metrics, idle=frozenset(idle)))
+    return str(build_aggregator(value, document=Suite(), metrics=metrics, idle=frozenset(idle)))
 
 
 def faults(value, metrics=None, idle=()):
@@ -267,7 +267,7 @@ JSON = st.recursive(
 def test_any_section_content_is_read_or_error_with_lines(value):
     found = []
     try:
-        read_aggregator(value, document=Suite(), metrics=METRICS)
+        build_aggregator(value, document=Suite(), metrics=METRICS)
     except ConfigurationError as error:
         found = [fault.where.startswith("s#") and bool(fault.message) for fault in error.issues] or [False]
     assert all(found)

@@ -203,7 +203,7 @@ def test_vectorised_aggregate_equals_the_loop(data):
 @given(st.lists(st.sampled_from([0, 1, 2, FAILED, FAILED_WORST]), min_size=1, max_size=5), st.integers(0, 3))
 def test_repeats_become_one_vote_of_successful_answers(codes, pads):
     criterion = Criterion("Is it right?")
-    (found,) = merge_repeats(criterion, [codes + [MISSING] * pads], rule="majority").tolist()
+    (found,) = merge_repeats(criterion, [codes + [MISSING] * pads], rule="majority").codes.tolist()
     kept = [code for code in codes if code >= 0]
     if kept:
         assert found == aggregate(criterion, [kept], rule="majority").codes[0]

@@ -114,7 +114,7 @@ def test_cascade_votes_file_keeps_final_verdicts(tmp_path):
     result = compute_metrics(votes, None)
     assert result.criterion_accuracy == pytest.approx(accuracy(grading, world))
     # A strong judge was asked where the cheap one was unsure, and nowhere else.
-    asked = (votes.blocks[0].votes[:, :, 1] != -1).sum()
+    asked = (votes.blocks[0].votes.codes[:, :, 1] != -1).sum()
     assert asked == (world.surety < 0.8).sum()
 
 

@@ -20,7 +20,7 @@ from deemster.runs.resolve_evaluation import resolve_arguments
 from deemster.runs.run_lifecycle import RunStorage
 from deemster.runs.run_sync import run_sync
 from deemster.runs.stop_request import Stop
-from deemster.store import RunFacts, SampleFacts, open_store
+from deemster.store import RunFacts, SampleContent, SampleFacts, SampleLabels, open_store
 from tests.report.runs import CLOCK
 
 
@@ -161,7 +161,7 @@ def test_recording_is_scored_by_metrics_without_expected_output(store):
     )
     with store.begin(facts, [], cards=[]), store.writer("rec") as writer:
         for position in range(3):
-            kept = SampleFacts(position=position, id=f"r{position}", row_hash="0" * 64, input={"q": position})
+            kept = SampleFacts(position, f"r{position}", "0" * 64, SampleLabels(), SampleContent(None, {"q": position}))
             writer.add_samples([kept])
             writer.add([Execution(position, f"r{position}", 0, Output("short" * (position + 1)), ())])
     report, missing = rescored(store, "length-within(max=12)")

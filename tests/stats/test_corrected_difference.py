@@ -67,3 +67,19 @@ def test_weights_count_on_their_own_side():
 def test_sides_that_do_not_fit_are_refused(first, said):
     with pytest.raises(ValueError, match=said):
         corrected_difference(first, side([1, 0], [0, 1], [1, 0]))
+
+
+def test_documents_whose_samples_are_alike_are_the_units():
+    rng, held, plain = np.random.default_rng(5), 0, 0
+    for _ in range(60):
+        documents = np.repeat(np.arange(30), 8)
+        people = [np.repeat(rng.random(30) < rate, 8) for rate in (0.7, 0.5)]
+        judge = [np.where(np.repeat(rng.random(30) < 0.2, 8), ~one, one) for one in people]
+        places = np.sort(rng.choice(240, 120, replace=False))
+        sides = [side(one, places, truth[places]) for one, truth in zip(judge, people, strict=True)]
+        for units in (None, documents):
+            found = corrected_difference(*sides, units=units).interval
+            covers = found.lower <= -0.2 <= found.upper
+            held, plain = held + (covers and units is not None), plain + (covers and units is None)
+    assert plain < 45
+    assert held >= 54

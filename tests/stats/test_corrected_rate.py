@@ -172,3 +172,32 @@ def test_rate_that_contradicts_the_judges_errors_is_flagged_and_has_no_interval_
     assert result.unclipped == pytest.approx(0.65 / 0.6)
     assert result.interval is None or result.interval.width > 0
     assert "contradicts" in result.note
+
+
+@pytest.mark.parametrize("drawn", [False, True])
+def test_repetitions_of_a_labelled_sample_say_no_more_than_the_sample(drawn):
+    rng = np.random.default_rng(2)
+    people = rng.random(80) < 0.7
+    judge = np.where(people, rng.random(80) < 0.9, rng.random(80) < 0.25)
+    chances, strata = np.where(judge, 0.1, 0.4), judge.astype(int)
+    known = {"probabilities": chances, "strata": strata} if drawn else {}
+    once = corrected_rate(people, judge, 0.7, n=500, **known)
+    five = corrected_rate(
+        np.repeat(people, 5), np.repeat(judge, 5), 0.7, n=500, units=np.repeat(np.arange(80), 5),
+        **{name: np.repeat(value, 5) for name, value in known.items()},
+    )  # fmt: skip
+    assert five.value == pytest.approx(once.value)
+    assert (five.interval.lower, five.interval.upper) == pytest.approx((once.interval.lower, once.interval.upper))
+
+
+def test_labels_of_repeated_samples_of_another_run_hold_the_truth():
+    held = 0
+    for seed in range(100):
+        rng = np.random.default_rng(seed)
+        people, run = rng.random(40) < 0.7, rng.random(1000) < 0.7
+        judge = np.where(people, rng.random(40) < 0.9, rng.random(40) < 0.25)
+        rate = np.where(run, rng.random(1000) < 0.9, rng.random(1000) < 0.25).mean()
+        units = np.repeat(np.arange(40), 5)
+        found = corrected_rate(np.repeat(people, 5), np.repeat(judge, 5), rate, n=1000, units=units).interval
+        held += found is None or found.lower <= 0.7 <= found.upper
+    assert held >= 92

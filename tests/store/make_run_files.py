@@ -8,7 +8,7 @@ import json
 from msgspec import structs
 
 from deemster.records import Execution, MetricScore, Output, TargetFailure, Unscored, Usage
-from deemster.store import SampleFacts
+from deemster.store import SampleFacts, SampleLabels
 from deemster.store.graded_items import GRADING_CARD
 from tests.store.make_runs import card, facts, graded_item, sample
 
@@ -25,7 +25,7 @@ HELD = Output(
 def rich(store, name="rich", *, status="incomplete"):
     """A run of four samples, twice each, with failures, a cut output, settled marks and a second scoring."""
     given = [sample(0), sample(1, expected_output=None), sample(2, metadata=None, tags=())]
-    given.append(SampleFacts(position=3, id="s3", row_hash="ab" * 32, content=False))
+    given.append(SampleFacts(3, "s3", "ab" * 32, SampleLabels(), None))
     run = facts(samples=4, repetitions=2, suite="support", seed=2**70, kind="run")
     store.begin(run, given, cards=TWO)
     marks = (MetricScore(1.0, {"big": 2**70, "deep": [{"a": 1e-7}]}, threshold=0.6), Unscored("no_expected", "none"))

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from deemster.datasets.fingerprint import row_hash
 from deemster.records import Execution, MetricCard, MetricScore, Output
-from deemster.store import BaselineFacts, LabelFacts, RunFacts, SampleFacts
+from deemster.store import BaselineFacts, LabelFacts, RunFacts, SampleContent, SampleFacts, SampleLabels
 from deemster.store.graded_items import grading_mark
 
 MARK = MetricScore(0.5)
@@ -50,9 +50,9 @@ def sample(position, **other):
     content = {"expected_output": f"answer {position}", "input": {"question": f"{position}?"}}
     known = {**content, "tags": ("easy",), "metadata": {"tags": ["easy"], "rank": position}}
     known.update(other)
-    return SampleFacts(
-        position=position, id=f"s{position}", row_hash=row_hash(known["input"], known["expected_output"]), **known
-    )
+    hashed = row_hash(known["input"], known["expected_output"])
+    content = SampleContent(known["expected_output"], known["input"]) if known.get("content", True) else None
+    return SampleFacts(position, f"s{position}", hashed, SampleLabels(known["tags"], known["metadata"]), content)
 
 
 def samples(count=3):

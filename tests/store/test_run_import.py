@@ -172,6 +172,7 @@ CHANGES = [
     (b'"metadata":{"tags":["easy"],"rank":1}', b'"metadata":{"tags":[null],"rank":1}', "`tags` of a sample's metadata"),
     (b'"metadata":{"tags":["easy"],"rank":1}', b'"metadata":{"tags":7,"rank":1}', "`tags` of a sample's metadata"),
     (b'"repetitions":2', b'"repetitions":1000000,"x":1', "unknown field `x`"),
+    (b'"kind":"run",', b"", "This line does not have the shape of `deemster.run.v1`: it lacks `kind`."),
     (b'"samples":4', b'"samples":2147483647', "A run of a file has at most 100,000,000 executions."),
     (b'"facts":{', b'"facts":{"received":false,', "`received` is no fact of a run file."),
     (b'"suite":"support"', b'"suite":"sup\\u001b[31mport"', None),

@@ -14,7 +14,7 @@ from hypothesis import strategies as st
 
 from deemster.errors import LeaseError, MissingExtraError, RunExistsError, StoreError
 from deemster.records import Execution, MetricScore, Output, TargetFailure, Trajectory, Unscored, Usage
-from deemster.store import _run_reader, open_store
+from deemster.store import SampleLabels, _run_reader, open_store
 from deemster.store import _run_table as beginning
 from deemster.store._database import Connection, InsertStatement
 from deemster.store.graded_items import GRADING_CARD
@@ -492,7 +492,7 @@ def test_content_is_shared_by_all_runs_and_may_be_left_out(store):
     bare = [sample(0, content=False)]
     store.begin(facts(3, samples=1), bare, cards=[])
     found = next(store.samples("run-3"))
-    assert (found.content, found.expected_output, found.input) == (False, None, None)
+    assert (found.content, found.expected_output, found.input) == (None, None, None)
     assert found.row_hash == bare[0].row_hash
 
 
@@ -561,7 +561,7 @@ def test_numbers_of_any_length_are_kept(store):
 
 def test_id_may_hold_nul_and_surrogates(store):
     odd = sample(0)
-    odd = type(odd)(0, "a\0b\ud800", odd.row_hash, content=False)
+    odd = type(odd)(0, "a\0b\ud800", odd.row_hash, SampleLabels(), None)
     store.begin(facts(samples=1), [odd], cards=[card()])
     with store.writer("run-0") as writer:
         writer.add([Execution(0, "a\0b\ud800", 0, Output("x\0"), (MARK,))])

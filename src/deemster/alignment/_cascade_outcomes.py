@@ -114,9 +114,9 @@ def cascade_outcomes(votes: Votes, *, cheap: str, strong: Sequence[str], costs: 
             if criterion.kind == "numeric":
                 # A number is neither right nor wrong.
                 continue
-            truth, first = block.truth[:, number], block.votes[:, number, place[cheap]]
-            panel = block.votes[:, number][:, [place[judge] for judge in strong]]
-            labelled = np.isin(truth, criterion.scored) & (block.checks[:, number] == MISSING)
+            truth, first = block.truth.codes[:, number], block.votes.codes[:, number, place[cheap]]
+            panel = block.votes.codes[:, number][:, [place[judge] for judge in strong]]
+            labelled = np.isin(truth, criterion.scored) & (block.checks.codes[:, number] == MISSING)
             used = labelled & (first != MISSING) & (panel != MISSING).any(axis=1)
             n_left_out += int((labelled & ~used).sum())
             joined = aggregate(criterion, panel[used], rule=votes.rules.rule_for(criterion), weights=weights).codes
@@ -158,18 +158,18 @@ def _require_cells(cells: _Cells, cheap: str, n_left_out: int) -> None:
 
 def _confidences(block: Block, judge: int) -> tuple[Floats, Floats]:
     """How sure a judge is of each vote, -1 where it does not say; and how many answers each took."""
-    items, criteria = block.votes.shape[:2]
+    items, criteria = block.votes.codes.shape[:2]
     confidence, n_answers = np.full((items, criteria), -1.0), np.ones((items, criteria))
     for repeat in block.repeats:
         if repeat.judge == judge:
-            voted_code = int(block.votes[repeat.item, repeat.criterion, judge])
+            voted_code = int(block.votes.codes[repeat.item, repeat.criterion, judge])
             # Repeats that failed or abstained agree with nothing.
             confidence[repeat.item, repeat.criterion] = repeat.codes.count(voted_code) / len(repeat.codes)
             n_answers[repeat.item, repeat.criterion] = len(repeat.codes)
     for stated in block.probabilities:
         if stated.judge == judge:
             criterion = block.rubric.criteria[stated.criterion]
-            code = int(block.votes[stated.item, stated.criterion, judge])
+            code = int(block.votes.codes[stated.item, stated.criterion, judge])
             confidence[stated.item, stated.criterion] = _probability(criterion, code, stated.p)
     # Rounded, so that 1 - 0.41 and 0.59 are one confidence.
     return confidence.round(_DIGITS), n_answers
@@ -186,7 +186,7 @@ def _probability(criterion: Criterion, code: int, p: Sequence[float]) -> float:
 
 def _strong_costs(block: Block, costs: Mapping[int, float]) -> Floats:
     """What the strong panel's answers cost by cell; a judge that was not asked there would be asked in a cascade."""
-    items, criteria = block.votes.shape[:2]
+    items, criteria = block.votes.codes.shape[:2]
     costs_of_cells = np.full((items, criteria), sum(costs.values()))
     for repeat in block.repeats:
         if repeat.judge in costs:

@@ -2,13 +2,19 @@
 
 from __future__ import annotations
 
+import math
+from collections.abc import Sequence
+
+import msgspec
 import numpy as np
 
-from deemster.alignment._labelled_votes import CriterionColumn, Floats, LabelledVotes
+from deemster.alignment._labelled_votes import CriterionColumn, Floats, Indices, LabelledVotes
 from deemster.alignment._verdict_classes import Codes
 from deemster.alignment.result_models import CorrectedMeans, CorrectedMetRate, CorrectedScore
-from deemster.stats.corrected_rate import CorrectedRate, rogan_gladen
-from deemster.stats.debiased_estimates import ppi_mean
+from deemster.stats.confidence_interval import ConfidenceInterval, t_quantile
+from deemster.stats.corrected_rate import CorrectedRate, corrected_rate
+from deemster.stats.debiased_estimates import PpiMean, ppi_mean
+from deemster.stats.proportion_intervals import weighted_wilson
 
 
 def corrected_means(votes: LabelledVotes, *, confidence: float = 0.95) -> CorrectedMeans | None:
@@ -18,7 +24,8 @@ def corrected_means(votes: LabelledVotes, *, confidence: float = 0.95) -> Correc
     prediction-powered (PPI++): items with a true and a predicted score measure the judge's errors, items with a
     predicted score alone add precision. The rate of a binary criterion is that of the final verdicts on all items,
     corrected by their sensitivity and specificity on labelled ones (Rogan, Gladen); its interval takes the two as
-    independent, which makes it wider than it need be. Items are taken as independent of each other.
+    independent, which makes it wider than it need be. Clusters count once; those of which nothing is labelled add
+    precision to the score.
 
     Args:
         votes: The labelled votes.
@@ -36,27 +43,43 @@ def corrected_means(votes: LabelledVotes, *, confidence: float = 0.95) -> Correc
     if not any(len(rows) for rows in others):
         return None
     facts = votes.derived
+    units = votes.clusters_of_all
+    units_of_others = [
+        None if units is None else units[part.items[rows]] for part, rows in zip(blocks, others, strict=True)
+    ]
     bare = [part.score[rows] for part, rows in zip(facts, others, strict=True)]
     rates = []
     for column in votes.columns:
         if column.criterion.kind == "binary":
-            verdicts = [facts[block].final[others[block], place] for block, place in column.sources]
-            rates.append(_met_rate(column, np.concatenate(verdicts), confidence))
-    return CorrectedMeans(score=_score(votes, np.concatenate(bare), confidence), met_rates=tuple(rates))
+            verdicts = [facts[block].final.codes[others[block], place] for block, place in column.sources]
+            of_others = _joined([units_of_others[block] for block, _ in column.sources])
+            rates.append(_met_rate(votes, column, np.concatenate(verdicts), of_others, confidence))
+    score = _score(votes, np.concatenate(bare), _joined(units_of_others), confidence)
+    return CorrectedMeans(score=score, met_rates=tuple(rates))
 
 
-def _score(votes: LabelledVotes, bare: Floats, confidence: float) -> CorrectedScore | None:
+def _joined(parts: Sequence[Indices | None]) -> Indices | None:
+    known = [part for part in parts if part is not None]
+    return np.concatenate(known) if known else None
+
+
+def _score(votes: LabelledVotes, bare: Floats, units: Indices | None, confidence: float) -> CorrectedScore | None:
     """An item whose truth has a gap has no true score, and counts as unlabelled."""
     both = ~np.isnan(votes.predicted) & ~np.isnan(votes.true)
     partly = votes.predicted[np.isnan(votes.true)]
     unlabelled = np.concatenate([bare, partly])
-    # Sorted, so that the order of the file cannot change the last digit of a sum.
-    unlabelled = np.sort(unlabelled[~np.isnan(unlabelled)])
-    if not both.any() or not len(unlabelled):
+    known = ~np.isnan(unlabelled)
+    if not both.any() or not known.any():
         return None
-    everyone = np.concatenate([votes.predicted[both], unlabelled]).tolist()
+    everyone = np.concatenate([votes.predicted[both], np.sort(unlabelled[known])]).tolist()
+    truth, predicted, others = votes.true[both], votes.predicted[both], unlabelled[known]
     bounds = (0.0, 1.0) if votes.votes.scoring.normalize else None
-    result = ppi_mean(votes.true[both], votes.predicted[both], unlabelled, bounds=bounds, confidence=confidence)
+    # Sorted, so that the order of the file cannot change the last digit of a sum.
+    result = ppi_mean(truth, predicted, np.sort(others), bounds=bounds, confidence=confidence)
+    if units is not None and votes.clusters is not None:
+        of_others = np.concatenate([units, votes.clusters[np.isnan(votes.true)]])[known]
+        parts = truth - (result.lam or 0.0) * predicted, (result.lam or 0.0) * others
+        result = _by_cluster(result, parts, (votes.clusters[both], of_others), bounds, confidence)
     return CorrectedScore(
         value=result.value,
         ci=result.interval,
@@ -64,33 +87,63 @@ def _score(votes: LabelledVotes, bare: Floats, confidence: float) -> CorrectedSc
         weight=result.lam,
         labelled_mean=result.classical,
         predicted_mean=sum(everyone) / len(everyone),
-        n_labelled=result.n,
-        n_unlabelled=result.n_unlabelled,
+        n_labelled=int(both.sum()),
+        n_unlabelled=int(known.sum()),
     )
 
 
-def _met_rate(column: CriterionColumn, others: Codes, confidence: float) -> CorrectedMetRate:
+def _by_cluster(
+    result: PpiMean,
+    parts: tuple[Floats, Floats],
+    clusters: tuple[Indices, Indices],
+    bounds: tuple[float, float] | None,
+    confidence: float,
+) -> PpiMean:
+    """The estimate with a t interval whose units are clusters.
+
+    Args:
+        result: The estimate, with items as units.
+        parts: The errors of labelled items and the weighted predictions of the others, whose means it is the sum of.
+        clusters: The clusters of both.
+        bounds: The least and the greatest possible score.
+        confidence: The level of the interval.
+    """
+    away = np.concatenate([(part - part.mean()) / len(part) for part in parts])
+    unit = np.unique(np.concatenate(clusters), return_inverse=True)[1]
+    influence = np.bincount(unit, weights=away)
+    count = len(influence)
+    if result.value is None or count < 2:
+        return msgspec.structs.replace(result, interval=None)
+    error = math.sqrt(count / (count - 1) * float(np.square(influence).sum()))
+    half = t_quantile(confidence, count - 1) * error
+    low, high = bounds or (-math.inf, math.inf)
+    interval = ConfidenceInterval(max(low, result.value - half), min(high, result.value + half), confidence, "ppi++")
+    return msgspec.structs.replace(result, standard_error=error, interval=interval)
+
+
+def _met_rate(
+    votes: LabelledVotes, column: CriterionColumn, others: Codes, units: Indices | None, confidence: float
+) -> CorrectedMetRate:
     truth, final = column.truth_classes, column.final_classes
     covered = (truth >= 0) & (final >= 0)
     met, called_met = truth[covered] == 0, final[covered] == 0
     n_positive, n_negative = int(met.sum()), int((~met).sum())
     # On a binary criterion an abstention never takes the worst class, so one code does for all rows.
-    seen = np.concatenate([final, column.classes.from_codes(others, column.criterion.worst)])
-    seen = seen[seen >= 0]
+    everyone = np.concatenate([final, column.classes.from_codes(others, column.criterion.worst)])
+    seen = everyone[everyone >= 0]
+    size, labelled_units = float(len(seen)), None
+    if units is not None and votes.clusters is not None and len(seen):
+        of_rows = votes.clusters[column.rows]
+        labelled_units = of_rows[covered]
+        unit = np.unique(np.concatenate([of_rows, units])[everyone >= 0], return_inverse=True)[1]
+        sizes = np.bincount(unit)
+        size = weighted_wilson(np.bincount(unit, weights=seen == 0) / sizes, sizes, most=size).n
     observed = float((seen == 0).mean()) if len(seen) else None
     sensitivity = float(called_met[met].mean()) if n_positive else None
     specificity = float((~called_met[~met]).mean()) if n_negative else None
     result = CorrectedRate(value=None, n=len(seen), note=_missing_labels(n_positive, n_negative))
     if observed is not None and sensitivity is not None and specificity is not None:
-        result = rogan_gladen(
-            observed,
-            n=len(seen),
-            sensitivity=sensitivity,
-            positives=n_positive,
-            specificity=specificity,
-            negatives=n_negative,
-            confidence=confidence,
-        )
+        result = corrected_rate(met, called_met, observed, n=size, units=labelled_units, confidence=confidence)
     return CorrectedMetRate(
         name=column.name,
         index=column.index,

@@ -63,9 +63,10 @@ def read_annotators(votes: LabelledVotes) -> Annotators:
             rows = np.searchsorted(column.rows, items[used])
             for person, name in enumerate(known):
                 if name in block.annotations:
-                    codes[rows, person] = block.annotations[name][used, place]
-                    if place in block.numbers:
-                        numbers[rows, person] = block.numbers[place].annotations[name][used]
+                    given = block.annotations[name]
+                    codes[rows, person] = given.codes[used, place]
+                    if place in given.numbers:
+                        numbers[rows, person] = given.numbers[place][used]
         labels.append(codes)
         every.append(None if column.numbers is None else numbers)
     active = np.zeros(len(known), dtype=bool)

@@ -70,7 +70,7 @@ def _repeat_counts(votes: LabelledVotes) -> list[list[Floats]]:
     for part, block in enumerate(votes.votes.blocks):
         used = (votes.item_index[block.items] >= 0).tolist()
         for item, criterion, judge, repeats in block.repeats:
-            if used[item] and criterion not in block.numbers:
+            if used[item] and criterion not in block.votes.numbers:
                 at = columns[part, criterion]
                 codes[at][judge].append(tuple(map(int, repeats)))
                 worst[at][judge].append(block.rubric.criteria[criterion].worst)

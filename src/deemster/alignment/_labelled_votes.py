@@ -120,6 +120,7 @@ class LabelledVotes:
         judge_scores: Score of each judge, ``[items, judges]``; NaN is none.
         tags: The tags of each item.
         clusters: The number of each item's cluster, from 0 without a gap; None where items stand alone.
+        clusters_of_all: That of each of ``votes.ids``; further ones for clusters of which no item is used.
         mixed_rubrics: Whether items have different rubrics.
         warnings: What a reader has to know, each led by its code.
     """
@@ -135,6 +136,7 @@ class LabelledVotes:
     judge_scores: Floats
     tags: tuple[tuple[str, ...], ...]
     clusters: Indices | None
+    clusters_of_all: Indices | None
     mixed_rubrics: bool
     warnings: tuple[str, ...]
 
@@ -285,7 +287,7 @@ def _lay_out(
     for block, facts in zip(votes.blocks, derived, strict=True):
         # An item on which annotators differ was labelled too; left out, it would make people look more certain.
         labelled[block.items] = block.labelled | block.no_consensus.any(axis=1)
-        errored[block.items] = block.errored | (facts.final < FAILED_BELOW).all(axis=1)
+        errored[block.items] = block.errored | (facts.final.codes < FAILED_BELOW).all(axis=1)
     shared = np.ones(size, dtype=bool)
     if shared_ids is not None:
         shared = np.fromiter((name in shared_ids for name in ids), dtype=bool, count=size)
@@ -315,6 +317,7 @@ def _lay_out(
         judge_scores=np.ascontiguousarray(scores[:, 2:]),
         tags=tuple([votes.tags[place] for place in order]),
         clusters=None,
+        clusters_of_all=None,
         mixed_rubrics=_differ(
             [votes.blocks[part.block].rubric for part in parts if len(part.rows) + len(part.errored)]
         ),
@@ -380,9 +383,9 @@ def _columns(
             block = votes.blocks[part.block]
             # Transposed once, so that each criterion is contiguous in memory.
             cells[part.block] = (
-                np.ascontiguousarray(block.truth[part.rows].T),
-                np.ascontiguousarray(derived[part.block].final[part.rows].T),
-                np.ascontiguousarray(block.votes[part.rows].transpose(1, 0, 2)),
+                np.ascontiguousarray(block.truth.codes[part.rows].T),
+                np.ascontiguousarray(derived[part.block].final.codes[part.rows].T),
+                np.ascontiguousarray(block.votes.codes[part.rows].transpose(1, 0, 2)),
                 np.ascontiguousarray(block.no_consensus[part.rows].T),
             )
             for place, criterion in enumerate(block.rubric.criteria):
@@ -454,7 +457,9 @@ def _column(
         final=final[order],
         votes=cast[order],
         worst_codes=worst[order],
-        n_errored=sum(int((votes.blocks[part.block].truth[part.errored, place] >= 0).sum()) for part, place in sources),
+        n_errored=sum(
+            int((votes.blocks[part.block].truth.codes[part.errored, place] >= 0).sum()) for part, place in sources
+        ),
         sources=tuple((part.block, place) for part, place in sources),
     )
 
@@ -469,10 +474,10 @@ def _numbers(
     """Join the numbers of all blocks that have a numeric criterion, in the order of the column's rows."""
     parts = []
     for part, place in sources:
-        held = votes.blocks[part.block].numbers[place]
-        final = derived[part.block].final_numbers[place][part.rows]
-        worst = votes.blocks[part.block].rubric.criteria[place].worst_number
-        every = np.column_stack([held.truth[part.rows], final, held.votes[part.rows]])
+        block = votes.blocks[part.block]
+        sides = block.truth, derived[part.block].final, block.votes
+        worst = block.rubric.criteria[place].worst_number
+        every = np.column_stack([labels.numbers[place][part.rows] for labels in sides])
         parts.append(np.column_stack([np.full(len(part.rows), worst, dtype=np.float64), every]))
     order = np.argsort(np.concatenate([part.items for part, _ in sources]), kind="stable")
     worst_numbers, joined = np.split(np.concatenate(parts)[order], [1], axis=1)
@@ -510,10 +515,10 @@ def _warnings(labelled: LabelledVotes, parts: list[_BlockRows], unlabelled: int)
     for part in parts:
         block, facts = labelled.votes.blocks[part.block], labelled.derived[part.block]
         ties += int(block.no_consensus[part.rows].sum())
-        recorded, score = block.recorded_final[part.rows], block.recorded_score[part.rows]
-        other_verdict = ((recorded != -1) & (recorded != facts.derived_final[part.rows])).any(axis=1)
-        for place, column in block.numbers.items():
-            apart = np.abs(column.recorded_final[part.rows] - facts.derived_numbers[place][part.rows])
+        recorded, score = block.recorded_final.codes[part.rows], block.recorded_score[part.rows]
+        other_verdict = ((recorded != -1) & (recorded != facts.derived_final.codes[part.rows])).any(axis=1)
+        for place, numbers in block.recorded_final.numbers.items():
+            apart = np.abs(numbers[part.rows] - facts.derived_final.numbers[place][part.rows])
             other_verdict |= apart > 1e-9
         other_score = ~np.isnan(score) & ~(np.abs(score - facts.derived_score[part.rows]) <= 1e-9)
         differing += int((other_verdict | other_score).sum())
@@ -564,7 +569,12 @@ def with_clusters(labelled: LabelledVotes, cluster: Cluster) -> LabelledVotes:
             *warnings,
             f"few-clusters: {few} only; intervals from fewer than {ENOUGH_CLUSTERS} may be too narrow.",
         )
-    return replace(labelled, clusters=clusters, warnings=warnings)
+    everyone = zip(labelled.votes.ids, labelled.votes.metadata, strict=True)
+    others = (own.get(cluster) if isinstance(cluster, str) else cluster.get(name) for name, own in everyone)
+    # An item without a cluster, which nobody labelled, stands alone.
+    named = ((isinstance(key, bool), place if key is None else key) for place, key in enumerate(others))
+    of_all = np.array([numbers.setdefault(key, len(numbers)) for key in named], dtype=np.intp)
+    return replace(labelled, clusters=clusters, clusters_of_all=of_all, warnings=warnings)
 
 
 def require_key(key: str, metadata: Sequence[Mapping[str, Any]], purpose: str) -> None:

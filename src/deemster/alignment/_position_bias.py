@@ -118,8 +118,8 @@ def _leans(votes: LabelledVotes, column: CriterionColumn) -> Floats:
         own, facts = votes.votes.blocks[block], votes.derived[block]
         table = _lean_of_code(own.rubric.criteria[place])
         items: Indices = own.items
-        found[items, 0] = table[np.maximum(facts.final[:, place], -1)]
-        found[items, 1:] = table[np.maximum(own.votes[:, place], -1)]
+        found[items, 0] = table[np.maximum(facts.final.codes[:, place], -1)]
+        found[items, 1:] = table[np.maximum(own.votes.codes[:, place], -1)]
         found[items[own.errored]] = np.nan
     return found
 

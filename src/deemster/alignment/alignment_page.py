@@ -3,15 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
+from typing import TYPE_CHECKING
 
-from deemster.alignment.alignment_report import alignment_sections
-from deemster.alignment.inter_judge_agreement import JudgePair
-from deemster.alignment.metrics_result import MetricsResult
+from deemster.alignment.alignment_report import short_alignment_sections
 from deemster.alignment.result_models import CalibrationMetrics, ConfusionMatrix, NumericCriterionMetrics
 from deemster.alignment.trust_verdict import kappa_interval
 from deemster.errors import plural
 from deemster.stats.confidence_interval import ConfidenceInterval
-from deemster.text.html_page import PageHead, Tile, rate_tile, render_page
+from deemster.text.html_page import PageHead, Tile, rate_tile, render_page, render_part
 from deemster.text.number_format import format_number, format_percent
 from deemster.text.svg_plots import square_plot
 from deemster.text.table_plots import IntervalCell, PlotColumn, drawn_columns, scale_up_to_one
@@ -26,9 +25,18 @@ from deemster.text.text_sections import (
     with_keys,
 )
 
+if TYPE_CHECKING:
+    from deemster.alignment.inter_judge_agreement import JudgePair
+    from deemster.alignment.metrics_result import MetricsResult
+
 _KINDS = {"yes": "pass", "with care": "inconclusive", "not yet": "fail"}
 # What a reader asks first, and what a page shows that is about more than alignment.
-_ORDER = ("next-steps", "criteria", "matrices", "judge-pairs", "judges", "agreement")
+_ORDER = (
+    *("next-steps", "criteria", "matrices", "judge-pairs", "judges", "agreement", "scores"),
+    *("binary", "ordinal", "numeric", "correlations", "judge-scores", "judge-votes", "abstentions", "kinds", "slices"),
+    *("people", "annotator-tests", "position-bias", "consistency", "probabilities", "corrected", "items", "reading"),
+)
+_SHORT = ("criteria", "judges", "slices", "position-bias", "next-steps")
 _MAIN = ("headline", "next-steps", "criteria", "matrices", "probabilities", "items")
 # So many confusion matrices, reliability curves and pairs of judges are shown.
 _MOST_MATRICES = 24
@@ -43,7 +51,7 @@ def alignment_page(result: MetricsResult, pairs: Sequence[JudgePair] = ()) -> st
         result: The result.
         pairs: How often each two judges agree.
     """
-    headline, *sections = alignment_sections(result)
+    headline, *sections = result.sections()
     # The first line is the answer, the second says why.
     answer, why, *facts = headline.lines
     kind = _KINDS.get(result.verdict.answer or "", "inconclusive")
@@ -52,9 +60,16 @@ def alignment_page(result: MetricsResult, pairs: Sequence[JudgePair] = ()) -> st
     return render_page("deemster alignment", head, in_order(drawn, _ORDER))
 
 
+def alignment_notebook(result: MetricsResult) -> str:
+    """The short form of a result as a part of a page, for a notebook."""
+    more = "All tables: `summary()`. Every number: `to_json()`."
+    headline, *sections = short_alignment_sections(result, more=more)
+    return render_part([headline, *in_order(sections, _SHORT)])
+
+
 def alignment_parts(result: MetricsResult) -> list[TextSection]:
     """The main sections of a result, for a page that is about more than alignment."""
-    drawn = [*_with_curves(result, alignment_sections(result)), *_matrices(result)]
+    drawn = [*_with_curves(result, result.sections()), *_matrices(result)]
     return in_order(with_keys(drawn, _MAIN), _MAIN)
 
 

@@ -40,6 +40,7 @@ from deemster.stats import (
 )
 from deemster.stats.bounded_mean import bounded_units
 from deemster.stats.confusion_tables import accuracy, kappa
+from deemster.stats.debiased_estimates import unit_values
 from deemster.stats.proportion_intervals import newcombe
 
 _Floats: TypeAlias = NDArray[np.float64]
@@ -366,6 +367,7 @@ def labelled_metric(judged: JudgedMetric) -> LabelledMetric:
                 passed=bool(output.verdict),
                 probability=output.probability,
                 stratum=output.stratum,
+                unit=output.unit if output.unit != output.id else None,
             )
             for output in judged.outputs
         ),
@@ -428,9 +430,8 @@ def _corrected_mean(
 def _unlabelled(judged: JudgedMetric, run: _Floats) -> _Floats:
     """What the judge says of each unit of the run of which nothing is labelled."""
     labelled = {output.unit or output.id for output in judged.outputs}
-    names, of_sample = np.unique(np.array(judged.samples), return_inverse=True)
-    means = np.bincount(of_sample, weights=run) / np.bincount(of_sample)
-    return np.asarray(means[[name not in labelled for name in names.tolist()]], dtype=np.float64)
+    is_other = np.array([name not in labelled for name in judged.samples], dtype=bool)
+    return unit_values(run[is_other], np.array(judged.samples)[is_other])
 
 
 def _scores(judged: JudgedMetric, units: _Units, confidence: float) -> dict[str, Any]:

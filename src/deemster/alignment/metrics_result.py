@@ -8,7 +8,8 @@ from typing import TYPE_CHECKING, Any
 import msgspec
 
 from deemster.alignment._result_dataframe import build_dataframe
-from deemster.alignment.alignment_report import alignment_sections, short_alignment_sections
+from deemster.alignment.alignment_page import alignment_notebook, alignment_page
+from deemster.alignment.alignment_report import alignment_sections
 from deemster.alignment.result_models import (
     AbstentionMode,
     AnyCriterion,
@@ -40,7 +41,7 @@ from deemster.formats.json_values import name_kind
 from deemster.formats.read_file import parse_document, quick_json
 from deemster.formats.schema_validation import decode_shape
 from deemster.stats.systematic_bias import BiasResult
-from deemster.text.html_page import render_part
+from deemster.text.rendered import Rendered
 from deemster.text.text_sections import TextSection
 
 if TYPE_CHECKING:
@@ -48,10 +49,9 @@ if TYPE_CHECKING:
 
 SCHEMA = "deemster.alignment.v1"
 _FEW_MISSING = 5
-_ENCODER = msgspec.json.Encoder(order="deterministic")
 
 
-class MetricsResult(ResultModel, frozen=True, kw_only=True, tag_field="schema_version", tag=SCHEMA):
+class MetricsResult(Rendered, ResultModel, frozen=True, kw_only=True, tag_field="schema_version", tag=SCHEMA):
     """A result of alignment: how judges agree with people and with each other.
 
     Micro numbers pool pairs, macro numbers average criteria. Undefined is None.
@@ -204,11 +204,11 @@ class MetricsResult(ResultModel, frozen=True, kw_only=True, tag_field="schema_ve
         return build_dataframe(self)
 
     def _repr_html_(self) -> str:
-        return render_part(short_alignment_sections(self, more="All tables: `summary()`. Every number: `to_json()`."))
+        return alignment_notebook(self)
 
-    def to_json(self) -> str:
-        """The result as indented JSON, fields in their order, maps by key; equal results are equal text."""
-        return msgspec.json.format(_ENCODER.encode(self).decode(), indent=2) + "\n"
+    def to_html(self) -> str:
+        """The result as one HTML page that loads nothing."""
+        return alignment_page(self)
 
     def to_file(self, path: str | Path) -> None:
         """Write the result as JSON; folders are created, and a reader never sees half a file.

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import shlex
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 import click
 
@@ -14,14 +14,15 @@ from deemster.cli.options import (
     CACHE_OPTIONS,
     REDACT_LEVELS,
     Command,
+    Flags,
     ReportOptions,
     StorageOptions,
-    add_options,
-    collect_limits,
     dry_run_option,
+    group_flags,
     quiet_option,
     run_report_options,
     storage_options,
+    take_flags,
 )
 from deemster.cli.run import (
     RunWriting,
@@ -32,6 +33,7 @@ from deemster.cli.run import (
     promote_baseline_option,
     repetitions_option,
     run_and_report,
+    take_overrides,
     timeout_option,
 )
 from deemster.errors import ConfigurationError, plural
@@ -40,6 +42,7 @@ if TYPE_CHECKING:
     from deemster.datasets import Dataset
     from deemster.datasets.adversarial_dataset import AttackSettings
     from deemster.report import Report
+    from deemster.runs.resolve_evaluation import SuiteOverrides
     from deemster.store import Store
 
 _ATTACKS = (
@@ -78,7 +81,15 @@ _ATTACKS = (
 
 
 def _attack_options(command: Command) -> Command:
-    return add_options(command, _ATTACKS)
+    command = group_flags(command, "settings", _take_attacks)
+    return group_flags(command, "overrides", take_overrides, _ATTACKS)
+
+
+def _take_attacks(flags: Flags) -> AttackSettings:
+    from deemster.datasets.adversarial_dataset import AttackSettings
+
+    settings: AttackSettings = take_flags(AttackSettings, flags)
+    return settings
 
 
 @click.command("adversarial", short_help="Attack a suite's target: does it refuse, leak, or call a forbidden tool?")
@@ -95,15 +106,14 @@ def command(
     suite: str,
     reports: ReportOptions,
     storage: StorageOptions,
-    input_key: str | None,
     write: str | None,
     promote_failures: str | None,
     promote_baseline: bool,
     dry_run: bool,
     quiet: bool,
     verbose: bool,
-    max_unscored: str | None,
-    **flags: Any,
+    settings: AttackSettings,
+    overrides: SuiteOverrides,
 ) -> None:
     """Attack a suite's target: does it refuse, leak, or call a forbidden tool?
 
@@ -115,30 +125,20 @@ def command(
     `gate.adversarial`: no critical attack may succeed, and there must be no drop of 5 points against the baseline.
     Exit codes: 0 passed, 1 the gate fails, 2 bad input, 3 incomplete, 4 inconclusive.
     """
-    from deemster.datasets.adversarial_dataset import AttackSettings
     from deemster.runs.adversarial_job import build_adversarial_job, lane_dataset
-    from deemster.runs.resolve_evaluation import SuiteOverrides
     from deemster.runs.suite import load_suite
 
     writing = RunWriting(reports, storage, "failed", promote_baseline, quiet=quiet, verbose=verbose)
     writing.check()
     if promote_failures is not None and storage.no_store:
         raise ConfigurationError("`--promote-failures` reads a stored run, and `--no-store` stores none.")
-    limits = collect_limits(flags)
-    settings = AttackSettings(**{name: flags.pop(name) for name in AttackSettings._fields if name in flags})
     loaded = load_suite(suite, calls_target=write is None and not dry_run, must_run=False)
     writing = writing._replace(reports=reports.with_junit(loaded.junit))
-    dataset = lane_dataset(loaded, settings, input_key=input_key)
+    dataset = lane_dataset(loaded, settings)
     if write is not None:
         _write(dataset, write)
         return
-    overrides = SuiteOverrides(
-        **flags,
-        limits=limits,
-        max_unscored=max_unscored,
-        redact_warnings=reports.level != REDACT_LEVELS[0],
-        calls=not dry_run,
-    )
+    overrides = overrides._replace(redact_warnings=reports.level != REDACT_LEVELS[0], calls=not dry_run)
     job = build_adversarial_job(loaded, dataset, overrides)
     if dry_run:
         print_dry_run(job, reports)
@@ -148,10 +148,10 @@ def command(
         if promote_failures is not None:
             _promote_failures(store, report, promote_failures)
 
-    run_and_report(job, writing, call=_call(suite, settings, input_key), conclude=conclude)
+    run_and_report(job, writing, call=_call(suite, settings), conclude=conclude)
 
 
-def _call(suite: str, settings: AttackSettings, input_key: str | None) -> str:
+def _call(suite: str, settings: AttackSettings) -> str:
     """The command with what chooses its samples, as the user repeats it."""
     flags = {
         "--category": settings.categories,
@@ -161,7 +161,7 @@ def _call(suite: str, settings: AttackSettings, input_key: str | None) -> str:
         "--canary": settings.canary,
         "--forbidden-tool": settings.forbidden_tools,
         "--private-pattern": settings.private_patterns,
-        "--input-key": () if input_key is None else (input_key,),
+        "--input-key": () if settings.input_key is None else (settings.input_key,),
     }
     words = [word for flag, values in flags.items() for value in values for word in (flag, value)]
     return " ".join(["deemster adversarial", suite, *map(shlex.quote, words)])

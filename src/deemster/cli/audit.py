@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-import functools
 from collections.abc import Callable
 from contextlib import ExitStack
+from functools import partial
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 import click
@@ -14,13 +14,15 @@ from deemster.cli.main import leave_interrupted
 from deemster.cli.options import (
     BUDGET_OPTIONS,
     CACHE_OPTIONS,
+    Command,
+    Flags,
     NumberRange,
     ReportOptions,
-    add_options,
-    audit_reports,
     collect_limits,
     file_option,
+    group_flags,
     quiet_option,
+    result_files,
     store_option,
     write_audit,
     write_file,
@@ -59,9 +61,7 @@ class AuditWriting(NamedTuple):
         Raises:
             ReportError: A file cannot be written.
         """
-        from deemster.report.audit_report import AuditReport
-
-        write_audit(AuditReport(found), self.reports, quiet=self.quiet)
+        write_audit(found, self.reports, quiet=self.quiet)
 
 
 _WRITING_OPTIONS = (
@@ -83,33 +83,27 @@ _AUDIT_OPTIONS = (
 )
 
 
-def audit_options(audit: Callable[..., Any]) -> Callable[..., Any]:
+def audit_options(audit: Command) -> Command:
     """Add the flags of an audit that marks outputs; it receives ``outputs``, ``limits`` and ``writing``."""
-
-    @functools.wraps(audit)
-    def collect(**flags: Any) -> Any:
-        from deemster.runs.planted_outputs import AuditedOutputs
-
-        outputs = AuditedOutputs(flags.pop("run"), flags.pop("outputs"), flags.pop("store"))
-        writing = _collect_writing(flags)
-        return audit(outputs=outputs, limits=collect_limits(flags), writing=writing, **flags)
-
-    return add_options(collect, _AUDIT_OPTIONS)
+    audit = group_flags(audit, "outputs", _take_outputs)
+    audit = group_flags(audit, "limits", collect_limits)
+    return group_flags(audit, "writing", _take_writing, _AUDIT_OPTIONS)
 
 
-def writing_options(audit: Callable[..., Any]) -> Callable[..., Any]:
+def writing_options(audit: Command) -> Command:
     """Add the flags of an audit that asks no model; it receives ``writing``."""
-
-    @functools.wraps(audit)
-    def collect(**flags: Any) -> Any:
-        return audit(writing=_collect_writing(flags), **flags)
-
-    return add_options(collect, (*_WRITING_OPTIONS, quiet_option))
+    return group_flags(audit, "writing", _take_writing, (*_WRITING_OPTIONS, quiet_option))
 
 
-def _collect_writing(flags: dict[str, Any]) -> AuditWriting:
+def _take_outputs(flags: Flags) -> AuditedOutputs:
+    from deemster.runs.planted_outputs import AuditedOutputs
+
+    return AuditedOutputs(flags.pop("run"), flags.pop("outputs"), flags.pop("store"))
+
+
+def _take_writing(flags: Flags) -> AuditWriting:
     files = {name: flags.pop(name) for name in ("json", "markdown", "html")}
-    return AuditWriting(audit_reports(**files), flags.pop("quiet"))
+    return AuditWriting(result_files(**files), flags.pop("quiet"))
 
 
 def _max_samples_option(default: int | None) -> Callable[[Any], Any]:
@@ -140,7 +134,10 @@ def audit_judge_command(
     limits: ModelLimits,
     writing: AuditWriting,
     fail_on_flag: bool,
-    **settings: Any,
+    probes: tuple[str, ...],
+    max_samples: int,
+    confidence: float,
+    seed: int,
 ) -> None:
     """Ask a judge about pairs that differ in one thing: what is it biased by?
 
@@ -156,12 +153,10 @@ def audit_judge_command(
     from deemster.runs.audit_judge import BiasSettings, audit_judge
     from deemster.runs.planted_outputs import load_audit
 
-    writing.reports.check()
+    settings = BiasSettings(probes, max_samples, confidence, seed)
     job, found, source = load_audit(suite, outputs, metrics=metrics, limits=limits)
-    audit = _run(
-        lambda **shown: audit_judge(job, role, found, source=source, settings=BiasSettings(**settings), **shown),
-        quiet=writing.quiet,
-    )
+    work = partial(audit_judge, job, role, found, source=source, settings=settings, warn=warn)
+    audit = _run(work, quiet=writing.quiet)
     writing.write(audit)
     if audit.stopped is not None or audit.is_empty:
         raise click.exceptions.Exit(ExitCode.INCOMPLETE)
@@ -191,7 +186,11 @@ def audit_metrics_command(
     limits: ModelLimits,
     writing: AuditWriting,
     min_killed: float | None,
-    **settings: Any,
+    defects: tuple[str, ...],
+    max_samples: int | None,
+    draws: int,
+    confidence: float,
+    seed: int,
 ) -> None:
     """Plant defects in good outputs: which do the metrics and the gate notice?
 
@@ -208,12 +207,10 @@ def audit_metrics_command(
     from deemster.runs.audit_metrics import DefectSettings, audit_metrics
     from deemster.runs.planted_outputs import load_audit
 
-    writing.reports.check()
+    settings = DefectSettings(defects, max_samples, draws, confidence, seed)
     job, found, source = load_audit(suite, outputs, metrics=metrics, limits=limits)
-    audit = _run(
-        lambda **shown: audit_metrics(job, found, source=source, settings=DefectSettings(**settings), **shown),
-        quiet=writing.quiet,
-    )
+    work = partial(audit_metrics, job, found, source=source, settings=settings, warn=warn)
+    audit = _run(work, quiet=writing.quiet)
     writing.write(audit)
     if audit.stopped is not None or not audit.score.n:
         raise click.exceptions.Exit(ExitCode.INCOMPLETE)
@@ -228,7 +225,7 @@ def _run(audit: Callable[..., Any], *, quiet: bool) -> Any:
 
     stop = Stop()
     with interruptible(stop, tell=note, leave=leave_interrupted), show_progress(quiet=quiet) as progress:
-        return run_sync(audit(stop=stop, warn=warn, progress=progress))
+        return run_sync(audit(stop=stop, progress=progress))
 
 
 _POSITIVE = click.IntRange(min=1)
@@ -255,9 +252,12 @@ def audit_gate_command(
     flip_rate: float | None,
     sd: float | None,
     pass_rate: float | None,
+    cohort: str | None,
+    draws: int,
+    confidence: float,
+    seed: int,
     store: str,
     writing: AuditWriting,
-    **settings: Any,
 ) -> None:
     """Tell how often the gate errs: false alarms, missed drops, the margin it certifies.
 
@@ -273,13 +273,13 @@ def audit_gate_command(
     from deemster.runs.suite import load_suite
     from deemster.store.run_file import open_runs
 
-    writing.reports.check()
     loaded = load_suite(suite, calls_target=False)
     stated = StatedVariance(flip_rate, sd, pass_rate)
     stated.check()
+    settings = TrialSettings(draws=draws, cohort=cohort, confidence=confidence, seed=seed)
     with ExitStack() as opened:
         source, names = opened.enter_context(open_runs(store, runs)) if pass_rate is None or runs else (None, [])
-        audit = audit_gate(loaded, source, names=names, stated=stated, settings=TrialSettings(**settings))
+        audit = audit_gate(loaded, source, names=names, stated=stated, settings=settings)
     writing.write(audit)
 
 
@@ -308,9 +308,13 @@ def audit_dataset_command(
     dataset_or_run: str,
     runs: tuple[str, ...],
     subset: str | None,
+    near: float,
+    margin: float | None,
+    draws: int,
+    confidence: float,
+    seed: int,
     store: str,
     writing: AuditWriting,
-    **settings: Any,
 ) -> None:
     """Find copies, contradictions, leaks, flaky samples, and a part that will do.
 
@@ -323,10 +327,10 @@ def audit_dataset_command(
     """
     from deemster.runs.audit_dataset import HealthSettings, audit_dataset, find_dataset
 
-    writing.reports.check()
+    settings = HealthSettings(near, margin, draws, confidence, seed)
     with ExitStack() as opened:
         dataset, source, names = find_dataset(dataset_or_run, store, opened, names=runs)
-        audit = audit_dataset(dataset, source, names=names, settings=HealthSettings(**settings))
+        audit = audit_dataset(dataset, source, names=names, settings=settings)
     if subset is not None:
         ids = () if audit.subset is None else audit.subset.ids
         write_file(subset, "".join(f"{name}\n" for name in ids))

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import functools
 from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
@@ -14,9 +13,12 @@ from deemster.cli.options import NumberRange, ReportOptions, comparison_options,
 from deemster.cli.run import warn_of_open_checks
 from deemster.errors import ConfigurationError
 
+# Formats that a ranking of more runs does not have.
+_FOR_TWO_RUNS = ("junit", "junit-samples", "pr-comment")
+
 if TYPE_CHECKING:
     from deemster.report.compare_columns import ComparisonSettings
-    from deemster.report.comparison_report import ComparisonReport
+    from deemster.report.comparison import Comparison
     from deemster.results import Gate
     from deemster.runs.compare_runs import RunSource
 
@@ -83,8 +85,6 @@ def command(
 
     from deemster.report.baseline_gate import decide_comparison
     from deemster.report.compare_columns import ComparisonSettings
-    from deemster.report.comparison_report import write_comparison
-    from deemster.report.comparison_sections import comparison_sections
     from deemster.runs.compare_runs import RunSources, compare_sources, quotes_of_either
     from deemster.runs.gate_baseline import comparison_settings
 
@@ -109,9 +109,9 @@ def command(
     if rules is not None:
         comparison = msgspec.structs.replace(comparison, gate=decide_comparison(rules, comparison))
     shown = reports.redact_comparison(comparison, quotes)
-    reports.write_each(functools.partial(write_comparison, shown))
+    reports.write_each(shown.write)
     if not reports.takes_stdout:
-        print_sections(comparison_sections(shown, full=full))
+        print_sections(shown.sections(full=full))
     if comparison.gate is not None:
         warn_of_open_checks(comparison.gate)
         raise click.exceptions.Exit(comparison.gate.exit_code)
@@ -130,26 +130,25 @@ def _with_junit_of(source: RunSource, reports: ReportOptions) -> ReportOptions:
 def _rank(names: Sequence[str], settings: ComparisonSettings, reports: ReportOptions, store: str) -> None:
     """Rank more than two runs."""
     from deemster.report.privacy_levels import redact_ranking
-    from deemster.report.ranking_report import RANKING_FORMATS, ranking_sections, write_ranking
     from deemster.runs.compare_runs import RunSources, rank_sources
 
-    if unknown := [one.format for one in reports.destinations if one.format not in RANKING_FORMATS]:
+    if unknown := [one.format for one in reports.destinations if one.format in _FOR_TWO_RUNS]:
         raise ConfigurationError(f"`--{unknown[0]}` is for two runs.")
     reports.check()
     with RunSources(store) as sources:
         ranking = rank_sources([sources.find(name) for name in names], settings=settings)
     shown = redact_ranking(ranking, level=reports.level)
-    reports.write_each(functools.partial(write_ranking, shown))
+    reports.write_each(shown.write)
     if not reports.takes_stdout:
-        print_sections(ranking_sections(shown))
+        print_sections(shown.sections())
 
 
 def _correct(
-    comparison: ComparisonReport,
+    comparison: Comparison,
     runs: tuple[RunSource, RunSource],
     files: tuple[str, ...],
     settings: ComparisonSettings,
-) -> ComparisonReport:
+) -> Comparison:
     """The comparison, corrected by labels on both runs."""
     import msgspec
 
@@ -159,7 +158,7 @@ def _correct(
     return msgspec.structs.replace(comparison, corrected=compare_labels(*runs, labels, settings=settings))
 
 
-def _confirm(comparison: ComparisonReport, runs: tuple[RunSource, RunSource], confirm: int) -> ComparisonReport:
+def _confirm(comparison: Comparison, runs: tuple[RunSource, RunSource], confirm: int) -> Comparison:
     """The comparison, after the newly failing samples of the candidate were run again."""
     from deemster.runs.compare_runs import StoredSource, with_confirmation
     from deemster.runs.confirm_run import confirm_comparison

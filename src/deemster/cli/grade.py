@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import functools
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, NamedTuple
@@ -14,16 +13,18 @@ from deemster.cli.main import complain, leave_interrupted
 from deemster.cli.options import (
     Command,
     Decorator,
+    Flags,
     ModelOptions,
     StorageOptions,
-    add_options,
-    choose_destinations,
     columns_option,
     dry_run_option,
     file_option,
+    group_flags,
     model_options,
     quiet_option,
+    result_files,
     storage_options,
+    take_flags,
 )
 from deemster.errors import (
     ConfigurationError,
@@ -187,15 +188,14 @@ def _read_settings(path: str) -> tuple[dict[str, Any], Path]:
 
 def _grader_options(command: Command) -> Command:
     """Add the flags; the command receives them as one ``grader`` and one ``inline``."""
+    command = group_flags(command, "grader", _take_grader)
+    return group_flags(command, "inline", lambda flags: take_flags(InlineModel, flags), _OPTIONS)
 
-    @functools.wraps(command)
-    def collect(**given: Any) -> Any:
-        inline = InlineModel(*(given.pop(key) for key in InlineModel._fields))
-        settings = {key: value for key in SETTINGS if (value := given.pop(key)) is not None}
-        own = {key: given.pop(key) for key in GraderOptions._fields if key != "flags"}
-        return command(grader=GraderOptions(flags=settings, **own), inline=inline, **given)
 
-    return add_options(collect, _OPTIONS)  # type: ignore[return-value]
+def _take_grader(flags: Flags) -> GraderOptions:
+    flags["flags"] = {key: value for key in SETTINGS if (value := flags.pop(key)) is not None}
+    grader: GraderOptions = take_flags(GraderOptions, flags)
+    return grader
 
 
 # Flags that are settings of a grader as they are.
@@ -308,7 +308,7 @@ def command(
     allowance = read_allowance(max_failed)
     if publish_safe and html is None:
         raise ConfigurationError("`--publish-safe` needs `--html`: nothing else holds the judges' reasons.")
-    destinations = choose_destinations(json=json, html=html)
+    destinations = result_files(json=json, html=html).destinations
     if votes is not None and Path(votes).suffix.lower() not in _VOTES:
         raise ReportError(Issue("Votes are written as .json or .jsonl.", votes))
     items = RubricDataset.load(dataset, rubric=None if rubric is None else Rubric.load(rubric), columns=columns)

@@ -5,7 +5,7 @@ from __future__ import annotations
 import click
 
 from deemster.cli._console import note, print_sections
-from deemster.cli.options import choose_destinations, file_option, store_option
+from deemster.cli.options import file_option, result_files, store_option
 from deemster.errors import ExitCode, plural, visible
 
 PERIODS = ("hour", "day", "week", "month")
@@ -68,7 +68,7 @@ def command(
     from deemster.runs.monitor_traffic import monitor
     from deemster.text.destination import write_pieces
 
-    destinations = choose_destinations(json=json, html=html)
+    destinations = result_files(json=json, html=html).destinations
     found = monitor(dataset, store=store, metric=metric, every=every, baseline=baseline, alpha=alpha, since=since)
     if found.n == found.unscored:
         by = "every metric; `--metric` looks at one" if metric is None else f"`{visible(metric)}`"

@@ -1,6 +1,6 @@
 """Flags that several commands share: the store, resuming, reports, models, files, dates and ages.
 
-A decorator adds flags to a command and hands them over as one value, such as `ReportOptions`. Heavy rooms are loaded
+`group_flags` adds flags to a command and hands them over as one value, such as `ReportOptions`. Heavy rooms are loaded
 where a command uses them, so that `--help` answers at once.
 """
 
@@ -24,13 +24,16 @@ from deemster.cli.main import TO_CONTINUE
 from deemster.errors import ConfigurationError, DeemsterError, Issue, ReportError, visible
 
 if TYPE_CHECKING:
-    from deemster.report import AuditReport, ComparisonReport, Destination, Report
+    from deemster.report import Comparison, Destination, Report
     from deemster.runs.model_access import ModelAccess, ModelLimits
     from deemster.runs.run_lifecycle import RunStorage
     from deemster.store import Store
+    from deemster.text.rendered import Rendered
 
 Command = TypeVar("Command", bound=Callable[..., Any])
 Decorator = Callable[[Any], Any]
+# What click read, by parameter.
+Flags = dict[str, Any]
 
 STORE = ".deemster/runs.db"
 STORE_VARIABLE = "DEEMSTER_STORE"
@@ -52,6 +55,31 @@ def add_options(command: Command, options: Sequence[Decorator]) -> Command:
     for option in reversed(options):
         command = option(command)
     return command
+
+
+def group_flags(
+    command: Command, name: str, group: Callable[[Flags], Any], options: Sequence[Decorator] = ()
+) -> Command:
+    """Add flags to a command, which receives what they say as one value.
+
+    Args:
+        command: The command.
+        name: Its parameter for the value.
+        group: Makes the value of all flags, and takes out those that it uses.
+        options: The flags, in the order in which the help lists them.
+    """
+
+    @functools.wraps(command)
+    def collect(**flags: Any) -> Any:
+        flags[name] = group(flags)
+        return command(**flags)
+
+    return add_options(collect, options)  # type: ignore[return-value]
+
+
+def take_flags(kind: Any, flags: Flags) -> Any:
+    """A named tuple of the flags that its fields name; it takes them out. What a command lacks keeps its default."""
+    return kind(**{name: flags.pop(name) for name in kind._fields if name in flags})
 
 
 def file_option(name: str, what: str) -> Decorator:
@@ -87,17 +115,18 @@ columns_option = click.option(
 )
 
 
-def choose_destinations(**files: str | None) -> tuple[Destination, ...]:
-    """Where results go, by format, with those left out that no flag names.
+def result_files(**files: str | None) -> ReportOptions:
+    """Where a result is written, by format, without those that no flag names.
 
     Raises:
         ReportError: One of them cannot be written, or two are for standard output or one file.
     """
     from deemster.text.destination import Destination
 
-    chosen = tuple(Destination(name, path) for name, path in files.items() if path is not None)
-    ReportOptions(chosen, REDACT_LEVELS[0], include_input=False).check()
-    return chosen
+    destinations = tuple(Destination(name, path) for name, path in files.items() if path is not None)
+    reports = ReportOptions(destinations, REDACT_LEVELS[0], include_input=False)
+    reports.check()
+    return reports
 
 
 def write_file(file: str, text: str) -> None:
@@ -261,14 +290,23 @@ class StorageOptions(NamedTuple):
 
 def storage_options(command: Command) -> Command:
     """Add the flags of storing and resuming; the command receives them as one ``storage``."""
+    return group_flags(command, "storage", _take_storage, _STORAGE)
 
-    @functools.wraps(command)
-    def collect(**flags: Any) -> Any:
-        flags["resume"] = True if flags["resume"] == LAST_RUN else flags["resume"]
-        storage = StorageOptions(**{name: flags.pop(name) for name in StorageOptions._fields})
-        return command(storage=storage, **flags)
 
-    return add_options(collect, _STORAGE)  # type: ignore[return-value]
+def _take_storage(flags: Flags) -> StorageOptions:
+    storage: StorageOptions = take_flags(StorageOptions, flags)
+    return storage._replace(resume=True) if storage.resume == LAST_RUN else storage
+
+
+def refuse_stdout(_context: click.Context, _parameter: click.Parameter, value: str | None) -> str | None:
+    """The file or folder that a flag names, of a command that writes nothing to standard output.
+
+    Raises:
+        BadParameter: It is `-`.
+    """
+    if value == "-":
+        raise click.BadParameter("`-` is standard output, and this command writes a file: name it.")
+    return value
 
 
 def refuse_file(_context: click.Context, parameter: click.Parameter, value: str | None) -> str | None:
@@ -351,9 +389,7 @@ class ReportOptions(NamedTuple):
                 known[name] = quotes_of_spec(figures.spec)
         return redact_report(report, level=self.level, include_input=self.include_input, quotes=known.__getitem__)
 
-    def redact_comparison(
-        self, comparison: ComparisonReport, quotes: Callable[[str], frozenset[str] | None]
-    ) -> ComparisonReport:
+    def redact_comparison(self, comparison: Comparison, quotes: Callable[[str], frozenset[str] | None]) -> Comparison:
         """The comparison without what the flags leave out.
 
         Args:
@@ -364,9 +400,7 @@ class ReportOptions(NamedTuple):
 
         return redact_comparison(comparison, level=self.level, include_input=self.include_input, quotes=quotes)
 
-    def write(
-        self, report: Report, *, with_input: Report | None = None, comparison: ComparisonReport | None = None
-    ) -> None:
+    def write(self, report: Report, *, with_input: Report | None = None, comparison: Comparison | None = None) -> None:
         """Write the report to every destination.
 
         Args:
@@ -377,7 +411,6 @@ class ReportOptions(NamedTuple):
         Raises:
             ReportError: It cannot be written to some of them; it is to the others.
         """
-        from deemster.report import write_report
         from deemster.report.comparison_sections import comparison_summary
         from deemster.report.github_summary import github_job_summary
         from deemster.report.pull_request_comment import pull_request_comment
@@ -390,7 +423,7 @@ class ReportOptions(NamedTuple):
                 parts = github_job_summary(report), comparison_summary(comparison)
                 write_pieces(("\n".join(parts).encode(),), destination)
             else:
-                write_report(report, destination)
+                report.write(destination)
 
         self.write_each(write_one)
 
@@ -427,47 +460,38 @@ def comparison_options(command: Command) -> Command:
 
 def privacy_options(command: Command) -> Command:
     """Add the flags of what is left out; the command receives them as one ``reports`` that is written nowhere."""
-
-    @functools.wraps(command)
-    def collect(**flags: Any) -> Any:
-        level, publish_safe = flags.pop("redact"), flags.pop("publish_safe")
-        level = PUBLISH_SAFE if publish_safe else level
-        return command(reports=ReportOptions((), level, include_input=level == REDACT_LEVELS[0]), **flags)
-
-    return add_options(collect, _PRIVACY)  # type: ignore[return-value]
+    return group_flags(command, "reports", _take_privacy, _PRIVACY)
 
 
 def export_privacy_options(command: Command) -> Command:
     """Add the flags of privacy to a command that writes files of its own; it receives them as one ``reports``."""
-
-    @functools.wraps(command)
-    def collect(**flags: Any) -> Any:
-        level, publish_safe = flags.pop("redact"), flags.pop("publish_safe")
-        level = PUBLISH_SAFE if publish_safe else level
-        return command(reports=ReportOptions((), level, include_input="input" in flags.pop("include")), **flags)
-
-    return add_options(collect, (*_PRIVACY, _INCLUDE))  # type: ignore[return-value]
+    return group_flags(command, "reports", _take_privacy, (*_PRIVACY, _INCLUDE))
 
 
 def _add_report_options(
     command: Command, known: Mapping[str, str], flags_of_all: Sequence[Decorator], *, step_summary: bool
 ) -> Command:
-    @functools.wraps(command)
-    def collect(**flags: Any) -> Any:
-        from deemster.report import Destination
+    def group(flags: Flags) -> ReportOptions:
+        from deemster.text.destination import Destination
 
         files = {name: flags.pop(name.replace("-", "_")) for name in known}
-        if step_summary and files["github"] is None and Path(os.environ.get(STEP_SUMMARY) or "-").is_file():
-            files["github"] = os.environ[STEP_SUMMARY]
+        summary = os.environ.get(STEP_SUMMARY)
+        if step_summary and files["github"] is None and summary and Path(summary).is_file():
+            files["github"] = summary
         destinations = tuple(Destination(name, file) for name, file in files.items() if file is not None)
-        level, publish_safe = flags.pop("redact"), flags.pop("publish_safe")
-        reports = ReportOptions(
-            destinations, PUBLISH_SAFE if publish_safe else level, include_input="input" in flags.pop("include")
-        )
-        return command(reports=reports, **flags)
+        return _take_privacy(flags)._replace(destinations=destinations)
 
-    options = (*(file_option(name, what) for name, what in known.items()), *flags_of_all)
-    return add_options(collect, options)  # type: ignore[return-value]
+    return group_flags(
+        command, "reports", group, (*(file_option(name, what) for name, what in known.items()), *flags_of_all)
+    )
+
+
+def _take_privacy(flags: Flags) -> ReportOptions:
+    """What is left out; where a command has no `--include`, the input is shown unless something is redacted."""
+    redacted, publish_safe = flags.pop("redact"), flags.pop("publish_safe")
+    level = PUBLISH_SAFE if publish_safe else redacted
+    include = flags.pop("include", ("input",) if level == REDACT_LEVELS[0] else ())
+    return ReportOptions((), level, include_input="input" in include)
 
 
 _REPORT_FORMATS = {
@@ -556,37 +580,28 @@ CACHE_OPTIONS: Sequence[Decorator] = (
 )
 
 
-def collect_limits(flags: dict[str, Any]) -> ModelLimits:
+def collect_limits(flags: Flags) -> ModelLimits:
     """Take the flags of cache, budget and network out of all flags; a command may lack those of the budget."""
     from deemster.runs.model_access import ModelLimits
 
-    no_cache, cache = flags.pop("no_cache"), flags.pop("cache")
-    names = ("budget_usd", "budget_tokens", "offline")
-    return ModelLimits(
-        cache=None if no_cache else Path(cache), **{name: flags.pop(name) for name in names if name in flags}
-    )
+    cache = Path(flags["cache"])
+    flags["cache"] = None if flags.pop("no_cache") else cache
+    limits: ModelLimits = take_flags(ModelLimits, flags)
+    return limits
 
 
 def cache_options(command: Command) -> Command:
     """Add the flags of the answer cache and of working offline; the command receives them as one ``limits``."""
-
-    @functools.wraps(command)
-    def collect(**flags: Any) -> Any:
-        return command(limits=collect_limits(flags), **flags)
-
-    return add_options(collect, CACHE_OPTIONS)  # type: ignore[return-value]
+    return group_flags(command, "limits", collect_limits, CACHE_OPTIONS)
 
 
 def model_options(command: Command) -> Command:
     """Add the flags of calling models; the command receives them as one ``models``."""
-
-    @functools.wraps(command)
-    def collect(**flags: Any) -> Any:
-        models = ModelOptions(flags.pop("models"), collect_limits(flags))
-        return command(models=models, **flags)
-
     models = click.option("--models", metavar="FILE", help="A file with a `models` section, such as a suite.")
-    return add_options(collect, (models, *BUDGET_OPTIONS, *CACHE_OPTIONS))  # type: ignore[return-value]
+    options = (models, *BUDGET_OPTIONS, *CACHE_OPTIONS)
+    return group_flags(
+        command, "models", lambda flags: ModelOptions(flags.pop("models"), collect_limits(flags)), options
+    )
 
 
 class NumberRange(click.FloatRange):
@@ -678,19 +693,7 @@ def _parse_age(text: str) -> datetime | None:
     return now - timedelta(**{_UNITS[found[2]]: int(found[1])})
 
 
-def audit_reports(**files: str | None) -> ReportOptions:
-    """Where an audit or a calibration is written.
-
-    Args:
-        files: By format, the file; None where it is not wanted.
-    """
-    from deemster.text.destination import Destination
-
-    destinations = tuple(Destination(name, path) for name, path in files.items() if path is not None)
-    return ReportOptions(destinations, REDACT_LEVELS[0], include_input=False)
-
-
-def write_audit(audit: AuditReport[Any], reports: ReportOptions, *, quiet: bool) -> None:
+def write_audit(audit: Rendered, reports: ReportOptions, *, quiet: bool) -> None:
     """Write an audit or a calibration to its files, and print it.
 
     Args:

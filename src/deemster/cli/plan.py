@@ -11,9 +11,10 @@ from deemster.cli._console import print_sections
 from deemster.cli.options import (
     Command,
     NumberRange,
-    add_options,
     file_option,
+    group_flags,
     store_option,
+    take_flags,
     write_file,
 )
 from deemster.errors import ConfigurationError
@@ -47,7 +48,7 @@ class StatedNoise(NamedTuple):
     icc: float | None
 
     def noise(self) -> Noise | None:
-        """The stated noise; None where nothing is said.
+        """The stated noise; None where nothing is stated.
 
         Raises:
             ConfigurationError: Two things are said that exclude each other.
@@ -74,8 +75,10 @@ class StatedNoise(NamedTuple):
 
 
 def _noise_options(command: Command) -> Command:
-    return add_options(
+    return group_flags(
         command,
+        "stated",
+        lambda flags: take_flags(StatedNoise, flags),
         [
             click.option("--against", metavar="RUN", help="Measure the noise on the differences to this run."),
             click.option("--metric", metavar="NAME", help="Look at this metric; otherwise at every metric together."),
@@ -113,7 +116,7 @@ def detect(
     power: float,
     json: str | None,
     store: str,
-    **stated: Any,
+    stated: StatedNoise,
 ) -> None:
     """Tell which drops a dataset can show, and which margins it can certify, as a whole and by cohort.
 
@@ -124,18 +127,18 @@ def detect(
     from deemster.report.plan_report import detection_sections
     from deemster.report.sample_plans import Goal, plan_dataset, plan_run, stated_noise
 
-    goal, said = Goal(confidence, power), StatedNoise(**stated)
+    goal = Goal(confidence, power)
     if _is_dataset(dataset_or_run):
         from deemster.datasets import Dataset
 
-        if said.against or said.metric or said.scores or said.cluster:
+        if stated.against or stated.metric or stated.scores or stated.cluster:
             given = "`--against`, `--metric`, `--scores` and `--cluster`"
             raise ConfigurationError(f"{given} are for a run, and this is a dataset.")
         tags = [sample.tags for sample in Dataset.load(dataset_or_run)]
-        found = list(plan_dataset(tags, said.noise() or stated_noise(), goal=goal))
+        found = list(plan_dataset(tags, stated.noise() or stated_noise(), goal=goal))
     else:
-        run, noise = _read_runs(dataset_or_run, said, store)
-        found = list(plan_run(noise, run, metric=said.metric, goal=goal))
+        run, noise = _read_runs(dataset_or_run, stated, store)
+        found = list(plan_run(noise, run, metric=stated.metric, goal=goal))
     _write(json, {"confidence": confidence, "power": power, "detect": found}, detection_sections(found, goal=goal))
 
 
@@ -163,7 +166,7 @@ def size(
     sample_cost: float,
     json: str | None,
     store: str,
-    **stated: Any,
+    stated: StatedNoise,
 ) -> None:
     """Tell how many samples show a drop, or certify a margin.
 
@@ -175,14 +178,14 @@ def size(
     from deemster.report.plan_report import size_sections
     from deemster.report.sample_plans import EVERY_METRIC, Goal, plan_size, stated_noise
 
-    goal, said = Goal(confidence, power), StatedNoise(**stated)
+    goal = Goal(confidence, power)
     if run is None:
-        if said.against or said.metric or said.scores or said.cluster:
+        if stated.against or stated.metric or stated.scores or stated.cluster:
             raise ConfigurationError("`--against`, `--metric`, `--scores` and `--cluster` need a run: `--from RUN`.")
-        noise = said.noise() or stated_noise()
+        noise = stated.noise() or stated_noise()
     else:
-        columns, measured = _read_runs(run, said, store)
-        noise = measured.find(said.metric or EVERY_METRIC, np.arange(columns.marks.samples))
+        columns, measured = _read_runs(run, stated, store)
+        noise = measured.find(stated.metric or EVERY_METRIC, np.arange(columns.marks.samples))
     plan = plan_size(effect, noise, sample_cost=sample_cost, goal=goal)
     _write(json, {"confidence": confidence, "power": power, "size": plan}, size_sections(plan, goal=goal))
 
@@ -234,16 +237,16 @@ def _is_dataset(place: str) -> bool:
     return Path(place).is_file() and find_kind(place) not in ("report", "run")
 
 
-def _read_runs(run: str, said: StatedNoise, store: str) -> tuple[RunColumns, RunNoise]:
+def _read_runs(run: str, stated: StatedNoise, store: str) -> tuple[RunColumns, RunNoise]:
     from deemster.report.sample_plans import RunNoise
     from deemster.runs.compare_runs import RunSources
 
-    stated = said.noise()
+    noise = stated.noise()
     with RunSources(store) as sources:
         source = sources.find(run)
-        columns = source.columns(cluster=said.cluster or source.cluster)
-        against = None if said.against is None else sources.find(said.against).columns(cluster=None)
-        return columns, RunNoise(columns, against, stated, scores=said.scores)
+        columns = source.columns(cluster=stated.cluster or source.cluster)
+        against = None if stated.against is None else sources.find(stated.against).columns(cluster=None)
+        return columns, RunNoise(columns, against, noise, scores=stated.scores)
 
 
 def _write(json: str | None, value: dict[str, Any], sections: Sequence[TextSection]) -> None:

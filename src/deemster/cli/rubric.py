@@ -10,7 +10,18 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from deemster.cli._console import note, print_planned_calls, show_progress, warn, write_out
-from deemster.cli.options import ModelOptions, dry_run_option, file_option, model_options, quiet_option
+from deemster.cli.options import (
+    Command,
+    Flags,
+    ModelOptions,
+    dry_run_option,
+    file_option,
+    group_flags,
+    model_options,
+    quiet_option,
+    refuse_stdout,
+    take_flags,
+)
 from deemster.errors import ExitCode, Issue, ReportError, RubricError, plural, visible
 
 if TYPE_CHECKING:
@@ -18,6 +29,7 @@ if TYPE_CHECKING:
     from deemster.rubrics.rubric_check import RubricIssue
     from deemster.rubrics.rubric_definition import Rubric
     from deemster.runs.examine_rubric import RubricExamination
+    from deemster.runs.improvement_judging import ImprovementSettings
 
 
 # The defaults of `improve_rubric`.
@@ -120,12 +132,29 @@ def _check_lines(
     return lines
 
 
+def _settings_option(command: Command) -> Command:
+    """Let the command receive what its flags say of judges and trials as one ``settings``."""
+    return group_flags(command, "settings", _take_settings)
+
+
+def _take_settings(flags: Flags) -> ImprovementSettings:
+    from deemster.judges.criterion_grader import CriterionGrader
+    from deemster.judges.judge_panel import Judge
+    from deemster.runs.improvement_judging import ImprovementSettings
+
+    judges = flags.pop("judges")
+    flags["grader"] = CriterionGrader(tuple(Judge(role, role) for role in judges), seed=flags["seed"])
+    flags["writer"] = flags["writer"] or judges[0]
+    settings: ImprovementSettings = take_flags(ImprovementSettings, flags)
+    return settings
+
+
 @command.command("improve", short_help="Reword what judges and people disagree about.")
 @click.argument("rubric", type=click.Path())
 @click.argument("dataset", type=click.Path())
 @click.option("--judge", "judges", multiple=True, required=True, metavar="ROLE", help="Who grades; repeatable.")
 @click.option("--writer", metavar="ROLE", help="Who proposes wordings; the first judge unless given.")
-@click.option("--to", required=True, metavar="FILE", help="Where the new rubric is written.")
+@click.option("--to", required=True, callback=refuse_stdout, metavar="FILE", help="Where the new rubric is written.")
 @file_option("json", "every trial as JSON")
 @file_option("markdown", "every trial as Markdown")
 @click.option("--rounds", type=int, default=ROUNDS, show_default=True, help="Wordings tried for each criterion.")
@@ -139,11 +168,12 @@ def _check_lines(
 @model_options
 @dry_run_option
 @quiet_option
+@_settings_option
 def improve(
     *,
     rubric: str,
     dataset: str,
-    judges: tuple[str, ...],
+    settings: ImprovementSettings,
     to: str,
     json: str | None,
     markdown: str | None,
@@ -151,7 +181,6 @@ def improve(
     models: ModelOptions,
     dry_run: bool,
     quiet: bool,
-    **settings: Any,
 ) -> None:
     """Reword what judges and people disagree about, where held-out agreement supports it.
 
@@ -161,11 +190,8 @@ def improve(
     --resume goes on.
     """
     from deemster.datasets import RubricDataset
-    from deemster.judges.criterion_grader import CriterionGrader
-    from deemster.judges.judge_panel import Judge
     from deemster.rubrics.rubric_definition import Rubric
     from deemster.runs.improve_rubric import run_improvement
-    from deemster.runs.improvement_judging import ImprovementSettings
     from deemster.runs.run_sync import run_sync
     from deemster.text.destination import write_pieces
 
@@ -174,15 +200,13 @@ def improve(
     if Path(to).exists() and Path(to).samefile(rubric):
         raise ReportError(Issue("The new rubric would overwrite the one it comes from: name another file.", to))
     items = RubricDataset.load(dataset, rubric=before)
-    grader = CriterionGrader(tuple(Judge(role, role) for role in judges), seed=settings["seed"])
-    chosen = ImprovementSettings(grader, settings.pop("writer") or judges[0], **settings)
     if dry_run:
-        _print_forecast(before, items, chosen, models)
+        _print_forecast(before, items, settings, models)
         return
     path = Path(f"{to}{_SUFFIX}")
     with show_progress(quiet=quiet) as progress:
         work = run_improvement(
-            before, items, chosen, access=models.access(), path=path, resume=resume, progress=progress
+            before, items, settings, access=models.access(), path=path, resume=resume, progress=progress
         )
         found = run_sync(work)
     found.after.dump(to)

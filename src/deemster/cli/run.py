@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import functools
 from collections.abc import Callable, Mapping, Sequence
 from typing import TYPE_CHECKING, Any, NamedTuple, NoReturn
 
@@ -17,16 +16,18 @@ from deemster.cli.options import (
     REDACT_LEVELS,
     Command,
     Decorator,
+    Flags,
     ReportOptions,
     StorageOptions,
-    add_options,
     collect_limits,
     dry_run_option,
+    group_flags,
     open_run_store,
     quiet_option,
     refuse_file,
     run_report_options,
     storage_options,
+    take_flags,
 )
 from deemster.errors import (
     ConfigurationError,
@@ -41,7 +42,7 @@ from deemster.errors import (
 if TYPE_CHECKING:
     from deemster.datasets import SelectedPart
     from deemster.records import Execution
-    from deemster.report import ComparisonReport, Report
+    from deemster.report import Comparison, Report
     from deemster.results import GateDecision
     from deemster.runs.resolve_evaluation import SuiteOverrides
     from deemster.runs.run_part import RunPart
@@ -56,21 +57,18 @@ _MOST_CHECKS = 20
 
 def _override_options(command: Command) -> Command:
     """Add the flags; the command receives them as one ``overrides``, and those that select samples as ``part``."""
+    command = group_flags(command, "part", lambda flags: take_flags(PartOptions, flags))
+    return group_flags(command, "overrides", take_overrides, (*_PART, *_OVERRIDES))
 
-    @functools.wraps(command)
-    def collect(**flags: Any) -> Any:
-        from deemster.runs.resolve_evaluation import SuiteOverrides
 
-        limits = collect_limits(flags)
-        part = PartOptions(**{name: flags.pop(name) for name in PartOptions._fields})
-        given = {name: flags.pop(name) for name in SuiteOverrides._fields if name in flags}
-        overrides = SuiteOverrides(
-            **{**given, "thresholds": _parse_thresholds(given["thresholds"])},
-            limits=limits,
-        )
-        return command(overrides=overrides, part=part, **flags)
+def take_overrides(flags: Flags) -> SuiteOverrides:
+    """What is given as flags, which wins over the suite; it takes these flags out."""
+    from deemster.runs.resolve_evaluation import SuiteOverrides
 
-    return add_options(collect, (*_PART, *_OVERRIDES))  # type: ignore[return-value]
+    flags["limits"] = collect_limits(flags)
+    flags["thresholds"] = _parse_thresholds(flags.get("thresholds", ()))
+    overrides: SuiteOverrides = take_flags(SuiteOverrides, flags)
+    return overrides
 
 
 def _parse_thresholds(given: tuple[str, ...]) -> dict[str, float]:
@@ -326,7 +324,7 @@ def run_and_report(
 
     reports, storage, keep_prompts, promote_baseline, quiet, verbose, cluster = writing
     stop, raised = Stop(), RaisedErrors()
-    compared: list[ComparisonReport] = []
+    compared: list[Comparison] = []
     with storage.open(call) as stored:
         kept = None if stored is None else stored._replace(keep_prompts=keep_prompts)
         with interruptible(stop, tell=note, leave=leave_interrupted), show_progress(quiet=quiet) as progress:
@@ -423,7 +421,7 @@ def write_and_print(
     quotes: Mapping[str, frozenset[str] | None],
     quiet: bool,
     again: str | None,
-    comparison: ComparisonReport | None = None,
+    comparison: Comparison | None = None,
 ) -> ExitCode:
     """Write and print a report; returns the exit code.
 

@@ -3,14 +3,25 @@
 from __future__ import annotations
 
 from collections.abc import Collection, Mapping, Sequence
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 import click
 from click.core import ParameterSource
 
-from deemster.cli._console import format_table, note, terminal_width, warn, write_out
-from deemster.cli.options import Moment, file_option, open_run, open_run_store, store_option, write_file
+from deemster.cli._console import note, terminal_width, warn, write_out
+from deemster.cli.options import (
+    Command,
+    Moment,
+    file_option,
+    group_flags,
+    open_run,
+    open_run_store,
+    store_option,
+    take_flags,
+    write_file,
+)
 from deemster.errors import LeaseError, StoreError, plural, visible
+from deemster.text.text_sections import TextTable
 
 if TYPE_CHECKING:
     from deemster.results import Interval
@@ -32,6 +43,22 @@ _LONGEST = 40
 _STATUSES = ("running", "complete", "incomplete", "mixed")
 
 
+class RunChoice(NamedTuple):
+    """Which runs are listed: arguments of `Store.runs` under their own names."""
+
+    suite: str | None
+    dataset: str | None
+    status: str | None
+    kind: str | None
+    since: str | None
+    until: str | None
+    limit: int | None
+
+
+def _choice_options(command: Command) -> Command:
+    return group_flags(command, "chosen", lambda flags: take_flags(RunChoice, flags))
+
+
 @click.group("runs", invoke_without_command=True, short_help="List the stored runs, show one, remove some.")
 @click.option("--suite", metavar="NAME", help="Only runs of this suite.")
 @click.option("--dataset", metavar="NAME", help="Only runs over this dataset.")
@@ -42,8 +69,9 @@ _STATUSES = ("running", "complete", "incomplete", "mixed")
 @click.option("--limit", type=click.IntRange(min=1), metavar="N", help="Only the newest N.")
 @file_option("json", "the list as JSON")
 @store_option
+@_choice_options
 @click.pass_context
-def command(context: click.Context, /, *, store: str, json: str | None, **chosen: Any) -> None:
+def command(context: click.Context, /, *, store: str, json: str | None, chosen: RunChoice) -> None:
     """List the stored runs, show one, remove some.
 
     Without a command the runs are listed, newest first. A run is named by its id, by the beginning of its id, or by
@@ -53,7 +81,7 @@ def command(context: click.Context, /, *, store: str, json: str | None, **chosen
         _refuse_flags(context)
         return
     with open_run_store(store) as opened:
-        runs = opened.runs(**chosen, on_damage=lambda damage: warn(visible(damage)))
+        runs = opened.runs(**chosen._asdict(), on_damage=lambda damage: warn(visible(damage)))
         where = opened.where
         stopped = {run.id for run in runs if run.status == "running" and not _is_written(opened.owner(run.id))}
     if json is not None:
@@ -160,6 +188,8 @@ def runs_table(runs: Sequence[RunRow], *, stopped: Collection[str] = ()) -> str:
 
 
 def _table(rows: Sequence[Mapping[str, str]]) -> str:
+    from deemster.text.terminal_layout import list_text
+
     idle = {name for name in _SPARE if all(row[name] == "-" for row in rows)}
     if all(row["suite"] != "-" for row in rows):
         # A suite has one dataset.
@@ -167,7 +197,8 @@ def _table(rows: Sequence[Mapping[str, str]]) -> str:
     if not any(" of " in row["done"] for row in rows):
         idle.add("done")
     head = [name for name in _HEAD if name not in idle]
-    return format_table(head, [[row[name] for name in head] for row in rows], spare=_LEFT_OUT, width=terminal_width())
+    cells = [tuple(row[name] for name in head) for row in rows]
+    return list_text(TextTable(tuple(head), cells, _LEFT_OUT), width=terminal_width())
 
 
 def _refuse_flags(context: click.Context) -> None:
@@ -354,6 +385,8 @@ def _describe_owner(owner: LeaseOwner) -> str:
 
 
 def _scorings_table(run: RunRow) -> list[str]:
+    from deemster.text.terminal_layout import list_text
+
     head = ("scoring", "status", "started", "metrics")
     rows = [
         (
@@ -364,10 +397,12 @@ def _scorings_table(run: RunRow) -> list[str]:
         )
         for scoring in run.scorings
     ]
-    return ["\n", format_table(head, rows)] if rows else []
+    return ["\n", list_text(TextTable(head, rows))] if rows else []
 
 
 def _outcomes_table(counts: Sequence[PassCounts]) -> list[str]:
+    from deemster.text.terminal_layout import list_text
+
     outside = any(count.not_applicable for count in counts)
     head = ("metric", "passed", "failed", "unscored", *(("not applicable",) if outside else ()))
     rows = [
@@ -380,4 +415,4 @@ def _outcomes_table(counts: Sequence[PassCounts]) -> list[str]:
         )
         for count in counts
     ]
-    return ["\n", format_table(head, rows)] if rows else []
+    return ["\n", list_text(TextTable(head, rows))] if rows else []

@@ -3,14 +3,14 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator
 from operator import getitem
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from deemster.datasets._votes_reader import RULE_KEYS, SCORING_KEYS
 from deemster.datasets.label_codebook import Codebook
-from deemster.datasets.vote_block import Block, Codes, put_numbers_back
+from deemster.datasets.vote_block import Block, Labels
 from deemster.datasets.votes_format import SCHEMA
 from deemster.errors import VotesError
 from deemster.formats.item_files import ITEMS
@@ -88,8 +88,7 @@ class _Writer:
         self._judges = [judge.id for judge in votes.judges]
         self._block = block
         self._book = book = Codebook(block.rubric)
-        self._numbers = tuple(block.numbers.items())
-        self._votes = block.votes.transpose(0, 2, 1).tolist()
+        self._votes = block.votes.codes.transpose(0, 2, 1).tolist()
         self._cells_of: list[dict[int, Any]] = [
             {code: book.label(position, code) for code in range(MISSING, len(criterion.labels))} | _FAILURES
             for position, criterion in enumerate(block.rubric.criteria)
@@ -101,11 +100,11 @@ class _Writer:
         block = self._block
         item: dict[str, Any] = {}
         if block.stated[row]:
-            item["ground_truth"] = self._labels(block.truth[row], {at: each.truth[row] for at, each in self._numbers})
+            item["ground_truth"] = self._labels(block.truth, row)
         annotations = {
-            name: self._labels(codes[row], {at: each.annotations[name][row] for at, each in self._numbers})
-            for name, codes in block.annotations.items()
-            if (codes[row] != MISSING).any()
+            name: self._labels(labels, row)
+            for name, labels in block.annotations.items()
+            if (labels.codes[row] != MISSING).any()
         }
         if annotations:
             item["annotations"] = annotations
@@ -115,34 +114,32 @@ class _Writer:
             item["votes"] = self._cells(row)
         if block.penalties[row]:
             item["penalty"] = float(block.penalties[row])
-        if (block.recorded_final[row] != MISSING).any():
-            final = list(map(getitem, self._cells_of, block.recorded_final[row].tolist()))
-            item["final"] = put_numbers_back(final, {at: each.recorded_final[row] for at, each in self._numbers})
+        recorded = block.recorded_final
+        if (recorded.codes[row] != MISSING).any():
+            item["final"] = recorded.with_numbers(map(getitem, self._cells_of, recorded.codes[row].tolist()), row)
         if not math.isnan(block.recorded_score[row]):
             item["score"] = float(block.recorded_score[row])
         return item
 
-    def _labels(self, codes: Codes, numbers: Mapping[int, float]) -> list[str | float | None]:
-        return self._book.labels(put_numbers_back(codes.tolist(), numbers))
+    def _labels(self, labels: Labels, row: int) -> list[str | float | None]:
+        return self._book.labels(labels.with_numbers(labels.codes[row].tolist(), row))
 
     def _cells(self, row: int) -> dict[str, Any]:
         found: dict[str, Any] = {}
         for judge, name in enumerate(self._judges):
-            cells = list(map(getitem, self._cells_of, self._votes[row][judge]))
-            if self._numbers:
-                cells = put_numbers_back(cells, {at: each.votes[row, judge] for at, each in self._numbers})
+            cells = self._block.votes.with_numbers(map(getitem, self._cells_of, self._votes[row][judge]), row, judge)
             if row in self._detailed:
                 cells = [self._detail(row, position, judge, cell) for position, cell in enumerate(cells)]
             if any(cell is not None for cell in cells):
                 found[name] = cells
-        for position, code in enumerate(self._block.checks[row].tolist()):
+        checks = self._block.checks
+        codes = checks.codes[row].tolist()
+        answers = checks.with_numbers(map(getitem, self._cells_of, codes), row)
+        for position, (code, answer) in enumerate(zip(codes, answers, strict=True)):
             check = self._block.rubric.criteria[position].check
             if code != MISSING and check is not None:
                 cells = found.setdefault(CHECK + check.metric, [None] * len(self._book))
-                said = [self._cells_of[position][code]]
-                if position in self._block.numbers:
-                    said = put_numbers_back(said, {0: self._block.numbers[position].checks[row]})
-                cells[position] = self._detail(row, position, len(self._judges), said[0])
+                cells[position] = self._detail(row, position, len(self._judges), answer)
         return found
 
     def _detail(self, row: int, position: int, judge: int, cell: Any) -> Any:

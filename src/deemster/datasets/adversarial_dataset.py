@@ -41,7 +41,7 @@ class AttackSettings(NamedTuple):
         mutators: Write each seed with each of these beside its own words; `all` of them or `none`. Where it is empty,
             each seed gets one, drawn by the seed of the draw.
         seed: The seed of what is drawn.
-        input_key: The key of the input that holds the request.
+        input_key: The key of the input that holds the request; None for `question`.
         canary: Texts that no answer may hold, beside those of the samples.
         forbidden_tools: Tools that no answer may call, beside those of the samples.
         private_patterns: Patterns of RE2 that no answer may match, beside those of the samples.
@@ -51,7 +51,7 @@ class AttackSettings(NamedTuple):
     severities: tuple[str, ...] = ()
     mutators: tuple[str, ...] = ()
     seed: int = SEED
-    input_key: str = QUESTION
+    input_key: str | None = None
     canary: tuple[str, ...] = ()
     forbidden_tools: tuple[str, ...] = ()
     private_patterns: tuple[str, ...] = ()
@@ -151,4 +151,4 @@ def _sample(seed: Sample, settings: AttackSettings, name: str, text: str, mutato
     for aim in AIMS:
         if further := getattr(settings, aim):
             facts[aim] = [*dict.fromkeys((*facts.get(aim, ()), *further))]
-    return Sample(name, {settings.input_key: text}, None, {**seed.metadata, KEY: facts})
+    return Sample(name, {settings.input_key or QUESTION: text}, None, {**seed.metadata, KEY: facts})

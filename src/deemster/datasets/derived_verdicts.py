@@ -3,16 +3,14 @@
 from __future__ import annotations
 
 import dataclasses
-import functools
-from collections.abc import Mapping
 
 import numpy as np
 
-from deemster.datasets.vote_block import Block, Codes, Floats
+from deemster.datasets.vote_block import Block, Floats, Labels
 from deemster.datasets.votes import Votes
 from deemster.rubrics.criterion import MISSING
-from deemster.rubrics.rubric_scoring import rubric_scores
-from deemster.rubrics.vote_aggregation import aggregate, aggregate_numbers
+from deemster.rubrics.rubric_scoring import Scores, rubric_scores
+from deemster.rubrics.vote_aggregation import aggregate
 
 
 @dataclasses.dataclass(frozen=True, eq=False)
@@ -27,19 +25,15 @@ class Derived:
         judge_scores: The score of each judge's own votes; NaN where it has none that did not fail.
         derived_final: The verdicts that the votes come to, whatever was recorded.
         derived_score: The score of these.
-        final_numbers: The numbers of the final verdicts on numeric criteria, by the place of the criterion.
-        derived_numbers: The numbers that the votes come to.
     """
 
-    final: Codes
+    final: Labels
     score: Floats
     raw_score: Floats
     true_score: Floats
     judge_scores: Floats
-    derived_final: Codes
+    derived_final: Labels
     derived_score: Floats
-    final_numbers: Mapping[int, Floats]
-    derived_numbers: Mapping[int, Floats]
 
 
 def derive(votes: Votes) -> tuple[Derived, ...]:
@@ -53,38 +47,30 @@ def derive(votes: Votes) -> tuple[Derived, ...]:
 
 
 def _derived(votes: Votes, block: Block) -> Derived:
-    size, width, judges = block.votes.shape
+    size, width, judges = block.votes.codes.shape
     weights = np.array([judge.weight for judge in votes.judges])
     derived = block.checks.copy()
-    derived_numbers: dict[int, Floats] = {}
     for position, criterion in enumerate(block.rubric.criteria):
-        rule, open_cells = votes.rules.rule_for(criterion), derived[:, position] == MISSING
-        if column := block.numbers.get(position):
-            found = aggregate_numbers(criterion, block.votes[:, position], column.votes, rule=rule, weights=weights)
-            derived_numbers[position] = np.where(open_cells, found.values, column.checks)
-        else:
-            found = aggregate(criterion, block.votes[:, position], rule=rule, weights=weights)
-        derived[:, position] = np.where(open_cells, found.codes, derived[:, position])
-    final = np.where(block.recorded_final == MISSING, derived, block.recorded_final)
-    final[block.errored] = MISSING
-    final_numbers = {
-        position: np.where(
-            block.recorded_final[:, position] == MISSING, numbers, block.numbers[position].recorded_final
-        )
-        for position, numbers in derived_numbers.items()
-    }
-    scores_of = functools.partial(rubric_scores, block.rubric, scoring=votes.scoring)
-    derived_scores = scores_of(derived, penalties=block.penalties, numbers=derived_numbers)
-    final_scores = derived_scores
-    if (final != derived).any() or (block.numbers and (block.recorded_final != MISSING).any()):
-        final_scores = scores_of(final, penalties=block.penalties, numbers=final_numbers)
+        rule, open_cells = votes.rules.rule_for(criterion), block.checks.codes[:, position] == MISSING
+        codes, numbers = block.votes.codes[:, position], block.votes.numbers.get(position)
+        found = aggregate(criterion, codes, numbers, rule=rule, weights=weights)
+        if numbers is not None:
+            derived.numbers[position][open_cells] = found.values[open_cells]
+        derived.codes[open_cells, position] = found.codes[open_cells]
+    is_recorded = block.recorded_final.codes != MISSING
+    final = block.recorded_final.where(is_recorded, derived)
+    final.codes[block.errored] = MISSING
+    derived_scores = final_scores = _scores(block, votes, derived)
+    if (final.codes != derived.codes).any() or (final.numbers and is_recorded.any()):
+        final_scores = _scores(block, votes, final)
     score = np.where(np.isnan(block.recorded_score), final_scores.score, block.recorded_score)
-    own = np.ascontiguousarray(block.votes.transpose(0, 2, 1)).reshape(size * judges, width)
-    own_numbers = {position: column.votes.reshape(-1) for position, column in block.numbers.items()}
-    judge_scores = scores_of(own, penalties=np.repeat(block.penalties, judges), numbers=own_numbers).score
-    true_numbers = {position: column.truth for position, column in block.numbers.items()}
-    true_score = scores_of(block.truth, penalties=block.penalties, numbers=true_numbers).score
-    true_score[(block.truth == MISSING).any(axis=1)] = np.nan
+    own = np.ascontiguousarray(block.votes.codes.transpose(0, 2, 1)).reshape(size * judges, width)
+    own_numbers = {position: column.reshape(-1) for position, column in block.votes.numbers.items()}
+    judge_scores = rubric_scores(
+        block.rubric, own, scoring=votes.scoring, penalties=np.repeat(block.penalties, judges), numbers=own_numbers
+    ).score
+    true_score = _scores(block, votes, block.truth).score
+    true_score[(block.truth.codes == MISSING).any(axis=1)] = np.nan
     return Derived(
         final=final,
         score=score,
@@ -93,6 +79,10 @@ def _derived(votes: Votes, block: Block) -> Derived:
         judge_scores=judge_scores.reshape(size, judges),
         derived_final=derived,
         derived_score=derived_scores.score,
-        final_numbers=final_numbers,
-        derived_numbers=derived_numbers,
+    )
+
+
+def _scores(block: Block, votes: Votes, labels: Labels) -> Scores:
+    return rubric_scores(
+        block.rubric, labels.codes, scoring=votes.scoring, penalties=block.penalties, numbers=labels.numbers
     )

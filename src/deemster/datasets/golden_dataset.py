@@ -5,7 +5,7 @@ from __future__ import annotations
 import contextlib
 import copy
 import functools
-from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from pathlib import Path as FilePath
 from typing import Any, overload
 
@@ -105,6 +105,26 @@ class _SamplesToRead(Sequence[Sample]):
     @functools.cached_property
     def _read(self) -> list[Sample]:
         return list(_read_parquet("part", self._file.read_rows(self._positions), self._file.reading)[1])
+
+
+def equal_rows(digests: bytes | bytearray, ids: Callable[[list[int]], Iterable[str]]) -> list[list[str]]:
+    """The ids of rows with one hash, group by group in order.
+
+    Args:
+        digests: 32 bytes of row hash for each row.
+        ids: Gives the ids of rows by their places, which rise.
+    """
+    heads = np.frombuffer(bytes(digests), dtype=np.uint64)[::4]
+    order = np.argsort(heads, kind="stable")
+    twice = np.flatnonzero(heads[order[1:]] == heads[order[:-1]])
+    places: list[int] = np.unique(np.concatenate([order[twice], order[twice + 1]])).tolist()
+    if not places:
+        return []
+
+    groups: dict[bytes, list[str]] = {}
+    for place, name in zip(places, ids(places), strict=True):
+        groups.setdefault(bytes(digests[place * 32 : place * 32 + 32]), []).append(name)
+    return [names for names in groups.values() if len(names) > 1]
 
 
 class Dataset:
@@ -236,15 +256,7 @@ class Dataset:
         Raises:
             DatasetError: The file is not the one that was loaded.
         """
-        digests = self._rows.digests
-        heads = np.frombuffer(bytes(digests), dtype=np.uint64)[::4]
-        order = np.argsort(heads, kind="stable")
-        twice = np.flatnonzero(heads[order[1:]] == heads[order[:-1]])
-        positions = np.unique(np.concatenate([order[twice], order[twice + 1]])).tolist()
-        groups: dict[bytes, list[str]] = {}
-        for position, sample in zip(positions, self._rows.pick(positions), strict=True):
-            groups.setdefault(bytes(digests[position * 32 : position * 32 + 32]), []).append(sample.id)
-        return [ids for ids in groups.values() if len(ids) > 1]
+        return equal_rows(self._rows.digests, lambda places: (sample.id for sample in self._rows.pick(places)))
 
     def select(
         self,

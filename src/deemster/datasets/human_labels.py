@@ -56,6 +56,7 @@ class LabelledPair(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fie
         passed: Whether the judge passes it.
         probability: How probable it was that the sample is drawn; None where that is not known.
         stratum: The stratum in which it was drawn.
+        unit: What it belongs to that counts once, such as a document; None for the sample, all of whose repetitions do.
     """
 
     id: str
@@ -64,6 +65,7 @@ class LabelledPair(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fie
     passed: bool
     probability: float | None = None
     stratum: str | None = None
+    unit: str | None = None
 
 
 class LabelledMetric(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
@@ -84,6 +86,11 @@ class LabelledMetric(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_f
         """How probable it was that each sample is drawn; None where some label does not say."""
         known = [pair.probability for pair in self.pairs if pair.probability is not None]
         return known if known and len(known) == len(self.pairs) else None
+
+    @property
+    def units(self) -> list[str]:
+        """What each sample belongs to that counts once."""
+        return [pair.unit or pair.id for pair in self.pairs]
 
     @property
     def strata(self) -> list[str] | None:

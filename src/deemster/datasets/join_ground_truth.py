@@ -3,19 +3,18 @@
 from __future__ import annotations
 
 import dataclasses
-import math
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
 
 from deemster.datasets.label_codebook import Cell, Codebook
 from deemster.datasets.rubric_dataset import RubricDataset
-from deemster.datasets.vote_block import Block, NumberColumn
+from deemster.datasets.vote_block import Block, Labels
 from deemster.datasets.vote_columns import agreement
 from deemster.datasets.votes import Votes
 from deemster.errors import Issue, VotesError
-from deemster.rubrics.criterion import MISSING, NUMBER
+from deemster.rubrics.criterion import MISSING
 from deemster.rubrics.rubric_definition import Rubric
 from deemster.rubrics.vote_aggregation import is_missing
 
@@ -74,9 +73,9 @@ def changed_labels(votes: Votes, joined: Votes) -> tuple[int, tuple[str, ...]]:
     labels = 0
     positions: list[int] = []
     for before, after in zip(votes.blocks, joined.blocks, strict=True):
-        other = (before.truth != MISSING) & (before.truth != after.truth)
-        for place, column in before.numbers.items():
-            held, given = column.truth, after.numbers[place].truth
+        other = (before.truth.codes != MISSING) & (before.truth.codes != after.truth.codes)
+        for place, held in before.truth.numbers.items():
+            given = after.truth.numbers[place]
             other[:, place] |= ~np.isnan(held) & ~np.isnan(given) & (held != given)
         labels += int(other.sum())
         positions += before.items[other.any(axis=1)].tolist()
@@ -103,13 +102,7 @@ def _difference(one: Rubric, other: Rubric) -> str | None:
 def _labelled(block: Block, matched: list[Any]) -> Block:
     book = Codebook(block.rubric)
     truth, stated = block.truth.copy(), block.stated.copy()
-    annotations = {name: codes.copy() for name, codes in block.annotations.items()}
-    numbers = {
-        place: column._replace(
-            truth=column.truth.copy(), annotations={name: held.copy() for name, held in column.annotations.items()}
-        )
-        for place, column in block.numbers.items()
-    }
+    annotations = {name: labels.copy() for name, labels in block.annotations.items()}
     # Items whose truth is what the annotators of the dataset agree on.
     agreeing, touched = np.zeros((2, len(block)), dtype=np.bool_)
     for row, position in enumerate(block.items.tolist()):
@@ -120,64 +113,28 @@ def _labelled(block: Block, matched: list[Any]) -> Block:
         people = {name: book.cells(entries) for name, entries in (item.annotations or {}).items()}
         people = {name: said for name, said in people.items() if _says(said)}
         if people:
-            _annotate(annotations, numbers, row, people, shape=truth.shape)
+            for labels in annotations.values():
+                labels.put(row, [MISSING] * len(book))
+            for name, said in people.items():
+                annotations.setdefault(name, Labels.blank(block.rubric, len(block))).put(row, said)
         if _says(cells):
-            truth[row], stated[row] = _codes(cells), True
-            for place, column in numbers.items():
-                column.truth[row] = _number(cells[place])
+            truth.put(row, cells)
+            stated[row] = True
         elif people:
             stated[row], agreeing[row] = False, True
         touched[row] = _says(cells) or bool(people)
-    annotations = {name: codes for name, codes in annotations.items() if (codes != MISSING).any()}
-    agreed, tied = agreement(book, annotations, rows=agreeing, numbers=numbers)
-    truth[agreeing] = agreed[agreeing]
+    annotations = {name: labels for name, labels in annotations.items() if (labels.codes != MISSING).any()}
+    agreed, tied = agreement(book, annotations, rows=agreeing)
     return dataclasses.replace(
         block,
-        truth=truth,
+        truth=agreed.where(agreeing[:, None], truth),
         stated=stated,
         labelled=block.labelled | touched,
         annotations=annotations,
         no_consensus=np.where(touched[:, None], tied, block.no_consensus),
-        numbers={
-            place: column._replace(annotations={name: column.annotations[name] for name in annotations})
-            for place, column in numbers.items()
-        },
     )
 
 
 def _says(cells: Sequence[Cell]) -> bool:
     """Whether there is a label among the cells; a truth of nulls alone labels nothing."""
     return not all(map(is_missing, cells))
-
-
-def _annotate(
-    annotations: dict[str, Any],
-    numbers: Mapping[int, NumberColumn],
-    row: int,
-    people: Mapping[str, Sequence[Cell]],
-    *,
-    shape: Any,
-) -> None:
-    """Let only these people have annotated an item."""
-    held_numbers: list[tuple[int, Any]] = [(place, column.annotations) for place, column in numbers.items()]
-    for codes in annotations.values():
-        codes[row] = MISSING
-    for _, held in held_numbers:
-        for column in held.values():
-            column[row] = np.nan
-    for name, said in people.items():
-        if name not in annotations:
-            annotations[name] = np.full(shape, MISSING, dtype=np.int16)
-            for _, held in held_numbers:
-                held[name] = np.full(shape[0], np.nan)
-        annotations[name][row] = _codes(said)
-        for place, held in held_numbers:
-            held[name][row] = _number(said[place])
-
-
-def _codes(cells: Sequence[Cell]) -> list[int]:
-    return [NUMBER if isinstance(cell, float) else cell for cell in cells]
-
-
-def _number(cell: Cell) -> float:
-    return cell if isinstance(cell, float) else math.nan

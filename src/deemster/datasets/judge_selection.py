@@ -8,7 +8,7 @@ from typing import Any
 
 import numpy as np
 
-from deemster.datasets.vote_block import Block
+from deemster.datasets.vote_block import Block, Labels
 from deemster.datasets.votes import Votes
 from deemster.rubrics.criterion import MISSING
 
@@ -28,7 +28,7 @@ def select_judges(votes: Votes, judges: Collection[str]) -> tuple[Votes, int]:
         return votes, 0
     dropped = 0
     for block in votes.blocks:
-        recorded = (block.recorded_final != MISSING).any(axis=1) | ~np.isnan(block.recorded_score)
+        recorded = (block.recorded_final.codes != MISSING).any(axis=1) | ~np.isnan(block.recorded_score)
         dropped += int(recorded.sum())
     blocks = tuple(_reduced(block, places) for block in votes.blocks)
     return dataclasses.replace(votes, judges=tuple(votes.judges[place] for place in places), blocks=blocks), dropped
@@ -36,7 +36,7 @@ def select_judges(votes: Votes, judges: Collection[str]) -> tuple[Votes, int]:
 
 def _reduced(block: Block, places: list[int]) -> Block:
     moved = {judge: at for at, judge in enumerate(places)}
-    many = block.votes.shape[2]
+    many = block.votes.codes.shape[2]
     # The judge after the last is the check.
     columns = moved | {many: len(places)}
     details: dict[int, Any] = {}
@@ -46,17 +46,10 @@ def _reduced(block: Block, places: list[int]) -> Block:
             details[cell_at * (len(places) + 1) + columns[judge]] = cell
     return dataclasses.replace(
         block,
-        votes=np.ascontiguousarray(block.votes[:, :, places]),
+        votes=block.votes.of_judges(places),
         repeats=tuple(one._replace(judge=moved[one.judge]) for one in block.repeats if one.judge in moved),
         probabilities=tuple(one._replace(judge=moved[one.judge]) for one in block.probabilities if one.judge in moved),
-        recorded_final=np.full_like(block.recorded_final, MISSING),
+        recorded_final=Labels.blank(block.rubric, len(block)),
         recorded_score=np.full_like(block.recorded_score, np.nan),
         details=details,
-        numbers={
-            place: column._replace(
-                votes=np.ascontiguousarray(column.votes[:, places]),
-                recorded_final=np.full_like(column.recorded_final, np.nan),
-            )
-            for place, column in block.numbers.items()
-        },
     )

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import dataclasses
 import math
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping
 from typing import Annotated, Any, NamedTuple
 
 import msgspec
@@ -13,7 +13,9 @@ import numpy.typing as npt
 from msgspec import Meta
 
 from deemster.formats.schema_validation import Id
+from deemster.rubrics.criterion import MISSING
 from deemster.rubrics.rubric_definition import Rubric
+from deemster.rubrics.vote_aggregation import split_cells
 
 Codes = npt.NDArray[np.int16]
 Flags = npt.NDArray[np.bool_]
@@ -66,31 +68,59 @@ class Probability(NamedTuple):
     p: tuple[float, ...]
 
 
-class NumberColumn(NamedTuple):
-    """The numbers on one numeric criterion; every array has a row for each item, and NaN where there is no number.
+class Labels(NamedTuple):
+    """Labels of items, each a code or, on a numeric criterion, a number beside the code `NUMBER`.
 
     Attributes:
-        votes: By item and judge; repeats are one vote.
-        truth: Ground truth, or the mean of the annotators.
-        recorded_final: What the grader recorded.
-        checks: What a metric answered.
-        annotations: By annotator.
+        codes: Codes by item and criterion, and by judge where there are several.
+        numbers: For each numeric criterion, by its place, numbers by item, and by judge; NaN where there is none.
     """
 
-    votes: Floats
-    truth: Floats
-    recorded_final: Floats
-    checks: Floats
-    annotations: Mapping[str, Floats]
+    codes: Codes
+    numbers: Mapping[int, Floats]
 
+    @classmethod
+    def blank(cls, rubric: Rubric, items: int, *judges: int) -> Labels:
+        """Labels that are all missing."""
+        numeric = (place for place, criterion in enumerate(rubric.criteria) if criterion.kind == "numeric")
+        codes = np.full((items, len(rubric.criteria), *judges), MISSING, dtype=np.int16)
+        return cls(codes, {place: np.full((items, *judges), np.nan) for place in numeric})
 
-def put_numbers_back(codes: Sequence[Any], numbers: Mapping[int, float]) -> list[Any]:
-    """The cells of one item: codes or labels, and in their place the numbers that there are, by criterion."""
-    cells = list(codes)
-    for place, number in numbers.items():
-        if not math.isnan(number):
-            cells[place] = float(number)
-    return cells
+    def copy(self) -> Labels:
+        """The same labels in arrays of their own."""
+        return Labels(self.codes.copy(), {place: column.copy() for place, column in self.numbers.items()})
+
+    def put(self, rows: Any, cells: Any) -> None:
+        """Set the labels of an item, or of several; a float is a number."""
+        codes, numbers = split_cells(cells) if self.numbers else (cells, None)
+        self.codes[rows] = codes
+        for place, column in self.numbers.items():
+            column[rows] = numbers[..., place]  # type: ignore[index]
+
+    def where(self, chosen: Flags, other: Labels) -> Labels:
+        """These labels in the chosen cells, and others elsewhere."""
+        return Labels(
+            np.where(chosen, self.codes, other.codes),
+            {
+                place: np.where(np.broadcast_to(chosen, self.codes.shape)[:, place], column, other.numbers[place])
+                for place, column in self.numbers.items()
+            },
+        )
+
+    def of_judges(self, places: Any) -> Labels:
+        """The labels of some judges, or of one."""
+        return Labels(
+            np.ascontiguousarray(self.codes[:, :, places]),
+            {place: np.ascontiguousarray(column[:, places]) for place, column in self.numbers.items()},
+        )
+
+    def with_numbers(self, cells: Iterable[Any], *index: int) -> list[Any]:
+        """The cells of one item, of one judge, with the numbers in their places."""
+        given = list(cells)
+        for place, column in self.numbers.items():
+            if not math.isnan(number := column[index]):
+                given[place] = float(number)
+        return given
 
 
 @dataclasses.dataclass(frozen=True, eq=False)
@@ -101,7 +131,7 @@ class Block:
         rubric: Their rubric.
         key: What the file calls it, where the file has several.
         items: Positions in `Votes.ids`.
-        votes: Codes by item, criterion and judge; repeats are one vote.
+        votes: Votes by item, criterion and judge; repeats are one vote.
         truth: Ground truth, or the consensus of annotators.
         labelled: Whether the item has any label, of ground truth or of an annotator.
         no_consensus: Where annotators said something and agree on nothing.
@@ -109,40 +139,40 @@ class Block:
         penalties: Length penalties.
         recorded_final: Verdicts that the grader recorded.
         recorded_score: Scores that the grader recorded, NaN where it did not.
-        annotations: Codes by annotator.
+        annotations: Labels by annotator.
         repeats: Cells with several votes of one judge.
         probabilities: Cells with probabilities.
         checks: Verdicts of deterministic criteria, which join no panel.
         stated: Whether the truth of an item is stated, not the consensus of annotators.
         details: Cells that are more than a label, as the file has them, by `cell_index`.
         errors: What failed, by row.
-        numbers: The numbers on numeric criteria, by the place of the criterion; the codes say `NUMBER` there.
     """
 
     rubric: Rubric
     key: str | None
     items: npt.NDArray[np.intp]
-    votes: Codes
-    truth: Codes
+    votes: Labels
+    truth: Labels
     labelled: Flags
     no_consensus: Flags
     errored: Flags
     penalties: Floats
-    recorded_final: Codes
+    recorded_final: Labels
     recorded_score: Floats
-    annotations: Mapping[str, Codes]
+    annotations: Mapping[str, Labels]
     repeats: tuple[Repeat, ...]
     probabilities: tuple[Probability, ...]
-    checks: Codes
+    checks: Labels
     stated: Flags
     details: Mapping[int, Any]
     errors: Mapping[int, str]
-    numbers: Mapping[int, NumberColumn] = dataclasses.field(default_factory=dict)
 
     def __post_init__(self) -> None:
         for value in (*vars(self).values(), *self.annotations.values()):
-            if isinstance(value, np.ndarray):
-                value.setflags(write=False)
+            arrays = (value.codes, *value.numbers.values()) if isinstance(value, Labels) else (value,)
+            for array in arrays:
+                if isinstance(array, np.ndarray):
+                    array.setflags(write=False)
 
     def __eq__(self, other: object) -> bool:
         if not isinstance(other, Block):
@@ -156,14 +186,14 @@ class Block:
 
     def cell_index(self, item: int, criterion: int, judge: int) -> int:
         """The key of a cell in `details`; the judge after the last is the check."""
-        criteria, judges = map(int, self.votes.shape[1:])
+        criteria, judges = map(int, self.votes.codes.shape[1:])
         return (item * criteria + criterion) * (judges + 1) + judge
 
 
 def _same(one: Any, other: Any) -> bool:
     if isinstance(one, np.ndarray):
         return one.shape == other.shape and np.array_equal(one, other, equal_nan=one.dtype.kind == "f")
-    if isinstance(one, NumberColumn):
+    if isinstance(one, Labels):
         return all(_same(*sides) for sides in zip(one, other, strict=True))
     if isinstance(one, Mapping):
         return one.keys() == other.keys() and all(_same(value, other[key]) for key, value in one.items())

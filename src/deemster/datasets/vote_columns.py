@@ -11,15 +11,15 @@ from typing import Any
 import msgspec
 import numpy as np
 
-from deemster.datasets.label_codebook import Cell, Codebook, Floats, agreed_numbers, consensus
-from deemster.datasets.vote_block import Block, Codes, NumberColumn, Probability, Repeat
+from deemster.datasets.label_codebook import Cell, Codebook, agreed_numbers, consensus
+from deemster.datasets.vote_block import Block, Labels, Probability, Repeat
 from deemster.datasets.votes_format import FailureCell, VoteCell
 from deemster.errors import list_names
 from deemster.formats.item_files import IssueList, name_in_item
 from deemster.formats.json_values import Path
 from deemster.rubrics.criterion import MISSING, NUMBER
 from deemster.rubrics.verdicts import FAILURES
-from deemster.rubrics.vote_aggregation import Rules, is_missing, merge_repeated_cells, merge_repeats, split_cells
+from deemster.rubrics.vote_aggregation import Rules, is_missing, merge_repeats, split_cells
 
 SLACK = 1e-6
 
@@ -196,15 +196,16 @@ class Columns:
     def block(self, rules: Rules) -> Block:
         """The block of these columns."""
         size, width = len(self.rows), len(self.book)
-        votes = np.frombuffer(self._votes, dtype=np.int16).reshape(size, self._judges, width)
-        votes = np.ascontiguousarray(votes.transpose(0, 2, 1))
+        votes = Labels.blank(self.book.rubric, size, self._judges)
+        by_judge = np.frombuffer(self._votes, dtype=np.int16).reshape(size, self._judges, width)
+        votes.codes[:] = by_judge.transpose(0, 2, 1)
+        for (row, place, judge), number in self._vote_numbers.items():
+            votes.numbers[place][row, judge] = number
         self._merge(votes, rules)
         annotations = {name: self._spread(rows) for name, rows in self._annotations.items()}
         stated = self._flags(self._truth)
-        truth = self._spread(self._truth)
-        numbers = {position: self._number_column(position) for position in self._numeric}
-        agreed, no_consensus = agreement(self.book, annotations, rows=~stated, numbers=numbers)
-        truth[~stated] = agreed[~stated]
+        agreed, no_consensus = agreement(self.book, annotations, rows=~stated)
+        truth = self._spread(self._truth).where(stated[:, None], agreed)
         return Block(
             rubric=self.book.rubric,
             key=self.key,
@@ -212,7 +213,7 @@ class Columns:
             votes=votes,
             truth=truth,
             # A truth of nulls alone labels nothing.
-            labelled=(truth != MISSING).any(axis=1)
+            labelled=(truth.codes != MISSING).any(axis=1)
             | self._flags(itertools.chain.from_iterable(self._annotations.values())),
             no_consensus=no_consensus,
             errored=self._flags(self._errors),
@@ -226,46 +227,23 @@ class Columns:
             stated=stated,
             details=self._details,
             errors=self._errors,
-            numbers=numbers,
         )
 
-    def _number_column(self, position: int) -> NumberColumn:
-        votes = np.full((len(self.rows), self._judges), np.nan)
-        for (row, place, judge), number in self._vote_numbers.items():
-            if place == position:
-                votes[row, judge] = number
-
-        def spread(rows: Mapping[int, Sequence[Cell]]) -> Floats:
-            column = np.full(len(self.rows), np.nan)
-            for row, cells in rows.items():
-                if isinstance(number := cells[position], float):
-                    column[row] = number
-            return column
-
-        people = {name: spread(rows) for name, rows in self._annotations.items()}
-        return NumberColumn(votes, spread(self._truth), spread(self._final), spread(self._checks), people)
-
-    def _merge(self, votes: Codes, rules: Rules) -> None:
+    def _merge(self, votes: Labels, rules: Rules) -> None:
         """Make the repeats of each judge one vote."""
         by_criterion: dict[int, list[Repeat]] = {}
         for repeat in self._repeats:
             by_criterion.setdefault(repeat.criterion, []).append(repeat)
         for position, repeats in by_criterion.items():
             criterion = self.book.rubric.criteria[position]
-            if criterion.kind == "numeric":
-                for repeat in repeats:
-                    cell = merge_repeated_cells(criterion, repeat.codes, rule=rules.rule_for(criterion))
-                    if isinstance(cell, float):
-                        self._vote_numbers[repeat.item, position, repeat.judge] = cell
-                    votes[repeat.item, position, repeat.judge] = NUMBER if isinstance(cell, float) else cell
-                continue
             longest = max(len(repeat.codes) for repeat in repeats)
-            codes = np.full((len(repeats), longest), MISSING, dtype=np.int16)
-            for at, repeat in enumerate(repeats):
-                codes[at, : len(repeat.codes)] = repeat.codes
-            merged = merge_repeats(criterion, codes, rule=rules.rule_for(criterion))
+            cells = [[*repeat.codes, *[MISSING] * (longest - len(repeat.codes))] for repeat in repeats]
+            codes, numbers = split_cells(cells) if position in votes.numbers else (cells, None)
+            merged = merge_repeats(criterion, codes, numbers, rule=rules.rule_for(criterion))
             items, judges = [repeat.item for repeat in repeats], [repeat.judge for repeat in repeats]
-            votes[items, position, judges] = merged
+            votes.codes[items, position, judges] = merged.codes
+            if numbers is not None:
+                votes.numbers[position][items, judges] = merged.values
 
     def _probabilities(self) -> Iterable[Probability]:
         width, judges = len(self.book), self._judges
@@ -275,12 +253,11 @@ class Columns:
             if p is not None:
                 yield Probability(*divmod(cell_at, width), judge, p)
 
-    def _spread(self, rows: Mapping[int, Sequence[Cell]]) -> Codes:
-        codes = np.full((len(self.rows), len(self.book)), MISSING, dtype=np.int16)
+    def _spread(self, rows: Mapping[int, Sequence[Cell]]) -> Labels:
+        labels = Labels.blank(self.book.rubric, len(self.rows))
         if rows:
-            cells = list(rows.values())
-            codes[list(rows)] = split_cells(cells)[0] if self._numeric else np.array(cells, dtype=np.int16)
-        return codes
+            labels.put(list(rows), list(rows.values()))
+        return labels
 
     def _flags(self, rows: Iterable[int]) -> Any:
         flags = np.zeros(len(self.rows), dtype=np.bool_)
@@ -294,31 +271,28 @@ class Columns:
         return values
 
 
-def agreement(
-    book: Codebook, annotations: dict[str, Codes], *, rows: Any, numbers: Mapping[int, NumberColumn]
-) -> tuple[Codes, Any]:
+def agreement(book: Codebook, annotations: Mapping[str, Labels], *, rows: Any) -> tuple[Labels, Any]:
     """The consensus of annotators, and where they said something and have none.
 
     Args:
         book: The codes of the rubric.
-        annotations: Codes by annotator.
+        annotations: Labels by annotator.
         rows: The rows to look at.
-        numbers: The numbers on numeric criteria; the truth of these rows is filled in.
     """
-    codes = np.full((len(rows), len(book)), MISSING, dtype=np.int16)
-    if annotations:
-        stack = np.stack(list(annotations.values()), axis=2)
-        for position, criterion in enumerate(book.rubric.criteria):
-            if position in numbers:
-                people = np.stack([numbers[position].annotations[name] for name in annotations], axis=1)
-                settled, means = agreed_numbers(stack[:, position], people, criterion.abstention)
-                codes[rows, position] = settled[rows]
-                numbers[position].truth[rows] = means[rows]
-                continue
-            # Few distinct rows of annotations recur often: each is settled once.
-            distinct, which = np.unique(stack[rows, position], axis=0, return_inverse=True)
-            settled = np.array([consensus(criterion, row) for row in distinct.tolist()], dtype=np.int16)
-            codes[rows, position] = settled[which.reshape(-1)] if len(distinct) else MISSING
-        said = (stack != MISSING).any(axis=2) & rows[:, None]
-        return codes, said & (codes == MISSING)
-    return codes, np.zeros(codes.shape, dtype=np.bool_)
+    agreed = Labels.blank(book.rubric, len(rows))
+    if not annotations:
+        return agreed, np.zeros(agreed.codes.shape, dtype=np.bool_)
+    stack = np.stack([labels.codes for labels in annotations.values()], axis=2)
+    for position, criterion in enumerate(book.rubric.criteria):
+        if position in agreed.numbers:
+            people = np.stack([labels.numbers[position] for labels in annotations.values()], axis=1)
+            settled, means = agreed_numbers(stack[:, position], people, criterion.abstention)
+            agreed.codes[rows, position] = settled[rows]
+            agreed.numbers[position][rows] = means[rows]
+            continue
+        # Few distinct rows of annotations recur often: each is settled once.
+        distinct, which = np.unique(stack[rows, position], axis=0, return_inverse=True)
+        settled = np.array([consensus(criterion, row) for row in distinct.tolist()], dtype=np.int16)
+        agreed.codes[rows, position] = settled[which.reshape(-1)] if len(distinct) else MISSING
+    said = (stack != MISSING).any(axis=2) & rows[:, None]
+    return agreed, said & (agreed.codes == MISSING)

@@ -188,7 +188,7 @@ def decode_struct(
     *,
     error: type[InputError],
     path: Path = (),
-    **changes: Any,
+    changes: Mapping[str, Any] | None = None,
 ) -> Any:
     """The fields of a struct, as the shape that declares them.
 
@@ -207,7 +207,7 @@ def decode_struct(
     shape = shape or bare_shape(type(struct))
     fields = {name: getattr(struct, name) for name in shape.__struct_fields__}
     try:
-        value = plain_value({**fields, **changes})
+        value = plain_value({**fields, **(changes or {})})
     except RecursionError:
         raise error(f"{_capital(_noun({'description': struct.__doc__}))} is nested too deep.") from None
     return decode_shape(value, shape, error=error, path=path)

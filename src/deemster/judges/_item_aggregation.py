@@ -24,6 +24,8 @@ from deemster.rubrics.vote_aggregation import (
 )
 
 _FAILED = frozenset({FAILED, FAILED_WORST})
+# So many combinations of verdicts are remembered with their scores.
+_MOST_KNOWN = 4096
 
 
 class _Result(NamedTuple):
@@ -31,6 +33,15 @@ class _Result(NamedTuple):
 
     code: int | float
     value: float | None
+
+
+class _ItemScores(NamedTuple):
+    """What the verdicts on an item come to: the score of the panel, then that of each judge."""
+
+    scores: tuple[float | None, ...]
+    raw_score: float | None
+    failed_fatal: tuple[str, ...]
+    unresolved_fatal: tuple[str, ...]
 
 
 class ItemAggregator:
@@ -56,6 +67,9 @@ class ItemAggregator:
         self._rubric, self._judges, self._scoring, self._cascade = rubric, tuple(judges), scoring, cascade
         self._rules = [rules.rule_for(criterion) for criterion in rubric.criteria]
         self._weights = [judge.weight for judge in judges]
+        # A dict takes the code 1 and the number 1.0 for one key.
+        self._has_numbers = any(criterion.kind == "numeric" for criterion in rubric.criteria)
+        self._known_scores: dict[tuple[Any, ...], _ItemScores] = {}
         # Few verdicts and few judges make few combinations of votes, so results are cached.
         self._results: list[dict[tuple[int | float, ...], _Result]] = [{} for _ in rubric.criteria]
         self._merged: list[dict[tuple[int | float, ...], int | float]] = [{} for _ in rubric.criteria]
@@ -82,30 +96,50 @@ class ItemAggregator:
             for row, cell in zip(rows, cells, strict=True):
                 row[place] = cell
             finals.append(self._decide(place, cast, cells))
-        codes, numbers = split_cells([[final.code for final in finals], *rows])
-        by_place = dict(enumerate(numbers.T))
-        scores = rubric_scores(self._rubric, codes, scoring=self._scoring, penalties=penalty, numbers=by_place)
+        scores = self._scores([[final.code for final in finals], *rows], penalty)
         criteria = tuple(
             _criterion_grading(criterion, cast, final)
             for criterion, cast, final in zip(self._rubric.criteria, votes, finals, strict=True)
         )
         agreements = [each.agreement for each in criteria if each.agreement is not None]
-        score, *own = (None if math.isnan(value) else value for value in scores.score.tolist())
-        raw = float(scores.raw_score[0])
+        score, *own = scores.scores
         error = _error(criteria)
         return ItemGrading(
             id=name,
             score=score,
-            raw_score=None if math.isnan(raw) else raw,
+            raw_score=scores.raw_score,
             unscored=None if score is not None else error or "No criterion with a weight is left to score.",
             penalty=penalty,
             criteria=criteria,
             judge_scores=dict(zip((judge.id for judge in self._judges), own, strict=True)),
             mean_agreement=math.fsum(agreements) / len(agreements) if agreements else None,
             cannot_assess_count=sum(each.abstained for each in criteria),
-            failed_fatal=self._names(scores.failed_fatal[0]),
-            unresolved_fatal=self._names(scores.unresolved_fatal[0]),
+            failed_fatal=scores.failed_fatal,
+            unresolved_fatal=scores.unresolved_fatal,
             error=error,
+        )
+
+    def _scores(self, cells: Sequence[Sequence[int | float]], penalty: float) -> _ItemScores:
+        """The scores of the panel and of each judge, from the cells of each."""
+        key = (penalty, *map(tuple, cells))
+        found = None if self._has_numbers else self._known_scores.get(key)
+        if found is None:
+            found = self._work_out_scores(cells, penalty)
+            # Numbers and lengths make ever new combinations.
+            if not self._has_numbers and len(self._known_scores) < _MOST_KNOWN:
+                self._known_scores[key] = found
+        return found
+
+    def _work_out_scores(self, cells: Sequence[Sequence[int | float]], penalty: float) -> _ItemScores:
+        codes, numbers = split_cells(cells)
+        by_place = dict(enumerate(numbers.T))
+        scores = rubric_scores(self._rubric, codes, scoring=self._scoring, penalties=penalty, numbers=by_place)
+        raw = float(scores.raw_score[0])
+        return _ItemScores(
+            tuple(None if math.isnan(value) else value for value in scores.score.tolist()),
+            None if math.isnan(raw) else raw,
+            self._names(scores.failed_fatal[0]),
+            self._names(scores.unresolved_fatal[0]),
         )
 
     def cheap_verdict_stands(self, place: int, votes: Sequence[Vote]) -> bool:

@@ -348,7 +348,7 @@ class CriterionGrader(GraderSettings, frozen=True, eq=False, dict=True):
             [Vote(judge=f"{CHECK}{criterion.check.metric}", failure=failure)]
             if criterion.check is not None
             else [
-                seat.vote(failure=failure)
+                msgspec.structs.replace(seat.silent_vote, failure=failure)
                 for number in range(len(self.judges) if self.cascade is None else 1)
                 for seat in self._seats(number)
             ]
@@ -447,9 +447,10 @@ def _cast_votes(question: Question, outcome: QuestionOutcome[CriterionReply], vo
         if isinstance(part, CriterionReply):
             fields = {**verdict_fields(view.criterion, part.code), **part._asdict()}
             del fields["code"]
-            cast.append(question.seat.vote(**fields, shown_order=view.order))
+            vote = msgspec.structs.replace(question.seat.silent_vote, **fields)
         else:
             tries = question.ask.again + 2 if part.cause == UNREADABLE else 0
-            cast.append(question.seat.failed_vote(part, tries=tries, shown_order=view.order))
+            vote = question.seat.failed_vote(part, tries=tries)
+        cast.append(msgspec.structs.replace(vote, shown_order=view.order))
     for place, vote in zip(places, split_calls(cast, outcome.calls), strict=True):
         votes[place].append(vote)

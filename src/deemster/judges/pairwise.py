@@ -202,7 +202,9 @@ def _vote(seat: Seat, ahead: ParsedReply[Preference] | NoAnswer, behind: ParsedR
     one, other = words_of[ahead.value.winner][0], words_of[behind.value.winner][1]
     value = {("win", "win"): WIN, ("loss", "loss"): LOSS}.get((one, other), TIE)
     reason = ahead.value.reason if one == other else f"{ahead.value.reason} / {behind.value.reason}"
-    return seat.vote(value=value, reason=reason, verdict=f"{one}/{other}", model=ahead.answer.model)
+    return msgspec.structs.replace(
+        seat.silent_vote, value=value, reason=reason, verdict=f"{one}/{other}", model=ahead.answer.model
+    )
 
 
 def _orders(votes: list[Vote]) -> dict[str, Any]:

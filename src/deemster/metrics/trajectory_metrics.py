@@ -23,6 +23,7 @@ from deemster.metrics._expected_trajectory import (
     tools_called,
 )
 from deemster.metrics.builtin_metric import BuiltinMetric, invalid_sample, list_detail
+from deemster.metrics.option_checks import PositiveInteger
 from deemster.records import MetricScore, Output, Sample, Trajectory, freeze
 
 
@@ -229,18 +230,7 @@ class StepsBelow(TrajectoryMetric, frozen=True, kw_only=True):
     alias: ClassVar[str] = "steps-below"
     expectation: ClassVar[str] = "max_steps"
 
-    max_steps: int | None = None
-
-    def validate(self) -> None:
-        """Refuse a limit below 1.
-
-        Raises:
-            ConfigurationError: `max_steps` is not what it should be.
-        """
-        if self.max_steps is not None and not is_limit(self.max_steps):
-            raise ConfigurationError(
-                f"`max_steps` of {self.alias} is a whole number of at least 1, not {show_value(self.max_steps)}."
-            )
+    max_steps: PositiveInteger | None = None
 
     def expect(self, sample: Sample) -> int:
         """The limit.

@@ -7,7 +7,6 @@ import inspect
 from collections.abc import Awaitable, Mapping, Sequence
 from functools import reduce
 from operator import add
-from types import TracebackType
 from typing import Any, Self
 
 from deemster.errors import ConfigurationError, Issue
@@ -55,9 +54,7 @@ class Gateway:
                 self._recordings[role.recording] = Recording(role.recording, secrets=self._secrets())
         return self
 
-    async def __aexit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
-    ) -> None:
+    async def __aexit__(self, *_: object) -> None:
         for opened in self._open_roles.values():
             if isinstance(opened, EmbeddingRole):
                 await opened.close()

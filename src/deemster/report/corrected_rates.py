@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Collection, Mapping
-from typing import Any
+from typing import Any, NamedTuple
 
 import msgspec
 import numpy as np
@@ -20,11 +20,13 @@ from deemster.results.metric_summary import (
     CorrectedMean,
     CorrectedPassRate,
     RunMetricSummary,
+    cluster_sums,
     interval_ends,
     sample_means,
 )
 from deemster.results.run_summary import RunSummary
-from deemster.stats import corrected_rate, effective_size, ppi_mean
+from deemster.stats import corrected_rate, effective_size, ppi_mean, weighted_wilson
+from deemster.stats.debiased_estimates import unit_values
 
 
 def check_corrected_rules(gate: Gate, calibrated: Collection[str], metrics: Mapping[str, str]) -> None:
@@ -77,41 +79,61 @@ def with_corrections(
                 note = f"The calibration is of another metric: {'; '.join(changes)}."
                 found = CorrectedPassRate(labels=len(labels.pairs), source=calibration.source, note=note)
             else:
-                found = _correct(figures, labels, *_columns(marks, place), source=calibration.source)
+                found = _correct(figures, labels, _scored_samples(marks, place), source=calibration.source)
             metrics[card.name] = msgspec.structs.replace(figures, pass_rate_corrected=found)
     return msgspec.structs.replace(summary, metrics=metrics)
 
 
-def _columns(marks: MarkTable, place: int) -> tuple[NDArray[np.int64], NDArray[np.float64], int]:
-    """How often each sample passes that is scored in every repetition, and the mean score of each sample."""
+class _ScoredSamples(NamedTuple):
+    """The samples of a run that are scored in every repetition: how often each passes; and mean scores, by unit.
+
+    Attributes:
+        rate: The share of their marks that pass.
+        size: How many independent marks that is of.
+        means: A score for each sample, or cluster of them, that has one.
+    """
+
+    rate: float | None
+    size: float
+    means: NDArray[np.float64]
+
+
+def _scored_samples(marks: MarkTable, place: int) -> _ScoredSamples:
     scored = marks.causes[:, :, place] == SCORED
     whole = scored.all(axis=1)
     passed = marks.passed[whole, :, place].sum(axis=1)
-    return passed, sample_means(marks.scores[:, :, place], scored), marks.repetitions
+    means = sample_means(marks.scores[:, :, place], scored)
+    if not len(passed):
+        return _ScoredSamples(None, 0.0, means)
+    rate = int(passed.sum()) / (len(passed) * marks.repetitions)
+    if marks.clusters is None:
+        return _ScoredSamples(rate, effective_size(passed, marks=marks.repetitions), means)
+    totals, sizes = cluster_sums(passed, marks.clusters[whole])
+    size = weighted_wilson(totals / (sizes * marks.repetitions), sizes, most=len(passed) * marks.repetitions).n
+    return _ScoredSamples(rate, size, unit_values(means, marks.clusters[scored.any(axis=1)]))
 
 
 def _correct(
     figures: RunMetricSummary,
     labels: LabelledMetric,
-    passed: NDArray[np.int64],
-    means: NDArray[np.float64],
-    repetitions: int,
+    run: _ScoredSamples,
     *,
     source: str,
 ) -> CorrectedPassRate:
     bound, better = 0.5, True
     if labels.kind == "score":
         bound, better = (0.5 if figures.threshold is None else figures.threshold), figures.higher_is_better
-    known: dict[str, Any] = {"labels": len(labels.pairs), "source": source, "mean": _mean(labels, means)}
-    if not len(passed):
+    known: dict[str, Any] = {"labels": len(labels.pairs), "source": source, "mean": _mean(labels, run.means)}
+    if run.rate is None:
         return CorrectedPassRate(note="No mark of this metric was scored.", **known)
     found = corrected_rate(
         [reaches(pair.truth, bound, higher_is_better=better) for pair in labels.pairs],
         [pair.passed for pair in labels.pairs],
-        int(passed.sum()) / (len(passed) * repetitions),
-        n=effective_size(passed, marks=repetitions),
+        run.rate,
+        n=run.size,
         probabilities=labels.probabilities,
         strata=labels.strata,
+        units=labels.units,
     )
     share = figures.n_scored / figures.n
     low, high = interval_ends(found.interval) or (None, None)
@@ -128,13 +150,13 @@ def _mean(labels: LabelledMetric, means: NDArray[np.float64]) -> CorrectedMean |
     """The corrected mean score; None where people gave verdicts, or nothing was scored."""
     if labels.kind != "score" or not len(means):
         return None
-    chances = labels.probabilities
-    found = ppi_mean(
-        [pair.truth for pair in labels.pairs],
-        [pair.score for pair in labels.pairs],
-        means,
-        weights=None if chances is None else [1 / chance for chance in chances],
-        bounds=(0.0, 1.0),
+    _, unit = np.unique(labels.units, return_inverse=True)
+    weights = 1 / np.array(labels.probabilities or [1.0] * len(labels.pairs))
+    sizes = np.bincount(unit, weights=weights)
+    truth, score = (
+        np.bincount(unit, weights=weights * [getattr(pair, side) for pair in labels.pairs]) / sizes
+        for side in ("truth", "score")
     )
+    found = ppi_mean(truth, score, means, weights=sizes, bounds=(0.0, 1.0))
     low, high = interval_ends(found.interval) or (None, None)
     return None if found.value is None else CorrectedMean(value=found.value, low=low, high=high)

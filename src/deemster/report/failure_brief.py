@@ -6,27 +6,29 @@ import heapq
 import math
 import re
 from collections import Counter
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from functools import partial
 from itertools import islice
 from typing import TYPE_CHECKING, Any, NamedTuple, TypeAlias
 
 from deemster.errors import ReportError, plural, visible
-from deemster.report.comparison_sections import comparison_verdict
+from deemster.report.comparison_sections import comparison_verdict, describe_change
 from deemster.report.failing_samples import (
+    describe_sample,
     describe_unscored,
-    detail_notes,
     executed_samples,
     failed_executions,
     is_failed,
     quoted_text,
 )
-from deemster.report.report_entries import ExecutionEntry, MarkEntry, ScoreEntry
+from deemster.report.report_entries import MarkEntry, ScoreEntry
 from deemster.report.report_sections import format_against_bound, gate_verdict
 from deemster.results.metric_summary import Interval
 from deemster.text.number_format import format_change, format_number
+from deemster.text.text_sections import AddedText, RemovedText, TextDetail, TextField
 
 if TYPE_CHECKING:
-    from deemster.report.comparison_report import ComparisonReport
+    from deemster.report.comparison import Comparison
     from deemster.report.report_document import Report
 
 _Trait: TypeAlias = tuple[str, str]
@@ -37,7 +39,6 @@ _MOST_FAILURES = 2_000
 _EXAMPLES = 5
 _TEXT = 700
 _NAME = 80
-_NOTES = 4
 _MOST_CHECKS = 8
 # So many words that a group shares are named.
 _SHARED = 5
@@ -60,8 +61,7 @@ class Failure(NamedTuple):
         metrics: The metrics that fail.
         traits: What it may have in common with others: kind and value.
         note: What is said beside its id, such as how it changed.
-        texts: Label and text of what was asked, expected and answered.
-        reasons: What metrics and judges say.
+        describe: Tells what was asked, expected and answered, and what metrics and judges say.
     """
 
     id: str
@@ -70,8 +70,7 @@ class Failure(NamedTuple):
     metrics: tuple[str, ...]
     traits: frozenset[_Trait]
     note: str
-    texts: tuple[tuple[str, str], ...]
-    reasons: tuple[str, ...]
+    describe: Callable[[], TextDetail]
 
 
 class _Group(NamedTuple):
@@ -106,7 +105,7 @@ _KINDS = {
 }
 
 
-def report_brief(report: Report, comparison: ComparisonReport | None = None, *, max_chars: int = MAX_CHARS) -> str:
+def report_brief(report: Report, comparison: Comparison | None = None, *, max_chars: int = MAX_CHARS) -> str:
     """The brief of a run.
 
     Args:
@@ -131,7 +130,7 @@ def report_brief(report: Report, comparison: ComparisonReport | None = None, *, 
     return _fit(lines, _group(failures, seen, totals.samples), whole, max_chars, again)
 
 
-def comparison_brief(comparison: ComparisonReport, *, max_chars: int = MAX_CHARS) -> str:
+def comparison_brief(comparison: Comparison, *, max_chars: int = MAX_CHARS) -> str:
     """The brief of a comparison: the samples that fail now and did not, or got worse.
 
     Args:
@@ -158,7 +157,7 @@ def comparison_brief(comparison: ComparisonReport, *, max_chars: int = MAX_CHARS
 _BROKEN = ("newly_failing", "unscored_now", "regressed")
 
 
-def _statuses(comparison: ComparisonReport) -> Iterator[tuple[str, str]]:
+def _statuses(comparison: Comparison) -> Iterator[tuple[str, str]]:
     for change in comparison.changes:
         if change.candidate is not None and change.status in _BROKEN:
             yield change.candidate.id, change.status.replace("_", " ")
@@ -169,7 +168,7 @@ def _run_failures(report: Report, changed: Mapping[str, str]) -> tuple[list[Fail
     seen: Counter[_Trait] = Counter()
     worst: list[tuple[float, int, Failure]] = []
     count = 0
-    for place, (sample, executions) in enumerate(executed_samples(report)):
+    for place, sample, executions in executed_samples(report):
         failed = failed_executions(executions)
         shown = next(iter(failed or executions), None)
         marks: Mapping[str, MarkEntry] = {} if shown is None else shown.marks
@@ -185,8 +184,7 @@ def _run_failures(report: Report, changed: Mapping[str, str]) -> tuple[list[Fail
                 metrics=tuple(name for name in report.metric_order if name in marks and is_failed(marks[name])),
                 traits=traits,
                 note=changed.get(sample.id, ""),
-                texts=_texts(sample.input, sample.expected_output, {"answer": failed[0]}),
-                reasons=tuple(_reasons(marks, report.metric_order)),
+                describe=partial(describe_sample, report, sample, failed),
             )
             entry = (failure.badness, -place, failure)
             if len(worst) < _MOST_FAILURES:
@@ -210,10 +208,9 @@ def _mean_score(report: Report, marks: Mapping[str, MarkEntry]) -> float:
     return sum(scores) / max(1, len(scores))
 
 
-def _changed_failure(comparison: ComparisonReport, example: Any) -> Failure:
-    sides = {"answer before": example.baseline, "answer now": example.candidate}
+def _changed_failure(comparison: Comparison, example: Any) -> Failure:
     marks = {} if example.candidate is None else example.candidate.marks
-    before, now = (None if side is None else side.output for side in sides.values())
+    before, now = (None if side is None else side.output for side in (example.baseline, example.candidate))
     # What the answer says now and did not say before. No words of the question: other samples may have them too.
     traits = _traits(
         example.tags, None, f"{quoted_text(example.expected_output or '')} {before or ''}", now, marks.values()
@@ -227,8 +224,7 @@ def _changed_failure(comparison: ComparisonReport, example: Any) -> Failure:
         metrics=names,
         traits=traits,
         note=example.status.replace("_", " "),
-        texts=_texts(example.input, example.expected_output, sides),
-        reasons=tuple(_reasons(marks, comparison.metrics)),
+        describe=partial(describe_change, comparison, example),
     )
 
 
@@ -253,24 +249,6 @@ def _traits(
 def _words(value: Any) -> frozenset[str]:
     text = "" if value is None else quoted_text(value).lower()
     return frozenset(islice(dict.fromkeys(_WORD.findall(text)), _MOST_WORDS))
-
-
-def _texts(asked: Any, expected: Any, answers: Mapping[str, ExecutionEntry | None]) -> tuple[tuple[str, str], ...]:
-    said = {label: None if entry is None else entry.output for label, entry in answers.items()}
-    found = {"question": asked, "expected": expected, **said}
-    return tuple((label, quoted_text(value)) for label, value in found.items() if value is not None)
-
-
-def _reasons(marks: Mapping[str, MarkEntry], names: Iterable[str]) -> Iterator[str]:
-    for name in names:
-        mark = marks.get(name)
-        if mark is None or not is_failed(mark):
-            continue
-        if not isinstance(mark, ScoreEntry):
-            yield f"{name}: no score, {''.join(describe_unscored(mark.unscored))}"
-            continue
-        notes = "; ".join(f"{label}: {text}" for label, text in islice(detail_notes(mark.details), _NOTES))
-        yield f"{name}: {mark.score:.4f} against {mark.threshold:.4g}{'. ' if notes else ''}{notes}"
 
 
 def _group(failures: Sequence[Failure], seen: Counter[_Trait], samples: int) -> list[_Group]:
@@ -331,7 +309,7 @@ def _rate(value: float | None, interval: Interval | None) -> str:
     return f"{format_number(value)}{ends}"
 
 
-def _since(comparison: ComparisonReport) -> Iterator[str]:
+def _since(comparison: Comparison) -> Iterator[str]:
     """What changed since the baseline."""
     counts = ", ".join(f"{name.replace('_', ' ')} {count:,}" for name, count in comparison.statuses.items() if count)
     parts = ("outputs", "judge", "unscored", "dataset", "metrics")
@@ -395,20 +373,35 @@ def _common(group: _Group) -> str:
 
 def _example(failure: Failure) -> str:
     note = f" ({failure.note})" if failure.note else ""
-    parts = [f"### {_code(failure.id)}{note}"]
-    parts += (f"{label}:\n{_fence(text)}" for label, text in failure.texts)
-    if failure.reasons:
-        parts.append(f"why:\n{_fence(chr(10).join(failure.reasons))}")
-    return "\n\n".join(parts)
+    lines = [line for field in failure.describe().fields for line in _field_lines(field)]
+    return f"### {_code(failure.id)}{note}\n\n{_fence(lines)}"
 
 
-def _fence(text: str) -> str:
-    """Text from data between fences that are longer than any in it; control characters are shown as escapes."""
+def _field_lines(field: TextField) -> Iterator[str]:
+    """A labelled text; what follows its first line is set in, so that no text looks like another label.
+
+    Control characters are shown as escapes.
+    """
+    text = "".join(map(_marked, field.line))
     cut = text if len(text) <= _TEXT else f"{text[:_TEXT]}…"
-    lines = "\n".join(visible(line) for line in cut.splitlines()) or " "
-    longest = max((len(run) for run in _BACKTICKS.findall(lines)), default=0)
+    first, *others = map(visible, cut.splitlines() or [""])
+    yield f"{visible(field.label)}: {first}" if field.label else f"  {first}"
+    yield from (f"  {line}" for line in others)
+
+
+def _marked(part: str) -> str:
+    """A part of a text; what went and what came between signs, as `wdiff` has them."""
+    if isinstance(part, RemovedText):
+        return f"[-{part}-]"
+    return f"{{+{part}+}}" if isinstance(part, AddedText) else part
+
+
+def _fence(lines: Iterable[str]) -> str:
+    """Text from data between fences that are longer than any in it."""
+    text = "\n".join(lines)
+    longest = max((len(run) for run in _BACKTICKS.findall(text)), default=0)
     fence = "`" * max(3, longest + 1)
-    return f"{fence}text\n{lines}\n{fence}"
+    return f"{fence}text\n{text}\n{fence}"
 
 
 def _code(text: str) -> str:

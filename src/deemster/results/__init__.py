@@ -1,6 +1,6 @@
 """Summaries of runs and gradings: statistics, cohorts, aggregators, usage and cost, and the gate."""
 
-from deemster.results.aggregator_section import build_aggregator, read_aggregator
+from deemster.results.aggregator_section import build_aggregator
 from deemster.results.gate_decision import GateCheck, GateDecision, check_gate_names, decide_gate
 from deemster.results.gate_rules import NONE_UNSCORED, Allowance, Gate, read_allowance, read_gate, with_allowance
 from deemster.results.mark_table import MarkTable
@@ -80,7 +80,6 @@ __all__ = [
     "check_gate_names",
     "cohort_label",
     "decide_gate",
-    "read_aggregator",
     "read_allowance",
     "read_gate",
     "summarize_run",

@@ -74,41 +74,6 @@ class CriticalSection(msgspec.Struct, forbid_unknown_fields=True):
 AGGREGATOR_SHAPES = (PlainKind, ImportPath, PlainSection, WeightedSection, AtLeastSection, CriticalSection)
 
 
-def read_aggregator(
-    value: Any,
-    *,
-    document: Located = NO_DOCUMENT,
-    metrics: Mapping[str, str] | None = None,
-    idle: frozenset[str] = frozenset(),
-    load: Callable[[str], Any] | None = None,
-) -> Aggregator:
-    """Read the `aggregator` section of a suite.
-
-    Args:
-        value: The section as plain data.
-        document: The suite, for the lines of issues.
-        metrics: Names of the run's metrics, and other spellings of them, by name; without them only the section itself
-            is looked at.
-        idle: Names of metrics that the suite has and this run leaves out: what is said of them does not count.
-        load: Imports what an import path names; without it, import paths are refused.
-
-    Raises:
-        ConfigurationError: It cannot be used, or it does not fit the metrics; all issues are listed.
-    """
-    value = _with_text_keys(to_json_value(value))
-    issues = _section_issues(value, document)
-    if issues:
-        raise ConfigurationError(issues)
-    reader = _Reader(metrics, idle, load)
-    aggregator = reader.aggregator(value)
-    found = reader.issues
-    if not found and aggregator is not None and metrics is not None:
-        found = list(misfits(aggregator, list(dict.fromkeys(metrics.values()))))
-    if found or aggregator is None:
-        raise ConfigurationError(dict.fromkeys(_placed(found, document)))
-    return aggregator
-
-
 def _section_issues(value: Any, document: Located) -> list[Issue]:
     """What is wrong with the shape of a section."""
     shape: Any = None
@@ -170,14 +135,23 @@ def build_aggregator(
     Raises:
         ConfigurationError: It is neither, or it does not fit the metrics; all issues are listed.
     """
-    if isinstance(given, (str, Mapping, list, int, float)):
-        return read_aggregator(given, document=document, metrics=metrics, idle=idle, load=load)
-    if isinstance(given, type) or not callable(getattr(given, "aggregate", None)):
+    found: list[AggregatorIssue] = []
+    if given is None or isinstance(given, (str, Mapping, list, int, float)):
+        value = _with_text_keys(to_json_value(given))
+        if issues := _section_issues(value, document):
+            raise ConfigurationError(issues)
+        reader = _Reader(metrics, idle, load)
+        aggregator, found = reader.aggregator(value), reader.issues
+    elif isinstance(given, type) or not callable(getattr(given, "aggregate", None)):
         kind = f"the class `{given.__name__}`" if isinstance(given, type) else type(given).__name__
         raise ConfigurationError(f"An aggregator is an object with `aggregate`, or what a suite would say; not {kind}.")
-    aggregator: Aggregator = given
-    if issues := list(misfits(aggregator, list(dict.fromkeys((metrics or {}).values())))):
-        raise ConfigurationError(_placed(issues, document))
+    else:
+        aggregator = given
+
+    if not found and aggregator is not None and metrics is not None:
+        found = list(misfits(aggregator, list(dict.fromkeys(metrics.values()))))
+    if found or aggregator is None:
+        raise ConfigurationError(dict.fromkeys(_placed(found, document)))
     return aggregator
 
 

@@ -20,6 +20,7 @@ from deemster.results.metric_summary import (
     HistogramBin,
     Interval,
     MetricSummary,
+    PanelSummary,
     RunMetricSummary,
     cluster_sums,
     histogram,
@@ -134,6 +135,7 @@ class RunSummary(msgspec.Struct, frozen=True, kw_only=True):
     cost: Cost | None
     answers_without_usage: int
     adversarial: AdversarialSummary | None = None
+    panels: dict[str, PanelSummary] | None = None
 
 
 def summarize_run(marks: MarkTable, *, delta: float = 0.05, attacks: AttackedSamples | None = None) -> RunSummary:
@@ -165,6 +167,11 @@ def summarize_run(marks: MarkTable, *, delta: float = 0.05, attacks: AttackedSam
         cost=total_cost([marks.target_usage, *marks.scoring_usage, marks.rerun_usage]),
         answers_without_usage=marks.without_usage,
         adversarial=summarize_attacks(marks, attacks),
+        panels={
+            name: found
+            for name, panels in zip(names, marks.panels, strict=True)
+            if (found := panels.summarize()) is not None
+        },
     )
 
 

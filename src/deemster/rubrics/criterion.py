@@ -144,7 +144,7 @@ class Criterion(CriterionEntry, frozen=True, dict=True):
 
     def __post_init__(self) -> None:
         changes: dict[str, Any] = {"name": self.name if self.name != "" else None, "options": self.options or None}
-        refuse_issues(criterion_issues(decode_struct(self, CriterionEntry, error=RubricError, **changes)))
+        refuse_issues(criterion_issues(decode_struct(self, CriterionEntry, error=RubricError, changes=changes)))
         force_setattr(self, "weight", float(self.weight) + 0.0)
         options = (one if isinstance(one, Option) else Option(**one) for one in self.options or ())
         force_setattr(self, "options", tuple(options))
@@ -159,12 +159,12 @@ class Criterion(CriterionEntry, frozen=True, dict=True):
             known = {fold_label(option.label): option.label for option in self.options}
             force_setattr(self, "order", tuple(known[fold_label(label)] for label in self.order))
 
-    @property
+    @cached_property
     def kind(self) -> Kind:
         """`binary`, `ordinal`, `nominal` or `numeric`."""
         return criterion_kind(self)
 
-    @property
+    @cached_property
     def is_scored(self) -> bool:
         """Whether its verdicts have a value, so that it can count in a score."""
         return self.kind == "numeric" or any(value is not None for value in self.values)

@@ -98,7 +98,7 @@ class LengthPenalty(LengthPenaltyEntry, frozen=True):
 
     def __post_init__(self) -> None:
         count = "words" if callable(self.count) else self.count
-        decode_struct(self, LengthPenaltyEntry, error=ConfigurationError, count=count)
+        decode_struct(self, LengthPenaltyEntry, error=ConfigurationError, changes={"count": count})
         if self.free_budget >= self.max_cap:
             raise ConfigurationError(f"free_budget must be below max_cap, and {self.free_budget} is not.")
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from functools import lru_cache
 from typing import Any, Final, Literal, NamedTuple, get_args
 
 import msgspec
@@ -85,6 +86,7 @@ class _Tables(NamedTuple):
     open: Flags
 
 
+@lru_cache(maxsize=64)
 def _tables(rubric: Rubric, scoring: Scoring) -> _Tables:
     width = max(len(criterion.labels) for criterion in rubric.criteria) + _SHIFT
     shape = (len(rubric.criteria), width)

@@ -69,16 +69,24 @@ class Aggregated(NamedTuple):
 
 
 def aggregate(
-    criterion: Criterion, codes: ArrayLike, *, rule: str, weights: Sequence[float] | Floats | None = None
+    criterion: Criterion,
+    codes: ArrayLike,
+    numbers: ArrayLike | None = None,
+    *,
+    rule: str,
+    weights: Sequence[float] | Floats | None = None,
 ) -> Aggregated:
     """Make the votes of each row one verdict.
 
     Abstentions are set aside; where no vote is left the verdict is an abstention. A tie goes to the worst case by the
-    sign of the weight. A failed call votes by its stand-in unless every call of the row failed.
+    sign of the weight. A failed call votes by its stand-in unless every call of the row failed. Numbers come to their
+    mean, median, weighted mean, lowest or highest; the stand-in of one that failed for its own fault is the worst end
+    of the range.
 
     Args:
         criterion: What was voted on.
         codes: Votes, rows by voters.
+        numbers: Of a numeric criterion the numbers, rows by voters; NaN where there is none.
         rule: A rule of the criterion's kind.
         weights: The weight of each voter, for the weighted rules; equal where absent.
 
@@ -94,9 +102,11 @@ def aggregate(
         raise RubricError(issues)
     if given.ndim != 2:
         raise RubricError(f"Votes are rows by voters, two dimensions, not {given.ndim}.")
+    heads = _voter_weights(weights if rule in _WEIGHTED else None, given.shape[1])
+    if numbers is not None:
+        return _aggregate_numbers(criterion, given, np.asarray(numbers, dtype=np.float64), rule, heads)
     confirm_codes(criterion, given)
     votes = given.astype(np.int16, copy=False)
-    heads = _voter_weights(weights if rule in _WEIGHTED else None, votes.shape[1])
     n, voters = votes.shape
     kinds = len(criterion.labels) - _LOWEST
     # Few voters and few verdicts: every row there can be is aggregated once, and the rows look theirs up.
@@ -134,63 +144,6 @@ def is_missing(cell: float) -> bool:
     return not isinstance(cell, float) and cell == MISSING
 
 
-def aggregate_numbers(
-    criterion: Criterion,
-    codes: ArrayLike,
-    numbers: ArrayLike,
-    *,
-    rule: str,
-    weights: Sequence[float] | Floats | None = None,
-) -> Aggregated:
-    """Make the votes of each row on a numeric criterion one verdict.
-
-    It is the mean of the numbers, or their median, weighted mean, lowest or highest. Abstentions and failures follow
-    the rules of `aggregate`; the stand-in of a vote that failed for its own fault is the worst end of the range.
-
-    Args:
-        criterion: What was voted on.
-        codes: Votes, rows by voters; `NUMBER` where a number was given.
-        numbers: The numbers, rows by voters; NaN where there is none.
-        rule: A rule of numeric criteria.
-        weights: The weight of each voter, for the weighted mean; equal where absent.
-
-    Returns:
-        Codes, and the numbers in the unit of the criterion.
-
-    Raises:
-        RubricError: The rule is none of this kind, or a weight is not positive.
-    """
-    issues = [Issue(message) for message in rule_issues(rule, criterion.kind)]
-    if issues:
-        raise RubricError(issues)
-    votes, given = whole_numbers(codes), np.asarray(numbers, dtype=np.float64)
-    given = np.where(votes == FAILED_WORST, criterion.worst_number or 0.0, given)
-    there, failed = votes != MISSING, (votes == FAILED) | (votes == FAILED_WORST)
-    known = ~np.isnan(given)
-    heads = _voter_weights(weights if rule in _WEIGHTED else None, votes.shape[1])
-    shares = known * (np.ones(votes.shape[1]) if heads is None else heads)
-    some = known.any(axis=1)
-    found = np.full(len(votes), np.nan)
-    if rule in {"mean", "weighted_mean"}:
-        # Sorted, so that the order of voters cannot change the last bit.
-        total = np.sort(np.where(known, given * shares, 0.0), axis=1).sum(axis=1)
-        np.divide(total, np.sort(shares, axis=1).sum(axis=1), out=found, where=some)
-    elif some.any():
-        functions: dict[str, Any] = {"median": np.nanmedian, "min": np.nanmin, "max": np.nanmax}
-        found[some] = functions[rule](given[some], axis=1)
-    # A mean of equal numbers is that number, whatever the last bit of a sum says.
-    low = np.where(known, given, np.inf).min(axis=1, initial=np.inf)
-    high = np.where(known, given, -np.inf).max(axis=1, initial=-np.inf)
-    found = np.where(some, np.clip(found, low, high), found)
-    verdicts = np.where(some, NUMBER, criterion.abstention).astype(np.int16)
-    lost = there.any(axis=1) & ~(there & ~failed).any(axis=1)
-    verdicts[lost] = np.where((votes[lost] == FAILED_WORST).any(axis=1), FAILED_WORST, FAILED)
-    absent = ~there.any(axis=1)
-    verdicts[absent] = MISSING
-    found[lost | absent] = np.nan
-    return Aggregated(verdicts, found)
-
-
 def aggregate_cells(
     criterion: Criterion, cells: Sequence[float], *, rule: str, weights: Sequence[float] | None = None
 ) -> tuple[int | float, float | None]:
@@ -205,14 +158,11 @@ def aggregate_cells(
     Raises:
         RubricError: The rule is none of this kind, or a code is none of this criterion.
     """
-    if criterion.kind != "numeric":
-        found = aggregate(criterion, [cells], rule=rule, weights=weights)
-        value = float(found.values[0])
-        return int(found.codes[0]), None if np.isnan(value) else value
-    codes, numbers = split_cells([cells])
-    merged = aggregate_numbers(criterion, codes, numbers, rule=rule, weights=weights)
-    code, number = int(merged.codes[0]), float(merged.values[0])
-    return (number, criterion.share(number)) if code == NUMBER else (code, None)
+    found = aggregate(criterion, *_one_row(criterion, cells), rule=rule, weights=weights)
+    cell, value = _cell(criterion, found), float(found.values[0])
+    if isinstance(cell, float):
+        return cell, criterion.share(cell)
+    return cell, None if np.isnan(value) else value
 
 
 def merge_repeated_cells(criterion: Criterion, cells: Sequence[float], *, rule: str) -> int | float:
@@ -226,17 +176,19 @@ def merge_repeated_cells(criterion: Criterion, cells: Sequence[float], *, rule: 
     Raises:
         RubricError: The rule is none of this kind, or a code is none of this criterion.
     """
-    if criterion.kind != "numeric":
-        return int(merge_repeats(criterion, [cells], rule=rule)[0])
-    codes: list[int] = split_cells(cells)[0].tolist()
-    failed = {code for code in codes if code in {FAILED, FAILED_WORST}}
-    usable = [cell for cell, code in zip(cells, codes, strict=True) if code not in failed | {MISSING}]
-    if failed and not usable:
-        return min(failed)
-    return aggregate_cells(criterion, usable, rule=rule)[0]
+    return _cell(criterion, merge_repeats(criterion, *_one_row(criterion, cells), rule=rule))
 
 
-def merge_repeats(criterion: Criterion, codes: ArrayLike, *, rule: str) -> Codes:
+def _one_row(criterion: Criterion, cells: Sequence[float]) -> tuple[ArrayLike, Floats | None]:
+    return split_cells([cells]) if criterion.kind == "numeric" else ([cells], None)
+
+
+def _cell(criterion: Criterion, found: Aggregated) -> int | float:
+    code = int(found.codes[0])
+    return float(found.values[0]) if criterion.kind == "numeric" and code == NUMBER else code
+
+
+def merge_repeats(criterion: Criterion, codes: ArrayLike, numbers: ArrayLike | None = None, *, rule: str) -> Aggregated:
     """Make the answers that one judge gave to one question one vote, row by row.
 
     Failed answers are dropped and the rest follow the rule with equal weights; where all failed, the vote failed.
@@ -244,22 +196,23 @@ def merge_repeats(criterion: Criterion, codes: ArrayLike, *, rule: str) -> Codes
     Args:
         criterion: What was voted on.
         codes: Answers, rows by repeats; `MISSING` where a row has fewer.
+        numbers: Of a numeric criterion the numbers; NaN where there is none.
         rule: A rule of the criterion's kind.
 
     Raises:
         RubricError: The rule is none of this kind, or a code is none of this criterion.
 
     >>> answers = [[0, FAILED, 0], [FAILED, FAILED_WORST, MISSING]]
-    >>> merge_repeats(Criterion("Is it right?"), answers, rule="any").tolist()
+    >>> merge_repeats(Criterion("Is it right?"), answers, rule="any").codes.tolist()
     [0, -3]
     """
     given = whole_numbers(codes)
     failed, worst = (given == FAILED) | (given == FAILED_WORST), (given == FAILED_WORST).any(axis=1)
     usable = np.where(failed, MISSING, given)
-    merged = aggregate(criterion, usable, rule=rule).codes
+    merged = aggregate(criterion, usable, numbers, rule=rule)
     lost = failed.any(axis=1) & (usable == MISSING).all(axis=1)
-    found: Codes = np.where(lost, np.where(worst, FAILED_WORST, FAILED), merged).astype(np.int16)
-    return found
+    found = np.where(lost, np.where(worst, FAILED_WORST, FAILED), merged.codes).astype(np.int16)
+    return Aggregated(found, merged.values)
 
 
 def whole_numbers(codes: ArrayLike) -> NDArray[Any]:
@@ -303,7 +256,6 @@ def _voter_weights(weights: Any, voters: int) -> Floats | None:
 
 def _aggregate_rows(criterion: Criterion, votes: Codes, rule: str, heads: Floats | None) -> Aggregated:
     there = votes != MISSING
-    failed = (votes == FAILED) | (votes == FAILED_WORST)
     stood_in = np.where(votes == FAILED, criterion.abstention, votes)
     stood_in = np.where(votes == FAILED_WORST, criterion.worst, stood_in)
     mass = _mass(criterion, stood_in, heads)
@@ -322,12 +274,41 @@ def _aggregate_rows(criterion: Criterion, votes: Codes, rule: str, heads: Floats
         known = np.full(len(criterion.labels), np.nan)
         known[scored] = values
         numbers[agreed] = known[first[agreed]]
-    lost = there.any(axis=1) & ~(there & ~failed).any(axis=1)
+    return _without_lost(votes, codes, numbers)
+
+
+def _aggregate_numbers(
+    criterion: Criterion, votes: NDArray[Any], given: Floats, rule: str, heads: Floats | None
+) -> Aggregated:
+    """The numbers of each row made one, in the unit of the criterion."""
+    given = np.where(votes == FAILED_WORST, criterion.worst_number or 0.0, given)
+    known = ~np.isnan(given)
+    shares = known * (np.ones(votes.shape[1]) if heads is None else heads)
+    some = known.any(axis=1)
+    found = np.full(len(votes), np.nan)
+    if rule in {"mean", "weighted_mean"}:
+        # Sorted, so that the order of voters cannot change the last bit.
+        total = np.sort(np.where(known, given * shares, 0.0), axis=1).sum(axis=1)
+        np.divide(total, np.sort(shares, axis=1).sum(axis=1), out=found, where=some)
+    elif some.any():
+        functions: dict[str, Any] = {"median": np.nanmedian, "min": np.nanmin, "max": np.nanmax}
+        found[some] = functions[rule](given[some], axis=1)
+    # A mean of equal numbers is that number, whatever the last bit of a sum says.
+    low = np.where(known, given, np.inf).min(axis=1, initial=np.inf)
+    high = np.where(known, given, -np.inf).max(axis=1, initial=-np.inf)
+    found = np.where(some, np.clip(found, low, high), found)
+    return _without_lost(votes, np.where(some, NUMBER, criterion.abstention).astype(np.int16), found)
+
+
+def _without_lost(votes: NDArray[Any], codes: Codes, values: Floats) -> Aggregated:
+    """The verdicts, where rows that no judge answered failed or are missing."""
+    there = votes != MISSING
+    answered = there & (votes != FAILED) & (votes != FAILED_WORST)
+    lost = there.any(axis=1) & ~answered.any(axis=1)
     codes[lost] = np.where((votes[lost] == FAILED_WORST).any(axis=1), FAILED_WORST, FAILED)
-    absent = ~there.any(axis=1)
-    codes[absent] = MISSING
-    numbers[lost | absent] = np.nan
-    return Aggregated(codes, numbers)
+    codes[~there.any(axis=1)] = MISSING
+    values[~answered.any(axis=1)] = np.nan
+    return Aggregated(codes, values)
 
 
 def _mass(criterion: Criterion, votes: NDArray[Any], heads: Floats | None) -> Floats:

@@ -26,6 +26,7 @@ from deemster.judges.vote import Vote, total_usage
 from deemster.models import Gateway
 from deemster.records import Usage
 from deemster.records.shared_call_cost import NOTHING_SPENT, Spending, paid_amount
+from deemster.records.usage import sum_usage
 from deemster.rubrics.criterion import Criterion
 from deemster.runs._worker_pool import worker_pool
 from deemster.runs.grading_store import GradingWriter, carry_over_calls
@@ -35,6 +36,8 @@ from deemster.runs.stop_request import Stop
 
 # Requests under way at once: enough to keep every model busy, few enough for the memory.
 LIVE = 2048
+# Usages that are added up at once.
+_TOGETHER = 500
 
 
 class GradingWork:
@@ -77,7 +80,7 @@ class GradingWork:
         self._votes: Counter[str] = Counter()
         self._not_run: Counter[str] = Counter()
         self._failures: dict[str, Counter[str]] = {judge.id: Counter() for judge in grader.judges}
-        self._usage: dict[str, Usage | None] = {}
+        self._usages: dict[str, list[Usage]] = {}
         self._calls = array("q")
         self.spent = NOTHING_SPENT
         self.first_failure: dict[str, str] = {}
@@ -181,11 +184,13 @@ class GradingWork:
                         self.first_failure.setdefault(vote.judge, vote.failure.message)
 
     def _add_usage(self, votes: Iterable[Vote]) -> None:
-        spent: dict[str, list[Usage | None]] = {}
         for vote in votes:
-            spent.setdefault(vote.judge, []).append(vote.usage)
-        for judge, usages in spent.items():
-            self._usage[judge] = total_usage([self._usage.get(judge), *usages])
+            if vote.usage is None:
+                continue
+            usages = self._usages.setdefault(vote.judge, [])
+            usages.append(vote.usage)
+            if len(usages) == _TOGETHER:
+                usages[:] = [usage for usage in [sum_usage(usages)] if usage is not None]
 
     def _settle(self) -> None:
         """Charge each shared call to the first vote in order, so that the cost does not depend on timing."""
@@ -196,7 +201,7 @@ class GradingWork:
         if not shared:
             return
         payments = vote_payments(shared=shared)
-        self._usage = {}
+        self._usages = {}
         for position in range(len(self._buffer)):
             item = self._buffer.read_with_calls(position)
             settled = item.settle(payments)
@@ -212,6 +217,7 @@ class GradingWork:
     def build_grading(self) -> Grading:
         """The grading: items, judges, usage and why it stopped."""
         self._settle()
+        used = {judge: sum_usage(usages) for judge, usages in self._usages.items()}
         judges = tuple(
             JudgeGrading(
                 id=judge.id,
@@ -220,7 +226,7 @@ class GradingWork:
                 votes=self._votes[judge.id],
                 failures=dict(sorted(self._failures[judge.id].items())),
                 not_run=self._not_run[judge.id],
-                usage=self._usage.get(judge.id),
+                usage=used.get(judge.id),
             )
             for judge in self._grader.judges
         )
@@ -229,7 +235,7 @@ class GradingWork:
             judges=judges,
             settings=self._grader.settings,
             dataset=self._dataset,
-            usage=total_usage(self._usage.values()),
+            usage=total_usage(used.values()),
             halted=self._halted if self._not_run else None,
             n_failed_items=self._errors,
             n_undecided=self._undecided,

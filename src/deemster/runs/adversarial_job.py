@@ -16,19 +16,17 @@ JUDGE = "judge"
 MARGIN = 0.05
 
 
-def lane_dataset(suite: Suite, settings: AttackSettings, *, input_key: str | None) -> Dataset:
+def lane_dataset(suite: Suite, settings: AttackSettings) -> Dataset:
     """The attacks, written as inputs that the target of a suite reads.
 
     Args:
         suite: The suite.
         settings: Which attacks, and how they are written.
-        input_key: The key of the input that holds the request; as in the suite's dataset, where None.
 
     Raises:
         InputError: A setting names something that does not exist, or the key is not clear.
     """
-    key = _input_key(suite) if input_key is None else input_key
-    return build_adversarial_dataset(settings._replace(input_key=key))
+    return build_adversarial_dataset(settings._replace(input_key=settings.input_key or _input_key(suite)))
 
 
 def build_adversarial_job(suite: Suite, dataset: Dataset, overrides: SuiteOverrides) -> Evaluation:

@@ -138,7 +138,7 @@ def run_dataset(store: Store, name: str) -> AuditedDataset:
     """
     row = store.run(name, kind="run")
     rows = list(store.samples(row.id))
-    if not all(sample.content for sample in rows):
+    if any(sample.content is None for sample in rows):
         raise ConfigurationError(f"The run `{row.id}` does not keep inputs. Audit the dataset's file instead.")
     return AuditedDataset(
         row.dataset, f"run {row.id}", [to_sample(sample) for sample in rows], [sample.row_hash for sample in rows]

@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 import functools
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from itertools import islice, repeat
 from typing import Any, Literal, NamedTuple, TypeVar
 
 import msgspec
 import numpy as np
 
+from deemster.datasets.golden_dataset import equal_rows
 from deemster.datasets.where_condition import applies
 from deemster.errors import ReportError
 from deemster.records import Execution, MetricCard, Sample
@@ -480,17 +481,12 @@ class StoredSamples:
     def duplicates(self) -> list[list[str]]:
         """The ids of samples whose input and expected output are equal, group by group in order."""
         digests = self._digests or b"".join(map(bytes.fromhex, self.row_hashes))
-        heads = np.frombuffer(digests, dtype=np.uint64)[::4]
-        order = np.argsort(heads, kind="stable")
-        twice = np.flatnonzero(heads[order[1:]] == heads[order[:-1]])
-        wanted = set(np.concatenate([order[twice], order[twice + 1]]).tolist())
-        if not wanted:
-            return []
-        groups: dict[bytes, list[str]] = {}
-        for position, stored in enumerate(self._store.samples(self._row.id, content=False)):
-            if position in wanted:
-                groups.setdefault(digests[position * 32 : position * 32 + 32], []).append(stored.id)
-        return [ids for ids in groups.values() if len(ids) > 1]
+        return equal_rows(digests, self._ids_at)
+
+    def _ids_at(self, places: Collection[int]) -> Iterator[str]:
+        wanted = set(places)
+        rows = enumerate(self._store.samples(self._row.id, content=False))
+        return (stored.id for place, stored in rows if place in wanted)
 
 
 def to_sample(stored: SampleFacts) -> Sample:

@@ -62,11 +62,16 @@ def compare_labels(
 
     Raises:
         DatasetError: A label is about an unknown sample or metric, or is no label; all are listed.
-        ConfigurationError: No metric has labels on both runs, or people gave options.
+        ConfigurationError: No metric has labels on both runs, people gave options, or a run has no label of a sample
+            that was drawn at random.
         ReportError: The runs do not hold what the comparison needs.
         StoreError: A run cannot be read.
     """
-    runs = baseline.columns(cluster=None), candidate.columns(cluster=None)
+    if not all(label.is_drawn for side in labels for label in side):
+        message = "Labels of picked samples cannot correct a comparison: label samples that are drawn at random."
+        raise ConfigurationError(message)
+    declared = candidate.cluster if candidate.cluster == baseline.cluster else None
+    runs = baseline.columns(cluster=None), candidate.columns(cluster=settings.cluster or declared)
     compared, _ = comparable_metrics(*runs)
     default = compared[0] if len(compared) == 1 else None
     names = {card.name: card.name for card in runs[1].marks.cards}
@@ -76,6 +81,7 @@ def compare_labels(
         raise ConfigurationError("A corrected comparison needs labels of one metric on the outputs of both runs.")
     joined = join_samples(*runs)
     places = joined.before, joined.after
+    clusters = None if runs[1].clusters is None else [repr(runs[1].clusters[place]) for place in joined.after.tolist()]
     found = {}
     for name in both:
         kind = label_kind([*before[name], *after[name]])
@@ -83,7 +89,7 @@ def compare_labels(
             _side(run, at, name, own, kind)
             for run, at, own in zip(runs, places, (before[name], after[name]), strict=True)
         ]
-        found[name] = _compare(sides[0], sides[1], kind, settings.confidence)
+        found[name] = _compare(sides[0], sides[1], clusters, kind, settings.confidence)
     return found
 
 
@@ -113,15 +119,25 @@ def _side(
             for one in unknown.values()
         )
     joined = {int(position): place for place, position in enumerate(places.tolist())}
-    labelled = {}
+    labelled: dict[int, list[tuple[float, float, float | None]]] = {}
     for (sample, repetition), said in join_labels(labels, kind).items():
         position = positions[sample]
         if isinstance(said.truth, float) and position in joined and scored[position, repetition]:
-            labelled[joined[position]] = said.truth, float(numbers[position, repetition]), said.probability
-    return _Side(means[places], scored.any(axis=1)[places], labelled)
+            found = said.truth, float(numbers[position, repetition]), said.probability
+            labelled.setdefault(joined[position], []).append(found)
+    once = {place: _once(found) for place, found in labelled.items()}
+    return _Side(means[places], scored.any(axis=1)[places], once)
 
 
-def _compare(before: _Side, after: _Side, kind: LabelKind, confidence: float) -> CorrectedComparison:
+def _once(repetitions: Sequence[tuple[float, float, float | None]]) -> tuple[float, float, float | None]:
+    """The labels of the repetitions of a sample as one: the mean of what people and the judge say."""
+    truths, scores, chances = zip(*repetitions, strict=True)
+    return sum(truths) / len(truths), sum(scores) / len(scores), chances[0]
+
+
+def _compare(
+    before: _Side, after: _Side, clusters: Sequence[str] | None, kind: LabelKind, confidence: float
+) -> CorrectedComparison:
     """The corrected difference over the samples that both runs scored."""
     both = np.flatnonzero(before.known & after.known)
     order = {int(place): at for at, place in enumerate(both.tolist())}
@@ -138,7 +154,8 @@ def _compare(before: _Side, after: _Side, kind: LabelKind, confidence: float) ->
                 [1 / chance for chance in chances] if own and len(chances) == len(own) else None,
             )
         )
-    found = corrected_difference(*sides, confidence=confidence)
+    units = None if clusters is None else [clusters[place] for place in both.tolist()]
+    found = corrected_difference(*sides, units=units, confidence=confidence)
     return CorrectedComparison(
         number="mean" if kind == "score" else "pass-rate",
         n=len(both),

@@ -8,7 +8,7 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import ExitStack
 from itertools import dropwhile, islice
 from pathlib import Path
-from typing import Any, NamedTuple, Protocol, cast, overload
+from typing import Any, Protocol, TypeAlias, cast, overload
 
 import msgspec
 import numpy as np
@@ -18,13 +18,13 @@ from deemster.errors import ConfigurationError, ReportError
 from deemster.records import CAUSES, MetricCard
 from deemster.report import Report, load_report
 from deemster.report.compare_columns import ComparisonSettings, compare_columns
-from deemster.report.comparison_report import ComparedSample, ComparisonReport
+from deemster.report.comparison import ComparedSample, Comparison
+from deemster.report.failing_samples import executed_samples
 from deemster.report.privacy_levels import widen_privacy
-from deemster.report.ranking import rank_columns
-from deemster.report.ranking_report import RankingReport
+from deemster.report.ranking import Ranking, rank_columns
 from deemster.report.report_assembly import execution_entry
 from deemster.report.report_entries import ExecutionEntry, PrivacyEntry, ScoreEntry
-from deemster.results import MarkTable, RunMetricSummary
+from deemster.results import MarkTable, ReportedSample, RunMetricSummary, SampleEntry
 from deemster.results.confirmation import Reruns, confirm_changes, newly_failing
 from deemster.results.difference_origin import AnchorScores, find_anchor_drift
 from deemster.results.mark_table import output_digest
@@ -51,14 +51,8 @@ _WORSE = frozenset({"newly_failing", "regressed", "unscored_now"})
 _encode = msgspec.json.Encoder(enc_hook=lambda value: dict(value) if isinstance(value, Mapping) else str(value)).encode
 
 
-class ShownSample(NamedTuple):
-    """A sample with its executions, as a report shows them."""
-
-    id: str
-    tags: tuple[str, ...]
-    input: Any
-    expected_output: Any
-    executions: Sequence[ExecutionEntry]
+# A sample with its executions.
+ShownSample: TypeAlias = tuple[SampleEntry | ReportedSample, Sequence[ExecutionEntry]]
 
 
 class RunSource(Protocol):
@@ -110,7 +104,7 @@ def quotes_of_either(*sources: RunSource) -> Callable[[str], frozenset[str] | No
 
 def compare_sources(
     baseline: RunSource, candidate: RunSource, *, settings: ComparisonSettings = DEFAULT_SETTINGS
-) -> ComparisonReport:
+) -> Comparison:
     """Compare two runs sample by sample.
 
     Args:
@@ -131,18 +125,17 @@ def compare_sources(
         settings=settings,
         tool_version=__version__,
     )
-    fields = {name: getattr(comparison, name) for name in comparison.__struct_fields__}
     privacy = widen_privacy(candidate.privacy, baseline.privacy.level)
     # A comparison that is computed, not read from a file, has its samples in a table.
     changes = cast("ChangedSamples", comparison.changes)
     examples = tuple(_examples(changes, baseline, candidate))
     drifts = find_anchor_drift(baseline.anchors, candidate.anchors, seed=settings.seed)
-    fields["anchors"] = {name: drift for name, drift in drifts.items() if name in comparison.metrics} or None
-    report = ComparisonReport(**fields, examples=examples, privacy=privacy)
-    return with_confirmation(report, candidate.reruns, baseline=baseline)
+    anchors = {name: drift for name, drift in drifts.items() if name in comparison.metrics} or None
+    shown = msgspec.structs.replace(comparison, anchors=anchors, examples=examples, privacy=privacy)
+    return with_confirmation(shown, candidate.reruns, baseline=baseline)
 
 
-def with_confirmation(comparison: ComparisonReport, reruns: Reruns, *, baseline: RunSource) -> ComparisonReport:
+def with_confirmation(comparison: Comparison, reruns: Reruns, *, baseline: RunSource) -> Comparison:
     """A comparison that says which newly failing samples really fail, where they were run again.
 
     Args:
@@ -199,7 +192,7 @@ def compare(
     cluster: str | None = None,
     seed: int = 0,
     labels: str | Path | Sequence[str | Path] | None = None,
-) -> ComparisonReport: ...
+) -> Comparison: ...
 
 
 @overload
@@ -213,7 +206,7 @@ def compare(
     confidence: float = 0.95,
     cluster: str | None = None,
     seed: int = 0,
-) -> RankingReport: ...
+) -> Ranking: ...
 
 
 def compare(
@@ -227,7 +220,7 @@ def compare(
     cluster: str | None = None,
     seed: int = 0,
     labels: str | Path | Sequence[str | Path] | None = None,
-) -> ComparisonReport | RankingReport:
+) -> Comparison | Ranking:
     """Compare two runs sample by sample: is the second one worse, where, and why? More than two are ranked.
 
     Args:
@@ -264,7 +257,7 @@ def compare(
         return msgspec.structs.replace(comparison, corrected=compare_labels(before, now, given, settings=settings))
 
 
-def rank_sources(sources: Sequence[RunSource], *, settings: ComparisonSettings = DEFAULT_SETTINGS) -> RankingReport:
+def rank_sources(sources: Sequence[RunSource], *, settings: ComparisonSettings = DEFAULT_SETTINGS) -> Ranking:
     """Rank three or more runs, each compared with the first and with all others.
 
     Args:
@@ -277,8 +270,7 @@ def rank_sources(sources: Sequence[RunSource], *, settings: ComparisonSettings =
     """
     settings = _with_declared_cluster(settings, sources)
     columns = [source.columns(cluster=settings.cluster) for source in sources]
-    ranking = rank_columns(columns, settings=settings, tool_version=__version__)
-    return RankingReport(**{name: getattr(ranking, name) for name in ranking.__struct_fields__})
+    return rank_columns(columns, settings=settings, tool_version=__version__)
 
 
 def _with_declared_cluster(settings: ComparisonSettings, sources: Sequence[RunSource]) -> ComparisonSettings:
@@ -333,15 +325,15 @@ def _examples(changes: ChangedSamples, baseline: RunSource, candidate: RunSource
     shown = [change for status, most in SHOWN.items() for change in changes.first(status, most)]
     before = baseline.samples([change.baseline.position for change in shown if change.baseline is not None])
     after = candidate.samples([change.candidate.position for change in shown if change.candidate is not None])
-    for change, old, new in zip(shown, before, after, strict=True):
+    for change, (_, earlier), (sample, later) in zip(shown, before, after, strict=True):
         yield ComparedSample(
-            id=new.id,
+            id=sample.id,
             status=change.status,
-            tags=new.tags,
-            input=new.input,
-            expected_output=new.expected_output,
-            baseline=_telling(old.executions, passing=change.status in _WORSE),
-            candidate=_telling(new.executions, passing=change.status not in _WORSE),
+            tags=sample.tags,
+            input=sample.input,
+            expected_output=sample.expected_output,
+            baseline=_telling(earlier, passing=change.status in _WORSE),
+            candidate=_telling(later, passing=change.status not in _WORSE),
         )
 
 
@@ -422,11 +414,8 @@ class StoredSource:
         """
         names = [card.name for card in self.store.cards(self.row.id)]
         return [
-            ShownSample(
-                sample.id,
-                sample.tags,
-                sample.input,
-                sample.expected_output,
+            (
+                ReportedSample(sample.id, sample.row_hash, sample.tags, sample.expected_output, sample.input),
                 [execution_entry(execution, names) for execution in executions],
             )
             for sample, executions in self.store.samples_at(self.row.id, positions)
@@ -539,14 +528,10 @@ class ReportSource:
 
     def samples(self, positions: Sequence[int]) -> list[ShownSample]:
         """The samples at some positions."""
-        wanted, repetitions = set(positions), self._report.totals.repetitions
-        executions = iter(self._report.executions)
-        found = {}
+        wanted = set(positions)
         # One pass: the report may read its samples from a store.
-        for position, sample in enumerate(self._report.samples):
-            own = list(islice(executions, repetitions))
-            if position in wanted:
-                found[position] = ShownSample(sample.id, sample.tags, sample.input, sample.expected_output, own)
+        every = executed_samples(self._report)
+        found = {position: (sample, executions) for position, sample, executions in every if position in wanted}
         return [found[position] for position in positions]
 
 

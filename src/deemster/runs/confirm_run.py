@@ -10,7 +10,7 @@ from deemster.errors import ConfigurationError, Issue
 from deemster.models.clock import Clock, clock_from_environment
 from deemster.records import Execution, Output, Usage
 from deemster.records.shared_call_cost import NOTHING_SPENT, CallPayments, Spending
-from deemster.report.comparison_report import ComparisonReport
+from deemster.report.comparison import Comparison
 from deemster.results.confirmation import Reruns, newly_failing
 from deemster.results.sample_changes import SampleChange
 from deemster.runs._report_settings import reruns_facts, stored_reruns
@@ -111,7 +111,7 @@ def _works(job: Evaluation, wanted: Mapping[str | None, str], known: Reruns) -> 
 
 
 async def confirm_comparison(
-    comparison: ComparisonReport,
+    comparison: Comparison,
     store: Store,
     row: RunRow,
     *,

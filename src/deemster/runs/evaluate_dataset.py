@@ -15,7 +15,7 @@ from deemster.errors import plural
 from deemster.models.clock import Clock
 from deemster.records import Execution
 from deemster.report import Report, redact_report
-from deemster.report.comparison_report import ComparisonReport
+from deemster.report.comparison import Comparison
 from deemster.report.report_sections import group_failures
 from deemster.results import Aggregator, MarkTable
 from deemster.results.alike_samples import ALIKE, MOST_SAMPLES, alike_warnings
@@ -216,7 +216,7 @@ async def run_evaluation(
     progress: Callable[[Progress], None] | None = None,
     storage: RunStorage | None = None,
     watch: Callable[[Sequence[Execution]], None] | None = None,
-    tell_comparison: Callable[[ComparisonReport], None] | None = None,
+    tell_comparison: Callable[[Comparison], None] | None = None,
     backend: Backend = IN_THIS_PROCESS,
 ) -> Report:
     """Run a job and report on it.

@@ -1,4 +1,4 @@
-"""Runs of other tools: stores one as if it had been run here, and hands a stored run to another tool."""
+"""Runs of other tools: stores one as if it had been run here."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ from deemster.records import Execution, MetricCard
 from deemster.results import NONE_UNSCORED, Gate, check_gate_names, read_gate
 from deemster.runs._report_settings import RUBRICS_FACT, report_settings, settings_facts
 from deemster.runs._run_identity import format_time, run_id
-from deemster.runs.build_report import StoredSamples, batches, build_report, stored_report, stored_run_record
+from deemster.runs.build_report import batches, build_report, stored_report, stored_run_record
 from deemster.runs.gate_baseline import compare_again, pin_baseline
 from deemster.runs.metric_catalog import card_spellings
 from deemster.runs.run_lifecycle import RunDefinition, RunTimer, StoredRun, begin_run, new_token
@@ -35,7 +35,7 @@ ORIGIN_FACT = "made_by"
 
 
 class ExternalRun(NamedTuple):
-    """A run that another tool made, or that goes to another tool, in our records.
+    """A run that another tool made, in our records.
 
     Attributes:
         tool: The tool, with its version where its file says it.
@@ -134,32 +134,6 @@ def store_external_run(
                 store.amend(stored.id, facts=compared)
         keep_columns(store, stored_report(store, stored.id))
     return StoredExternalRun(stored.id, is_known=False)
-
-
-def load_external_run(store: Store, name: str) -> ExternalRun:
-    """A stored run as the record that goes to other tools.
-
-    Args:
-        store: Where it is stored.
-        name: Its id, a unique beginning of it, its label, or `latest`.
-
-    Raises:
-        StoreError: There is no such run, or it is a grading.
-        DatasetError: The run does not keep the content of its samples.
-    """
-    row = store.run(name)
-    if not row.traits.has_metrics:
-        raise StoreError(f"{store.where}: `{row.id}` is a grading by a rubric, and other tools take marks of metrics.")
-    return ExternalRun(
-        tool=f"deemster {row.tool_version}",
-        dataset=Dataset(StoredSamples(store, row), name=row.dataset),
-        cards=tuple(store.cards(row.id)),
-        executions=list(store.executions(row.id)),
-        repetitions=row.repetitions,
-        target=row.facts.get("target"),
-        started=datetime.fromisoformat(row.started_at),
-        duration_s=row.duration_s,
-    )
 
 
 def _job(run: ExternalRun, held_to: GateOfSuite | None, label: str | None) -> Evaluation:

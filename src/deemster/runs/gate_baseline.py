@@ -16,7 +16,7 @@ from deemster.records.shared_call_cost import paid_amount, sum_spending
 from deemster.report import Report, load_report
 from deemster.report.baseline_gate import PinnedBaseline, baseline_evidence
 from deemster.report.compare_columns import ComparisonSettings
-from deemster.report.comparison_report import ComparisonReport
+from deemster.report.comparison import Comparison
 from deemster.results import MarkTable
 from deemster.results.alike_samples import ALIKE
 from deemster.results.confirmation import Reruns, newly_failing
@@ -147,7 +147,7 @@ class BaselineGate:
         record: RunRecord,
         table: MarkTable,
         *,
-        tell: Callable[[ComparisonReport], None] | None,
+        tell: Callable[[Comparison], None] | None,
     ) -> Report:
         """The report with the checks against the baseline, which the run then remembers.
 
@@ -192,7 +192,7 @@ class BaselineGate:
             tell(msgspec.structs.replace(comparison, gate=decision))
         return msgspec.structs.replace(report, gate=decision)
 
-    async def _confirm(self, comparison: ComparisonReport, record: RunRecord) -> Reruns:
+    async def _confirm(self, comparison: Comparison, record: RunRecord) -> Reruns:
         """What was run again: newly failing samples, where that is wanted."""
         writer = self._writer
         if not writer.job.confirm or not comparison.statuses["newly_failing"] or self._stop.requested:

@@ -23,7 +23,7 @@ from deemster.records.shared_call_cost import distinct_calls, itemized_calls, wi
 from deemster.rubrics.rubric_definition import Rubric
 from deemster.runs._run_identity import digest, run_id
 from deemster.runs.run_lifecycle import RunDefinition, RunStorage, RunTimer, StoredRun, new_token, open_run
-from deemster.store import RunFacts, RunRow, SampleFacts, Store
+from deemster.store import RunFacts, RunRow, SampleContent, SampleFacts, SampleLabels, Store
 from deemster.store.graded_items import GRADING_CARD, grading_mark
 
 # The parts of a grading's identity that say what is judged.
@@ -254,10 +254,8 @@ def _samples(dataset: RubricDataset) -> Iterator[SampleFacts]:
             position=position,
             id=str(item.id),
             row_hash=row_hash(seen, labels),
-            tags=tuple(tags),
-            metadata=metadata,
-            expected_output=labels,
-            input=seen,
+            labels=SampleLabels(tuple(tags), metadata),
+            content=SampleContent(labels, seen),
         )
 
 

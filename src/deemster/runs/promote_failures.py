@@ -108,7 +108,7 @@ def _choose_records(
         if sample is None:
             return
         if sample.id in ids if ids else _fails(execution, wanted):
-            if not sample.content:
+            if sample.content is None:
                 raise ConfigurationError(f"The input of `{sample.id}` is not stored, so it cannot be promoted.")
             yield sample, execution, cards
 

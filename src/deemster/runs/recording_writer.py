@@ -18,7 +18,7 @@ from deemster.models.clock import Clock
 from deemster.records import Execution, Output, TargetFailure, Usage
 from deemster.runs._run_identity import run_id
 from deemster.runs.run_lifecycle import RunDefinition, RunTimer, StoredRun, begin_run
-from deemster.store import RunFacts, SampleFacts, open_store
+from deemster.store import RunFacts, SampleContent, SampleFacts, SampleLabels, open_store
 from deemster.targets.python_target import as_output
 
 RETRY_S = 30.0
@@ -134,10 +134,8 @@ class RecordingWriter:
             position=self._position,
             id=name,
             row_hash=row_hash(record.input, None),
-            tags=tuple(record.tags),
-            metadata=record.metadata,
-            expected_output=None,
-            input=record.input,
+            labels=SampleLabels(tuple(record.tags), record.metadata),
+            content=SampleContent(None, record.input),
         )
         answer: Output | TargetFailure
         if record.error is not None:

@@ -9,13 +9,13 @@ from functools import partial
 from pathlib import Path
 from typing import Any, NamedTuple
 
+from deemster.alignment.calibration_result import load_calibration
 from deemster.datasets import Dataset
 from deemster.datasets.human_labels import SuiteCalibration
 from deemster.errors import ConfigurationError, InputError, Issue, OutputsError, did_you_mean, list_names, plural
 from deemster.formats import missing_file
 from deemster.formats.schema_validation import shape_issues
 from deemster.records import Metric
-from deemster.report.calibration_report import load_calibration
 from deemster.report.corrected_rates import check_corrected_rules
 from deemster.results import (
     NONE_UNSCORED,

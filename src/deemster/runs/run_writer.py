@@ -35,7 +35,7 @@ from deemster.runs.run_figures import NO_FIGURES, figures_facts, target_name
 from deemster.runs.run_lifecycle import RunDefinition, RunStorage, RunTimer, StoredRun, new_token, open_run
 from deemster.runs.run_plan import Evaluation
 from deemster.runs.stored_columns import save_columns
-from deemster.store import RunFacts, RunRow, SampleFacts, Spool, Store
+from deemster.store import RunFacts, RunRow, SampleContent, SampleFacts, SampleLabels, Spool, Store
 from deemster.targets.saved_outputs import SavedOutputs
 
 # Together with the time until a commit, an answer that waits for its judges is stored within a quarter of a second.
@@ -247,7 +247,8 @@ class StoredWriter:
             finished_at=run.finished_at,
             duration_s=run.duration_s,
             facts=facts,
-            is_final=not any(map(self._is_retried, report.metrics.values())),
+            is_final=not any(map(self._is_retried, report.metrics.values()))
+            and not any(panels.n_incomplete for panels in (report.panels or {}).values()),
         )
         return report if len(self._run.row.scorings) == 1 else stored_report(self._store, run.id)
 
@@ -315,10 +316,8 @@ def sample_facts(dataset: Dataset) -> Iterator[SampleFacts]:
             position=position,
             id=sample.id,
             row_hash=row_hash,
-            tags=sample.tags,
-            metadata=sample.metadata,
-            expected_output=sample.expected_output,
-            input=sample.input,
+            labels=SampleLabels(tuple(sample.tags), sample.metadata),
+            content=SampleContent(sample.expected_output, sample.input),
         )
 
 

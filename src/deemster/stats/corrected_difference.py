@@ -11,7 +11,7 @@ from numpy.typing import ArrayLike, NDArray
 
 from deemster.stats._number_arrays import finite_vector
 from deemster.stats.bounded_mean import bounded_mean
-from deemster.stats.confidence_interval import ConfidenceInterval, check_confidence, normal_quantile
+from deemster.stats.confidence_interval import ConfidenceInterval, check_confidence, normal_quantile, t_quantile
 from deemster.stats.debiased_estimates import best_prediction_weight, item_weights
 
 FEWEST_LABELS = 2
@@ -73,7 +73,9 @@ class _Side(NamedTuple):
         return np.asarray(self.truth - weight * self.judged)
 
 
-def corrected_difference(first: LabelledSide, second: LabelledSide, *, confidence: float = 0.95) -> CorrectedDifference:
+def corrected_difference(
+    first: LabelledSide, second: LabelledSide, *, units: ArrayLike | None = None, confidence: float = 0.95
+) -> CorrectedDifference:
     """The true difference of two systems on the same items, where a judge scored all and people labelled some.
 
     Each side is a prediction-powered mean with its own labels: λ·mean(f) + mean(Y - λf). One calibration for both would
@@ -83,7 +85,7 @@ def corrected_difference(first: LabelledSide, second: LabelledSide, *, confidenc
 
     The judge's error on one system differs from its error on the other where the interval of mean(Y - f) of the second
     minus that of the first leaves out 0: then the naive difference says as much about the judge as about the systems.
-    Labelled items must be drawn at random, with known probabilities.
+    Labelled items must be drawn at random, with known probabilities. With units, both intervals are t intervals.
 
     Reference: A. N. Angelopoulos, J. C. Duchi, T. Zrnic, PPI++: efficient prediction-powered inference,
     arXiv:2311.01453 (2023).
@@ -91,6 +93,7 @@ def corrected_difference(first: LabelledSide, second: LabelledSide, *, confidenc
     Args:
         first: The system before.
         second: The system now, on the same items in the same order.
+        units: The unit of each item, such as its document; None where each stands alone.
         confidence: The level of the intervals.
 
     Raises:
@@ -113,12 +116,11 @@ def corrected_difference(first: LabelledSide, second: LabelledSide, *, confidenc
         return CorrectedDifference(value=None, interval=None, naive=naive, labels=labels)
     weights = tuple(best_prediction_weight(one.truth, one.judged, one.predicted, one.shares) for one in sides)
     moved = weights[1] * sides[1].predicted - weights[0] * sides[0].predicted
-    half = normal_quantile(confidence) * math.sqrt(float(np.var(moved)) / moved.size)
-    errors, below, above = _error_difference(sides, (weights[0], weights[1]), confidence)
+    numbers = None if units is None else np.unique(np.asarray(units), return_inverse=True)[1]
+    errors, below, above = _reach(sides, (weights[0], weights[1]), moved, numbers, confidence)
     value = float(moved.mean()) + errors
-    lower, upper = value - math.hypot(below, half), value + math.hypot(above, half)
-    interval = ConfidenceInterval(max(-1.0, lower), min(1.0, upper), confidence, "bounded ppi++")
-    whole, less, more = _error_difference(sides, (1.0, 1.0), confidence)
+    whole, less, more = _reach(sides, (1.0, 1.0), np.zeros(moved.size), numbers, confidence)
+    interval = ConfidenceInterval(max(-1.0, value - below), min(1.0, value + above), confidence, "bounded ppi++")
     return CorrectedDifference(
         value=min(1.0, max(-1.0, value)),
         interval=interval,
@@ -154,6 +156,33 @@ def _error_difference(
     old = _bounded(before, first.shares, (-weights[0], 1.0), confidence)
     new = _bounded(after, second.shares, (-weights[1], 1.0), confidence)
     return new[0] - old[0], math.hypot(new[1], old[2]), math.hypot(new[2], old[1])
+
+
+def _reach(
+    sides: tuple[_Side, _Side],
+    weights: tuple[float, float],
+    moved: NDArray[np.float64],
+    units: NDArray[np.intp] | None,
+    confidence: float,
+) -> tuple[float, float, float]:
+    """The mean error of the second side minus that of the first, and how far the interval reaches down and up.
+
+    Where units are groups of items, it is a t interval by the influence of each unit.
+    """
+    errors, below, above = _error_difference(sides, weights, confidence)
+    if units is None:
+        half = normal_quantile(confidence) * math.sqrt(float(np.var(moved)) / moved.size)
+        return errors, math.hypot(below, half), math.hypot(above, half)
+    influence = np.bincount(units, weights=moved - moved.mean()) / moved.size
+    for sign, side, weight in zip((-1, 1), sides, weights, strict=True):
+        left = side.errors(weight)
+        away = side.shares * (left - np.average(left, weights=side.shares)) / side.shares.sum()
+        influence += sign * np.bincount(units[side.places], weights=away, minlength=influence.size)
+    count = influence.size
+    if count < FEWEST_LABELS:
+        return errors, 2.0, 2.0
+    half = t_quantile(confidence, count - 1) * math.sqrt(count / (count - 1) * float(np.square(influence).sum()))
+    return errors, half, half
 
 
 def _bounded(

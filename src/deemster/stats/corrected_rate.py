@@ -134,6 +134,7 @@ def corrected_rate(
     n: float,
     probabilities: ArrayLike | None = None,
     strata: ArrayLike | None = None,
+    units: ArrayLike | None = None,
     confidence: float = 0.95,
 ) -> CorrectedRate:
     """The true rate behind a judge's rate, from labelled items on which both people and the judge decided.
@@ -141,8 +142,8 @@ def corrected_rate(
     Sensitivity and specificity come from the labels, each weighted by 1/probability, and ``rogan_gladen`` corrects the
     rate. Where the labelled items were drawn with known probabilities, the variance is that of the estimate if all had
     been labelled, and that of the draw: Σ(1-π)z², z the influence of a labelled item on θ, measured from the mean of
-    its stratum. Labels of the n items themselves are for ``ppi_mean``. Undefined (None): as ``rogan_gladen``, and where
-    people pass all labelled items or fail all.
+    its stratum. Items of one unit count together. Labels of the n items themselves are for ``ppi_mean``. Undefined
+    (None): as ``rogan_gladen``, and where people pass all labelled items or fail all.
 
     Args:
         truth: What people say of the labelled items: 1 or 0.
@@ -151,6 +152,7 @@ def corrected_rate(
         n: How many items the rate is of.
         probabilities: How probable it was that each labelled item is drawn; all alike where None.
         strata: The stratum in which each was drawn; one for all where None.
+        units: What each belongs to that counts once, such as the sample of which it is a repetition; None for itself.
         confidence: The level of the interval.
 
     Raises:
@@ -172,47 +174,81 @@ def corrected_rate(
     if chances is not None and strata is None and chances.min() == chances.max():
         # Equal probabilities say no more than the number of labels, which people may not have completed.
         chances = None
-    shares = item_weights(None if chances is None else 1 / chances, y.size)
-    found = _correct(rate, n, (q[y], shares[y]), (~q[~y], shares[~y]), confidence)
+    items = _LabelledUnits.of(y, q, None if chances is None else np.minimum(1.0, chances), strata, units)
+    found = items.corrected(rate, n, confidence=confidence)
     if found.interval is None or chances is None:
         return found
-    drawn = np.minimum(1.0, chances)
-    groups: NDArray[np.intp] = np.zeros(y.size, dtype=np.intp)
-    if strata is not None:
-        groups = np.unique(np.asarray(strata), return_inverse=True)[1].astype(np.intp)
-    items = _DrawnItems(y, q, shares, drawn, groups)
     interval = items.interval(rate, n, found.value or 0.0, confidence=confidence)
     return msgspec.structs.replace(found, interval=interval or found.interval)
 
 
-def _correct(
-    rate: float,
-    n: float,
-    positives: tuple[NDArray[np.bool_], NDArray[np.float64]],
-    negatives: tuple[NDArray[np.bool_], NDArray[np.float64]],
-    confidence: float,
-) -> CorrectedRate:
-    """The corrected rate by the hits and weights of the items that people pass, and of those that they fail."""
-    (sensitivity, passed), (specificity, failed) = weighted_share(*positives), weighted_share(*negatives)
-    return rogan_gladen(
-        rate,
-        n=n,
-        sensitivity=sensitivity or 0.0,
-        positives=passed,
-        specificity=specificity or 0.0,
-        negatives=failed,
-        confidence=confidence,
-    )
+class _Hits(NamedTuple):
+    """Of each unit the weight of its items on one side, and of those that the judge gets right."""
+
+    weights: NDArray[np.float64]
+    right: NDArray[np.float64]
+
+    def share(self) -> tuple[float | None, float]:
+        """The share that the judge gets right, and how many items tell it."""
+        has_some = self.weights > 0
+        return weighted_share(self.right[has_some] / self.weights[has_some], self.weights[has_some])
 
 
-class _DrawnItems(NamedTuple):
-    """Labelled items with the way they were drawn."""
+class _LabelledUnits(NamedTuple):
+    """Labelled items by unit, with the way they were drawn.
 
-    y: NDArray[np.bool_]
-    q: NDArray[np.bool_]
+    Attributes:
+        shares: What each unit counts.
+        positives: Its items that people pass.
+        negatives: Its items that people fail.
+        drawn: How probable it was that it is drawn.
+        groups: The number of its stratum.
+    """
+
     shares: NDArray[np.float64]
+    positives: _Hits
+    negatives: _Hits
     drawn: NDArray[np.float64]
     groups: NDArray[np.intp]
+
+    @classmethod
+    def of(
+        cls,
+        y: NDArray[np.bool_],
+        q: NDArray[np.bool_],
+        drawn: NDArray[np.float64] | None,
+        strata: ArrayLike | None,
+        units: ArrayLike | None,
+    ) -> _LabelledUnits:
+        _, first, unit = np.unique(
+            np.arange(y.size) if units is None else np.asarray(units), return_index=True, return_inverse=True
+        )
+        shares = item_weights(None if drawn is None else 1 / drawn, y.size)
+
+        def totals(inside: NDArray[np.bool_]) -> NDArray[np.float64]:
+            return np.bincount(unit, weights=shares * inside).astype(np.float64)
+
+        groups = np.zeros(y.size) if strata is None else np.unique(np.asarray(strata), return_inverse=True)[1]
+        return cls(
+            totals(np.ones(y.size, dtype=bool)),
+            _Hits(totals(y), totals(y & q)),
+            _Hits(totals(~y), totals(~y & ~q)),
+            np.ones(first.size) if drawn is None else drawn[first],
+            groups[first].astype(np.intp),
+        )
+
+    def corrected(self, rate: float, n: float, *, confidence: float) -> CorrectedRate:
+        """The corrected rate by the shares that the judge gets right on both sides."""
+        (sensitivity, passed), (specificity, failed) = self.positives.share(), self.negatives.share()
+        return rogan_gladen(
+            rate,
+            n=n,
+            sensitivity=sensitivity or 0.0,
+            positives=passed,
+            specificity=specificity or 0.0,
+            negatives=failed,
+            confidence=confidence,
+        )
 
     def interval(self, rate: float, n: float, value: float, *, confidence: float) -> ConfidenceInterval | None:
         """The interval of ``corrected_rate``.
@@ -222,7 +258,7 @@ class _DrawnItems(NamedTuple):
         z = normal_quantile(confidence)
         size = n + z * z
         p = (rate * n + z * z / 2) / size
-        hits, alarms = self._side(self.y, self.q), self._side(~self.y, ~self.q)
+        hits, alarms = self._side(self.positives), self._side(self.negatives)
         gain = hits.share + alarms.share - 1
         if gain <= 0:
             return None
@@ -253,14 +289,16 @@ class _DrawnItems(NamedTuple):
             found += (count / (count - 1) if is_centred else 1.0) * float(away.sum())
         return found
 
-    def _side(self, inside: NDArray[np.bool_], hits: NDArray[np.bool_]) -> _SideShare:
-        total = float(self.shares[inside].sum())
-        mean = total / np.count_nonzero(inside)
+    def _side(self, side: _Hits) -> _SideShare:
+        # A unit of which some items are on this side is so much of a unit here.
+        parts = side.weights / self.shares
+        total = float(side.weights.sum())
+        mean = total / float(parts.sum())
         whole = total + 2 * mean
-        share = (float(self.shares[inside & hits].sum()) + mean) / whole
-        influence = np.where(inside, self.shares * (hits - share), 0.0) / whole
+        share = (float(side.right.sum()) + mean) / whole
+        influence = (side.right - share * side.weights) / whole
         added = mean**2 * ((1 - share) ** 2 + share**2) / whole**2
-        items = float((1 / self.drawn[inside]).sum()) + 2
+        items = float((parts / self.drawn).sum()) + 2
         return _SideShare(share, influence, added, share * (1 - share) / items)
 
 

@@ -97,6 +97,22 @@ def ppi_mean(
     return _with_bounds(result, y - (result.lam or 0.0) * known, others, shares, bounds=bounds, confidence=confidence)
 
 
+def unit_values(values: ArrayLike, units: ArrayLike) -> NDArray[np.float64]:
+    """A value for each unit, whose mean is that of all items, and whose variance is that of units that count by size.
+
+    Args:
+        values: The value of each item.
+        units: The number of the unit that each item belongs to.
+
+    >>> unit_values([1, 1, 0, 0.5], [0, 0, 0, 7]).tolist()
+    [0.6875, 0.5625]
+    """
+    items, numbers = finite_vector(values, name="values"), np.unique(np.asarray(units), return_inverse=True)[1]
+    sizes = np.bincount(numbers)
+    mean = items.mean() if items.size else 0.0
+    return np.asarray(mean + np.bincount(numbers, weights=items - mean) * len(sizes) / max(1, items.size))
+
+
 def item_weights(weights: ArrayLike | None, size: int) -> NDArray[np.float64]:
     """The weights of labelled items, scaled to a mean of 1.
 

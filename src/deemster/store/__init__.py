@@ -11,7 +11,9 @@ from deemster.store.run_facts import (
     LeaseOwner,
     RunFacts,
     RunRow,
+    SampleContent,
     SampleFacts,
+    SampleLabels,
     ScoringRow,
 )
 from deemster.store.run_store import Store
@@ -25,7 +27,9 @@ __all__ = [
     "LeaseOwner",
     "RunFacts",
     "RunRow",
+    "SampleContent",
     "SampleFacts",
+    "SampleLabels",
     "ScoringRow",
     "Spool",
     "Store",

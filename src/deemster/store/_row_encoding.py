@@ -11,6 +11,7 @@ from typing import Any
 import msgspec
 
 from deemster.records import Cut, Exchange, Execution, Mark, MetricCard, Output, TargetFailure
+from deemster.store.run_facts import SampleContent, SampleLabels
 
 LONGEST = 1 << 20
 _WIDEST = 2**63
@@ -23,20 +24,6 @@ class StoredAnswer(msgspec.Struct, frozen=True, gc=False, omit_defaults=True):
     answer: Output | TargetFailure | None
     valid: bool = True
     cut: Cut | None = None
-
-
-class SampleContent(msgspec.Struct, frozen=True, gc=False):
-    """What a row hash is about."""
-
-    expected_output: Any
-    input: Any
-
-
-class SampleLabels(msgspec.Struct, frozen=True, gc=False, omit_defaults=True):
-    """What a run saw of a sample beside its content."""
-
-    tags: tuple[str, ...] = ()
-    metadata: Mapping[str, Any] | None = None
 
 
 def _encode_unknown(value: Any) -> Any:
@@ -124,18 +111,12 @@ def encode_marks(marks: Sequence[Mark]) -> bytes:
     return encode_json(marks)
 
 
-def encode_content(expected_output: Any, sample_input: Any) -> bytes:
+def encode_content(content: SampleContent) -> bytes:
     """The content of a sample as JSON with its keys in order, so that equal contents have equal bytes."""
-    content = SampleContent(expected_output, sample_input)
     try:
         return _encode_sorted(content)
     except (UnicodeEncodeError, OverflowError, ValueError):
         return _encode_sorted(repair_value(content))
-
-
-def encode_labels(tags: Sequence[str], metadata: Mapping[str, Any] | None) -> bytes:
-    """The tags and metadata of a sample as JSON."""
-    return encode_json(SampleLabels(tuple(tags), metadata))
 
 
 def encode_cards(cards: Sequence[MetricCard]) -> bytes:

@@ -10,7 +10,7 @@ from deemster.store._row_encoding import (
     content_checksum,
     encode_content,
     encode_id,
-    encode_labels,
+    encode_json,
     marks_checksum,
     sample_checksum,
 )
@@ -90,13 +90,13 @@ def encode_samples(run: int, samples: Iterable[SampleFacts], *, most: int | None
     size = 0
     for sample in samples:
         row_hash, name = bytes.fromhex(sample.row_hash), encode_id(sample.id)
-        if sample.content and row_hash not in contents:
-            body = encode_content(sample.expected_output, sample.input)
+        if sample.content is not None and row_hash not in contents:
+            body = encode_content(sample.content)
             contents[row_hash] = (row_hash, body, content_checksum(row_hash, body))
             size += len(body)
-        body = encode_labels(sample.tags, sample.metadata)
+        body = encode_json(sample.labels)
         total = sample_checksum(sample.position, name, row_hash, body)
-        labels.append((run, sample.position, name, row_hash, body, total, row_hash if sample.content else None))
+        labels.append((run, sample.position, name, row_hash, body, total, None if sample.content is None else row_hash))
         size += len(body)
         if most is not None and size >= most:
             break

@@ -448,18 +448,8 @@ def _sample(row: Row) -> SampleFacts:
         raise ValueError("a sample does not fit its check sum")
     if content is not None and content_checksum(row_hash, body) != body_total:
         raise ValueError("a content does not fit its check sum")
-    known = decode_labels(labels)
     held = None if content is None else decode_content(body)
-    return SampleFacts(
-        position=position,
-        id=name.decode(),
-        row_hash=row_hash.hex(),
-        tags=known.tags,
-        metadata=known.metadata,
-        expected_output=None if held is None else held.expected_output,
-        input=None if held is None else held.input,
-        content=held is not None,
-    )
+    return SampleFacts(position, name.decode(), row_hash.hex(), decode_labels(labels), held)
 
 
 def _call(row: Row) -> tuple[int, bytes]:

@@ -17,19 +17,16 @@ from deemster.store._database import Connection, ConnectionPool, Row, storage_er
 from deemster.store._row_encoding import clean_text, decode_cards, decode_mapping, encode_cards, encode_json
 from deemster.store._row_tables import SampleRows, encode_samples, insert_samples
 from deemster.store.lease import Lease, claim_run, find_owner
-from deemster.store.run_facts import TRAITS, RunFacts, RunRow, RunStatus, SampleFacts, ScoringRow
+from deemster.store.run_facts import TRAITS, RunFacts, RunRow, RunStatus, SampleFacts, ScoringFacts, ScoringRow
 
 OnDamage: TypeAlias = Callable[[str], None] | None
 # The status of a run whose samples are still being written. No reader sees such a run.
 BEGINNING = "beginning"
 _STATUSES = (*get_args(RunStatus), BEGINNING)
 _TEXTS = ("id", "kind", "suite", "dataset", "fingerprint", "seed", "reason", "started_at", "tool_version")
-_COLUMNS = (
-    *("id", "kind", "suite", "dataset", "fingerprint", "seed", "repetitions", "samples", "status", "reason"),
-    *("started_at", "finished_at", "duration_s", "tool_version", "identity", "facts"),
-)
+_COLUMNS = RunFacts.__struct_fields__
 _CHANGING = ("status", "reason", "finished_at", "duration_s", "identity", "facts")
-_SCORING_COLUMNS = ("cards", "identity", "status", "started_at", "finished_at")
+_SCORING_COLUMNS = ScoringFacts.__struct_fields__[1:]
 _GUESSES = 200
 # The samples of a run are inserted in commits of bounded size.
 _CHUNK_SAMPLES = 20_000
@@ -48,7 +45,7 @@ def insert_run(pool: ConnectionPool, run: RunFacts, cards: Sequence[MetricCard] 
         RunExistsError: There is a run of that id.
         StoreError: The database refuses.
     """
-    values = _encode_run(run, status=BEGINNING)
+    values = _encode_run(run, {"status": BEGINNING})
     places = ", ".join("?" * (len(_COLUMNS) + 1))
     sql = f"INSERT INTO runs ({', '.join(_COLUMNS)}, checksum) VALUES ({places}) ON CONFLICT (id) DO NOTHING"  # noqa: S608 - names only
     with pool.write_transaction() as connection:
@@ -91,7 +88,7 @@ def insert_all_samples(pool: ConnectionPool, lease: Lease, run: RunFacts, sample
     def show() -> None:
         with pool.write_transaction() as connection:
             lease.renew(connection)
-            update_run_row(connection, lease.number, run, status="running")
+            update_run_row(connection, lease.number, run, {"status": "running"})
 
     pool.retry_when_lost(show)
 
@@ -127,7 +124,7 @@ def delete_run(pool: ConnectionPool, number: int) -> None:
         connection.write("DELETE FROM runs WHERE number = ?", (number,))
 
 
-def update_run_row(connection: Connection, number: int, run: RunFacts, **state: Any) -> None:
+def update_run_row(connection: Connection, number: int, run: RunFacts, state: Mapping[str, Any] | None = None) -> None:
     """Write what may change of a run: status, reason, times, identity and facts.
 
     Args:
@@ -136,15 +133,15 @@ def update_run_row(connection: Connection, number: int, run: RunFacts, **state: 
         run: The run.
         state: Its status, reason and times, where the run as it began does not hold them.
     """
-    values = _encode_run(run, **state)
+    values = _encode_run(run, state)
     changes = ", ".join(f"{column} = ?" for column in (*_CHANGING, "checksum"))
     sql = f"UPDATE runs SET {changes} WHERE number = ?"  # noqa: S608 - names only
     connection.write(sql, (*(values[column] for column in _CHANGING), _run_checksum(values), number))
 
 
-def _encode_run(run: RunFacts, **state: Any) -> dict[str, Any]:
+def _encode_run(run: RunFacts, state: Mapping[str, Any] | None) -> dict[str, Any]:
     """The columns of a run that its check sum covers; a run that has just begun has no reason and no end."""
-    values = {**dict.fromkeys(_CHANGING), **msgspec.structs.asdict(run), **state, "seed": str(run.seed)}
+    values = {**msgspec.structs.asdict(run), **(state or {}), "seed": str(run.seed)}
     if values["duration_s"] is not None:
         values["duration_s"] = float(values["duration_s"])
     values |= {column: encode_json(values[column]) for column in ("identity", "facts")}
@@ -158,7 +155,7 @@ def _run_checksum(values: Mapping[str, Any]) -> int:
     return crc32(values["identity"] + values["facts"], crc32(repr(tuple(covered.values())[:-2]).encode()))
 
 
-def insert_scoring_row(connection: Connection, run: int, scoring: ScoringRow) -> None:
+def insert_scoring_row(connection: Connection, run: int, scoring: ScoringFacts) -> None:
     """Add a scoring of a run, of which nothing is done yet."""
     values = _encode_scoring(scoring)
     sql = f"INSERT INTO scorings (run, number, {', '.join(_SCORING_COLUMNS)}, checksum) VALUES (?, ?, ?, ?, ?, ?, ?, ?)"  # noqa: S608 - names only
@@ -174,7 +171,7 @@ def update_scoring_row(connection: Connection, run: int, scoring: ScoringRow) ->
     )
 
 
-def _encode_scoring(scoring: ScoringRow) -> Row:
+def _encode_scoring(scoring: ScoringFacts) -> Row:
     """The columns of a scoring that its check sum covers."""
     cards, identity = encode_cards(scoring.cards), encode_json(scoring.identity)
     return cards, identity, scoring.status, scoring.started_at, scoring.finished_at

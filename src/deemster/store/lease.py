@@ -8,7 +8,6 @@ import socket
 import threading
 import weakref
 from pathlib import Path
-from types import TracebackType
 from typing import Self
 
 from deemster.errors import Issue, LeaseError, StoreError
@@ -105,9 +104,7 @@ class Lease:
     def __enter__(self) -> Self:
         return self
 
-    def __exit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
-    ) -> None:
+    def __exit__(self, *_: object) -> None:
         self.release()
 
 

@@ -157,11 +157,7 @@ class _Lines:
             if content is not None:
                 self._check(f"content of the {what}", body_total, content_checksum, row_hash, body)
             line = SampleLine(
-                position=position,
-                id=name.decode(),
-                row_hash=row_hash.hex(),
-                labels=_raw(labels),
-                content=None if content is None else _raw(body),
+                position, name.decode(), row_hash.hex(), _raw(labels), None if content is None else _raw(body)
             )
             yield self._encode(line, what)
 

@@ -35,9 +35,43 @@ TRAITS: Mapping[str, RunTraits] = {
 TextTable: TypeAlias = Literal["samples", "contents", "outputs", "marks"]
 # PostgreSQL has no zero bytes in its text.
 NO_ZERO = r"\A[^\x00]*\Z"
+Plain: TypeAlias = Annotated[str, msgspec.Meta(pattern=NO_ZERO)]
+Name: TypeAlias = Annotated[str, msgspec.Meta(min_length=1)]
+Id: TypeAlias = Annotated[str, msgspec.Meta(pattern=r"\A[^\x00-\x1f\x7f]{1,200}\Z")]
+Count: TypeAlias = Annotated[int, msgspec.Meta(ge=0, le=2**31 - 1)]
+Repetitions: TypeAlias = Annotated[int, msgspec.Meta(ge=1, le=1_000_000)]
+Seconds: TypeAlias = Annotated[float, msgspec.Meta(ge=0)]
+Moment: TypeAlias = Annotated[
+    str, msgspec.Meta(pattern=r"\A[0-9]{4}-[0-9]{2}-[0-9]{2}T[0-9]{2}:[0-9]{2}:[0-9]{2}\.[0-9]{3}Z\Z")
+]
+Hex: TypeAlias = Annotated[str, msgspec.Meta(pattern=r"\A[0-9a-f]{64}\Z")]
 LabelText: TypeAlias = Annotated[str, msgspec.Meta(max_length=1000, pattern=NO_ZERO)]
 LongText: TypeAlias = Annotated[str, msgspec.Meta(max_length=10_000)]
 RunStatus: TypeAlias = Literal["running", "complete", "incomplete", "mixed"]
+
+
+class SampleLabels(msgspec.Struct, frozen=True, gc=False, omit_defaults=True):
+    """What a run saw of a sample beside its content.
+
+    Attributes:
+        tags: Its tags.
+        metadata: Its metadata, where kept.
+    """
+
+    tags: tuple[str, ...] = ()
+    metadata: Mapping[str, Any] | None = None
+
+
+class SampleContent(msgspec.Struct, frozen=True, gc=False):
+    """What a row hash is about.
+
+    Attributes:
+        expected_output: What should come out.
+        input: What went in.
+    """
+
+    expected_output: Any
+    input: Any
 
 
 class SampleFacts(msgspec.Struct, frozen=True):
@@ -47,25 +81,39 @@ class SampleFacts(msgspec.Struct, frozen=True):
         position: Its place in the dataset, from 0.
         id: Its id.
         row_hash: The hash of its input and expected output, in hex.
-        tags: Its tags.
-        metadata: Its metadata, where kept.
-        expected_output: What should come out.
-        input: What went in.
-        content: Whether expected output and input are kept; both are None where they are not.
+        labels: Its tags and metadata.
+        content: Its expected output and input; None where they are not kept.
     """
 
-    position: int
-    id: str
-    row_hash: str
-    tags: tuple[str, ...] = ()
-    metadata: Mapping[str, Any] | None = None
-    expected_output: Any = None
-    input: Any = None
-    content: bool = True
+    position: Count
+    id: Name
+    row_hash: Hex
+    labels: SampleLabels
+    content: SampleContent | None
+
+    @property
+    def tags(self) -> tuple[str, ...]:
+        """Its tags."""
+        return self.labels.tags
+
+    @property
+    def metadata(self) -> Mapping[str, Any] | None:
+        """Its metadata, where kept."""
+        return self.labels.metadata
+
+    @property
+    def expected_output(self) -> Any:
+        """What should come out, where kept."""
+        return None if self.content is None else self.content.expected_output
+
+    @property
+    def input(self) -> Any:
+        """What went in, where kept."""
+        return None if self.content is None else self.content.input
 
 
 class RunFacts(msgspec.Struct, frozen=True, kw_only=True):
-    """A run as it begins.
+    """A run. Its fields, in this order, are the columns of the table `runs` and the keys of a run file.
 
     Attributes:
         id: Its name, unique within the store.
@@ -76,22 +124,30 @@ class RunFacts(msgspec.Struct, frozen=True, kw_only=True):
         seed: The seed.
         repetitions: How often each sample is run.
         samples: How many samples there are; 0 for a recording, whose samples come as it goes on.
+        status: How it stands.
+        reason: Why it is not complete.
         started_at: When it began, in RFC 3339 with milliseconds.
+        finished_at: When it ended.
+        duration_s: How long it took.
         tool_version: The version of this package.
         identity: Plain JSON that must be the same for a run to be resumed.
         facts: Plain JSON from which, with the outputs and marks, its report is derived again.
     """
 
-    id: str
+    id: Id
     kind: RunKind = "run"
-    suite: str | None = None
-    dataset: str
-    fingerprint: str
+    suite: Plain | None = None
+    dataset: Plain
+    fingerprint: Plain
     seed: int = 0
-    repetitions: int = 1
-    samples: int
-    started_at: str
-    tool_version: str
+    repetitions: Repetitions = 1
+    samples: Count
+    status: RunStatus = "running"
+    reason: Plain | None = None
+    started_at: Moment
+    finished_at: Moment | None = None
+    duration_s: Seconds | None = None
+    tool_version: Plain
     identity: Mapping[str, Any] = FrozenDict()
     facts: Mapping[str, Any] = FrozenDict()
 
@@ -101,7 +157,7 @@ class RunFacts(msgspec.Struct, frozen=True, kw_only=True):
         return TRAITS[self.kind]
 
 
-class ScoringRow(msgspec.Struct, frozen=True, kw_only=True):
+class ScoringFacts(msgspec.Struct, frozen=True, kw_only=True):
     """One marking of a run's outputs: number 0 is the run's own, later ones were added by rescoring.
 
     Attributes:
@@ -111,15 +167,23 @@ class ScoringRow(msgspec.Struct, frozen=True, kw_only=True):
         status: How it stands.
         started_at: When it began.
         finished_at: When it ended.
-        done: How many executions it has marked.
     """
 
-    number: int
+    number: Count
     cards: tuple[MetricCard, ...]
     identity: Mapping[str, Any] = FrozenDict()
     status: RunStatus = "running"
-    started_at: str | None = None
-    finished_at: str | None = None
+    started_at: Moment | None = None
+    finished_at: Moment | None = None
+
+
+class ScoringRow(ScoringFacts, frozen=True, kw_only=True):
+    """A marking of a run's outputs as the store has it.
+
+    Attributes:
+        done: How many executions it has marked.
+    """
+
     done: int = 0
 
 
@@ -127,18 +191,10 @@ class RunRow(RunFacts, frozen=True, kw_only=True):
     """A run as the store has it.
 
     Attributes:
-        status: How it stands.
-        reason: Why it is not complete.
-        finished_at: When it ended.
-        duration_s: How long it took.
         done: How many executions, or graded items, are kept.
         scorings: Its scorings, the run's own first.
     """
 
-    status: RunStatus
-    reason: str | None
-    finished_at: str | None
-    duration_s: float | None
     done: int
     scorings: tuple[ScoringRow, ...]
 

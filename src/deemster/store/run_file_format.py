@@ -3,17 +3,16 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import Annotated, Any, Literal, TypeAlias
+from typing import Any, Literal, TypeAlias
 
 import msgspec
-from msgspec import Meta
 
-from deemster.errors import did_you_mean, visible
+from deemster.errors import did_you_mean, list_names, visible
 from deemster.formats.document import DEPTH
 from deemster.formats.strict_json import json_value
 from deemster.records import Mark, MetricCard, Where
-from deemster.store._row_encoding import SampleContent, SampleLabels, StoredAnswer
-from deemster.store.run_facts import NO_ZERO, LabelFacts
+from deemster.store._row_encoding import StoredAnswer
+from deemster.store.run_facts import Count, Hex, Id, LabelFacts, Name, Plain, RunFacts, SampleFacts, ScoringFacts
 
 SCHEMA: Literal["deemster.run.v1"] = "deemster.run.v1"
 # The longest line that is read: it bounds the memory that a hostile file can take.
@@ -21,40 +20,13 @@ LONGEST = 16 * 1024 * 1024
 # The fact that marks a run that came from a file: no model or code that it names may be called or loaded.
 IMPORTED_FACT = "received"
 
-Plain: TypeAlias = Annotated[str, Meta(pattern=NO_ZERO)]
-Name: TypeAlias = Annotated[str, Meta(min_length=1)]
-Id: TypeAlias = Annotated[str, Meta(pattern=r"\A[^\x00-\x1f\x7f]{1,200}\Z")]
-Count: TypeAlias = Annotated[int, Meta(ge=0, le=2**31 - 1)]
-Moment: TypeAlias = Annotated[
-    str, Meta(pattern=r"\A[0-9]{4}-[0-9]{2}-[0-9]{2}T[0-9]{2}:[0-9]{2}:[0-9]{2}\.[0-9]{3}Z\Z")
-]
-Hex: TypeAlias = Annotated[str, Meta(pattern=r"\A[0-9a-f]{64}\Z")]
-Status: TypeAlias = Literal["running", "complete", "incomplete", "mixed"]
-
 
 class _Line(msgspec.Struct, frozen=True, kw_only=True, gc=False, forbid_unknown_fields=True, tag_field="line"):
     """A line after the first one; `line` says which."""
 
 
-class RunLine(_Line, frozen=True, kw_only=True, tag="run"):
+class RunLine(RunFacts, frozen=True, kw_only=True, forbid_unknown_fields=True, tag_field="line", tag="run"):
     """What a run is, and how it ended."""
-
-    id: Id
-    kind: Literal["run", "grading", "recording"]
-    suite: Plain | None
-    dataset: Plain
-    fingerprint: Plain
-    seed: int
-    repetitions: Annotated[int, Meta(ge=1, le=1_000_000)]
-    samples: Count
-    status: Status
-    reason: Plain | None
-    started_at: Moment
-    finished_at: Moment | None
-    duration_s: Annotated[float, Meta(ge=0)] | None
-    tool_version: Plain
-    identity: dict[str, Any]
-    facts: dict[str, Any]
 
 
 class Card(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
@@ -72,25 +44,14 @@ class Card(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True
     where: Where | None = None
 
 
-class ScoringLine(_Line, frozen=True, kw_only=True, tag="scoring"):
+class ScoringLine(ScoringFacts, frozen=True, kw_only=True, forbid_unknown_fields=True, tag_field="line", tag="scoring"):
     """A pass of metrics over the outputs of the run."""
 
-    number: Count
-    cards: tuple[Card, ...]
-    identity: dict[str, Any]
-    status: Status
-    started_at: Moment | None
-    finished_at: Moment | None
+    cards: tuple[Card, ...]  # type: ignore[assignment]
 
 
-class SampleLine(_Line, frozen=True, kw_only=True, tag="sample"):
+class SampleLine(SampleFacts, frozen=True, gc=False, forbid_unknown_fields=True, tag_field="line", tag="sample"):
     """A sample as the run saw it; `content` is null where input and expected output are not kept."""
-
-    position: Count
-    id: Name
-    row_hash: Hex
-    labels: SampleLabels
-    content: SampleContent | None
 
 
 class OutputLine(_Line, frozen=True, kw_only=True, tag="output"):
@@ -159,6 +120,11 @@ class RawBodies(msgspec.Struct, gc=False):
 raw_bodies = msgspec.json.Decoder(RawBodies).decode
 _encode = msgspec.json.Encoder().encode
 decode_line = msgspec.json.Decoder(Line).decode
+# Records that have fields with defaults where they begin; a file has all of them.
+_WHOLE: Mapping[type, tuple[str, ...]] = {
+    RunLine: RunFacts.__struct_fields__,
+    ScoringLine: ScoringFacts.__struct_fields__,
+}
 _KINDS = ("run", "scoring", "sample", "output", "marks", "entry", "label", "end")
 # A line nests its values a few levels deeper than a dataset does.
 _DEEPEST = DEPTH + 10
@@ -212,6 +178,8 @@ def parse_line(data: bytes) -> Line:
             else f"`{found}` is no line of a run file. " + did_you_mean(found, _KINDS)
         )
     line = _convert(value, Line)
+    if missing := [name for name in _WHOLE.get(type(line), ()) if name not in value]:
+        raise ValueError(f"This line does not have the shape of `{SCHEMA}`: it lacks {list_names(missing)}.")
     if unknown := _lost_part(value, line, "$"):
         raise ValueError(f"`{visible(unknown, limit=200)}` is no key of this line.")
     return line

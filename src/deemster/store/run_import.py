@@ -27,7 +27,7 @@ from deemster.store._run_table import (
 from deemster.store.graded_items import GRADING_CARD, graded_rows
 from deemster.store.lease import Lease
 from deemster.store.run_export import run_digest
-from deemster.store.run_facts import TRAITS, RunFacts, SampleFacts, ScoringRow
+from deemster.store.run_facts import RunFacts, ScoringFacts
 from deemster.store.run_file_check import CheckedRun, check_run_file, raw_lines
 from deemster.store.run_file_format import (
     IMPORTED_FACT,
@@ -142,9 +142,10 @@ def _import_run(
             # Read as strictly as when it was checked: integers of any size stay what they are.
             line = parse_line(data)
         if isinstance(line, RunLine):
-            lease = insert_run(pool, _run_facts(line), None)
+            received = msgspec.structs.replace(line, facts={**line.facts, IMPORTED_FACT: True})
+            lease = insert_run(pool, received, None)
             leases.append(lease)
-            inserter = _RunInserter(pool, lease, line)
+            inserter = _RunInserter(pool, lease, received)
         elif inserter is not None:
             inserter.add(line, data)
     if digest.hexdigest() != run.sha256:
@@ -153,23 +154,11 @@ def _import_run(
         inserter.finish()
 
 
-def _run_facts(line: RunLine) -> RunFacts:
-    known: dict[str, Any] = {name: getattr(line, name) for name in RunFacts.__struct_fields__}
-    return RunFacts(**{**known, "facts": {**line.facts, IMPORTED_FACT: True}})
-
-
-def _sample_facts(line: SampleLine) -> SampleFacts:
-    content = {} if line.content is None else msgspec.structs.asdict(line.content)
-    labels = msgspec.structs.asdict(line.labels)
-    has_content = line.content is not None
-    return SampleFacts(line.position, line.id, line.row_hash, **labels, **content, content=has_content)
-
-
 class _RunInserter:
     """Writes the rows of a run in commits of bounded size."""
 
-    def __init__(self, pool: ConnectionPool, lease: Lease, line: RunLine) -> None:
-        self._pool, self._lease, self._run, self._line = pool, lease, lease.number, line
+    def __init__(self, pool: ConnectionPool, lease: Lease, facts: RunFacts) -> None:
+        self._pool, self._lease, self._run, self._facts = pool, lease, lease.number, facts
         self._waiting: list[tuple[Any, bytes]] = []
         self._size = 0
         self._done = 0
@@ -187,13 +176,12 @@ class _RunInserter:
     def finish(self) -> None:
         """Write what is left and the counts, and let the run be seen."""
         self._write()
-        state = {name: getattr(self._line, name) for name in ("status", "reason", "finished_at", "duration_s")}
         with self._pool.write_transaction() as connection:
             self._lease.renew(connection)
             add_done(connection, self._run, self._done)
             for scoring, count in self._marked.items():
                 add_done(connection, self._run, count, scoring=scoring)
-            update_run_row(connection, self._run, _run_facts(self._line), **state)
+            update_run_row(connection, self._run, self._facts)
 
     def _write(self) -> None:
         waiting, self._waiting, self._size = self._waiting, [], 0
@@ -204,10 +192,9 @@ class _RunInserter:
             self._lease.renew(connection)
             if kind is ScoringLine:
                 for line, _ in waiting:
-                    insert_scoring_row(connection, self._run, self._scoring_row(line))
+                    insert_scoring_row(connection, self._run, self._received(line))
             elif kind is SampleLine:
-                samples = (_sample_facts(line) for line, _ in waiting)
-                insert_samples(connection, encode_samples(self._run, samples))
+                insert_samples(connection, encode_samples(self._run, (line for line, _ in waiting)))
             else:
                 # Bodies are stored byte for byte as the file has them.
                 found = [(line, raw_bodies(data)) for line, data in waiting]
@@ -221,13 +208,12 @@ class _RunInserter:
                     for line, _ in found:
                         put_label(connection, self._run, line.body)
 
-    def _scoring_row(self, line: ScoringLine) -> ScoringRow:
-        known: dict[str, Any] = {name: getattr(line, name) for name in ScoringLine.__struct_fields__ if name != "cards"}
+    def _received(self, line: ScoringLine) -> ScoringFacts:
         cards = tuple(map(card_from_line, line.cards))
         # Earlier versions wrote a grading without a metric.
-        if not cards and not TRAITS[self._line.kind].has_metrics:
+        if not cards and not self._facts.traits.has_metrics:
             cards = (GRADING_CARD,)
-        return ScoringRow(**known, cards=cards)
+        return msgspec.structs.replace(line, cards=cards)
 
     def _insert_outputs(self, connection: Connection, found: Sequence[tuple[OutputLine, RawBodies]]) -> None:
         # The check sum of an output covers the id of its sample. A million ids would be too many to hold in memory.

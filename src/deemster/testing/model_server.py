@@ -13,7 +13,6 @@ import json
 import sys
 import threading
 from collections.abc import Collection, Iterable, Mapping, Sequence
-from types import TracebackType
 from typing import Any, NamedTuple, Self
 
 from aiohttp import web
@@ -173,9 +172,7 @@ class ModelServer:
             raise self._start_error
         return self
 
-    def __exit__(
-        self, kind: type[BaseException] | None, value: BaseException | None, traceback: TracebackType | None
-    ) -> None:
+    def __exit__(self, *_: object) -> None:
         """Stop; requests under way are broken off."""
         if self._loop is not None and self._thread is not None:
             self._loop.call_soon_threadsafe(self._stop.set)

@@ -183,7 +183,7 @@ _BODIES: Mapping[str, Callable[[Payload, str | None], bytes]] = {
 }
 
 
-def _with_message(payload: Payload, **fields: Any) -> Payload:
+def _with_message(payload: Payload, fields: Payload) -> Payload:
     if not payload.get("choices"):
         return payload
     choice = payload["choices"][0]
@@ -191,7 +191,7 @@ def _with_message(payload: Payload, **fields: Any) -> Payload:
 
 
 def _verdict(payload: Payload, score: str) -> Payload:
-    return _with_message(payload, content=f'{{"reason": "As told.", "score": {score}}}')
+    return _with_message(payload, {"content": f'{{"reason": "As told.", "score": {score}}}'})
 
 
 def _without_logprobs(payload: Payload, _: str | None) -> Payload:
@@ -229,14 +229,14 @@ _CHANGES: Mapping[str, Callable[[Payload, str | None], Any]] = {
     "wrong-shape": lambda _, __: {"object": "something else"},
     "error-200": lambda _, __: error_payload("The model crashed."),
     "no-choices": lambda payload, _: payload | {"choices": []},
-    "null-content": lambda payload, _: _with_message(payload, content=None),
-    "refusal": lambda payload, _: _with_message(payload, content=None, refusal="I cannot judge this."),
+    "null-content": lambda payload, _: _with_message(payload, {"content": None}),
+    "refusal": lambda payload, _: _with_message(payload, {"content": None, "refusal": "I cannot judge this."}),
     "bad-usage": lambda payload, _: payload | {"usage": {"prompt_tokens": -5, "completion_tokens": "many"}},
     "no-usage": lambda payload, _: {name: value for name, value in payload.items() if name != "usage"},
     "no-logprobs": _without_logprobs,
     "merge": lambda payload, value: payload | _fields(value or "{}"),
-    "message": lambda payload, value: _with_message(payload, **_fields(value or "{}")),
-    "text": lambda payload, value: _with_message(payload, content=value or ""),
+    "message": lambda payload, value: _with_message(payload, _fields(value or "{}")),
+    "text": lambda payload, value: _with_message(payload, {"content": value or ""}),
     "score": lambda payload, value: _verdict(payload, value or "7"),
     "duplicate": lambda payload, _: _verdict(payload, '0.9, "score": 0.1'),
     "shuffled": lambda payload, _: payload | {"data": _entries(payload)[::-1]},
