@@ -46,7 +46,7 @@ class TargetCaller:
         note: Callable[[WorkItem, Answer], asyncio.Event | None] | None = None,
     ) -> None:
         self._target, self._clock, self._stop, self._note = target, clock, stop, note
-        self._secrets = plan.secrets
+        self._secrets, self._first_repetition = plan.secrets, plan.first_repetition
         self._limit = plan.target_concurrency
         limits = (plan.target_timeout_s, getattr(target, "timeout_s", None))
         self._timeout_s: float | None = min((limit for limit in limits if limit is not None), default=None)
@@ -95,7 +95,7 @@ class TargetCaller:
         """Call the target; whatever it raises is a failure of the target."""
         if not self._is_open:
             await self._open()
-        invocation = Invocation(work.sample.id, work.sample.input, work.repetition)
+        invocation = Invocation(work.sample.id, work.sample.input, self._first_repetition + work.repetition)
         started = self._clock.elapsed_s()
         with UserCodeGuard() as caught:
             async with asyncio.timeout(self._timeout_s) as limit:
