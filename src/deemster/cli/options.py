@@ -11,7 +11,7 @@ import math
 import os
 import re
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from contextlib import contextmanager
+from contextlib import ExitStack, contextmanager
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, NamedTuple, TypeVar
@@ -25,8 +25,9 @@ from deemster.errors import ConfigurationError, DeemsterError, Issue, ReportErro
 
 if TYPE_CHECKING:
     from deemster.report import Comparison, Destination, Report
+    from deemster.runs.kept_prompts import WhichPrompts
     from deemster.runs.model_access import ModelAccess, ModelLimits
-    from deemster.runs.run_lifecycle import RunStorage
+    from deemster.runs.run_lifecycle import Storage
     from deemster.store import Store
     from deemster.text.rendered import Rendered
 
@@ -262,30 +263,36 @@ class StorageOptions(NamedTuple):
         if self.allow_changed and not self.resume:
             raise ConfigurationError("`--allow-changed` is for `--resume`.")
 
-    def store_flag(self, storage: RunStorage | None) -> str:
+    def store_flag(self, storage: Storage) -> str:
         """The `--store` that another command needs to find the run; empty where it finds the run without."""
-        return "" if storage is None or self.store == find_store() else f" --store {storage.store.where}"
+        return "" if storage.store is None or self.store == find_store() else f" --store {storage.store.where}"
 
     @contextmanager
-    def open(self, command: str) -> Iterator[RunStorage | None]:
-        """Open the store for a run; None where nothing is stored.
+    def open(self, command: str, *, keep_prompts: WhichPrompts = "failed") -> Iterator[Storage]:
+        """Where a run is stored. Its store is opened when it is needed first, and closed at the end.
 
         Args:
             command: The command, as the user repeats it to continue a run that an error ended.
-
-        Raises:
-            StoreError: The store cannot be opened.
+            keep_prompts: Whose prompts are stored.
         """
-        if self.no_store:
-            yield None
-            return
-        from deemster.runs.run_lifecycle import RunStorage
+        from deemster.runs.run_lifecycle import NOT_STORED, RunStorage
 
-        with open_run_store(self.store, durable=self.durable, create=True) as store:
-            storage = RunStorage(store, self.resume, self.allow_changed, tell=note)
-            meta = click.get_current_context().meta
-            again = f"{command}{self.store_flag(storage)} --resume"
-            yield storage._replace(begun=lambda run: meta.update({TO_CONTINUE: f"To continue: {again} {run}"}))
+        if self.no_store:
+            yield NOT_STORED
+            return
+        with ExitStack() as opened:
+
+            def open_store() -> Store:
+                return opened.enter_context(open_run_store(self.store, durable=self.durable, create=True))
+
+            def note_begun(run: str) -> None:
+                again = f"{command}{self.store_flag(storage)} --resume {run}"
+                click.get_current_context().meta[TO_CONTINUE] = f"To continue: {again}"
+
+            storage = RunStorage(
+                open_store, self.resume, self.allow_changed, tell=note, begun=note_begun, keep_prompts=keep_prompts
+            )
+            yield storage
 
 
 def storage_options(command: Command) -> Command:

@@ -14,7 +14,6 @@ from deemster.report.comparison_sections import comparison_sections, comparison_
 from deemster.report.pull_request_comment import comparison_comment
 from deemster.report.report_entries import ExecutionEntry, PrivacyEntry
 from deemster.results import GateDecision
-from deemster.results.confirmation import Confirmation
 from deemster.results.difference_origin import DifferenceOrigin, JudgeDrift
 from deemster.results.metric_summary import Interval
 from deemster.results.run_columns import ComparedRun
@@ -255,7 +254,6 @@ class Comparison(Rendered, msgspec.Struct, frozen=True, kw_only=True, forbid_unk
         usage: What the target used: cost in USD, tokens, latency in milliseconds.
         statuses: How many samples have each status.
         changes: Every sample whose status is not `stable`; it may be read any number of times.
-        confirmation: Which newly failing samples really fail; None where none was run again.
         anchors: By metric, whether the marks of anchors moved; None where the runs have none in common.
         examples: Some of the changed samples, each with what was asked and both answers.
         gate: What a gate decided; None where none was asked.
@@ -285,7 +283,6 @@ class Comparison(Rendered, msgspec.Struct, frozen=True, kw_only=True, forbid_unk
     usage: dict[str, UsageComparison]
     statuses: dict[str, int]
     changes: Sequence[SampleChange]
-    confirmation: Confirmation | None = None
     anchors: dict[str, JudgeDrift] | None = None
 
     examples: tuple[ComparedSample, ...] = ()

@@ -35,7 +35,6 @@ if TYPE_CHECKING:
 SHOWN = 20
 SHOWN_SHORT = 5
 _NOTES = 3
-_MOST_CONFIRMED = 30
 # Reports round their numbers to nine decimals.
 _ROUNDING = 1e-8
 _USAGE = {"cost_usd": "cost in USD", "tokens": "tokens", "latency_ms": "latency in ms"}
@@ -67,33 +66,9 @@ def comparison_sections(comparison: Comparison, *, full: bool = True) -> list[Te
         *_cohorts(comparison),
         *_usage(comparison),
         _statuses(comparison),
-        *_confirmation(comparison),
         *example_sections(comparison, full=full),
     ]
     return [*parts, *_details(comparison)] if full else parts
-
-
-def _confirmation(comparison: Comparison) -> list[TextSection]:
-    """Which newly failing samples really fail, where they were run again."""
-    found = comparison.confirmation
-    if found is None:
-        return []
-    order = ("confirmed", "open", "flaky")
-    rows = [
-        (DataText(sample.id), sample.state, f"{sample.passed} of {sample.reruns}", f"{sample.p_value:.4f}")
-        for sample in sorted(found.samples, key=lambda each: order.index(each.state))
-    ]
-    counts = ", ".join(f"{found.count(state)} {state}" for state in order if found.count(state))  # type: ignore[arg-type]
-    lines: list[TextLine] = [(f"{plural(len(rows), 'newly failing sample')} run again: {counts}.",)]
-    if found.count("open") and found.needed is None:
-        lines.append(("Without a history nothing is confirmed: one pass in the baseline may have been luck.",))
-        lines.append(("Repetitions in the baseline, or stored runs before it, are a history.",))
-    elif found.count("open"):
-        lines.append((f"A sample that fails every time is confirmed by {plural(found.needed or 0, 'rerun')}.",))
-    table = TextTable(("sample", "it is", "passed again", "p after Holm"), rows[:_MOST_CONFIRMED])
-    more = len(rows) - _MOST_CONFIRMED
-    after: list[TextLine] = [(f"... and {more:,} more.",)] if more > 0 else []
-    return [TextSection(("Confirm or clear",), lines, table, after=after, key="confirmation")]
 
 
 def comparison_verdict(comparison: Comparison) -> str:

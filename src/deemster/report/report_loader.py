@@ -130,6 +130,7 @@ def load_comparison(path: str | Path) -> Comparison:
 
 
 def _parse_comparison(value: dict[str, Any], where: str) -> Comparison:
+    value = _without_confirmation(value)
     if missing := [name for name in Comparison.__struct_encode_fields__ if name not in {*value, *OPTIONAL}]:
         raise ReportError(Issue(f"The comparison is not whole; missing: {list_names(missing)}.", where))
     try:
@@ -156,6 +157,11 @@ def _with_named_tests(value: dict[str, Any]) -> dict[str, Any]:
 
     numbers = ("macro_f1", "pass_rate", "metrics", "cohorts")
     return {**value, **{name: renamed(value[name]) for name in numbers}}
+
+
+def _without_confirmation(value: dict[str, Any]) -> dict[str, Any]:
+    """A comparison without what an earlier version knew of its samples that were run again."""
+    return {name: part for name, part in value.items() if name != "confirmation"}
 
 
 def _convert_sample(value: dict[str, Any]) -> ComparedSample:

@@ -358,7 +358,7 @@ def _usage(report: Report) -> TextSection:
     if not usage.total.calls and not usage.total.cached_calls and usage.total.latency_ms is None:
         return TextSection(title, [("No model call was recorded.",), *_halt(report)], key="usage")
     head = ("part", "calls", "cache hits", "prompt tokens", "completion tokens", "cache hit tokens", "p50 ms", "p95 ms")
-    again = [] if usage.reruns is None else [_usage_row("run again", usage.reruns)]
+    again = [] if usage.reruns is None else [_usage_row("beside the samples", usage.reruns)]
     parts = [_usage_row("target", usage.target), _usage_row("scoring", usage.scoring)]
     rows = [*parts, *again, _usage_row("total", usage.total)]
     after: list[TextLine] = []

@@ -284,7 +284,7 @@ class MarkTable:
         self.panels = [PanelColumn() for _ in cards]
         self.target_usage = UsageAccount()
         self.scoring_usage = [UsageAccount() for _ in cards]
-        self.rerun_usage = UsageAccount()
+        self.further_usage = UsageAccount()
         self.clusters: Clusters = None
         self._tags: dict[str, array[int]] = {}
         self._untagged = array("i")

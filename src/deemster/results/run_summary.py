@@ -163,8 +163,8 @@ def summarize_run(marks: MarkTable, *, delta: float = 0.05, attacks: AttackedSam
         cohorts=tuple(_cohort(marks, name, positions) for name, positions in marks.cohorts),
         aggregate=_aggregate(marks, every),
         precision=repetition_precision(_passes(marks, every), repetitions=marks.repetitions, delta=delta),
-        usage=run_usage(marks.target_usage, spending, marks.rerun_usage),
-        cost=total_cost([marks.target_usage, *marks.scoring_usage, marks.rerun_usage]),
+        usage=run_usage(marks.target_usage, spending, marks.further_usage),
+        cost=total_cost([marks.target_usage, *marks.scoring_usage, marks.further_usage]),
         answers_without_usage=marks.without_usage,
         adversarial=summarize_attacks(marks, attacks),
         panels={

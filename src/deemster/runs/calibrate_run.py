@@ -34,7 +34,6 @@ from deemster.rubrics.verdicts import VERDICTS
 from deemster.runs._report_settings import stored_cluster
 from deemster.runs.build_report import report_identities, stored_report
 from deemster.runs.check_file import find_kind
-from deemster.runs.evaluate_dataset import run_evaluation
 from deemster.runs.judge_anchors import build_cases_job
 from deemster.runs.metric_catalog import metric_spellings
 from deemster.runs.model_access import ModelAccess, ModelLimits, read_model_access
@@ -42,6 +41,7 @@ from deemster.runs.people_labels import criterion_entry, label_tasks
 from deemster.runs.progress import Progress
 from deemster.runs.resolve_evaluation import suite_metrics
 from deemster.runs.rubric_metric import shown_options
+from deemster.runs.run_evaluation import run_evaluation
 from deemster.runs.run_labels import read_run_labels
 from deemster.runs.run_sync import run_sync, warner
 from deemster.runs.stop_request import Stop

@@ -6,7 +6,6 @@ import functools
 import re
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import ExitStack
-from itertools import dropwhile, islice
 from pathlib import Path
 from typing import Any, Protocol, TypeAlias, cast, overload
 
@@ -25,14 +24,13 @@ from deemster.report.ranking import Ranking, rank_columns
 from deemster.report.report_assembly import execution_entry
 from deemster.report.report_entries import ExecutionEntry, PrivacyEntry, ScoreEntry
 from deemster.results import MarkTable, ReportedSample, RunMetricSummary, SampleEntry
-from deemster.results.confirmation import Reruns, confirm_changes, newly_failing
 from deemster.results.difference_origin import AnchorScores, find_anchor_drift
 from deemster.results.mark_table import output_digest
 from deemster.results.metric_summary import SCORED
 from deemster.results.run_columns import ComparedRun, RunColumns
 from deemster.results.run_summary import pass_rates
-from deemster.results.sample_changes import ChangedSamples, Status, sample_sides
-from deemster.runs._report_settings import parse_part, stored_anchors, stored_cluster, stored_reruns
+from deemster.results.sample_changes import ChangedSamples, Status
+from deemster.runs._report_settings import parse_part, stored_anchors, stored_cluster
 from deemster.runs.build_report import metric_identity, quoted_details, report_identities
 from deemster.runs.compare_labels import compare_labels, read_both_labels
 from deemster.runs.metric_catalog import quotes_of_spec
@@ -44,8 +42,6 @@ from deemster.store.run_file import is_run_file, open_runs
 # So many samples of each status are shown with their question and both answers.
 SHOWN: dict[Status, int] = {"newly_failing": 20, "newly_passing": 20, "regressed": 20, "unscored_now": 20}
 _ROW_HASH = re.compile("[0-9a-f]{64}")
-# So many runs before the baseline are the history of a sample.
-_MOST_EARLIER = 20
 DEFAULT_SETTINGS = ComparisonSettings()
 _WORSE = frozenset({"newly_failing", "regressed", "unscored_now"})
 _encode = msgspec.json.Encoder(enc_hook=lambda value: dict(value) if isinstance(value, Mapping) else str(value)).encode
@@ -77,10 +73,6 @@ class RunSource(Protocol):
     @property
     def privacy(self) -> PrivacyEntry:
         """What was left out already."""
-
-    @property
-    def reruns(self) -> Reruns:
-        """The samples that were run again after the run."""
 
     @property
     def anchors(self) -> AnchorScores:
@@ -131,53 +123,7 @@ def compare_sources(
     examples = tuple(_examples(changes, baseline, candidate))
     drifts = find_anchor_drift(baseline.anchors, candidate.anchors, seed=settings.seed)
     anchors = {name: drift for name, drift in drifts.items() if name in comparison.metrics} or None
-    shown = msgspec.structs.replace(comparison, anchors=anchors, examples=examples, privacy=privacy)
-    return with_confirmation(shown, candidate.reruns, baseline=baseline)
-
-
-def with_confirmation(comparison: Comparison, reruns: Reruns, *, baseline: RunSource) -> Comparison:
-    """A comparison that says which newly failing samples really fail, where they were run again.
-
-    Args:
-        comparison: The comparison.
-        reruns: What was run again.
-        baseline: The run before; where it is stored, runs before it are the history of the samples.
-
-    Raises:
-        StoreError: An earlier run cannot be read.
-    """
-    if not reruns.samples:
-        return comparison
-    names = list(comparison.metrics)
-    wanted = [change.row_hash for change in newly_failing(comparison.changes) if change.row_hash is not None]
-    earlier = _earlier_passes(baseline, wanted, names) if isinstance(baseline, StoredSource) else {}
-    found = confirm_changes(comparison.changes, reruns, names=names, earlier=earlier)
-    return msgspec.structs.replace(comparison, confirmation=found)
-
-
-def _earlier_passes(
-    baseline: StoredSource, row_hashes: Sequence[str], names: Sequence[str]
-) -> dict[str, tuple[int, int]]:
-    """By row hash, how often samples passed in the runs before the baseline, and how often they ran."""
-    store, row = baseline.store, baseline.row
-    identities = stored_identities(row, store.cards(row.id))
-    wanted = np.frombuffer(bytes.fromhex("".join(row_hashes)), dtype=np.uint64).reshape(-1, 4)
-    found: dict[str, tuple[int, int]] = {}
-    runs = iter(store.runs(suite=row.suite, dataset=row.dataset, kind="run"))
-    # The newest comes first: what follows the baseline is older.
-    older = (run for run in dropwhile(lambda run: run.id != row.id, runs) if run.id != row.id)
-    for run in islice((run for run in older if run.suite == row.suite and run.status == "complete"), _MOST_EARLIER):
-        known = stored_identities(run, store.cards(run.id))
-        if any(known.get(name) != identities[name] for name in names):
-            continue
-        columns = StoredSource(store, run).columns(cluster=None)
-        words = np.ascontiguousarray(columns.digests).view(np.uint64)
-        places = np.flatnonzero(np.isin(words[:, 0], wanted[:, 0]))
-        for place, side in zip(places, sample_sides(columns, places, names), strict=True):
-            row_hash = columns.digests[place].tobytes().hex()
-            passed, n = found.get(row_hash, (0, 0))
-            found[row_hash] = passed + side.passed, n + side.repetitions
-    return found
+    return msgspec.structs.replace(comparison, anchors=anchors, examples=examples, privacy=privacy)
 
 
 @overload
@@ -359,7 +305,6 @@ class StoredSource:
         self.store, self.row, self._loaded = store, row, loaded
         self.quotes = quoted_details(store, row.id)
         self.privacy = PrivacyEntry()
-        self.reruns = stored_reruns(row.facts, where=f"run `{row.id}`")
         self.anchors = stored_anchors(row.facts) or AnchorScores()
         self.stored = store, row.id
         self.cluster = stored_cluster(row.facts)
@@ -488,7 +433,6 @@ class ReportSource:
         self._report = report
         self.quotes = {name: quotes_of_spec(figures.spec) for name, figures in report.metrics.items()}
         self.privacy = report.privacy
-        self.reruns = Reruns()
         self.anchors = AnchorScores()
         self.stored = None
 

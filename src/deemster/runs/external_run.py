@@ -16,9 +16,9 @@ from deemster.errors import Issue, StoreError
 from deemster.models.clock import Clock
 from deemster.records import Execution, MetricCard
 from deemster.results import NONE_UNSCORED, Gate, check_gate_names, read_gate
-from deemster.runs._report_settings import RUBRICS_FACT, report_settings, settings_facts
+from deemster.runs._report_settings import RUBRICS_FACT, RunFindings, report_settings, settings_facts
 from deemster.runs._run_identity import format_time, run_id
-from deemster.runs.build_report import batches, build_report, stored_report, stored_run_record
+from deemster.runs.build_report import batches, finish_run, stored_report, stored_run_record
 from deemster.runs.gate_baseline import compare_again, pin_baseline
 from deemster.runs.metric_catalog import card_spellings
 from deemster.runs.run_lifecycle import RunDefinition, RunTimer, StoredRun, begin_run, new_token
@@ -121,8 +121,8 @@ def store_external_run(
     if job.gate is not None:
         cohorts = list(dict.fromkeys(tag for sample in run.dataset for tag in sample.tags or (None,)))
         check_gate_names(job.gate, metrics=card_spellings(run.cards), cohorts=cohorts)
-        job = job._replace(baseline=pin_baseline(job, store))
-    definition = _definition(run, job, timer)
+    findings = RunFindings(baseline=pin_baseline(job, store))
+    definition = _definition(run, job, findings, timer)
     if (known := _find_same(store, definition.facts)) is not None:
         return StoredExternalRun(known, is_known=True)
     with begin_run(definition, store, timer=timer) as stored:
@@ -146,7 +146,7 @@ def _job(run: ExternalRun, held_to: GateOfSuite | None, label: str | None) -> Ev
     return Evaluation(plan, gate=held_to.gate, suite=held_to.suite, allowance=allowance, label=label)
 
 
-def _definition(run: ExternalRun, job: Evaluation, timer: RunTimer) -> RunDefinition:
+def _definition(run: ExternalRun, job: Evaluation, findings: RunFindings, timer: RunTimer) -> RunDefinition:
     dataset, is_recording = run.dataset, bool(run.times)
     started_at = timer.started_at if run.started is None else format_time(run.started)
     origin: dict[str, Any] = {"tool": run.tool, "file": run.file, "left_out": list(run.left_out)}
@@ -175,6 +175,7 @@ def _definition(run: ExternalRun, job: Evaluation, timer: RunTimer) -> RunDefini
         },
         facts={
             **settings_facts(job),
+            **findings.facts(),
             "label": job.label,
             "target": run.target,
             "token": new_token(),
@@ -218,6 +219,5 @@ def _close(run: ExternalRun, job: Evaluation, stored: StoredRun) -> None:
         stored.close("complete", None, finished_at=finished_at, duration_s=run.duration_s, is_final=True)
         return
     record = stored_run_record(stored.store, stored.store.run(stored.id))._replace(ended=True)
-    report = build_report(record, report_settings(job)._replace(baseline=None))
-    status, reason = report.run.status, report.run.reason
-    stored.close(status, reason, finished_at=finished_at, duration_s=run.duration_s, is_final=True)
+    entry = finish_run(record, report_settings(job)).entry
+    stored.close(entry.status, entry.reason, finished_at=finished_at, duration_s=run.duration_s, is_final=True)
