@@ -100,7 +100,7 @@ def _matrices(result: MetricsResult) -> Iterator[TextSection]:
     known = [
         (part.name, part.confusion_matrix)
         for part in result.per_criterion
-        if not isinstance(part, NumericCriterionMetrics) and part.confusion_matrix is not None
+        if not isinstance(part, NumericCriterionMetrics) and part.confusion_matrix is not None and part.n_samples
     ]
     if not known:
         return
