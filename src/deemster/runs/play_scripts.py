@@ -153,7 +153,9 @@ def _unless_cut_short(mark: Mark, replies: Iterable[Reply]) -> Mark:
     if isinstance(mark, Unscored) and mark.cause == "not_run":
         return mark
     unasked = next((each for each in replies if isinstance(each, NoAnswer) and each.cause == "not_run"), None)
-    return mark if unasked is None else Unscored("not_run", unasked.message)
+    if unasked is None:
+        return mark
+    return Unscored("not_run", unasked.message, details=getattr(mark, "details", {}))
 
 
 def _close(script: Any) -> None:
