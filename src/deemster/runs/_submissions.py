@@ -9,7 +9,7 @@ from typing import Any, ClassVar, NamedTuple
 from deemster.datasets.rubric_dataset import RubricDataset
 from deemster.errors.user_code_guard import UserCodeGuard
 from deemster.judges.criterion_grader import CriterionGrader
-from deemster.judges.grading_case import make_case
+from deemster.judges.grading_case import make_case, submission_output
 from deemster.judges.grading_result import ItemGrading
 from deemster.judges.vote import Vote
 from deemster.metrics.builtin_metric import BuiltinScorer
@@ -63,8 +63,8 @@ class Submissions:
     def works(self, positions: Iterable[int]) -> Iterator[WorkItem]:
         """Some of the submissions as work that is left to do."""
         for position in positions:
-            case = make_case(self.dataset, position)
-            yield WorkItem(position, Sample(case.id, {}), 0, Output(case.output))
+            item = self.dataset.items[position]
+            yield WorkItem(position, Sample(str(item.id), {}), 0, Output(submission_output(item)))
 
     def script(self, name: str) -> Script:
         """Grade one item; what fails is an error of the item.
@@ -86,7 +86,7 @@ class Submissions:
     def mark(self, position: int, item: ItemGrading) -> Mark:
         """The mark of a graded item, which holds all of its grading."""
         stamp = {} if self._writer is None else self._writer.stamp(position)
-        return grading_mark(item.score, item.unscored, FrozenDict({"item": item, **stamp}), usage=item.usage)
+        return grading_mark(item.score, item.unscored, FrozenDict({"item": item, **stamp}))
 
 
 class SubmissionMetric(BuiltinScorer, frozen=True, kw_only=True, dict=True):
@@ -94,6 +94,8 @@ class SubmissionMetric(BuiltinScorer, frozen=True, kw_only=True, dict=True):
 
     alias: ClassVar[str] = GRADING_CARD.name
     family: ClassVar[str] = GRADING_CARD.family
+    # Each vote holds the calls that it stands on.
+    keeps_calls: ClassVar[bool] = True
 
     submissions: Any
 

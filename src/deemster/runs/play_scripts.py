@@ -79,7 +79,8 @@ async def play_script(metric: Any, sample: Sample, output: Output, *, ask: Ask) 
     replies: list[Reply] = []
     with UserCodeGuard() as caught:
         mark = user_mark(metric, await script_result(metric.script(sample, output), ask, replies))
-        return _with_calls(_unless_cut_short(mark, replies), replies)
+        mark = _unless_cut_short(mark, replies)
+        return mark if getattr(metric, "keeps_calls", False) else _with_calls(mark, replies)
     return _with_calls(_unless_cut_short(Unscored("metric_failed", caught.message_with_place), replies), replies)
 
 

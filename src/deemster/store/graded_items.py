@@ -7,7 +7,7 @@ from typing import Any, NamedTuple
 
 import msgspec
 
-from deemster.records import Execution, Mark, MetricCard, MetricScore, Output, Unscored, Usage
+from deemster.records import Execution, Mark, MetricCard, MetricScore, Output, Unscored
 from deemster.rubrics.length_penalty import submission_parts
 from deemster.store._database import Connection, Row
 from deemster.store._row_encoding import (
@@ -47,22 +47,19 @@ class _Entry(NamedTuple):
     checksum: int
 
 
-def grading_mark(score: Any, unscored: Any, details: Mapping[str, Any], *, usage: Usage | None = None) -> Mark:
+def grading_mark(score: Any, unscored: Any, details: Mapping[str, Any]) -> Mark:
     """The mark of a graded item.
 
     Args:
         score: Its score; a sum of weights that was not normalized may lie anywhere.
         unscored: Why there is none.
         details: All that is kept of its grading.
-        usage: What its votes used.
     """
     if not isinstance(score, (int, float)):
-        return Unscored("no_quorum", str(unscored or "There is no score."), usage, details=details)
+        return Unscored("no_quorum", str(unscored or "There is no score."), details=details)
     if not 0.0 <= score <= 1.0:
-        return Unscored(
-            "metric_failed", f"The sum of the weights, {score}, is no score from 0 to 1.", usage, details=details
-        )
-    return MetricScore(score, details, usage=usage)
+        return Unscored("metric_failed", f"The sum of the weights, {score}, is no score from 0 to 1.", details=details)
+    return MetricScore(score, details)
 
 
 def move_graded_items(connection: Connection) -> None:
