@@ -73,7 +73,7 @@ class JudgePool:
     def _most_live(self) -> int:
         """How many outputs are marked at once: fewer where each takes many requests."""
         requests = sum(getattr(scorer, "requests_at_once", 1) for scorer in self.scorers.values())
-        return max(1, min(LIVE, 2 * LIVE // max(requests, 1)))
+        return max(1, LIVE // max(requests, 1))
 
     async def judge(self, answered: asyncio.Queue[AnsweredBatch | None]) -> None:
         """Mark batches as they come, until None comes."""
