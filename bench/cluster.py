@@ -24,8 +24,8 @@ from pathlib import Path
 from deemster.cluster.ray_cluster import without_api_server
 from deemster.models.clock import FrozenClock
 from deemster.runs.cluster_backend import OnCluster
-from deemster.runs.evaluate_dataset import run_evaluation
 from deemster.runs.resolve_evaluation import resolve_arguments
+from deemster.runs.run_evaluation import run_evaluation
 from deemster.runs.run_lifecycle import build_storage
 from deemster.runs.run_sync import run_sync
 from deemster.testing import ModelServer

@@ -18,13 +18,13 @@ from deemster.datasets.votes_format import VotesFile
 from deemster.formats.schema_validation import DRAFT, json_schema
 from deemster.records import ToolCall, Trajectory
 from deemster.report import Report, ScoreEntry, UnscoredEntry
-from deemster.report.comparison_report import ComparisonReport
+from deemster.report.comparison import Comparison
 from deemster.report.dataset_health import DatasetAudit
 from deemster.report.gate_error_rates import GateAudit
 from deemster.report.grading_summary import GradingSummary
 from deemster.report.judge_bias import JudgeAudit
 from deemster.report.mutation_score import MetricAudit
-from deemster.report.ranking_report import RankingReport
+from deemster.report.ranking import Ranking
 from deemster.rubrics.rubric_format import RubricFile, add_rubric_shapes
 from deemster.runs.suite import SuiteFile
 from deemster.targets.saved_output_format import OutputsFile
@@ -65,7 +65,7 @@ def schemas() -> dict[str, str]:
         "deemster.alignment.v1.json": _written(MetricsResult),
         "deemster.calibration.v1.json": _written(CalibrationFile),
         "deemster.calibration_report.v1.json": _written(Calibration),
-        "deemster.comparison.v1.json": _written(ComparisonReport),
+        "deemster.comparison.v1.json": _written(Comparison),
         "deemster.dataset.v1.json": _written(DatasetFile),
         "deemster.dataset_audit.v1.json": _written(DatasetAudit),
         "deemster.gate_audit.v1.json": _written(GateAudit),
@@ -73,7 +73,7 @@ def schemas() -> dict[str, str]:
         "deemster.judge_audit.v1.json": _written(JudgeAudit),
         "deemster.metric_audit.v1.json": _written(MetricAudit),
         "deemster.outputs.v1.json": _written(OutputsFile),
-        "deemster.ranking.v1.json": _written(RankingReport),
+        "deemster.ranking.v1.json": _written(Ranking),
         "deemster.report.v1.json": _written(Report),
         "deemster.rubric.v1.json": _text(_trimmed(_rubric_schema(None))),
         "deemster.rubric_dataset.v1.json": _text(_trimmed(_rubric_schema(RubricDatasetFile))),
@@ -85,7 +85,7 @@ def schemas() -> dict[str, str]:
 def _written(kind: type) -> str:
     schema = json_schema(kind)
     parts = schema["$defs"]
-    if kind in (Report, ComparisonReport):
+    if kind in (Report, Comparison):
         _, marks = msgspec.json.schema_components([ScoreEntry, UnscoredEntry], ref_template="#/$defs/{name}")
         parts |= marks
         either = [{"$ref": "#/$defs/ScoreEntry"}, {"$ref": "#/$defs/UnscoredEntry"}]

@@ -94,7 +94,7 @@ def test_audit_works_inside_an_event_loop_and_flags_the_bias():
             "judge", suite="suite.yml", metrics=["llm-as-judge"], settings=dm.audit.BiasSettings(max_samples=12)
         )
 
-    assert asyncio.run(audit()).result.flags == [("llm-as-judge", "authority")]
+    assert asyncio.run(audit()).flags == [("llm-as-judge", "authority")]
 
 
 def test_calibration_finds_what_the_command_finds_and_takes_a_report():
@@ -102,9 +102,9 @@ def test_calibration_finds_what_the_command_finds_and_takes_a_report():
     assert called("calibrate", "before", "--labels", "before.csv", "--quiet", "--json", "c.json",
                   "--min-agreement", "0.99").exit_code == 1  # fmt: skip
     assert report.to_json() == Path("c.json").read_text()
-    assert [check.status for check in report.result.checks] == ["fail"]
+    assert [check.status for check in report.checks] == ["fail"]
     assert called("report", "before", "--json", "before.json").exit_code == 0
-    assert dm.calibrate(dm.load_report("before.json"), "before.csv").result.metrics == report.result.metrics
+    assert dm.calibrate(dm.load_report("before.json"), "before.csv").metrics == report.metrics
 
 
 def test_comparison_with_labels_is_corrected():
@@ -131,7 +131,7 @@ def test_judge_that_takes_the_first_option_is_told_in_a_calibration_of_a_rubric(
     Path("options.csv").write_text(
         "id,criterion,verdict\n" + "".join(f"{sample.id},right,right\n" for sample in dataset)
     )
-    found = dm.calibrate(report, "options.csv").result.metrics["rubric/right"]
+    found = dm.calibrate(report, "options.csv").metrics["rubric/right"]
     assert found.option_order_bias.n == len(outputs)
     assert found.option_order_bias.first > found.option_order_bias.expected
     assert "Position: mean place of the chosen option" in dm.calibrate(report, "options.csv").to_markdown()

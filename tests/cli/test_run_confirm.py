@@ -89,7 +89,7 @@ def test_broken_samples_are_confirmed_and_flaky_ones_cleared(folder, golden):
     called("report", "latest", "--json", "again.json")
     assert (folder / "again.json").read_bytes() == (folder / "first.json").read_bytes()
     shown = called("compare", "baseline", "latest").stdout
-    golden("cli/compare-confirmed.txt", shown[shown.index("Confirm or clear") :].partition("\n\n")[0] + "\n")
+    golden("cli/compare-confirmed.txt", shown[shown.index("Confirm or clear") :].partition("\n\n")[0].rstrip() + "\n")
 
 
 def test_without_confirmation_every_newly_failing_sample_counts(folder):

@@ -9,7 +9,6 @@ from pathlib import Path
 import pytest
 
 import deemster as dm
-from deemster.report.comparison_report import EXTENSIONS
 from deemster.report.report_files import FORMATS
 from tests.cli.workspace import called
 
@@ -90,7 +89,7 @@ def test_report_file_compares_with_a_stored_run(folder):
         assert of_file[key] == of_store[key]
 
 
-@pytest.mark.parametrize("extension", EXTENSIONS)
+@pytest.mark.parametrize("extension", [".json", ".md", ".html", ".xml"])
 def test_comparison_file_loads_and_is_written_in_every_format(folder, extension):
     written = folder / f"again{extension}"
     dm.load_comparison("comparison.json").save(written)
@@ -103,7 +102,8 @@ def test_comparison_file_keeps_its_numbers_and_its_p_under_the_name_of_its_test(
     before, now = (
         json.loads((folder / name).read_text(encoding="utf-8")) for name in ("comparison.json", "again.json")
     )
-    assert with_former_names(now) == before
+    # What was run again is a run of its own by now.
+    assert {**with_former_names(now), "confirmation": None} == before
     assert now["pass_rate"]["sign_flip_p"] == before["pass_rate"]["p_value"] == 7.629e-06
 
 

@@ -8,7 +8,7 @@ import pytest
 
 from deemster.store import open_store
 from tests.cli.workspace import called
-from tests.store.make_run_files import rest
+from tests.store.make_run_files import resealed, rest
 from tests.store.make_runs import written
 
 
@@ -182,3 +182,17 @@ def test_newer_store_is_one_line_error(old):
         assert result.exit_code == 2
         assert result.stderr.count("\n") == 1
         assert "This store has schema 99" in result.stderr
+
+
+def test_import_whose_facts_give_no_report_leaves_nothing_behind(ran):
+    called("run", "suite.yml", "--quiet")
+    called("store", "export", "--all", "--to", "all.jsonl")
+    lines = (ran / "all.jsonl").read_bytes().splitlines()
+    at = [place for place, line in enumerate(lines) if line.startswith(b'{"line":"run"')][1]
+    broken = {**json.loads(lines[at]), "facts": {"a": 1}}
+    lines[at] = json.dumps(broken, separators=(",", ":")).encode()
+    (ran / "all.jsonl").write_bytes(resealed(lines))
+    result = called("store", "import", "all.jsonl", "--store", "other.db")
+    assert (result.exit_code, result.stdout) == (2, "")
+    assert "The stored report settings cannot be read" in result.stderr
+    assert called("runs", "--store", "other.db").stdout == "No run in other.db fits.\n"

@@ -14,9 +14,9 @@ import deemster as dm
 from deemster.errors import MissingExtraError
 from deemster.models.clock import FrozenClock
 from deemster.runs.cluster_backend import OnCluster
-from deemster.runs.evaluate_dataset import run_evaluation
 from deemster.runs.progress import Progress
 from deemster.runs.resolve_evaluation import resolve_arguments
+from deemster.runs.run_evaluation import run_evaluation
 from deemster.runs.run_lifecycle import build_storage
 from deemster.runs.run_sync import run_sync
 from tests.cli.workspace import FILES, called, written

@@ -9,8 +9,8 @@ import pytest
 import deemster as dm
 from deemster.models import Role
 from deemster.models.openai_client import OpenAIChat
-from deemster.runs.evaluate_dataset import run_evaluation
 from deemster.runs.resolve_evaluation import resolve_arguments
+from deemster.runs.run_evaluation import run_evaluation
 from deemster.runs.run_sync import run_sync
 from deemster.runs.stop_request import Stop
 from deemster.testing import ModelServer

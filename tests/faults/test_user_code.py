@@ -193,11 +193,11 @@ def test_run_whose_store_fails_is_listed_as_stopped(wild, tmp_path):
     assert (result.exit_code, report) == (3, None)
     assert "error: .deemster/runs.db: The store cannot be used: " in result.stderr
     assert "To continue: deemster run suite.yml --resume " in result.stderr
-    listed = called("runs").stdout.splitlines()[1].split()
-    assert "stopped" in listed
     with contextlib.closing(sqlite3.connect(tmp_path / ".deemster" / "runs.db", isolation_level=None)) as rows:
         rows.execute("DROP TRIGGER full")
         rows.execute("DROP TRIGGER broken")
+    listed = called("runs").stdout.splitlines()[1].split()
+    assert "stopped" in listed
     (module,) = tmp_path.glob("wild_*.py")
     module.write_text(CODE.replace("{act}", "pass"))
     process = started(tmp_path, "run", "suite.yml", "--quiet", "--allow-changed", "--json", "-", "--resume", listed[0])
@@ -227,7 +227,7 @@ def test_error_that_nobody_expected_is_exit_code_3_with_its_traceback_in_a_file(
     monkeypatch.setenv("SOME_API_KEY", "hunter2-hunter2")
     monkeypatch.setenv("TMPDIR", str(tmp_path))
     monkeypatch.setattr("tempfile.tempdir", None)
-    monkeypatch.setattr("deemster.runs.evaluate_dataset.build_report", broken)
+    monkeypatch.setattr("deemster.runs.run_evaluation.build_report", broken)
     result, _ = wild("pass")
     assert result.exit_code == 3
     first, second, third = result.stderr.splitlines()

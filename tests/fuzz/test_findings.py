@@ -62,14 +62,14 @@ def test_undecodable_recorded_line_is_error_with_line(tmp_path, line):
 
 def test_replay_with_invalid_file_name_is_missing_file_error():
     with pytest.raises(ConfigurationError, match="There is no file"):
-        read_models({"judge": {"replay": "r.jsonl" * 500}}, place=lambda _: None, environ={})
+        read_models({"judge": {"replay": "r.jsonl" * 500}}, place=lambda _: None, environ={}, load=str)
 
 
 @pytest.mark.parametrize("settings", [{"timeout_s": 10**400}, {"price": {"input": 10**400}}])
 def test_model_setting_beyond_float_is_issue(settings):
     judge = {"base_url": "http://127.0.0.1:1/v1", "model": "m", **settings}
     with pytest.raises(ConfigurationError, match="out of range"):
-        read_models({"judge": judge}, place=lambda _: None, environ={})
+        read_models({"judge": judge}, place=lambda _: None, environ={}, load=str)
 
 
 def test_file_of_form_feeds_is_empty(tmp_path):

@@ -8,8 +8,8 @@ from deemster.cli.export import EXPORTS
 from deemster.integrations.export_run import EXPORTERS, export_run
 from deemster.integrations.import_run import read_runs
 from deemster.records import MetricScore, TargetFailure
-from deemster.runs.build_report import stored_report
-from deemster.runs.external_run import load_external_run, store_external_run
+from deemster.runs.build_report import StoredSamples, stored_report
+from deemster.runs.external_run import store_external_run
 from deemster.store import open_store
 from tests.integrations.imported import FIXTURES
 
@@ -40,10 +40,10 @@ def test_command_knows_every_exporter():
 
 def test_stored_run_comes_back_as_it_was(stored):
     store, name, run = stored
-    again = load_external_run(store, name)
-    assert again.dataset.fingerprint == run.dataset.fingerprint
-    assert list(again.executions) == list(run.executions)
-    assert again.cards == run.cards
+    assert store.run(name).fingerprint == run.dataset.fingerprint
+    assert list(StoredSamples(store, store.run(name))) == list(run.dataset)
+    assert list(store.executions(name)) == list(run.executions)
+    assert tuple(store.cards(name)) == run.cards
 
 
 def test_exported_run_is_imported_with_the_same_scores(stored, tmp_path):

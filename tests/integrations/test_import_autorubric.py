@@ -112,7 +112,7 @@ def test_sheet_that_names_a_criterion_meets_its_options_and_not_the_metric_of_th
     sheet.write_text(
         "id,criterion,verdict\n" + "".join(f"item-{at},tone,Plain\n" for at in range(4)) + "item-4,tone,kind\n"
     )
-    (tone,) = dm.calibrate(name, sheet, store=tmp_path / "runs.db").result.metrics.items()
+    (tone,) = dm.calibrate(name, sheet, store=tmp_path / "runs.db").metrics.items()
     assert (tone[0], tone[1].kind, tone[1].agreement.value) == ("rubric/tone", "option", 0.8)
 
     sheet.write_text("id,criterion,verdict\nitem-0,tone,banana\n")

@@ -325,3 +325,31 @@ def test_plugin_loads_nothing_of_deemster_but_itself():
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
     loaded = [name for name in json.loads(done.stdout) if not re.match(r"json|_json", name)]
     assert loaded == ["deemster", "deemster.integrations", "deemster.integrations.pytest_plugin"]
+
+
+EVIL = "##vso[task.setvariable variable=DEPLOY]yes"
+
+
+def test_nothing_that_is_printed_is_a_command_of_a_ci_service(shop):
+    sample = {
+        "id": EVIL,
+        "input": {"question": EVIL},
+        "expected_output": f"::error::{EVIL}",
+        "metadata": {"tags": [EVIL]},
+    }
+    golden = {
+        "schema_version": "deemster.dataset.v1",
+        "name": "x",
+        "samples": [sample, {**sample, "id": "::stop::"}],
+    }
+    (shop.path / "golden.yml").write_text(json.dumps(golden), encoding="utf-8")
+    (shop.path / "shop_app.py").write_text(f"def answer(input):\n    return {EVIL!r} + chr(10) + '::error::x'\n")
+    for flags in (("-v", "-rA"), ("-q", "--deemster-strict")):
+        done = shop("--deemster", "suite.yml", *flags)
+        printed = done.stdout.str() + done.stderr.str()
+        assert "task.setvariable" in printed
+        assert "##vso[" not in printed
+        assert not re.search(r"(?m)^\s*::", printed)
+    (shop.path / "suite.yml").write_text(SUITE.replace("contains", f"'{EVIL}'"), encoding="utf-8")
+    done = shop("--deemster", "suite.yml")
+    assert "##vso[" not in done.stdout.str() + done.stderr.str()

@@ -71,15 +71,17 @@ def panel(size, **options):
     return LlmAsJudge(models=[f"m{place}" for place in range(size)], **options)
 
 
-@pytest.mark.parametrize(("size", "needed"), [(1, 1), (2, 2), (3, 2), (4, 3), (5, 3)])
-def test_quorum_is_more_than_half_by_default(size, needed):
+@pytest.mark.parametrize("size", [1, 2, 3, 5])
+def test_quorum_is_every_member_by_default(size):
+    needed = size
     for speaking in range(size + 1):
         replies = [scored(0.6)] * speaking + [DOWN] * (size - speaking)
         mark, _ = play(panel(size).script(SAMPLE, OUTPUT), replies)
         assert isinstance(mark, MetricScore) == (speaking >= needed)
         if speaking < needed and size > 1:
             assert mark.cause == "no_quorum"
-            assert f"{speaking} of {size} members" in mark.message
+            assert f"{speaking} of {size} members of the panel spoke; {needed} are needed" in mark.message
+            assert mark.message.count(" 0.6") == speaking
 
 
 def test_panel_with_a_member_that_was_not_asked_has_no_mark_though_a_quorum_voted():
@@ -89,8 +91,10 @@ def test_panel_with_a_member_that_was_not_asked_has_no_mark_though_a_quorum_vote
     assert mark.message == "2 of 3 members of the panel spoke; the others were not asked: The budget is exhausted."
 
 
-def test_given_quorum_replaces_the_majority():
-    assert play(panel(5, quorum=1).script(SAMPLE, OUTPUT), [scored(0.6), DOWN, DOWN, DOWN, DOWN])[0].score == 0.6
+def test_given_quorum_replaces_every_member_and_is_said():
+    mark = play(panel(5, quorum=1).script(SAMPLE, OUTPUT), [scored(0.6), DOWN, DOWN, DOWN, DOWN])[0]
+    assert (mark.score, mark.details["quorum"]) == (0.6, 1)
+    assert "quorum" not in play(panel(2).script(SAMPLE, OUTPUT), [scored(0.6), scored(0.6)])[0].details
     assert play(panel(3, quorum=3).script(SAMPLE, OUTPUT), [scored(0.6), scored(0.6), DOWN])[0].cause == "no_quorum"
 
 
@@ -100,7 +104,7 @@ def test_panel_stopped_by_budget_is_not_run():
 
 
 def test_member_whose_reply_is_unreadable_twice_has_no_vote():
-    script = panel(3).script(SAMPLE, OUTPUT)
+    script = panel(3, quorum=2).script(SAMPLE, OUTPUT)
     mark, rounds = play(script, [scored(0.6), said("no"), scored(0.8)], [scored(7)])
     assert mark.score == pytest.approx(0.7)
     assert [ask.role for ask in rounds[1]] == ["m1"]
@@ -118,7 +122,7 @@ def test_panel_combines_votes_by_its_rule(combine, score, agreement):
 
 
 def test_weights_of_members_without_a_vote_do_not_count():
-    judge = panel(3, combine="weighted", weights={"m0": 1, "m1": 3, "m2": 100})
+    judge = panel(3, combine="weighted", weights={"m0": 1, "m1": 3, "m2": 100}, quorum=2)
     mark, _ = play(judge.script(SAMPLE, OUTPUT), [scored(0.0), scored(1.0), DOWN])
     assert mark.score == 0.75
 

@@ -207,7 +207,7 @@ def test_option_out_of_range_is_refused(options, message):
 
 
 def test_panel_keeps_every_vote_also_those_that_failed():
-    judge = LlmAsJudge(models=["a", "b", "c"])
+    judge = LlmAsJudge(models=["a", "b", "c"], quorum=2)
     mark, _ = play(judge.script(SAMPLE, OUTPUT), [scored(0.4, "one"), DOWN, scored(0.8, "three", model="m-3")])
     assert isinstance(mark, MetricScore)
     assert mark.score == pytest.approx(0.6)

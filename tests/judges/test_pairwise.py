@@ -107,7 +107,7 @@ def test_panel_compares_in_both_orders_each():
 
 
 def test_member_without_an_answer_in_one_order_is_left_out():
-    judge = Pairwise(models=["a", "b", "c"])
+    judge = Pairwise(models=["a", "b", "c"], quorum=2)
     silent = NoAnswer(cause="rate_limited", message="Later.")
     mark, _ = play(judge.script(SAMPLE, OUTPUT), [won("A"), won("A"), won("B"), won("B"), silent, won("A")])
     assert mark.score == 0.5

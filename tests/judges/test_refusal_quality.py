@@ -137,7 +137,7 @@ def test_label_follows_score_that_dawid_skene_changes():
 
 
 def test_panel_has_one_label_and_a_reason_for_it():
-    judge = RefusalQuality(models=["a", "b", "c"], combine="median")
+    judge = RefusalQuality(models=["a", "b", "c"], combine="median", quorum=2)
     replies = [verdict("appropriate", 0.9, "fine"), verdict("missing", 0.2, "no refusal"), DOWN]
     mark, _ = play(judge.script(sample(refusal_expected=True), OUTPUT), replies)
     assert (mark.score, mark.details["refusal"], mark.details["judge_reason"]) == (0.2, "missing", "no refusal")

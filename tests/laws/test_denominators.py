@@ -13,12 +13,11 @@ from hypothesis import strategies as st
 import deemster as dm
 from deemster.models import ModelFailure, Role
 from deemster.records import Answer
-from deemster.runs.evaluate_dataset import run_evaluation
 from deemster.runs.resolve_evaluation import resolve_arguments
 from deemster.runs.run_lifecycle import RunStorage
-from deemster.runs.run_sync import run_sync
 from deemster.runs.stop_request import Stop
 from deemster.store import open_store
+from tests.builders.resolved_with import ran_in
 from tests.report.runs import CLOCK
 
 OUTCOMES = ("fine", "target", "metric", "model", "unreadable", "limited", "absent")
@@ -110,7 +109,7 @@ def test_every_mark_is_scored_unscored_for_a_cause_or_not_run(outcomes, stops, c
             stop = Stop()
             again = job(outcomes, stop, at, concurrency=concurrency, repetitions=repetitions)
             keeping = RunStorage(store, resume=True if turn else None)
-            report = run_sync(run_evaluation(again, clock=CLOCK, stop=stop, warn=[].append, storage=keeping))
+            report = ran_in(keeping, again, clock=CLOCK, stop=stop, warn=[].append)
             for name, found in counted(report).items():
                 figures = report.metrics[name]
                 assert sum(found.values()) == figures.n == total

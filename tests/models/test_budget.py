@@ -215,3 +215,24 @@ def test_extra_parameters_that_lengthen_an_answer_count_for_the_budget(extra, mo
 @pytest.mark.parametrize(("text", "tokens"), [("a" * 400, 100), ("\u0436" * 400, 200), ("\u4e2d" * 400, 300)])
 def test_letters_that_take_more_bytes_are_estimated_at_more_tokens(text, tokens):
     assert request_size(question(text), 1).prompt == tokens
+
+
+class Zero:
+    """Reports that it used nothing."""
+
+    async def complete(self, ask):
+        return Answer(text="x", usage=Usage(prompt_tokens=0, completion_tokens=0, cost_usd=Decimal(0)), model="m")
+
+
+@pytest.mark.parametrize("limit", [{"tokens": 9_000}, {"usd": Decimal("0.02")}], ids=["tokens", "usd"])
+def test_client_that_reports_no_tokens_does_not_lift_the_budget(limit):
+    async def work():
+        budget = Budget(**limit)
+        async with gateway(Zero(), settings={"prices": {"": PRICE}}, budget=budget) as opened:
+            replies = [(await opened.answers([question(str(n))]))[0] for n in range(40)]
+        return budget, [type(reply) for reply in replies]
+
+    budget, kinds = run(work())
+    assert 0 < kinds.count(Answer) < 10
+    assert budget.exhausted is not None
+    assert budget.spent.estimated_tokens == budget.spent.tokens > 0

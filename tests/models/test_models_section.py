@@ -13,6 +13,7 @@ from hypothesis import strategies as st
 from deemster.errors import ConfigurationError
 from deemster.models import FakeChat, FakeEmbedding, Price, Role, as_role, missing_role_message, read_models
 from deemster.models.model_roles import concurrency_bounds
+from deemster.runs.model_access import build_model_access
 
 KEY = "sk-test-0123456789abcdef"
 ENVIRON = {"JUDGE_KEY": KEY, "JUDGE_URL": "https://models.example/v1", "EMPTY": ""}
@@ -158,11 +159,12 @@ def test_client_is_imported_by_its_path(monkeypatch):
     module = type(sys)("brought")
     module.judge = FakeChat(["yes"])
     monkeypatch.setitem(sys.modules, "brought", module)
-    assert read({"judge": {"client": "brought:judge"}, "embedding": {"base_url": "http://x", "model": "m"}}, load=None)
-    with pytest.raises(ConfigurationError, match="cannot be imported"):
-        read_models({"judge": {"client": "brought:jugde"}}, place=place, environ={})
+    models = {"judge": {"client": "brought:judge"}, "embedding": {"base_url": "http://x", "model": "m"}}
+    assert build_model_access(models).roles["judge"].client is module.judge
+    with pytest.raises(ConfigurationError, match=r"models.judge: The client `brought:jugde` cannot .* mean `judge`"):
+        build_model_access({"judge": {"client": "brought:jugde"}})
     with pytest.raises(ConfigurationError, match="an import path such as"):
-        read_models({"judge": {"client": "no-such-plug-in"}}, place=place, environ={})
+        build_model_access({"judge": {"client": "no-such-plug-in"}})
 
 
 def test_recordings_are_relative_to_the_suite(tmp_path):
@@ -211,12 +213,12 @@ def test_missing_role_is_error_with_example():
 
 
 def test_default_embedding_is_the_embedded_model():
-    roles = read_models(None, place=place, environ={})
+    roles = read_models(None, place=place, environ={}, load=load)
     assert list(roles) == ["embedding"]
     assert roles["embedding"].kind == "embedding"
     assert roles["embedding"].is_local
-    assert list(read_models({}, place=place, environ={})) == ["embedding"]
-    other = read_models({"vectors": {"embedded": True, "kind": "embedding"}}, place=place, environ={})
+    assert list(read_models({}, place=place, environ={}, load=load)) == ["embedding"]
+    other = read_models({"vectors": {"embedded": True, "kind": "embedding"}}, place=place, environ={}, load=load)
     assert other["vectors"].is_local
 
 
@@ -343,12 +345,12 @@ def test_plugin_client_is_found_by_name(monkeypatch):
         assert group == "deemster.models"
         return [EntryPoint("fake", "deemster.models.fake_models:FakeEmbedding", group)]
 
-    monkeypatch.setattr("importlib.metadata.entry_points", points)
-    role = read({"embedding": {"client": "fake", "extra": {"dimensions": 3}}})["embedding"]
+    monkeypatch.setattr("deemster.runs.import_user_code.entry_points", points)
+    role = build_model_access({"embedding": {"client": "fake", "extra": {"dimensions": 3}}}).roles["embedding"]
     assert isinstance(role.client, FakeEmbedding)
     assert role.client.dimensions == 3
-    (fault,) = faults_of({"embedding": {"client": "fakes"}})
-    assert "Did you mean `fake`?" in repr(fault)
+    with pytest.raises(ConfigurationError, match="Did you mean `fake`"):
+        build_model_access({"embedding": {"client": "fakes"}})
 
 
 def test_client_may_name_its_secrets_in_a_plain_list():

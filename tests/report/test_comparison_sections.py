@@ -11,7 +11,6 @@ from rich.console import Console
 
 import deemster as dm
 from deemster.report.comparison import UsageComparison
-from deemster.report.comparison_report import COMPARISON_FORMATS
 from deemster.report.comparison_sections import comparison_sections
 from deemster.report.pull_request_comment import comparison_comment
 from deemster.results.difference_origin import DifferenceOrigin, JudgeDrift
@@ -204,7 +203,7 @@ def renamed(name):
 @QUICK
 @given(name=NAMES)
 def test_hostile_text_makes_no_element_in_markdown(flavour, name):
-    text = b"".join(COMPARISON_FORMATS[flavour](renamed(name))).decode()
+    text = b"".join(renamed(name).forms()[flavour]()).decode()
     page = parsed(MarkdownIt("commonmark").enable("table").render(text))
     assert page.elements <= MARKDOWN | TEXT
     assert page.attributes == set()
@@ -227,7 +226,7 @@ def test_hostile_text_makes_no_element_or_attribute_in_the_page(name):
 @QUICK
 @given(name=NAMES)
 def test_junit_is_xml_for_any_text(name):
-    root = ET.fromstring(b"".join(COMPARISON_FORMATS["junit"](renamed(name))))
+    root = ET.fromstring(b"".join(renamed(name).forms()["junit"]()))
     assert {element.tag for element in root.iter()} <= {"testsuites", "testsuite", "testcase", "skipped", "failure"}
 
 

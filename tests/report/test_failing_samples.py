@@ -14,7 +14,11 @@ def evaluated(expected, output, *, metrics=("exact-match",), **more):
 
 def fields(report):
     found = report.failures()[0]
-    return {field.label: "".join(field.line) for field in describe_sample(report, *found).fields if field.label}
+    return {
+        field.label: "".join(field.line)
+        for field in describe_sample(report, found.sample, found.executions).fields
+        if field.label
+    }
 
 
 def test_only_samples_that_did_not_pass_are_failures():

@@ -161,7 +161,7 @@ def test_no_line_of_an_answer_looks_like_what_a_metric_says():
 def test_brief_and_comment_describe_a_failing_sample_alike():
     report = full_report()
     sample = next(failing_samples(report))
-    labels = [field.label for field in describe_sample(report, *sample).fields]
+    labels = [field.label for field in describe_sample(report, sample.sample, sample.executions).fields]
     shown = report_brief(report).partition(f"### `{sample.sample.id}`")[2].partition("\n### ")[0]
     assert {"expected", "difference", "retrieved", "step 1"} <= set(labels)
     assert all(f"\n{label}: " in shown for label in labels if label)

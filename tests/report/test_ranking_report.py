@@ -36,7 +36,7 @@ def test_every_form_says_the_same(ranking, tmp_path):
     table = ranking.to_dataframe()
     assert table.best_rank.tolist() == [2, 1, 2]
     assert table.difference.tolist()[1:] == [one.against_first.macro_f1.difference for one in ranking.runs[1:]]
-    assert repr(ranking).startswith("<RankingReport of 3 runs: The best run is ")
+    assert repr(ranking).startswith("<Ranking of 3 runs: The best run is ")
     with pytest.raises(ReportError, match=r"not as `\.xml`"):
         ranking.save(tmp_path / "r.xml")
 

@@ -10,7 +10,7 @@ import pytest
 
 import deemster as dm
 from deemster.errors import ReportError
-from deemster.report import Destination, write_report
+from deemster.report import Destination
 from deemster.report import report_files as writing
 from tests.report.runs import small_report
 
@@ -18,7 +18,7 @@ from tests.report.runs import small_report
 def test_report_replaces_the_file_that_was_there(tmp_path):
     path = tmp_path / "run.json"
     path.write_text("old")
-    write_report(small_report(), Destination("json", str(path)))
+    small_report().write(Destination("json", str(path)))
     assert path.read_text(encoding="utf-8") == small_report().to_json()
     assert sorted(path.name for path in tmp_path.iterdir()) == ["run.json"]
 
@@ -27,7 +27,7 @@ def test_report_is_readable_as_the_umask_allows(tmp_path):
     path = tmp_path / "run.json"
     before = os.umask(0o027)
     try:
-        write_report(small_report(), Destination("json", str(path)))
+        small_report().write(Destination("json", str(path)))
     finally:
         os.umask(before)
     assert stat.S_IMODE(path.stat().st_mode) == 0o640
@@ -43,7 +43,7 @@ def test_failed_rendering_keeps_old_file(flavour, tmp_path, monkeypatch):
     path = tmp_path / "run"
     path.write_text("old")
     with pytest.raises(RuntimeError, match="rendering failed"):
-        write_report(small_report(), Destination(flavour, str(path)))
+        small_report().write(Destination(flavour, str(path)))
     assert path.read_text() == "old"
     assert sorted(path.name for path in tmp_path.iterdir()) == ["run"]
 
@@ -57,7 +57,7 @@ def test_failing_disk_names_the_path_and_the_cause_and_keeps_the_old_file(step, 
     path.write_text("old")
     monkeypatch.setattr(os if step == "fsync" else Path, step, full)
     with pytest.raises(ReportError, match=r"run\.json: The report cannot be written: No space left on device\."):
-        write_report(small_report(), Destination("json", str(path)))
+        small_report().write(Destination("json", str(path)))
     monkeypatch.undo()
     assert path.read_text() == "old"
     assert sorted(path.name for path in tmp_path.iterdir()) == ["run.json"]
@@ -75,7 +75,7 @@ def test_pipe_is_written_to_and_not_replaced(tmp_path):
     try:
         destination = Destination("csv", str(pipe))
         destination.check()
-        write_report(small_report(), destination)
+        small_report().write(destination)
         assert os.read(reader, 65_536).decode() == small_report().to_csv()
     finally:
         os.close(reader)

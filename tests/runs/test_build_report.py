@@ -13,11 +13,10 @@ from deemster.report import LEVELS, redact_report
 from deemster.results.metric_aggregators import SubsetAggregator
 from deemster.runs._report_settings import parse_settings, report_settings, settings_facts, without_secrets
 from deemster.runs.build_report import StoredSamples, quoted_details, stored_report
-from deemster.runs.evaluate_dataset import run_evaluation
 from deemster.runs.resolve_evaluation import resolve_arguments
-from deemster.runs.run_lifecycle import RunStorage
-from deemster.runs.run_sync import run_sync
+from deemster.runs.run_lifecycle import NOT_STORED, RunStorage
 from deemster.store import RunFacts, open_store
+from tests.builders.resolved_with import ran_in
 from tests.report.runs import CLOCK
 
 MAPPING = {0.0: 0.0, 1.0: 1.0}
@@ -53,8 +52,8 @@ def job(**more):
 
 
 def ran(what, store=None, **more):
-    keeping = None if store is None else RunStorage(store)
-    return run_sync(run_evaluation(what, clock=CLOCK, warn=lambda _: None, storage=keeping, **more))
+    keeping = NOT_STORED if store is None else RunStorage(store)
+    return ran_in(keeping, what, clock=CLOCK, warn=lambda _: None, **more)
 
 
 @pytest.fixture(params=["sqlite", "postgres"])

@@ -13,12 +13,11 @@ from deemster.records import Call, MetricScore, Unscored, Usage
 from deemster.results import MetricsAggregator
 from deemster.runs import build_report as deriving
 from deemster.runs.build_report import stored_report
-from deemster.runs.evaluate_dataset import run_evaluation
 from deemster.runs.resolve_evaluation import resolve_arguments
-from deemster.runs.run_lifecycle import RunStorage
-from deemster.runs.run_sync import run_sync
+from deemster.runs.run_lifecycle import NOT_STORED, RunStorage
 from deemster.runs.stop_request import Stop
 from deemster.store import open_store
+from tests.builders.resolved_with import ran_in
 from tests.report.runs import CLOCK
 
 
@@ -60,8 +59,8 @@ def job(*, stop=None, stop_at=None, failing=frozenset(), spent=lambda _: {}, **m
     return resolve_arguments(dm.Dataset(rows, name="d"), target=answer, **given | more)
 
 
-def ran(what, **more):
-    return run_sync(run_evaluation(what, clock=CLOCK, warn=lambda _: None, **more))
+def ran(what, storage=NOT_STORED, **more):
+    return ran_in(storage, what, clock=CLOCK, warn=lambda _: None, **more)
 
 
 @pytest.fixture

@@ -12,8 +12,8 @@ import deemster as dm
 from deemster.models.clock import SystemClock
 from deemster.runs._engine import BATCH, execute_plan
 from deemster.runs._score_batch import planned_work
-from deemster.runs.evaluate_dataset import run_evaluation
 from deemster.runs.resolve_evaluation import resolve_arguments
+from deemster.runs.run_evaluation import run_evaluation
 from deemster.runs.run_plan import Plan
 from deemster.runs.run_sync import run_sync
 from deemster.runs.stop_request import Stop

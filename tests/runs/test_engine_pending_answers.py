@@ -14,12 +14,13 @@ from deemster.records import Answer, MetricScore, Output, Sample, Unscored, Usag
 from deemster.runs._engine import ExecutionHandover, PendingStorage
 from deemster.runs._score_batch import WorkItem, finish_work
 from deemster.runs.build_report import stored_report
-from deemster.runs.evaluate_dataset import run_evaluation
 from deemster.runs.resolve_evaluation import resolve_arguments
+from deemster.runs.run_evaluation import run_evaluation
 from deemster.runs.run_lifecycle import RunStorage
 from deemster.runs.run_sync import run_sync
 from deemster.runs.stop_request import Stop
 from deemster.store import open_store
+from tests.builders.resolved_with import ran_in
 from tests.report.runs import CLOCK
 
 SAMPLES = [dm.Sample(f"s{number}", {"n": number}, f"answer {number}") for number in range(40)]
@@ -71,7 +72,7 @@ def test_stored_answers_are_not_requested_again_after_stop(store, monkeypatch):
     assert stored_report(store, "latest").to_json() == partial.to_json()
     told, before = [], len(calls)
     keeping = RunStorage(store, True, tell=told.append)
-    report = run_sync(run_evaluation(job(calls, Judge(None, 1000)), clock=CLOCK, warn=[].append, storage=keeping))
+    report = ran_in(keeping, job(calls, Judge(None, 1000)), clock=CLOCK, warn=[].append)
     assert report.to_json() == whole.to_json()
     assert sorted(calls) == list(range(40))
     assert f"5 of 40 done, {before - 5} answered and not yet marked." in told[0]
@@ -95,11 +96,7 @@ def test_stored_answers_are_not_requested_again_after_kill(store):
     judge = Judge(once_all_is_kept, 3)
     asyncio.run(drop())
     assert sorted(calls) == list(range(40))
-    report = run_sync(
-        run_evaluation(
-            job(calls, Judge(None, 1000)), clock=CLOCK, warn=[].append, storage=RunStorage(store, resume=True)
-        )
-    )
+    report = ran_in(RunStorage(store, resume=True), job(calls, Judge(None, 1000)), clock=CLOCK, warn=[].append)
     assert (report.totals.scored, len(calls)) == (80, 40)
 
 

@@ -15,12 +15,13 @@ from hypothesis import strategies as st
 import deemster as dm
 from deemster.models import Price, Role
 from deemster.records import Answer, Usage
-from deemster.runs.evaluate_dataset import run_evaluation
 from deemster.runs.resolve_evaluation import resolve_arguments
+from deemster.runs.run_evaluation import run_evaluation
 from deemster.runs.run_lifecycle import RunStorage
 from deemster.runs.run_sync import run_sync
 from deemster.runs.stop_request import Stop
 from deemster.store import open_store
+from tests.builders.resolved_with import ran_in
 from tests.report.runs import CLOCK
 
 PRICES = {"": Price(Decimal("0.15"), Decimal("0.60"))}
@@ -160,9 +161,7 @@ def test_stopped_run_resumed_with_cache_gives_same_report(tmp_path, at):
             again = job(
                 number + 1, judge=judges[-1], cache=tmp_path / "cache.jsonl", stop=stop, at=at if number < 2 else None
             )
-            report = run_sync(
-                run_evaluation(again, clock=CLOCK, stop=stop, warn=[].append, storage=RunStorage(store, resume=resume))
-            )
+            report = ran_in(RunStorage(store, resume=resume), again, clock=CLOCK, stop=stop, warn=[].append)
             stop = Stop()
         resumed, direct = json.loads(report.to_json()), json.loads(whole)
     assert resumed["usage"] == direct["usage"]
@@ -202,7 +201,8 @@ def test_killed_run_resumed_with_cache_charges_every_answer_once(tmp_path, at):
     with open_store(tmp_path / "runs.db") as store:
         asyncio.run(dropped(store))
         again = job(2, judge=judge, cache=tmp_path / "cache.jsonl", concurrency=1)
-        report = run_sync(run_evaluation(again, clock=CLOCK, warn=[].append, storage=RunStorage(store, resume=True)))
+        keeping = RunStorage(store, resume=True)
+        report = ran_in(keeping, again, clock=CLOCK, warn=[].append)
         resumed = json.loads(report.to_json())
     assert resumed["usage"] == whole["usage"]
     assert resumed["cost"] == whole["cost"]

@@ -20,17 +20,17 @@ from deemster.judges.criterion_grader import CriterionGrader
 from deemster.judges.judge_panel import Judge
 from deemster.models import ModelFailure, Price, Role
 from deemster.records import Answer, Usage
-from deemster.runs.evaluate_dataset import run_evaluation
 from deemster.runs.grade_dataset import run_grading
 from deemster.runs.metric_catalog import resolve_all
 from deemster.runs.model_access import build_model_access
 from deemster.runs.rescore_run import rescore
 from deemster.runs.resolve_evaluation import resolve_arguments
-from deemster.runs.run_lifecycle import RunStorage
+from deemster.runs.run_lifecycle import NOT_STORED, RunStorage
 from deemster.runs.run_sync import run_sync
 from deemster.runs.stop_request import Stop
 from deemster.store import open_store
 from deemster.store.find_damage import find_damage
+from tests.builders.resolved_with import ran_in
 from tests.report.runs import CLOCK
 
 ROLES = ("judge:a", "judge:b", "judge:c")
@@ -99,7 +99,15 @@ class Judges:
 
 
 def evaluated(
-    judges, storage=None, *, concurrency=1, metrics=(PANEL,), models=ROLES, timeout_s=None, outputs=OUTPUTS, **limits
+    judges,
+    storage=NOT_STORED,
+    *,
+    concurrency=1,
+    metrics=(PANEL,),
+    models=ROLES,
+    timeout_s=None,
+    outputs=OUTPUTS,
+    **limits,
 ):
     job = resolve_arguments(
         dm.Dataset(SAMPLES, name="d"),
@@ -109,7 +117,7 @@ def evaluated(
         **limits,
     )
     job = job._replace(plan=job.plan._replace(timeout_s=timeout_s))
-    return run_sync(run_evaluation(job, clock=CLOCK, stop=judges.stop or Stop(), warn=[].append, storage=storage))
+    return ran_in(storage, job, clock=CLOCK, stop=judges.stop or Stop(), warn=[].append)
 
 
 @pytest.fixture(params=["sqlite", "postgres"])
@@ -223,7 +231,7 @@ def test_store_of_the_earlier_schema_resumes_and_counts_what_its_marks_used(tmp_
     with contextlib.closing(sqlite3.connect(path)) as older:
         older.executescript(
             "DROP TABLE calls; DROP TABLE prompts; DROP TABLE baselines; DROP TABLE columns; DROP TABLE labels;"
-            "PRAGMA user_version = 1;"
+            "CREATE TABLE entries (run BIGINT, position BIGINT, body BLOB, checksum BIGINT); PRAGMA user_version = 1;"
         )
     with open_store(path) as store:
         spent = []
@@ -273,7 +281,7 @@ def test_grading_stopped_between_judges_resumes_to_the_same_bytes(place):
     data = dm.RubricDataset(items, rubric=rubric, name="essays")
     grader = CriterionGrader(tuple(Judge(role, role) for role in ROLES))
 
-    def graded(judges, storage=None):
+    def graded(judges, storage=NOT_STORED):
         access = build_model_access(judges.roles())
         work = run_grading(data, grader, access=access, warn=[].append, clock=CLOCK, stop=judges.stop, storage=storage)
         return run_sync(work)
@@ -411,7 +419,7 @@ def test_vectors_of_a_stopped_run_are_not_asked_for_again(tmp_path):
             metrics=["cosine-embedding"],
             models={"embedding": Role(client=client, kind="embedding", batch=4, concurrency=1)},
         )
-        return run_sync(run_evaluation(job, clock=CLOCK, stop=client.stop or Stop(), warn=[].append, storage=storage))
+        return ran_in(storage, job, clock=CLOCK, stop=client.stop or Stop(), warn=[].append)
 
     with open_store(tmp_path / "runs.db") as store:
         first, last = Vectors(Stop(), after=5), Vectors()

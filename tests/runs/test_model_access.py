@@ -16,8 +16,8 @@ import deemster as dm
 from deemster.models import FakeChat, FakeEmbedding, ModelFailure, Price, Role
 from deemster.records import Answer, Ask, Embed, Message, MetricScore, Usage
 from deemster.runs._constant_judge_warning import FEWEST_SAMPLES
-from deemster.runs.evaluate_dataset import run_evaluation
 from deemster.runs.resolve_evaluation import resolve_arguments
+from deemster.runs.run_evaluation import run_evaluation
 from deemster.runs.run_sync import run_sync
 from deemster.runs.stop_request import Stop
 from tests.report.runs import CLOCK

@@ -13,14 +13,15 @@ from deemster.records import Answer, Execution, MetricScore, Output
 from deemster.runs import metric_catalog as catalog
 from deemster.runs._run_identity import format_time
 from deemster.runs.build_report import stored_report
-from deemster.runs.evaluate_dataset import run_evaluation
 from deemster.runs.model_access import build_model_access
 from deemster.runs.rescore_run import rescore
 from deemster.runs.resolve_evaluation import resolve_arguments
-from deemster.runs.run_lifecycle import RunStorage
+from deemster.runs.run_evaluation import run_evaluation
+from deemster.runs.run_lifecycle import NOT_STORED, RunStorage
 from deemster.runs.run_sync import run_sync
 from deemster.runs.stop_request import Stop
 from deemster.store import RunFacts, SampleContent, SampleFacts, SampleLabels, open_store
+from tests.builders.resolved_with import ran_in
 from tests.report.runs import CLOCK
 
 
@@ -33,8 +34,8 @@ OUTPUTS = {f"s{n}": f"the answer is {n % 5}" for n in range(10)} | {"s9": {"erro
 
 def ran(store, metrics, **more):
     what = resolve_arguments(dataset(), outputs=OUTPUTS, metrics=metrics, max_unscored="100%", **more)
-    keeping = None if store is None else RunStorage(store)
-    return run_sync(run_evaluation(what, clock=CLOCK, warn=lambda _: None, storage=keeping))
+    keeping = NOT_STORED if store is None else RunStorage(store)
+    return ran_in(keeping, what, clock=CLOCK, warn=lambda _: None)
 
 
 def rescored(store, *metrics, **more):

@@ -13,12 +13,13 @@ from deemster.errors import ConfigurationError, LeaseError, StoreError
 from deemster.models import ModelFailure, Price, Role
 from deemster.records import Answer, MetricScore, Unscored, Usage
 from deemster.runs.build_report import stored_report
-from deemster.runs.evaluate_dataset import run_evaluation
 from deemster.runs.resolve_evaluation import resolve_arguments
+from deemster.runs.run_evaluation import run_evaluation
 from deemster.runs.run_lifecycle import RunStorage
 from deemster.runs.run_sync import run_sync
 from deemster.runs.stop_request import Stop
 from deemster.store import open_store
+from tests.builders.resolved_with import ran_in
 from tests.report.runs import CLOCK
 
 PRICES = {"": Price(Decimal(1), Decimal(2))}
@@ -73,7 +74,7 @@ def job(bot, **more):
 def ran(store, what, *, stop=None, resume=None, allow_changed=False, told=None):
     tell = (lambda _: None) if told is None else told.append
     keeping = RunStorage(store, resume, allow_changed, tell)
-    return run_sync(run_evaluation(what, clock=CLOCK, stop=stop, warn=lambda _: None, storage=keeping))
+    return ran_in(keeping, what, clock=CLOCK, stop=stop, warn=lambda _: None)
 
 
 @pytest.fixture(params=["sqlite", "postgres"])
@@ -489,9 +490,6 @@ def test_progress_includes_earlier_executions(store):
     partial = ran(store, job(bot), stop=bot.stop)
     done = partial.totals.executions - partial.totals.not_run // 2
     seen = []
-    run_sync(
-        run_evaluation(
-            job(bot), clock=CLOCK, warn=lambda _: None, storage=RunStorage(store, resume=True), progress=seen.append
-        )
-    )
+    keeping = RunStorage(store, resume=True)
+    ran_in(keeping, job(bot), clock=CLOCK, warn=lambda _: None, progress=seen.append)
     assert (seen[-1].done, seen[-1].total, seen[-1].before) == (24, 24, done)

@@ -6,12 +6,11 @@ import deemster as dm
 from deemster.records import Call, Execution, MetricScore, Output, Unscored
 from deemster.runs._score_batch import needs_settling, settle_marks
 from deemster.runs.build_report import stored_report
-from deemster.runs.evaluate_dataset import run_evaluation
 from deemster.runs.resolve_evaluation import resolve_arguments
-from deemster.runs.run_lifecycle import RunStorage
-from deemster.runs.run_sync import run_sync
+from deemster.runs.run_lifecycle import NOT_STORED, RunStorage
 from deemster.runs.stop_request import Stop
 from deemster.store import open_store
+from tests.builders.resolved_with import ran_in
 from tests.report.runs import CLOCK
 
 
@@ -95,8 +94,8 @@ def test_interrupted_settling_run_resumes_to_same_bytes(tmp_path):
 
         return resolve_arguments(dm.Dataset(rows, name="d"), target=answer, metrics=[metric], concurrency=1)
 
-    def ran(what, **more):
-        return run_sync(run_evaluation(what, clock=CLOCK, warn=lambda _: None, **more))
+    def ran(what, storage=NOT_STORED, **more):
+        return ran_in(storage, what, clock=CLOCK, warn=lambda _: None, **more)
 
     expected = ran(job(Late())).to_json()
     with open_store(tmp_path / "runs.db") as store:

@@ -9,8 +9,8 @@ import threading
 import pytest
 
 import deemster as dm
-from deemster.runs.evaluate_dataset import run_evaluation
 from deemster.runs.resolve_evaluation import resolve_arguments
+from deemster.runs.run_evaluation import run_evaluation
 from deemster.runs.run_sync import run_sync
 from deemster.runs.stop_request import Stop, deadline, interruptible
 from tests.report.runs import CLOCK

@@ -223,7 +223,7 @@ STUCK = """
 import threading, deemster as dm
 from deemster.runs.stop_request import Stop
 from deemster.runs.resolve_evaluation import resolve_arguments
-from deemster.runs.evaluate_dataset import run_evaluation
+from deemster.runs.run_evaluation import run_evaluation
 from deemster.runs.run_sync import run_sync
 
 stop = Stop()

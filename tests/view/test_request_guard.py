@@ -278,3 +278,24 @@ def test_hostile_texts_are_data_in_every_field(tmp_path):
         assert [row["id"] for row in rows] == [sample["id"] for sample in samples]
         asked = client.send("/api/runs/%3Cscript%3Ealert(1)%3C%2Fscript%3E")
         assert (asked.status, asked.headers["content-type"]) == (404, "application/json")
+
+
+def test_change_without_a_body_is_answered(labelling):
+    own = {"Content-Type": "application/json", "Origin": f"http://{labelling.address}"}
+    for length in ({"Content-Length": "0"}, {}):
+        answer = labelling.send("/api/labels", method="POST", headers={**own, **length})
+        assert (answer.status, answer.message != "") == (400, True)
+
+
+def test_change_whose_body_breaks_off_is_not_stored(labelling, numbers):
+    store = numbers[0]
+    run = store.runs()[0].id
+    label = {"run": run, "position": 0, "metric": "exact-match", "verdict": "pass"}
+    before = len(store.labels(run))
+    body = json.dumps(label).encode()
+    head = f"POST /api/labels HTTP/1.1\r\nHost: {labelling.address}\r\nOrigin: http://{labelling.address}\r\n"
+    head += f"Content-Type: application/json\r\nContent-Length: {len(body) + 500}\r\n\r\n"
+    assert b" 200 " not in raw(labelling, head.encode() + body)[:20]
+    assert len(store.labels(run)) == before
+    assert labelling.post("labels", label).status == 200
+    assert len(store.labels(run)) == before + 1

@@ -3,10 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
+from typing import TYPE_CHECKING
 
-from deemster.alignment.alignment_report import alignment_sections
-from deemster.alignment.inter_judge_agreement import JudgePair
-from deemster.alignment.metrics_result import MetricsResult
 from deemster.alignment.result_models import CalibrationMetrics, ConfusionMatrix, NumericCriterionMetrics
 from deemster.alignment.trust_verdict import kappa_interval
 from deemster.errors import plural
@@ -26,6 +24,10 @@ from deemster.text.text_sections import (
     with_keys,
 )
 
+if TYPE_CHECKING:
+    from deemster.alignment.inter_judge_agreement import JudgePair
+    from deemster.alignment.metrics_result import MetricsResult
+
 _KINDS = {"yes": "pass", "with care": "inconclusive", "not yet": "fail"}
 # What a reader asks first, and what a page shows that is about more than alignment.
 _ORDER = ("next-steps", "criteria", "matrices", "judge-pairs", "judges", "agreement")
@@ -43,7 +45,7 @@ def alignment_page(result: MetricsResult, pairs: Sequence[JudgePair] = ()) -> st
         result: The result.
         pairs: How often each two judges agree.
     """
-    headline, *sections = alignment_sections(result)
+    headline, *sections = result.sections()
     # The first line is the answer, the second says why.
     answer, why, *facts = headline.lines
     kind = _KINDS.get(result.verdict.answer or "", "inconclusive")
@@ -54,7 +56,7 @@ def alignment_page(result: MetricsResult, pairs: Sequence[JudgePair] = ()) -> st
 
 def alignment_parts(result: MetricsResult) -> list[TextSection]:
     """The main sections of a result, for a page that is about more than alignment."""
-    drawn = [*_with_curves(result, alignment_sections(result)), *_matrices(result)]
+    drawn = [*_with_curves(result, result.sections()), *_matrices(result)]
     return in_order(with_keys(drawn, _MAIN), _MAIN)
 
 
@@ -98,7 +100,7 @@ def _matrices(result: MetricsResult) -> Iterator[TextSection]:
     known = [
         (part.name, part.confusion_matrix)
         for part in result.per_criterion
-        if not isinstance(part, NumericCriterionMetrics) and part.confusion_matrix is not None
+        if not isinstance(part, NumericCriterionMetrics) and part.confusion_matrix is not None and part.n_samples
     ]
     if not known:
         return

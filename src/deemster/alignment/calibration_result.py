@@ -2,12 +2,18 @@
 
 from __future__ import annotations
 
+from pathlib import Path
 from typing import Final, Literal
 
 import msgspec
 
+from deemster.alignment.calibration_page import calibration_page
+from deemster.alignment.calibration_report import calibration_sections
 from deemster.alignment.result_models import JudgeConsistency, PositionBias
 from deemster.datasets.human_labels import LabelKind, LabelledMetric
+from deemster.errors import Issue, ReportError
+from deemster.text.rendered import Rendered
+from deemster.text.text_sections import TextSection
 
 CALIBRATION_SCHEMA: Final = "deemster.calibration_report.v1"
 
@@ -207,7 +213,7 @@ class CalibrationCheck(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown
     because: str
 
 
-class Calibration(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
+class Calibration(Rendered, msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
     """How far the judges of a run agree with people.
 
     Attributes:
@@ -229,3 +235,29 @@ class Calibration(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fiel
     seed: int
     metrics: dict[str, MetricCalibration]
     checks: tuple[CalibrationCheck, ...] = ()
+
+    def sections(self) -> list[TextSection]:
+        """What it says to people, in order."""
+        return calibration_sections(self)
+
+    def to_html(self) -> str:
+        """What it says, as one HTML page that loads nothing."""
+        return calibration_page(self)
+
+
+def load_calibration(path: str | Path) -> Calibration:
+    """Read a calibration back from its JSON file.
+
+    Args:
+        path: The file that `deemster calibrate --json` wrote.
+
+    Raises:
+        ReportError: It cannot be read, or is no calibration.
+    """
+    try:
+        return msgspec.json.decode(Path(path).read_bytes(), type=Calibration)
+    except OSError as error:
+        raise ReportError(Issue(f"The file cannot be read: {error.strerror}.", str(path))) from None
+    except (msgspec.DecodeError, UnicodeDecodeError) as error:
+        hint = "`deemster calibrate RUN --labels FILE --json FILE` writes one"
+        raise ReportError(Issue(f"This is no calibration ({error}); {hint}.", str(path))) from None

@@ -7,7 +7,6 @@ from contextlib import ExitStack
 from pathlib import Path
 
 from deemster.errors import ConfigurationError
-from deemster.report.audit_report import AuditReport
 from deemster.report.dataset_health import DatasetAudit
 from deemster.report.gate_error_rates import GateAudit, TrialSettings
 from deemster.report.judge_bias import JudgeAudit
@@ -35,7 +34,7 @@ def judge(
     outputs: AuditedOutputs = _EXPECTED_OUTPUTS,
     settings: BiasSettings = _PROBING,
     limits: ModelLimits = NO_LIMITS,
-) -> AuditReport[JudgeAudit]:
+) -> JudgeAudit:
     """Ask a judge about pairs of answers that differ in one thing only, and flag what it is biased by.
 
     Args:
@@ -52,7 +51,7 @@ def judge(
     """
     _check_least(1, max_samples=settings.max_samples)
     job, found, source = load_audit(suite, outputs, metrics=metrics, limits=limits)
-    return AuditReport(run_sync(audit_judge(job, role, found, source=source, settings=settings, warn=warner())))
+    return run_sync(audit_judge(job, role, found, source=source, settings=settings, warn=warner()))
 
 
 def metrics(
@@ -62,7 +61,7 @@ def metrics(
     outputs: AuditedOutputs = _EXPECTED_OUTPUTS,
     settings: DefectSettings = _PLANTING,
     limits: ModelLimits = NO_LIMITS,
-) -> AuditReport[MetricAudit]:
+) -> MetricAudit:
     """Plant defects in good outputs, and count which of them the metrics and the gate of a suite notice.
 
     Args:
@@ -77,7 +76,7 @@ def metrics(
         StoreError: The run is not there, or cannot be read.
     """
     job, found, source = load_audit(suite, outputs, metrics=metrics, limits=limits)
-    return AuditReport(run_sync(audit_metrics(job, found, source=source, settings=settings, warn=warner())))
+    return run_sync(audit_metrics(job, found, source=source, settings=settings, warn=warner()))
 
 
 def gate(
@@ -87,7 +86,7 @@ def gate(
     stated: StatedVariance = _NOTHING_STATED,
     settings: TrialSettings = _TRYING,
     store: str | Path | None = None,
-) -> AuditReport[GateAudit]:
+) -> GateAudit:
     """Tell how often the gate of a suite errs: false alarms, missed drops, the margin it certifies.
 
     Args:
@@ -107,7 +106,7 @@ def gate(
     with ExitStack() as opened:
         needs_store = stated.pass_rate is None or runs
         source, names = opened.enter_context(open_runs(store, runs)) if needs_store else (None, [])
-        return AuditReport(audit_gate(loaded, source, names=names, stated=stated, settings=settings))
+        return audit_gate(loaded, source, names=names, stated=stated, settings=settings)
 
 
 def dataset(
@@ -116,7 +115,7 @@ def dataset(
     runs: Sequence[str] = (),
     settings: HealthSettings = _LOOKING,
     store: str | Path | None = None,
-) -> AuditReport[DatasetAudit]:
+) -> DatasetAudit:
     """Find copies, contradictions, leaks and flaky samples of a dataset, and a part of it that will do.
 
     Args:
@@ -132,7 +131,7 @@ def dataset(
     _check_least(0, draws=settings.draws)
     with ExitStack() as opened:
         found, source, names = find_dataset(dataset_or_run, store, opened, names=runs)
-        return AuditReport(audit_dataset(found, source, names=names, settings=settings))
+        return audit_dataset(found, source, names=names, settings=settings)
 
 
 def _check_least(least: int, **numbers: int) -> None:

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import io
-import os
 import sys
 import time
 from collections.abc import Callable, Iterator, Sequence
@@ -170,8 +169,9 @@ def write_out(text: str) -> None:
         sys.stdout.write(text)
         sys.stdout.flush()
     except BrokenPipeError:
-        # The exit code stays the command's own: 1 would say that a gate failed.
-        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+        from deemster.text.destination import drop_output
+
+        drop_output()
 
 
 def note(message: str) -> None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import functools
 import shlex
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -139,16 +140,16 @@ def command(
         _write(dataset, write)
         return
     overrides = overrides._replace(redact_warnings=reports.level != REDACT_LEVELS[0], calls=not dry_run)
-    job = build_adversarial_job(loaded, dataset, overrides)
     if dry_run:
-        print_dry_run(job, reports)
+        print_dry_run(build_adversarial_job(loaded, dataset, overrides), reports)
         return
 
     def conclude(store: Store, report: Report) -> None:
         if promote_failures is not None:
             _promote_failures(store, report, promote_failures)
 
-    run_and_report(job, writing, call=_call(suite, settings), conclude=conclude)
+    resolve = functools.partial(build_adversarial_job, loaded, dataset, overrides)
+    run_and_report(resolve, writing, call=_call(suite, settings), conclude=conclude)
 
 
 def _call(suite: str, settings: AttackSettings) -> str:

@@ -2,13 +2,12 @@
 
 from __future__ import annotations
 
-import functools
 import io
 import os
 import sys
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import TYPE_CHECKING, NamedTuple
 
 import click
 
@@ -16,18 +15,21 @@ from deemster.cli._console import note, print_sections, warn
 from deemster.cli.options import (
     Command,
     Decorator,
+    Flags,
     NumberRange,
-    add_options,
     columns_option,
     file_option,
+    group_flags,
     open_run,
     result_files,
     store_option,
+    take_flags,
 )
 from deemster.errors import ConfigurationError, ExitCode, InputError, Issue, ReportError, visible
 
 if TYPE_CHECKING:
     from deemster.alignment import JudgePair, MetricsResult
+    from deemster.alignment.result_models import AbstentionMode
     from deemster.datasets import RubricDataset, Votes
     from deemster.report import Destination
 
@@ -146,12 +148,63 @@ class InputOptions(NamedTuple):
 
 def _input_options(command: Command) -> Command:
     """Add the flags of inputs; the command receives them, and the votes file, as one ``inputs``."""
+    return group_flags(command, "inputs", lambda flags: take_flags(InputOptions, flags), _INPUTS)
 
-    @functools.wraps(command)
-    def collect(**flags: Any) -> Any:
-        return command(inputs=InputOptions(*(flags.pop(key) for key in InputOptions._fields)), **flags)
 
-    return add_options(collect, _INPUTS)  # type: ignore[return-value]
+class MeasureOptions(NamedTuple):
+    """What is computed, and how: arguments of `compute_metrics` under their own names."""
+
+    judges: tuple[str, ...] | None
+    bootstrap: str
+    n_bootstrap: int
+    confidence: float
+    seed: int
+    per_judge: bool
+    cannot_assess: AbstentionMode
+    na_mode: AbstentionMode
+    cluster: str | None
+    per_slice: bool
+    pair: str | None
+    epsilon: float
+    group: str | None
+    system: str | None
+
+    def compute(self, votes: Votes, labels: RubricDataset | None) -> MetricsResult:
+        """The result.
+
+        Raises:
+            InputError: The votes, the labels or a flag cannot be used.
+        """
+        from deemster.alignment import compute_metrics
+
+        try:
+            return compute_metrics(votes, labels, **self._asdict())
+        except InputError as error:
+            raise type(error)([issue._replace(message=_name_flag(issue.message)) for issue in error.issues]) from None
+
+    def pair_judges(self, votes: Votes, labels: RubricDataset | None) -> tuple[JudgePair, ...]:
+        """How often each two judges agree, under the settings of the result."""
+        from deemster.alignment import judge_agreement
+
+        return judge_agreement(
+            votes,
+            labels,
+            judges=self.judges,
+            cannot_assess=self.cannot_assess,
+            na_mode=self.na_mode,
+            confidence=self.confidence,
+            cluster=self.cluster,
+        )
+
+
+def _measure_options(command: Command) -> Command:
+    """Let the command receive what its flags say of the computation as one ``measures``."""
+    return group_flags(command, "measures", _take_measures)
+
+
+def _take_measures(flags: Flags) -> MeasureOptions:
+    measures: MeasureOptions = take_flags(MeasureOptions, flags)
+    return measures._replace(judges=measures.judges or None)
 
 
 _INPUTS: Sequence[Decorator] = (
@@ -237,6 +290,7 @@ _INPUTS: Sequence[Decorator] = (
 @file_option("json", "the result as JSON")
 @file_option("markdown", "the result as Markdown")
 @file_option("html", "the result as one HTML page that loads nothing")
+@_measure_options
 def command(
     *,
     inputs: InputOptions,
@@ -244,9 +298,8 @@ def command(
     json: str | None,
     markdown: str | None,
     html: str | None,
-    seed: int,
     require: str | None,
-    **settings: Any,
+    measures: MeasureOptions,
 ) -> None:
     """Tell how judges agree with people, and with each other.
 
@@ -262,12 +315,12 @@ def command(
     destinations = result_files(json=json, markdown=markdown, html=html).destinations
     _protect_inputs([destination.path for destination in destinations if not destination.is_stdout], inputs)
     loaded, labels = inputs.load()
-    result = _compute(loaded, labels, seed=seed, **settings)
+    result = measures.compute(loaded, labels)
     # The correlations of groups and systems stand in the tables only.
-    full = full or settings["group"] is not None or settings["system"] is not None
+    full = full or measures.group is not None or measures.system is not None
     pairs: tuple[JudgePair, ...] = ()
     if html is not None and len(loaded.judges) > 1:
-        pairs = _pair_judges(loaded, labels, settings)
+        pairs = measures.pair_judges(loaded, labels)
     _show(result, destinations, pairs, full=full)
     if require is not None and not result.verdict.reaches(_REQUIRED[require]):  # type: ignore[arg-type]
         from deemster.alignment.alignment_report import verdict_reason
@@ -275,14 +328,6 @@ def command(
         answer = result.verdict.answer or "none"
         note(f"required is the answer `{_REQUIRED[require]}`; it is `{answer}`: {visible(verdict_reason(result))}")
         raise click.exceptions.Exit(ExitCode.GATE_FAILED)
-
-
-def _pair_judges(votes: Votes, labels: RubricDataset | None, settings: Mapping[str, Any]) -> tuple[JudgePair, ...]:
-    """How often each two judges agree, under the settings of the result."""
-    from deemster.alignment import judge_agreement
-
-    shared = ("cannot_assess", "na_mode", "confidence", "cluster")
-    return judge_agreement(votes, labels, judges=settings["judges"] or None, **{key: settings[key] for key in shared})
 
 
 def _show(
@@ -296,19 +341,14 @@ def _show(
     from deemster.alignment.alignment_page import alignment_page
     from deemster.alignment.alignment_report import short_alignment_sections
     from deemster.text.destination import write_pieces
-    from deemster.text.markdown_layout import render_markdown
 
     prints = not any(destination.is_stdout for destination in destinations)
     if not prints or not _shares_terminal():
         for warning in result.warnings:
             warn(visible(warning))
-    texts: dict[str, Callable[[], str]] = {
-        "json": result.to_json,
-        "markdown": lambda: render_markdown(result.sections()),
-        "html": lambda: alignment_page(result, pairs),
-    }
+    forms = result.forms() | {"html": lambda: (alignment_page(result, pairs).encode(),)}
     for destination in destinations:
-        write_pieces((texts[destination.format]().encode(),), destination)
+        write_pieces(forms[destination.format](), destination)
     if prints:
         print_sections(result.sections() if full else short_alignment_sections(result, more=_MORE))
 
@@ -327,15 +367,6 @@ def _protect_inputs(written: Sequence[str], inputs: InputOptions) -> None:
     for path in (*written, *([] if inputs.to_votes is None else [inputs.to_votes])):
         if Path(path).resolve() in read:
             raise ReportError(Issue("The result would overwrite the file that it is made from.", path))
-
-
-def _compute(votes: Votes, labels: RubricDataset | None, *, judges: tuple[str, ...], **settings: Any) -> MetricsResult:
-    from deemster.alignment import compute_metrics
-
-    try:
-        return compute_metrics(votes, labels, judges=judges or None, **settings)
-    except InputError as error:
-        raise type(error)([issue._replace(message=_name_flag(issue.message)) for issue in error.issues]) from None
 
 
 def _name_flag(message: str) -> str:

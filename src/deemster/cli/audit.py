@@ -61,9 +61,7 @@ class AuditWriting(NamedTuple):
         Raises:
             ReportError: A file cannot be written.
         """
-        from deemster.report.audit_report import AuditReport
-
-        write_audit(AuditReport(found), self.reports, quiet=self.quiet)
+        write_audit(found, self.reports, quiet=self.quiet)
 
 
 _WRITING_OPTIONS = (

@@ -11,7 +11,7 @@ from deemster.cli.options import ReportOptions, is_report_file, open_run, privac
 from deemster.errors import ConfigurationError, ReportError, visible
 
 if TYPE_CHECKING:
-    from deemster.report import ComparisonReport, Report
+    from deemster.report import Comparison, Report
     from deemster.runs.compare_runs import RunSources
     from deemster.store import Store
 
@@ -57,7 +57,7 @@ def command(*, run: str, against: str | None, max_chars: int, reports: ReportOpt
 
 def _compare(
     report: Report, against: str | None, reports: ReportOptions, sources: RunSources, store: Store | None
-) -> ComparisonReport | None:
+) -> Comparison | None:
     """The comparison of a run with the one that is named, else with its suite's baseline; None where there is none."""
     from deemster.runs.compare_runs import StoredSource, compare_sources, quotes_of_either
 

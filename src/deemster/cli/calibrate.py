@@ -2,28 +2,46 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 import click
 
 from deemster.cli._console import note, show_progress, warn
 from deemster.cli.main import leave_interrupted
 from deemster.cli.options import (
+    Command,
+    Flags,
     NumberRange,
     cache_options,
     columns_option,
     file_option,
+    group_flags,
     quiet_option,
     result_files,
     store_option,
+    take_flags,
     write_audit,
 )
 from deemster.errors import ExitCode
 
 if TYPE_CHECKING:
+    from deemster.runs.calibrate_run import CalibrationSettings
     from deemster.runs.model_access import ModelLimits
 
 _SHARE = NumberRange(0, 1)
+
+
+def _settings_option(command: Command) -> Command:
+    """Let the command receive what its flags say of the calibration as one ``settings``."""
+    return group_flags(command, "settings", _take_settings)
+
+
+def _take_settings(flags: Flags) -> CalibrationSettings:
+    from deemster.runs.calibrate_run import CalibrationBounds, CalibrationSettings
+
+    flags["bounds"] = take_flags(CalibrationBounds, flags)
+    settings: CalibrationSettings = take_flags(CalibrationSettings, flags)
+    return settings
 
 
 @click.command("calibrate", short_help="Compare the judges of a run with people, and correct its numbers.")
@@ -56,11 +74,12 @@ _SHARE = NumberRange(0, 1)
 @store_option
 @cache_options
 @quiet_option
+@_settings_option
 def command(
     *,
     source: str,
     labels: str | None,
-    metrics: tuple[str, ...],
+    settings: CalibrationSettings,
     suite: str | None,
     repetitions: int,
     columns: dict[str, list[str]] | None,
@@ -70,11 +89,6 @@ def command(
     store: str,
     limits: ModelLimits,
     quiet: bool,
-    confidence: float,
-    seed: int,
-    min_agreement: float | None,
-    min_kappa: float | None,
-    max_length_bias: float | None,
 ) -> None:
     """Compare the judges of a run with people, and correct its numbers.
 
@@ -88,27 +102,28 @@ def command(
     errors. The JSON file is what a suite names as `calibration: FILE`, so that later runs are corrected too. Exit
     codes: 0 done, 1 a bound is missed, 2 bad input, 3 a result could not be written.
     """
-    from deemster.report.audit_report import AuditReport
-    from deemster.runs.calibrate_run import CalibrationBounds, calibrate_cases, calibrate_labelled, is_cases_file
+    from deemster.runs.calibrate_run import calibrate_cases, calibrate_labelled, is_cases_file
     from deemster.runs.run_sync import run_sync
     from deemster.runs.stop_request import Stop, interruptible
 
     reports = result_files(json=json, markdown=markdown, html=html)
-    settings: dict[str, Any] = {
-        "metrics": metrics,
-        "bounds": CalibrationBounds(min_agreement, min_kappa, max_length_bias),
-        "confidence": confidence,
-        "seed": seed,
-        "warn": warn,
-    }
     if is_cases_file(source):
         stop = Stop()
         with interruptible(stop, tell=note, leave=leave_interrupted), show_progress(quiet=quiet) as progress:
-            settings |= {"stop": stop, "progress": progress}
-            work = calibrate_cases(source, labels, suite=suite, repetitions=repetitions, limits=limits, **settings)
+            work = calibrate_cases(
+                source,
+                labels,
+                settings,
+                suite=suite,
+                repetitions=repetitions,
+                limits=limits,
+                stop=stop,
+                warn=warn,
+                progress=progress,
+            )
             calibration = run_sync(work)
     else:
-        calibration = calibrate_labelled(source, labels, suite=suite, columns=columns, store=store, **settings)
-    write_audit(AuditReport(calibration), reports, quiet=quiet)
+        calibration = calibrate_labelled(source, labels, settings, suite=suite, columns=columns, store=store, warn=warn)
+    write_audit(calibration, reports, quiet=quiet)
     if any(check.status == "fail" for check in calibration.checks):
         raise click.exceptions.Exit(ExitCode.GATE_FAILED)

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import functools
 from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
@@ -14,9 +13,13 @@ from deemster.cli.options import NumberRange, ReportOptions, comparison_options,
 from deemster.cli.run import warn_of_open_checks
 from deemster.errors import ConfigurationError
 
+# Formats that a ranking of more runs does not have.
+_FOR_TWO_RUNS = ("junit", "junit-samples", "pr-comment")
+
 if TYPE_CHECKING:
     from deemster.report.compare_columns import ComparisonSettings
-    from deemster.report.comparison_report import ComparisonReport
+    from deemster.report.comparison import Comparison
+    from deemster.report.confirmation import Confirmation
     from deemster.results import Gate
     from deemster.runs.compare_runs import RunSource
 
@@ -83,8 +86,7 @@ def command(
 
     from deemster.report.baseline_gate import decide_comparison
     from deemster.report.compare_columns import ComparisonSettings
-    from deemster.report.comparison_report import write_comparison
-    from deemster.report.comparison_sections import comparison_sections
+    from deemster.report.confirmation import confirmation_sections
     from deemster.runs.compare_runs import RunSources, compare_sources, quotes_of_either
     from deemster.runs.gate_baseline import comparison_settings
 
@@ -102,16 +104,16 @@ def command(
         now = sources.find(candidates[0])
         before = sources.find(baseline, beside=now)
         comparison = compare_sources(before, now, settings=settings)
-        comparison = comparison if confirm is None else _confirm(comparison, (before, now), confirm)
+        confirmation = _confirm(comparison, now, confirm)
         comparison = _correct(comparison, (before, now), labels, settings) if labels else comparison
         quotes = quotes_of_either(before, now)
         reports = _with_junit_of(now, reports)
     if rules is not None:
-        comparison = msgspec.structs.replace(comparison, gate=decide_comparison(rules, comparison))
+        comparison = msgspec.structs.replace(comparison, gate=decide_comparison(rules, comparison, confirmation))
     shown = reports.redact_comparison(comparison, quotes)
-    reports.write_each(functools.partial(write_comparison, shown))
+    reports.write_each(shown.write)
     if not reports.takes_stdout:
-        print_sections(comparison_sections(shown, full=full))
+        print_sections([*shown.sections(full=full), *confirmation_sections(confirmation)])
     if comparison.gate is not None:
         warn_of_open_checks(comparison.gate)
         raise click.exceptions.Exit(comparison.gate.exit_code)
@@ -130,26 +132,25 @@ def _with_junit_of(source: RunSource, reports: ReportOptions) -> ReportOptions:
 def _rank(names: Sequence[str], settings: ComparisonSettings, reports: ReportOptions, store: str) -> None:
     """Rank more than two runs."""
     from deemster.report.privacy_levels import redact_ranking
-    from deemster.report.ranking_report import RANKING_FORMATS, ranking_sections, write_ranking
     from deemster.runs.compare_runs import RunSources, rank_sources
 
-    if unknown := [one.format for one in reports.destinations if one.format not in RANKING_FORMATS]:
+    if unknown := [one.format for one in reports.destinations if one.format in _FOR_TWO_RUNS]:
         raise ConfigurationError(f"`--{unknown[0]}` is for two runs.")
     reports.check()
     with RunSources(store) as sources:
         ranking = rank_sources([sources.find(name) for name in names], settings=settings)
     shown = redact_ranking(ranking, level=reports.level)
-    reports.write_each(functools.partial(write_ranking, shown))
+    reports.write_each(shown.write)
     if not reports.takes_stdout:
-        print_sections(ranking_sections(shown))
+        print_sections(shown.sections())
 
 
 def _correct(
-    comparison: ComparisonReport,
+    comparison: Comparison,
     runs: tuple[RunSource, RunSource],
     files: tuple[str, ...],
     settings: ComparisonSettings,
-) -> ComparisonReport:
+) -> Comparison:
     """The comparison, corrected by labels on both runs."""
     import msgspec
 
@@ -159,22 +160,20 @@ def _correct(
     return msgspec.structs.replace(comparison, corrected=compare_labels(*runs, labels, settings=settings))
 
 
-def _confirm(comparison: ComparisonReport, runs: tuple[RunSource, RunSource], confirm: int) -> ComparisonReport:
-    """The comparison, after the newly failing samples of the candidate were run again."""
-    from deemster.runs.compare_runs import StoredSource, with_confirmation
-    from deemster.runs.confirm_run import confirm_comparison
+def _confirm(comparison: Comparison, candidate: RunSource, times: int | None) -> Confirmation | None:
+    """Which newly failing samples of the candidate really fail, after they were run again so often, or before."""
+    from deemster.runs.compare_runs import StoredSource
+    from deemster.runs.confirm_run import confirm_comparison, stored_confirmation
     from deemster.runs.run_sync import run_sync
     from deemster.runs.stop_request import Stop, interruptible
 
-    baseline, candidate = runs
+    if times is None:
+        return stored_confirmation(comparison, candidate)
     if not isinstance(candidate, StoredSource):
         raise ConfigurationError("`--confirm` calls the target again, which a stored run knows and a report does not.")
     stop = Stop()
     with interruptible(stop, tell=note, leave=leave_interrupted), show_progress(quiet=False) as progress:
-        work = confirm_comparison(
-            comparison, candidate.store, candidate.row, confirm=confirm, stop=stop, warn=warn, progress=progress
-        )
-        return with_confirmation(comparison, run_sync(work), baseline=baseline)
+        return run_sync(confirm_comparison(comparison, candidate, times, stop=stop, progress=progress))
 
 
 def find_rules(*, margin: float | None, gate: str | None, confidence: float, cluster: str | None) -> Gate | None:

@@ -7,7 +7,7 @@ from typing import Any
 import click
 
 from deemster.cli._console import write_out
-from deemster.cli.options import open_run, store_option
+from deemster.cli.options import open_run, refuse_stdout, store_option
 from deemster.errors import visible
 
 EXPORTS = ("otel", "mlflow")
@@ -30,7 +30,13 @@ class _Tool(click.Choice[str]):
 @click.command("export", short_help="Hand a run to another tool: OpenTelemetry or MLflow.")
 @click.argument("run")
 @click.option("--as", "kind", type=_Tool(EXPORTS), required=True, help="The tool.")
-@click.option("--to", metavar="PLACE", required=True, help="A file, a URL or a tracking URI, as the tool needs.")
+@click.option(
+    "--to",
+    callback=refuse_stdout,
+    metavar="PLACE",
+    required=True,
+    help="A file, a URL or a tracking URI, as the tool needs.",
+)
 @store_option
 def command(*, run: str, kind: str, to: str, store: str) -> None:
     """Hand a run to another tool: OpenTelemetry or MLflow.

@@ -47,7 +47,7 @@ if TYPE_CHECKING:
     from deemster.report.grading_summary import GradingSummary
     from deemster.results import Allowance
     from deemster.runs.model_access import ModelAccess
-    from deemster.runs.run_lifecycle import RunStorage
+    from deemster.runs.run_lifecycle import Storage
 
 _VOTES = (".json", ".jsonl")
 _MORE = "All tables: write the votes with --votes FILE, then `deemster align FILE --full`."
@@ -324,7 +324,7 @@ def command(
         code = _write_and_print(
             grading, destinations, votes, allowance=allowance, quiet=quiet, reasons=not publish_safe
         )
-        if stored is not None and code is ExitCode.INCOMPLETE:
+        if stored.store is not None and code is ExitCode.INCOMPLETE:
             note(f"To continue: the same command with --resume {grading.run}")
     raise click.exceptions.Exit(code)
 
@@ -333,7 +333,7 @@ def _grade(
     dataset: RubricDataset,
     grader: CriterionGrader,
     access: ModelAccess,
-    storage: RunStorage | None,
+    storage: Storage,
     *,
     name: str,
     quiet: bool,

@@ -5,7 +5,7 @@ from __future__ import annotations
 import click
 
 from deemster.cli._console import note, warn, write_out
-from deemster.cli.options import open_run_store, store_option
+from deemster.cli.options import open_run_store, refuse_stdout, store_option
 from deemster.errors import ExitCode, plural, visible
 
 KINDS = ("promptfoo", "inspect", "deepeval", "lm-eval", "ragas", "otlp", "trec", "autorubric")
@@ -14,7 +14,12 @@ KINDS = ("promptfoo", "inspect", "deepeval", "lm-eval", "ragas", "otlp", "trec",
 @click.command("import", short_help="Take in what other tools made: promptfoo, Inspect, DeepEval and more.")
 @click.argument("files", metavar="FILE...", nargs=-1, required=True, type=click.Path())
 @click.option("--as", "kind", type=click.Choice(KINDS), help="The tool that made the files; found by their content.")
-@click.option("--to", metavar="FOLDER", help="Where the dataset and the suite of a promptfooconfig.yaml are written.")
+@click.option(
+    "--to",
+    callback=refuse_stdout,
+    metavar="FOLDER",
+    help="Where the dataset and the suite of a promptfooconfig.yaml are written.",
+)
 @click.option("--gate", metavar="SUITE", help="Hold the runs to the gate of this suite, and count them as its runs.")
 @click.option("--label", metavar="TEXT", help="What to call the runs; `deemster runs` shows it.")
 @store_option

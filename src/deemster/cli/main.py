@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+import functools
 import gc
 import importlib
 import os
@@ -68,6 +69,8 @@ RETIRED_COMMANDS = {
 }
 # Where a command keeps the sentence that says how to continue what an error ends.
 TO_CONTINUE = "deemster.to_continue"
+_LEAST_MEMORY = 256 << 20
+_exit = os._exit
 
 
 class LazyGroup(click.Group):
@@ -116,6 +119,8 @@ class LazyGroup(click.Group):
             leave_interrupted()
         if isinstance(error, DeemsterError):
             message, code = str(error), error.exit_code
+        elif isinstance(error, MemoryError):
+            message = "There is not enough memory to go on."
         elif isinstance(error, OSError):
             place = f"{error.filename}: " if error.filename else ""
             message = visible(f"{place}The command could not go on: {error.strerror or error}.")
@@ -160,7 +165,7 @@ def leave(code: ExitCode) -> NoReturn:
     """End an interrupted command even where a call of the target never returns: Python would wait for its thread."""
     sys.stdout.flush()
     sys.stderr.flush()
-    os._exit(code)
+    _exit(code)
 
 
 def leave_interrupted() -> NoReturn:
@@ -169,7 +174,7 @@ def leave_interrupted() -> NoReturn:
         complain("Interrupted; nothing was reported.", hint=click.get_current_context().meta.get(TO_CONTINUE))
         sys.stdout.flush()
     finally:
-        os._exit(ExitCode.INCOMPLETE)
+        _exit(ExitCode.INCOMPLETE)
 
 
 def complain(message: str, *, hint: str | None = None) -> None:
@@ -200,4 +205,36 @@ def main() -> None:
     """The entry point of the `deemster` script."""
     # A command makes records by the million and hardly a cycle: looking for cycles less often saves a twelfth of it.
     gc.set_threshold(50_000, 20, 100)
+    _open_closed_streams()
+    _check_memory()
+    os._exit = functools.partial(_refuse_exit, os.getpid())
     app(prog_name="deemster")
+
+
+def _open_closed_streams() -> None:
+    """Let a closed standard output or error take what is printed, and no file that is opened later take its place."""
+    for name in ("stdout", "stderr"):
+        if getattr(sys, name) is None:
+            setattr(sys, name, open(os.devnull, "w", encoding="utf-8"))  # noqa: PTH123, SIM115 - to the end
+            with contextlib.suppress(OSError, ValueError):
+                click.echo(f"warning: {name} is closed: what belongs there is not printed", err=True)
+
+
+def _check_memory() -> None:
+    """End the command where a library for numbers would end it, with the exit code of a failed gate."""
+    with contextlib.suppress(ImportError):
+        import resource
+
+        allowed, _ = resource.getrlimit(resource.RLIMIT_AS)
+        if 0 <= allowed < _LEAST_MEMORY:
+            complain(f"deemster needs {_LEAST_MEMORY >> 20} MB of memory, and may take {allowed >> 20} (`ulimit -v`).")
+            _exit(ExitCode.INCOMPLETE)
+
+
+def _refuse_exit(process: int, code: int) -> NoReturn:
+    """Stands for `os._exit`, by which a target or a metric could end the command with the exit code of success."""
+    # Processes that are forked from this one end as they like.
+    if os.getpid() == process:
+        complain(f"Code that was called ended the process (`os._exit({code})`); the command did not come to its end.")
+        code = ExitCode.INCOMPLETE
+    _exit(code)

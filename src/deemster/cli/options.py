@@ -11,7 +11,7 @@ import math
 import os
 import re
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from contextlib import contextmanager
+from contextlib import ExitStack, contextmanager
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, NamedTuple, TypeVar
@@ -24,10 +24,12 @@ from deemster.cli.main import TO_CONTINUE
 from deemster.errors import ConfigurationError, DeemsterError, Issue, ReportError, visible
 
 if TYPE_CHECKING:
-    from deemster.report import AuditReport, ComparisonReport, Destination, Report
+    from deemster.report import Comparison, Destination, Report
+    from deemster.runs.kept_prompts import WhichPrompts
     from deemster.runs.model_access import ModelAccess, ModelLimits
-    from deemster.runs.run_lifecycle import RunStorage
+    from deemster.runs.run_lifecycle import Storage
     from deemster.store import Store
+    from deemster.text.rendered import Rendered
 
 Command = TypeVar("Command", bound=Callable[..., Any])
 Decorator = Callable[[Any], Any]
@@ -261,30 +263,36 @@ class StorageOptions(NamedTuple):
         if self.allow_changed and not self.resume:
             raise ConfigurationError("`--allow-changed` is for `--resume`.")
 
-    def store_flag(self, storage: RunStorage | None) -> str:
+    def store_flag(self, storage: Storage) -> str:
         """The `--store` that another command needs to find the run; empty where it finds the run without."""
-        return "" if storage is None or self.store == find_store() else f" --store {storage.store.where}"
+        return "" if storage.store is None or self.store == find_store() else f" --store {storage.store.where}"
 
     @contextmanager
-    def open(self, command: str) -> Iterator[RunStorage | None]:
-        """Open the store for a run; None where nothing is stored.
+    def open(self, command: str, *, keep_prompts: WhichPrompts = "failed") -> Iterator[Storage]:
+        """Where a run is stored. Its store is opened when it is needed first, and closed at the end.
 
         Args:
             command: The command, as the user repeats it to continue a run that an error ended.
-
-        Raises:
-            StoreError: The store cannot be opened.
+            keep_prompts: Whose prompts are stored.
         """
-        if self.no_store:
-            yield None
-            return
-        from deemster.runs.run_lifecycle import RunStorage
+        from deemster.runs.run_lifecycle import NOT_STORED, RunStorage
 
-        with open_run_store(self.store, durable=self.durable, create=True) as store:
-            storage = RunStorage(store, self.resume, self.allow_changed, tell=note)
-            meta = click.get_current_context().meta
-            again = f"{command}{self.store_flag(storage)} --resume"
-            yield storage._replace(begun=lambda run: meta.update({TO_CONTINUE: f"To continue: {again} {run}"}))
+        if self.no_store:
+            yield NOT_STORED
+            return
+        with ExitStack() as opened:
+
+            def open_store() -> Store:
+                return opened.enter_context(open_run_store(self.store, durable=self.durable, create=True))
+
+            def note_begun(run: str) -> None:
+                again = f"{command}{self.store_flag(storage)} --resume {run}"
+                click.get_current_context().meta[TO_CONTINUE] = f"To continue: {again}"
+
+            storage = RunStorage(
+                open_store, self.resume, self.allow_changed, tell=note, begun=note_begun, keep_prompts=keep_prompts
+            )
+            yield storage
 
 
 def storage_options(command: Command) -> Command:
@@ -295,6 +303,17 @@ def storage_options(command: Command) -> Command:
 def _take_storage(flags: Flags) -> StorageOptions:
     storage: StorageOptions = take_flags(StorageOptions, flags)
     return storage._replace(resume=True) if storage.resume == LAST_RUN else storage
+
+
+def refuse_stdout(_context: click.Context, _parameter: click.Parameter, value: str | None) -> str | None:
+    """The file or folder that a flag names, of a command that writes nothing to standard output.
+
+    Raises:
+        BadParameter: It is `-`.
+    """
+    if value == "-":
+        raise click.BadParameter("`-` is standard output, and this command writes a file: name it.")
+    return value
 
 
 def refuse_file(_context: click.Context, parameter: click.Parameter, value: str | None) -> str | None:
@@ -377,9 +396,7 @@ class ReportOptions(NamedTuple):
                 known[name] = quotes_of_spec(figures.spec)
         return redact_report(report, level=self.level, include_input=self.include_input, quotes=known.__getitem__)
 
-    def redact_comparison(
-        self, comparison: ComparisonReport, quotes: Callable[[str], frozenset[str] | None]
-    ) -> ComparisonReport:
+    def redact_comparison(self, comparison: Comparison, quotes: Callable[[str], frozenset[str] | None]) -> Comparison:
         """The comparison without what the flags leave out.
 
         Args:
@@ -390,9 +407,7 @@ class ReportOptions(NamedTuple):
 
         return redact_comparison(comparison, level=self.level, include_input=self.include_input, quotes=quotes)
 
-    def write(
-        self, report: Report, *, with_input: Report | None = None, comparison: ComparisonReport | None = None
-    ) -> None:
+    def write(self, report: Report, *, with_input: Report | None = None, comparison: Comparison | None = None) -> None:
         """Write the report to every destination.
 
         Args:
@@ -403,7 +418,6 @@ class ReportOptions(NamedTuple):
         Raises:
             ReportError: It cannot be written to some of them; it is to the others.
         """
-        from deemster.report import write_report
         from deemster.report.comparison_sections import comparison_summary
         from deemster.report.github_summary import github_job_summary
         from deemster.report.pull_request_comment import pull_request_comment
@@ -416,7 +430,7 @@ class ReportOptions(NamedTuple):
                 parts = github_job_summary(report), comparison_summary(comparison)
                 write_pieces(("\n".join(parts).encode(),), destination)
             else:
-                write_report(report, destination)
+                report.write(destination)
 
         self.write_each(write_one)
 
@@ -468,8 +482,9 @@ def _add_report_options(
         from deemster.text.destination import Destination
 
         files = {name: flags.pop(name.replace("-", "_")) for name in known}
-        if step_summary and files["github"] is None and Path(os.environ.get(STEP_SUMMARY) or "-").is_file():
-            files["github"] = os.environ[STEP_SUMMARY]
+        summary = os.environ.get(STEP_SUMMARY)
+        if step_summary and files["github"] is None and summary and Path(summary).is_file():
+            files["github"] = summary
         destinations = tuple(Destination(name, file) for name, file in files.items() if file is not None)
         return _take_privacy(flags)._replace(destinations=destinations)
 
@@ -685,7 +700,7 @@ def _parse_age(text: str) -> datetime | None:
     return now - timedelta(**{_UNITS[found[2]]: int(found[1])})
 
 
-def write_audit(audit: AuditReport[Any], reports: ReportOptions, *, quiet: bool) -> None:
+def write_audit(audit: Rendered, reports: ReportOptions, *, quiet: bool) -> None:
     """Write an audit or a calibration to its files, and print it.
 
     Args:

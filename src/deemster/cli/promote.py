@@ -7,13 +7,19 @@ from pathlib import Path
 import click
 
 from deemster.cli._console import note
-from deemster.cli.options import open_run, store_option
+from deemster.cli.options import open_run, refuse_stdout, store_option
 from deemster.errors import ConfigurationError, plural
 
 
 @click.command("promote", short_help="Turn failing records into golden samples for a person to complete.")
 @click.argument("run")
-@click.option("--to", metavar="FILE", required=True, help="The dataset to add them to; made where there is none.")
+@click.option(
+    "--to",
+    callback=refuse_stdout,
+    metavar="FILE",
+    required=True,
+    help="The dataset to add them to; made where there is none.",
+)
 @store_option
 @click.option("--metric", metavar="NAME", help="Take what fails by this metric; otherwise by any.")
 @click.option("--id", "ids", multiple=True, metavar="ID", help="Take this record, failing or not; repeatable.")

@@ -19,6 +19,7 @@ from deemster.cli.options import (
     group_flags,
     model_options,
     quiet_option,
+    refuse_stdout,
     take_flags,
 )
 from deemster.errors import ExitCode, Issue, ReportError, RubricError, plural, visible
@@ -153,7 +154,7 @@ def _take_settings(flags: Flags) -> ImprovementSettings:
 @click.argument("dataset", type=click.Path())
 @click.option("--judge", "judges", multiple=True, required=True, metavar="ROLE", help="Who grades; repeatable.")
 @click.option("--writer", metavar="ROLE", help="Who proposes wordings; the first judge unless given.")
-@click.option("--to", required=True, metavar="FILE", help="Where the new rubric is written.")
+@click.option("--to", required=True, callback=refuse_stdout, metavar="FILE", help="Where the new rubric is written.")
 @file_option("json", "every trial as JSON")
 @file_option("markdown", "every trial as Markdown")
 @click.option("--rounds", type=int, default=ROUNDS, show_default=True, help="Wordings tried for each criterion.")

@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
+import functools
 from collections.abc import Callable, Mapping, Sequence
-from typing import TYPE_CHECKING, Any, NamedTuple, NoReturn
+from typing import TYPE_CHECKING, Any, NamedTuple, NoReturn, Protocol
 
 import click
 
@@ -42,11 +43,13 @@ from deemster.errors import (
 if TYPE_CHECKING:
     from deemster.datasets import SelectedPart
     from deemster.records import Execution
-    from deemster.report import ComparisonReport, Report
+    from deemster.report import Comparison, Report
     from deemster.results import GateDecision
     from deemster.runs.resolve_evaluation import SuiteOverrides
+    from deemster.runs.run_lifecycle import Storage
     from deemster.runs.run_part import RunPart
     from deemster.runs.run_plan import Evaluation
+    from deemster.runs.stop_request import Stop
     from deemster.runs.suite import Suite
     from deemster.store import Store
 
@@ -186,12 +189,6 @@ _OVERRIDES: Sequence[Decorator] = (
     ),
     concurrency_option,
     timeout_option,
-    click.option(
-        "--confirm",
-        type=click.IntRange(min=1),
-        metavar="N",
-        help="Run samples that newly fail against the baseline up to N more times: confirmed, or only flaky?",
-    ),
     max_unscored_option,
     *BUDGET_OPTIONS,
     *CACHE_OPTIONS,
@@ -213,6 +210,12 @@ _OVERRIDES: Sequence[Decorator] = (
 )
 @promote_baseline_option
 @click.option(
+    "--confirm",
+    type=click.IntRange(min=1),
+    metavar="N",
+    help="Run samples that newly fail against the baseline up to N more times: confirmed, or only flaky?",
+)
+@click.option(
     "--on",
     "cluster",
     metavar="ADDRESS",
@@ -230,6 +233,7 @@ def command(
     storage: StorageOptions,
     keep_prompts: Any,
     promote_baseline: bool,
+    confirm: int | None,
     cluster: str | None,
     dry_run: bool,
     quiet: bool,
@@ -239,23 +243,29 @@ def command(
 
     Exit codes: 0 all rules pass (or none is declared), 1 a gate rule fails, 2 bad input, 3 incomplete, 4 inconclusive.
     """
-    from deemster.runs.confirm_run import check_confirmation
     from deemster.runs.resolve_evaluation import resolve_evaluation
     from deemster.runs.suite import load_suite
 
     overrides = overrides._replace(redact_warnings=reports.level != REDACT_LEVELS[0], calls=not dry_run)
     writing = RunWriting(
-        reports, storage, keep_prompts, promote_baseline, quiet=quiet, verbose=verbose, cluster=cluster
+        reports,
+        storage,
+        keep_prompts,
+        promote_baseline,
+        confirm=confirm or 0,
+        quiet=quiet,
+        verbose=verbose,
+        cluster=cluster,
     )
     writing.check()
     loaded = load_suite(suite, calls_target=overrides.outputs is None and not dry_run)
     writing = writing._replace(reports=reports.with_junit(loaded.junit))
-    job = resolve_evaluation(loaded, overrides._replace(select=part.find(storage, loaded).select))
-    check_confirmation(job)
+    overrides = overrides._replace(select=part.find(storage, loaded).select)
     if dry_run:
-        print_dry_run(job, reports)
+        print_dry_run(resolve_evaluation(loaded, overrides), reports)
         return
-    run_and_report(job, writing, call=f"deemster run {suite}")
+    resolve = functools.partial(resolve_evaluation, loaded, overrides)
+    run_and_report(resolve, writing, call=f"deemster run {suite}")
 
 
 def print_dry_run(job: Evaluation, reports: ReportOptions) -> None:
@@ -270,6 +280,14 @@ def print_dry_run(job: Evaluation, reports: ReportOptions) -> None:
     print_planned_calls(run_sync(plan_job_calls(job)), reports.destinations)
 
 
+class Resolve(Protocol):
+    """Resolves an evaluation together with its storage."""
+
+    def __call__(self, *, storage: Storage) -> Evaluation:
+        """The evaluation."""
+        ...
+
+
 class RunWriting(NamedTuple):
     """Where a run is stored and reported.
 
@@ -278,6 +296,7 @@ class RunWriting(NamedTuple):
         storage: Where it is stored, and what it resumes.
         keep_prompts: Whose prompts are stored.
         promote_baseline: Whether it becomes the baseline of its suite.
+        confirm: How often samples that newly fail are run again.
         quiet: Whether nothing is printed.
         verbose: Whether the tracebacks of a target are printed.
         cluster: The address of the cluster it runs on; None for this process.
@@ -287,6 +306,7 @@ class RunWriting(NamedTuple):
     storage: StorageOptions
     keep_prompts: Any = "failed"
     promote_baseline: bool = False
+    confirm: int = 0
     quiet: bool = False
     verbose: bool = False
     cluster: str | None = None
@@ -304,12 +324,12 @@ class RunWriting(NamedTuple):
 
 
 def run_and_report(
-    job: Evaluation, writing: RunWriting, *, call: str, conclude: Callable[[Store, Report], None] | None = None
+    resolve: Resolve, writing: RunWriting, *, call: str, conclude: Callable[[Store, Report], None] | None = None
 ) -> NoReturn:
-    """Run a job with its progress, store and report it, and end the command with its exit code.
+    """Run an evaluation with its progress, store and report it, and end the command with its exit code.
 
     Args:
-        job: What to run.
+        resolve: Resolves what to run together with its storage.
         writing: Where it is stored and reported.
         call: The command, as the user repeats it to continue the run.
         conclude: Called with the store and the report, once a stored run has ended.
@@ -318,42 +338,64 @@ def run_and_report(
         DeemsterError: The run cannot go on.
         Exit: Always, with the exit code.
     """
-    from deemster.runs.evaluate_dataset import find_backend, run_evaluation
-    from deemster.runs.run_sync import run_sync
-    from deemster.runs.stop_request import Stop, interruptible
+    from deemster.runs.confirm_run import check_confirmation
+    from deemster.runs.stop_request import Stop
 
-    reports, storage, keep_prompts, promote_baseline, quiet, verbose, cluster = writing
-    stop, raised = Stop(), RaisedErrors()
-    compared: list[ComparisonReport] = []
-    with storage.open(call) as stored:
-        kept = None if stored is None else stored._replace(keep_prompts=keep_prompts)
-        with interruptible(stop, tell=note, leave=leave_interrupted), show_progress(quiet=quiet) as progress:
-            running = run_evaluation(
-                job,
-                storage=kept,
-                backend=find_backend(cluster),
-                stop=stop,
-                warn=warn,
-                progress=progress,
-                watch=raised.add if verbose else None,
-                tell_comparison=compared.append,
-            )
-            report = run_sync(running)
-        again = f"deemster report {report.run.id}{storage.store_flag(stored)}" if stored is not None else None
-        quotes = {card.name: card.quotes for card in job.plan.cards}
-        comparison = next(iter(compared), None)
-        code = write_and_print(report, reports, quotes=quotes, quiet=quiet, again=again, comparison=comparison)
-        if verbose:
+    reports, stop, raised = writing.reports, Stop(), RaisedErrors()
+    with writing.storage.open(call, keep_prompts=writing.keep_prompts) as storage:
+        evaluation = resolve(storage=storage)
+        check_confirmation(evaluation, writing.confirm)
+        report, comparison = _run(evaluation, writing, storage, stop=stop, raised=raised)
+        flag = writing.storage.store_flag(storage)
+        again = f"deemster report {report.run.id}{flag}" if storage.store is not None else None
+        quotes = {card.name: card.quotes for card in evaluation.plan.cards}
+        code = write_and_print(report, reports, quotes=quotes, quiet=writing.quiet, again=again, comparison=comparison)
+        if writing.verbose:
             raised.print(redacted=reports.level != REDACT_LEVELS[0])
-        if stored is not None and _is_worth_resuming(report):
-            note(f"To continue: {call}{storage.store_flag(stored)} --resume")
-        if stored is not None and conclude is not None:
-            conclude(stored.store, report)
-        if stored is not None and promote_baseline:
-            code = _promote(stored.store, report, code)
+        if storage.store is not None:
+            if _is_worth_resuming(report):
+                note(f"To continue: {call}{flag} --resume")
+            if conclude is not None:
+                conclude(storage.store, report)
+            if writing.promote_baseline:
+                code = _promote(storage.store, report, code)
     if stop.requested:
         leave(code)
     raise click.exceptions.Exit(code)
+
+
+def _run(
+    evaluation: Evaluation, writing: RunWriting, storage: Storage, *, stop: Stop, raised: RaisedErrors
+) -> tuple[Report, Comparison | None]:
+    """Run an evaluation with its progress, and what newly fails again where that is wanted."""
+    import msgspec
+
+    from deemster.runs.confirm_run import confirm_report
+    from deemster.runs.run_evaluation import find_backend, run_evaluation
+    from deemster.runs.run_sync import run_sync
+    from deemster.runs.stop_request import interruptible
+
+    compared: list[Comparison] = []
+    with interruptible(stop, tell=note, leave=leave_interrupted), show_progress(quiet=writing.quiet) as progress:
+        running = run_evaluation(
+            evaluation,
+            storage=storage,
+            backend=find_backend(writing.cluster),
+            stop=stop,
+            warn=warn,
+            progress=progress,
+            watch=raised.add if writing.verbose else None,
+            tell_comparison=compared.append,
+        )
+        report = run_sync(running)
+        if not compared or not writing.confirm:
+            return report, next(iter(compared), None)
+
+        confirming = confirm_report(
+            report, compared[0], evaluation, writing.confirm, storage, stop=stop, progress=progress
+        )
+        report = run_sync(confirming)
+        return report, msgspec.structs.replace(compared[0], gate=report.gate)
 
 
 def _promote(store: Store, report: Report, code: ExitCode) -> ExitCode:
@@ -421,7 +463,7 @@ def write_and_print(
     quotes: Mapping[str, frozenset[str] | None],
     quiet: bool,
     again: str | None,
-    comparison: ComparisonReport | None = None,
+    comparison: Comparison | None = None,
 ) -> ExitCode:
     """Write and print a report; returns the exit code.
 

@@ -3,13 +3,23 @@
 from __future__ import annotations
 
 from collections.abc import Collection, Mapping, Sequence
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 import click
 from click.core import ParameterSource
 
 from deemster.cli._console import format_table, note, terminal_width, warn, write_out
-from deemster.cli.options import Moment, file_option, open_run, open_run_store, store_option, write_file
+from deemster.cli.options import (
+    Command,
+    Moment,
+    file_option,
+    group_flags,
+    open_run,
+    open_run_store,
+    store_option,
+    take_flags,
+    write_file,
+)
 from deemster.errors import LeaseError, StoreError, plural, visible
 
 if TYPE_CHECKING:
@@ -32,6 +42,22 @@ _LONGEST = 40
 _STATUSES = ("running", "complete", "incomplete", "mixed")
 
 
+class RunChoice(NamedTuple):
+    """Which runs are listed: arguments of `Store.runs` under their own names."""
+
+    suite: str | None
+    dataset: str | None
+    status: str | None
+    kind: str | None
+    since: str | None
+    until: str | None
+    limit: int | None
+
+
+def _choice_options(command: Command) -> Command:
+    return group_flags(command, "chosen", lambda flags: take_flags(RunChoice, flags))
+
+
 @click.group("runs", invoke_without_command=True, short_help="List the stored runs, show one, remove some.")
 @click.option("--suite", metavar="NAME", help="Only runs of this suite.")
 @click.option("--dataset", metavar="NAME", help="Only runs over this dataset.")
@@ -42,8 +68,9 @@ _STATUSES = ("running", "complete", "incomplete", "mixed")
 @click.option("--limit", type=click.IntRange(min=1), metavar="N", help="Only the newest N.")
 @file_option("json", "the list as JSON")
 @store_option
+@_choice_options
 @click.pass_context
-def command(context: click.Context, /, *, store: str, json: str | None, **chosen: Any) -> None:
+def command(context: click.Context, /, *, store: str, json: str | None, chosen: RunChoice) -> None:
     """List the stored runs, show one, remove some.
 
     Without a command the runs are listed, newest first. A run is named by its id, by the beginning of its id, or by
@@ -53,7 +80,7 @@ def command(context: click.Context, /, *, store: str, json: str | None, **chosen
         _refuse_flags(context)
         return
     with open_run_store(store) as opened:
-        runs = opened.runs(**chosen, on_damage=lambda damage: warn(visible(damage)))
+        runs = opened.runs(**chosen._asdict(), on_damage=lambda damage: warn(visible(damage)))
         where = opened.where
         stopped = {run.id for run in runs if run.status == "running" and not _is_written(opened.owner(run.id))}
     if json is not None:

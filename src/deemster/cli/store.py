@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 import click
 
 from deemster.cli._console import note, warn, write_out
-from deemster.cli.options import Age, open_run_store, store_option
+from deemster.cli.options import Age, open_run_store, refuse_stdout, store_option
 from deemster.cli.runs import confirm_removal
 from deemster.errors import ExitCode, plural, visible
 
@@ -54,8 +54,16 @@ def path(*, store: str) -> None:
 @command.command("export", short_help="Write runs to a file that another store can import.")
 @click.argument("runs", metavar="[RUN]...", nargs=-1)
 @click.option("--all", "every", is_flag=True, help="Every run, in place of RUN.")
-@click.option("--to", metavar="FILE", type=click.Path(dir_okay=False), help="The run file: JSON lines.")
-@click.option("--parquet", metavar="FOLDER", type=click.Path(file_okay=False), help="Parquet files, for analysis only.")
+@click.option(
+    "--to", callback=refuse_stdout, metavar="FILE", type=click.Path(dir_okay=False), help="The run file: JSON lines."
+)
+@click.option(
+    "--parquet",
+    callback=refuse_stdout,
+    metavar="FOLDER",
+    type=click.Path(file_okay=False),
+    help="Parquet files, for analysis only.",
+)
 @store_option
 def export(*, runs: tuple[str, ...], every: bool, to: str | None, parquet: str | None, store: str) -> None:
     """Write runs to a file that another store can import, with samples, outputs and marks.
@@ -92,21 +100,16 @@ def export(*, runs: tuple[str, ...], every: bool, to: str | None, parquet: str |
 def take(*, files: tuple[str, ...], store: str) -> None:
     """Take in the runs of files that `deemster store export --to FILE` wrote, here or elsewhere.
 
-    A file is checked as a whole before any of its runs is taken in. A run that is there already is left as it is where
+    A file is taken in as a whole, or not at all. A run that is there already is left as it is where
     it is the same, and refused where it is another one.
     """
-    from deemster.runs.build_report import stored_report
-    from deemster.runs.stored_columns import keep_columns
-    from deemster.store.run_import import import_runs
+    from deemster.runs.take_in_runs import take_in
 
     with open_run_store(store, create=True) as opened:
         for file in files:
-            for taken in import_runs(opened, Path(file)):
+            for taken in take_in(opened, Path(file)):
                 said = "was here already" if taken.is_known else f"taken in, {plural(taken.samples, 'sample')}"
                 write_out(f"{visible(taken.id)}: {said}\n")
-                row = opened.run(taken.id)
-                if not taken.is_known and row.kind == "run" and row.status != "running":
-                    keep_columns(opened, stored_report(opened, row.id))
 
 
 @command.command("prune", short_help="Remove old runs and give the space back.")

@@ -12,6 +12,9 @@ _HIDDEN = re.compile(
     "[\x00-\x1f\x7f-\x9f\u061c\u200b\u200e\u200f\u2028-\u202e\u2060-\u2069\ufeff\U000e0000-\U000e007f]"
 )
 
+# JSON escapes those below a space itself, and has line breaks outside of texts.
+_HIDDEN_IN_JSON = re.compile(_HIDDEN.pattern.replace("\x00-\x1f", ""))
+
 
 def _shown(match: re.Match[str]) -> str:
     code = ord(match[0])
@@ -50,7 +53,8 @@ _CI_ESCAPES = {"json": "\\u{:04x}", **dict.fromkeys(_MARKUP, "&#{};")}
 def break_ci_commands(text: str, *, format: str = "text") -> str:  # noqa: A002 - what formats are called
     r"""Make text that is printed harmless for the agents of CI services, which obey commands in what they read.
 
-    One character of a command becomes an escape of the format. JSON, XML and HTML say the same as before.
+    One character of a command becomes an escape of the format. JSON, XML and HTML say the same as before. In JSON,
+    hidden characters become escapes too, for a terminal would obey them.
 
     Args:
         text: Whole lines of what is printed.
@@ -61,9 +65,16 @@ def break_ci_commands(text: str, *, format: str = "text") -> str:  # noqa: A002 
     >>> break_ci_commands('{"id": "##[error]"}', format="json")
     '{"id": "#\\u0023[error]"}'
     """
+    if format == "json":
+        text = _HIDDEN_IN_JSON.sub(_json_escape, text)
     escape = _CI_ESCAPES.get(format, "\\x{:02x}")
     # The character to escape is the last one of a match.
     return _CI_COMMAND.sub(lambda match: match[0][:-1] + escape.format(ord(match[0][-1])), text)
+
+
+def _json_escape(match: re.Match[str]) -> str:
+    units = match[0].encode("utf-16-be").hex()
+    return "".join(f"\\u{units[at : at + 4]}" for at in range(0, len(units), 4))
 
 
 def show_value(value: Any) -> str:

@@ -3,22 +3,22 @@
 from __future__ import annotations
 
 import re
+from datetime import datetime
 
 from deemster.errors import MissingExtraError
 from deemster.report import Report
-from deemster.runs.external_run import ExternalRun
+from deemster.store import Store
 
 _OTHER = re.compile(r"[^A-Za-z0-9_\-. /:]")
 
 
-def export_mlflow(run: ExternalRun, report: Report, to: str) -> str:
+def export_mlflow(_store: Store, report: Report, to: str) -> str:
     """Log a run to a tracking server or store of MLflow; the id of MLflow's run.
 
     The experiment is called as the suite, else as the dataset.
 
     Args:
-        run: The run.
-        report: Its report.
+        report: The report of the run, which has everything that MLflow takes.
         to: The tracking URI, such as `http://localhost:5000` or `sqlite:///mlflow.db`.
 
     Raises:
@@ -29,19 +29,20 @@ def export_mlflow(run: ExternalRun, report: Report, to: str) -> str:
     except ImportError:
         raise MissingExtraError("The export to MLflow", extra="mlflow") from None
     client = MlflowClient(tracking_uri=to)
-    name = report.run.suite or run.dataset.name
+    name = report.run.suite or report.dataset.name
     known = client.get_experiment_by_name(name)
     experiment = client.create_experiment(name) if known is None else known.experiment_id
-    began = None if run.started is None else int(run.started.timestamp() * 1000)
-    tags = {"deemster.run": report.run.id, "deemster.status": report.run.status, "deemster.tool": run.tool}
+    began = int(datetime.fromisoformat(report.run.started_at).timestamp() * 1000)
+    tool = f"deemster {report.tool_version}"
+    tags = {"deemster.run": report.run.id, "deemster.status": report.run.status, "deemster.tool": tool}
     logged = client.create_run(experiment, start_time=began, tags=tags, run_name=report.run.label or report.run.id)
     identity = logged.info.run_id
     parameters = {
-        "dataset": run.dataset.name,
-        "fingerprint": run.dataset.fingerprint,
-        "samples": len(run.dataset),
-        "repetitions": run.repetitions,
-        "target": run.target,
+        "dataset": report.dataset.name,
+        "fingerprint": report.dataset.fingerprint,
+        "samples": report.totals.samples,
+        "repetitions": report.totals.repetitions,
+        "target": report.run.target,
         "seed": report.run.seed,
     }
     for key, value in parameters.items():

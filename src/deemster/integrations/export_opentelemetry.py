@@ -10,17 +10,18 @@ from deemster.formats.canonical_json import json_text
 from deemster.formats.json_values import to_json_value
 from deemster.records import Execution, Mark, MetricScore, NotApplicable, Output, Sample, TargetFailure
 from deemster.report import Report
-from deemster.runs.external_run import ExternalRun
+from deemster.runs.build_report import StoredSamples
+from deemster.store import Store
 
 EVENT = "gen_ai.evaluation.result"
 _EXTRA = "otel"
 
 
-def export_opentelemetry(run: ExternalRun, report: Report, to: str) -> str:
+def export_opentelemetry(store: Store, report: Report, to: str) -> str:
     """Send a run to a collector over OTLP, or write it as OTLP's JSON lines; where it went.
 
     Args:
-        run: The run.
+        store: Where the run is stored.
         report: Its report.
         to: The URL of a collector, such as `http://localhost:4318`, or a file.
 
@@ -36,11 +37,11 @@ def export_opentelemetry(run: ExternalRun, report: Report, to: str) -> str:
     except ImportError:
         raise MissingExtraError("The export to OpenTelemetry", extra=_EXTRA) from None
     spans, logs = _exporters(to)
-    resource = Resource({"service.name": run.dataset.name, "deemster.run.id": report.run.id})
+    resource = Resource({"service.name": report.dataset.name, "deemster.run.id": report.run.id})
     tracers, loggers = TracerProvider(resource=resource), LoggerProvider(resource=resource)
     tracers.add_span_processor(SimpleSpanProcessor(spans))
     loggers.add_log_record_processor(SimpleLogRecordProcessor(logs))
-    send_marks(run, tracers.get_tracer("deemster"), loggers.get_logger("deemster"))
+    _send_marks(store, report.run.id, tracers.get_tracer("deemster"), loggers.get_logger("deemster"))
     tracers.shutdown()
     loggers.shutdown()
     return to
@@ -65,25 +66,19 @@ def _exporters(to: str) -> tuple[Any, Any]:
         raise MissingExtraError("The export to OpenTelemetry", extra=_EXTRA) from None
 
 
-def send_marks(run: ExternalRun, tracer: Any, logger: Any) -> None:
-    """Send every output as a span and every mark as an event, with your own tracer and logger of OpenTelemetry.
-
-    Args:
-        run: The run.
-        tracer: A tracer.
-        logger: A logger of OpenTelemetry's logs API.
-    """
+def _send_marks(store: Store, run: str, tracer: Any, logger: Any) -> None:
+    """Send every output as a span and every mark as an event."""
     from opentelemetry.trace import Status, StatusCode  # noqa: PLC0415 - an extra
 
-    samples = list(run.dataset)
-    for execution in run.executions:
+    cards, samples = store.cards(run), list(StoredSamples(store, store.run(run)))
+    for execution in store.executions(run):
         sample = samples[execution.position]
         with tracer.start_as_current_span("evaluate") as span:
             for key, value in _span_attributes(sample, execution).items():
                 span.set_attribute(key, value)
             if isinstance(execution.answer, TargetFailure):
                 span.set_status(Status(StatusCode.ERROR, execution.answer.message))
-            for card, mark in zip(run.cards, execution.marks, strict=True):
+            for card, mark in zip(cards, execution.marks, strict=True):
                 if not isinstance(mark, NotApplicable):
                     # It is emitted inside the span, so that it carries the span's ids.
                     _emit(logger, card.name, mark)

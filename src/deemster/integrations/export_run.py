@@ -9,10 +9,9 @@ from deemster.integrations.export_mlflow import export_mlflow
 from deemster.integrations.export_opentelemetry import export_opentelemetry
 from deemster.report import Report
 from deemster.runs.build_report import stored_report
-from deemster.runs.external_run import ExternalRun, load_external_run
 from deemster.store import Store
 
-EXPORTERS: dict[str, Callable[[ExternalRun, Report, str], str]] = {
+EXPORTERS: dict[str, Callable[[Store, Report, str], str]] = {
     "otel": export_opentelemetry,
     "mlflow": export_mlflow,
 }
@@ -34,6 +33,6 @@ def export_run(store: Store, run: str, *, kind: str, to: str) -> str:
     """
     report = stored_report(store, run)
     try:
-        return EXPORTERS[kind](load_external_run(store, report.run.id), report, to)
+        return EXPORTERS[kind](store, report, to)
     except OSError as error:
         raise ReportError(Issue(f"The export cannot be written: {error.strerror or error}.", to)) from None

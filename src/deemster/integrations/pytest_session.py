@@ -11,7 +11,7 @@ from typing import Any
 import msgspec
 import pytest
 
-from deemster.errors import ConfigurationError, DeemsterError, visible
+from deemster.errors import ConfigurationError, DeemsterError, break_ci_commands
 from deemster.formats.atomic_write import write_aside
 from deemster.integrations.pytest_outcomes import JudgedRun, Outcome, run_to_file
 from deemster.integrations.pytest_records import (
@@ -22,7 +22,7 @@ from deemster.integrations.pytest_records import (
     load_answers,
     mark_settings,
 )
-from deemster.integrations.pytest_suites import SuiteCollector, SuiteTest, is_suite, selected_job
+from deemster.integrations.pytest_suites import SuiteCollector, SuiteTest, is_suite, selected_job, shown_name
 from deemster.models.clock import clock_from_environment
 
 _FOLDER = "deemster_folder"
@@ -200,12 +200,12 @@ class EvaluationSession:
             location = (file, line, f"{domain}::{answer.called}")
             self._log(f"{answer.test}::{answer.called}", location, run.sample(answer.sample["id"]))
         for check in run.checks:
-            called = f"gate[{visible(check)}]"
+            called = shown_name("gate", check)
             self._log(f"{name}::{called}", (name, None, called), run.check(check))
 
     def _log(self, nodeid: str, location: tuple[str, int | None, str], outcome: Outcome) -> None:
         """Hand a result to everything in pytest that shows results."""
-        status, why = outcome
+        status, why = outcome.status, break_ci_commands(outcome.why)
         shown: Any = (location[0], (location[1] or 0) + 1, f"Skipped: {why}") if status == "skipped" else why or None
         report = pytest.TestReport(nodeid, location, {}, status, shown, "call")
         self._config.hook.pytest_runtest_logreport(report=report)
@@ -215,7 +215,7 @@ class EvaluationSession:
         if self._lines:
             terminalreporter.section("deemster")
             for line in self._lines:
-                terminalreporter.line(line)
+                terminalreporter.line(break_ci_commands(line))
 
 
 def _recording(items: Iterable[pytest.Item]) -> list[pytest.Item]:

@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 
 from deemster.datasets import Dataset
-from deemster.errors import DeemsterError, visible
+from deemster.errors import DeemsterError, break_ci_commands, visible
 from deemster.integrations.pytest_outcomes import COMPLETE, JudgedRun, Outcome
 from deemster.results import read_gate
 from deemster.results.gate_decision import check_names
@@ -60,12 +60,12 @@ class SuiteCollector(pytest.File):
             dataset = suite_dataset(suite)
             gate = read_gate(suite.gate, document=suite.document)
         except DeemsterError as error:
-            raise self.CollectError(str(error)) from None
+            raise self.CollectError(break_ci_commands(str(error))) from None
         for sample in dataset:
-            yield SampleTest.from_parent(self, name=_sample_name(sample.id), subject=sample.id)
+            yield SampleTest.from_parent(self, name=shown_name("sample", sample.id), subject=sample.id)
         cohorts = dict.fromkeys(tag for sample in dataset for tag in sample.tags or (None,))
         for check in (COMPLETE, *check_names(gate, cohorts)):
-            yield CheckTest.from_parent(self, name=f"gate[{visible(check)}]", subject=check)
+            yield CheckTest.from_parent(self, name=shown_name("gate", check), subject=check)
 
 
 class SuiteTest(pytest.Item):
@@ -96,12 +96,12 @@ class SuiteTest(pytest.Item):
         if status == "failed":
             raise NotPassedError(why)
         if status == "skipped":
-            pytest.skip(why)
+            pytest.skip(break_ci_commands(why))
 
     def repr_failure(self, excinfo: pytest.ExceptionInfo[BaseException], style: Any = None) -> Any:
         """What is shown of a failure: the text alone, for what is wrong is not in the code of the plugin."""
         if isinstance(excinfo.value, (NotPassedError, DeemsterError)):
-            return str(excinfo.value)
+            return break_ci_commands(str(excinfo.value))
         return super().repr_failure(excinfo, style)
 
     def reportinfo(self) -> tuple[Path, int, str]:
@@ -121,8 +121,9 @@ class CheckTest(SuiteTest):
     """One check of the gate of a suite."""
 
 
-def _sample_name(sample: str) -> str:
-    return f"sample[{visible(sample)}]"
+def shown_name(kind: str, subject: str) -> str:
+    """The name of the test of a sample or a check, which is no command for the agent of a CI service."""
+    return break_ci_commands(f"{kind}[{visible(subject)}]")
 
 
 def selected_job(file: Path, names: Collection[str]) -> Evaluation:
@@ -137,7 +138,7 @@ def selected_job(file: Path, names: Collection[str]) -> Evaluation:
     """
 
     def select(dataset: Dataset) -> Dataset:
-        ids = {sample.id for sample in dataset if _sample_name(sample.id) in names}
+        ids = {sample.id for sample in dataset if shown_name("sample", sample.id) in names}
         return dataset.keep(ids, selection="pytest") if ids else dataset
 
     return resolve_evaluation(load_suite(file), SuiteOverrides(select=select))

@@ -208,7 +208,8 @@ def vote_detail(vote: Vote) -> dict[str, Any]:
 class PanelMetric(JudgeMetric, frozen=True, kw_only=True):
     """A metric whose judge may be a panel.
 
-    Every model of `models` is asked `samples` times; each answer is a vote. Votes that failed are left out.
+    Every model of `models` is asked `samples` times; each answer is a vote. Votes that failed are left out where a
+    lower `quorum` allows it.
 
     Raises:
         ConfigurationError: An option is out of range.
@@ -282,8 +283,8 @@ class PanelMetric(JudgeMetric, frozen=True, kw_only=True):
 
     @property
     def required_votes(self) -> int:
-        """How many seats must answer: more than half, unless `quorum` says otherwise."""
-        return self.quorum if self.quorum is not None else len(self.models) * self.samples // 2 + 1
+        """How many seats must answer: every one, unless `quorum` says otherwise."""
+        return self.quorum if self.quorum is not None else len(self.models) * self.samples
 
     def asks(self, messages: tuple[Message, ...], *, schema: Mapping[str, Any], logprobs: int = 0) -> list[Ask]:
         """The same question to every seat.
@@ -342,7 +343,9 @@ class PanelMetric(JudgeMetric, frozen=True, kw_only=True):
         value = combine_values(values, how, weights=weights, higher_is_better=higher_is_better)
         if len(votes) == 1:
             return value, {}
-        return value, {**vote_spread(values, value), "combine": self.combine, "votes": [*map(vote_detail, votes)]}
+        quorum = {"quorum": self.required_votes} if self.required_votes < len(votes) else {}
+        found = {**vote_spread(values, value), "combine": self.combine, **quorum}
+        return value, {**found, "votes": [*map(vote_detail, votes)]}
 
     @property
     def settles(self) -> bool:
@@ -383,8 +386,11 @@ def require_quorum(votes: Sequence[Vote], *, needed: int) -> list[Vote]:
     if unasked is not None:
         message = f"{spoke}; the others were not asked: {visible(unasked.message, limit=160)}"
         raise NoAnswerError(NoAnswer(cause="not_run", message=message))
-    first = f"{failures[0].cause}, {visible(failures[0].message, limit=160)}"
-    raise NoAnswerError(NoAnswer(cause="no_quorum", message=f"{spoke}; {needed} are needed. First: {first}"))
+    # A resumed run asks members that were down, and every member anew where a reply could not be read.
+    first = min(failures, key=lambda failure: failure.cause != "unreadable")
+    said = ", ".join(f"{vote.judge} {vote.value:g}" for vote in answered if vote.value is not None)
+    message = f"{spoke}; {needed} are needed. First: {first.cause}, {visible(first.message, limit=160)}"
+    raise NoAnswerError(NoAnswer(cause="no_quorum", message=message + (f" Votes: {said}." if said else "")))
 
 
 def combine_values(

@@ -101,18 +101,8 @@ def ask_all(asks: Sequence[Ask], read: Callable[[Answer], T]) -> Asking[list[Par
     Returns:
         For each question what was read, or why nothing was.
     """
-
-    def parse(answer: Answer) -> ParsedReply[T]:
-        return ParsedReply(read(answer), answer)
-
-    first = yield asks
-    found = [_read_reply(reply, parse) for reply in first]
-    # A failure of the model is the reply itself; only what came and cannot be read is asked for again.
-    again = [place for place, each in enumerate(found) if isinstance(each, NoAnswer) and each is not first[place]]
-    if again:
-        for place, reply in zip(again, (yield _repeat_asks(asks, again)), strict=True):
-            found[place] = _read_reply(reply, parse)
-    return found
+    outcomes = yield from ask_with_retry(asks, lambda _, answer: [ParsedReply(read(answer), answer)])
+    return [outcome.parts[0] for outcome in outcomes]
 
 
 def _read_reply(reply: Reply, read: Callable[[Answer], T]) -> T | NoAnswer:

@@ -29,7 +29,7 @@ class LlmAsJudge(PanelMetric, frozen=True, kw_only=True):
     that is asked for once more and then unscored.
     `samples` asks several times at a `temperature` above 0 (0.7 unless given), `models` asks several models; `combine`
     (`mean`, `median`, `majority`, `weighted` with `weights`, `dawid-skene`) makes one score of the votes where a
-    `quorum` spoke, more than half unless given. `logprobs` asks for a whole number from 0 to 10 and takes its
+    `quorum` spoke, every member unless given. `logprobs` asks for a whole number from 0 to 10 and takes its
     expectation over what the judge might have written. `template` takes the place of the case's text, with places for
     {{question}}, {{expected_output}} and {{actual_output}}.
     Details: judge_score, judge_reason, model, prompt_hash; of a panel also votes, spread, agreement; with logprobs

@@ -364,11 +364,15 @@ def check_usage(result: Any) -> None:
 
 
 def plausible_usage(usage: Usage) -> Usage:
-    """A reported usage; one without counts where no call can have used that much.
+    """A reported usage; one without counts where no call can have used that much, or nothing at all.
 
     >>> plausible_usage(Usage(prompt_tokens=10**30, model="m")).prompt_tokens is None
     True
+    >>> plausible_usage(Usage(prompt_tokens=0, completion_tokens=0)).completion_tokens is None
+    True
     """
+    if usage.prompt_tokens == 0 or (usage.prompt_tokens is None and usage.total_tokens == 0):
+        return Usage(model=usage.model, latency_ms=usage.latency_ms, cost_usd=usage.cost_usd or None)
     if max(filter(None, _counts(usage)), default=0) <= _LARGEST_COUNT and (usage.cost_usd or 0) <= _LARGEST_USD:
         return usage
     return Usage(model=usage.model, latency_ms=usage.latency_ms)

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import importlib
 import re
 from collections.abc import Callable, Mapping
 from decimal import Decimal
@@ -12,7 +11,7 @@ from typing import Annotated, Any, TypeAlias
 import msgspec
 from msgspec import UNSET, Meta, UnsetType
 
-from deemster.errors import ConfigurationError, Issue, did_you_mean, show_value, visible
+from deemster.errors import ConfigurationError, Issue, show_value, visible
 from deemster.errors.user_code_guard import UserCodeGuard
 from deemster.formats import missing_file
 from deemster.formats.environment_variables import Keys, read_section
@@ -23,7 +22,6 @@ from deemster.models.price import Price
 from deemster.models.secret_redaction import Secrets, looks_like_key, named_secrets
 from deemster.records.model_requests import EMBEDDING
 
-GROUP = "deemster.models"
 SOURCES = ("base_url", "client", "embedded", "replay")
 # The embedded judge answers one question at a time, and takes its time.
 LOCAL = {"concurrency": 1, "timeout_s": 300.0, "total_timeout_s": 3600.0}
@@ -76,7 +74,7 @@ def read_models(
     place: Callable[[Keys], str | None],
     environ: Mapping[str, str],
     folder: Path | None = None,
-    load: Callable[[str], Any] | None = None,
+    load: Callable[[str], Any],
     calls: bool = True,
 ) -> dict[str, Role]:
     """The roles of a suite; without a section, the embedded embedding model.
@@ -88,13 +86,13 @@ def read_models(
         place: Gives the place of a value by its path, `models` first.
         environ: Where variables and keys are looked up.
         folder: What the paths of recordings are relative to.
-        load: Imports what a path such as `app.models:Judge` names.
+        load: Gives what an import path such as `app.models:Judge` names, or what a plug-in offers under a name.
         calls: Whether models are going to be asked; otherwise keys and variables need not be set.
 
     Raises:
         ConfigurationError: Something in it cannot be used; all issues are listed.
     """
-    reader = _Reader(place, environ, folder or Path(), load or _imported, calls=calls)
+    reader = _Reader(place, environ, folder or Path(), load, calls=calls)
     roles: dict[str, Role] = {}
     if section is not None and not isinstance(section, Mapping):
         reader.issue((), f"`models` is a map of roles such as `judge`, not {name_kind(section)}.")
@@ -216,9 +214,7 @@ class _Reader:
         if given.get("embedded", False) is not False:
             return _embedded(kind, self._weights(name, kind, given["embedded"]))
         if "client" in given:
-            path = given["client"]
-            found = self._load(path) if ":" in path else _plugged(path)
-            return self._made(name, found, extra, settings["hidden"])
+            return self._made(name, self._load(given["client"]), extra, settings["hidden"])
         key = self._key(name, given)
         from deemster.models.openai_client import OpenAIChat, OpenAIEmbedding  # noqa: PLC0415 - loads the HTTP client
 
@@ -289,39 +285,6 @@ def _embedded(kind: RoleKind, weights: Path | None = None) -> Any:
     from deemster.models._local_judge import LocalJudge  # noqa: PLC0415 - an extra
 
     return LocalJudge(weights)
-
-
-def _plugged(name: str) -> Any:
-    """What a plug-in offers under a name.
-
-    Raises:
-        ConfigurationError: None offers it.
-    """
-    from importlib.metadata import entry_points  # noqa: PLC0415 - only a plug-in needs it
-
-    points = entry_points(group=GROUP)
-    for point in points:
-        if point.name == name:
-            return point.load()
-    known = sorted(point.name for point in points)
-    near = did_you_mean(name, known) if known else "No plug-in offers one."
-    raise ConfigurationError(f"`client` is an import path such as `app.models:Judge`, not `{name}`. {near}")
-
-
-def _imported(path: str) -> Any:
-    """What an import path stands for.
-
-    Raises:
-        ConfigurationError: There is no such thing.
-    """
-    module, _, names = path.partition(":")
-    try:
-        found: Any = importlib.import_module(module)
-        for step in names.split("."):
-            found = getattr(found, step)
-    except (ImportError, AttributeError) as error:
-        raise ConfigurationError(f"`{path}` cannot be imported: {error}.") from None
-    return found
 
 
 def _is_file(path: Path) -> bool:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import contextlib
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from typing import Any, ClassVar, Literal, TypeAlias, get_args
 
 import msgspec
@@ -90,6 +90,14 @@ def _number(value: object) -> float:
         with contextlib.suppress(TypeError, ValueError, OverflowError):
             return float(value)  # type: ignore[arg-type]
     raise ValueError(f"A score is a finite number between 0 and 1, not {type(value).__name__} {value!r:.80}.")
+
+
+def failed_votes(mark: MetricScore) -> Iterator[Mapping[str, Any]]:
+    """The votes of judges behind a score that gave none, each with its `cause`."""
+    votes = mark.details.get("votes")
+    for vote in votes if isinstance(votes, (list, tuple)) else ():
+        if isinstance(vote, Mapping) and isinstance(vote.get("cause"), str):
+            yield vote
 
 
 class Unscored(msgspec.Struct, frozen=True, gc=False, tag="unscored", omit_defaults=True):

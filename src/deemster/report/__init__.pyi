@@ -1,5 +1,4 @@
-from deemster.report.audit_report import AuditReport as AuditReport
-from deemster.report.comparison_report import ComparisonReport as ComparisonReport
+from deemster.report.comparison import Comparison as Comparison
 from deemster.report.improvement_report import Improvement as Improvement
 from deemster.report.privacy_levels import LEVELS as LEVELS
 from deemster.report.privacy_levels import PUBLISH_SAFE as PUBLISH_SAFE
@@ -18,7 +17,6 @@ from deemster.report.report_entries import ScoreEntry as ScoreEntry
 from deemster.report.report_entries import UnscoredEntry as UnscoredEntry
 from deemster.report.report_entries import UnscoredReason as UnscoredReason
 from deemster.report.report_files import FORMATS as FORMATS
-from deemster.report.report_files import write_report as write_report
 from deemster.report.report_loader import load_comparison as load_comparison
 from deemster.report.report_loader import load_report as load_report
 from deemster.results.sample_summary import SampleEntry as SampleEntry

@@ -7,19 +7,18 @@ from typing import TYPE_CHECKING, Any
 
 from deemster.errors import ReportError, did_you_mean
 from deemster.formats.dataframe import dataframe
-from deemster.report.comparison import Difference
 
 if TYPE_CHECKING:
     import pandas as pd
 
-    from deemster.report.comparison_report import ComparisonReport
+    from deemster.report.comparison import Comparison, Difference
 
 FORMS = ("metrics", "samples")
 _FIELDS = ("n", "units", "baseline", "candidate", "difference")
 _MORE = ("p_value", "effect", "better", "equal", "worse", "lower_bound", "upper_bound", "certifiable", "detectable")
 
 
-def comparison_dataframe(comparison: ComparisonReport, form: str) -> pd.DataFrame:
+def comparison_dataframe(comparison: Comparison, form: str) -> pd.DataFrame:
     """The comparison as a table: a row for each number, or a row for each sample that changed.
 
     Raises:
@@ -31,7 +30,7 @@ def comparison_dataframe(comparison: ComparisonReport, form: str) -> pd.DataFram
     return dataframe(_number_rows(comparison) if form == "metrics" else _sample_rows(comparison), of="A comparison")
 
 
-def _number_rows(comparison: ComparisonReport) -> Iterator[dict[str, Any]]:
+def _number_rows(comparison: Comparison) -> Iterator[dict[str, Any]]:
     yield _row(None, None, "macro_f1", comparison.macro_f1)
     yield _row(None, None, "pass_rate", comparison.pass_rate)
     for name, metric in comparison.metrics.items():
@@ -51,7 +50,7 @@ def _row(cohort: str | None, metric: str | None, number: str, found: Difference)
     return {"cohort": cohort, "metric": metric, "number": number, **fields, "low": low, "high": high, **more}
 
 
-def _sample_rows(comparison: ComparisonReport) -> Iterator[dict[str, Any]]:
+def _sample_rows(comparison: Comparison) -> Iterator[dict[str, Any]]:
     for change in comparison.changes:
         sides = {"baseline": change.baseline, "candidate": change.candidate}
         row: dict[str, Any] = {

@@ -8,7 +8,6 @@ from collections.abc import Iterator
 from typing import TYPE_CHECKING
 
 from deemster.errors import plural
-from deemster.report.comparison import Difference
 from deemster.report.comparison_sections import comparison_kind, comparison_sections
 from deemster.report.report_sections import gate_verdict
 from deemster.text.html_page import PageHead, Tile, render_page, render_part
@@ -18,7 +17,7 @@ from deemster.text.table_plots import IntervalCell, PlotColumn, scale_around_zer
 from deemster.text.text_sections import DataText, Figure, MetricName, SentenceText, TextLine, TextTable, with_keys
 
 if TYPE_CHECKING:
-    from deemster.report.comparison_report import ComparisonReport
+    from deemster.report.comparison import Comparison, Difference
 
 _NOTEBOOK = ("gate", "pass-rates", "means", "cohorts", "newly_failing", "newly_passing")
 # The plot of samples has so many steps from 0 to 1; the first places of its table are shown, and the first findings.
@@ -27,7 +26,7 @@ _MOST_PLACES = 30
 _MOST_FINDINGS = 6
 
 
-def comparison_page(comparison: ComparisonReport) -> str:
+def comparison_page(comparison: Comparison) -> str:
     """The whole comparison as a page; text from data is escaped and stands inside code elements."""
     headline, *sections = comparison_sections(comparison)
     names = [run.label or run.id for run in (comparison.baseline, comparison.candidate)]
@@ -52,7 +51,7 @@ def comparison_page(comparison: ComparisonReport) -> str:
     return render_page(f"deemster comparison: {' to '.join(names)}", head, sections)
 
 
-def comparison_notebook(comparison: ComparisonReport) -> str:
+def comparison_notebook(comparison: Comparison) -> str:
     """The comparison as a part of a page, for a notebook: what a reader looks for first."""
     headline, *parts = comparison_sections(comparison, full=False)
     return render_part([headline, *with_keys(parts, _NOTEBOOK)])
@@ -72,7 +71,7 @@ def _change_tile(label: str, number: Difference) -> Tile:
     )
 
 
-def _findings(comparison: ComparisonReport) -> Iterator[TextLine]:
+def _findings(comparison: Comparison) -> Iterator[TextLine]:
     """The checks that did not pass, and the metrics and cohorts whose interval of the change leaves out 0."""
     for check in () if comparison.gate is None else comparison.gate.checks:
         if check.status in ("fail", "inconclusive"):
@@ -88,7 +87,7 @@ def _findings(comparison: ComparisonReport) -> Iterator[TextLine]:
             yield (*words, told)
 
 
-def _sample_plot(comparison: ComparisonReport) -> Figure | None:
+def _sample_plot(comparison: Comparison) -> Figure | None:
     """The mean score of every sample that changed, before and now; samples at one place are one larger circle."""
     places: Counter[tuple[int, int]] = Counter()
     unscored = 0

@@ -10,12 +10,13 @@ from xml.sax.saxutils import quoteattr
 
 from deemster.report.failing_samples import detail_notes
 from deemster.report.report_entries import MarkEntry, ScoreEntry
+from deemster.report.report_sections import panel_lines
 from deemster.results import GateCheck
 from deemster.results.sample_changes import SampleChange
 from deemster.text.escaping import escape_line
 
 if TYPE_CHECKING:
-    from deemster.report.comparison_report import ComparisonReport
+    from deemster.report.comparison import Comparison
     from deemster.report.report_document import Report
 
 _NOTES = 3
@@ -40,14 +41,18 @@ def junit_pieces(report: Report, *, samples_fail: bool = False) -> Iterator[byte
     statuses = [check.status for check in checks]
     incomplete = report.run.status == "incomplete"
     yield b'<?xml version="1.0" encoding="UTF-8"?>\n<testsuites name="deemster">\n'
+    panels = ["".join(line) for line in panel_lines(report)]
+    undecided = len(panels) + statuses.count("skipped") + statuses.count("inconclusive")
     part = "" if report.run.part is None else f" of a part: {report.run.part.describe()}"
     yield (
-        f'  <testsuite name={_attribute(f"gate{part}")} tests="{len(checks) + 1}" failures="{statuses.count("fail")}" '
-        f'errors="{int(incomplete)}" skipped="{statuses.count("skipped") + statuses.count("inconclusive")}">\n'
+        f'  <testsuite name={_attribute(f"gate{part}")} tests="{len(checks) + len(panels) + 1}" '
+        f'failures="{statuses.count("fail")}" errors="{int(incomplete)}" skipped="{undecided}">\n'
     ).encode()
     yield _case("run", "complete", "error" if incomplete else "", report.run.reason or "The run is incomplete.")
     for check in checks:
         yield _case("gate", check.name, *_check_outcome(check))
+    for panel in panels:
+        yield _case("panels", panel, "skipped", panel)
     yield b"  </testsuite>\n"
     failed = totals.scored - sum(figures.n_passed for figures in report.metrics.values())
     errors, outside = totals.unscored + totals.not_run, totals.not_applicable
@@ -92,7 +97,7 @@ def _attribute(text: str) -> str:
     return quoteattr(_OUTSIDE_XML.sub("\ufffd", escape_line(text, limit=_LONGEST)))
 
 
-def comparison_junit(comparison: ComparisonReport, *, samples_fail: bool = False) -> Iterator[bytes]:
+def comparison_junit(comparison: Comparison, *, samples_fail: bool = False) -> Iterator[bytes]:
     """A comparison as JUnit XML, in pieces: the gate decides, and samples that got worse are skipped test cases.
 
     Args:

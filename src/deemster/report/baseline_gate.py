@@ -12,7 +12,7 @@ import msgspec
 from deemster.errors import plural
 from deemster.records.marks import reaches
 from deemster.report.comparison import CohortComparison, Comparison, Difference, SampleCounts
-from deemster.results.confirmation import Confirmation
+from deemster.report.confirmation import Confirmation
 from deemster.results.difference_origin import DRIFT_LEVEL, JudgeDrift
 from deemster.results.gate_decision import GateCheck, GateDecision, Status, conclude
 from deemster.results.gate_rules import EVERY, BaselineRules, Gate
@@ -27,6 +27,7 @@ from deemster.stats.power_analysis import fewest_samples
 _POWER = 0.8
 # A number of samples that is so many times what there is decides nothing in practice.
 _FAR_MORE = 1000
+_NEWLY_FAILING = "baseline.max_newly_failing"
 
 
 class LostScore(msgspec.Struct, frozen=True, kw_only=True):
@@ -124,6 +125,14 @@ class PinnedBaseline(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=Tr
     scorings: int = 1
     evidence: BaselineEvidence | None = None
 
+    def concluded(self, evidence: BaselineEvidence) -> PinnedBaseline:
+        """The baseline with what a comparison found, and with what earlier evidence knows that no comparison finds."""
+        if self.evidence is not None:
+            evidence = msgspec.structs.replace(
+                evidence, sequence=self.evidence.sequence, confirmation=self.evidence.confirmation
+            )
+        return msgspec.structs.replace(self, evidence=evidence)
+
     def checks(self, gate: Gate, *, scorings: int = 1) -> tuple[GateCheck, ...]:
         """The checks of a gate against this baseline.
 
@@ -169,21 +178,22 @@ def baseline_evidence(comparison: Comparison, *, cohorts: Sequence[str]) -> Base
         drift={name: metric.drift for name, metric in comparison.metrics.items() if metric.drift is not None},
         newly_failing=comparison.table.newly_failing,
         largest_drop=max(drops, key=lambda lost: lost.drop, default=None),
-        confirmation=comparison.confirmation,
         noise={name: found for name, found in splits.items() if found is not None},
         anchors=comparison.anchors,
     )
 
 
-def decide_comparison(gate: Gate, comparison: Comparison) -> GateDecision:
+def decide_comparison(gate: Gate, comparison: Comparison, confirmation: Confirmation | None = None) -> GateDecision:
     """Check the rules of a gate about a baseline against a comparison, and decide.
 
     Args:
         gate: The gate; it has rules about a baseline.
         comparison: The comparison.
+        confirmation: Which newly failing samples really fail; None where none was run again.
     """
     rules = gate.baseline or BaselineRules()
     evidence = baseline_evidence(comparison, cohorts=rules.cohorts)
+    evidence = msgspec.structs.replace(evidence, confirmation=confirmation)
     return conclude(baseline_checks(gate, rules, evidence), mode=gate.decision)
 
 
@@ -200,6 +210,19 @@ def baseline_checks(gate: Gate, rules: BaselineRules, evidence: BaselineEvidence
     """
     checks = [] if rules.margin is None else list(_margin_checks(gate, rules, rules.margin, evidence))
     return (*checks, *_count_checks(rules, evidence), _drift_check(rules, evidence))
+
+
+def decide_again(decision: GateDecision, rules: BaselineRules, evidence: BaselineEvidence) -> GateDecision:
+    """A decision whose check of newly failing samples knows that some were run again.
+
+    Args:
+        decision: The decision before.
+        rules: The rules about a baseline.
+        evidence: What the comparison found, and which samples really fail.
+    """
+    counted = {check.name: check for check in _count_checks(rules, evidence)}
+    checks = [counted[check.name] if check.name == _NEWLY_FAILING else check for check in decision.checks]
+    return conclude(checks, mode=decision.mode)
 
 
 def _missing_check(rules: BaselineRules, reason: str) -> GateCheck:
@@ -391,7 +414,7 @@ def _newly_failing_check(most: int, evidence: BaselineEvidence) -> GateCheck:
                 takes = f"it takes {plural(found.needed, 'rerun')} to confirm one"
             because += f", {open_:,} open ({takes})"
         count -= flaky
-    return _bounded("baseline.max_newly_failing", count, most, because)
+    return _bounded(_NEWLY_FAILING, count, most, because)
 
 
 def _bounded(name: str, observed: float, most: float, because: str) -> GateCheck:

@@ -3,19 +3,32 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
-from typing import Literal
+from collections.abc import Iterable, Iterator, Sequence
+from typing import TYPE_CHECKING, Any, Literal
 
 import msgspec
 
-from deemster.results.confirmation import Confirmation
+from deemster.report._comparison_dataframe import comparison_dataframe
+from deemster.report._comparison_page import comparison_notebook, comparison_page
+from deemster.report.comparison_sections import comparison_sections, comparison_summary, comparison_verdict
+from deemster.report.pull_request_comment import comparison_comment
+from deemster.report.report_entries import ExecutionEntry, PrivacyEntry
+from deemster.results import GateDecision
 from deemster.results.difference_origin import DifferenceOrigin, JudgeDrift
 from deemster.results.metric_summary import Interval
 from deemster.results.run_columns import ComparedRun
 from deemster.results.sample_changes import SampleChange, SampleSide
 from deemster.stats.noise_split import NoiseSplit
+from deemster.text.indented_json import json_pieces
+from deemster.text.rendered import Forms, Rendered
+from deemster.text.text_sections import TextSection
+
+if TYPE_CHECKING:
+    import pandas as pd
 
 SCHEMA = "deemster.comparison.v1"
+# What a file has only where labels of people, or anchors, brought it.
+OPTIONAL = frozenset({"corrected", "anchors"})
 
 
 class Difference(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
@@ -193,7 +206,29 @@ class SampleCounts(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fie
     removed: int
 
 
-class Comparison(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
+class ComparedSample(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
+    """A sample that changed, with what was asked and what both runs answered.
+
+    Attributes:
+        id: Its id in the candidate, or in the baseline where it was removed.
+        status: How it changed.
+        tags: Its tags.
+        input: What the target received.
+        expected_output: What should come out.
+        baseline: Its first repetition in the baseline that shows the change.
+        candidate: The same in the candidate.
+    """
+
+    id: str
+    status: str
+    tags: tuple[str, ...] = ()
+    input: Any = None
+    expected_output: Any = None
+    baseline: ExecutionEntry | None = None
+    candidate: ExecutionEntry | None = None
+
+
+class Comparison(Rendered, msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
     """Two runs compared sample by sample.
 
     Attributes:
@@ -219,8 +254,11 @@ class Comparison(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_field
         usage: What the target used: cost in USD, tokens, latency in milliseconds.
         statuses: How many samples have each status.
         changes: Every sample whose status is not `stable`; it may be read any number of times.
-        confirmation: Which newly failing samples really fail; None where none was run again.
         anchors: By metric, whether the marks of anchors moved; None where the runs have none in common.
+        examples: Some of the changed samples, each with what was asked and both answers.
+        gate: What a gate decided; None where none was asked.
+        privacy: What was left out on purpose.
+        corrected: By metric, the difference corrected by people's labels; None unless outputs of both runs have some.
     """
 
     schema_version: str = SCHEMA
@@ -245,8 +283,75 @@ class Comparison(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_field
     usage: dict[str, UsageComparison]
     statuses: dict[str, int]
     changes: Sequence[SampleChange]
-    confirmation: Confirmation | None = None
     anchors: dict[str, JudgeDrift] | None = None
+
+    examples: tuple[ComparedSample, ...] = ()
+    gate: GateDecision | None = None
+    privacy: PrivacyEntry = PrivacyEntry()
+    corrected: dict[str, CorrectedComparison] | None = None
+
+    @property
+    def verdict(self) -> str:
+        """Whether the candidate is worse, in one sentence."""
+        return comparison_verdict(self)
+
+    def sections(self, *, full: bool = True) -> list[TextSection]:
+        """What it says to people, in order.
+
+        Args:
+            full: All of it; otherwise what a reader looks for first.
+        """
+        return comparison_sections(self, full=full)
+
+    def pieces(self) -> Iterator[bytes]:
+        """The canonical JSON of the comparison, in pieces."""
+        return json_pieces(
+            (name, iter(self.changes) if name == "changes" else getattr(self, name)) for name in self._written()
+        )
+
+    def head(self) -> bytes:
+        """The canonical JSON of the comparison without the list of its changed samples."""
+        names = (name for name in self._written() if name != "changes")
+        return b"".join(json_pieces((name, getattr(self, name)) for name in names))
+
+    def _written(self) -> Iterator[str]:
+        """The fields that a file has: all, but what only labels of people bring."""
+        return (name for name in self.__struct_fields__ if name not in OPTIONAL or getattr(self, name) is not None)
+
+    def to_json(self) -> str:
+        """The comparison as canonical JSON: the same runs are the same bytes."""
+        return b"".join(self.pieces()).decode()
+
+    def to_html(self) -> str:
+        """The comparison as one HTML page that loads nothing."""
+        return comparison_page(self)
+
+    def to_dataframe(self, form: Literal["metrics", "samples"] = "metrics") -> pd.DataFrame:
+        """The comparison as a pandas table.
+
+        Args:
+            form: `metrics` for a row for each number that was compared, overall and by cohort; `samples` for a row for
+                each sample that did not stay as it was.
+
+        Raises:
+            ReportError: There is no such form.
+            MissingExtraError: pandas is not installed.
+        """
+        return comparison_dataframe(self, form)
+
+    def _repr_html_(self) -> str:
+        return comparison_notebook(self)
+
+    def forms(self) -> Forms:
+        """By the name of a format, what makes the bytes of a file."""
+        return {
+            **super().forms(),
+            "json": self.pieces,
+            "junit": lambda: _junit(self),
+            "junit-samples": lambda: _junit(self, samples_fail=True),
+            "github": lambda: (comparison_summary(self).encode(),),
+            "pr-comment": lambda: (comparison_comment(self).encode(),),
+        }
 
     def mean_quality(self, side: SampleSide) -> float | None:
         """The mean score of a sample over the metrics that are compared, where 1 is best. None without a score."""
@@ -256,3 +361,12 @@ class Comparison(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_field
             if score is not None and name in self.metrics
         ]
         return min(1.0, max(0.0, math.fsum(scores) / len(scores))) if scores else None
+
+    def __repr__(self) -> str:
+        return f"<Comparison {self.baseline.id} to {self.candidate.id}: {self.verdict}>"
+
+
+def _junit(comparison: Comparison, *, samples_fail: bool = False) -> Iterable[bytes]:
+    from deemster.report._junit_xml import comparison_junit  # noqa: PLC0415 - its XML library loads an HTTP client
+
+    return comparison_junit(comparison, samples_fail=samples_fail)

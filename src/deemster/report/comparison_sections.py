@@ -7,7 +7,6 @@ from itertools import islice
 from typing import TYPE_CHECKING
 
 from deemster.errors import plural
-from deemster.report.comparison import Difference, PassTable
 from deemster.report.failing_samples import describe_unscored, detail_notes, quoted_field, word_difference
 from deemster.report.report_entries import ExecutionEntry, MarkEntry, ScoreEntry
 from deemster.report.report_sections import gate_section, gate_verdict
@@ -30,13 +29,12 @@ from deemster.text.text_sections import (
 )
 
 if TYPE_CHECKING:
-    from deemster.report.comparison_report import ComparedSample, ComparisonReport
+    from deemster.report.comparison import ComparedSample, Comparison, Difference, PassTable
 
 # So many samples of a kind are shown with both answers: in a document, and in a short form.
 SHOWN = 20
 SHOWN_SHORT = 5
 _NOTES = 3
-_MOST_CONFIRMED = 30
 # Reports round their numbers to nine decimals.
 _ROUNDING = 1e-8
 _USAGE = {"cost_usd": "cost in USD", "tokens": "tokens", "latency_ms": "latency in ms"}
@@ -51,7 +49,7 @@ _BROKEN = ("newly_failing", "unscored_now")
 _SUMMARY = ("gate", "pass-rates", "cohorts", "newly_failing")
 
 
-def comparison_sections(comparison: ComparisonReport, *, full: bool = True) -> list[TextSection]:
+def comparison_sections(comparison: Comparison, *, full: bool = True) -> list[TextSection]:
     """What a comparison says, in order.
 
     Args:
@@ -68,36 +66,12 @@ def comparison_sections(comparison: ComparisonReport, *, full: bool = True) -> l
         *_cohorts(comparison),
         *_usage(comparison),
         _statuses(comparison),
-        *_confirmation(comparison),
         *example_sections(comparison, full=full),
     ]
     return [*parts, *_details(comparison)] if full else parts
 
 
-def _confirmation(comparison: ComparisonReport) -> list[TextSection]:
-    """Which newly failing samples really fail, where they were run again."""
-    found = comparison.confirmation
-    if found is None:
-        return []
-    order = ("confirmed", "open", "flaky")
-    rows = [
-        (DataText(sample.id), sample.state, f"{sample.passed} of {sample.reruns}", f"{sample.p_value:.4f}")
-        for sample in sorted(found.samples, key=lambda each: order.index(each.state))
-    ]
-    counts = ", ".join(f"{found.count(state)} {state}" for state in order if found.count(state))  # type: ignore[arg-type]
-    lines: list[TextLine] = [(f"{plural(len(rows), 'newly failing sample')} run again: {counts}.",)]
-    if found.count("open") and found.needed is None:
-        lines.append(("Without a history nothing is confirmed: one pass in the baseline may have been luck.",))
-        lines.append(("Repetitions in the baseline, or stored runs before it, are a history.",))
-    elif found.count("open"):
-        lines.append((f"A sample that fails every time is confirmed by {plural(found.needed or 0, 'rerun')}.",))
-    table = TextTable(("sample", "it is", "passed again", "p after Holm"), rows[:_MOST_CONFIRMED])
-    more = len(rows) - _MOST_CONFIRMED
-    after: list[TextLine] = [(f"... and {more:,} more.",)] if more > 0 else []
-    return [TextSection(("Confirm or clear",), lines, table, after=after, key="confirmation")]
-
-
-def comparison_verdict(comparison: ComparisonReport) -> str:
+def comparison_verdict(comparison: Comparison) -> str:
     """Whether the candidate is worse, in one sentence: the first thing a reader wants to know."""
     macro, margin = comparison.macro_f1, comparison.margin
     if macro.difference is None or macro.interval is None:
@@ -126,7 +100,7 @@ def comparison_verdict(comparison: ComparisonReport) -> str:
     return f"Not worse by more than {drop}: {told}."
 
 
-def comparison_kind(comparison: ComparisonReport) -> str:
+def comparison_kind(comparison: Comparison) -> str:
     """How a comparison came out: `pass`, `fail` or `inconclusive`; what the gate decided where one was asked."""
     macro, margin = comparison.macro_f1, comparison.margin
     if comparison.gate is not None and comparison.gate.checks:
@@ -151,7 +125,7 @@ def _share_of_rates(statuses: Sequence[str], status: str) -> str:
     return f" in all {count} pass-rates" if count == len(statuses) else f" in {count} of {len(statuses)} pass-rates"
 
 
-def _margin_statuses(comparison: ComparisonReport, margin: float) -> list[str]:
+def _margin_statuses(comparison: Comparison, margin: float) -> list[str]:
     """What the checks of the margin say, of every pass-rate; of macro-F1 where no gate decided."""
     if comparison.gate is not None:
         return [check.status for check in comparison.gate.checks if check.name.startswith("baseline.margin.")]
@@ -175,11 +149,11 @@ def _points(share: float | None, *, unit: bool = True, sign: bool = False) -> st
     return f"{number} points" if unit else number
 
 
-def _level(comparison: ComparisonReport) -> str:
+def _level(comparison: Comparison) -> str:
     return f"{100 * comparison.confidence:.4g}%"
 
 
-def _headline(comparison: ComparisonReport) -> TextSection:
+def _headline(comparison: Comparison) -> TextSection:
     counts, gate = comparison.samples, comparison.gate
     lines: list[TextLine] = [] if gate is None else [(gate_verdict(gate, comparison.candidate.part),)]
     lines += (("Warning: ", SentenceText(warning)) for warning in comparison.warnings)
@@ -210,7 +184,7 @@ def _noise(noise: NoiseSplit) -> TextLine:
     return (f"{own}{change} to {_points(repeated)}, twice the samples to {_points(wider)}.",)
 
 
-def _resolution(comparison: ComparisonReport) -> Iterator[TextLine]:
+def _resolution(comparison: Comparison) -> Iterator[TextLine]:
     """What such a comparison can show at all."""
     macro = comparison.macro_f1
     if macro.detectable is not None:
@@ -223,7 +197,7 @@ def _resolution(comparison: ComparisonReport) -> Iterator[TextLine]:
         yield _noise(comparison.noise)
 
 
-def _drifts(comparison: ComparisonReport) -> Iterator[TextLine]:
+def _drifts(comparison: Comparison) -> Iterator[TextLine]:
     for name, metric in comparison.metrics.items():
         drift = metric.drift
         if drift is not None and drift.drifted:
@@ -237,7 +211,7 @@ def _drifts(comparison: ComparisonReport) -> Iterator[TextLine]:
             yield ("Warning: the judge drifted: ", MetricName(name), f": {moved}, {mean}.")
 
 
-def _uneven_errors(comparison: ComparisonReport) -> Iterator[TextLine]:
+def _uneven_errors(comparison: Comparison) -> Iterator[TextLine]:
     for name, found in (comparison.corrected or {}).items():
         if found.is_error_different and found.error_difference is not None:
             side = "candidate" if found.error_difference < 0 else "baseline"
@@ -246,7 +220,7 @@ def _uneven_errors(comparison: ComparisonReport) -> Iterator[TextLine]:
             yield ("Warning: the naive comparison of ", MetricName(name), f" is not to be believed: {why}.")
 
 
-def _corrected(comparison: ComparisonReport) -> Iterator[TextSection]:
+def _corrected(comparison: Comparison) -> Iterator[TextSection]:
     """The differences that labels on both runs correct."""
     if not comparison.corrected:
         return
@@ -275,7 +249,7 @@ def _corrected(comparison: ComparisonReport) -> Iterator[TextSection]:
     yield TextSection(("Corrected by labels",), lines, TextTable(head, rows), errors, key="corrected")
 
 
-def _numbers(comparison: ComparisonReport) -> TextSection:
+def _numbers(comparison: Comparison) -> TextSection:
     """The narrow main table: macro-F1, the pass-rate of the run, and that of each metric."""
     interval = f"{_level(comparison)} interval"
     head = ("number", "before", "now", "change", interval, "p", "newly failing", "newly passing")
@@ -295,9 +269,7 @@ def _numbers(comparison: ComparisonReport) -> TextSection:
     return TextSection(("Pass-rates",), meant, TextTable(head, rows, ("p", "before"), plots), after, key="pass-rates")
 
 
-def _changes(
-    comparison: ComparisonReport, numbers: Sequence[Difference], *, line: float | None = None
-) -> list[PlotColumn]:
+def _changes(comparison: Comparison, numbers: Sequence[Difference], *, line: float | None = None) -> list[PlotColumn]:
     """The changes with their intervals; those of all tables of a comparison are drawn on one scale."""
     every = [comparison.macro_f1, comparison.pass_rate, *(cohort.macro_f1 for cohort in comparison.cohorts)]
     every += (number for metric in comparison.metrics.values() for number in (metric.pass_rate, metric.mean))
@@ -322,7 +294,7 @@ def _flips(table: PassTable) -> TextLine:
     return f"{table.newly_failing:,}", f"{table.newly_passing:,}"
 
 
-def _means(comparison: ComparisonReport) -> Iterator[TextSection]:
+def _means(comparison: Comparison) -> Iterator[TextSection]:
     """The mean scores of the metrics whose scores say more than pass or fail."""
     graded = {
         name: metric
@@ -352,7 +324,7 @@ def _means(comparison: ComparisonReport) -> Iterator[TextSection]:
         yield TextSection(("Mean scores",), lines, table, after=after, key="means")
 
 
-def _origins(comparison: ComparisonReport) -> Iterator[TextSection]:
+def _origins(comparison: Comparison) -> Iterator[TextSection]:
     names = ("outputs", "judge", "unscored", "dataset", "metrics")
     origins = {"macro-F1": comparison.macro_f1_origin, "all metrics pass": comparison.pass_rate_origin}
     used = [name for name in names if any(abs(getattr(origin, name)) > _ROUNDING for origin in origins.values())]
@@ -376,7 +348,7 @@ def _origins(comparison: ComparisonReport) -> Iterator[TextSection]:
         yield TextSection(("Where the difference comes from",), [(f"All of it: {told[used[0]]}.",)], key="origins")
 
 
-def _cohorts(comparison: ComparisonReport) -> Iterator[TextSection]:
+def _cohorts(comparison: Comparison) -> Iterator[TextSection]:
     head = ("cohort", "samples", "before", "now", "change", f"{_level(comparison)} interval", "p")
     cohorts = [cohort for cohort in comparison.cohorts if cohort.macro_f1.difference is not None]
     rows = [(DataText(cohort.label), f"{cohort.samples:,}", *_cells(cohort.macro_f1)) for cohort in cohorts]
@@ -387,7 +359,7 @@ def _cohorts(comparison: ComparisonReport) -> Iterator[TextSection]:
         yield TextSection(("Macro-F1 by cohort",), table=table, after=[(note,)], key="cohorts")
 
 
-def _usage(comparison: ComparisonReport) -> Iterator[TextSection]:
+def _usage(comparison: Comparison) -> Iterator[TextSection]:
     rows = [
         (
             _USAGE.get(name, name),
@@ -413,12 +385,12 @@ def _amount(value: float | None) -> str:
     return f"{value:.4f}" if abs(value) >= 0.001 else f"{value:.2g}"
 
 
-def _statuses(comparison: ComparisonReport) -> TextSection:
+def _statuses(comparison: Comparison) -> TextSection:
     rows = [(name.replace("_", " "), f"{count:,}") for name, count in comparison.statuses.items() if count]
     return TextSection(("Samples",), table=TextTable(("status", "samples"), rows), key="samples")
 
 
-def example_sections(comparison: ComparisonReport, *, full: bool = True) -> Iterator[TextSection]:
+def example_sections(comparison: Comparison, *, full: bool = True) -> Iterator[TextSection]:
     """The first samples that broke, were fixed, or got worse, each with the question and both answers.
 
     Args:
@@ -439,7 +411,7 @@ def example_sections(comparison: ComparisonReport, *, full: bool = True) -> Iter
         yield TextSection((f"{title}: {count:,}",), [names] if names else [], details=details, after=after, key=status)
 
 
-def describe_change(comparison: ComparisonReport, example: ComparedSample) -> TextDetail:
+def describe_change(comparison: Comparison, example: ComparedSample) -> TextDetail:
     """What a sample asked and expected, what both runs answered, and what the metrics say."""
     title: list[str] = [DataText(example.id)]
     if example.tags:
@@ -467,7 +439,7 @@ def _answers(before: ExecutionEntry | None, after: ExecutionEntry | None) -> Ite
 
 
 def _marks(
-    comparison: ComparisonReport, before: Mapping[str, MarkEntry], after: Mapping[str, MarkEntry]
+    comparison: Comparison, before: Mapping[str, MarkEntry], after: Mapping[str, MarkEntry]
 ) -> Iterator[TextField]:
     """The metrics that pass in one run only, else those whose scores differ: both scores, then the reasons."""
     names = [name for name in comparison.metrics if name in before and name in after]
@@ -500,7 +472,7 @@ def _describe_mark(mark: MarkEntry) -> TextLine:
     return (f"{mark.score:.4f}",) if isinstance(mark, ScoreEntry) else describe_unscored(mark.unscored)
 
 
-def _details(comparison: ComparisonReport) -> Iterator[TextSection]:
+def _details(comparison: Comparison) -> Iterator[TextSection]:
     """What a statistician asks for: effects, resolution, the tables of the tests."""
     numbers: dict[str, Difference] = {"macro-F1": comparison.macro_f1, "all metrics pass": comparison.pass_rate}
     numbers |= {MetricName(name): metric.pass_rate for name, metric in comparison.metrics.items()}
@@ -542,7 +514,7 @@ def _details(comparison: ComparisonReport) -> Iterator[TextSection]:
     )
 
 
-def comparison_summary(comparison: ComparisonReport) -> str:
+def comparison_summary(comparison: Comparison) -> str:
     """The comparison as the summary of a GitHub job: verdict, checks, numbers, cohorts, the first broken samples."""
     headline, *parts = comparison_sections(comparison, full=False)
     blocks = [f"## {join_line(headline.title)}", *(join_line(line) for line in headline.lines)]

@@ -13,9 +13,12 @@ from numpy.typing import NDArray
 
 from deemster.formats.canonical_json import json_text
 from deemster.records import Sample
+from deemster.report.dataset_audit_report import dataset_audit_sections
 from deemster.report.sample_subset import SampleSubset
 from deemster.results.run_summary import cohort_label
 from deemster.stats import PairedNoise, certifiable_margin, fisher_interval, samples_to_certify, wilson
+from deemster.text.rendered import Rendered
+from deemster.text.text_sections import TextSection
 
 DATASET_AUDIT_SCHEMA: Final = "deemster.dataset_audit.v1"
 _Bools: TypeAlias = NDArray[np.bool_]
@@ -121,7 +124,7 @@ class SuggestedLabel(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_f
     because: str
 
 
-class DatasetAudit(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
+class DatasetAudit(Rendered, msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
     """The health of a dataset.
 
     Attributes:
@@ -174,6 +177,10 @@ class DatasetAudit(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fie
     subset_reason: str | None
     label_next: tuple[SuggestedLabel, ...]
     notes: tuple[str, ...]
+
+    def sections(self) -> list[TextSection]:
+        """What it says to people, in order."""
+        return dataset_audit_sections(self)
 
 
 class SampleText(NamedTuple):

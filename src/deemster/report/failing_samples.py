@@ -39,30 +39,32 @@ _SETTINGS = frozenset({"mode", "model", "prompt_hash", "rubric_range", "scoring"
 _WORDS = re.compile(r"(?:\w+|[^\w\s])\s*")
 
 
-class FailingSample(NamedTuple):
-    """A sample that did not pass in every repetition.
+class ExecutedSample(NamedTuple):
+    """A sample of a report with its repetitions, or with those in which a metric did not pass.
 
     Attributes:
+        position: Its place in the run.
         sample: The sample with its figures.
-        executions: The repetitions in which a metric did not pass.
+        executions: The repetitions.
     """
 
+    position: int
     sample: SampleEntry
     executions: Sequence[ExecutionEntry]
 
 
-def failing_samples(report: Report) -> Iterator[FailingSample]:
-    """The samples that did not pass in every repetition, in the order of the dataset."""
-    for sample, executions in executed_samples(report):
-        if failed := failed_executions(executions):
-            yield FailingSample(sample, failed)
+def failing_samples(report: Report) -> Iterator[ExecutedSample]:
+    """The samples that did not pass in every repetition with those repetitions, in the order of the dataset."""
+    for executed in executed_samples(report):
+        if failed := failed_executions(executed.executions):
+            yield executed._replace(executions=failed)
 
 
-def executed_samples(report: Report) -> Iterator[tuple[SampleEntry, list[ExecutionEntry]]]:
+def executed_samples(report: Report) -> Iterator[ExecutedSample]:
     """Every sample with its repetitions, in the order of the dataset."""
     executions = iter(report.executions)
-    for sample in report.samples:
-        yield sample, list(islice(executions, sample.repetitions))
+    for position, sample in enumerate(report.samples):
+        yield ExecutedSample(position, sample, list(islice(executions, sample.repetitions)))
 
 
 def failed_executions(executions: Iterable[ExecutionEntry]) -> list[ExecutionEntry]:
@@ -83,7 +85,10 @@ def is_failed(mark: MarkEntry) -> bool:
 def failing_section(report: Report) -> TextSection:
     """The first samples that did not pass, each with the reasons."""
     title = ("Samples that did not pass",)
-    details = [describe_sample(report, *failing) for failing in islice(failing_samples(report), SHOWN)]
+    details = [
+        describe_sample(report, failing.sample, failing.executions)
+        for failing in islice(failing_samples(report), SHOWN)
+    ]
     if not details:
         return TextSection(title, [("None: every metric passed everywhere.",)], key="samples")
     count = count_failing(report)
@@ -123,10 +128,11 @@ def quoted_text(value: Any) -> str:
     """What a sample or output says, as text; of a map with one entry that entry."""
     if isinstance(value, Mapping) and len(value) == 1:
         value = next(iter(value.values()))
-    return _one_text(value)
+    return plain_text(value)
 
 
-def _one_text(value: Any) -> str:
+def plain_text(value: Any) -> str:
+    """A value as text: a text as it is, anything else as JSON."""
     return value if isinstance(value, str) else json.dumps(value, ensure_ascii=False, sort_keys=True, default=dict)
 
 
@@ -190,9 +196,13 @@ def detail_notes(details: Mapping[str, Any]) -> Iterator[tuple[str, str]]:
     """What a mark's details tell a reader: judges' reasons, unsupported claims, what is missing; as label and text."""
     if isinstance(reason := details.get("judge_reason"), str):
         yield "reason", reason
-    for vote in _maps(details.get("votes")):
+    votes = [*_maps(details.get("votes"))]
+    if any("cause" in vote for vote in votes):
+        said = (vote.get("cause") or vote.get("verdict") or vote.get("score") for vote in votes)
+        yield "votes", ", ".join(f"{_judge(vote)} {word}" for vote, word in zip(votes, said, strict=True))
+    for vote in votes:
         if isinstance(reason := vote.get("reason"), str):
-            yield f"{vote.get('role') or vote.get('judge') or 'judge'} says", reason
+            yield f"{_judge(vote)} says", reason
     for finding in _maps(details.get("findings")):
         if finding.get("verdict") != "supported":
             yield f"claim {finding.get('verdict')}", f"{finding.get('claim')}: {finding.get('reason')}"
@@ -201,9 +211,13 @@ def detail_notes(details: Mapping[str, Any]) -> Iterator[tuple[str, str]]:
         if key in _TOLD or key in _SETTINGS:
             continue
         if isinstance(value, str) or (isinstance(value, (list, tuple)) and value):
-            yield key, value if isinstance(value, str) else ", ".join(map(_one_text, value))
+            yield key, value if isinstance(value, str) else ", ".join(map(plain_text, value))
         elif key.startswith("missing") and not isinstance(value, bool) and isinstance(value, int) and value:
             yield key, str(value)
+
+
+def _judge(vote: Mapping[str, Any]) -> str:
+    return str(vote.get("role") or vote.get("judge") or "judge")
 
 
 def _maps(value: Any) -> Iterator[Mapping[str, Any]]:
@@ -215,14 +229,14 @@ def _maps(value: Any) -> Iterator[Mapping[str, Any]]:
 def _retrieved(retrieved: Any) -> Iterator[TextField]:
     if isinstance(retrieved, (list, tuple)) and retrieved:
         ids = (entry.get("id") if isinstance(entry, Mapping) else entry for entry in retrieved)
-        yield TextField("retrieved", (PassageText(", ".join(map(_one_text, ids))),))
+        yield TextField("retrieved", (PassageText(", ".join(map(plain_text, ids))),))
 
 
 def _steps(execution: ExecutionEntry) -> Iterator[TextField]:
     calls = () if execution.trajectory is None else execution.trajectory.tool_calls
     for number, call in enumerate(calls, 1):
-        arguments = ", ".join(f"{name}={_one_text(value)}" for name, value in sorted(call.arguments.items()))
+        arguments = ", ".join(f"{name}={plain_text(value)}" for name, value in sorted(call.arguments.items()))
         outcome = f" failed: {call.error}" if call.error is not None else ""
         if call.error is None and call.result is not None:
-            outcome = f" gave {_one_text(call.result)}"
+            outcome = f" gave {plain_text(call.result)}"
         yield TextField(f"step {number}", (PassageText(f"{call.name}({arguments}){outcome}"),))

@@ -28,7 +28,7 @@ from deemster.text.number_format import format_change, format_number
 from deemster.text.text_sections import AddedText, RemovedText, TextDetail, TextField
 
 if TYPE_CHECKING:
-    from deemster.report.comparison_report import ComparisonReport
+    from deemster.report.comparison import Comparison
     from deemster.report.report_document import Report
 
 _Trait: TypeAlias = tuple[str, str]
@@ -105,7 +105,7 @@ _KINDS = {
 }
 
 
-def report_brief(report: Report, comparison: ComparisonReport | None = None, *, max_chars: int = MAX_CHARS) -> str:
+def report_brief(report: Report, comparison: Comparison | None = None, *, max_chars: int = MAX_CHARS) -> str:
     """The brief of a run.
 
     Args:
@@ -130,7 +130,7 @@ def report_brief(report: Report, comparison: ComparisonReport | None = None, *, 
     return _fit(lines, _group(failures, seen, totals.samples), whole, max_chars, again)
 
 
-def comparison_brief(comparison: ComparisonReport, *, max_chars: int = MAX_CHARS) -> str:
+def comparison_brief(comparison: Comparison, *, max_chars: int = MAX_CHARS) -> str:
     """The brief of a comparison: the samples that fail now and did not, or got worse.
 
     Args:
@@ -157,7 +157,7 @@ def comparison_brief(comparison: ComparisonReport, *, max_chars: int = MAX_CHARS
 _BROKEN = ("newly_failing", "unscored_now", "regressed")
 
 
-def _statuses(comparison: ComparisonReport) -> Iterator[tuple[str, str]]:
+def _statuses(comparison: Comparison) -> Iterator[tuple[str, str]]:
     for change in comparison.changes:
         if change.candidate is not None and change.status in _BROKEN:
             yield change.candidate.id, change.status.replace("_", " ")
@@ -168,7 +168,7 @@ def _run_failures(report: Report, changed: Mapping[str, str]) -> tuple[list[Fail
     seen: Counter[_Trait] = Counter()
     worst: list[tuple[float, int, Failure]] = []
     count = 0
-    for place, (sample, executions) in enumerate(executed_samples(report)):
+    for place, sample, executions in executed_samples(report):
         failed = failed_executions(executions)
         shown = next(iter(failed or executions), None)
         marks: Mapping[str, MarkEntry] = {} if shown is None else shown.marks
@@ -208,7 +208,7 @@ def _mean_score(report: Report, marks: Mapping[str, MarkEntry]) -> float:
     return sum(scores) / max(1, len(scores))
 
 
-def _changed_failure(comparison: ComparisonReport, example: Any) -> Failure:
+def _changed_failure(comparison: Comparison, example: Any) -> Failure:
     marks = {} if example.candidate is None else example.candidate.marks
     before, now = (None if side is None else side.output for side in (example.baseline, example.candidate))
     # What the answer says now and did not say before. No words of the question: other samples may have them too.
@@ -309,7 +309,7 @@ def _rate(value: float | None, interval: Interval | None) -> str:
     return f"{format_number(value)}{ends}"
 
 
-def _since(comparison: ComparisonReport) -> Iterator[str]:
+def _since(comparison: Comparison) -> Iterator[str]:
     """What changed since the baseline."""
     counts = ", ".join(f"{name.replace('_', ' ')} {count:,}" for name, count in comparison.statuses.items() if count)
     parts = ("outputs", "judge", "unscored", "dataset", "metrics")

@@ -14,6 +14,7 @@ from deemster import __version__
 from deemster.errors import ConfigurationError, did_you_mean
 from deemster.report.baseline_gate import BaselineEvidence, baseline_checks, baseline_evidence, margin_numbers
 from deemster.report.compare_columns import ComparisonSettings, compare_columns
+from deemster.report.gate_audit_report import gate_audit_sections
 from deemster.report.simulated_runs import ExecutionPool, SimulatedRun
 from deemster.results.gate_decision import GateCheck, GateDecision, decide_gate
 from deemster.results.gate_rules import CORRECTED, Gate, Rule
@@ -21,6 +22,8 @@ from deemster.results.mark_table import MarkTable
 from deemster.results.run_columns import RunColumns
 from deemster.results.run_summary import cohort_label, summarize_run
 from deemster.stats import wilson
+from deemster.text.rendered import Rendered
+from deemster.text.text_sections import TextSection
 
 GATE_AUDIT_SCHEMA: Final = "deemster.gate_audit.v1"
 # The drops of the pass-rate that a gate is tried with.
@@ -120,7 +123,7 @@ class CertifiedMargin(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_
     reason: str | None = None
 
 
-class GateAudit(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
+class GateAudit(Rendered, msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
     """How often a gate errs on the samples of a suite.
 
     Attributes:
@@ -165,6 +168,10 @@ class GateAudit(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields
     margin: CertifiedMargin
     left_out: dict[str, str]
     notes: tuple[str, ...]
+
+    def sections(self) -> list[TextSection]:
+        """What it says to people, in order."""
+        return gate_audit_sections(self)
 
 
 class TrialResult(NamedTuple):

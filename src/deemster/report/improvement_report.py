@@ -14,8 +14,8 @@ from deemster.errors import plural
 from deemster.formats.canonical_json import canonical
 from deemster.records import Usage
 from deemster.rubrics.rubric_definition import Rubric
-from deemster.text.markdown_layout import render_markdown
 from deemster.text.number_format import format_number
+from deemster.text.rendered import Rendered
 from deemster.text.text_sections import DataText, TextLine, TextSection, TextTable
 
 _PIECE = 180
@@ -73,7 +73,7 @@ class WordingTrial(msgspec.Struct, frozen=True, kw_only=True):
     message: str | None = None
 
 
-class Improvement(msgspec.Struct, frozen=True, kw_only=True, eq=False):
+class Improvement(Rendered, msgspec.Struct, frozen=True, kw_only=True, eq=False):
     """A rubric with the wordings that held-out agreement speaks for.
 
     Attributes:
@@ -138,13 +138,17 @@ class Improvement(msgspec.Struct, frozen=True, kw_only=True, eq=False):
         }
         return fields
 
+    def sections(self) -> list[TextSection]:
+        """What it says to people, in order."""
+        return improvement_sections(self)
+
     def to_json(self) -> str:
         """Everything as canonical JSON, with a line end."""
         return canonical(self.to_dict()).decode() + "\n"
 
     def to_markdown(self) -> str:
         """The report for people: what was accepted, every try with its numbers, and the diff."""
-        text = render_markdown(improvement_sections(self))
+        text = super().to_markdown()
         if not self.diff:
             return text
         fence = "`" * max(3, *(len(run) + 1 for run in _ticks(self.diff)))

@@ -3,13 +3,17 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from typing import TYPE_CHECKING
 
 from deemster.alignment.calibration_result import Estimate
 from deemster.errors import plural
-from deemster.report.judge_bias import JudgeAudit, ProbeResult, judge_direction
+from deemster.judges.bias_probes import ORDER
 from deemster.report.mutation_score import EXPECTED
 from deemster.text.number_format import format_p_value, format_percent
 from deemster.text.text_sections import DataText, MetricName, TextLine, TextSection, TextTable
+
+if TYPE_CHECKING:
+    from deemster.report.judge_bias import JudgeAudit, ProbeResult
 
 
 def judge_audit_sections(audit: JudgeAudit) -> list[TextSection]:
@@ -44,7 +48,7 @@ def _flags(audit: JudgeAudit) -> Iterator[TextLine]:
         moves = ((_good(audit), one.right_move), ("wrong", one.wrong_move))
         told = [f"the pass-rate of {base} answers by {_points(move)}" for base, move in moves if move and move.value]
         moved = f" It moves {' and '.join(told)}." if told else ""
-        yield ("Flag: ", MetricName(metric), f": {name} ({one.what}): the judge {judge_direction(name, one)}.{moved}")
+        yield ("Flag: ", MetricName(metric), f": {name} ({one.what}): the judge {_direction(name, one)}.{moved}")
 
 
 def _metric(name: str, probes: dict[str, ProbeResult], audit: JudgeAudit) -> TextSection:
@@ -104,3 +108,12 @@ def _points(estimate: Estimate | None) -> str:
     if estimate is None or estimate.value is None or estimate.low is None or estimate.high is None:
         return "n/a"
     return f"{estimate.value:+.2f} ({estimate.low:+.2f} to {estimate.high:+.2f})"
+
+
+def _direction(name: str, one: ProbeResult) -> str:
+    """In a few words, what a judge does that has this flag."""
+    if name == ORDER:
+        return f"prefers the {'first' if (one.shift.value or 0) > 0 else 'last'} place"
+    if one.noticed is not None:
+        return "does not notice it"
+    return "prefers it" if (one.shift.value or 0) > 0 else "marks it down"

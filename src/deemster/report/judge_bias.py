@@ -10,13 +10,16 @@ import numpy as np
 
 from deemster.alignment.calibrate_judge import ShownOption, option_order_bias
 from deemster.alignment.calibration_result import Estimate
-from deemster.judges.bias_probes import ORDER, Base, BiasProbe
+from deemster.judges.bias_probes import Base, BiasProbe
+from deemster.report.judge_audit_report import judge_audit_sections
 from deemster.stats import holm, mcnemar
 from deemster.stats.bounded_mean import bounded_mean
 from deemster.stats.nan_arithmetic import Floats
 from deemster.stats.paired_difference import paired_difference
 from deemster.stats.paired_tests import sign_flip
 from deemster.stats.proportion_intervals import wilson
+from deemster.text.rendered import Rendered
+from deemster.text.text_sections import TextSection
 
 JUDGE_AUDIT_SCHEMA: Final = "deemster.judge_audit.v1"
 # A right judge may miss so many changed numbers: not every number matters to the answer.
@@ -85,7 +88,7 @@ class ProbeResult(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fiel
     is_flagged: bool = False
 
 
-class JudgeAudit(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
+class JudgeAudit(Rendered, msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
     """The biases of a judge.
 
     Attributes:
@@ -115,6 +118,10 @@ class JudgeAudit(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_field
     fewest_samples: int
     metrics: dict[str, dict[str, ProbeResult]]
     stopped: str | None = None
+
+    def sections(self) -> list[TextSection]:
+        """What it says to people, in order."""
+        return judge_audit_sections(self)
 
     @property
     def is_empty(self) -> bool:
@@ -248,15 +255,6 @@ def fewest_samples(tests: int, *, level: float) -> int:
     while 2.0 ** (1 - n) > level / max(tests, 1):
         n += 1
     return n
-
-
-def judge_direction(name: str, one: ProbeResult) -> str:
-    """In a few words, what a judge does that has this flag."""
-    if name == ORDER:
-        return f"prefers the {'first' if (one.shift.value or 0) > 0 else 'last'} place"
-    if one.noticed is not None:
-        return "does not notice it"
-    return "prefers it" if (one.shift.value or 0) > 0 else "marks it down"
 
 
 def _by_sample(samples: Any, values: Floats) -> tuple[Floats, Floats]:

@@ -5,12 +5,12 @@ from __future__ import annotations
 import csv
 import io
 import itertools
-import json
 import random
 from collections.abc import Iterable, Mapping, Sequence
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from deemster.errors import ReportError, did_you_mean
+from deemster.report.failing_samples import quoted_text
 from deemster.results import SampleEntry
 from deemster.text.escaping import escape_csv_cell
 
@@ -123,7 +123,7 @@ def label_sheet(report: Report, drawn: Sequence[DrawnSample], *, metrics: Sequen
     }
     lines: list[Sequence[str | float | None]] = []
     for sample, stratum, probability in drawn:
-        texts = (value_text(sample.input), value_text(sample.expected_output), outputs.get(sample.id) or "")
+        texts = (_text(sample.input), _text(sample.expected_output), outputs.get(sample.id) or "")
         names = metrics or report.metric_order
         lines += [(sample.id, metric, "", "", *texts, stratum, probability) for metric in names]
     return sheet_text((*COLUMNS, *DRAW_COLUMNS), lines)
@@ -150,11 +150,5 @@ def _cell_text(cell: str | float | None) -> str:
     return "" if cell is None else f"{cell:.6g}"
 
 
-def value_text(value: Any) -> str:
-    """A JSON value as a person reads it in one cell: a text as it is, a map of one text as that text, else JSON."""
-    if value is None or isinstance(value, str):
-        return value or ""
-    plain = dict(value) if isinstance(value, Mapping) else value
-    if isinstance(plain, dict) and len(plain) == 1 and isinstance(only := next(iter(plain.values())), str):
-        return only
-    return json.dumps(plain, ensure_ascii=False, default=str)
+def _text(value: Any) -> str:
+    return "" if value is None else quoted_text(value)

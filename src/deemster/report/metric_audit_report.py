@@ -2,10 +2,14 @@
 
 from __future__ import annotations
 
+from typing import TYPE_CHECKING
+
 from deemster.errors import plural
-from deemster.report.mutation_score import EXPECTED, DefectAudit, KillRate, MetricAudit
 from deemster.text.number_format import format_percent
 from deemster.text.text_sections import DataText, MetricName, ShadedNumber, TextLine, TextSection, TextTable
+
+if TYPE_CHECKING:
+    from deemster.report.mutation_score import DefectAudit, KillRate, MetricAudit
 
 _MOST_FAULTS = 20
 
@@ -61,7 +65,7 @@ def _faults(audit: MetricAudit) -> TextSection:
     left = len(audit.faults) - len(rows)
     after: list[TextLine] = [(f"{left} more are in the JSON file.",)] if left > 0 else []
     lines: list[TextLine] = [("They count for no defect of that metric.",)]
-    if audit.source == EXPECTED:
+    if audit.is_of_expected_outputs:
         lines = [
             ("An expected output that scores too low shows a broken sample or a broken metric.",),
             ("One without a score lacks what the metric reads (outputs of --run may have it), or its judge failed.",),

@@ -10,11 +10,14 @@ import numpy as np
 from numpy.typing import NDArray
 
 from deemster.records import CAUSES
+from deemster.report.metric_audit_report import metric_audit_sections
 from deemster.results.mark_table import MarkTable
 from deemster.results.metric_summary import OUTSIDE, SCORED
 from deemster.results.run_summary import cohort_label
 from deemster.stats.bounded_mean import bounded_mean
 from deemster.stats.proportion_intervals import Proportion, wilson
+from deemster.text.rendered import Rendered
+from deemster.text.text_sections import TextSection
 
 _Bools: TypeAlias = NDArray[np.bool_]
 METRIC_AUDIT_SCHEMA: Final = "deemster.metric_audit.v1"
@@ -104,7 +107,7 @@ class ReferenceFault(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_f
     cause: str | None
 
 
-class MetricAudit(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
+class MetricAudit(Rendered, msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
     """The mutation score of a suite.
 
     Attributes:
@@ -143,6 +146,15 @@ class MetricAudit(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fiel
     gate_checks: tuple[str, ...]
     gate_unmet: tuple[str, ...]
     stopped: str | None = None
+
+    def sections(self) -> list[TextSection]:
+        """What it says to people, in order."""
+        return metric_audit_sections(self)
+
+    @property
+    def is_of_expected_outputs(self) -> bool:
+        """Whether the outputs that were spoiled are the expected ones."""
+        return self.source == EXPECTED
 
 
 class PlantedMarks(NamedTuple):

@@ -8,8 +8,8 @@ from typing import Any, TypeAlias
 import msgspec
 
 from deemster.formats.streamed_list import Stream
-from deemster.report.comparison_report import ComparedSample, ComparisonReport
-from deemster.report.ranking_report import RankingReport
+from deemster.report.comparison import ComparedSample, Comparison
+from deemster.report.ranking import Ranking
 from deemster.report.report_document import Report
 from deemster.report.report_entries import (
     ExecutionEntry,
@@ -74,8 +74,8 @@ def redact_report(report: Report, *, level: str = DEFAULT, include_input: bool =
 
 
 def redact_comparison(
-    comparison: ComparisonReport, *, level: str = DEFAULT, include_input: bool = False, quotes: Quotes
-) -> ComparisonReport:
+    comparison: Comparison, *, level: str = DEFAULT, include_input: bool = False, quotes: Quotes
+) -> Comparison:
     """A comparison that shows what a level allows.
 
     The question of a shown sample is kept at the level `default`; at others only with ``include_input``, and never at
@@ -137,7 +137,7 @@ def _redact_sample(example: ComparedSample, view: EntryView) -> ComparedSample:
     return msgspec.structs.replace(example, **changes)
 
 
-def redact_ranking(ranking: RankingReport, *, level: str = DEFAULT) -> RankingReport:
+def redact_ranking(ranking: Ranking, *, level: str = DEFAULT) -> Ranking:
     """A ranking that shows what a level allows: it holds names of runs, and no text of samples.
 
     Args:

@@ -13,14 +13,14 @@ from deemster.datasets import SelectedPart
 from deemster.errors import plural
 from deemster.report.comparison_sections import comparison_sections, comparison_verdict, describe_change
 from deemster.report.failing_samples import count_failing, describe_sample, failing_samples
-from deemster.report.report_sections import gate_section, gate_verdict
+from deemster.report.report_sections import gate_section, gate_verdict, panel_lines
 from deemster.results import GateDecision
 from deemster.text.markdown_layout import join_line, markdown_blocks, markdown_table
 from deemster.text.number_format import format_number
 from deemster.text.text_sections import DataText, PassageText, TextDetail, TextField, TextLine, TextSection, with_keys
 
 if TYPE_CHECKING:
-    from deemster.report.comparison_report import ComparisonReport
+    from deemster.report.comparison import Comparison
     from deemster.report.report_document import Report
 
 # The most bytes of a comment. GitHub counts characters, which are never more than the bytes.
@@ -76,7 +76,7 @@ class _Content(NamedTuple):
     run: tuple[str, str]
 
 
-def pull_request_comment(report: Report, comparison: ComparisonReport | None = None) -> str:
+def pull_request_comment(report: Report, comparison: Comparison | None = None) -> str:
     """What a run says, and its comparison with a baseline, as Markdown for a pull request.
 
     Text from data is escaped and stands inside code elements: it mentions nobody, links nowhere and is no command.
@@ -89,10 +89,14 @@ def pull_request_comment(report: Report, comparison: ComparisonReport | None = N
     lines: list[TextLine] = []
     if run.status != "complete":
         lines.append((f"Warning: this run is {run.status}: ", DataText(run.reason or "no reason is known")))
+    lines += panel_lines(report)
     if comparison is not None:
         found = _compared(msgspec.structs.replace(comparison, gate=report.gate))
         return _render(found._replace(notes=[*lines, *found.notes]))
-    samples = [describe_sample(report, *sample) for sample in islice(failing_samples(report), _MOST_SAMPLES)]
+    samples = [
+        describe_sample(report, failing.sample, failing.executions)
+        for failing in islice(failing_samples(report), _MOST_SAMPLES)
+    ]
     verdict = f"Macro-F1 is {format_number(report.macro_f1)} over {plural(report.totals.samples, 'sample')}."
     content = _Content(
         suite=run.suite or report.dataset.name,
@@ -109,12 +113,12 @@ def pull_request_comment(report: Report, comparison: ComparisonReport | None = N
     return _render(content)
 
 
-def comparison_comment(comparison: ComparisonReport) -> str:
+def comparison_comment(comparison: Comparison) -> str:
     """What a comparison says, as Markdown for a pull request."""
     return _render(_compared(comparison))
 
 
-def _compared(comparison: ComparisonReport) -> _Content:
+def _compared(comparison: Comparison) -> _Content:
     run = comparison.candidate
     headline, *parts = comparison_sections(comparison, full=False)
     lines = [line for line in headline.lines if not line[0].startswith("Gate:")]

@@ -2,16 +2,26 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from itertools import combinations
+from typing import TYPE_CHECKING
 
 import msgspec
 
+from deemster.errors import plural
+from deemster.formats.dataframe import dataframe
 from deemster.report.compare_columns import ComparisonSettings, compare_columns
 from deemster.report.comparison import Comparison, Difference, PassTable, SampleCounts
+from deemster.report.ranking_report import ranking_sections, ranking_verdict
 from deemster.results.metric_summary import Interval
 from deemster.results.run_columns import ComparedRun, RunColumns
 from deemster.stats.run_ranking import pair_confidence, rank_ranges
+from deemster.text.indented_json import json_pieces
+from deemster.text.rendered import Forms, Rendered
+from deemster.text.text_sections import TextSection
+
+if TYPE_CHECKING:
+    import pandas as pd
 
 SCHEMA = "deemster.ranking.v1"
 
@@ -74,7 +84,7 @@ class RankedPair(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_field
     worse: int | None
 
 
-class Ranking(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
+class Ranking(Rendered, msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
     """Several runs, each compared with the first and with all others.
 
     Attributes:
@@ -96,6 +106,54 @@ class Ranking(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=T
     seed: int
     runs: tuple[RankedEntry, ...]
     pairs: tuple[RankedPair, ...]
+
+    @property
+    def verdict(self) -> str:
+        """What the comparisons of all pairs decide, in one sentence."""
+        return "".join(ranking_verdict(self))
+
+    def sections(self) -> list[TextSection]:
+        """What it says to people, in order."""
+        return ranking_sections(self)
+
+    def to_json(self) -> str:
+        """The ranking as canonical JSON: the same runs are the same bytes."""
+        return b"".join(self.pieces()).decode()
+
+    def pieces(self) -> Iterator[bytes]:
+        """The canonical JSON of the ranking, in pieces."""
+        return json_pieces((name, getattr(self, name)) for name in self.__struct_fields__)
+
+    def to_dataframe(self) -> pd.DataFrame:
+        """The ranking as a pandas table with a row for each run.
+
+        Raises:
+            MissingExtraError: pandas is not installed.
+        """
+        rows = []
+        for entry in self.runs:
+            macro = None if entry.against_first is None else entry.against_first.macro_f1
+            low, high = (None, None) if macro is None or macro.interval is None else macro.interval
+            rows.append(
+                {
+                    "run": entry.run.id,
+                    "label": entry.run.label,
+                    "macro_f1": entry.run.macro_f1,
+                    "best_rank": entry.best_rank,
+                    "worst_rank": entry.worst_rank,
+                    "difference": None if macro is None else macro.difference,
+                    "low": low,
+                    "high": high,
+                }
+            )
+        return dataframe(rows, of="A ranking")
+
+    def forms(self) -> Forms:
+        """By the name of a format, what makes the bytes of a file."""
+        return {**super().forms(), "json": self.pieces, "github": lambda: (self.to_markdown().encode(),)}
+
+    def __repr__(self) -> str:
+        return f"<Ranking of {plural(len(self.runs), 'run')}: {self.verdict}>"
 
 
 def rank_columns(runs: Sequence[RunColumns], *, settings: ComparisonSettings, tool_version: str) -> Ranking:

@@ -1,116 +1,17 @@
-"""The ranking of several runs as a document: JSON, Markdown, HTML, tables."""
+"""What a ranking of several runs says to people."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator, Sequence
-from pathlib import Path
+from collections.abc import Iterator, Sequence
 from typing import TYPE_CHECKING
 
-from deemster.errors import ReportError, list_names, plural
-from deemster.formats.dataframe import dataframe
-from deemster.report.ranking import RankedEntry, Ranking
-from deemster.text.destination import Destination, write_pieces
-from deemster.text.html_page import PageHead, render_page, render_part
-from deemster.text.indented_json import json_pieces
-from deemster.text.markdown_layout import render_markdown
+from deemster.errors import plural
 from deemster.text.number_format import format_change, format_change_interval, format_number
 from deemster.text.table_plots import IntervalCell, PlotColumn, drawn_columns, scale_around_zero
 from deemster.text.text_sections import DataText, MetricName, SentenceText, TextLine, TextSection, TextTable
 
 if TYPE_CHECKING:
-    import pandas as pd
-
-EXTENSIONS = {".json": "json", ".md": "markdown", ".html": "html"}
-
-
-class RankingReport(Ranking, frozen=True, kw_only=True, forbid_unknown_fields=True):
-    """Several runs ranked by macro-F1, each compared with the first and with all others.
-
-    The fields are those of `deemster.ranking.v1`, in its order.
-    """
-
-    @property
-    def verdict(self) -> str:
-        """What the comparisons of all pairs decide, in one sentence."""
-        return "".join(ranking_verdict(self))
-
-    def to_json(self) -> str:
-        """The ranking as canonical JSON: the same runs are the same bytes."""
-        return b"".join(self.pieces()).decode()
-
-    def pieces(self) -> Iterator[bytes]:
-        """The canonical JSON of the ranking, in pieces."""
-        return json_pieces((name, getattr(self, name)) for name in self.__struct_fields__)
-
-    def to_markdown(self) -> str:
-        """The ranking as Markdown."""
-        return render_markdown(ranking_sections(self))
-
-    def to_html(self) -> str:
-        """The ranking as one HTML page that loads nothing."""
-        headline, *sections = ranking_sections(self)
-        return render_page("deemster ranking", PageHead(headline), sections)
-
-    def to_dataframe(self) -> pd.DataFrame:
-        """The ranking as a pandas table with a row for each run.
-
-        Raises:
-            MissingExtraError: pandas is not installed.
-        """
-        rows = []
-        for entry in self.runs:
-            macro = None if entry.against_first is None else entry.against_first.macro_f1
-            low, high = (None, None) if macro is None or macro.interval is None else macro.interval
-            rows.append(
-                {
-                    "run": entry.run.id,
-                    "label": entry.run.label,
-                    "macro_f1": entry.run.macro_f1,
-                    "best_rank": entry.best_rank,
-                    "worst_rank": entry.worst_rank,
-                    "difference": None if macro is None else macro.difference,
-                    "low": low,
-                    "high": high,
-                }
-            )
-        return dataframe(rows, of="A ranking")
-
-    def _repr_html_(self) -> str:
-        return render_part(ranking_sections(self))
-
-    def save(self, path: str | Path) -> None:
-        """Write the ranking, in the format its extension says: .json, .md or .html.
-
-        Raises:
-            ReportError: The extension is none of these, or the file cannot be written.
-        """
-        suffix = Path(path).suffix.lower()
-        if suffix not in EXTENSIONS:
-            raise ReportError(f"A ranking is written as {list_names(EXTENSIONS)}, not as `{suffix}`.")
-        write_ranking(self, Destination(EXTENSIONS[suffix], str(path)))
-
-    def __repr__(self) -> str:
-        return f"<RankingReport of {plural(len(self.runs), 'run')}: {self.verdict}>"
-
-
-RANKING_FORMATS: dict[str, Callable[[RankingReport], Iterable[bytes]]] = {
-    "json": lambda ranking: ranking.pieces(),
-    "markdown": lambda ranking: (ranking.to_markdown().encode(),),
-    "html": lambda ranking: (ranking.to_html().encode(),),
-    "github": lambda ranking: (ranking.to_markdown().encode(),),
-}
-
-
-def write_ranking(ranking: RankingReport, destination: Destination) -> None:
-    """Write a ranking.
-
-    Raises:
-        ReportError: It cannot be written, or not in this format.
-    """
-    if destination.format not in RANKING_FORMATS:
-        known = list_names(RANKING_FORMATS)
-        raise ReportError(f"More than two runs are written as {known}, not as {destination.format}.")
-    write_pieces(RANKING_FORMATS[destination.format](ranking), destination)
+    from deemster.report.ranking import RankedEntry, Ranking
 
 
 def ranking_verdict(ranking: Ranking) -> TextLine:

@@ -187,6 +187,7 @@ def assemble_report(
         cost=summary.cost,
         gate=gate,
         adversarial=summary.adversarial,
+        panels=summary.panels or None,
     )
 
 

@@ -3,16 +3,16 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from pathlib import Path
+from functools import partial
 from typing import TYPE_CHECKING, Any, Literal
 
 import msgspec
 
-from deemster.errors import ReportError, list_names, plural
+from deemster.errors import plural
 from deemster.report._csv_report import csv_rows
 from deemster.report._report_dataframe import report_arrow, report_dataframe
 from deemster.report._report_page import html_page, notebook_html
-from deemster.report.failing_samples import FailingSample, failing_samples
+from deemster.report.failing_samples import ExecutedSample, failing_samples
 from deemster.report.report_entries import (
     BudgetEntry,
     DatasetEntry,
@@ -21,7 +21,7 @@ from deemster.report.report_entries import (
     PrivacyEntry,
     RunEntry,
 )
-from deemster.report.report_files import write_report
+from deemster.report.report_files import FORMATS
 from deemster.report.report_sections import report_sections
 from deemster.results import (
     Aggregate,
@@ -38,10 +38,11 @@ from deemster.results import (
     cohort_label,
 )
 from deemster.results.attack_success import AdversarialSummary
-from deemster.text.destination import Destination
+from deemster.results.metric_summary import PanelSummary
 from deemster.text.indented_json import json_pieces
-from deemster.text.markdown_layout import render_markdown
 from deemster.text.number_format import format_number
+from deemster.text.rendered import Forms, Rendered
+from deemster.text.text_sections import TextSection
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -50,15 +51,15 @@ if TYPE_CHECKING:
 SCHEMA = "deemster.report.v1"
 # The fields that grow with the run.
 _LISTS = frozenset({"samples", "executions", "failure_list"})
-EXTENSIONS = {".json": "json", ".md": "markdown", ".csv": "csv", ".html": "html", ".xml": "junit"}
 
 
-class Report(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
+class Report(Rendered, msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
     """The report of a run: the numbers, and the facts they rest on.
 
     The fields are those of `deemster.report.v1`, in its order; `failure_list` is its `failures`, every mark without a
     score. `samples`, `executions` and `failure_list` may be read any number of times. `macro_f1_metrics` are the
-    metrics that macro-F1 rests on, those that apply to a sample; None in a report of an older version: all.
+    metrics that macro-F1 rests on, those that apply to a sample; None in a report of an older version: all. `panels`
+    has the metrics of which a score lacks the vote of a judge, or may lack it.
     """
 
     schema_version: str
@@ -86,6 +87,7 @@ class Report(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=Tr
     budget: BudgetEntry | None = None
     gate: GateDecision | None = None
     adversarial: AdversarialSummary | None = None
+    panels: dict[str, PanelSummary] | None = None
 
     @property
     def cohorts(self) -> dict[str, Cohort]:
@@ -93,7 +95,7 @@ class Report(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=Tr
         # Not the label of the document: one of an older version gives it to the tag `(untagged)` too.
         return {cohort_label(cohort.name): cohort for cohort in self.cohort_list}
 
-    def failures(self) -> list[FailingSample]:
+    def failures(self) -> list[ExecutedSample]:
         """The samples that did not pass in every repetition, each with what was said and why it failed."""
         return list(failing_samples(self))
 
@@ -133,7 +135,8 @@ class Report(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=Tr
         return b"".join(json_pieces((name, self._part(field)) for name, field in self._names() if field not in _LISTS))
 
     def _names(self) -> Iterator[tuple[str, str]]:
-        return zip(self.__struct_encode_fields__, self.__struct_fields__, strict=True)
+        names = zip(self.__struct_encode_fields__, self.__struct_fields__, strict=True)
+        return ((name, field) for name, field in names if field != "panels" or self.panels)
 
     def _part(self, field: str) -> Any:
         value = getattr(self, field)
@@ -143,9 +146,9 @@ class Report(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=Tr
         """The report as canonical JSON: the same run is the same bytes."""
         return b"".join(self.pieces()).decode()
 
-    def to_markdown(self) -> str:
-        """The report as Markdown."""
-        return render_markdown(report_sections(self))
+    def sections(self) -> list[TextSection]:
+        """What it says to people, in order."""
+        return report_sections(self)
 
     def to_csv(self) -> str:
         """Every mark as a line of CSV."""
@@ -155,16 +158,9 @@ class Report(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=Tr
         """The report as one HTML page that loads nothing."""
         return html_page(self)
 
-    def save(self, path: str | Path) -> None:
-        """Write the report, in the format its extension says: .json, .md, .csv, .html or .xml (JUnit).
-
-        Raises:
-            ReportError: The extension is none of these, or the file cannot be written.
-        """
-        suffix = Path(path).suffix.lower()
-        if suffix not in EXTENSIONS:
-            raise ReportError(f"A report is written as {list_names(EXTENSIONS)}, not as `{suffix}`.")
-        write_report(self, Destination(EXTENSIONS[suffix], str(path)))
+    def forms(self) -> Forms:
+        """By the name of a format, what makes the bytes of a file."""
+        return {name: partial(render, self) for name, render in FORMATS.items()}
 
     def __repr__(self) -> str:
         totals = self.totals

@@ -9,7 +9,6 @@ from deemster.report._csv_report import csv_rows
 from deemster.report._report_page import html_page
 from deemster.report.github_summary import github_job_summary
 from deemster.report.pull_request_comment import pull_request_comment
-from deemster.text.destination import Destination, write_pieces
 
 if TYPE_CHECKING:
     from deemster.report.report_document import Report
@@ -35,12 +34,3 @@ FORMATS: dict[str, Callable[[Report], Iterable[bytes]]] = {
     "github": lambda report: (github_job_summary(report).encode(),),
     "pr-comment": lambda report: (pull_request_comment(report).encode(),),
 }
-
-
-def write_report(report: Report, destination: Destination) -> None:
-    """Write a report.
-
-    Raises:
-        ReportError: It cannot be written.
-    """
-    write_pieces(FORMATS[destination.format](report), destination)

@@ -11,8 +11,8 @@ import msgspec
 from deemster.errors import Issue, ReportError, list_names
 from deemster.formats import read_value
 from deemster.formats.json_values import name_kind
+from deemster.report.comparison import OPTIONAL, ComparedSample, Comparison
 from deemster.report.comparison import SCHEMA as COMPARISON_SCHEMA
-from deemster.report.comparison_report import OPTIONAL, ComparedSample, ComparisonReport
 from deemster.report.privacy_levels import LEVELS, REMOVABLE
 from deemster.report.report_document import SCHEMA, Report
 from deemster.report.report_entries import (
@@ -25,7 +25,7 @@ from deemster.report.report_entries import (
 from deemster.results import SampleEntry
 
 # Older versions do not write these.
-_LATER = frozenset({"macro_f1_metrics"})
+_LATER = frozenset({"panels", "macro_f1_metrics"})
 
 
 def load_report(path: str | Path) -> Report:
@@ -37,7 +37,7 @@ def load_report(path: str | Path) -> Report:
     return _parse_report(_read_document(path, {SCHEMA: "report"}), str(path))
 
 
-def load_report_or_comparison(path: str | Path) -> Report | ComparisonReport:
+def load_report_or_comparison(path: str | Path) -> Report | Comparison:
     """Read a report or a comparison that was written as JSON, whichever the file holds.
 
     Raises:
@@ -120,7 +120,7 @@ def _refuse_gaps(report: Report, where: str) -> None:
         raise ReportError(Issue("The report's metrics, cohorts, samples and executions do not fit each other.", where))
 
 
-def load_comparison(path: str | Path) -> ComparisonReport:
+def load_comparison(path: str | Path) -> Comparison:
     """Read a comparison that was written as JSON.
 
     Raises:
@@ -129,12 +129,13 @@ def load_comparison(path: str | Path) -> ComparisonReport:
     return _parse_comparison(_read_document(path, {COMPARISON_SCHEMA: "comparison"}), str(path))
 
 
-def _parse_comparison(value: dict[str, Any], where: str) -> ComparisonReport:
-    if missing := [name for name in ComparisonReport.__struct_encode_fields__ if name not in {*value, *OPTIONAL}]:
+def _parse_comparison(value: dict[str, Any], where: str) -> Comparison:
+    value = _without_confirmation(value)
+    if missing := [name for name in Comparison.__struct_encode_fields__ if name not in {*value, *OPTIONAL}]:
         raise ReportError(Issue(f"The comparison is not whole; missing: {list_names(missing)}.", where))
     try:
         examples = tuple(_convert_sample(entry) for entry in value["examples"])
-        comparison = msgspec.convert({**_with_named_tests(value), "examples": ()}, ComparisonReport)
+        comparison = msgspec.convert({**_with_named_tests(value), "examples": ()}, Comparison)
     except (KeyError, TypeError, AttributeError, msgspec.ValidationError) as error:
         message = f"The comparison does not have the shape of `{COMPARISON_SCHEMA}`: {error}."
         raise ReportError(Issue(message, where)) from None
@@ -156,6 +157,11 @@ def _with_named_tests(value: dict[str, Any]) -> dict[str, Any]:
 
     numbers = ("macro_f1", "pass_rate", "metrics", "cohorts")
     return {**value, **{name: renamed(value[name]) for name in numbers}}
+
+
+def _without_confirmation(value: dict[str, Any]) -> dict[str, Any]:
+    """A comparison without what an earlier version knew of its samples that were run again."""
+    return {name: part for name, part in value.items() if name != "confirmation"}
 
 
 def _convert_sample(value: dict[str, Any]) -> ComparedSample:

@@ -73,6 +73,7 @@ def _headline(report: Report) -> TextSection:
     if run.status != "complete":
         reason: TextLine = (": ", DataText(run.reason)) if run.reason else (".",)
         lines.append((f"Warning: this run is {run.status}", *reason))
+    lines += panel_lines(report)
     parts = [
         plural(totals.samples, "sample"),
         plural(totals.repetitions, "repetition"),
@@ -95,6 +96,16 @@ def _headline(report: Report) -> TextSection:
     if report.privacy.removed:
         lines.append((f"Left out at privacy level {report.privacy.level}: {', '.join(report.privacy.removed)}.",))
     return TextSection(("deemster report", *((": ", DataText(run.suite)) if run.suite else ())), lines, key="headline")
+
+
+def panel_lines(report: Report) -> Iterator[TextLine]:
+    """Which scores lack the vote of a judge, and which metrics may lack some."""
+    for name, panels in (report.panels or {}).items():
+        if panels.n_incomplete:
+            lacking = f": {panels.n_incomplete:,} of {panels.n:,} scores lack the vote of a judge that failed"
+            yield ("Warning: ", MetricName(name), f"{lacking}; `--resume` asks it again.")
+        if panels.quorum is not None:
+            yield (MetricName(name), f": {plural(panels.quorum, 'vote')} of its judges make a score (`quorum`).")
 
 
 def gate_verdict(gate: GateDecision, part: SelectedPart | None) -> str:
@@ -347,7 +358,7 @@ def _usage(report: Report) -> TextSection:
     if not usage.total.calls and not usage.total.cached_calls and usage.total.latency_ms is None:
         return TextSection(title, [("No model call was recorded.",), *_halt(report)], key="usage")
     head = ("part", "calls", "cache hits", "prompt tokens", "completion tokens", "cache hit tokens", "p50 ms", "p95 ms")
-    again = [] if usage.reruns is None else [_usage_row("run again", usage.reruns)]
+    again = [] if usage.reruns is None else [_usage_row("beside the samples", usage.reruns)]
     parts = [_usage_row("target", usage.target), _usage_row("scoring", usage.scoring)]
     rows = [*parts, *again, _usage_row("total", usage.total)]
     after: list[TextLine] = []

@@ -2,35 +2,19 @@
 
 from __future__ import annotations
 
-import json
 from collections.abc import Iterator, Mapping, Sequence
-from itertools import islice
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from deemster.datasets.where_condition import describe_where
 from deemster.errors import InputError, did_you_mean, plural
 from deemster.records import Exchange
-from deemster.report.failing_samples import text_difference
+from deemster.report.failing_samples import ExecutedSample, executed_samples, plain_text, text_difference
 from deemster.report.report_entries import ExecutionEntry, ScoreEntry
 from deemster.results import SampleEntry
 from deemster.text.text_sections import DataText, MetricName, TextDetail, TextField, TextSection, WholeText
 
 if TYPE_CHECKING:
     from deemster.report.report_document import Report
-
-
-class FoundSample(NamedTuple):
-    """A sample of a report.
-
-    Attributes:
-        position: Its place in the run.
-        entry: What the report says of it.
-        executions: Its repetitions.
-    """
-
-    position: int
-    entry: SampleEntry
-    executions: Sequence[ExecutionEntry]
 
 
 class KeptDetails(NamedTuple):
@@ -50,23 +34,21 @@ class KeptDetails(NamedTuple):
 NOTHING_KEPT = KeptDetails()
 
 
-def find_sample(report: Report, sample_id: str) -> FoundSample:
+def find_sample(report: Report, sample_id: str) -> ExecutedSample:
     """A sample of a report, with its repetitions.
 
     Raises:
         InputError: The report has no such sample.
     """
-    executions = iter(report.executions)
     known = []
-    for position, sample in enumerate(report.samples):
-        own = list(islice(executions, sample.repetitions))
-        if sample.id == sample_id:
-            return FoundSample(position, sample, own)
-        known.append(sample.id)
+    for executed in executed_samples(report):
+        if executed.sample.id == sample_id:
+            return executed
+        known.append(executed.sample.id)
     raise InputError(f"The run has no sample {sample_id!r:.200}. {did_you_mean(sample_id, known)}")
 
 
-def sample_sections(report: Report, found: FoundSample, kept: KeptDetails = NOTHING_KEPT) -> Iterator[TextSection]:
+def sample_sections(report: Report, found: ExecutedSample, kept: KeptDetails = NOTHING_KEPT) -> Iterator[TextSection]:
     """The parts of what is known about a sample, in order; texts are not cut.
 
     Args:
@@ -74,7 +56,7 @@ def sample_sections(report: Report, found: FoundSample, kept: KeptDetails = NOTH
         found: A sample of it.
         kept: What the store keeps of the sample beside the report.
     """
-    sample = found.entry
+    sample = found.sample
     passed = f"{sample.passed} of {plural(sample.repetitions, 'repetition')} passed"
     if sample.pass_rate is None:
         passed = "no metric applies"
@@ -108,7 +90,7 @@ def _said(sample: SampleEntry, execution: ExecutionEntry) -> Iterator[TextField]
         yield from _field(f"retrieved {number}", entry)
     if execution.trajectory is not None:
         for number, call in enumerate(execution.trajectory.tool_calls, 1):
-            yield TextField(f"step {number}", (WholeText(f"{call.name} {_text(call.arguments)}"),))
+            yield TextField(f"step {number}", (WholeText(f"{call.name} {plain_text(call.arguments)}"),))
             yield from _field("", call.result)
             yield from _field("", call.error)
 
@@ -161,8 +143,4 @@ def _fields(value: Any, label: str) -> Iterator[TextField]:
 
 def _field(label: str, value: Any) -> Iterator[TextField]:
     if value is not None:
-        yield TextField(DataText(label), (WholeText(_text(value)),))
-
-
-def _text(value: Any) -> str:
-    return value if isinstance(value, str) else json.dumps(value, ensure_ascii=False, sort_keys=True, default=dict)
+        yield TextField(DataText(label), (WholeText(plain_text(value)),))

@@ -19,6 +19,7 @@ from numpy.typing import NDArray
 from deemster.errors import ConfigurationError, Issue
 from deemster.errors.user_code_guard import UserCodeGuard
 from deemster.records import CAUSES, Execution, MetricCard, MetricScore, NotApplicable, Output, TargetFailure, Usage
+from deemster.records.marks import failed_votes
 from deemster.results.metric_aggregators import Aggregator, aggregator_name, narrow_aggregator, result_from_mark
 from deemster.results.metric_summary import (
     NOT_RUN,
@@ -26,6 +27,7 @@ from deemster.results.metric_summary import (
     SCORED,
     Clusters,
     CriterionSummary,
+    PanelSummary,
     mean_interval,
     sample_means,
 )
@@ -206,6 +208,28 @@ class CriterionColumns:
         return found
 
 
+class PanelColumn:
+    """Counts the scores of one metric that panels of judges gave."""
+
+    def __init__(self) -> None:
+        self._scores = self._incomplete = 0
+        self._quorum: int | None = None
+
+    def add(self, mark: MetricScore) -> None:
+        """Count a score."""
+        if mark.details.get("votes"):
+            self._scores += 1
+            self._incomplete += any(True for _ in failed_votes(mark))
+            quorum = mark.details.get("quorum")
+            self._quorum = quorum if type(quorum) is int else self._quorum
+
+    def summarize(self) -> PanelSummary | None:
+        """The counts; None where no vote is missing, and none may be."""
+        if not self._incomplete and self._quorum is None:
+            return None
+        return PanelSummary(n=self._scores, n_incomplete=self._incomplete, quorum=self._quorum)
+
+
 _CAUSE_CODES = {cause: place for place, cause in enumerate(CAUSES, start=1)}
 
 
@@ -257,9 +281,10 @@ class MarkTable:
             if card.parts
         }
         self.directions: list[set[bool]] = [set() for _ in cards]
+        self.panels = [PanelColumn() for _ in cards]
         self.target_usage = UsageAccount()
         self.scoring_usage = [UsageAccount() for _ in cards]
-        self.rerun_usage = UsageAccount()
+        self.further_usage = UsageAccount()
         self.clusters: Clusters = None
         self._tags: dict[str, array[int]] = {}
         self._untagged = array("i")
@@ -424,6 +449,8 @@ class MarkTable:
                 scores[place] = mark.score
                 causes[place] = SCORED
                 passed[place] = mark.success
+                if mark.details:
+                    self.panels[column].add(mark)
                 if mark.threshold != threshold or mark.higher_is_better is not upwards:
                     threshold, upwards = mark.threshold, mark.higher_is_better
                     self.thresholds[column].add(float(threshold))

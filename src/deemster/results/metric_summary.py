@@ -128,6 +128,20 @@ class CriterionSummary(msgspec.Struct, frozen=True, kw_only=True):
     mean_agreement: float | None
 
 
+class PanelSummary(msgspec.Struct, frozen=True, kw_only=True):
+    """The panels of judges behind the scores of a metric.
+
+    Attributes:
+        n: Scores that votes of judges were combined into.
+        n_incomplete: Those that lack the vote of a judge that failed.
+        quorum: The fewest votes that make a score; None where every judge must vote.
+    """
+
+    n: int = 0
+    n_incomplete: int = 0
+    quorum: int | None = None
+
+
 class RunMetricSummary(MetricSummary, frozen=True, kw_only=True):
     """One metric over the whole run, and what the metric is."""
 

@@ -20,6 +20,7 @@ from deemster.results.metric_summary import (
     HistogramBin,
     Interval,
     MetricSummary,
+    PanelSummary,
     RunMetricSummary,
     cluster_sums,
     histogram,
@@ -134,6 +135,7 @@ class RunSummary(msgspec.Struct, frozen=True, kw_only=True):
     cost: Cost | None
     answers_without_usage: int
     adversarial: AdversarialSummary | None = None
+    panels: dict[str, PanelSummary] | None = None
 
 
 def summarize_run(marks: MarkTable, *, delta: float = 0.05, attacks: AttackedSamples | None = None) -> RunSummary:
@@ -161,10 +163,15 @@ def summarize_run(marks: MarkTable, *, delta: float = 0.05, attacks: AttackedSam
         cohorts=tuple(_cohort(marks, name, positions) for name, positions in marks.cohorts),
         aggregate=_aggregate(marks, every),
         precision=repetition_precision(_passes(marks, every), repetitions=marks.repetitions, delta=delta),
-        usage=run_usage(marks.target_usage, spending, marks.rerun_usage),
-        cost=total_cost([marks.target_usage, *marks.scoring_usage, marks.rerun_usage]),
+        usage=run_usage(marks.target_usage, spending, marks.further_usage),
+        cost=total_cost([marks.target_usage, *marks.scoring_usage, marks.further_usage]),
         answers_without_usage=marks.without_usage,
         adversarial=summarize_attacks(marks, attacks),
+        panels={
+            name: found
+            for name, panels in zip(names, marks.panels, strict=True)
+            if (found := panels.summarize()) is not None
+        },
     )
 
 

@@ -80,8 +80,8 @@ class UsageTotals(msgspec.Struct, frozen=True, kw_only=True):
 class RunUsage(msgspec.Struct, frozen=True, kw_only=True):
     """The usage of the target, of scoring, of all together, and of each metric.
 
-    `reruns` is what it took to run newly failing samples again, target and scoring together, without latencies; None
-    where that was not done.
+    `reruns` is what was used beside the samples, without latencies: for anchors, and in runs of earlier versions for
+    newly failing samples that were run again; None where nothing was.
     """
 
     target: UsageTotals

@@ -3,15 +3,13 @@
 from __future__ import annotations
 
 import math
-import sys
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import Any, NamedTuple, TypeAlias
 
 from deemster.errors import ConfigurationError, Issue, did_you_mean
-from deemster.formats.json_values import name_kind
+from deemster.formats.json_values import is_number, name_kind
 from deemster.results.metric_aggregators import Aggregator, MetricResult, MetricsAggregator, NamedResults, import_path
 
-_LARGEST = sys.float_info.max
 ScoreMapping: TypeAlias = Mapping[float, float] | Callable[[float], float]
 
 
@@ -107,7 +105,7 @@ def weighted_issues(weights: Any, score_mapping: Any) -> Iterator[AggregatorIssu
             yield AggregatorIssue((key,), f"`{key}` is a map by metric name, not {name_kind(value)}.")
             return
     for name, weight in weights.items():
-        if not _is_number(weight) or not 0 <= weight <= _LARGEST:
+        if not is_number(weight) or weight < 0:
             yield AggregatorIssue(
                 ("weights", name), f"The weight of `{name}` is a finite number of at least 0, not {weight!r}."
             )
@@ -136,7 +134,7 @@ def _mapping_issues(name: str, mapping: Any) -> Iterator[AggregatorIssue]:
         )
         return
     for key, value in mapping.items():
-        if not _is_number(key) or not abs(key) <= _LARGEST:
+        if not is_number(key):
             yield AggregatorIssue(
                 (*path, key), f"The mapping of `{name}` has the key {key!r}, which is no rubric value."
             )
@@ -145,17 +143,13 @@ def _mapping_issues(name: str, mapping: Any) -> Iterator[AggregatorIssue]:
             yield AggregatorIssue((*path, key), message)
 
 
-def _is_number(value: Any) -> bool:
-    return isinstance(value, (int, float)) and not isinstance(value, bool)
-
-
 def _is_share(value: Any) -> bool:
-    return _is_number(value) and 0 <= value <= 1
+    return is_number(value) and 0 <= value <= 1
 
 
 def _has_sum(weights: Any) -> bool:
     try:
-        return math.isfinite(math.fsum(weight for weight in weights if _is_number(weight) and abs(weight) <= _LARGEST))
+        return math.isfinite(math.fsum(weight for weight in weights if is_number(weight)))
     except OverflowError:
         return False
 

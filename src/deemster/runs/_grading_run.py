@@ -28,7 +28,7 @@ from deemster.runs.kept_calls import KeptCalls
 from deemster.runs.model_access import ModelAccess
 from deemster.runs.progress import Progress, ProgressCounter
 from deemster.runs.resume_backlog import RemainingWork
-from deemster.runs.run_plan import Evaluation, Plan, with_secrets
+from deemster.runs.run_plan import Evaluation, Plan, collect_secrets
 from deemster.runs.stop_request import Stop
 from deemster.store import Spool
 from deemster.targets.saved_outputs import SavedOutputs
@@ -128,8 +128,9 @@ class GradingRun:
         dataset: Any = self._dataset
         metric: Any = SubmissionMetric(submissions=self._submissions)
         # Every submission is there already, so what stands for the target is never asked.
-        plan = Plan(dataset, SavedOutputs({"no target": ""}), (metric,))
-        evaluation = with_secrets(Evaluation(plan, seed=self._grader.seed, access=access))
+        no_target = SavedOutputs({"no target": ""})
+        plan = Plan(dataset, no_target, (metric,), secrets=collect_secrets(no_target, access))
+        evaluation = Evaluation(plan, seed=self._grader.seed, access=access)
 
         left = (position for position in range(len(self._dataset)) if position not in self._done)
         remaining = RemainingWork(works=self._submissions.works(left), spent=self.spent, calls=calls)

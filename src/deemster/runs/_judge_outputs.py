@@ -67,7 +67,8 @@ class JudgePool:
         self.finished: list[Execution] = []
         self.arrived = asyncio.Event()
         self.is_over = False
-        self.asks = [ask_in_repetition(ask, repetition) for repetition in range(plan.repetitions)]
+        first = plan.first_repetition
+        self.asks = [ask_in_repetition(ask, first + repetition) for repetition in range(plan.repetitions)]
 
     @property
     def _most_live(self) -> int:

@@ -13,7 +13,7 @@ from deemster.datasets import SelectedPart
 from deemster.datasets.attack_facts import AttackedSamples
 from deemster.datasets.human_labels import SuiteCalibration
 from deemster.errors import ConfigurationError, StoreError
-from deemster.records import Metric
+from deemster.records import Metric, Usage
 from deemster.report import BudgetEntry
 from deemster.report.baseline_gate import PinnedBaseline
 from deemster.results import (
@@ -28,7 +28,6 @@ from deemster.results import (
     WeightedMetricsAggregator,
     aggregator_name,
 )
-from deemster.results.confirmation import Reruns
 from deemster.results.difference_origin import AnchorScores
 from deemster.results.metric_aggregators import SubsetAggregator
 from deemster.runs.run_plan import Evaluation
@@ -47,6 +46,7 @@ _HIDDEN = "(not kept)"
 _RERUNS = "reruns"
 _ANCHORS = "anchors"
 _ATTACKS = "attacks"
+_BASELINE = "baseline"
 _CLUSTER = "cluster"
 # Earlier versions could draw the samples of a run at random and stop once its margins were settled.
 _UNTIL_DECIDED = "until_decided"
@@ -64,10 +64,7 @@ class ReportSettings(NamedTuple):
         aggregator: Makes one result of each execution's marks; None where the run has none.
         varied: What differs between repetitions.
         missing_aggregator: The name of an aggregator that only the program that ran this has; None where there is none.
-        baseline: The baseline that its gate compares with; None where it compares with none.
         calibration: Labels of people that its numbers are corrected by; None where the suite names none.
-        anchors: How its anchors were judged; None where it has none.
-        attacks: Which of its samples are attacks; None where none is.
     """
 
     gate: Gate | None
@@ -76,10 +73,7 @@ class ReportSettings(NamedTuple):
     aggregator: Aggregator | None
     varied: Literal["target", "scoring"] | None
     missing_aggregator: str | None = None
-    baseline: PinnedBaseline | None = None
     calibration: SuiteCalibration | None = None
-    anchors: AnchorScores | None = None
-    attacks: AttackedSamples | None = None
 
 
 # A recording may have records that a metric cannot mark.
@@ -88,9 +82,8 @@ RECORDING_SETTINGS = ReportSettings(None, Allowance(1.0, share=True), DELTA, Non
 
 def report_settings(job: Evaluation) -> ReportSettings:
     """The report settings of a job."""
-    settings = ReportSettings(job.gate, job.allowance, job.delta, job.aggregator, job.plan.varied)
-    return settings._replace(
-        baseline=job.baseline, calibration=job.calibration, anchors=job.anchors, attacks=job.attacks
+    return ReportSettings(
+        job.gate, job.allowance, job.delta, job.aggregator, job.plan.varied, calibration=job.calibration
     )
 
 
@@ -106,12 +99,56 @@ def settings_facts(job: Evaluation) -> dict[str, Any]:
         "varied": job.plan.varied,
         **({} if job.plan.dataset.part is None else {"part": msgspec.to_builtins(job.plan.dataset.part)}),
         **({} if job.plan.dataset.cluster is None else {_CLUSTER: job.plan.dataset.cluster}),
-        **({} if job.baseline is None else {"baseline": msgspec.to_builtins(job.baseline)}),
         **({} if job.calibration is None else {"calibration": msgspec.to_builtins(job.calibration)}),
-        **({} if job.anchors is None else {_ANCHORS: msgspec.to_builtins(job.anchors)}),
-        **({} if job.attacks is None else {_ATTACKS: msgspec.to_builtins(job.attacks)}),
         **rubric_facts(job.plan.metrics),
     }
+
+
+class _EarlierReruns(msgspec.Struct):
+    """What earlier versions kept with a run of its samples that were run again."""
+
+    usage: tuple[Usage, ...] = ()
+
+
+class RunFindings(NamedTuple):
+    """What is found out about a run beside its outputs and marks. It belongs to the facts of the run.
+
+    Attributes:
+        attacks: Which of its samples are attacks; None where none is.
+        baseline: The baseline that its gate compares with, and what the comparison found once the run has ended; None
+            where it compares with none.
+        anchors: How its anchors were judged; None where it has none.
+        earlier_usage: What earlier versions spent beside the samples, to run those again that failed.
+    """
+
+    attacks: AttackedSamples | None = None
+    baseline: PinnedBaseline | None = None
+    anchors: AnchorScores | None = None
+    earlier_usage: tuple[Usage, ...] = ()
+
+    @property
+    def usage(self) -> tuple[Usage, ...]:
+        """What was used beside the samples."""
+        return self.earlier_usage if self.anchors is None else (*self.earlier_usage, *self.anchors.usage)
+
+    def facts(self) -> dict[str, Any]:
+        """What a store keeps of them, as plain JSON."""
+        findings = {_ATTACKS: self.attacks, _BASELINE: self.baseline, _ANCHORS: self.anchors}
+        return {name: msgspec.to_builtins(finding) for name, finding in findings.items() if finding is not None}
+
+
+def stored_findings(facts: Mapping[str, Any], *, where: str) -> RunFindings:
+    """What is stored of what was found out about a run.
+
+    Raises:
+        StoreError: It is not what `RunFindings.facts` gives.
+    """
+    try:
+        attacks = msgspec.convert(facts.get(_ATTACKS), AttackedSamples | None)
+        earlier = msgspec.convert(facts.get(_RERUNS, {}), _EarlierReruns)
+        return RunFindings(attacks, stored_baseline(facts), stored_anchors(facts), earlier.usage)
+    except msgspec.ValidationError as error:
+        raise StoreError(f"{where}: The stored report settings cannot be read: {error}") from None
 
 
 def rubric_facts(metrics: Sequence[Metric], *, known: Mapping[str, Any] | None = None) -> dict[str, Any]:
@@ -140,10 +177,7 @@ def parse_settings(facts: Mapping[str, Any], *, where: str) -> ReportSettings:
             aggregator=aggregator,
             varied=msgspec.convert(facts["varied"], Literal["target", "scoring"] | None),
             missing_aggregator=missing_aggregator,
-            baseline=stored_baseline(facts),
             calibration=msgspec.convert(facts.get("calibration"), SuiteCalibration | None),
-            anchors=stored_anchors(facts),
-            attacks=msgspec.convert(facts.get(_ATTACKS), AttackedSamples | None),
         )
     except (KeyError, TypeError, ValueError, msgspec.ValidationError, ConfigurationError) as error:
         raise StoreError(f"{where}: The stored report settings cannot be read: {error}") from None
@@ -153,35 +187,18 @@ def stored_baseline(facts: Mapping[str, Any]) -> PinnedBaseline | None:
     """The baseline that a stored run is compared with; None where it is compared with none.
 
     Raises:
-        ValidationError: It is not what `settings_facts` writes.
+        ValidationError: It is not what `RunFindings.facts` gives.
     """
-    return msgspec.convert(facts.get("baseline"), PinnedBaseline | None)
+    return msgspec.convert(facts.get(_BASELINE), PinnedBaseline | None)
 
 
 def stored_anchors(facts: Mapping[str, Any]) -> AnchorScores | None:
     """How the anchors of a stored run were judged; None where it has none.
 
     Raises:
-        ValidationError: They are not what `settings_facts` writes.
+        ValidationError: They are not what `RunFindings.facts` gives.
     """
     return msgspec.convert(facts.get(_ANCHORS), AnchorScores | None, strict=False)
-
-
-def stored_reruns(facts: Mapping[str, Any], *, where: str) -> Reruns:
-    """The samples that were run again after a stored run.
-
-    Raises:
-        StoreError: They are not what `reruns_facts` writes.
-    """
-    try:
-        return msgspec.convert(facts.get(_RERUNS, {}), Reruns)
-    except msgspec.ValidationError as error:
-        raise StoreError(f"{where}: The stored reruns cannot be read: {error}") from None
-
-
-def reruns_facts(reruns: Reruns) -> dict[str, Any]:
-    """What a store keeps of reruns, as plain JSON."""
-    return {_RERUNS: msgspec.to_builtins(reruns)}
 
 
 def parse_budget(facts: Mapping[str, Any], *, where: str) -> BudgetEntry | None:

@@ -9,6 +9,7 @@ from deemster.datasets.adversarial_dataset import QUESTION, AttackSettings, buil
 from deemster.errors import ConfigurationError, Issue, list_names
 from deemster.results import read_gate
 from deemster.runs.resolve_evaluation import SuiteOverrides, resolve_evaluation, suite_dataset
+from deemster.runs.run_lifecycle import NOT_STORED, Storage
 from deemster.runs.run_plan import Evaluation
 from deemster.runs.suite import Suite
 
@@ -29,7 +30,9 @@ def lane_dataset(suite: Suite, settings: AttackSettings) -> Dataset:
     return build_adversarial_dataset(settings._replace(input_key=settings.input_key or _input_key(suite)))
 
 
-def build_adversarial_job(suite: Suite, dataset: Dataset, overrides: SuiteOverrides) -> Evaluation:
+def build_adversarial_job(
+    suite: Suite, dataset: Dataset, overrides: SuiteOverrides, *, storage: Storage = NOT_STORED
+) -> Evaluation:
     """The job of the safety lane: the suite with attacks as its samples, and metrics and a gate that fit them.
 
     It is a suite of its own, such as `NAME-adversarial`, so that it has a baseline of its own.
@@ -38,6 +41,7 @@ def build_adversarial_job(suite: Suite, dataset: Dataset, overrides: SuiteOverri
         suite: The suite.
         dataset: The attacks.
         overrides: Flags that replace what the suite says.
+        storage: Where the run will be stored, and what it resumes.
 
     Raises:
         InputError: Something in the suite or the flags cannot be used; the issues of all parts are listed.
@@ -50,7 +54,7 @@ def build_adversarial_job(suite: Suite, dataset: Dataset, overrides: SuiteOverri
         group=None,
         calibration=None,
     )
-    return resolve_evaluation(lane, overrides._replace(dataset=dataset))
+    return resolve_evaluation(lane, overrides._replace(dataset=dataset), storage=storage)
 
 
 def lane_metrics(suite: Suite) -> list[str]:

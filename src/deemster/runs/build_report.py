@@ -16,11 +16,11 @@ from deemster.errors import ReportError
 from deemster.records import Execution, MetricCard, Sample
 from deemster.records.shared_call_cost import PaidExecutions
 from deemster.report import BudgetEntry, Report, RunEntry, RunSamples, assemble_report
+from deemster.report.baseline_gate import PinnedBaseline
 from deemster.report.corrected_rates import with_corrections
 from deemster.results import (
     Aggregator,
     Allowance,
-    Gate,
     GateDecision,
     MarkTable,
     RunMetricSummary,
@@ -29,19 +29,19 @@ from deemster.results import (
     decide_gate,
     summarize_run,
 )
-from deemster.results.confirmation import Reruns
 from deemster.results.metric_aggregators import aggregator_name
 from deemster.results.metric_summary import Clusters
 from deemster.runs._report_settings import (
     RECORDING_SETTINGS,
     ReportSettings,
+    RunFindings,
     parse_budget,
     parse_part,
     parse_settings,
     stop_reason,
     stored_changes,
     stored_cluster,
-    stored_reruns,
+    stored_findings,
 )
 from deemster.runs._score_batch import needs_settling
 from deemster.runs.metric_catalog import card_spellings
@@ -68,7 +68,7 @@ class RunRecord(NamedTuple):
         ended: Whether it came to an end at all.
         mixed: What changed when it was resumed.
         budget: What it was allowed to spend.
-        reruns: The samples that were run again after it.
+        findings: What else was found out about it.
     """
 
     facts: RunFacts
@@ -81,16 +81,29 @@ class RunRecord(NamedTuple):
     ended: bool = True
     mixed: Sequence[str] = ()
     budget: BudgetEntry | None = None
-    reruns: Reruns = Reruns()
+    findings: RunFindings = RunFindings()
 
 
-def build_report(
-    record: RunRecord,
-    settings: ReportSettings,
-    *,
-    table: MarkTable | None = None,
-) -> Report:
-    """The report of a run.
+class FinishedRun(NamedTuple):
+    """A run whose marks are counted and summarized.
+
+    Attributes:
+        record: What its report is built from.
+        settings: How its numbers are made.
+        table: Its marks.
+        summary: Its numbers.
+        entry: How reports name it, and how it ended.
+    """
+
+    record: RunRecord
+    settings: ReportSettings
+    table: MarkTable
+    summary: RunSummary
+    entry: RunEntry
+
+
+def finish_run(record: RunRecord, settings: ReportSettings, *, table: MarkTable | None = None) -> FinishedRun:
+    """Count and summarize the marks of a run.
 
     Args:
         record: The run.
@@ -102,16 +115,16 @@ def build_report(
         StoreError: The run cannot be read.
     """
     table = count_marks(record, settings, table=table)
-    table.rerun_usage = record.reruns.account()
-    for usage in () if settings.anchors is None else settings.anchors.usage:
-        table.rerun_usage.add(usage)
+    for usage in record.findings.usage:
+        table.further_usage.add(usage)
+
     models = record.facts.identity.get("models") or None
-    summary = summarize_run(table, delta=settings.delta, attacks=settings.attacks)
+    summary = summarize_run(table, delta=settings.delta, attacks=record.findings.attacks)
     if settings.calibration is not None:
         identities = report_identities(summary.metrics, models)
         summary = with_corrections(summary, table, settings.calibration, identities=identities)
     status, reason = _status(record, summary.totals, settings.allowance)
-    note = RunEntry(
+    entry = RunEntry(
         id=record.facts.id,
         suite=record.facts.suite,
         status=status,
@@ -126,12 +139,23 @@ def build_report(
         target=record.facts.facts.get("target"),
         models=models,
     )
+    return FinishedRun(record, settings, table, summary, entry)
+
+
+def build_report(run: FinishedRun, baseline: PinnedBaseline | None) -> Report:
+    """The report of a run.
+
+    Args:
+        run: The run.
+        baseline: The baseline that its gate compares with, and what the comparison found; None where it has none.
+    """
+    record = run.record
     report = assemble_report(
-        run=note,
+        run=run.entry,
         dataset=record.samples,
-        tally=table,
-        summary=summary,
-        gate=None if settings.gate is None else _decide(settings.gate, settings, summary, record),
+        tally=run.table,
+        summary=run.summary,
+        gate=_decide(run, baseline),
         executions=PaidExecutions(record.executions),
         tool_version=record.facts.tool_version,
     )
@@ -166,11 +190,20 @@ def metric_identity(
     return {"definition": identity, "threshold": threshold, **{f"model `{role}`": known[role] for role in known}}
 
 
-def _decide(gate: Gate, settings: ReportSettings, summary: RunSummary, record: RunRecord) -> GateDecision:
+def _decide(run: FinishedRun, baseline: PinnedBaseline | None) -> GateDecision | None:
+    """What the gate of a run says; None where it has none."""
+    gate, record = run.settings.gate, run.record
+    if gate is None:
+        return None
+
     scorings = len(record.facts.scorings) if isinstance(record.facts, RunRow) else 1
-    against = () if settings.baseline is None else settings.baseline.checks(gate, scorings=scorings)
-    is_part = record.samples.part is not None
-    return decide_gate(gate, summary, metrics=card_spellings(record.cards), against_baseline=against, is_part=is_part)
+    return decide_gate(
+        gate,
+        run.summary,
+        metrics=card_spellings(record.cards),
+        against_baseline=() if baseline is None else baseline.checks(gate, scorings=scorings),
+        is_part=record.samples.part is not None,
+    )
 
 
 def count_marks(
@@ -276,7 +309,7 @@ class LiveMarks:
     """
 
     def __init__(self, table: MarkTable, plan: Plan) -> None:
-        self._table, settles = table, needs_settling(plan.metrics)
+        self._table, self._dataset, settles = table, plan.dataset, needs_settling(plan.metrics)
         self._counts = not plan.scorers and not settles
         self._trial = None if settles else table.aggregates
         self._waiting: list[Execution] = []
@@ -309,8 +342,14 @@ class LiveMarks:
         elif self._trial is not None:
             self._trial.add(executions)
 
-    def table(self) -> MarkTable:
-        """The table with every execution of the run counted, or with none where some are missing."""
+    def table(self, record: RunRecord) -> MarkTable | None:
+        """The table with every execution of the run counted, or with none where some are missing.
+
+        Args:
+            record: The run. The report of one that was resumed with changes shows the stored samples: None then.
+        """
+        if record.samples is not self._dataset or self._table.cards != tuple(record.cards):
+            return None
         if self._waiting:
             self.add(self._waiting)
             self._waiting = []
@@ -344,7 +383,7 @@ def stored_report(
     row = store.run(run)
     record = stored_run_record(store, row)
     settings = parse_settings(row.facts, where=_place(store, row)) if row.traits.has_end else RECORDING_SETTINGS
-    return build_report(record, _with_aggregator(settings, aggregator, warn))
+    return build_report(finish_run(record, _with_aggregator(settings, aggregator, warn)), record.findings.baseline)
 
 
 def quoted_details(store: Store, run: str) -> dict[str, frozenset[str] | None]:
@@ -393,7 +432,7 @@ def stored_run_record(store: Store, row: RunRow) -> RunRecord:
         ended=row.status != "running" or not row.traits.has_end,
         mixed=stored_changes(row.facts),
         budget=parse_budget(row.facts, where=_place(store, row)),
-        reruns=stored_reruns(row.facts, where=_place(store, row)),
+        findings=stored_findings(row.facts, where=_place(store, row)),
     )
 
 

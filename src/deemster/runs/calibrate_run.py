@@ -27,7 +27,6 @@ from deemster.models.clock import Clock
 from deemster.records import Metric, Output
 from deemster.records.marks import reaches
 from deemster.report import Report, load_report
-from deemster.report.audit_report import AuditReport
 from deemster.report.report_entries import ExecutionEntry, ScoreEntry
 from deemster.results import RunMetricSummary
 from deemster.results.mark_table import output_digest
@@ -35,7 +34,6 @@ from deemster.rubrics.verdicts import VERDICTS
 from deemster.runs._report_settings import stored_cluster
 from deemster.runs.build_report import report_identities, stored_report
 from deemster.runs.check_file import find_kind
-from deemster.runs.evaluate_dataset import run_evaluation
 from deemster.runs.judge_anchors import build_cases_job
 from deemster.runs.metric_catalog import metric_spellings
 from deemster.runs.model_access import ModelAccess, ModelLimits, read_model_access
@@ -43,6 +41,7 @@ from deemster.runs.people_labels import criterion_entry, label_tasks
 from deemster.runs.progress import Progress
 from deemster.runs.resolve_evaluation import suite_metrics
 from deemster.runs.rubric_metric import shown_options
+from deemster.runs.run_evaluation import run_evaluation
 from deemster.runs.run_labels import read_run_labels
 from deemster.runs.run_sync import run_sync, warner
 from deemster.runs.stop_request import Stop
@@ -69,6 +68,23 @@ class CalibrationBounds(NamedTuple):
 NO_BOUNDS = CalibrationBounds()
 
 
+class CalibrationSettings(NamedTuple):
+    """What is calibrated, and how.
+
+    Attributes:
+        metrics: The metrics to look at, and the one that labels are about which name none; all that have labels where
+            none is named.
+        bounds: What the calibration is held to.
+        confidence: The level of the intervals.
+        seed: The seed of what is drawn.
+    """
+
+    metrics: Sequence[str] = ()
+    bounds: CalibrationBounds = NO_BOUNDS
+    confidence: float = 0.95
+    seed: int = 0
+
+
 class RunBackground(NamedTuple):
     """What is known of a stored run beside its report.
 
@@ -89,31 +105,25 @@ NO_BACKGROUND = RunBackground()
 def calibrate_report(
     report: Report,
     labels: Sequence[HumanLabel],
+    settings: CalibrationSettings,
     *,
-    metrics: Sequence[str] = (),
-    bounds: CalibrationBounds = NO_BOUNDS,
     is_cases: bool = False,
     background: RunBackground = NO_BACKGROUND,
-    confidence: float = 0.95,
-    seed: int = 0,
 ) -> Calibration:
     """Compare the metrics of a run with what people say of its outputs.
 
     Args:
         report: The run.
         labels: The labels of people.
-        metrics: The metrics to look at, and the one that labels are about which name none; all that have labels where
-            none is named.
-        bounds: What the calibration is held to.
+        settings: What is calibrated, and how.
         is_cases: Whether the run is of calibration cases, which stand for no run of their own.
         background: What is known of the run beside.
-        confidence: The level of the intervals.
-        seed: The seed of what is drawn.
 
     Raises:
         DatasetError: A label is about an unknown sample or metric, or is no label; all are listed.
         ConfigurationError: The run has no such metric.
     """
+    metrics, bounds, confidence, seed = settings
     outputs = _Outputs(report, background)
     subjects = _subjects(outputs)
     for name in metrics:
@@ -163,7 +173,7 @@ def calibrate(
     budget_usd: Decimal | float | None = None,
     budget_tokens: int | None = None,
     offline: bool = False,
-) -> AuditReport[Calibration]:
+) -> Calibration:
     """Compare the judges of a run with people, and correct its numbers.
 
     Args:
@@ -190,20 +200,16 @@ def calibrate(
         ReportError: The report cannot be read.
         StoreError: The run is not there, or cannot be read.
     """
-    settings: dict[str, Any] = {
-        "metrics": metrics,
-        "bounds": CalibrationBounds(min_agreement, min_kappa, max_length_bias),
-        "confidence": confidence,
-        "seed": seed,
-    }
+    bounds = CalibrationBounds(min_agreement, min_kappa, max_length_bias)
+    settings = CalibrationSettings(metrics, bounds, confidence, seed)
     warn = warner()
     if isinstance(run, Report) or not is_cases_file(run):
-        found = calibrate_labelled(run, labels, suite=suite, columns=columns, store=store, warn=warn, **settings)
+        found = calibrate_labelled(run, labels, settings, suite=suite, columns=columns, store=store, warn=warn)
     else:
         limits = ModelLimits(cache, budget_usd, budget_tokens, offline)
-        work = calibrate_cases(run, labels, suite=suite, repetitions=repetitions, limits=limits, warn=warn, **settings)
+        work = calibrate_cases(run, labels, settings, suite=suite, repetitions=repetitions, limits=limits, warn=warn)
         found = run_sync(work)
-    return AuditReport(found)
+    return found
 
 
 def is_cases_file(source: str | Path) -> bool:
@@ -223,23 +229,23 @@ def is_cases_file(source: str | Path) -> bool:
 def calibrate_labelled(
     run: Report | str | Path,
     labels: str | Path | None,
+    settings: CalibrationSettings,
     *,
     suite: str | Path | None = None,
     columns: Mapping[str, str | Sequence[str]] | None = None,
     store: str | Path | None = None,
     warn: Callable[[str], None],
-    **settings: Any,
 ) -> Calibration:
     """Compare the judges of a run with the labels of people on its outputs.
 
     Args:
         run: A report, the file of one, a run file, or a stored run.
         labels: The sheet, or `viewer`.
+        settings: What is calibrated, and how.
         suite: None: a run has its metrics.
         columns: Which column of the sheet holds what, where its name does not say it.
         store: The store of a run that is given by name; None for `.deemster/runs.db`.
         warn: Gets each warning.
-        settings: What `calibrate_report` takes beside.
 
     Raises:
         InputError: The labels cannot be used; every issue is given with its place.
@@ -252,17 +258,18 @@ def calibrate_labelled(
         raise ConfigurationError("`--suite` is for cases; a run has its metrics.")
     if isinstance(run, Report) or (Path(run).is_file() and not is_run_file(run)):
         found = read_run_labels(labels, None, columns=columns, warn=warn)
-        return calibrate_report(run if isinstance(run, Report) else load_report(run), found, **settings)
+        return calibrate_report(run if isinstance(run, Report) else load_report(run), found, settings)
     with open_runs(store, [str(run)]) as (opened, (name,)):
         row = opened.run(name, kind="run")
         found = read_run_labels(labels, (opened, row.id), columns=columns, warn=warn)
         report = stored_report(opened, row.id, warn=warn)
-        return calibrate_report(report, found, background=_background(opened, row), **settings)
+        return calibrate_report(report, found, settings, background=_background(opened, row))
 
 
 async def calibrate_cases(
     file: str | Path,
     labels: str | Path | None,
+    settings: CalibrationSettings,
     *,
     suite: str | Path | None,
     repetitions: int = 1,
@@ -270,22 +277,19 @@ async def calibrate_cases(
     stop: Stop | None = None,
     warn: Callable[[str], None],
     progress: Callable[[Progress], None] | None = None,
-    metrics: Sequence[str] = (),
-    **settings: Any,
 ) -> Calibration:
     """Judge cases by the metrics of a suite, and compare its judges with people.
 
     Args:
         file: The cases.
         labels: None: cases have their own.
+        settings: What is calibrated, and how.
         suite: The suite's file.
         repetitions: How often each case is judged.
         limits: Cache and budget.
         stop: Asks to stop.
         warn: Gets each warning.
         progress: Gets the progress.
-        metrics: The metrics to take; all where none is named.
-        settings: What `calibrate_report` takes beside.
 
     Raises:
         InputError: The cases or the suite cannot be used; every issue is given with its place.
@@ -295,11 +299,11 @@ async def calibrate_cases(
     if suite is None:
         raise ConfigurationError("Name the suite whose metrics judge the cases: `--suite FILE`.")
     cases = load_calibration_cases(file)
-    chosen, access = case_judges(load_suite(suite, calls_target=False, must_run=False), metrics, limits)
+    chosen, access = case_judges(load_suite(suite, calls_target=False, must_run=False), settings.metrics, limits)
     report = await judge_cases(
         cases, chosen, access=access, repetitions=repetitions, stop=stop, warn=warn, progress=progress
     )
-    return calibrate_report(report, cases.labels, is_cases=True, **settings)
+    return calibrate_report(report, cases.labels, settings._replace(metrics=()), is_cases=True)
 
 
 async def judge_cases(

@@ -11,6 +11,7 @@ from typing import Any, NamedTuple
 
 import msgspec
 
+from deemster.alignment.calibration_result import load_calibration
 from deemster.alignment.metrics_result import MetricsResult
 from deemster.datasets import Dataset, RubricDataset, Votes
 from deemster.datasets.calibration_cases import load_calibration_cases
@@ -20,7 +21,6 @@ from deemster.formats.read_file import EXTENSIONS, FORMATS
 from deemster.formats.read_parquet import ParquetFile
 from deemster.formats.read_table import TABLES, read_table_lines
 from deemster.report import load_comparison, load_report
-from deemster.report.calibration_report import load_calibration
 from deemster.results import read_gate
 from deemster.rubrics import Rubric
 from deemster.runs.judge_anchors import load_anchors

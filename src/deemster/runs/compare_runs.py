@@ -6,9 +6,8 @@ import functools
 import re
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import ExitStack
-from itertools import dropwhile, islice
 from pathlib import Path
-from typing import Any, NamedTuple, Protocol, cast, overload
+from typing import Any, Protocol, TypeAlias, cast, overload
 
 import msgspec
 import numpy as np
@@ -18,21 +17,20 @@ from deemster.errors import ConfigurationError, ReportError
 from deemster.records import CAUSES, MetricCard
 from deemster.report import Report, load_report
 from deemster.report.compare_columns import ComparisonSettings, compare_columns
-from deemster.report.comparison_report import ComparedSample, ComparisonReport
+from deemster.report.comparison import ComparedSample, Comparison
+from deemster.report.failing_samples import executed_samples
 from deemster.report.privacy_levels import widen_privacy
-from deemster.report.ranking import rank_columns
-from deemster.report.ranking_report import RankingReport
+from deemster.report.ranking import Ranking, rank_columns
 from deemster.report.report_assembly import execution_entry
 from deemster.report.report_entries import ExecutionEntry, PrivacyEntry, ScoreEntry
-from deemster.results import MarkTable, RunMetricSummary
-from deemster.results.confirmation import Reruns, confirm_changes, newly_failing
+from deemster.results import MarkTable, ReportedSample, RunMetricSummary, SampleEntry
 from deemster.results.difference_origin import AnchorScores, find_anchor_drift
 from deemster.results.mark_table import output_digest
 from deemster.results.metric_summary import SCORED
 from deemster.results.run_columns import ComparedRun, RunColumns
 from deemster.results.run_summary import pass_rates
-from deemster.results.sample_changes import ChangedSamples, Status, sample_sides
-from deemster.runs._report_settings import parse_part, stored_anchors, stored_cluster, stored_reruns
+from deemster.results.sample_changes import ChangedSamples, Status
+from deemster.runs._report_settings import parse_part, stored_anchors, stored_cluster
 from deemster.runs.build_report import metric_identity, quoted_details, report_identities
 from deemster.runs.compare_labels import compare_labels, read_both_labels
 from deemster.runs.metric_catalog import quotes_of_spec
@@ -44,21 +42,13 @@ from deemster.store.run_file import is_run_file, open_runs
 # So many samples of each status are shown with their question and both answers.
 SHOWN: dict[Status, int] = {"newly_failing": 20, "newly_passing": 20, "regressed": 20, "unscored_now": 20}
 _ROW_HASH = re.compile("[0-9a-f]{64}")
-# So many runs before the baseline are the history of a sample.
-_MOST_EARLIER = 20
 DEFAULT_SETTINGS = ComparisonSettings()
 _WORSE = frozenset({"newly_failing", "regressed", "unscored_now"})
 _encode = msgspec.json.Encoder(enc_hook=lambda value: dict(value) if isinstance(value, Mapping) else str(value)).encode
 
 
-class ShownSample(NamedTuple):
-    """A sample with its executions, as a report shows them."""
-
-    id: str
-    tags: tuple[str, ...]
-    input: Any
-    expected_output: Any
-    executions: Sequence[ExecutionEntry]
+# A sample with its executions.
+ShownSample: TypeAlias = tuple[SampleEntry | ReportedSample, Sequence[ExecutionEntry]]
 
 
 class RunSource(Protocol):
@@ -85,10 +75,6 @@ class RunSource(Protocol):
         """What was left out already."""
 
     @property
-    def reruns(self) -> Reruns:
-        """The samples that were run again after the run."""
-
-    @property
     def anchors(self) -> AnchorScores:
         """How the anchors of the run were judged."""
 
@@ -110,7 +96,7 @@ def quotes_of_either(*sources: RunSource) -> Callable[[str], frozenset[str] | No
 
 def compare_sources(
     baseline: RunSource, candidate: RunSource, *, settings: ComparisonSettings = DEFAULT_SETTINGS
-) -> ComparisonReport:
+) -> Comparison:
     """Compare two runs sample by sample.
 
     Args:
@@ -131,60 +117,13 @@ def compare_sources(
         settings=settings,
         tool_version=__version__,
     )
-    fields = {name: getattr(comparison, name) for name in comparison.__struct_fields__}
     privacy = widen_privacy(candidate.privacy, baseline.privacy.level)
     # A comparison that is computed, not read from a file, has its samples in a table.
     changes = cast("ChangedSamples", comparison.changes)
     examples = tuple(_examples(changes, baseline, candidate))
     drifts = find_anchor_drift(baseline.anchors, candidate.anchors, seed=settings.seed)
-    fields["anchors"] = {name: drift for name, drift in drifts.items() if name in comparison.metrics} or None
-    report = ComparisonReport(**fields, examples=examples, privacy=privacy)
-    return with_confirmation(report, candidate.reruns, baseline=baseline)
-
-
-def with_confirmation(comparison: ComparisonReport, reruns: Reruns, *, baseline: RunSource) -> ComparisonReport:
-    """A comparison that says which newly failing samples really fail, where they were run again.
-
-    Args:
-        comparison: The comparison.
-        reruns: What was run again.
-        baseline: The run before; where it is stored, runs before it are the history of the samples.
-
-    Raises:
-        StoreError: An earlier run cannot be read.
-    """
-    if not reruns.samples:
-        return comparison
-    names = list(comparison.metrics)
-    wanted = [change.row_hash for change in newly_failing(comparison.changes) if change.row_hash is not None]
-    earlier = _earlier_passes(baseline, wanted, names) if isinstance(baseline, StoredSource) else {}
-    found = confirm_changes(comparison.changes, reruns, names=names, earlier=earlier)
-    return msgspec.structs.replace(comparison, confirmation=found)
-
-
-def _earlier_passes(
-    baseline: StoredSource, row_hashes: Sequence[str], names: Sequence[str]
-) -> dict[str, tuple[int, int]]:
-    """By row hash, how often samples passed in the runs before the baseline, and how often they ran."""
-    store, row = baseline.store, baseline.row
-    identities = stored_identities(row, store.cards(row.id))
-    wanted = np.frombuffer(bytes.fromhex("".join(row_hashes)), dtype=np.uint64).reshape(-1, 4)
-    found: dict[str, tuple[int, int]] = {}
-    runs = iter(store.runs(suite=row.suite, dataset=row.dataset, kind="run"))
-    # The newest comes first: what follows the baseline is older.
-    older = (run for run in dropwhile(lambda run: run.id != row.id, runs) if run.id != row.id)
-    for run in islice((run for run in older if run.suite == row.suite and run.status == "complete"), _MOST_EARLIER):
-        known = stored_identities(run, store.cards(run.id))
-        if any(known.get(name) != identities[name] for name in names):
-            continue
-        columns = StoredSource(store, run).columns(cluster=None)
-        words = np.ascontiguousarray(columns.digests).view(np.uint64)
-        places = np.flatnonzero(np.isin(words[:, 0], wanted[:, 0]))
-        for place, side in zip(places, sample_sides(columns, places, names), strict=True):
-            row_hash = columns.digests[place].tobytes().hex()
-            passed, n = found.get(row_hash, (0, 0))
-            found[row_hash] = passed + side.passed, n + side.repetitions
-    return found
+    anchors = {name: drift for name, drift in drifts.items() if name in comparison.metrics} or None
+    return msgspec.structs.replace(comparison, anchors=anchors, examples=examples, privacy=privacy)
 
 
 @overload
@@ -199,7 +138,7 @@ def compare(
     cluster: str | None = None,
     seed: int = 0,
     labels: str | Path | Sequence[str | Path] | None = None,
-) -> ComparisonReport: ...
+) -> Comparison: ...
 
 
 @overload
@@ -213,7 +152,7 @@ def compare(
     confidence: float = 0.95,
     cluster: str | None = None,
     seed: int = 0,
-) -> RankingReport: ...
+) -> Ranking: ...
 
 
 def compare(
@@ -227,7 +166,7 @@ def compare(
     cluster: str | None = None,
     seed: int = 0,
     labels: str | Path | Sequence[str | Path] | None = None,
-) -> ComparisonReport | RankingReport:
+) -> Comparison | Ranking:
     """Compare two runs sample by sample: is the second one worse, where, and why? More than two are ranked.
 
     Args:
@@ -264,7 +203,7 @@ def compare(
         return msgspec.structs.replace(comparison, corrected=compare_labels(before, now, given, settings=settings))
 
 
-def rank_sources(sources: Sequence[RunSource], *, settings: ComparisonSettings = DEFAULT_SETTINGS) -> RankingReport:
+def rank_sources(sources: Sequence[RunSource], *, settings: ComparisonSettings = DEFAULT_SETTINGS) -> Ranking:
     """Rank three or more runs, each compared with the first and with all others.
 
     Args:
@@ -277,8 +216,7 @@ def rank_sources(sources: Sequence[RunSource], *, settings: ComparisonSettings =
     """
     settings = _with_declared_cluster(settings, sources)
     columns = [source.columns(cluster=settings.cluster) for source in sources]
-    ranking = rank_columns(columns, settings=settings, tool_version=__version__)
-    return RankingReport(**{name: getattr(ranking, name) for name in ranking.__struct_fields__})
+    return rank_columns(columns, settings=settings, tool_version=__version__)
 
 
 def _with_declared_cluster(settings: ComparisonSettings, sources: Sequence[RunSource]) -> ComparisonSettings:
@@ -333,15 +271,15 @@ def _examples(changes: ChangedSamples, baseline: RunSource, candidate: RunSource
     shown = [change for status, most in SHOWN.items() for change in changes.first(status, most)]
     before = baseline.samples([change.baseline.position for change in shown if change.baseline is not None])
     after = candidate.samples([change.candidate.position for change in shown if change.candidate is not None])
-    for change, old, new in zip(shown, before, after, strict=True):
+    for change, (_, earlier), (sample, later) in zip(shown, before, after, strict=True):
         yield ComparedSample(
-            id=new.id,
+            id=sample.id,
             status=change.status,
-            tags=new.tags,
-            input=new.input,
-            expected_output=new.expected_output,
-            baseline=_telling(old.executions, passing=change.status in _WORSE),
-            candidate=_telling(new.executions, passing=change.status not in _WORSE),
+            tags=sample.tags,
+            input=sample.input,
+            expected_output=sample.expected_output,
+            baseline=_telling(earlier, passing=change.status in _WORSE),
+            candidate=_telling(later, passing=change.status not in _WORSE),
         )
 
 
@@ -367,7 +305,6 @@ class StoredSource:
         self.store, self.row, self._loaded = store, row, loaded
         self.quotes = quoted_details(store, row.id)
         self.privacy = PrivacyEntry()
-        self.reruns = stored_reruns(row.facts, where=f"run `{row.id}`")
         self.anchors = stored_anchors(row.facts) or AnchorScores()
         self.stored = store, row.id
         self.cluster = stored_cluster(row.facts)
@@ -422,11 +359,8 @@ class StoredSource:
         """
         names = [card.name for card in self.store.cards(self.row.id)]
         return [
-            ShownSample(
-                sample.id,
-                sample.tags,
-                sample.input,
-                sample.expected_output,
+            (
+                ReportedSample(sample.id, sample.row_hash, sample.tags, sample.expected_output, sample.input),
                 [execution_entry(execution, names) for execution in executions],
             )
             for sample, executions in self.store.samples_at(self.row.id, positions)
@@ -499,7 +433,6 @@ class ReportSource:
         self._report = report
         self.quotes = {name: quotes_of_spec(figures.spec) for name, figures in report.metrics.items()}
         self.privacy = report.privacy
-        self.reruns = Reruns()
         self.anchors = AnchorScores()
         self.stored = None
 
@@ -539,14 +472,10 @@ class ReportSource:
 
     def samples(self, positions: Sequence[int]) -> list[ShownSample]:
         """The samples at some positions."""
-        wanted, repetitions = set(positions), self._report.totals.repetitions
-        executions = iter(self._report.executions)
-        found = {}
+        wanted = set(positions)
         # One pass: the report may read its samples from a store.
-        for position, sample in enumerate(self._report.samples):
-            own = list(islice(executions, repetitions))
-            if position in wanted:
-                found[position] = ShownSample(sample.id, sample.tags, sample.input, sample.expected_output, own)
+        every = executed_samples(self._report)
+        found = {position: (sample, executions) for position, sample, executions in every if position in wanted}
         return [found[position] for position in positions]
 
 

@@ -1,161 +1,168 @@
-"""Runs newly failing samples again on the target of a run, to confirm or clear them."""
+"""Confirms or clears newly failing samples: a second, small run of them alone, which the gate reads."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections import Counter
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
+from decimal import Decimal
+from itertools import dropwhile, islice
 
 import msgspec
+import numpy as np
 
-from deemster.errors import ConfigurationError, Issue
-from deemster.models.clock import Clock, clock_from_environment
-from deemster.records import Execution, Output, Usage
-from deemster.records.shared_call_cost import NOTHING_SPENT, CallPayments, Spending
-from deemster.report.comparison_report import ComparisonReport
-from deemster.results.confirmation import Reruns, newly_failing
-from deemster.results.sample_changes import SampleChange
-from deemster.runs._report_settings import reruns_facts, stored_reruns
+from deemster.errors import ConfigurationError, Issue, StorageError, StoreError
+from deemster.models.clock import Clock
+from deemster.report import BudgetEntry, Report
+from deemster.report.baseline_gate import baseline_evidence, decide_again
+from deemster.report.comparison import Comparison
+from deemster.report.confirmation import Confirmation, confirm_changes, count_passes, newly_failing
+from deemster.results import Allowance
+from deemster.results.sample_changes import sample_sides
+from deemster.runs._report_settings import stored_baseline
 from deemster.runs._run_identity import identity_differences, plain_json, scoring_identity, target_identity
-from deemster.runs._score_batch import WorkItem
-from deemster.runs.backend import InThisProcess, RunWork
-from deemster.runs.progress import Progress, ProgressCounter
+from deemster.runs.compare_runs import ReportSource, RunSource, StoredSource, stored_identities
+from deemster.runs.model_access import ModelAccess
+from deemster.runs.progress import Progress
 from deemster.runs.resolve_evaluation import SuiteOverrides, resolve_evaluation
-from deemster.runs.resume_backlog import RemainingWork
+from deemster.runs.run_evaluation import run_evaluation
+from deemster.runs.run_lifecycle import NotStored, RunStorage, Storage
 from deemster.runs.run_plan import Evaluation
 from deemster.runs.stop_request import Stop
+from deemster.runs.stored_columns import keep_columns
 from deemster.runs.suite import load_suite, stored_suite
 from deemster.store import RunRow, Store
 from deemster.targets.saved_outputs import SavedOutputs
 
+# So many runs before the baseline are the history of a sample.
+_MOST_EARLIER = 20
+# The fact of a confirming run that names the run whose samples it runs again.
+_CONFIRMS = "confirms"
+# The fact that says by which number target and judges know its first repetition.
+_FIRST = "first_repetition"
+# Where runs of earlier versions keep what was run again.
+_EARLIER_VERSIONS = "reruns"
 
-def check_confirmation(job: Evaluation) -> None:
-    """Refuse a job that is to confirm failures and has no baseline, or whose target cannot be called again.
+
+def check_confirmation(evaluation: Evaluation, times: int) -> None:
+    """Refuse an evaluation that is to confirm failures and has no baseline, or whose target cannot be called again.
+
+    Args:
+        evaluation: What is to be run.
+        times: How often each newly failing sample is run again; 0 for never.
 
     Raises:
         ConfigurationError: The gate compares with no baseline, the outputs are saved ones, or the number is none.
     """
-    if type(job.confirm) is not int or job.confirm < 0:
-        raise ConfigurationError(f"`confirm` is a whole number of at least 0, not {job.confirm!r}.")
-    if not job.confirm:
+    if type(times) is not int or times < 0:
+        raise ConfigurationError(f"`confirm` is a whole number of at least 0, not {times!r}.")
+    if not times:
         return
-    if job.gate is None or job.gate.baseline is None:
+    if evaluation.gate is None or evaluation.gate.baseline is None:
         raise ConfigurationError("To confirm that samples newly fail, the gate needs a section `baseline`.")
-    _check_target(job)
+    _check_target(evaluation)
 
 
-def _check_target(job: Evaluation) -> None:
-    if isinstance(job.plan.target, SavedOutputs):
+def _check_target(evaluation: Evaluation) -> None:
+    if isinstance(evaluation.plan.target, SavedOutputs):
         raise ConfigurationError("To confirm failures, the target is called again, and this run grades saved outputs.")
 
 
-async def rerun_samples(
-    job: Evaluation,
-    changes: Iterable[SampleChange],
+async def confirm_report(
+    report: Report,
+    comparison: Comparison,
+    evaluation: Evaluation,
+    times: int,
+    storage: Storage,
     *,
-    known: Reruns,
-    keep: Callable[[Reruns], None],
-    clock: Clock,
-    stop: Stop,
-    warn: Callable[[str], None],
-    spent: Spending,
+    clock: Clock | None = None,
+    stop: Stop | None = None,
     progress: Callable[[Progress], None] | None = None,
-) -> Reruns:
-    """Run samples again, each as often as the job says, and mark what comes out.
+) -> Report:
+    """The report of a run, whose gate knows which newly failing samples really fail.
 
     Args:
-        job: The run.
-        changes: The samples: those that newly fail.
-        known: What was run again already; it counts.
-        keep: Stores the reruns as they finish; called in a thread, one call at a time.
-        clock: The time.
+        report: The report of the run.
+        comparison: The run beside its baseline.
+        evaluation: What was run.
+        times: How often each newly failing sample is run again.
+        storage: Where the run is stored.
+        clock: The time; the machine's own unless given.
         stop: Asks to stop.
-        warn: Gets each warning.
-        spent: What the models used before; it counts for the budget.
         progress: Gets the progress.
+
+    Raises:
+        StoreError: The store fails, or another process holds the run.
     """
-    names = tuple(card.name for card in job.plan.cards)
-    found = known if known.metrics == names else Reruns(metrics=names)
-    wanted = {change.row_hash: change.candidate.id for change in changes if change.candidate is not None}
-    works = list(_works(job, wanted, found))
-    payments = CallPayments()
-    for call in spent.call_ids:
-        payments.pay(call)
+    again = RunAgain(evaluation, storage, report.run.id, clock=clock, stop=stop or Stop(), progress=progress)
+    await again.run(comparison, times, spent=report.budget)
+    confirmation = again.confirmation(comparison)
+    rules = None if evaluation.gate is None else evaluation.gate.baseline
+    if confirmation is None or rules is None or report.gate is None:
+        return report
 
-    def sink(executions: Sequence[Execution]) -> None:
-        nonlocal found
-        for execution in executions:
-            usages = [_target_usage(execution), *map(payments.usage, execution.marks)]
-            found = found.add(execution.id, execution.marks, usages)
-        keep(found)
-
-    counter = ProgressCounter(len(works), progress)
-    remaining = RemainingWork(works, spent=spent)
-    await InThisProcess().execute(RunWork(job, remaining, [sink], counter, clock, stop, warn))
-    return found
+    evidence = baseline_evidence(comparison, cohorts=rules.cohorts)
+    decision = decide_again(report.gate, rules, msgspec.structs.replace(evidence, confirmation=confirmation))
+    report = msgspec.structs.replace(report, gate=decision)
+    if isinstance(storage, RunStorage):
+        _keep(storage.store, report, confirmation)
+    return report
 
 
-def _target_usage(execution: Execution) -> Usage | None:
-    """What the target used, with the name of its model."""
-    answer = execution.answer
-    if not isinstance(answer, Output) or answer.usage is None:
-        return None
-    return msgspec.structs.replace(answer.usage, model=answer.usage.model or answer.model)
-
-
-def _works(job: Evaluation, wanted: Mapping[str | None, str], known: Reruns) -> Iterator[WorkItem]:
-    """What is left to run again. The repetitions are numbered on from those of the run, so that seeds differ."""
-    dataset = job.plan.dataset
-    for position, (sample, row_hash) in enumerate(zip(dataset, dataset.row_hashes, strict=True)):
-        if wanted.get(row_hash) == sample.id:
-            for number in range(len(known.samples.get(sample.id, ())), job.confirm):
-                yield WorkItem(position, sample, job.plan.repetitions + number)
+def _keep(store: Store, report: Report, confirmation: Confirmation) -> None:
+    """Store what the gate of a run has read."""
+    with store.lease(report.run.id):
+        pinned = stored_baseline(store.run(report.run.id).facts)
+        if pinned is not None and pinned.evidence is not None:
+            evidence = msgspec.structs.replace(pinned.evidence, confirmation=confirmation)
+            pinned = msgspec.structs.replace(pinned, evidence=evidence)
+            store.amend(report.run.id, facts={"baseline": msgspec.to_builtins(pinned)})
+    keep_columns(store, report)
 
 
 async def confirm_comparison(
-    comparison: ComparisonReport,
-    store: Store,
-    row: RunRow,
+    comparison: Comparison,
+    candidate: StoredSource,
+    times: int,
     *,
-    confirm: int,
     stop: Stop,
-    warn: Callable[[str], None],
     progress: Callable[[Progress], None] | None = None,
-) -> Reruns:
-    """Run the newly failing samples of a stored candidate again, and store that with it.
+) -> Confirmation | None:
+    """Run the newly failing samples of a stored candidate again; None where there are none.
 
     Args:
         comparison: The comparison.
-        store: Where the candidate is stored.
-        row: The candidate.
-        confirm: How often each sample is run again, those times included that it was already.
+        candidate: The candidate.
+        times: How often each sample is run again, those times included that it was already.
         stop: Asks to stop.
-        warn: Gets each warning.
         progress: Gets the progress.
 
     Raises:
         ConfigurationError: The target of the candidate cannot be called again.
-        StoreError: The store fails, or another process writes the run.
+        StoreError: The store fails, or another process runs the same samples again.
     """
-    job = stored_job(row, confirm=confirm)
-    with store.lease(row.id):
-        return await rerun_samples(
-            job,
-            newly_failing(comparison.changes),
-            known=stored_reruns(row.facts, where=f"run `{row.id}`"),
-            keep=lambda reruns: store.amend(row.id, facts=reruns_facts(reruns)),
-            clock=clock_from_environment(),
-            stop=stop,
-            warn=warn,
-            spent=NOTHING_SPENT,
-            progress=progress,
-        )
+    evaluation = stored_evaluation(candidate.row)
+    again = RunAgain(evaluation, RunStorage(candidate.store), candidate.row.id, stop=stop, progress=progress)
+    await again.run(comparison, times)
+    return again.confirmation(comparison)
 
 
-def stored_job(row: RunRow, *, confirm: int) -> Evaluation:
-    """The job of a stored run, to call its target again.
+def stored_confirmation(comparison: Comparison, candidate: RunSource) -> Confirmation | None:
+    """Which newly failing samples of a candidate really fail, as far as they were run again; None where none was.
+
+    Raises:
+        StoreError: The store cannot be read.
+    """
+    if not isinstance(candidate, StoredSource):
+        return None
+    store, row = candidate.store, candidate.row
+    return _confirmation(comparison, store, _confirming_sources(store, row.id), row)
+
+
+def stored_evaluation(row: RunRow) -> Evaluation:
+    """The evaluation of a stored run, to call its target again.
 
     Args:
         row: The run.
-        confirm: How often newly failing samples are run again.
 
     Raises:
         ConfigurationError: Its suite is not known, cannot be read, or has another target, metric or model now.
@@ -164,11 +171,220 @@ def stored_job(row: RunRow, *, confirm: int) -> Evaluation:
     if "file" not in suite:
         message = f"The target of the run `{row.id}` cannot be called again: no suite is stored with it."
         raise ConfigurationError(message)
-    job = resolve_evaluation(load_suite(suite["file"]), SuiteOverrides(confirm=confirm))
-    _check_target(job)
-    now = plain_json({"target": target_identity(job), **scoring_identity(job)})
+    overrides = SuiteOverrides(repetitions=row.repetitions)
+    evaluation = resolve_evaluation(load_suite(suite["file"]), overrides)
+    _check_target(evaluation)
+    now = plain_json({"target": target_identity(evaluation), **scoring_identity(evaluation)})
     before = {name: row.identity.get(name) for name in now}
     if changes := identity_differences(before, now):
         message = f"The suite of the run `{row.id}` is not the same any more, so its samples are not run again."
         raise ConfigurationError([Issue(message, suite["file"]), *map(Issue, changes)])
-    return job
+    return evaluation
+
+
+class RunAgain:
+    """Runs samples of a run again, in small runs that are stored as confirmations of it.
+
+    Args:
+        evaluation: What was run.
+        storage: Where the run is stored.
+        run_id: The run.
+        clock: The time; the machine's own unless given.
+        stop: Asks to stop.
+        progress: Gets the progress.
+    """
+
+    def __init__(
+        self,
+        evaluation: Evaluation,
+        storage: Storage,
+        run_id: str,
+        *,
+        clock: Clock | None = None,
+        stop: Stop,
+        progress: Callable[[Progress], None] | None,
+    ) -> None:
+        self._evaluation, self._storage, self._confirmed = evaluation, storage, run_id
+        self._clock, self._stop, self._progress = clock, stop, progress
+        self._unstored: list[ReportSource] = []
+
+    async def run(self, comparison: Comparison, times: int, *, spent: BudgetEntry | None = None) -> None:
+        """Run each newly failing sample so often, those times included that it was already.
+
+        Args:
+            comparison: The run beside its baseline.
+            times: How often.
+            spent: What the run was allowed to spend and has spent; what is left of it holds.
+        """
+        for row in self._rows():
+            if row.status in ("running", "incomplete"):
+                await self._run(_ids(self._storage, row), row.repetitions, row.facts[_FIRST], spent, resumes=row.id)
+
+        attempts = Counter[str]()
+        for row in self._rows():
+            attempts.update(dict.fromkeys(_ids(self._storage, row), row.repetitions))
+        ids_by_attempts: dict[int, set[str]] = {}
+        for change in newly_failing(comparison.changes):
+            if change.candidate is not None and attempts[change.candidate.id] < times:
+                ids_by_attempts.setdefault(attempts[change.candidate.id], set()).add(change.candidate.id)
+        for before, ids in ids_by_attempts.items():
+            # Target and judges number the repetitions on from those of the run, so that they answer anew.
+            first = self._evaluation.plan.repetitions + before
+            await self._run(ids, times - before, first, spent)
+
+    async def _run(
+        self,
+        ids: Collection[str],
+        repetitions: int,
+        first: int,
+        spent: BudgetEntry | None,
+        *,
+        resumes: str | None = None,
+    ) -> None:
+        """Run samples again, unless the user wants to stop."""
+        if self._stop.requested:
+            return
+        whole, storage = self._evaluation, self._storage
+        evaluation = Evaluation(
+            whole.plan._replace(
+                dataset=whole.plan.dataset.keep(ids, selection=f"--confirm {self._confirmed}"),
+                repetitions=repetitions,
+                first_repetition=first,
+            ),
+            suite=whole.suite,
+            seed=whole.seed,
+            # A sample that gives no score tells nothing, and does not make the run incomplete.
+            allowance=Allowance(1.0, share=True),
+            access=_without_anchors(whole.access, spent),
+            label=f"confirms {self._confirmed}",
+            kind="confirmation",
+            facts={_CONFIRMS: self._confirmed, _FIRST: first},
+            resumes=resumes,
+        )
+        if isinstance(storage, RunStorage):
+            storage = RunStorage(storage.store, keep_prompts=storage.keep_prompts)
+        report = await run_evaluation(
+            evaluation,
+            storage=storage,
+            clock=self._clock,
+            stop=self._stop,
+            # The run itself has warned of its samples.
+            warn=lambda _: None,
+            progress=self._progress,
+        )
+        if not isinstance(storage, RunStorage):
+            self._unstored.append(ReportSource(report))
+
+    def _rows(self) -> list[RunRow]:
+        return [] if isinstance(self._storage, NotStored) else _confirming_rows(self._storage.store, self._confirmed)
+
+    def confirmation(self, comparison: Comparison) -> Confirmation | None:
+        """Which newly failing samples really fail; None where none was run again."""
+        store = self._storage.store
+        if store is None:
+            return _confirmation(comparison, None, self._unstored)
+        row = store.run(self._confirmed)
+        return _confirmation(comparison, store, _confirming_sources(store, row.id), row)
+
+
+def _without_anchors(access: ModelAccess, spent: BudgetEntry | None) -> ModelAccess:
+    """Access to the models of a run, without its anchors, and with what is left of its budget."""
+    roles = {name: msgspec.structs.replace(role, anchors=None) for name, role in access.roles.items()}
+    access = access._replace(roles=roles)
+    if spent is None:
+        return access
+    usd, tokens = spent.limit_usd, spent.limit_tokens
+    return access._replace(
+        budget_usd=None if usd is None else max(usd - spent.spent_usd, Decimal(0)),
+        budget_tokens=None if tokens is None else max(tokens - spent.spent_tokens, 0),
+    )
+
+
+def _confirming_rows(store: Store, run_id: str) -> list[RunRow]:
+    """The small runs that ran samples of a run again."""
+    return [row for row in store.runs(kind="confirmation") if row.facts.get(_CONFIRMS) == run_id]
+
+
+def _confirming_sources(store: Store, run_id: str) -> list[RunSource]:
+    return [StoredSource(store, row) for row in _confirming_rows(store, run_id)]
+
+
+def _ids(storage: Storage, row: RunRow) -> list[str]:
+    """The ids of the samples of a stored run."""
+    return [] if storage.store is None else [facts.id for facts in storage.store.samples(row.id, content=False)]
+
+
+def _confirmation(
+    comparison: Comparison, store: Store | None, again: Sequence[RunSource], row: RunRow | None = None
+) -> Confirmation | None:
+    """What running samples again says of those that newly fail."""
+    names = list(comparison.metrics)
+    counts = Counter[str](), Counter[str]()
+    known = [count_passes(source.columns(cluster=None), names) for source in again]
+    known += [] if row is None else [_earlier_counts(row, names)]
+    for passes in known:
+        counts[0].update({name: passed for name, (passed, _) in passes.items()})
+        counts[1].update({name: n for name, (_, n) in passes.items()})
+    if not any(counts[1].values()):
+        return None
+    reruns = {name: (counts[0][name], n) for name, n in counts[1].items()}
+    return confirm_changes(comparison.changes, reruns, earlier=_earlier_passes(comparison, store))
+
+
+class _EarlierReruns(msgspec.Struct):
+    """What earlier versions kept with a run: by a sample's id, whether each metric passed in each rerun."""
+
+    metrics: tuple[str, ...] = ()
+    samples: Mapping[str, tuple[tuple[bool | None, ...], ...]] = {}
+
+
+def _earlier_counts(row: RunRow, names: Sequence[str]) -> dict[str, tuple[int, int]]:
+    """How often samples passed that an earlier version ran again, and in how many reruns that is known."""
+    try:
+        reruns = msgspec.convert(row.facts.get(_EARLIER_VERSIONS, {}), _EarlierReruns)
+    except msgspec.ValidationError as error:
+        raise StoreError(f"run `{row.id}`: The stored reruns cannot be read: {error}") from None
+    columns = [reruns.metrics.index(name) for name in names if name in reruns.metrics]
+    counts = {}
+    for name, outcomes in reruns.samples.items():
+        passes = [[outcome[column] for column in columns] for outcome in outcomes]
+        known = [passed for passed in passes if False in passed or None not in passed]
+        counts[name] = sum(map(all, known)), len(known)
+    return counts
+
+
+def _earlier_passes(comparison: Comparison, store: Store | None) -> dict[str, tuple[int, int]]:
+    """By row hash, how often newly failing samples passed in the runs before the baseline, and how often they ran."""
+    names = list(comparison.metrics)
+    row_hashes = [change.row_hash for change in newly_failing(comparison.changes) if change.row_hash is not None]
+    if store is None or not row_hashes:
+        return {}
+    try:
+        row = store.run(comparison.baseline.id)
+    except StorageError:
+        raise
+    except StoreError:
+        return {}
+
+    identities = stored_identities(row, store.cards(row.id))
+    wanted = np.frombuffer(bytes.fromhex("".join(row_hashes)), dtype=np.uint64).reshape(-1, 4)
+    counts: dict[str, tuple[int, int]] = {}
+    for run in _runs_before(store, row):
+        known = stored_identities(run, store.cards(run.id))
+        if any(known.get(name) != identities[name] for name in names):
+            continue
+        columns = StoredSource(store, run).columns(cluster=None)
+        words = np.ascontiguousarray(columns.digests).view(np.uint64)
+        places = np.flatnonzero(np.isin(words[:, 0], wanted[:, 0]))
+        for place, side in zip(places, sample_sides(columns, places, names), strict=True):
+            row_hash = columns.digests[place].tobytes().hex()
+            passed, n = counts.get(row_hash, (0, 0))
+            counts[row_hash] = passed + side.passed, n + side.repetitions
+    return counts
+
+
+def _runs_before(store: Store, row: RunRow) -> Iterator[RunRow]:
+    """The complete runs of the same suite before a run, the newest first."""
+    runs = iter(store.runs(suite=row.suite, dataset=row.dataset, kind="run"))
+    older = (run for run in dropwhile(lambda run: run.id != row.id, runs) if run.id != row.id)
+    return islice((run for run in older if run.suite == row.suite and run.status == "complete"), _MOST_EARLIER)

@@ -4,41 +4,23 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from decimal import Decimal
-from functools import partial
 from pathlib import Path
 from typing import Any
-
-import numpy as np
 
 from deemster.datasets import Dataset
 from deemster.errors import plural
 from deemster.models.clock import Clock
-from deemster.records import Execution
 from deemster.report import Report, redact_report
-from deemster.report.comparison_report import ComparisonReport
+from deemster.report.comparison import Comparison
 from deemster.report.report_sections import group_failures
-from deemster.results import Aggregator, MarkTable
-from deemster.results.alike_samples import ALIKE, MOST_SAMPLES, alike_warnings
-from deemster.results.metric_summary import OUTSIDE
-from deemster.runs._constant_judge_warning import ConstantJudgeWatch
-from deemster.runs._engine import Sink
-from deemster.runs._report_settings import report_settings
-from deemster.runs.backend import Backend, InThisProcess, RunWork
-from deemster.runs.build_report import LiveMarks, RunRecord, build_report, count_marks
-from deemster.runs.cluster_backend import OnCluster
-from deemster.runs.confirm_run import check_confirmation
-from deemster.runs.gate_baseline import BaselineGate, pin_baseline
-from deemster.runs.judge_anchors import judge_anchors, load_anchors
+from deemster.results import Aggregator
+from deemster.runs.confirm_run import check_confirmation, confirm_report
 from deemster.runs.notebook_progress import notebook_progress
-from deemster.runs.preflight_check import check_samples
-from deemster.runs.progress import Progress, ProgressCounter
 from deemster.runs.resolve_evaluation import resolve_arguments
-from deemster.runs.run_lifecycle import RunStorage, RunTimer, build_storage
-from deemster.runs.run_part import in_drawn_order
+from deemster.runs.run_evaluation import find_backend, run_evaluation
+from deemster.runs.run_lifecycle import Storage, build_storage
 from deemster.runs.run_plan import Evaluation
 from deemster.runs.run_sync import run_sync, warner, with_parameters_of
-from deemster.runs.run_writer import open_run_writer
-from deemster.runs.stop_request import Stop
 from deemster.runs.suite import CONCURRENCY, DELTA, SEED
 from deemster.store import Store
 from deemster.targets.saved_outputs import SavedOutputs
@@ -119,6 +101,7 @@ def evaluate(
         InputError: Something given cannot be used.
         StoreError: The store fails, or the run that is to be resumed is missing or held by another process.
     """
+    storage = build_storage(store, resume, keep_prompts=keep_prompts)
     evaluation = resolve_arguments(
         dataset,
         target=target,
@@ -142,10 +125,9 @@ def evaluate(
         partial=partial,
         label=label,
         calibration=calibration,
-        confirm=confirm,
+        storage=storage,
     )
-    storage = build_storage(store, resume, keep_prompts=keep_prompts)
-    return run_sync(_evaluate(evaluation, storage, cluster=cluster, clock=clock, warn=warner()))
+    return run_sync(_evaluate(evaluation, storage, confirm=confirm, cluster=cluster, clock=clock, warn=warner()))
 
 
 @with_parameters_of(evaluate)
@@ -155,6 +137,7 @@ async def evaluate_async(
     store: Store | str | Path | None = None,
     resume: str | bool | None = None,
     keep_prompts: str = "failed",
+    confirm: int = 0,
     cluster: str | None = None,
     clock: Clock | None = None,
     **arguments: Any,
@@ -165,26 +148,36 @@ async def evaluate_async(
         InputError: Something given cannot be used.
         StoreError: The store fails, or the run that is to be resumed is missing or held by another process.
     """
-    evaluation = resolve_arguments(dataset, **arguments)
     storage = build_storage(store, resume, keep_prompts=keep_prompts)
-    return await _evaluate(evaluation, storage, cluster=cluster, clock=clock, warn=warner())
+    evaluation = resolve_arguments(dataset, storage=storage, **arguments)
+    return await _evaluate(evaluation, storage, confirm=confirm, cluster=cluster, clock=clock, warn=warner())
 
 
 async def _evaluate(
     evaluation: Evaluation,
-    storage: RunStorage | None,
+    storage: Storage,
     *,
+    confirm: int,
     cluster: str | None,
     clock: Clock | None,
     warn: Callable[[str], None],
 ) -> Report:
     """Run an evaluation for a program. The store stays open: the report reads from it."""
-    check_confirmation(evaluation)
+    check_confirmation(evaluation, confirm)
+    compared: list[Comparison] = []
     report = await run_evaluation(
-        evaluation, clock=clock, warn=warn, progress=notebook_progress(), storage=storage, backend=find_backend(cluster)
+        evaluation,
+        storage=storage,
+        backend=find_backend(cluster),
+        clock=clock,
+        warn=warn,
+        progress=notebook_progress(),
+        tell_comparison=compared.append,
     )
     if (why := _why_all_failed(report)) is not None:
         warn(why)
+    for comparison in compared if confirm else ():
+        report = await confirm_report(report, comparison, evaluation, confirm, storage, clock=clock)
     # The samples' input is shown only where the user asks for it.
     return redact_report(report, quotes=lambda _: None)
 
@@ -197,108 +190,3 @@ def _why_all_failed(report: Report) -> str | None:
     group = group_failures(entry for entry in report.failure_list if entry.metric is None)[0]
     said = group.cause if group.message is None else f"{group.cause}: {group.message}"
     return f"Every sample failed: the target gave no answer. {plural(group.times, 'time')}: {said}"
-
-
-IN_THIS_PROCESS = InThisProcess()
-
-
-def find_backend(cluster: str | None) -> Backend:
-    """Where an evaluation is run, by the address of a cluster; None for this process."""
-    return IN_THIS_PROCESS if cluster is None else OnCluster(cluster)
-
-
-async def run_evaluation(
-    job: Evaluation,
-    *,
-    clock: Clock | None = None,
-    stop: Stop | None = None,
-    warn: Callable[[str], None],
-    progress: Callable[[Progress], None] | None = None,
-    storage: RunStorage | None = None,
-    watch: Callable[[Sequence[Execution]], None] | None = None,
-    tell_comparison: Callable[[ComparisonReport], None] | None = None,
-    backend: Backend = IN_THIS_PROCESS,
-) -> Report:
-    """Run a job and report on it.
-
-    Args:
-        job: What to run.
-        clock: The time; the machine's own unless given.
-        stop: Asks the run to stop; what was not started is then `not_run`.
-        warn: Gets each warning.
-        progress: Gets the progress of the run.
-        storage: Where the run is stored, and what it resumes; None where it is not stored.
-        watch: Gets finished executions, in a thread, one call at a time.
-        tell_comparison: Gets the comparison with the baseline of the gate, where there is one.
-        backend: Where the work is done.
-
-    Raises:
-        InputError: A sample is malformed for a metric, the gate names something unknown, or the aggregator does not fit
-            a mark.
-        StoreError: The store fails, or the run that is to be resumed is missing or held by another process.
-    """
-    timer, stop, warn = RunTimer(clock), stop or Stop(), _each_key_once(warn)
-    job = job if storage is None else in_drawn_order(job, storage)
-    checked = check_samples(job)
-    for warning in checked.warnings:
-        warn(warning)
-    live = LiveMarks(checked.table, job.plan)
-    anchors, store = load_anchors(job), None if storage is None else storage.store
-    job = job._replace(baseline=pin_baseline(job, store), attacks=checked.attacks)
-    open_writer = partial(open_run_writer, job, storage, order=checked.order, live=live, timer=timer, warn=warn)
-    with backend.open() as workers, open_writer() as writer:
-        remaining = writer.remaining
-        total = len(job.plan.dataset) * job.plan.repetitions
-        counter = ProgressCounter(total, progress, done=remaining.done, unscored=remaining.unscored)
-        sinks: list[Sink] = [writer.add, live.add, *([watch] if watch else [])]
-        work = RunWork(writer.job, remaining, sinks, counter, timer.clock, stop, warn, writer.pending)
-        await workers.execute(work)
-        run_cases = partial(run_evaluation, clock=timer.clock, stop=stop, warn=warn)
-        job = writer.job = await judge_anchors(writer.job, [] if stop.requested else anchors, run=run_cases)
-        writer.settle()
-        stopped = stop.reason or counter.open_circuit or getattr(job.plan.target, "open_circuit", None)
-        record = writer.record(stopped=stopped, budget=counter.budget)
-        table = _count(record, job, live.table() if _is_counted(record, job, checked.table) else None, warn=warn)
-        report = build_report(record, report_settings(job)._replace(baseline=None), table=table)
-        against = BaselineGate(writer, store, clock=timer.clock, stop=stop, warn=warn, progress=progress)
-        report = await against.conclude(report, record, table, tell=tell_comparison)
-        return writer.close(report, table, stopped=stopped)
-
-
-def _is_counted(record: RunRecord, job: Evaluation, table: MarkTable) -> bool:
-    """Whether the marks that were counted as they came are those of the report.
-
-    The report of a run that was resumed with changes shows the stored samples.
-    """
-    return record.samples is job.plan.dataset and table.cards == tuple(record.cards)
-
-
-def _each_key_once(warn: Callable[[str], None]) -> Callable[[str], None]:
-    """Gives warnings on, but of samples that come out alike by one key only the first."""
-    keys: set[str] = set()
-
-    def warn_once(message: str) -> None:
-        key = message.partition(" come out alike")[0]
-        if not message.startswith(ALIKE) or key not in keys:
-            keys.add(key)
-            warn(message)
-
-    return warn_once
-
-
-def _alike_samples(record: RunRecord, job: Evaluation, table: MarkTable) -> list[str]:
-    """Warnings of samples that come out alike although the dataset does not say that they belong together."""
-    if table.clusters is not None or table.samples > MOST_SAMPLES:
-        return []
-    passed = np.where(table.causes == OUTSIDE, np.nan, table.passed).mean(axis=1)
-    rates = {card.name: passed[:, column] for column, card in enumerate(table.cards)}
-    return alike_warnings(rates, record.samples.metadata(), seed=job.seed)
-
-
-def _count(record: RunRecord, job: Evaluation, table: MarkTable | None, *, warn: Callable[[str], None]) -> MarkTable:
-    """The marks of a run, with a warning of judges that always say the same."""
-    judges = ConstantJudgeWatch(job.plan)
-    table = count_marks(record, report_settings(job), table=table, watch=judges.add if job.plan.scorers else None)
-    for warning in (*judges.warnings(), *_alike_samples(record, job, table)):
-        warn(warning)
-    return table

@@ -1,4 +1,4 @@
-"""Runs of other tools: stores one as if it had been run here, and hands a stored run to another tool."""
+"""Runs of other tools: stores one as if it had been run here."""
 
 from __future__ import annotations
 
@@ -16,9 +16,9 @@ from deemster.errors import Issue, StoreError
 from deemster.models.clock import Clock
 from deemster.records import Execution, MetricCard
 from deemster.results import NONE_UNSCORED, Gate, check_gate_names, read_gate
-from deemster.runs._report_settings import RUBRICS_FACT, report_settings, settings_facts
+from deemster.runs._report_settings import RUBRICS_FACT, RunFindings, report_settings, settings_facts
 from deemster.runs._run_identity import format_time, run_id
-from deemster.runs.build_report import StoredSamples, batches, build_report, stored_report, stored_run_record
+from deemster.runs.build_report import batches, finish_run, stored_report, stored_run_record
 from deemster.runs.gate_baseline import compare_again, pin_baseline
 from deemster.runs.metric_catalog import card_spellings
 from deemster.runs.run_lifecycle import RunDefinition, RunTimer, StoredRun, begin_run, new_token
@@ -35,7 +35,7 @@ ORIGIN_FACT = "made_by"
 
 
 class ExternalRun(NamedTuple):
-    """A run that another tool made, or that goes to another tool, in our records.
+    """A run that another tool made, in our records.
 
     Attributes:
         tool: The tool, with its version where its file says it.
@@ -121,8 +121,8 @@ def store_external_run(
     if job.gate is not None:
         cohorts = list(dict.fromkeys(tag for sample in run.dataset for tag in sample.tags or (None,)))
         check_gate_names(job.gate, metrics=card_spellings(run.cards), cohorts=cohorts)
-        job = job._replace(baseline=pin_baseline(job, store))
-    definition = _definition(run, job, timer)
+    findings = RunFindings(baseline=pin_baseline(job, store))
+    definition = _definition(run, job, findings, timer)
     if (known := _find_same(store, definition.facts)) is not None:
         return StoredExternalRun(known, is_known=True)
     with begin_run(definition, store, timer=timer) as stored:
@@ -136,32 +136,6 @@ def store_external_run(
     return StoredExternalRun(stored.id, is_known=False)
 
 
-def load_external_run(store: Store, name: str) -> ExternalRun:
-    """A stored run as the record that goes to other tools.
-
-    Args:
-        store: Where it is stored.
-        name: Its id, a unique beginning of it, its label, or `latest`.
-
-    Raises:
-        StoreError: There is no such run, or it is a grading.
-        DatasetError: The run does not keep the content of its samples.
-    """
-    row = store.run(name)
-    if not row.traits.has_metrics:
-        raise StoreError(f"{store.where}: `{row.id}` is a grading by a rubric, and other tools take marks of metrics.")
-    return ExternalRun(
-        tool=f"deemster {row.tool_version}",
-        dataset=Dataset(StoredSamples(store, row), name=row.dataset),
-        cards=tuple(store.cards(row.id)),
-        executions=list(store.executions(row.id)),
-        repetitions=row.repetitions,
-        target=row.facts.get("target"),
-        started=datetime.fromisoformat(row.started_at),
-        duration_s=row.duration_s,
-    )
-
-
 def _job(run: ExternalRun, held_to: GateOfSuite | None, label: str | None) -> Evaluation:
     """The settings of the run's report, as an evaluation has them."""
     # Every answer is there already, so what stands for the target is never asked.
@@ -172,7 +146,7 @@ def _job(run: ExternalRun, held_to: GateOfSuite | None, label: str | None) -> Ev
     return Evaluation(plan, gate=held_to.gate, suite=held_to.suite, allowance=allowance, label=label)
 
 
-def _definition(run: ExternalRun, job: Evaluation, timer: RunTimer) -> RunDefinition:
+def _definition(run: ExternalRun, job: Evaluation, findings: RunFindings, timer: RunTimer) -> RunDefinition:
     dataset, is_recording = run.dataset, bool(run.times)
     started_at = timer.started_at if run.started is None else format_time(run.started)
     origin: dict[str, Any] = {"tool": run.tool, "file": run.file, "left_out": list(run.left_out)}
@@ -201,6 +175,7 @@ def _definition(run: ExternalRun, job: Evaluation, timer: RunTimer) -> RunDefini
         },
         facts={
             **settings_facts(job),
+            **findings.facts(),
             "label": job.label,
             "target": run.target,
             "token": new_token(),
@@ -244,6 +219,5 @@ def _close(run: ExternalRun, job: Evaluation, stored: StoredRun) -> None:
         stored.close("complete", None, finished_at=finished_at, duration_s=run.duration_s, is_final=True)
         return
     record = stored_run_record(stored.store, stored.store.run(stored.id))._replace(ended=True)
-    report = build_report(record, report_settings(job)._replace(baseline=None))
-    status, reason = report.run.status, report.run.reason
-    stored.close(status, reason, finished_at=finished_at, duration_s=run.duration_s, is_final=True)
+    entry = finish_run(record, report_settings(job)).entry
+    stored.close(entry.status, entry.reason, finished_at=finished_at, duration_s=run.duration_s, is_final=True)

@@ -2,46 +2,41 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from itertools import islice
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
 import msgspec
 import numpy as np
 
 from deemster.datasets import Dataset
 from deemster.errors import ConfigurationError, Issue, StorageError, StoreError
-from deemster.models.clock import Clock
-from deemster.records.shared_call_cost import paid_amount, sum_spending
 from deemster.report import Report, load_report
 from deemster.report.baseline_gate import PinnedBaseline, baseline_evidence
 from deemster.report.compare_columns import ComparisonSettings
-from deemster.report.comparison_report import ComparisonReport
-from deemster.results import MarkTable
+from deemster.report.comparison import Comparison
+from deemster.report.report_assembly import execution_entry
+from deemster.report.report_entries import PrivacyEntry
+from deemster.results import ReportedSample
 from deemster.results.alike_samples import ALIKE
-from deemster.results.confirmation import Reruns, newly_failing
 from deemster.results.difference_origin import AnchorScores
-from deemster.results.gate_decision import conclude
 from deemster.results.gate_rules import BaselineRules
-from deemster.results.run_columns import RunColumns
-from deemster.runs._report_settings import parse_settings, report_settings, stored_baseline
+from deemster.results.run_columns import ComparedRun, RunColumns
+from deemster.runs._report_settings import parse_settings, stored_baseline
 from deemster.runs._run_identity import plain_json, scoring_identity
-from deemster.runs.build_report import RunRecord, build_report, metric_identity
+from deemster.runs.build_report import FinishedRun, metric_identity
 from deemster.runs.compare_runs import (
-    ReportSource,
     RunSource,
+    RunSources,
+    ShownSample,
     StoredSource,
     cluster_value,
     compare_sources,
-    compared_report,
-    with_confirmation,
 )
-from deemster.runs.confirm_run import rerun_samples
-from deemster.runs.progress import Progress
 from deemster.runs.run_plan import Evaluation
-from deemster.runs.run_writer import SpooledWriter, StoredWriter
-from deemster.runs.stop_request import Stop
 from deemster.store import Store
+from deemster.store.run_file import is_run_file, open_runs
 
 _NEWEST = ("previous", "latest")
 
@@ -75,7 +70,7 @@ def pin_baseline(job: Evaluation, store: Store | None) -> PinnedBaseline | None:
 
 def _find(rules: BaselineRules, job: Evaluation, store: Store | None) -> PinnedBaseline:
     name = rules.compare
-    if Path(name).suffix == ".json" or "/" in name:
+    if Path(name).suffix in (".json", ".jsonl") or "/" in name:
         folder = Path() if job.origin is None else Path(job.origin["file"]).parent
         file = folder / name
         if not file.is_file():
@@ -104,6 +99,9 @@ def _find(rules: BaselineRules, job: Evaluation, store: Store | None) -> PinnedB
 
 def _row_hashes(pinned: PinnedBaseline, store: Store | None) -> Iterable[str]:
     """The row hashes of a baseline."""
+    if pinned.file is not None and is_run_file(pinned.file):
+        with open_runs(None, [pinned.file]) as (held, (name,)):
+            return [sample.row_hash for sample in held.samples(name, content=False)]
     if pinned.file is not None:
         return (sample.row_hash or "" for sample in load_report(pinned.file).samples)
     if store is None or pinned.run is None:
@@ -116,110 +114,52 @@ def _share_samples(dataset: Dataset, hashes: Iterable[str]) -> bool:
     return any(row_hash in own for row_hash in hashes)
 
 
-class BaselineGate:
-    """Compares a run that has ended with the baseline of its gate.
+class BaselineComparison(NamedTuple):
+    """A run that has ended beside the baseline of its gate.
 
-    Args:
-        writer: The run.
-        store: Where it is stored; None where it is not.
-        clock: The time.
-        stop: Asks the run to stop.
-        warn: Gets each warning.
-        progress: Gets the progress of what is run again.
+    Attributes:
+        baseline: The baseline with what the comparison found, which the run then remembers; None where it has none.
+        report: The comparison; None where nothing was compared.
     """
 
-    def __init__(
-        self,
-        writer: SpooledWriter | StoredWriter,
-        store: Store | None,
-        *,
-        clock: Clock,
-        stop: Stop,
-        warn: Callable[[str], None],
-        progress: Callable[[Progress], None] | None,
-    ) -> None:
-        self._writer, self._store = writer, store
-        self._clock, self._stop, self._warn, self._progress = clock, stop, warn, progress
+    baseline: PinnedBaseline | None
+    report: Comparison | None = None
 
-    async def conclude(
-        self,
-        report: Report,
-        record: RunRecord,
-        table: MarkTable,
-        *,
-        tell: Callable[[ComparisonReport], None] | None,
-    ) -> Report:
-        """The report with the checks against the baseline, which the run then remembers.
+    @property
+    def warnings(self) -> list[str]:
+        """What a person should know of samples that come out alike."""
+        return [] if self.report is None else [text for text in self.report.warnings if text.startswith(ALIKE)]
 
-        Args:
-            report: The report of the run, without these checks.
-            record: What the report is built from.
-            table: The marks of the run.
-            tell: Gets the comparison, where there is a baseline.
+    def tell(self, tell: Callable[[Comparison], None] | None, report: Report) -> None:
+        """Hand on the comparison, with what the gate of the run says, to who wants it."""
+        if self.report is not None and tell is not None:
+            tell(msgspec.structs.replace(self.report, gate=report.gate))
 
-        Raises:
-            StoreError: The store cannot be read.
-            ReportError: The report file of the baseline cannot be read.
-        """
-        job = self._writer.job
-        gate, pinned = job.gate, job.baseline
-        rules = None if gate is None else gate.baseline
-        if gate is None or rules is None or pinned is None:
-            return report
-        source, comparison = open_baseline(pinned, self._store), None
+
+def compare_with_baseline(run: FinishedRun, evaluation: Evaluation, store: Store | None) -> BaselineComparison:
+    """Compare a run that has ended with the baseline of its gate.
+
+    Args:
+        run: The run.
+        evaluation: What was run.
+        store: Where it is stored; None where it is not.
+
+    Raises:
+        StoreError: The store cannot be read.
+        ReportError: The report file of the baseline cannot be read.
+    """
+    pinned = run.record.findings.baseline
+    rules = None if evaluation.gate is None else evaluation.gate.baseline
+    if rules is None or pinned is None:
+        return BaselineComparison(None)
+    with RunSources(None) as files:
+        source = open_baseline(pinned, store, files)
         if isinstance(source, str):
-            pinned = PinnedBaseline(name=pinned.name, missing=source)
-        else:
-            settings = comparison_settings(rules, seed=job.seed)
-            comparison = compare_sources(source, _FinishedRun(report, record, table, job), settings=settings)
-            for warning in comparison.warnings:
-                if warning.startswith(ALIKE):
-                    self._warn(warning)
-            reruns = await self._confirm(comparison, record)
-            if reruns != record.reruns:
-                # What was run again costs too.
-                record = _with_reruns(record, reruns)
-                report = build_report(record, report_settings(job)._replace(baseline=None), table=table)
-            comparison = with_confirmation(comparison, reruns, baseline=source)
-            evidence = baseline_evidence(comparison, cohorts=rules.cohorts)
-            if pinned.evidence is not None:
-                evidence = msgspec.structs.replace(evidence, sequence=pinned.evidence.sequence)
-            pinned = msgspec.structs.replace(pinned, evidence=evidence)
-        self._writer.job = job._replace(baseline=pinned)
-        before = () if report.gate is None else report.gate.checks
-        decision = conclude((*before, *pinned.checks(gate)), mode=gate.decision)
-        if comparison is not None and tell is not None:
-            tell(msgspec.structs.replace(comparison, gate=decision))
-        return msgspec.structs.replace(report, gate=decision)
+            return BaselineComparison(PinnedBaseline(name=pinned.name, missing=source))
 
-    async def _confirm(self, comparison: ComparisonReport, record: RunRecord) -> Reruns:
-        """What was run again: newly failing samples, where that is wanted."""
-        writer = self._writer
-        if not writer.job.confirm or not comparison.statuses["newly_failing"] or self._stop.requested:
-            return record.reruns
-        spent, (tokens, usd) = sum_spending(record.executions), paid_amount(record.reruns.usage)
-        return await rerun_samples(
-            writer.job,
-            newly_failing(comparison.changes),
-            known=record.reruns,
-            keep=writer.keep_reruns,
-            clock=self._clock,
-            stop=self._stop,
-            warn=self._warn,
-            spent=spent._replace(tokens=spent.tokens + tokens, usd=spent.usd + usd),
-            progress=self._progress,
-        )
-
-
-def _with_reruns(record: RunRecord, reruns: Reruns) -> RunRecord:
-    """What a report is built from, with what was run again, and what that cost."""
-    budget = record.budget
-    if budget is not None:
-        (tokens, usd), (before, paid) = paid_amount(reruns.usage), paid_amount(record.reruns.usage)
-        budget = msgspec.structs.replace(
-            budget, spent_tokens=budget.spent_tokens + tokens - before, spent_usd=budget.spent_usd + usd - paid
-        )
-    return record._replace(reruns=reruns, budget=budget)
+        settings = comparison_settings(rules, seed=evaluation.seed)
+        comparison = compare_sources(source, _FinishedSource(run, evaluation), settings=settings)
+    return BaselineComparison(pinned.concluded(baseline_evidence(comparison, cohorts=rules.cohorts)), comparison)
 
 
 def compare_again(store: Store, run_id: str, *, is_first: bool = False) -> dict[str, Any]:
@@ -239,14 +179,19 @@ def compare_again(store: Store, run_id: str, *, is_first: bool = False) -> dict[
     row = store.run(run_id)
     pinned = stored_baseline(row.facts)
     is_open = pinned is not None and (is_first or pinned.evidence is not None)
-    source = open_baseline(pinned, store) if pinned is not None and is_open else None
     gate = None if pinned is None else parse_settings(row.facts, where=f"run `{row.id}`").gate
-    if pinned is None or gate is None or gate.baseline is None or source is None or isinstance(source, str):
+    if pinned is None or not is_open or gate is None or gate.baseline is None:
         return {}
-    settings = comparison_settings(gate.baseline, seed=row.seed)
-    comparison = compare_sources(source, StoredSource(store, row), settings=settings)
+
+    with RunSources(None) as files:
+        source = open_baseline(pinned, store, files)
+        if isinstance(source, str):
+            return {}
+        settings = comparison_settings(gate.baseline, seed=row.seed)
+        comparison = compare_sources(source, StoredSource(store, row), settings=settings)
+
     evidence = baseline_evidence(comparison, cohorts=gate.baseline.cohorts)
-    pinned = msgspec.structs.replace(pinned, evidence=evidence, scorings=len(row.scorings))
+    pinned = msgspec.structs.replace(pinned.concluded(evidence), scorings=len(row.scorings))
     return {"baseline": msgspec.to_builtins(pinned)}
 
 
@@ -255,21 +200,22 @@ def comparison_settings(rules: BaselineRules, *, seed: int) -> ComparisonSetting
     return ComparisonSettings(confidence=rules.confidence, margin=rules.margin, cluster=rules.cluster, seed=seed)
 
 
-def open_baseline(pinned: PinnedBaseline, store: Store | None) -> RunSource | str:
+def open_baseline(pinned: PinnedBaseline, store: Store | None, files: RunSources) -> RunSource | str:
     """The baseline, or why it is missing.
 
     Args:
         pinned: The baseline, as it was found when the run began.
         store: Where it is stored; None where the run is not.
+        files: Reads it where it is a file, and keeps it open.
 
     Raises:
-        StoreError: The store cannot be read.
+        StoreError: The store or a run file cannot be read.
         ReportError: It is a file that is no report.
     """
     if pinned.missing is not None:
         return pinned.missing
     if pinned.file is not None:
-        return ReportSource(load_report(pinned.file))
+        return files.find(pinned.file)
     if store is None or pinned.run is None:
         return "the run is not stored"
     try:
@@ -280,21 +226,22 @@ def open_baseline(pinned: PinnedBaseline, store: Store | None) -> RunSource | st
         return f"the run `{pinned.run}` was removed"
 
 
-class _FinishedRun(ReportSource):
-    """A run that has ended, stored or not.
+class _FinishedSource:
+    """A run that has ended, stored or not, as comparisons read it.
 
     Args:
-        report: Its report.
-        record: What the report is built from.
-        table: Its marks.
-        job: What was run.
+        run: The run.
+        evaluation: What was run.
     """
 
-    def __init__(self, report: Report, record: RunRecord, table: MarkTable, job: Evaluation) -> None:
-        super().__init__(report)
-        self._record, self._table, self._job = record, table, job
-        self.anchors = job.anchors or AnchorScores()
-        self.cluster = record.samples.cluster
+    privacy = PrivacyEntry()
+    stored = None
+
+    def __init__(self, run: FinishedRun, evaluation: Evaluation) -> None:
+        self._run, self._evaluation = run, evaluation
+        self.quotes = {card.name: card.quotes for card in run.record.cards}
+        self.anchors = run.record.findings.anchors or AnchorScores()
+        self.cluster = run.record.samples.cluster
 
     def columns(self, *, cluster: str | None) -> RunColumns:
         """The run as arrays.
@@ -302,20 +249,53 @@ class _FinishedRun(ReportSource):
         Raises:
             ReportError: A sample has no such key in its metadata.
         """
-        samples, clusters = self._record.samples, None
+        samples, clusters = self._run.record.samples, None
         if cluster is not None:
             clusters = [cluster_value(sample.metadata, cluster, sample.id) for sample in samples]
         ids = [sample.id for sample in samples]
         digests = bytes.fromhex("".join(samples.row_hashes))
         return RunColumns(
-            run=compared_report(self._report),
-            marks=self._table,
+            run=self._compared(),
+            marks=self._run.table,
             digests=np.frombuffer(digests, dtype=np.uint8).reshape(-1, 32),
-            identities=job_identities(self._job),
+            identities=job_identities(self._evaluation),
             clusters=clusters,
             ids=lambda positions: [ids[position] for position in positions],
             metadata=samples.metadata,
         )
+
+    def _compared(self) -> ComparedRun:
+        entry, summary, samples = self._run.entry, self._run.summary, self._run.record.samples
+        return ComparedRun(
+            id=entry.id,
+            suite=entry.suite,
+            label=entry.label,
+            target=entry.target,
+            dataset=samples.name,
+            fingerprint=samples.fingerprint,
+            started_at=entry.started_at,
+            status=entry.status,
+            samples=summary.totals.samples,
+            repetitions=summary.totals.repetitions,
+            macro_f1=summary.macro_f1,
+            pass_rate=summary.pass_rate,
+            part=entry.part,
+        )
+
+    def samples(self, positions: Sequence[int]) -> list[ShownSample]:
+        """The samples at some positions."""
+        wanted, record = set(positions), self._run.record
+        names, repetitions = [card.name for card in record.cards], self._run.table.repetitions
+        executions = iter(record.executions)
+        found: dict[int, ShownSample] = {}
+        # One pass: they may be read from a store or a file.
+        for position, (sample, row_hash) in enumerate(zip(record.samples, record.samples.row_hashes, strict=True)):
+            own = list(islice(executions, repetitions))
+            if position in wanted:
+                entries = [execution_entry(execution, names) for execution in own if execution is not None]
+                shown = ReportedSample(sample.id, row_hash, sample.tags, sample.expected_output, sample.input)
+                found[position] = shown, entries
+        return [found[position] for position in positions]
 
 
 def job_identities(job: Evaluation) -> dict[str, Any]:

@@ -24,7 +24,7 @@ from deemster.runs.model_access import (
 from deemster.runs.notebook_progress import notebook_progress
 from deemster.runs.progress import Progress
 from deemster.runs.rubric_metric import build_criterion_checks
-from deemster.runs.run_lifecycle import RunStorage, RunTimer, StoredRun, build_storage
+from deemster.runs.run_lifecycle import NOT_STORED, NotStored, RunStorage, RunTimer, Storage, StoredRun, build_storage
 from deemster.runs.run_sync import run_sync, warner, with_parameters_of
 from deemster.runs.stop_request import Stop
 from deemster.store import Store
@@ -105,7 +105,7 @@ async def _grade(
             dataset, grader, access=access, progress=progress, clock=clock, warn=warn, storage=storage
         )
     finally:
-        if storage is not None and storage.store is not store:
+        if isinstance(storage, RunStorage) and storage.store is not store:
             storage.store.close()
 
 
@@ -118,7 +118,7 @@ async def run_grading(
     progress: Callable[[Progress], None] | None = None,
     clock: Clock | None = None,
     stop: Stop | None = None,
-    storage: RunStorage | None = None,
+    storage: Storage = NOT_STORED,
     name: str | None = None,
 ) -> Grading:
     """Grade every item of a dataset.
@@ -131,7 +131,7 @@ async def run_grading(
         progress: Gets the progress of the grading.
         clock: The time; the machine's own unless given.
         stop: Asks the grading to stop; what was not asked is then `not_run`.
-        storage: Where it is stored, and what it resumes; None where it is not stored.
+        storage: Where it is stored, and what it resumes.
         name: What the dataset is called in the store; by its own name, or that of its file, unless given.
 
     Raises:
@@ -144,7 +144,7 @@ async def run_grading(
     checks = build_criterion_checks(known.rubrics)
     access = complete_model_access(access, [grader, *checks.values()])
     stop, timer = stop or Stop(), RunTimer(clock)
-    if storage is None:
+    if isinstance(storage, NotStored):
         work = GradingRun(known, grader, checks, stop=stop, progress=progress)
         return await _graded(work, access, clock=timer.clock, warn=warn)
     identity = grading_identity(known, grader, checks, access)

@@ -2,21 +2,21 @@
 
 from __future__ import annotations
 
-from collections.abc import Awaitable, Callable, Sequence
+from collections.abc import Awaitable, Callable, Iterable, Sequence
 from typing import NamedTuple
 
 import msgspec
 
 from deemster.datasets.calibration_cases import CalibrationCases, load_calibration_cases
 from deemster.records import Metric, Usage
+from deemster.records.usage import sum_usage
 from deemster.report import Report
 from deemster.report.report_entries import ScoreEntry
-from deemster.results.confirmation import sum_by_model
 from deemster.results.difference_origin import AnchorScores
 from deemster.results.mark_table import output_digest
 from deemster.runs.model_access import ModelAccess, complete_model_access
 from deemster.runs.resolve_evaluation import build_plan
-from deemster.runs.run_plan import Evaluation, with_secrets
+from deemster.runs.run_plan import Evaluation
 from deemster.targets.saved_outputs import SavedOutputs
 
 
@@ -63,13 +63,15 @@ def build_cases_job(
     Raises:
         InputError: A metric asks a model that is not there.
     """
+    access = complete_model_access(access, [metric for metric in metrics if hasattr(metric, "script")])
     plan = build_plan(
         cases.dataset,
         target=SavedOutputs(cases.outputs),
         metrics=tuple(metrics),
         repetitions=repetitions,
+        access=access,
     )
-    return with_secrets(Evaluation(plan, access=complete_model_access(access, plan.scorers)))
+    return Evaluation(plan, access=access)
 
 
 def anchor_jobs(job: Evaluation) -> list[Evaluation]:
@@ -92,8 +94,8 @@ def _anchor_job(job: Evaluation, anchors: AnchorSet) -> Evaluation:
 
 async def judge_anchors(
     job: Evaluation, sets: Sequence[AnchorSet], *, run: Callable[[Evaluation], Awaitable[Report]]
-) -> Evaluation:
-    """A job that knows how its anchors were judged; without anchors, the job itself.
+) -> AnchorScores | None:
+    """How the anchors of a job are judged; None without anchors.
 
     Args:
         job: What was run.
@@ -116,4 +118,14 @@ async def judge_anchors(
                 usage += [mark.usage] if mark.usage is not None else []
                 if isinstance(mark, ScoreEntry):
                     scores.setdefault(name, {})[key] = mark.score
-    return job._replace(anchors=AnchorScores(scores=scores, usage=sum_by_model(usage))) if sets else job
+    return AnchorScores(scores=scores, usage=_sum_by_model(usage)) if sets else None
+
+
+def _sum_by_model(usages: Iterable[Usage]) -> tuple[Usage, ...]:
+    """The usage of many calls, added up for each model."""
+    # Calls without a price stay apart, since a sum with one of them has none.
+    parts: dict[tuple[object, ...], list[Usage]] = {}
+    for usage in usages:
+        alike = (usage.model, usage.cost_usd is None, usage.cost_source)
+        parts.setdefault(alike, []).append(msgspec.structs.replace(usage, latency_ms=None))
+    return tuple(total for part in parts.values() if (total := sum_usage(part)) is not None)

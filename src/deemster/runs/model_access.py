@@ -17,6 +17,7 @@ from deemster.formats.json_values import name_kind
 from deemster.models import Budget, Cache, CallContext, Gateway, Role, as_role, missing_role_message, read_models
 from deemster.models.budget import UsageBound
 from deemster.models.clock import Clock
+from deemster.models.models_section import default_embedding
 from deemster.models.shared_calls import SharedCalls
 from deemster.records.model_requests import EMBEDDING
 from deemster.records.shared_call_cost import NOTHING_SPENT, Spending
@@ -76,6 +77,8 @@ class ModelLimits(NamedTuple):
 
 
 NO_LIMITS = ModelLimits()
+# Imports a client, or finds the one that a plug-in offers.
+_load_client = partial(import_object, called="The client", group="deemster.models")
 
 
 def build_model_access(models: Mapping[str, Any] | None, limits: ModelLimits = NO_LIMITS) -> ModelAccess:
@@ -101,7 +104,11 @@ def build_model_access(models: Mapping[str, Any] | None, limits: ModelLimits = N
     try:
         if plain:
             read = read_models(
-                plain, place=lambda path: ".".join(map(str, path)), environ=os.environ, calls=not limits.offline
+                plain,
+                place=lambda path: ".".join(map(str, path)),
+                environ=os.environ,
+                load=_load_client,
+                calls=not limits.offline,
             )
             roles = {**{name: read[name] for name in plain}, **roles}
     except ConfigurationError as error:
@@ -133,7 +140,7 @@ def read_model_access(
     """
     if issues := limits.issues():
         raise ConfigurationError(issues)
-    load = None if folder is None else partial(import_object, called="The client", search=folder)
+    load = partial(_load_client, search=folder)
     calls = calls and not limits.offline
     return limits.access(read_models(section, place=place, environ=os.environ, folder=folder, load=load, calls=calls))
 
@@ -176,7 +183,7 @@ def complete_model_access(access: ModelAccess, metrics: Sequence[Any]) -> ModelA
         for role in getattr(metric, "roles", ()):
             embeds = role.partition(":")[0] == EMBEDDING
             if role == EMBEDDING and role not in roles:
-                roles[role] = read_models(None, place=lambda _: None, environ={})[EMBEDDING]
+                roles[role] = default_embedding()
             elif role not in roles or (roles[role].kind == "embedding") != embeds:
                 message = f"{metric.name}: {missing_role_message(role, roles, embeds=embeds)}"
                 issues.append(Issue(message))

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Awaitable, Callable, Generator, Iterable, Sequence
 from typing import Any, TypeAlias
 
@@ -9,7 +10,8 @@ import msgspec
 
 from deemster.errors.user_code_guard import UserCodeGuard
 from deemster.records import Ask as Question
-from deemster.records import Embed, Mark, NoAnswer, Output, Reply, Request, Sample, Unscored, Usage
+from deemster.records import Embed, Mark, MetricScore, NoAnswer, Output, Reply, Request, Sample, Unscored, Usage
+from deemster.records.marks import failed_votes
 from deemster.records.shared_call_cost import reply_calls, with_calls
 from deemster.records.usage import divide_usage, sum_usage
 from deemster.runs._score_batch import user_mark
@@ -19,6 +21,7 @@ Ask: TypeAlias = Callable[[Sequence[Request]], Awaitable[Sequence[Reply]]]
 SAMPLES = 1_000
 # More than any script needs; a script that never stops asking would never let its run end.
 ROUNDS = 1_000
+_WERE_DOWN = re.compile(r"members of the panel spoke; [0-9]+ are needed\. First: (model_failed|rate_limited)")
 
 
 def ask_in_repetition(ask: Ask, repetition: int) -> Ask:
@@ -51,10 +54,10 @@ def ask_anew(ask: Ask, earlier: Mark | None) -> Ask:
         ask: Answers one round of requests.
         earlier: The mark as it was; None or another kind of mark leaves the questions as they are.
     """
-    if not isinstance(earlier, Unscored) or earlier.cause not in ("unreadable", "no_quorum"):
+    if not _was_unreadable(earlier):
         return ask
     # A mark has the calls of all attempts, so the number grows with each attempt.
-    tries = len(earlier.calls) + 2
+    tries = len(earlier.calls) + 2  # type: ignore[union-attr]
 
     async def put_anew(requests: Sequence[Request]) -> Sequence[Reply]:
         return await ask(
@@ -65,6 +68,15 @@ def ask_anew(ask: Ask, earlier: Mark | None) -> Ask:
         )
 
     return put_anew
+
+
+def _was_unreadable(earlier: Mark | None) -> bool:
+    """Whether a reply behind a mark could not be read. Where judges were only down, what the others said is kept."""
+    if isinstance(earlier, MetricScore):
+        return any(vote.get("cause") == "unreadable" for vote in failed_votes(earlier))
+    if not isinstance(earlier, Unscored) or earlier.cause not in ("unreadable", "no_quorum"):
+        return False
+    return not _WERE_DOWN.search(earlier.message)
 
 
 async def play_script(metric: Any, sample: Sample, output: Output, *, ask: Ask) -> Mark:

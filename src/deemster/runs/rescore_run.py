@@ -26,7 +26,7 @@ from deemster.runs.resolve_evaluation import suite_metrics
 from deemster.runs.resume_backlog import RemainingWork, is_retried, restore_invalid_text
 from deemster.runs.run_figures import NO_FIGURES
 from deemster.runs.run_lifecycle import RunTimer, StoredRun, open_scoring
-from deemster.runs.run_plan import Evaluation, Plan, with_secrets
+from deemster.runs.run_plan import Evaluation, Plan, collect_secrets
 from deemster.runs.stop_request import Stop
 from deemster.runs.stored_columns import keep_columns
 from deemster.runs.suite import Suite, stored_suite
@@ -182,10 +182,10 @@ def _job(store: Store, row: RunRow, metrics: Sequence[Metric], access: ModelAcce
     samples: Any = StoredSamples(store, row)
     # Every answer is there already, so what stands for the target is never asked.
     no_target = SavedOutputs({"no target": ""})
-    plan = Plan(samples, no_target, tuple(metrics), row.repetitions)
-    return with_secrets(
-        Evaluation(plan, suite=row.suite, seed=row.seed, access=complete_model_access(access, plan.scorers))
-    )
+    access = complete_model_access(access, [metric for metric in metrics if hasattr(metric, "script")])
+    secrets = collect_secrets(no_target, access)
+    plan = Plan(samples, no_target, tuple(metrics), row.repetitions, secrets=secrets)
+    return Evaluation(plan, suite=row.suite, seed=row.seed, access=access)
 
 
 def find_runs(store: Store, run: str | None, dataset: str | None) -> list[RunRow]:

@@ -9,13 +9,13 @@ from functools import partial
 from pathlib import Path
 from typing import Any, NamedTuple
 
+from deemster.alignment.calibration_result import load_calibration
 from deemster.datasets import Dataset
 from deemster.datasets.human_labels import SuiteCalibration
 from deemster.errors import ConfigurationError, InputError, Issue, OutputsError, did_you_mean, list_names, plural
 from deemster.formats import missing_file
 from deemster.formats.schema_validation import shape_issues
 from deemster.records import Metric
-from deemster.report.calibration_report import load_calibration
 from deemster.report.corrected_rates import check_corrected_rules
 from deemster.results import (
     NONE_UNSCORED,
@@ -38,7 +38,9 @@ from deemster.runs.model_access import (
     complete_model_access,
     read_model_access,
 )
-from deemster.runs.run_plan import Evaluation, Plan, Target, with_secrets
+from deemster.runs.run_lifecycle import NOT_STORED, Storage
+from deemster.runs.run_part import find_resumed_run
+from deemster.runs.run_plan import Evaluation, Plan, Target, collect_secrets
 from deemster.runs.suite import CONCURRENCY, DELTA, SEED, Suite, SuiteFile
 from deemster.targets.python_target import as_target
 from deemster.targets.saved_outputs import SavedOutputs
@@ -65,7 +67,6 @@ class SuiteOverrides(NamedTuple):
     calls: bool = True
     partial: bool = False
     label: str | None = None
-    confirm: int | None = None
     select: Callable[[Dataset], Dataset] | None = None
     target: Any = None
     dataset: Dataset | None = None
@@ -95,7 +96,7 @@ def resolve_arguments(
     partial: bool = False,
     label: str | None = None,
     calibration: str | Path | None = None,
-    confirm: int = 0,
+    storage: Storage = NOT_STORED,
 ) -> Evaluation:
     """Resolve the arguments of a program, as a suite without a document; see ``evaluate``.
 
@@ -125,25 +126,29 @@ def resolve_arguments(
         limits=ModelLimits(cache, budget_usd, budget_tokens, offline),
         partial=partial,
         label=label,
-        confirm=confirm,
         target=target,
     )
-    return resolve_evaluation(suite, overrides)
+    return resolve_evaluation(suite, overrides, storage=storage)
 
 
-def resolve_evaluation(suite: Suite, overrides: SuiteOverrides) -> Evaluation:
-    """Resolve a suite: load its dataset and target, make its metrics, read its gate.
+def resolve_evaluation(suite: Suite, overrides: SuiteOverrides, *, storage: Storage = NOT_STORED) -> Evaluation:
+    """Resolve a suite: load its dataset and target, make its metrics, read its gate, find the run that it resumes.
 
     Args:
         suite: What a file or the arguments of a program say.
         overrides: What is given with the call.
+        storage: Where the run will be stored, and what it resumes, which decides the order of samples and metrics.
 
     Raises:
         InputError: Something given cannot be used; the issues of all parts are listed.
+        StoreError: The run that is to be resumed is missing, or cannot be read.
     """
     parts = _resolve_parts(suite, overrides)
-    evaluation = Evaluation(
-        _resolve_plan(parts, suite, overrides),
+    dataset = _with_outputs(parts.dataset, parts.target) if overrides.partial else parts.dataset
+    resumed = find_resumed_run(storage, suite=suite.name or None, dataset=dataset)
+    plan = _resolve_plan(parts, resumed.order_samples(dataset), suite, overrides)
+    return Evaluation(
+        plan._replace(metrics=resumed.order_metrics(plan.metrics)),
         gate=parts.gate,
         suite=suite.name or None,
         seed=suite.seed,
@@ -154,11 +159,10 @@ def resolve_evaluation(suite: Suite, overrides: SuiteOverrides) -> Evaluation:
         access=parts.access,
         aggregator=parts.aggregator,
         label=overrides.label,
-        confirm=overrides.confirm or 0,
         calibration=_calibration(suite, parts.metrics, parts.gate),
         origin=suite.origin,
+        resumes=resumed.id,
     )
-    return with_secrets(evaluation)
 
 
 class _Parts(NamedTuple):
@@ -210,17 +214,17 @@ def _resolve_parts(suite: Suite, overrides: SuiteOverrides) -> _Parts:
     return _Parts(metrics, aggregator, target, gate, allowance or NONE_UNSCORED, dataset, access, thresholds)
 
 
-def _resolve_plan(parts: _Parts, suite: Suite, overrides: SuiteOverrides) -> Plan:
+def _resolve_plan(parts: _Parts, dataset: Dataset, suite: Suite, overrides: SuiteOverrides) -> Plan:
     """The plan, with the suite's timeouts, and with where it declares each metric that has a `where`."""
     try:
         plan = build_plan(
-            parts.dataset,
+            dataset,
             target=parts.target,
             metrics=parts.metrics,
             repetitions=suite.repetitions if overrides.repetitions is None else overrides.repetitions,
             thresholds=parts.thresholds,
             concurrency=suite.concurrency if overrides.concurrency is None else overrides.concurrency,
-            partial=overrides.partial,
+            access=parts.access,
         )
     except OutputsError as error:
         # Saved outputs that do not fit the dataset know their ids, but not their file.
@@ -450,7 +454,7 @@ def build_plan(
     repetitions: int | None,
     thresholds: Mapping[str, float] | None = None,
     concurrency: int = CONCURRENCY,
-    partial: bool = False,
+    access: ModelAccess,
 ) -> Plan:
     """A plan whose parts fit each other.
 
@@ -461,7 +465,7 @@ def build_plan(
         repetitions: How often each sample is run; otherwise what the saved outputs or the dataset say, or once.
         thresholds: Pass marks by metric name.
         concurrency: How many calls of the target may be under way at once.
-        partial: Whether samples without a saved output are left out.
+        access: How metrics may ask models.
 
     Raises:
         InputError: Repetitions or saved outputs do not fit.
@@ -469,8 +473,6 @@ def build_plan(
     if repetitions is not None and (issues := _count_issues("repetitions", repetitions)):
         raise ConfigurationError(issues)
     times = repetitions or dataset.repetitions or 1
-    if partial:
-        dataset = _with_outputs(dataset, target)
     if isinstance(target, SavedOutputs):
         if repetitions is None and target.repetitions > 1:
             times = dataset.repetitions or target.repetitions
@@ -478,7 +480,7 @@ def build_plan(
     if len(dataset) * times > MOST_EXECUTIONS:
         sized = f"{plural(len(dataset), 'sample')} x {plural(times, 'repetition')}"
         raise ConfigurationError(f"A run has at most {MOST_EXECUTIONS:,} executions, not {sized}.")
-    return Plan(dataset, target, metrics, times, thresholds or {}, concurrency)
+    return Plan(dataset, target, metrics, times, thresholds or {}, concurrency, secrets=collect_secrets(target, access))
 
 
 def _with_outputs(dataset: Dataset, target: Target) -> Dataset:

@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator
 from typing import NamedTuple, TypeAlias
 
 import msgspec
 
-from deemster.records import Execution, Mark, NotApplicable, Output, Sample, TargetFailure, Unscored
+from deemster.records import Execution, Mark, MetricScore, NotApplicable, Output, Sample, TargetFailure, Unscored
+from deemster.records.marks import failed_votes
 from deemster.records.shared_call_cost import NOTHING_SPENT, Spending, sum_spending
 from deemster.runs._score_batch import WorkItem
 from deemster.runs.kept_calls import KeptCalls
@@ -174,21 +175,18 @@ class _StoredExecutions:
 def is_retried(mark: Mark) -> bool:
     """Whether a mark is made again when its run is resumed.
 
-    Earlier versions stored the score of a panel that was cut short: a member of it was not asked.
+    A panel may have given a score without the vote of a judge that failed, or in earlier versions was not asked.
     """
     if isinstance(mark, Unscored):
         return mark.cause in RETRIED_CAUSES
     if isinstance(mark, NotApplicable):
         return False
-    votes = mark.details.get("votes")
-    return isinstance(votes, (list, tuple)) and any(map(_is_unasked, votes))
-
-
-def _is_unasked(vote: object) -> bool:
-    return isinstance(vote, Mapping) and vote.get("cause") == "not_run"
+    return any(vote["cause"] in RETRIED_CAUSES for vote in failed_votes(mark))
 
 
 def _has_failed(mark: Mark) -> bool:
+    if isinstance(mark, MetricScore):
+        return any(vote["cause"] != "not_run" for vote in failed_votes(mark))
     return is_retried(mark) and isinstance(mark, Unscored) and mark.cause != "not_run"
 
 

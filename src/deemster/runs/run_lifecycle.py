@@ -9,7 +9,7 @@ from contextlib import ExitStack, suppress
 from functools import partial
 from pathlib import Path
 from types import TracebackType
-from typing import Any, NamedTuple, Self
+from typing import Any, NamedTuple, Self, TypeAlias
 
 import msgspec
 
@@ -30,11 +30,11 @@ _UNFINISHED = ("running", "incomplete")
 _ENCODER, _DECODER = msgspec.json.Encoder(), msgspec.json.Decoder(LoggedCall)
 
 
-class RunStorage(NamedTuple):
+class RunStorage:
     """Where a run is stored, and whether it resumes an earlier one.
 
-    Attributes:
-        store: The store.
+    Args:
+        store: The store, or what opens it when it is needed first: bad input leaves no store behind.
         resume: The id of the run to resume; True for the last unfinished one of its suite or dataset; None for a new
             run.
         allow_changed: Whether a run may be resumed although its identity changed.
@@ -43,12 +43,41 @@ class RunStorage(NamedTuple):
         keep_prompts: Which prompts of judges are kept: of marks that did not pass, of all, or none.
     """
 
-    store: Store
-    resume: str | bool | None = None
-    allow_changed: bool = False
-    tell: Callable[[str], None] = lambda _: None
-    begun: Callable[[str], None] = lambda _: None
-    keep_prompts: WhichPrompts = "failed"
+    def __init__(
+        self,
+        store: Store | Callable[[], Store],
+        resume: str | bool | None = None,  # noqa: FBT001 - as users give it
+        allow_changed: bool = False,  # noqa: FBT001, FBT002 - as above
+        tell: Callable[[str], None] = lambda _: None,
+        *,
+        begun: Callable[[str], None] = lambda _: None,
+        keep_prompts: WhichPrompts = "failed",
+    ) -> None:
+        self._store = store
+        self.resume, self.allow_changed, self.keep_prompts = resume, allow_changed, keep_prompts
+        self.tell, self.begun = tell, begun
+
+    @property
+    def store(self) -> Store:
+        """The store.
+
+        Raises:
+            StoreError: It cannot be opened.
+        """
+        if not isinstance(self._store, Store):
+            self._store = self._store()
+        return self._store
+
+
+class NotStored:
+    """A run that is kept nowhere: it ends with its report."""
+
+    store: None = None
+    resume: None = None
+
+
+NOT_STORED = NotStored()
+Storage: TypeAlias = RunStorage | NotStored
 
 
 def build_storage(
@@ -57,8 +86,8 @@ def build_storage(
     *,
     allow_changed: bool = False,
     keep_prompts: str = "failed",
-) -> RunStorage | None:
-    """Where a run is stored, as a program gives it; None where it is not stored.
+) -> Storage:
+    """Where a run is stored, as a program gives it.
 
     Args:
         store: A store, its file or its URL.
@@ -68,15 +97,14 @@ def build_storage(
 
     Raises:
         ConfigurationError: A run is to be resumed, and no store is given; or `keep_prompts` is no such word.
-        StoreError: The store cannot be opened.
     """
     which = check_keep_prompts(keep_prompts)
     if store is not None:
-        opened = store if isinstance(store, Store) else open_store(store)
-        return RunStorage(opened, resume, allow_changed, keep_prompts=which)
+        opens = store if isinstance(store, Store) else partial(open_store, store)
+        return RunStorage(opens, resume, allow_changed, keep_prompts=which)
     if resume:
         raise ConfigurationError("`resume` continues a stored run: give its `store` too.")
-    return None
+    return NOT_STORED
 
 
 class RunTimer:
@@ -300,24 +328,58 @@ def open_run(definition: RunDefinition, storage: RunStorage, *, timer: RunTimer)
         StoreError: The store fails, or the run that is to be resumed is missing or held by another process.
         ConfigurationError: The run that is to be resumed is another one; every difference is listed.
     """
-    run = _resumed_run(definition, storage, timer=timer) or begin_run(definition, storage.store, timer=timer)
-    storage.begun(run.id)
-    return run
+    facts = definition.facts
+    row = find_resumed(storage, kind=facts.kind, suite=facts.suite, dataset=facts.dataset)
+    return open_found_run(definition, storage, None if row is None else row.id, timer=timer)
 
 
-def _resumed_run(definition: RunDefinition, storage: RunStorage, *, timer: RunTimer) -> StoredRun | None:
-    """The stored run that was asked for, or None where a new one is to begin."""
+def open_found_run(definition: RunDefinition, storage: RunStorage, run: str | None, *, timer: RunTimer) -> StoredRun:
+    """Resume a run that was found in the store, or begin a new one.
+
+    Args:
+        definition: The run.
+        storage: Where it is stored.
+        run: The id of the run to resume; None for a new one.
+        timer: When it began.
+
+    Raises:
+        StoreError: The store fails, or the run that is to be resumed is held by another process.
+        ConfigurationError: The run that is to be resumed is another one; every difference is listed.
+    """
+    if run is None:
+        opened = begin_run(definition, storage.store, timer=timer)
+    else:
+        opened = _resume_run(definition, storage, run, timer=timer)
+    storage.begun(opened.id)
+    return opened
+
+
+def find_resumed(
+    storage: RunStorage,
+    *,
+    kind: RunKind,
+    suite: str | None,
+    dataset: str,
+    accept: Callable[[RunRow], bool] = lambda _: True,
+) -> RunRow | None:
+    """The stored run that is to be resumed; None where a new one is to begin.
+
+    Args:
+        storage: Where it is stored, and what it resumes.
+        kind: Its kind.
+        suite: The name of its suite; None where it has none.
+        dataset: The name of its dataset.
+        accept: Whether a run that is not named by its id may be the one.
+
+    Raises:
+        StoreError: There is no run of that id, or it is of another kind.
+    """
     if not storage.resume:
         return None
-    facts = definition.facts
-    same = partial(_is_same_part, facts)
-    row = choose_run(
-        storage.store, storage.resume, kind=facts.kind, suite=facts.suite, dataset=facts.dataset, accept=same
-    )
-    if row is not None:
-        return _resume_run(definition, storage, row, timer=timer)
-    storage.tell(f"There is no {facts.kind} to resume; this is a new one.")
-    return None
+    row = choose_run(storage.store, storage.resume, kind=kind, suite=suite, dataset=dataset, accept=accept)
+    if row is None:
+        storage.tell(f"There is no {kind} to resume; this is a new one.")
+    return row
 
 
 def begin_run(definition: RunDefinition, store: Store, *, timer: RunTimer) -> StoredRun:
@@ -416,18 +478,13 @@ def choose_run(
     return next((row for row in own if row.status in _UNFINISHED), own[0] if own else None)
 
 
-def _is_same_part(facts: RunFacts, row: RunRow) -> bool:
-    """Whether a stored run takes the same part of its dataset, or both take the whole."""
-    return bool(facts.identity.get("part") == row.identity.get("part"))
-
-
-def _resume_run(definition: RunDefinition, storage: RunStorage, row: RunRow, *, timer: RunTimer) -> StoredRun:
+def _resume_run(definition: RunDefinition, storage: RunStorage, run_id: str, *, timer: RunTimer) -> StoredRun:
     """Take the lease of a stored run, and check that it is the one that is defined."""
     store = storage.store
     with ExitStack() as failing:
-        lease = failing.enter_context(store.lease(row.id))
+        lease = failing.enter_context(store.lease(run_id))
         # The process that had the lease before may have written until it was ours.
-        row = store.run(row.id)
+        row = store.run(run_id)
         changes = identity_differences(row.identity, definition.facts.identity)
         shape = definition.shape_changes(row) if changes else []
         kind = definition.facts.kind

@@ -3,16 +3,16 @@
 from __future__ import annotations
 
 import shlex
-from collections.abc import Collection, Mapping
+from collections.abc import Collection, Mapping, Sequence
 from typing import Any, NamedTuple
 
 from deemster.datasets import Dataset, SelectedPart
 from deemster.errors import Issue, StoreError
+from deemster.records import Metric
 from deemster.report.failing_samples import failing_samples
 from deemster.runs._report_settings import has_random_order, parse_part
 from deemster.runs.build_report import stored_report
-from deemster.runs.run_lifecycle import RunStorage, choose_run
-from deemster.runs.run_plan import Evaluation
+from deemster.runs.run_lifecycle import NotStored, Storage, choose_run, find_resumed
 from deemster.store import RunRow, Store
 
 
@@ -95,29 +95,76 @@ def resumed_samples(store: Store, wanted: str | bool, *, suite: str) -> KeptSamp
     return KeptSamples(ids, part.selection or "")
 
 
-def in_drawn_order(job: Evaluation, storage: RunStorage) -> Evaluation:
-    """A job that resumes a run whose samples were drawn at random, as earlier versions could: it keeps that order.
+class NewRun:
+    """What an evaluation goes on with that resumes nothing: its samples and metrics stand as they are given."""
+
+    id: None = None
+
+    def order_samples(self, dataset: Dataset) -> Dataset:
+        """The samples as they are given."""
+        return dataset
+
+    def order_metrics(self, metrics: Sequence[Metric]) -> tuple[Metric, ...]:
+        """The metrics as they are given."""
+        return tuple(metrics)
+
+
+class ResumedRun:
+    """The stored run that an evaluation resumes: it decides the order of the samples and of the metrics.
 
     Args:
-        job: What is to be run.
+        store: Where it is stored.
+        row: The run.
+
+    Attributes:
+        id: Its id.
+    """
+
+    def __init__(self, store: Store, row: RunRow) -> None:
+        self._store, self._row = store, row
+        self.id = row.id
+
+    def order_samples(self, dataset: Dataset) -> Dataset:
+        """The samples in the order of the run, where that was drawn at random, as earlier versions could.
+
+        Raises:
+            StoreError: The run cannot be read.
+        """
+        if not has_random_order(self._row.facts):
+            return dataset
+
+        ids = [sample.id for sample in self._store.samples(self.id, content=False)]
+        part = stored_part(self._row)
+        if part is not None and dataset.part is None:
+            dataset = dataset.keep(ids, selection=part.selection or "")
+        return dataset.in_order(ids)
+
+    def order_metrics(self, metrics: Sequence[Metric]) -> tuple[Metric, ...]:
+        """The metrics in the order of the stored marks. One that the run lacks stands last, and is refused later."""
+        columns = {card.name: column for column, card in enumerate(self._row.scorings[0].cards)}
+        return tuple(sorted(metrics, key=lambda metric: columns.get(metric.name, len(columns))))
+
+
+def find_resumed_run(storage: Storage, *, suite: str | None, dataset: Dataset) -> ResumedRun | NewRun:
+    """The stored run that is to be resumed, if one is.
+
+    Args:
         storage: Where it is stored, and what it resumes.
+        suite: The suite's name.
+        dataset: The samples that are to be run.
 
     Raises:
         StoreError: The run that is to be resumed is missing, or cannot be read.
     """
-    if not storage.resume:
-        return job
+    if isinstance(storage, NotStored):
+        return NewRun()
+    selection = None if dataset.part is None else dataset.part.selection
 
-    dataset = job.plan.dataset
-    row = choose_run(storage.store, storage.resume, kind="run", suite=job.suite, dataset=dataset.name)
-    if row is None or not has_random_order(row.facts):
-        return job
+    def is_same_part(row: RunRow) -> bool:
+        return row.identity.get("part") == selection or has_random_order(row.facts)
 
-    ids = [sample.id for sample in storage.store.samples(row.id, content=False)]
-    part = stored_part(row)
-    if part is not None and dataset.part is None:
-        dataset = dataset.keep(ids, selection=part.selection or "")
-    return job._replace(plan=job.plan._replace(dataset=dataset.in_order(ids)))
+    row = find_resumed(storage, kind="run", suite=suite, dataset=dataset.name, accept=is_same_part)
+    return NewRun() if row is None else ResumedRun(storage.store, row)
 
 
 def stored_part(row: RunRow) -> SelectedPart | None:

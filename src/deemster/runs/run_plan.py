@@ -8,16 +8,14 @@ from operator import add
 from typing import Any, Literal, NamedTuple, Protocol, TypeAlias
 
 from deemster.datasets import Dataset
-from deemster.datasets.attack_facts import AttackedSamples
 from deemster.datasets.human_labels import SuiteCalibration
 from deemster.models.secret_redaction import NO_SECRETS, Secrets
 from deemster.records import Invocation, Metric, MetricCard, Output, TargetFailure, Where
-from deemster.report.baseline_gate import PinnedBaseline
 from deemster.results import NONE_UNSCORED, Aggregator, Allowance, Gate
-from deemster.results.difference_origin import AnchorScores
 from deemster.runs import metric_catalog as catalog
 from deemster.runs.model_access import ModelAccess
 from deemster.runs.suite import DELTA, SEED
+from deemster.store.run_facts import RunKind
 from deemster.targets.saved_outputs import SavedOutputs
 
 
@@ -63,6 +61,8 @@ class Plan(NamedTuple):
         places: Where a suite declares each metric that has a `where`, by its name.
         most_calls: The most calls of the target that this process may have under way; a cluster gives each worker its
             share. None for as many as the target or `concurrency` allows.
+        first_repetition: The number that target and judges know the first repetition by: higher where the samples ran
+            before, so that they are asked anew.
     """
 
     dataset: Dataset
@@ -76,6 +76,7 @@ class Plan(NamedTuple):
     secrets: Secrets = NO_SECRETS
     places: Mapping[str, str | None] = {}
     most_calls: int | None = None
+    first_repetition: int = 0
 
     @property
     def target_concurrency(self) -> int:
@@ -108,7 +109,7 @@ class Plan(NamedTuple):
 
 
 class Evaluation(NamedTuple):
-    """A plan and the other settings of a run, resolved and checked.
+    """A plan and the other settings of a run, resolved and checked. It is complete when it exists, and never changes.
 
     Attributes:
         plan: What to run.
@@ -123,11 +124,10 @@ class Evaluation(NamedTuple):
         aggregator: Makes one result of each execution's marks; None for none.
         origin: The suite file and what it says, as plain data; None where there is none.
         label: What the user calls the run.
-        baseline: The baseline that the gate compares with, once it is found.
-        confirm: How often samples that newly fail against the baseline are run again.
         calibration: Labels of people that its numbers are corrected by; None for none.
-        anchors: How its anchors were judged, once they are; None where it has none.
-        attacks: Which of its samples are attacks, once they were looked at; None where none is.
+        resumes: The id of the stored run that it resumes, whose order its samples and metrics have; None for a new run.
+        kind: What kind of run it is.
+        facts: What a store keeps of it beside.
     """
 
     plan: Plan
@@ -142,15 +142,13 @@ class Evaluation(NamedTuple):
     aggregator: Aggregator | None = None
     origin: Mapping[str, Any] | None = None
     label: str | None = None
-    baseline: PinnedBaseline | None = None
-    confirm: int = 0
     calibration: SuiteCalibration | None = None
-    anchors: AnchorScores | None = None
-    attacks: AttackedSamples | None = None
+    resumes: str | None = None
+    kind: RunKind = "run"
+    facts: Mapping[str, Any] = {}
 
 
-def with_secrets(evaluation: Evaluation) -> Evaluation:
-    """An evaluation whose run writes none of the keys of its models."""
-    own = getattr(evaluation.plan.target, "secrets", NO_SECRETS)
-    secrets = reduce(add, (role.secrets for role in evaluation.access.roles.values()), own)
-    return evaluation._replace(plan=evaluation.plan._replace(secrets=secrets))
+def collect_secrets(target: Target, access: ModelAccess) -> Secrets:
+    """The keys of a target and of models, which nothing may tell."""
+    own = getattr(target, "secrets", NO_SECRETS)
+    return reduce(add, (role.secrets for role in access.roles.values()), own)

@@ -14,25 +14,35 @@ from deemster.datasets import Dataset
 from deemster.formats.streamed_list import Stream
 from deemster.records import Execution
 from deemster.report import BudgetEntry, Report, RunSamples
+from deemster.report.baseline_gate import PinnedBaseline
 from deemster.results import MarkTable, MetricSummary
-from deemster.results.confirmation import Reruns
+from deemster.results.difference_origin import AnchorScores
 from deemster.runs._engine import PendingStorage
 from deemster.runs._report_settings import (
-    parse_part,
-    reruns_facts,
+    RunFindings,
     settings_facts,
     stop_reason,
-    stored_baseline,
     stored_changes,
-    stored_reruns,
+    stored_findings,
 )
 from deemster.runs._run_identity import evaluation_id, evaluation_identity, plain_json, scoring_identity
 from deemster.runs._score_batch import needs_settling, settle_marks
 from deemster.runs.build_report import ExecutionSlots, LiveMarks, RunRecord, StoredSamples, batches, stored_report
+from deemster.runs.gate_baseline import pin_baseline
 from deemster.runs.kept_prompts import PROMPTS_FACT, WhichPrompts
+from deemster.runs.preflight_check import CheckedSamples
 from deemster.runs.resume_backlog import RETRIED_CAUSES, RemainingWork, ResumeBacklog
 from deemster.runs.run_figures import NO_FIGURES, figures_facts, target_name
-from deemster.runs.run_lifecycle import RunDefinition, RunStorage, RunTimer, StoredRun, new_token, open_run
+from deemster.runs.run_lifecycle import (
+    NotStored,
+    RunDefinition,
+    RunStorage,
+    RunTimer,
+    Storage,
+    StoredRun,
+    new_token,
+    open_found_run,
+)
 from deemster.runs.run_plan import Evaluation
 from deemster.runs.stored_columns import save_columns
 from deemster.store import RunFacts, RunRow, SampleContent, SampleFacts, SampleLabels, Spool, Store
@@ -45,9 +55,9 @@ _PENDING_S = 0.1
 @contextmanager
 def open_run_writer(
     job: Evaluation,
-    storage: RunStorage | None,
+    storage: Storage,
+    checked: CheckedSamples,
     *,
-    order: str,
     live: LiveMarks,
     timer: RunTimer,
     warn: Callable[[str], None],
@@ -56,8 +66,8 @@ def open_run_writer(
 
     Args:
         job: What is run.
-        storage: Where it is stored, and what it resumes; None where it is not stored.
-        order: A digest of the samples' ids in their order.
+        storage: Where it is stored, and what it resumes.
+        checked: What was seen of its samples.
         live: Counts the stored executions of a resumed run.
         timer: When it began.
         warn: Gets each warning.
@@ -66,20 +76,23 @@ def open_run_writer(
         StoreError: The store fails, or the run that is to be resumed is missing or held by another process.
         ConfigurationError: The run that is to be resumed is another one.
     """
-    if storage is None:
-        yield SpooledWriter(job, timer=timer)
+    findings = RunFindings(checked.attacks, pin_baseline(job, storage.store))
+    if isinstance(storage, NotStored):
+        yield SpooledWriter(job, findings, timer=timer)
         return
-    definition = _definition(job, storage, timer, order=order)
-    with open_run(definition, storage, timer=timer) as run:
+
+    definition = _definition(job, storage, findings, timer, order=checked.order)
+    with open_found_run(definition, storage, job.resumes, timer=timer) as run:
         if run.is_new:
-            yield StoredWriter(job, run, None, keep_prompts=storage.keep_prompts)
+            yield StoredWriter(job, run, findings, None, keep_prompts=storage.keep_prompts)
             return
-        job = _with_stored_baseline(_in_stored_order(job, run.row), run.row)
+
         backlog = _read_backlog(job, run, warn, live=live)
         storage.tell(backlog.describe(run.id))
         if len(backlog):
             run.mark_running(definition.facts.identity)
-        yield StoredWriter(job, run, backlog, keep_prompts=storage.keep_prompts)
+        findings = _as_begun(findings, run.row)
+        yield StoredWriter(job, run, findings, backlog, keep_prompts=storage.keep_prompts)
 
 
 class SpooledWriter:
@@ -87,22 +100,31 @@ class SpooledWriter:
 
     Args:
         job: What is run.
+        findings: What is known of it when it begins.
         timer: When it began.
 
     Attributes:
+        findings: What is found out about it as it goes on.
         remaining: What is left to do: everything.
         pending: Where answers that wait for their marks are stored: nowhere.
-        reruns: What was run again before: nothing.
     """
 
     remaining = RemainingWork()
     pending: PendingStorage | None = None
-    reruns = Reruns()
 
-    def __init__(self, job: Evaluation, *, timer: RunTimer) -> None:
-        self.job, self._timer = job, timer
+    def __init__(self, job: Evaluation, findings: RunFindings, *, timer: RunTimer) -> None:
+        self.job, self.findings, self._timer = job, findings, timer
         self._spool = Spool(samples=len(job.plan.dataset), repetitions=job.plan.repetitions)
         self._facts = _run_facts(job, timer)
+
+    @property
+    def size(self) -> int:
+        """How many executions the run has."""
+        return len(self.job.plan.dataset) * self.job.plan.repetitions
+
+    def note_anchors(self, anchors: AnchorScores | None) -> None:
+        """Note how its anchors were judged."""
+        self.findings = self.findings._replace(anchors=anchors)
 
     def add(self, executions: Sequence[Execution]) -> None:
         """Keep executions, with the marks as they were made."""
@@ -115,8 +137,7 @@ class SpooledWriter:
                 self._spool.add(batch)
 
     def _executed(self) -> Iterator[Execution]:
-        size = len(self.job.plan.dataset) * self.job.plan.repetitions
-        return (execution for execution in islice(self._spool, size) if execution is not None)
+        return (execution for execution in islice(self._spool, self.size) if execution is not None)
 
     def record(self, *, stopped: str | None, budget: BudgetEntry | None) -> RunRecord:
         """What the report is built from."""
@@ -131,13 +152,11 @@ class SpooledWriter:
             ),
             stopped=stopped,
             budget=budget,
+            findings=self.findings,
         )
 
-    def keep_reruns(self, reruns: Reruns) -> None:
-        """Note what was run again; nothing is kept."""
-
-    def close(self, report: Report, _table: MarkTable, *, stopped: str | None) -> Report:  # noqa: ARG002 - nothing is noted
-        """The report."""
+    def close(self, report: Report, *_: object, **__: object) -> Report:
+        """The report: nothing is noted."""
         return report
 
 
@@ -147,23 +166,40 @@ class StoredWriter:
     Args:
         job: What is run.
         run: The stored run.
+        findings: What is known of it when it begins.
         backlog: What is left of it to do; None for everything.
         keep_prompts: Which prompts of judges are kept.
 
     Attributes:
+        findings: What is found out about it as it goes on.
         remaining: What is left to do.
         pending: Where answers that wait for their marks are stored.
     """
 
     def __init__(
-        self, job: Evaluation, run: StoredRun, backlog: ResumeBacklog | None, *, keep_prompts: WhichPrompts
+        self,
+        job: Evaluation,
+        run: StoredRun,
+        findings: RunFindings,
+        backlog: ResumeBacklog | None,
+        *,
+        keep_prompts: WhichPrompts,
     ) -> None:
-        self.job, self._run, self._store, self._backlog = job, run, run.store, backlog
+        self.job, self.findings, self._run, self._store, self._backlog = job, findings, run, run.store, backlog
         self.remaining = RemainingWork(calls=run.calls)
         if backlog is not None:
             self.remaining = backlog.remaining(job.plan.dataset, calls=run.calls)
         self.remaining = self.remaining._replace(prompts=run.prompts(keep_prompts, secrets=job.plan.secrets))
         self.pending: PendingStorage | None = PendingStorage(self.add, 0.0 if run.store.durable else _PENDING_S)
+
+    @property
+    def size(self) -> int:
+        """How many executions the run has."""
+        return self._run.row.samples * self._run.row.repetitions
+
+    def note_anchors(self, anchors: AnchorScores | None) -> None:
+        """Note how its anchors were judged."""
+        self.findings = self.findings._replace(anchors=anchors)
 
     @property
     def is_idle(self) -> bool:
@@ -177,23 +213,6 @@ class StoredWriter:
             StoreError: The store fails.
         """
         self._run.writer.add(executions, at=self._run.timer.now())
-
-    @property
-    def reruns(self) -> Reruns:
-        """What was run again before.
-
-        Raises:
-            StoreError: It cannot be read.
-        """
-        return stored_reruns(self._run.row.facts, where=f"run `{self._run.id}`")
-
-    def keep_reruns(self, reruns: Reruns) -> None:
-        """Store what was run again, as it finishes.
-
-        Raises:
-            StoreError: The store fails.
-        """
-        self._store.amend(self._run.id, facts=reruns_facts(reruns))
 
     def settle(self) -> None:
         """Make the marks final that need the whole run.
@@ -223,17 +242,23 @@ class StoredWriter:
             stopped=stop_reason(row.facts) if self.is_idle else stopped,
             mixed=stored_changes(row.facts),
             budget=budget,
-            reruns=self.reruns,
+            findings=self.findings,
         )
 
-    def close(self, report: Report, table: MarkTable, *, stopped: str | None) -> Report:
+    def close(
+        self, report: Report, table: MarkTable, baseline: PinnedBaseline | None, *, stopped: str | None
+    ) -> Report:
         """Note how the run ended; its report, with what rescoring has added.
 
         Raises:
             StoreError: The store fails.
         """
         run = report.run
-        facts = {**settings_facts(self.job), "budget": msgspec.to_builtins(report.budget)}
+        facts = {
+            **settings_facts(self.job),
+            **self.findings._replace(baseline=baseline).facts(),
+            "budget": msgspec.to_builtins(report.budget),
+        }
         if not self.is_idle:
             facts["stopped"] = stopped
         # The marks of a rescoring are not in this report.
@@ -247,7 +272,8 @@ class StoredWriter:
             finished_at=run.finished_at,
             duration_s=run.duration_s,
             facts=facts,
-            is_final=not any(map(self._is_retried, report.metrics.values())),
+            is_final=not any(map(self._is_retried, report.metrics.values()))
+            and not any(panels.n_incomplete for panels in (report.panels or {}).values()),
         )
         return report if len(self._run.row.scorings) == 1 else stored_report(self._store, run.id)
 
@@ -277,11 +303,13 @@ class StoredWriter:
         return ExecutionSlots(read, samples=row.samples, repetitions=row.repetitions)
 
 
-def _definition(job: Evaluation, storage: RunStorage, timer: RunTimer, *, order: str) -> RunDefinition:
+def _definition(
+    job: Evaluation, storage: RunStorage, findings: RunFindings, timer: RunTimer, *, order: str
+) -> RunDefinition:
     """An evaluation as a store begins or resumes it."""
     store, identity = storage.store, evaluation_identity(job, order=order)
     facts = _run_facts(job, timer)
-    further = {**settings_facts(job), **facts.facts, "token": new_token()}
+    further = {**settings_facts(job), **findings.facts(), **facts.facts, "token": new_token()}
     if job.plan.scorers:
         further[PROMPTS_FACT] = storage.keep_prompts
     facts = msgspec.structs.replace(facts, identity=identity, facts=further)
@@ -295,6 +323,7 @@ def _run_facts(job: Evaluation, timer: RunTimer) -> RunFacts:
     plan = job.plan
     return RunFacts(
         id=evaluation_id(timer.started, job),
+        kind=job.kind,
         suite=job.suite,
         dataset=plan.dataset.name,
         fingerprint=plan.dataset.fingerprint,
@@ -304,7 +333,7 @@ def _run_facts(job: Evaluation, timer: RunTimer) -> RunFacts:
         started_at=timer.started_at,
         tool_version=__version__,
         identity=plain_json(scoring_identity(job)),
-        facts={"label": job.label, "target": target_name(job)},
+        facts={"label": job.label, "target": target_name(job), **job.facts},
     )
 
 
@@ -342,21 +371,12 @@ def _shape_changes(job: Evaluation, store: Store, order: str, row: RunRow) -> li
     return found
 
 
-def _in_stored_order(job: Evaluation, row: RunRow) -> Evaluation:
-    """A job whose metrics stand in the order of the stored marks."""
-    places = {card.name: place for place, card in enumerate(row.scorings[0].cards)}
-    metrics = tuple(sorted(job.plan.metrics, key=lambda metric: places[metric.name]))
-    return job._replace(plan=job.plan._replace(metrics=metrics))
-
-
-def _with_stored_baseline(job: Evaluation, row: RunRow) -> Evaluation:
-    """A job that compares with the baseline that was found when its run began."""
-    pinned = stored_baseline(row.facts)
-    if job.baseline is None or pinned is None or pinned.name != job.baseline.name:
-        return job
-    part = parse_part(row.facts, where=f"run `{row.id}`")
-    evidence = pinned.evidence if part is not None and part.stopped_early else None
-    return job._replace(baseline=msgspec.structs.replace(pinned, evidence=evidence))
+def _as_begun(findings: RunFindings, row: RunRow) -> RunFindings:
+    """The findings of a resumed run: its baseline is the one that was found when it began."""
+    stored = stored_findings(row.facts, where=f"run `{row.id}`")
+    now, begun = findings.baseline, stored.baseline
+    is_same = now is not None and begun is not None and begun.name == now.name
+    return findings._replace(baseline=begun if is_same else now, earlier_usage=stored.earlier_usage)
 
 
 def _read_backlog(job: Evaluation, run: StoredRun, warn: Callable[[str], None], *, live: LiveMarks) -> ResumeBacklog:

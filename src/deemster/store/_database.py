@@ -7,7 +7,7 @@ import threading
 import time
 import weakref
 from abc import ABC, abstractmethod
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from contextlib import AbstractContextManager
 from typing import Any, NamedTuple, Protocol, TypeAlias, TypeVar
 
@@ -196,6 +196,14 @@ class Database(Protocol):
 
     def version(self, connection: Connection) -> int:
         """How many migrations the database has seen; 0 where it is empty."""
+        ...
+
+    def refuse_strangers(self, connection: Connection, tables: Collection[str]) -> None:
+        """Refuse a database that holds more than these tables: what else it holds could run at any command."""
+        ...
+
+    def find_fault(self, connection: Connection) -> str | None:
+        """The first fault in the list of runs, where it can be looked for."""
         ...
 
     def stamp(self, connection: Connection, version: int) -> None:

@@ -320,7 +320,8 @@ def find_run(
         StoreError: There is none, there are several, it is damaged, or the database refuses.
     """
     if name == "latest":
-        latest = find_runs(connection, where, {"kind = ?": kind}, limit=1)
+        conditions = {"kind <> ?": "confirmation"} if kind is None else {"kind = ?": kind}
+        latest = find_runs(connection, where, conditions, limit=1)
         if not latest:
             raise store_error(where, "The store holds no run yet.")
         return latest[0]

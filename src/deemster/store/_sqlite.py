@@ -9,11 +9,11 @@ import os
 import sqlite3
 import stat
 import time
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any, TypeVar
 
-from deemster.errors import StorageError, is_storage_failure, plural
+from deemster.errors import StorageError, is_storage_failure, plural, visible
 from deemster.store._database import Connection, InsertStatement, Row, storage_error, store_error
 
 _Result = TypeVar("_Result")
@@ -255,6 +255,29 @@ class SqliteDatabase:
         if mark != _MARK and (mark or version or tables):
             raise store_error(self.where, "This SQLite database is no store of deemster, or it is damaged.")
         return int(version)
+
+    def refuse_strangers(self, connection: Connection, tables: Collection[str]) -> None:
+        """Refuse a file that holds more than these tables: a view or trigger could run at any command.
+
+        Raises:
+            StoreError: It does.
+        """
+        for kind, name, sql in connection.read("SELECT type, name, sql FROM sqlite_master"):
+            is_plain_table = kind == "table" and (sql or "").upper().startswith("CREATE TABLE")
+            is_own = name.startswith("sqlite_") or (is_plain_table and name in tables)
+            if kind in ("view", "trigger") or not is_own:
+                shown = visible(name, limit=80)
+                message = f"It holds the {kind} `{shown}`, which no store of deemster has, so it is not read."
+                raise store_error(self.where, message)
+
+    def find_fault(self, connection: Connection) -> str | None:
+        """The first fault that SQLite itself finds in the list of runs; None where there is none.
+
+        Raises:
+            StoreError: The file cannot be read at all.
+        """
+        found = str(connection.read("PRAGMA integrity_check(runs)")[0][0])
+        return None if found == "ok" else found
 
     def stamp(self, connection: Connection, version: int) -> None:
         """Say how many migrations the file has seen."""

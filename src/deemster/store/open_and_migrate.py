@@ -14,6 +14,7 @@ from deemster.store.graded_items import move_graded_items
 from deemster.store.run_store import Store
 
 _FOLDER = Path(__file__).parent / "migrations"
+_TABLE = re.compile(r"CREATE TABLE (\w+)")
 # What is moved before the statements of a migration, in the same transaction.
 _MOVES = {7: move_graded_items}
 
@@ -26,10 +27,12 @@ def migrate(database: Database, connection: Connection) -> None:
         connection: A connection to it.
 
     Raises:
-        StoreError: The database comes from a newer version, belongs to something else, or refuses.
+        StoreError: The database comes from a newer version, belongs to something else, holds more than a store, or
+            refuses.
     """
     files = sorted(_FOLDER.glob("[0-9]*.sql"))
     missing = _missing(database, connection, len(files))
+    database.refuse_strangers(connection, _tables(files))
     if not missing:
         return
     try:
@@ -42,6 +45,11 @@ def migrate(database: Database, connection: Connection) -> None:
             f"{error.issues[0].message} It has schema {len(files) - missing} and must be migrated to {len(files)} "
             "before it can be read. Open it, or a copy of it, where it can be written.",
         ) from error
+
+
+def _tables(files: Sequence[Path]) -> set[str]:
+    """Every table that a store of this or an earlier version has."""
+    return {name for file in files for name in _TABLE.findall(file.read_text(encoding="utf-8"))}
 
 
 def _apply(files: Sequence[Path], database: Database, connection: Connection) -> None:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import secrets
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any
@@ -10,6 +9,7 @@ from typing import Any
 import msgspec
 
 from deemster.errors import Issue, MissingExtraError, StorageError, StoreError, is_storage_failure
+from deemster.formats.atomic_write import open_aside
 from deemster.records import Execution, Mark, MetricCard, MetricScore, NotApplicable, Output, TargetFailure
 from deemster.store.run_facts import RunRow
 from deemster.store.run_store import Store
@@ -85,14 +85,9 @@ def _write(path: Path, columns: Mapping[str, str], rows: Iterator[_Row]) -> None
     except ImportError:
         raise MissingExtraError("Writing Parquet", extra="parquet") from None
     schema = pa.schema([(name, getattr(pa, kind)()) for name, kind in columns.items()])
-    aside = path.with_name(f".deemster-{secrets.token_hex(8)}")
-    try:
-        with pq.ParquetWriter(aside, schema) as file:
-            for batch in _batches(rows):
-                file.write_table(pa.Table.from_pylist(batch, schema=schema))
-        aside.replace(path)
-    finally:
-        aside.unlink(missing_ok=True)
+    with open_aside(path) as file, pq.ParquetWriter(file, schema) as writer:
+        for batch in _batches(rows):
+            writer.write_table(pa.Table.from_pylist(batch, schema=schema))
 
 
 def _batches(rows: Iterator[_Row]) -> Iterator[list[_Row]]:

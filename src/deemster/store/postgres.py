@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import contextlib
 import functools
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 from urllib.parse import unquote, urlsplit
 
@@ -112,6 +112,13 @@ class PostgresDatabase:
         """Say how many migrations the database has seen."""
         connection.write("CREATE TABLE IF NOT EXISTS migrations (number BIGINT PRIMARY KEY)")
         connection.write("INSERT INTO migrations VALUES (?)", (version,))
+
+    def refuse_strangers(self, connection: Connection, tables: Collection[str]) -> None:
+        """Nothing: only who may manage the database adds to its schema."""
+
+    def find_fault(self, connection: Connection) -> str | None:  # noqa: ARG002 - the protocol
+        """None: PostgreSQL checks its pages whenever it reads them."""
+        return None
 
     def lock(self, connection: Connection) -> None:
         """Keep others from migrating until the transaction ends, and make the schema."""

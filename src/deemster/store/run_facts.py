@@ -9,7 +9,7 @@ import msgspec
 
 from deemster.records import FrozenDict, MetricCard
 
-RunKind: TypeAlias = Literal["run", "grading", "recording"]
+RunKind: TypeAlias = Literal["run", "grading", "recording", "confirmation"]
 
 
 class RunTraits(NamedTuple):
@@ -30,6 +30,7 @@ TRAITS: Mapping[str, RunTraits] = {
     "run": RunTraits("run"),
     "grading": RunTraits("grade", has_metrics=False),
     "recording": RunTraits(None, has_end=False),
+    "confirmation": RunTraits(None),
 }
 # The tables whose rows hold texts of samples.
 TextTable: TypeAlias = Literal["samples", "contents", "outputs", "marks"]

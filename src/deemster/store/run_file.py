@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 import hashlib
-import tempfile
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
 
 from deemster.errors import Issue, StoreError, plural
+from deemster.formats.atomic_write import folder_aside
 from deemster.store.open_and_migrate import open_store
 from deemster.store.run_export import export_runs
 from deemster.store.run_file_check import raw_lines
@@ -16,7 +16,6 @@ from deemster.store.run_file_format import parse_header
 from deemster.store.run_import import import_runs
 from deemster.store.run_store import Store
 
-_PREFIX = "deemster-"
 _SUFFIX = ".jsonl"
 _PIECE = 1 << 20
 
@@ -75,8 +74,8 @@ def _take_in(shared: Store, store: str | Path | None, name: str) -> str:
     if is_run_file(name):
         return _import_one(shared, Path(name))
 
-    with open_store(store, create=False) as opened, tempfile.TemporaryDirectory(prefix=_PREFIX) as folder:
-        copy = Path(folder, "run.jsonl")
+    with open_store(store, create=False) as opened, folder_aside() as folder:
+        copy = folder / "run.jsonl"
         export_runs(opened, [opened.run(name).id], copy)
         return _import_one(shared, copy)
 
@@ -92,7 +91,7 @@ def _import_one(store: Store, file: Path) -> str:
 
 @contextmanager
 def _temporary_store() -> Iterator[Store]:
-    with tempfile.TemporaryDirectory(prefix=_PREFIX) as folder, open_store(Path(folder, "runs.db")) as store:
+    with folder_aside() as folder, open_store(folder / "runs.db") as store:
         yield store
 
 

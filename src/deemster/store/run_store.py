@@ -11,7 +11,7 @@ from typing import Any, Self
 
 import msgspec
 
-from deemster.errors import Issue, LeaseError, plural
+from deemster.errors import Issue, LeaseError, StorageError, StoreError, plural
 from deemster.records import CAUSES, Exchange, Execution, Mark, MetricCard, MetricScore, NotApplicable
 from deemster.store._baseline_table import delete_baseline, find_baseline, put_baseline, read_baselines
 from deemster.store._database import ConnectionPool, storage_error, store_error
@@ -51,6 +51,8 @@ from deemster.store.run_facts import (
 )
 
 _SETTLED = 2000
+# Runs that are named by what they are to the others: where there is none, the store may be damaged.
+_NAMES = ("latest", "previous", "baseline")
 
 
 class Store:
@@ -213,7 +215,17 @@ class Store:
             "started_at < ?": until,
         }
         with self.pool.read_transaction() as connection:
-            return find_runs(connection, self.where, conditions, limit=limit, on_damage=on_damage)
+            found = find_runs(connection, self.where, conditions, limit=limit, on_damage=on_damage)
+            fault = None if found or any(conditions.values()) else self.pool.database.find_fault(connection)
+        if fault is None:
+            return found
+
+        # A damaged store may seem to hold nothing.
+        message = f"The store is damaged: {fault}. `deemster store check` says what is lost."
+        if on_damage is None:
+            raise storage_error(self.where, message)
+        on_damage(f"{self.where}: {message}")
+        return []
 
     def run(self, name: str, *, kind: RunKind | None = None, beside: RunFacts | None = None) -> RunRow:
         """One run.
@@ -226,8 +238,16 @@ class Store:
         Raises:
             StoreError: There is none, there are several, it is damaged, or the database refuses.
         """
-        with self.pool.read_transaction() as connection:
-            return find_run(connection, self.where, name, kind=kind, beside=beside)
+        try:
+            with self.pool.read_transaction() as connection:
+                return find_run(connection, self.where, name, kind=kind, beside=beside)
+        except StorageError:
+            raise
+        except StoreError:
+            # Where the store is damaged, that is the reason.
+            if name in _NAMES:
+                self.runs(limit=1)
+            raise
 
     def promote(self, run_id: str, facts: BaselineFacts) -> None:
         """Make a run the baseline of its suite, or of its dataset where it has none, in place of the one before.

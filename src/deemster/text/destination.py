@@ -55,8 +55,11 @@ def write_pieces(pieces: Iterable[bytes], destination: Destination) -> None:
     """
     if destination.is_stdout:
         with _name_place("standard output"):
-            sys.stdout.buffer.writelines(_printable_lines(pieces, destination.format))
-            sys.stdout.buffer.flush()
+            try:
+                sys.stdout.buffer.writelines(_printable_lines(pieces, destination.format))
+                sys.stdout.buffer.flush()
+            except BrokenPipeError:
+                drop_output()
         return
     path = Path(destination.path)
     if _is_device(path):
@@ -70,6 +73,11 @@ def write_pieces(pieces: Iterable[bytes], destination: Destination) -> None:
                 file.writelines(pieces)
         else:
             write_aside(path, pieces)
+
+
+def drop_output() -> None:
+    """Print nothing more, since nobody reads it. The exit code stays the command's own: 1 says that a gate failed."""
+    os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
 
 
 def _printable_lines(pieces: Iterable[bytes], format: str) -> Iterator[bytes]:  # noqa: A002 - what formats are called

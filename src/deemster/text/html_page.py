@@ -112,6 +112,15 @@ def render_page(title: str, head: PageHead, sections: Sequence[TextSection]) -> 
     )
 
 
+def plain_page(parts: Sequence[TextSection]) -> str:
+    """A page of sections alone: the lines of the first stand in its head."""
+    overview, *rest = parts
+    if overview.table is not None:
+        rest.insert(0, TextSection(("Overview",), table=overview.table, after=overview.after))
+    head = PageHead(TextSection(overview.title, overview.lines))
+    return render_page(f"deemster: {''.join(overview.title)}", head, rest)
+
+
 def render_part(parts: Sequence[TextSection]) -> str:
     """Sections as a part of a page, for a notebook."""
     blocks = (block for section in parts for block in (f"<h2>{_joined(section.title)}</h2>", *_blocks(section)))

@@ -86,8 +86,8 @@ class RequestGuard:
             await _refuse(refusal, send)
             return
         body = await _read_body(receive) if scope["method"] == "POST" else b""
-        if body is None:
-            await _refuse(_TOO_LONG, send)
+        if isinstance(body, _Refusal):
+            await _refuse(body, send)
             return
 
         async def receive_body() -> Message:
@@ -99,7 +99,7 @@ class RequestGuard:
                 message["headers"] = [*own, *_HEADERS]
             await send(message)
 
-        await self._app(scope, receive_body if body else receive, send_guarded)
+        await self._app(scope, receive_body if scope["method"] == "POST" else receive, send_guarded)
 
     def _refusal(self, scope: Scope) -> _Refusal | None:
         """Why a request is refused; None where it is not."""
@@ -142,15 +142,17 @@ class RequestGuard:
         return None
 
 
-async def _read_body(receive: Receive) -> bytes | None:
-    """The body of a request; None where it is too long, whatever its header says."""
+async def _read_body(receive: Receive) -> bytes | _Refusal:
+    """The body of a request; why it is refused where it is too long, whatever its header says, or broke off."""
     body, is_more = bytearray(), True
     while is_more:
         message = await receive()
+        if message["type"] == "http.disconnect":
+            return _Refusal(400, "The body of the request broke off.")
         body += message.get("body", b"")
         is_more = message.get("more_body", False)
         if len(body) > LONGEST_BODY:
-            return None
+            return _TOO_LONG
     return bytes(body)
 
 

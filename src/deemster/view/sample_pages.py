@@ -12,7 +12,7 @@ from numpy.typing import NDArray
 
 from deemster.errors import InputError
 from deemster.records import CAUSES, Execution, Output, TargetFailure
-from deemster.report.label_sheet import value_text
+from deemster.report.failing_samples import quoted_text
 from deemster.report.privacy_levels import EntryView
 from deemster.report.report_assembly import execution_entry
 from deemster.report.report_entries import ScoreEntry
@@ -126,7 +126,7 @@ def _scores(run: OpenedRun, table: MarkTable, place: int, entry: SampleEntry) ->
 def _preview(value: Any) -> str | None:
     if value is None:
         return None
-    text = value_text(value)
+    text = quoted_text(value)
     return text if len(text) <= _PREVIEW else f"{text[:_PREVIEW]}…"
 
 

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import shutil
-import tempfile
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any
@@ -14,6 +13,7 @@ import numpy as np
 
 from deemster import __version__
 from deemster.errors import Issue, ReportError
+from deemster.formats.atomic_write import folder_aside
 from deemster.report.privacy_levels import PUBLISH_SAFE, EntryView, redact_comparison, redact_report, widen_privacy
 from deemster.report.report_entries import PrivacyEntry
 from deemster.runs.build_report import batches, quoted_details, stored_report
@@ -86,15 +86,12 @@ def export_viewer(store: Store, names: Sequence[str], folder: Path, settings: Ex
         _check_run(run)
     try:
         folder.parent.mkdir(parents=True, exist_ok=True)
-        aside = Path(tempfile.mkdtemp(prefix=".deemster-export-", dir=folder.parent))
-        try:
+        with folder_aside(folder.parent) as aside:
             count = _write(aside, _files(runs, settings))
             aside.chmod(0o755)
             if folder.exists():
                 shutil.rmtree(folder)
             aside.replace(folder)
-        finally:
-            shutil.rmtree(aside, ignore_errors=True)
     except OSError as error:
         raise ReportError(Issue(f"The export cannot be written: {error.strerror}.", str(folder))) from None
     return count

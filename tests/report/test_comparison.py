@@ -8,7 +8,6 @@ import pytest
 
 import deemster as dm
 from deemster.errors import ReportError
-from deemster.report.comparison_report import COMPARISON_FORMATS
 from deemster.report.privacy_levels import LEVELS, redact_comparison
 from deemster.results import GateCheck, GateDecision
 from tests.report.comparisons import compared, evaluated, helpdesk, hostile
@@ -110,7 +109,7 @@ def test_repr_is_the_verdict():
 
 
 def junit(comparison, name):
-    return ET.fromstring(b"".join(COMPARISON_FORMATS[name](comparison)))
+    return ET.fromstring(b"".join(comparison.forms()[name]()))
 
 
 def counted(suite):
@@ -162,8 +161,8 @@ def test_publish_safe_comparison_holds_no_text_and_no_hash(tmp_path):
     shown = comparison.to_json()
     assert [name for name, secret in CANARIES.items() if secret not in shown] == ["metadata", "target error"]
     safe = redact_comparison(comparison, level="publish-safe", quotes=quotes_of, include_input=True)
-    for name, render in COMPARISON_FORMATS.items():
-        text = b"".join(render(safe)).decode()
+    for name, render in safe.forms().items():
+        text = b"".join(render()).decode()
         assert [secret for secret in CANARIES.values() if secret in text] == [], name
     assert {change.row_hash for change in safe.changes} <= {None}
     for run in (safe.baseline, safe.candidate):

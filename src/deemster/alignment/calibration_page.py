@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from typing import TYPE_CHECKING
 
-from deemster.alignment.calibration_result import Calibration, Estimate
-from deemster.report.calibration_report import calibration_sections
-from deemster.results import Interval
 from deemster.text.html_page import PageHead, Tile, rate_tile, render_page
 from deemster.text.number_format import format_interval, format_number
 from deemster.text.text_sections import TextLine, TextSection
+
+if TYPE_CHECKING:
+    from deemster.alignment.calibration_result import Calibration, CorrectedEstimate, Estimate
 
 
 def calibration_page(calibration: Calibration) -> str:
@@ -18,7 +19,7 @@ def calibration_page(calibration: Calibration) -> str:
     Args:
         calibration: The calibration.
     """
-    overview, *others = calibration_sections(calibration)
+    overview, *others = calibration.sections()
     failed = sum(check.status == "fail" for check in calibration.checks)
     kind = "" if not calibration.checks else "fail" if failed else "pass"
     verdict: TextLine = ()
@@ -37,14 +38,12 @@ def _tiles(calibration: Calibration) -> Iterator[Tile]:
         yield _tile(f"{name}: agreement", found.agreement, calibration.confidence)
         yield _tile(f"{name}: kappa", found.kappa, calibration.confidence)
         if found.pass_rate is not None:
-            rate = found.pass_rate
-            corrected = Estimate(value=rate.value, low=rate.low, high=rate.high, n=rate.n)
-            yield _tile(f"{name}: corrected pass-rate", corrected, calibration.confidence)
+            yield _tile(f"{name}: corrected pass-rate", found.pass_rate, calibration.confidence)
 
 
-def _tile(label: str, number: Estimate, confidence: float) -> Tile:
-    ends = None if number.low is None or number.high is None else Interval(number.low, number.high)
+def _tile(label: str, number: Estimate | CorrectedEstimate, confidence: float) -> Tile:
+    ends = None if number.low is None or number.high is None else (number.low, number.high)
     about = f"{100 * confidence:.4g}% interval {format_interval(ends)}"
     # A plot of a share goes from 0 to 1; kappa may lie below.
-    drawn = ends if ends is not None and ends.low >= 0 else None
+    drawn = ends if ends is not None and ends[0] >= 0 else None
     return rate_tile(label, number.value, drawn, shown=format_number(number.value), about=about)

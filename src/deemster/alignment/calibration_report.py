@@ -4,39 +4,21 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Iterator
-from pathlib import Path
+from typing import TYPE_CHECKING
 
-import msgspec
-
-from deemster.alignment.calibration_result import (
-    Calibration,
-    CorrectedEstimate,
-    Estimate,
-    MetricCalibration,
-    ThresholdChoice,
-)
-from deemster.errors import Issue, ReportError, plural
+from deemster.errors import plural
 from deemster.stats.interpretation import interpret_kappa
 from deemster.text.number_format import format_number, format_p_value, format_percent
 from deemster.text.text_sections import DataText, MetricName, SentenceText, TextLine, TextSection, TextTable
 
-
-def load_calibration(path: str | Path) -> Calibration:
-    """Read a calibration back from its JSON file.
-
-    Args:
-        path: The file that `deemster calibrate --json` wrote.
-
-    Raises:
-        ReportError: It cannot be read, or is no calibration.
-    """
-    try:
-        return msgspec.json.decode(Path(path).read_bytes(), type=Calibration)
-    except OSError as error:
-        raise ReportError(Issue(f"The file cannot be read: {error.strerror}.", str(path))) from None
-    except (msgspec.DecodeError, UnicodeDecodeError) as error:
-        hint = "`deemster calibrate RUN --labels FILE --json FILE` writes one"
-        raise ReportError(Issue(f"This is no calibration ({error}); {hint}.", str(path))) from None
+if TYPE_CHECKING:
+    from deemster.alignment.calibration_result import (
+        Calibration,
+        CorrectedEstimate,
+        Estimate,
+        MetricCalibration,
+        ThresholdChoice,
+    )
 
 
 def calibration_sections(calibration: Calibration) -> list[TextSection]:

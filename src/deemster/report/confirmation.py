@@ -7,80 +7,37 @@ from typing import Literal, TypeAlias
 
 import msgspec
 
-from deemster.records import Mark, MetricScore, NotApplicable, Unscored, Usage
-from deemster.records.usage import sum_usage
+from deemster.errors import plural
+from deemster.results.metric_summary import OUTSIDE, SCORED
+from deemster.results.run_columns import RunColumns
 from deemster.results.sample_changes import SampleChange
-from deemster.results.usage_and_cost import UsageAccount
 from deemster.stats import confirm_failures, reruns_to_confirm
+from deemster.text.text_sections import DataText, TextLine, TextSection, TextTable
 
 # The chance of any false confirmation that is accepted.
 _LEVEL = 0.05
+_MOST_SHOWN = 30
 State: TypeAlias = Literal["confirmed", "flaky", "open"]
 
 
-class Reruns(msgspec.Struct, frozen=True, kw_only=True):
-    """Samples that were run again after a run. They are stored with it, beside its marks.
+def count_passes(run: RunColumns, names: Sequence[str]) -> dict[str, tuple[int, int]]:
+    """By a sample's id, how often every one of some metrics passed, and in how many repetitions that is known.
 
-    Attributes:
-        metrics: The metrics, in the order of the outcomes.
-        samples: By a sample's id, the outcomes of each rerun: whether each metric passed or does not
-            apply, None where it gave no score.
-        usage: What the target and the metrics used for them, summed by model; latencies are left out.
-    """
-
-    metrics: tuple[str, ...] = ()
-    samples: Mapping[str, tuple[tuple[bool | None, ...], ...]] = {}
-    usage: tuple[Usage, ...] = ()
-
-    def add(self, sample: str, marks: Sequence[Mark], usages: Iterable[Usage | None] = ()) -> Reruns:
-        """The reruns with one more, and what it used."""
-        outcome = tuple(None if isinstance(mark, Unscored) else _passed(mark) for mark in marks)
-        return msgspec.structs.replace(
-            self,
-            samples={**self.samples, sample: (*self.samples.get(sample, ()), outcome)},
-            usage=sum_by_model([*self.usage, *(usage for usage in usages if usage is not None)]),
-        )
-
-    def account(self) -> UsageAccount:
-        """What all reruns used."""
-        account = UsageAccount()
-        for usage in self.usage:
-            account.add(usage)
-        return account
-
-    def counts(self, sample: str, names: Sequence[str]) -> tuple[int, int]:
-        """How often every one of some metrics passed, and in how many reruns that is known."""
-        columns = [self.metrics.index(name) for name in names if name in self.metrics]
-        known = [
-            all(outcome[column] for column in columns)
-            for outcome in self.samples.get(sample, ())
-            if _is_known([outcome[column] for column in columns])
-        ]
-        return sum(known), len(known)
-
-
-def sum_by_model(usages: Iterable[Usage]) -> tuple[Usage, ...]:
-    """The usage of many calls, added up for each model.
+    A repetition tells something where one metric failed, or all passed: one without a score is no failure.
 
     Args:
-        usages: The usage of each call.
+        run: A run of samples that were run again.
+        names: The metrics that are compared.
     """
-    # Calls without a price stay apart, since a sum with one of them has none.
-    parts: dict[tuple[object, ...], list[Usage]] = {}
-    for usage in usages:
-        alike = (usage.model, usage.cost_usd is None, usage.cost_source)
-        parts.setdefault(alike, []).append(msgspec.structs.replace(usage, latency_ms=None))
-    return tuple(total for part in parts.values() if (total := sum_usage(part)) is not None)
-
-
-def _passed(mark: MetricScore | NotApplicable) -> bool:
-    """Whether a mark lets its sample pass; a metric that does not apply stops none."""
-    return isinstance(mark, NotApplicable) or mark.success
-
-
-def _is_known(passes: Sequence[bool | None]) -> bool:
-    """Whether a rerun tells something: one metric failed, or all passed. One without a score is no failure."""
-    return False in passes or None not in passes
+    columns = [column for column, card in enumerate(run.marks.cards) if card.name in names]
+    causes = run.marks.causes[:, :, columns]
+    # A metric that does not apply does not fail.
+    passed = run.marks.passed[:, :, columns] | (causes == OUTSIDE)
+    failed = (causes == SCORED) & ~passed
+    all_passed = passed.all(axis=2)
+    known = all_passed | failed.any(axis=2)
+    counts = zip(all_passed.sum(axis=1).tolist(), known.sum(axis=1).tolist(), strict=True)
+    return dict(zip(run.ids(range(run.marks.samples)), counts, strict=True))
 
 
 class ConfirmedSample(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
@@ -129,9 +86,8 @@ def newly_failing(changes: Iterable[SampleChange]) -> Iterator[SampleChange]:
 
 def confirm_changes(
     changes: Iterable[SampleChange],
-    reruns: Reruns,
+    reruns: Mapping[str, tuple[int, int]],
     *,
-    names: Sequence[str],
     earlier: Mapping[str, tuple[int, int]] | None = None,
 ) -> Confirmation | None:
     """Test which newly failing samples really fail; None where none was run again.
@@ -142,12 +98,11 @@ def confirm_changes(
 
     Args:
         changes: Every sample that changed, those that newly fail first.
-        reruns: What was run again.
-        names: The metrics that are compared.
+        reruns: By a sample's id, how often it passed when it was run again, and in how many reruns that is known.
         earlier: By row hash, how often a sample passed in runs before the baseline, and how often it ran.
     """
     failing = [change for change in newly_failing(changes) if change.candidate and change.baseline]
-    counts = [reruns.counts(change.candidate.id, names) for change in failing if change.candidate]
+    counts = [reruns.get(change.candidate.id, (0, 0)) for change in failing if change.candidate]
     if not any(n for _, n in counts):
         return None
     histories = [_history(change, earlier or {}) for change in failing]
@@ -191,3 +146,25 @@ def _state(passed: int, reruns: int, *, confirmed: bool, possible: bool) -> Stat
         return "confirmed"
     # Where nothing could have been confirmed, failing most of the reruns clears nothing.
     return "flaky" if possible or (reruns and passed * 2 >= reruns) else "open"
+
+
+def confirmation_sections(found: Confirmation | None) -> list[TextSection]:
+    """Which newly failing samples really fail, for a person; nothing where none was run again."""
+    if found is None:
+        return []
+    order = ("confirmed", "open", "flaky")
+    rows = [
+        (DataText(sample.id), sample.state, f"{sample.passed} of {sample.reruns}", f"{sample.p_value:.4f}")
+        for sample in sorted(found.samples, key=lambda each: order.index(each.state))
+    ]
+    counts = ", ".join(f"{found.count(state)} {state}" for state in order if found.count(state))  # type: ignore[arg-type]
+    lines: list[TextLine] = [(f"{plural(len(rows), 'newly failing sample')} run again: {counts}.",)]
+    if found.count("open") and found.needed is None:
+        lines.append(("Without a history nothing is confirmed: one pass in the baseline may have been luck.",))
+        lines.append(("Repetitions in the baseline, or stored runs before it, are a history.",))
+    elif found.count("open"):
+        lines.append((f"A sample that fails every time is confirmed by {plural(found.needed or 0, 'rerun')}.",))
+    table = TextTable(("sample", "it is", "passed again", "p after Holm"), rows[:_MOST_SHOWN])
+    more = len(rows) - _MOST_SHOWN
+    after: list[TextLine] = [(f"... and {more:,} more.",)] if more > 0 else []
+    return [TextSection(("Confirm or clear",), lines, table, after=after, key="confirmation")]

@@ -1,0 +1,132 @@
+"""Runs an evaluation: from what was resolved to a report."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable
+from functools import partial
+
+import numpy as np
+
+from deemster.models.clock import Clock
+from deemster.report import Report
+from deemster.report.comparison import Comparison
+from deemster.results import MarkTable
+from deemster.results.alike_samples import ALIKE, MOST_SAMPLES, alike_warnings
+from deemster.results.metric_summary import OUTSIDE
+from deemster.runs._constant_judge_warning import ConstantJudgeWatch
+from deemster.runs._engine import Sink
+from deemster.runs._report_settings import report_settings
+from deemster.runs.backend import Backend, InThisProcess, RunWork
+from deemster.runs.build_report import LiveMarks, RunRecord, build_report, count_marks, finish_run
+from deemster.runs.cluster_backend import OnCluster
+from deemster.runs.gate_baseline import compare_with_baseline
+from deemster.runs.judge_anchors import judge_anchors, load_anchors
+from deemster.runs.preflight_check import check_samples
+from deemster.runs.progress import Progress, ProgressCounter
+from deemster.runs.run_lifecycle import NOT_STORED, RunTimer, Storage
+from deemster.runs.run_plan import Evaluation
+from deemster.runs.run_writer import open_run_writer
+from deemster.runs.stop_request import Stop
+
+IN_THIS_PROCESS = InThisProcess()
+
+
+def find_backend(cluster: str | None) -> Backend:
+    """Where an evaluation is run, by the address of a cluster; None for this process."""
+    return IN_THIS_PROCESS if cluster is None else OnCluster(cluster)
+
+
+async def run_evaluation(
+    evaluation: Evaluation,
+    *,
+    storage: Storage = NOT_STORED,
+    backend: Backend = IN_THIS_PROCESS,
+    clock: Clock | None = None,
+    stop: Stop | None = None,
+    warn: Callable[[str], None],
+    progress: Callable[[Progress], None] | None = None,
+    watch: Sink | None = None,
+    tell_comparison: Callable[[Comparison], None] | None = None,
+) -> Report:
+    """Run an evaluation, keep what comes of it, and report. Whatever ends it early, what was finished is kept.
+
+    Args:
+        evaluation: What to run, as it was resolved with the same storage.
+        storage: Where the run is stored.
+        backend: Where the work is done.
+        clock: The time; the machine's own unless given.
+        stop: Asks the run to stop; what was not started is then `not_run`.
+        warn: Gets each warning.
+        progress: Gets the progress of the run.
+        watch: Gets finished executions, in a thread, one call at a time.
+        tell_comparison: Gets the comparison with the baseline of the gate, where there is one.
+
+    Raises:
+        InputError: A sample is malformed for a metric, the gate names something unknown, or the aggregator does not fit
+            a mark.
+        StoreError: The store fails, or the run that is to be resumed is held by another process.
+    """
+    timer, stop, warn = RunTimer(clock), stop or Stop(), _each_key_once(warn)
+    checked = check_samples(evaluation)
+    _warn_of(checked.warnings, warn)
+    anchors = load_anchors(evaluation)
+    live = LiveMarks(checked.table, evaluation.plan)
+    with (
+        backend.open() as workers,
+        open_run_writer(evaluation, storage, checked, live=live, timer=timer, warn=warn) as run,
+    ):
+        counter = ProgressCounter(run.size, progress, done=run.remaining.done, unscored=run.remaining.unscored)
+        sinks = [run.add, live.add] if watch is None else [run.add, live.add, watch]
+        await workers.execute(RunWork(evaluation, run.remaining, sinks, counter, timer.clock, stop, warn, run.pending))
+        judge = partial(run_evaluation, clock=timer.clock, stop=stop, warn=warn)
+        run.note_anchors(await judge_anchors(evaluation, [] if stop.requested else anchors, run=judge))
+        run.settle()
+
+        stopped = stop.reason or counter.open_circuit or getattr(evaluation.plan.target, "open_circuit", None)
+        record = run.record(stopped=stopped, budget=counter.budget)
+        table = _count(record, evaluation, live.table(record), warn)
+        finished = finish_run(record, report_settings(evaluation), table=table)
+        compared = compare_with_baseline(finished, evaluation, storage.store)
+        _warn_of(compared.warnings, warn)
+
+        report = build_report(finished, compared.baseline)
+        compared.tell(tell_comparison, report)
+        return run.close(report, table, compared.baseline, stopped=stopped)
+
+
+def _warn_of(warnings: Iterable[str], warn: Callable[[str], None]) -> None:
+    for warning in warnings:
+        warn(warning)
+
+
+def _each_key_once(warn: Callable[[str], None]) -> Callable[[str], None]:
+    """Gives warnings on, but of samples that come out alike by one key only the first."""
+    keys: set[str] = set()
+
+    def warn_once(message: str) -> None:
+        key = message.partition(" come out alike")[0]
+        if not message.startswith(ALIKE) or key not in keys:
+            keys.add(key)
+            warn(message)
+
+    return warn_once
+
+
+def _alike_samples(record: RunRecord, evaluation: Evaluation, table: MarkTable) -> list[str]:
+    """Warnings of samples that come out alike although the dataset does not say that they belong together."""
+    if table.clusters is not None or table.samples > MOST_SAMPLES:
+        return []
+    passed = np.where(table.causes == OUTSIDE, np.nan, table.passed).mean(axis=1)
+    rates = {card.name: passed[:, column] for column, card in enumerate(table.cards)}
+    return alike_warnings(rates, record.samples.metadata(), seed=evaluation.seed)
+
+
+def _count(
+    record: RunRecord, evaluation: Evaluation, table: MarkTable | None, warn: Callable[[str], None]
+) -> MarkTable:
+    """The marks of a run, with a warning of judges that always say the same."""
+    judges = ConstantJudgeWatch(evaluation.plan)
+    watch = judges.add if evaluation.plan.scorers else None
+    table = count_marks(record, report_settings(evaluation), table=table, watch=watch)
+    _warn_of((*judges.warnings(), *_alike_samples(record, evaluation, table)), warn)
+    return table

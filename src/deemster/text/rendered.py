@@ -1,0 +1,82 @@
+"""What everything that is shown can do once it knows its sections: Markdown, a page, a notebook, a file."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable
+from pathlib import Path
+from typing import TypeAlias
+
+import msgspec
+
+from deemster.errors import Issue, ReportError, list_names
+from deemster.text.destination import Destination, write_pieces
+from deemster.text.html_page import plain_page, render_part
+from deemster.text.markdown_layout import render_markdown
+from deemster.text.text_sections import TextSection
+
+_EXTENSIONS = {".json": "json", ".md": "markdown", ".csv": "csv", ".html": "html", ".xml": "junit"}
+Forms: TypeAlias = dict[str, Callable[[], Iterable[bytes]]]
+
+
+class Rendered:
+    """A result that is shown. It knows its sections; every form is made of them."""
+
+    __slots__ = ()
+
+    def sections(self) -> list[TextSection]:
+        """What it says to people, in order."""
+        raise AssertionError("every result that is shown says its own sections")
+
+    def to_json(self) -> str:
+        """All of it as indented JSON, maps by key; equal results are equal text."""
+        return msgspec.json.format(msgspec.json.encode(self, order="deterministic").decode(), indent=2) + "\n"
+
+    def to_markdown(self) -> str:
+        """What it says, as Markdown."""
+        return render_markdown(self.sections())
+
+    def to_html(self) -> str:
+        """What it says, as one HTML page that loads nothing."""
+        return plain_page(self.sections())
+
+    def _repr_html_(self) -> str:
+        return render_part(self.sections())
+
+    def forms(self) -> Forms:
+        """By the name of a format, what makes the bytes of a file."""
+        return {
+            "json": lambda: (self.to_json().encode(),),
+            "markdown": lambda: (self.to_markdown().encode(),),
+            "html": lambda: (self.to_html().encode(),),
+        }
+
+    def write(self, destination: Destination) -> None:
+        """Write it to a destination.
+
+        Raises:
+            ReportError: It has no such format, or cannot be written.
+        """
+        forms = self.forms()
+        if destination.format not in forms:
+            raise ReportError(f"This is written as {list_names(forms)}, not as {destination.format}.")
+        try:
+            write_pieces(forms[destination.format](), destination)
+        except UnicodeEncodeError:
+            message = "This cannot be written: a text holds a lone surrogate, which is no character."
+            raise ReportError(Issue(message, destination.path)) from None
+
+    def save(self, path: str | Path) -> None:
+        """Write it, in the format that the extension of the file says; folders are created.
+
+        Raises:
+            ReportError: It has no such format, or the file cannot be written.
+        """
+        forms, suffix = self.forms(), Path(path).suffix.lower()
+        known = {extension: name for extension, name in _EXTENSIONS.items() if name in forms}
+        if suffix not in known:
+            raise ReportError(f"This is written as {list_names(known)}, not as `{suffix}`.")
+        try:
+            Path(path).parent.mkdir(parents=True, exist_ok=True)
+        except OSError as error:
+            raise ReportError(Issue(f"This cannot be written: {error.strerror or error}.", str(path))) from None
+        self.write(Destination(known[suffix], str(path)))
