@@ -253,6 +253,7 @@ def test_confirmation_is_a_run_of_its_own_and_not_the_latest(folder):
     run = json.loads((folder / "report.json").read_text())["run"]["id"]
     assert json.loads(called("report", "latest", "--json", "-").stdout)["run"]["id"] == run
     rows = json.loads(called("runs", "--json", "-").stdout)
-    assert [(row["kind"], row["facts"]["label"]) for row in rows[:2]] == [("confirmation", f"confirms {run}"), ("run", None)]
+    listed = [(row["kind"], row["facts"]["label"]) for row in rows[:2]]
+    assert listed == [("confirmation", f"confirms {run}"), ("run", None)]
     confirming = json.loads(called("report", rows[0]["id"], "--json", "-").stdout)
     assert (confirming["totals"]["samples"], confirming["totals"]["repetitions"]) == (1, 7)
