@@ -291,6 +291,41 @@ def test_mixed_rubrics_honour_the_modes(mode, accuracy, n):
     assert (pooled.scale_type, pooled.exact_accuracy, pooled.n_points, pooled.n_abstain) == ("binary", accuracy, n, 2)
 
 
+def test_abstention_that_nobody_gave_is_no_class():
+    tone = {"name": "tone", "weight": 1, "requirement": "t", "scale_type": "nominal"}
+    tone["options"] = [{"label": "curt", "value": 0}, {"label": "warm", "value": 1}]
+    said = ["curt", "warm", "warm"]
+    (one,) = compute_metrics(one_judge(tone, said, said), None, na_mode="as_category").per_criterion
+    assert (one.n_options, one.confusion_matrix.labels) == (2, ("curt", "warm"))
+    said = ["curt", "CANNOT_ASSESS", "warm"]
+    (one,) = compute_metrics(one_judge(tone, said, said), None, na_mode="as_category").per_criterion
+    assert one.n_options == 3
+
+
+def test_equal_rubrics_under_several_keys_are_one_rubric():
+    rubric = {"criteria": [{"name": "facts", "weight": 1, "requirement": "f"}]}
+    items = [
+        {"id": name, "rubric": key, "ground_truth": ["MET"], "votes": {"j": ["MET"]}}
+        for name, key in (("1", "a"), ("2", "b"), ("3", "a"))
+    ]
+    value = {
+        "schema_version": "deemster.votes.v1",
+        "rubrics": {"a": rubric, "b": rubric},
+        "judges": [{"id": "j"}],
+        "items": items,
+    }
+    result = compute_metrics(Votes.parse(value), None)
+    assert "mixed-rubrics" not in codes(result)
+    assert result.pooled_by_scale is None
+
+
+def test_pydantic_users_find_their_methods():
+    result = compute_metrics(one_judge(FACTS, ["MET", "UNMET"], ["MET", "MET"]), None)
+    assert json.loads(result.model_dump_json()) == json.loads(result.to_json())
+    assert result.per_criterion[0].model_dump()["accuracy"] == 0.5
+    assert result.model_dump()["schema_version"] == json.loads(result.to_json())["schema_version"]
+
+
 def test_no_pair_of_scores_is_none_and_a_warning():
     silent = ["CANNOT_ASSESS"] * 3
     result = compute_metrics(one_judge(FACTS, ["MET", "UNMET", "MET"], silent), None)
@@ -299,6 +334,13 @@ def test_no_pair_of_scores_is_none_and_a_warning():
     assert "no-scores" in codes(result)
     (one,) = result.per_criterion
     assert (one.n_samples, one.accuracy, one.confusion_matrix, one.is_degenerate) == (0, None, None, False)
+
+
+def test_matrix_of_options_without_a_pair_is_one_of_zeros():
+    tone = {"name": "tone", "weight": 1, "requirement": "t", "scale_type": "nominal"}
+    tone["options"] = [{"label": "curt", "value": 0}, {"label": "warm", "value": 1}]
+    (one,) = compute_metrics(one_judge(tone, ["curt", "warm"], ["CANNOT_ASSESS"] * 2), None).per_criterion
+    assert one.confusion_matrix.matrix == ((0, 0), (0, 0))
 
 
 # Every number against plain loops

@@ -105,7 +105,7 @@ def classes(place: Place) -> Any:
         told = {one["index"]: one for one in holder["per_option"]}
         return [told.get(index, UNSEEN | {"label": label, "index": index}) for index, label in held]
     if not holder["n_samples"]:
-        return None
+        return {"matrix": [[0] * len(held)] * len(held), "labels": [label for _, label in held]}
     matrix = holder["confusion_matrix"]["matrix"]
     counts = [[matrix[i][j] if max(i, j) < len(matrix) else 0 for j, _ in held] for i, _ in held]
     return {"matrix": counts, "labels": [label for _, label in held]}
@@ -174,12 +174,6 @@ DIFFERENCES = (
         lambda place: place.column.fleiss,
     ),
     Difference(
-        r"na_stats\.na_kappa(_interpretation)?",
-        "autorubric leaves out criteria on which nobody abstained and which have no NA option",
-        lambda place: any(column.kind != "binary" and not column.na_shown for column in place.facts.columns),
-        lambda place: place.facts.na_kappa if place.name == "na_kappa" else ANYTHING,
-    ),
-    Difference(
         r".*interpretation",
         "rounding decides on which side of an edge a number lies",
         on_an_edge,
@@ -202,12 +196,6 @@ DIFFERENCES = (
         "scores that are equal but for their last bits are ties here; there a last bit decides which is higher",
         lambda place: place.facts.nearly_tied(place.judge),
         lambda place: place.facts.rank_correlation(place.judge, *place.path.removeprefix("score_").split(".")[-2:]),
-    ),
-    Difference(
-        r"(.*\.)?score_pearson\.p_value",
-        "three pairs leave a single degree of freedom",
-        lambda place: place.holder["n_samples"] < 4,
-        lambda _: None,
     ),
     Difference(
         r"(.*\.)?bias\.(std_bias|p_value|effect_size|is_significant|ci)",

@@ -507,7 +507,7 @@ def _criterion(
         fields |= {
             "support_true": int(met[0].sum()),
             "support_pred": int(met[:, 0].sum()),
-            "confusion_matrix": _confusion_matrix(met, _VERDICTS[:2]),
+            "confusion_matrix": _confusion_matrix(met, _VERDICTS[:2]) if met.any() else None,
         }
     else:
         fields |= _options(votes, column, options, statistics, table)
@@ -555,10 +555,8 @@ def _options(
     return {"n_options": classes.size, "per_option": per_option, "confusion_matrix": matrix}
 
 
-def _confusion_matrix(table: Floats, labels: tuple[str, ...]) -> ConfusionMatrix | None:
-    """A table of counts as whole numbers; None where it is empty."""
-    if not table.sum():
-        return None
+def _confusion_matrix(table: Floats, labels: tuple[str, ...]) -> ConfusionMatrix:
+    """A table of counts as whole numbers."""
     return ConfusionMatrix(matrix=tuple(tuple(int(cell) for cell in row) for row in table), labels=labels)
 
 
@@ -573,7 +571,7 @@ def _judges(votes: LabelledVotes, options: Options, statistics: Statistics) -> d
         numbers |= {f"score_{each}": correlation_result(comparison.correlations[each]) for each in CORRELATIONS}
         found[name] = JudgeMetrics(
             judge_id=name,
-            confusion_matrix=_confusion_matrix(raw, _VERDICTS),
+            confusion_matrix=_confusion_matrix(raw, _VERDICTS) if raw.any() else None,
             bias=_bias(options, statistics, judge),
             n_samples=pairs,
             n_failed=failed,
@@ -613,7 +611,8 @@ def _pooled(votes: LabelledVotes, statistics: Statistics) -> tuple[PooledScaleMe
         }
         matrix = None
         if kind == "binary":
-            matrix = _confusion_matrix(tables.positive_against_rest(final[0].sum(axis=0)), _VERDICTS[:2])
+            met = tables.positive_against_rest(final[0].sum(axis=0))
+            matrix = _confusion_matrix(met, _VERDICTS[:2]) if met.any() else None
         found.append(
             PooledScaleMetrics(
                 scale_type=kind,

@@ -165,6 +165,7 @@ class ContingencyCounts:
         first_coverage: First cell of five by column: labelled, judge abstains, truth abstains, failed, disputed.
         first_abstention: First cell of the tables abstains × abstains, ``[columns, 2, 2]``.
         n_errored: Labelled cells of errored items by column, which no replicate changes.
+        may_abstain: Whether a column has an abstention, offered or not.
         imagined: What imagined units add to the cells.
     """
 
@@ -175,6 +176,7 @@ class ContingencyCounts:
     first_coverage: int
     first_abstention: int
     n_errored: Floats
+    may_abstain: tuple[bool, ...]
     imagined: ImaginedCells
 
     def count_draws(self, draws: Counts, imagined: Floats | None = None) -> Floats:
@@ -220,10 +222,11 @@ class ContingencyCounts:
 
         Args:
             counts: Cells × replicates.
-            binary: Sum over the binary columns, or over all others.
+            binary: Sum over the binary columns, or over all others that have an abstention.
         """
         columns = len(self.n_errored)
-        chosen = [place for group in self.groups if (group.kind == "binary") == binary for place in group.columns]
+        of_kind = [place for group in self.groups if (group.kind == "binary") == binary for place in group.columns]
+        chosen = [place for place in of_kind if binary or self.may_abstain[place]]
         cells = counts[self.first_abstention : self.first_abstention + 4 * columns].reshape(columns, 2, 2, -1)
         return np.moveaxis(cells[chosen].sum(axis=0), -1, 0)
 
@@ -270,6 +273,7 @@ def count_votes(votes: LabelledVotes, *, per_judge: bool, slices: NDArray[np.boo
         first_coverage=first_coverage,
         first_abstention=first_abstention,
         n_errored=np.array([column.n_errored for column in votes.columns], dtype=np.float64),
+        may_abstain=tuple(column.has_abstention for column in votes.columns),
         imagined=imagined.build(layout.size),
     )
 

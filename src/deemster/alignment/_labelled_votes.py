@@ -19,7 +19,7 @@ from deemster.datasets.join_ground_truth import changed_labels
 from deemster.datasets.judge_selection import select_judges
 from deemster.errors import InputError, Issue, did_you_mean, list_names, plural, visible
 from deemster.formats.json_values import name_kind
-from deemster.rubrics import Criterion
+from deemster.rubrics import Criterion, Rubric
 from deemster.stats.nan_arithmetic import merge_rounded
 
 Indices: TypeAlias = NDArray[np.intp]
@@ -65,6 +65,7 @@ class CriterionColumn:
         worst_codes: The code of the worst verdict, by row: the sign of a weight may differ between rubrics.
         n_errored: Labelled cells on errored items, which are not among the rows.
         sources: Where it comes from: pairs of a block's number and the number of the criterion in it.
+        has_abstention: Whether the author offers an abstention, or someone abstained without being offered it.
         numbers: The numbers on a numeric criterion; None for any other.
     """
 
@@ -80,6 +81,7 @@ class CriterionColumn:
     worst_codes: Codes
     n_errored: int
     sources: tuple[tuple[int, int], ...]
+    has_abstention: bool
     numbers: Numbers | None = None
 
     def classify(self, codes: Codes) -> Codes:
@@ -316,7 +318,9 @@ def _lay_out(
         tags=tuple([votes.tags[place] for place in order]),
         clusters=None,
         clusters_of_all=None,
-        mixed_rubrics=sum(len(part.rows) + len(part.errored) > 0 for part in parts) > 1,
+        mixed_rubrics=_differ(
+            [votes.blocks[part.block].rubric for part in parts if len(part.rows) + len(part.errored)]
+        ),
         warnings=(),
     )
     unlabelled = int((shared & ~labelled).sum())
@@ -400,7 +404,7 @@ def _columns(
         column = _column(votes, cells, sources, name=name, index=len(columns), modes=modes)
         if criterion.kind == "numeric":
             column = replace(column, numbers=_numbers(votes, derived, sources, column, modes))
-        if criterion.kind in {"ordinal", "numeric"} and modes.na_mode == "as_category" and _has_abstention(column):
+        if criterion.kind in {"ordinal", "numeric"} and modes.na_mode == "as_category" and column.has_abstention:
             issues.append(
                 Issue(
                     f"`na_mode='as_category'` does not fit the {criterion.kind} criterion "
@@ -437,13 +441,15 @@ def _column(
     items = np.concatenate([part.items for part, _ in sources])
     order: Any = np.argsort(items, kind="stable") if len(sources) > 1 else slice(None)
     mode = modes.for_kind(criteria[0].kind)
-    if criteria[0].kind in {"ordinal", "numeric"} and mode == "as_category":
-        # Without any abstention there is nothing to count as a category; with one, the caller refuses.
+    kind, has_abstention = criteria[0].kind, _has_abstention(criteria[0], truth, final, cast)
+    if mode == "as_category" and (kind in {"ordinal", "numeric"} or (kind == "nominal" and not has_abstention)):
+        # Without any abstention there is nothing to count as a category; on a scale with one, the caller refuses.
         mode = "exclude"
     return CriterionColumn(
         name=name,
         index=index,
         criterion=criteria[0],
+        has_abstention=has_abstention,
         classes=build_classes(criteria[0], mode),
         rows=items[order],
         truth=truth[order],
@@ -481,12 +487,17 @@ def _numbers(
     return Numbers(truth=joined[:, 0], final=joined[:, 1], votes=joined[:, 2:])
 
 
-def _has_abstention(column: CriterionColumn) -> bool:
+def _differ(rubrics: Sequence[Rubric]) -> bool:
+    """Whether these are several rubrics, and not one under several names."""
+    return any(rubric != rubrics[0] for rubric in rubrics[1:])
+
+
+def _has_abstention(criterion: Criterion, *codes: Codes) -> bool:
     """Whether the author offers an abstention, or someone abstained without being offered it."""
-    if column.criterion.na_option_index is not None:
+    if criterion.na_option_index is not None:
         return True
-    codes = list(column.criterion.abstentions)
-    return any(bool(np.isin(cells, codes).any()) for cells in (column.truth, column.final, column.votes))
+    abstentions = list(criterion.abstentions)
+    return any(bool(np.isin(cells, abstentions).any()) for cells in codes)
 
 
 def _warnings(labelled: LabelledVotes, parts: list[_BlockRows], unlabelled: int) -> list[str]:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Literal, TypeAlias
+from typing import Any, Literal, TypeAlias
 
 import msgspec
 
@@ -16,7 +16,20 @@ CriterionType: TypeAlias = Literal["binary", "ordinal", "nominal", "numeric"]
 _MET_TABLE = ("MET", "UNMET")
 
 
-class BootstrapResult(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
+class ResultModel(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
+    """A part of a result, or the whole; pydantic users find their two methods."""
+
+    def model_dump(self) -> dict[str, Any]:
+        """The numbers as maps, lists and plain values."""
+        found: dict[str, Any] = msgspec.to_builtins(self)
+        return found
+
+    def model_dump_json(self) -> str:
+        """The numbers as JSON, without indentation."""
+        return msgspec.json.encode(self).decode()
+
+
+class BootstrapResult(ResultModel, frozen=True, kw_only=True):
     """One number under resampling.
 
     Attributes:
@@ -39,7 +52,7 @@ class BootstrapResult(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_
 Intervals: TypeAlias = dict[str, BootstrapResult] | None
 
 
-class BootstrapResults(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
+class BootstrapResults(ResultModel, frozen=True, kw_only=True):
     """How the intervals of a result were drawn, with the three that are asked for most.
 
     Attributes:
@@ -63,7 +76,7 @@ class BootstrapResults(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown
     unit: str
 
 
-class CorrelationResult(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
+class CorrelationResult(ResultModel, frozen=True, kw_only=True):
     """A correlation with what it rests on.
 
     Attributes:
@@ -87,7 +100,7 @@ class CorrelationResult(msgspec.Struct, frozen=True, kw_only=True, forbid_unknow
     interpret_correlation = staticmethod(interpret_correlation)
 
 
-class ScoreLimits(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
+class ScoreLimits(ResultModel, frozen=True, kw_only=True):
     """The limits of agreement between predicted and true scores (Bland, Altman).
 
     Attributes:
@@ -107,7 +120,7 @@ class ScoreLimits(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fiel
     n_samples: int
 
 
-class ScoreICC(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
+class ScoreICC(ResultModel, frozen=True, kw_only=True):
     """The six intraclass correlations of the judges' item scores, over items that every judge scored (Shrout, Fleiss).
 
     Attributes:
@@ -131,7 +144,7 @@ class ScoreICC(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=
     n_judges: int
 
 
-class CoverageStats(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
+class CoverageStats(ResultModel, frozen=True, kw_only=True):
     """Which share of the labelled pairs the numbers rest on, and why the rest is out.
 
     A disputed pair is one on which the annotators are tied: it was labelled, and has no truth to compare with.
@@ -163,7 +176,7 @@ class CoverageStats(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fi
     intervals: Intervals = None
 
 
-class NAStats(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
+class NAStats(ResultModel, frozen=True, kw_only=True):
     """Agreement about when a multi-choice criterion does not apply, pooled over these criteria.
 
     Attributes:
@@ -186,7 +199,7 @@ class NAStats(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=T
     intervals: Intervals = None
 
 
-class CannotAssessStats(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
+class CannotAssessStats(ResultModel, frozen=True, kw_only=True):
     """Agreement about when a binary criterion cannot be assessed, pooled over these criteria.
 
     Attributes:
@@ -209,7 +222,7 @@ class CannotAssessStats(msgspec.Struct, frozen=True, kw_only=True, forbid_unknow
     intervals: Intervals = None
 
 
-class ConfusionMatrix(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
+class ConfusionMatrix(ResultModel, frozen=True, kw_only=True):
     """Counts of pairs: a row for each true label, a column for each predicted one.
 
     The cells `tp`, `fn`, `fp`, `tn` and the rates belong to a table of MET against UNMET; on any other table they raise
@@ -296,7 +309,7 @@ def _share(part: int, total: int) -> float | None:
     return part / total if total else None
 
 
-class OptionMetrics(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
+class OptionMetrics(ResultModel, frozen=True, kw_only=True):
     """One option against all others.
 
     Attributes:
@@ -320,7 +333,7 @@ class OptionMetrics(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fi
     intervals: Intervals = None
 
 
-class CriterionModel(msgspec.Struct, frozen=True, forbid_unknown_fields=True, tag_field="criterion_type"):
+class CriterionModel(ResultModel, frozen=True, tag_field="criterion_type"):
     """A criterion of any kind; `criterion_type` is its kind, in Python and in files.
 
     The meaning of a field that several kinds share stands here.
@@ -338,7 +351,7 @@ class CriterionModel(msgspec.Struct, frozen=True, forbid_unknown_fields=True, ta
         fleiss_kappa: Agreement of the judges on items where each of them voted, without distances. None below two
             judges or two such items, and where all votes are equal.
         per_option: Each option against all others, in the rubric's order.
-        confusion_matrix: Counts of pairs, classes in the rubric's order. None without a pair.
+        confusion_matrix: Counts of pairs, classes in the rubric's order. None in files of earlier versions: no pair.
         is_degenerate: Whether there are pairs and yet no kappa, as all are of one class.
         coverage_stats: Which share of the labelled pairs counts. None unless both modes are `exclude`.
         balanced_accuracy: The mean recall of the classes that occur in the truth. None below two such classes.
@@ -463,7 +476,7 @@ class NominalCriterionMetrics(CriterionModel, frozen=True, kw_only=True, tag="no
     intervals: Intervals = None
 
 
-class LevelCorrelations(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
+class LevelCorrelations(ResultModel, frozen=True, kw_only=True):
     """Correlations of numbers that are grouped first, as meta-evaluations of metrics report them.
 
     Attributes:
@@ -533,7 +546,7 @@ class NumericCriterionMetrics(CriterionModel, frozen=True, kw_only=True, tag="nu
 AnyCriterion: TypeAlias = CriterionMetrics | OrdinalCriterionMetrics | NominalCriterionMetrics | NumericCriterionMetrics
 
 
-class JudgeMetrics(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
+class JudgeMetrics(ResultModel, frozen=True, kw_only=True):
     """One judge against the truth, from its own votes that did not fail.
 
     Attributes:
@@ -581,7 +594,7 @@ class JudgeMetrics(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fie
     intervals: Intervals = None
 
 
-class PooledScaleMetrics(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
+class PooledScaleMetrics(ResultModel, frozen=True, kw_only=True):
     """All pairs of one kind of criterion, pooled where items have different rubrics.
 
     Errors and correlations are on option values.
@@ -621,7 +634,7 @@ class PooledScaleMetrics(msgspec.Struct, frozen=True, kw_only=True, forbid_unkno
     intervals: Intervals = None
 
 
-class SliceMetrics(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
+class SliceMetrics(ResultModel, frozen=True, kw_only=True):
     """The items of one tag; a difference is this slice minus all other items.
 
     Attributes:
@@ -655,7 +668,7 @@ class SliceMetrics(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fie
     intervals: Intervals = None
 
 
-class ReferenceAgreement(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
+class ReferenceAgreement(ResultModel, frozen=True, kw_only=True):
     """How one annotator, judge or panel agrees with the consensus of people it is not part of.
 
     Attributes:
@@ -672,7 +685,7 @@ class ReferenceAgreement(msgspec.Struct, frozen=True, kw_only=True, forbid_unkno
     n_samples: int
 
 
-class HumanCriterion(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
+class HumanCriterion(ResultModel, frozen=True, kw_only=True):
     """How annotators agree among each other on one criterion.
 
     Attributes:
@@ -691,7 +704,7 @@ class HumanCriterion(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_f
     n_units: int
 
 
-class DisputedCell(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
+class DisputedCell(ResultModel, frozen=True):
     """A cell on which annotators are tied.
 
     Attributes:
@@ -705,7 +718,7 @@ class DisputedCell(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     labels: dict[str, str]
 
 
-class HumanAgreement(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
+class HumanAgreement(ResultModel, frozen=True, kw_only=True):
     """What people reach among themselves, and how far the judges are from it.
 
     Attributes:
@@ -754,7 +767,7 @@ class HumanAgreement(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_f
     intervals: Intervals = None
 
 
-class PositionBias(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
+class PositionBias(ResultModel, frozen=True, kw_only=True):
     """Verdicts on pairs that were shown in both orders: whether a place is preferred to an answer.
 
     Attributes:
@@ -778,7 +791,7 @@ class PositionBias(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fie
     p_value: float | None
 
 
-class JudgeConsistency(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
+class JudgeConsistency(ResultModel, frozen=True, kw_only=True):
     """How one judge repeats itself, over the cells it was asked more than once.
 
     Attributes:
@@ -798,7 +811,7 @@ class JudgeConsistency(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown
     krippendorff_alpha: float | None
 
 
-class CalibrationBin(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
+class CalibrationBin(ResultModel, frozen=True, kw_only=True):
     """One point of a reliability curve.
 
     Attributes:
@@ -818,7 +831,7 @@ class CalibrationBin(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_f
     ci: ConfidenceInterval | None
 
 
-class CalibrationMetrics(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
+class CalibrationMetrics(ResultModel, frozen=True, kw_only=True):
     """Whether a judge's probabilities mean what they say.
 
     Attributes:
@@ -839,7 +852,7 @@ class CalibrationMetrics(msgspec.Struct, frozen=True, kw_only=True, forbid_unkno
     curve: tuple[CalibrationBin, ...]
 
 
-class CorrectedScore(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
+class CorrectedScore(ResultModel, frozen=True, kw_only=True):
     """The mean true score over all items, labelled or not, corrected by the labelled ones (PPI++).
 
     Attributes:
@@ -863,7 +876,7 @@ class CorrectedScore(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_f
     n_unlabelled: int
 
 
-class CorrectedMetRate(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
+class CorrectedMetRate(ResultModel, frozen=True, kw_only=True):
     """The MET rate of one binary criterion, corrected for the judge's errors (Rogan, Gladen).
 
     Attributes:
@@ -895,7 +908,7 @@ class CorrectedMetRate(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown
     note: str | None = None
 
 
-class CorrectedMeans(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
+class CorrectedMeans(ResultModel, frozen=True, kw_only=True):
     """Means over all items, corrected for the judge's errors; right where labelled items were drawn at random.
 
     Attributes:
@@ -907,7 +920,7 @@ class CorrectedMeans(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_f
     met_rates: tuple[CorrectedMetRate, ...]
 
 
-class ItemMetrics(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
+class ItemMetrics(ResultModel, frozen=True, kw_only=True):
     """One item.
 
     Attributes:
@@ -926,7 +939,7 @@ class ItemMetrics(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fiel
     n_criteria: int
 
 
-class JudgeDifference(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
+class JudgeDifference(ResultModel, frozen=True, kw_only=True):
     """One number of two judges on the same cells.
 
     Attributes:
@@ -942,7 +955,7 @@ class JudgeDifference(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_
     n_samples: int
 
 
-class CriterionComparison(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
+class CriterionComparison(ResultModel, frozen=True, kw_only=True):
     """Two judges on one criterion: McNemar's exact test over the cells where only one of them is right.
 
     Attributes:
@@ -968,7 +981,7 @@ class CriterionComparison(msgspec.Struct, frozen=True, kw_only=True, forbid_unkn
     adjusted_p_value: float | None
 
 
-class JudgeComparison(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
+class JudgeComparison(ResultModel, frozen=True, kw_only=True):
     """Two judges against the same truth, over the cells that are covered for both.
 
     Attributes:

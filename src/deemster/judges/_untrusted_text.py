@@ -24,13 +24,18 @@ def make_nonce(texts: Iterable[str], *, about: Iterable[str | int] = ()) -> str:
     (True, False)
     """
     every = list(texts)
-    content = "".join([f"{len(part.encode())}:{part}" for part in (*map(str, about), "", *every)])
+    content = "".join([f"{_size(part)}:{part}" for part in (*map(str, about), "", *every)])
     # A separator that is no digit, so that no nonce can lie across two texts.
     joined = "\n".join(every)
     counter = 0
     while (nonce := hashlib.sha256(f"{content}#{counter}".encode()).hexdigest()[:DIGITS]) in joined:
         counter += 1
     return nonce
+
+
+def _size(text: str) -> int:
+    """The bytes of a text in UTF-8."""
+    return len(text) if text.isascii() else len(text.encode())
 
 
 def wrap_text(label: str, text: str, *, nonce: str) -> str:

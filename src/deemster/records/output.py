@@ -38,3 +38,16 @@ class Output(msgspec.Struct, frozen=True, gc=False, tag="output"):
             msgspec.structs.force_setattr(self, "trajectory", Trajectory.read(self.trajectory))
         if self.usage is not None and not isinstance(self.usage, Usage):
             msgspec.structs.force_setattr(self, "usage", decode_record(self.usage, Usage, noun="a usage"))
+
+
+def elapsed_ms(began: float | None, ended: float | None) -> float | None:
+    """The milliseconds between two readings of a clock in seconds; None where it measures no time."""
+    return None if began is None or ended is None else max((ended - began) * 1000, 0.0)
+
+
+def with_latency(output: Output, latency_ms: float | None) -> Output:
+    """An output with the time it took, unless it says that itself, nothing was called, or no time was measured."""
+    used = output.usage or Usage(calls=0)
+    if latency_ms is None or used.latency_ms is not None or used.cached_calls:
+        return output
+    return msgspec.structs.replace(output, usage=msgspec.structs.replace(used, latency_ms=latency_ms))

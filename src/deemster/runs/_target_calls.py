@@ -13,7 +13,8 @@ from deemster.errors.user_code_guard import UserCodeGuard
 from deemster.models.clock import Clock
 from deemster.models.secret_redaction import NO_SECRETS, Secrets
 from deemster.models.worker_threads import WorkerThreads
-from deemster.records import Invocation, Output, TargetFailure, Usage
+from deemster.records import Invocation, Output, TargetFailure
+from deemster.records.output import elapsed_ms, with_latency
 from deemster.runs._score_batch import Answer, AnsweredBatch, WorkItem
 from deemster.runs._worker_pool import worker_pool
 from deemster.runs.run_plan import LiveTarget, Plan
@@ -103,7 +104,9 @@ class TargetCaller:
                     output = await asyncio.ensure_future(self._call_async(invocation))
                 else:
                     output = await self._threads.call(self._target.call, invocation)
-            return _with_latency(output, started, self._clock.elapsed_s()) if isinstance(output, Output) else output
+            if isinstance(output, Output):
+                return with_latency(output, elapsed_ms(started, self._clock.elapsed_s()))
+            return output
         if limit.expired():
             return TargetFailure(f"The target did not answer within {self._timeout_s:g} s.")
         return TargetFailure(caught.message_with_place, caught.traceback)
@@ -134,18 +137,6 @@ async def _collect(
             batch.append(further)
         await answered.put(AnsweredBatch([work for work, _ in batch], [answer for _, answer in batch]))
     await answered.put(None)
-
-
-def _with_latency(output: Output, started: float | None, ended: float | None) -> Output:
-    """The output with the time it took, unless the target measured it or the clock measures no time."""
-    if started is None or ended is None:
-        return output
-    usage, latency_ms = output.usage, (ended - started) * 1000
-    if usage is None:
-        return msgspec.structs.replace(output, usage=Usage(calls=0, latency_ms=latency_ms))
-    if usage.latency_ms is None and not usage.cached_calls:
-        return msgspec.structs.replace(output, usage=msgspec.structs.replace(usage, latency_ms=latency_ms))
-    return output
 
 
 def redact_answer(answer: Output | TargetFailure, secrets: Secrets) -> Output | TargetFailure:

@@ -69,8 +69,7 @@ def pearson(x: ArrayLike, y: ArrayLike, *, confidence: float = 0.95) -> Correlat
     """Pearson's product-moment correlation: Σ(x-x̄)(y-ȳ)/√(Σ(x-x̄)²·Σ(y-ȳ)²).
 
     ±1 is a straight line, 0 no linear relation. The p-value is exact for normal data: (1+r)/2 is
-    Beta(n/2-1, n/2-1) where there is no relation. Undefined (None) below 3 pairs or where a side is constant; the
-    p-value also below 4 pairs, which leave a single degree of freedom.
+    Beta(n/2-1, n/2-1) where there is no relation. Undefined (None) below 3 pairs or where a side is constant.
 
     Args:
         x: Numbers; a pair with None or NaN on a side is left out and counted as missing.
@@ -95,7 +94,7 @@ def pearson(x: ArrayLike, y: ArrayLike, *, confidence: float = 0.95) -> Correlat
     value = _snapped(float(a @ b) / math.sqrt(float(a @ a) * float(b @ b)))
     from scipy.special import betainc  # noqa: PLC0415 - scipy takes a tenth of a second to load
 
-    p_value = min(1.0, 2 * float(betainc(n / 2 - 1, n / 2 - 1, (1 - abs(value)) / 2))) if n > 3 else None
+    p_value = min(1.0, 2 * float(betainc(n / 2 - 1, n / 2 - 1, (1 - abs(value)) / 2)))
     return _correlation(value, p_value, n=n, missing=missing, method="pearson", confidence=confidence)
 
 

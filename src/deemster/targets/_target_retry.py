@@ -14,7 +14,8 @@ from deemster.models.clock import Clock, SystemClock
 from deemster.models.model_client import ModelFailure
 from deemster.models.model_roles import Role
 from deemster.models.retry_policy import Attempts, GiveUp, RetryPolicy
-from deemster.records import Invocation, Output, TargetFailure, Usage
+from deemster.records import Invocation, Output, TargetFailure
+from deemster.records.output import elapsed_ms, with_latency
 
 Answer: TypeAlias = Output | TargetFailure
 
@@ -69,7 +70,7 @@ class TargetRetry:
             began = self._clock.elapsed_s()
             answer = await call()
             if isinstance(answer, Output):
-                return with_latency(answer, began, self._clock.elapsed_s())
+                return with_latency(answer, elapsed_ms(began, self._clock.elapsed_s()))
             if self._policy.retries == 0:
                 return answer
             step = tries.next_step(ModelFailure("transport", answer.message), elapsed_s=0.0)
@@ -78,14 +79,3 @@ class TargetRetry:
             if self._halted:
                 return answer
             await self._clock.sleep(step.wait_s)
-
-
-def with_latency(output: Output, began: float | None, ended: float | None) -> Output:
-    """The output with the time it took, unless it says that itself or the clock measures none."""
-    if began is None or ended is None:
-        return output
-    used = output.usage or Usage(calls=0)
-    if used.latency_ms is not None or used.cached_calls:
-        return output
-    latency_ms = max((ended - began) * 1000, 0.0)
-    return msgspec.structs.replace(output, usage=msgspec.structs.replace(used, latency_ms=latency_ms))

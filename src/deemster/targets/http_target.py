@@ -21,7 +21,8 @@ from deemster.models.http_endpoint import Endpoint, HttpResponse
 from deemster.models.model_call import CallFailure, ClientResult, ModelCaller
 from deemster.models.model_roles import CONCURRENCY, Role
 from deemster.models.secret_redaction import is_secret_name
-from deemster.records import Invocation, Output, TargetFailure, Usage
+from deemster.records import Invocation, Output, TargetFailure
+from deemster.records.output import with_latency
 from deemster.targets._http_reply import ReplyPaths, parse_reply
 from deemster.targets._request_template import compile_template, is_fixed, template_issues
 
@@ -194,7 +195,7 @@ class HttpTarget:
         if isinstance(answered, CallFailure):
             no_answer = answered.no_answer
             return None if no_answer.cause == "not_run" else TargetFailure(no_answer.message or "")
-        return _timed(answered.value, answered.usage.latency_ms)
+        return with_latency(answered.value, answered.usage.latency_ms)
 
     def _request(self, invocation: Invocation) -> TargetRequest:
         query = None
@@ -292,13 +293,3 @@ def _parameter(value: Any) -> str:
     # A text that cannot be encoded would silently be left out of the address.
     text.encode()
     return text
-
-
-def _timed(output: Output, latency_ms: float | None) -> Output:
-    """The output with the time its last attempt took: waits for our own limits are not the application's."""
-    if latency_ms is None or (output.usage is not None and output.usage.latency_ms is not None):
-        return output
-    used = output.usage or Usage(calls=0)
-    if used.cached_calls:
-        return output
-    return msgspec.structs.replace(output, usage=msgspec.structs.replace(used, latency_ms=latency_ms))

@@ -44,7 +44,7 @@ class Column:
         options = self.entry["options"]
         keep = self.kind == "nominal" and self.mode == "as_category"
         held = [(place, o["label"]) for place, o in enumerate(options) if keep or not o.get("na")]
-        return [*held, (len(options), INJECTED)] if keep and not self.own_na else held
+        return [*held, (len(options), INJECTED)] if keep and self.na_shown and not self.own_na else held
 
     @property
     def worst(self) -> str:
