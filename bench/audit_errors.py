@@ -11,7 +11,6 @@ samples that it confirms. The judges and the application are made here and know 
 
 import asyncio
 import hashlib
-import json
 import os
 import re
 import sys
@@ -166,11 +165,9 @@ def confirmed(job):
             Path("suite.yml").write_text(f"{suite}{gate}\n")
             flags = ["--promote-baseline"] if place == history else ["--confirm", "10"] if last else []
             runner.invoke(app, ["run", "suite.yml", "--quiet", "--label", "v", *flags, "--store", "runs.db"])
-        told = runner.invoke(app, ["compare", "baseline", "latest", "--json", "-", "--store", "runs.db"]).stdout
+        told = runner.invoke(app, ["compare", "baseline", "latest", "--full", "--store", "runs.db"]).stdout
         os.chdir(here)
-    confirmation = json.loads(told)["confirmation"]
-    states = {} if confirmation is None else {one["id"]: one["state"] for one in confirmation["samples"]}
-    yes = {int(name[1:]) for name, state in states.items() if state == "confirmed"}
+    yes = {int(number) for number in re.findall(r"^s(\d+) +confirmed ", told, re.MULTILINE)}
     return len(yes & set(range(broken))), any(number >= broken for number in yes)
 
 
