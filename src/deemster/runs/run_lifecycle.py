@@ -53,7 +53,7 @@ class RunStorage:
         begun: Callable[[str], None] = lambda _: None,
         keep_prompts: WhichPrompts = "failed",
     ) -> None:
-        self._store = store
+        self._store, self._opens = store, not isinstance(store, Store)
         self.resume, self.allow_changed, self.keep_prompts = resume, allow_changed, keep_prompts
         self.tell, self.begun = tell, begun
 
@@ -68,12 +68,20 @@ class RunStorage:
             self._store = self._store()
         return self._store
 
+    def close(self) -> None:
+        """Close the store, if it was opened here."""
+        if self._opens and isinstance(self._store, Store):
+            self._store.close()
+
 
 class NotStored:
     """A run that is kept nowhere: it ends with its report."""
 
     store: None = None
     resume: None = None
+
+    def close(self) -> None:
+        """Close nothing."""
 
 
 NOT_STORED = NotStored()
