@@ -12,7 +12,7 @@ from deemster.alignment._labelled_votes import CriterionColumn, Floats, Indices,
 from deemster.alignment._verdict_classes import Codes
 from deemster.alignment.result_models import CorrectedMeans, CorrectedMetRate, CorrectedScore
 from deemster.stats.confidence_interval import ConfidenceInterval, t_quantile
-from deemster.stats.corrected_rate import CorrectedRate, corrected_rate
+from deemster.stats.corrected_rate import corrected_rate
 from deemster.stats.debiased_estimates import PpiMean, ppi_mean
 from deemster.stats.proportion_intervals import weighted_wilson
 
@@ -141,9 +141,7 @@ def _met_rate(
     observed = float((seen == 0).mean()) if len(seen) else None
     sensitivity = float(called_met[met].mean()) if n_positive else None
     specificity = float((~called_met[~met]).mean()) if n_negative else None
-    result = CorrectedRate(value=None, n=len(seen), note=_missing_labels(n_positive, n_negative))
-    if observed is not None and sensitivity is not None and specificity is not None:
-        result = corrected_rate(met, called_met, observed, n=size, units=labelled_units, confidence=confidence)
+    result = corrected_rate(met, called_met, observed or 0.0, n=size, units=labelled_units, confidence=confidence)
     return CorrectedMetRate(
         name=column.name,
         index=column.index,
@@ -158,9 +156,3 @@ def _met_rate(
         n_positive=n_positive,
         n_negative=n_negative,
     )
-
-
-def _missing_labels(n_positive: int, n_negative: int) -> str:
-    known = {"MET": n_positive, "UNMET": n_negative}
-    missing = " or ".join(label for label, count in known.items() if not count)
-    return f"No label of a judged item is {missing}, so nothing measures how often the judge errs there."

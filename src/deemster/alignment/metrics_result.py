@@ -8,8 +8,8 @@ from typing import TYPE_CHECKING, Any
 import msgspec
 
 from deemster.alignment._result_dataframe import build_dataframe
-from deemster.alignment.alignment_page import alignment_page
-from deemster.alignment.alignment_report import alignment_sections, short_alignment_sections
+from deemster.alignment.alignment_page import alignment_notebook, alignment_page
+from deemster.alignment.alignment_report import alignment_sections
 from deemster.alignment.result_models import (
     AbstentionMode,
     AnyCriterion,
@@ -40,7 +40,6 @@ from deemster.formats.json_values import name_kind
 from deemster.formats.read_file import parse_document, quick_json
 from deemster.formats.schema_validation import decode_shape
 from deemster.stats.systematic_bias import BiasResult
-from deemster.text.html_page import render_part
 from deemster.text.rendered import Rendered
 from deemster.text.text_sections import TextSection
 
@@ -204,7 +203,7 @@ class MetricsResult(Rendered, ResultModel, frozen=True, kw_only=True, tag_field=
         return build_dataframe(self)
 
     def _repr_html_(self) -> str:
-        return render_part(short_alignment_sections(self, more="All tables: `summary()`. Every number: `to_json()`."))
+        return alignment_notebook(self)
 
     def to_html(self) -> str:
         """The result as one HTML page that loads nothing."""

@@ -12,7 +12,7 @@ from deemster.errors import ConfigurationError, plural, show_value
 from deemster.judges.criterion_grader import CriterionGrader
 from deemster.judges.grading_result import Grading
 from deemster.models.clock import Clock
-from deemster.runs._grade_items import GradingWork
+from deemster.runs._grading_run import GradingRun
 from deemster.runs._run_identity import grading_identity
 from deemster.runs.grading_store import open_grading_writer
 from deemster.runs.model_access import (
@@ -20,7 +20,6 @@ from deemster.runs.model_access import (
     ModelLimits,
     build_model_access,
     complete_model_access,
-    open_gateway,
 )
 from deemster.runs.notebook_progress import notebook_progress
 from deemster.runs.progress import Progress
@@ -146,12 +145,12 @@ async def run_grading(
     access = complete_model_access(access, [grader, *checks.values()])
     stop, timer = stop or Stop(), RunTimer(clock)
     if isinstance(storage, NotStored):
-        work = GradingWork(known, grader, checks, stop=stop, progress=progress)
+        work = GradingRun(known, grader, checks, stop=stop, progress=progress)
         return await _graded(work, access, clock=timer.clock, warn=warn)
     identity = grading_identity(known, grader, checks, access)
     name = name or _name(known, dataset)
     with open_grading_writer(known, identity, storage, name=name, seed=grader.seed, timer=timer) as writer:
-        work = GradingWork(known, grader, checks, stop=stop, progress=progress, writer=writer)
+        work = GradingRun(known, grader, checks, stop=stop, progress=progress, writer=writer)
         work.restore(warn)
         if work.before or work.again:
             again = f", {plural(work.again, 'item')} of the others graded again" if work.again else ""
@@ -162,14 +161,10 @@ async def run_grading(
 
 
 async def _graded(
-    work: GradingWork, access: ModelAccess, *, clock: Clock, warn: Callable[[str], None], run: StoredRun | None = None
+    work: GradingRun, access: ModelAccess, *, clock: Clock, warn: Callable[[str], None], run: StoredRun | None = None
 ) -> Grading:
     """Grade what is left, and warn of what is missing."""
-    calls = None if run is None else run.calls
-    async with open_gateway(
-        access, clock=clock, seed=work.seed, stop=work.stop, warn=warn, spent=work.spent, calls=calls
-    ) as gateway:
-        await work.grade_all(gateway)
+    await work.execute(access, clock=clock, warn=warn, calls=None if run is None else run.calls)
     grading = work.build_grading()
     if grading.halted is not None:
         missing = sum(judge.not_run for judge in grading.judges)
