@@ -11,9 +11,9 @@ import numpy as np
 from deemster.alignment._labelled_votes import CriterionColumn, Floats, Indices, LabelledVotes
 from deemster.alignment._verdict_classes import Codes
 from deemster.alignment.result_models import CorrectedMeans, CorrectedMetRate, CorrectedScore
-from deemster.stats.confidence_interval import ConfidenceInterval, t_quantile
+from deemster.stats.confidence_interval import ConfidenceInterval
 from deemster.stats.corrected_rate import corrected_rate
-from deemster.stats.debiased_estimates import PpiMean, ppi_mean
+from deemster.stats.debiased_estimates import PpiMean, ppi_mean, reach_by_unit
 from deemster.stats.proportion_intervals import weighted_wilson
 
 
@@ -109,13 +109,10 @@ def _by_cluster(
         confidence: The level of the interval.
     """
     away = np.concatenate([(part - part.mean()) / len(part) for part in parts])
-    unit = np.unique(np.concatenate(clusters), return_inverse=True)[1]
-    influence = np.bincount(unit, weights=away)
-    count = len(influence)
-    if result.value is None or count < 2:
+    reach = reach_by_unit(away, np.concatenate(clusters), confidence=confidence)
+    if result.value is None or reach is None:
         return msgspec.structs.replace(result, interval=None)
-    error = math.sqrt(count / (count - 1) * float(np.square(influence).sum()))
-    half = t_quantile(confidence, count - 1) * error
+    error, half = reach
     low, high = bounds or (-math.inf, math.inf)
     interval = ConfidenceInterval(max(low, result.value - half), min(high, result.value + half), confidence, "ppi++")
     return msgspec.structs.replace(result, standard_error=error, interval=interval)

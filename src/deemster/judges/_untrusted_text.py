@@ -47,15 +47,14 @@ def wrap_text(label: str, text: str, *, nonce: str) -> str:
     return f"<<< {label} {nonce}\n{text}\n>>> {label} {nonce}"
 
 
-def wrap_texts(texts: Mapping[str, str], *, about: Iterable[str | int] = ()) -> tuple[dict[str, str], str]:
+def wrap_texts(texts: Mapping[str, str]) -> tuple[dict[str, str], str]:
     """Every text in a block of its own, by label, and the nonce they share.
 
     Args:
         texts: Untrusted texts by label; a label is one word that this package chose.
-        about: What else identifies the call.
 
     Raises:
         UnicodeEncodeError: A text holds a lone surrogate.
     """
-    nonce = make_nonce(texts.values(), about=about)
+    nonce = make_nonce(texts.values())
     return {label: wrap_text(label, text, nonce=nonce) for label, text in texts.items()}, nonce

@@ -17,12 +17,12 @@ from deemster.errors import ConfigurationError, DeemsterError, Issue, RunExistsE
 from deemster.models.call_log import LoggedCall
 from deemster.models.clock import Clock, clock_from_environment
 from deemster.models.secret_redaction import Secrets
-from deemster.records import MetricCard
+from deemster.records import MetricCard, SampleFacts
 from deemster.runs._run_identity import format_time, identity_differences
 from deemster.runs.kept_calls import KeptCalls
 from deemster.runs.kept_prompts import KeptPrompts, WhichPrompts, check_keep_prompts
 from deemster.runs.run_figures import NO_FIGURES
-from deemster.store import Lease, RunFacts, RunRow, SampleFacts, Store, open_store
+from deemster.store import Lease, RunFacts, RunRow, Store, open_store
 from deemster.store.run_facts import TRAITS, RunKind, RunStatus
 
 _MOST_RUNS_OF_ONE_ID = 10_000
