@@ -232,6 +232,17 @@ def rare_and_partly_labelled(rng, n):
     return votes_file(binary(1), truth, votes)
 
 
+def clusters_labelled(rng, n, *, whole=False):
+    """Clusters with a share of yes and an error rate of their own, of which some labels are missing."""
+    cluster = np.repeat(np.arange(n), rng.integers(4, 13, n))
+    yes, wrong = rng.beta(2, 2, n)[cluster, None], (0.5 * rng.beta(0.7, 2.2, n))[cluster, None]
+    truth = (rng.random((len(cluster), 2)) < yes).astype(float)
+    votes = [flipped(rng, truth.astype(int), wrong)]
+    labelled = np.isin(cluster, rng.choice(n, n // 3, replace=False)) if whole else rng.random(len(cluster)) < 0.25
+    truth[~labelled] = math.nan
+    return votes_file(binary(2), truth, votes, clusters=cluster)
+
+
 # Name, generator, items (clusters where items come in clusters).
 DESIGNS = (
     ("hard items, n 40", difficulty, 40),
@@ -266,6 +277,9 @@ DESIGNS = (
     ("labelled in part, n 300", partly_labelled, 300),
     ("labelled in part, n 1,000", partly_labelled, 1_000),
     ("labelled in part, 93 % pass, n 600", rare_and_partly_labelled, 600),
+    ("60 clusters, items labelled in part", clusters_labelled, 60),
+    ("120 clusters, items labelled in part", clusters_labelled, 120),
+    ("120 clusters, 40 of them labelled", lambda rng, n: clusters_labelled(rng, n, whole=True), 120),
 )
 
 
@@ -302,7 +316,7 @@ def aligned(value, **options):
 def population(generate, place):
     """Every number of the population; what labels are missing for is the mean of the whole."""
     rng = np.random.default_rng((place, 1))
-    size = POPULATION if generate is not clustered else POPULATION // 8
+    size = POPULATION if "metadata" not in generate(rng, 3)["items"][0] else POPULATION // 8
     value = generate(rng, size)
     result = aligned(value, n_bootstrap=2, seed=0)
     goals = {name: estimate for name, (estimate, _) in intervals_of(result).items()}

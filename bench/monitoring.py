@@ -8,12 +8,20 @@ which a fall from 90 to 85 % is noticed within 50 days, beside what the report s
 with times and knows nothing of the test. Goal: at most 5 % false alarms, as far as chance goes (7.2 %).
 """
 
+import json
+import os
 import sys
+import tempfile
 from concurrent.futures import ProcessPoolExecutor
 from datetime import UTC, datetime, timedelta
+from pathlib import Path
 
 import numpy as np
+from click.testing import CliRunner
 
+import deemster as dm
+from deemster.cli import app
+from deemster.models.clock import SystemClock
 from deemster.report.pass_rate_over_time import MonitoredRecord, track_pass_rate
 from deemster.stats import rate_drift
 
@@ -66,6 +74,48 @@ def said(rng, kind, baseline, sd, volume):
     return np.mean(told)
 
 
+class Scripted(SystemClock):
+    """A clock that stands where it is put."""
+
+    at = START
+
+    def now(self):
+        return self.at
+
+    def elapsed_s(self):
+        return None
+
+
+def end_to_end(job):
+    """Whether `deemster monitor` flags traffic that a recorder took, that a suite scored and a store kept."""
+    rates, sd, volume, seed = job
+    here, clock = Path.cwd(), Scripted()
+    days = traffic(np.random.default_rng([7, seed]), ("even", "normal day effects"), rates, sd, volume)
+    with tempfile.TemporaryDirectory() as folder:
+        os.chdir(folder)
+        Path("suite.yml").write_text(
+            "name: watch\ndataset: none.yml\nmetrics: [{regex: {pattern: 'yes', name: yes}}]\n"
+        )
+        with dm.Recorder("bot", store="runs.db", queue=10**6, rotate=10**6, clock=clock) as recorder:
+            for day, (passed, n) in enumerate(days):
+                for place in range(n):
+                    clock.at = START + timedelta(days=day, seconds=place)
+                    recorder.record({"n": place}, "yes" if place < passed else "no")
+        told = []
+        size = str(sum(n for _, n in days[: rates[0][1]]))
+        for call in (
+            ("rescore", "latest", "--suite", "suite.yml", "--quiet"),
+            ("monitor", "bot", "--baseline", size, "--json", "-"),
+        ):
+            done = CliRunner().invoke(app, [*call, "--store", "runs.db"])
+            if done.exit_code not in (0, 1):
+                raise RuntimeError(done.output)
+            told.append(done.stdout)
+        os.chdir(here)
+    drift = rate_drift(days[: rates[0][1]], days[rates[0][1] :])
+    return json.loads(told[-1])["drift"]["direction"], drift.direction
+
+
 def main():
     draws = 50 if "--quick" in sys.argv else 400
     plain, wrong = ("even", "normal day effects"), []
@@ -93,6 +143,16 @@ def main():
         print("a fall from 90 to 85 % after the baseline: noticed within 50 days, and what the report says")
         for (_, rates, sd, _, _), share, told in pool.map(flagged, falls):
             print(f"  {rates[0][1]:2} days of baseline, sd {sd:4}: {share:.1%}; the report says {told:.1%}")
+        print("recorder, store and command line: flagged as down, of 20 processes; equal to the test on the counts")
+        for rates, sd in (
+            ([(0.9, 14), (0.9, 50)], 0.04),
+            ([(0.9, 14), (0.85, 50)], 0.0),
+            ([(0.9, 14), (0.85, 50)], 0.04),
+        ):
+            rows = list(pool.map(end_to_end, [(rates, sd, 100, seed) for seed in range(20)]))
+            down, same = sum(row[0] == "down" for row in rows), sum(row[0] == row[1] for row in rows)
+            print(f"  90 to {rates[1][0]:.0%}, sd {sd}: {down} of 20; equal in {same}")
+            wrong += ["the command line"] * int(same < len(rows))
     if wrong:
         sys.exit(f"more false alarms than allowed: {wrong}")
 

@@ -165,6 +165,42 @@ def show_corrected():
         )
 
 
+def show_other_labels():
+    print("\nLabels that say less than their number: the corrected pass-rate, or difference, holds the truth")
+    from deemster.stats import LabelledSide, corrected_difference, corrected_rate
+
+    for samples, repetitions in ((40, 5), (80, 3), (60, 1)):
+        held = {None: 0, "by sample": 0}
+        for seed in range(DRAWS):
+            chance = np.random.default_rng([samples, seed])
+            people, run = chance.random(samples) < 0.7, chance.random(1000) < 0.7
+            judge = erring(chance, people, missed=0.1, let_through=0.25)
+            rate = erring(chance, run, missed=0.1, let_through=0.25).mean()
+            labels = np.repeat(people, repetitions), np.repeat(judge, repetitions)
+            for name in held:
+                units = None if name is None else np.repeat(np.arange(samples), repetitions)
+                found = corrected_rate(*labels, rate, n=1000, units=units).interval
+                held[name] += found is None or found.lower <= 0.7 <= found.upper
+        told = f"as single outputs {held[None] / DRAWS:.1%}, by sample {held['by sample'] / DRAWS:.1%}"
+        print(f"  of an earlier run, {samples} samples x {repetitions}: {told}")
+    for documents, questions in ((30, 8), (60, 5)):
+        held, place = {None: 0, "by document": 0}, np.repeat(np.arange(documents), questions)
+        for seed in range(DRAWS):
+            chance = np.random.default_rng([documents, 1, seed])
+            sides = []
+            for passes in (0.7, 0.5):
+                people = (chance.random(documents) < passes)[place]
+                judge = people ^ (chance.random(documents) < 0.2)[place]
+                at = np.sort(chance.choice(len(place), len(place) // 2, replace=False))
+                sides.append(LabelledSide(judge, at, people[at], judge[at]))
+            for name in held:
+                units = None if name is None else place
+                found = corrected_difference(*sides, units=units).interval
+                held[name] += found.lower <= -0.2 <= found.upper
+        told = f"as single samples {held[None] / DRAWS:.1%}, by document {held['by document'] / DRAWS:.1%}"
+        print(f"  of two runs, {documents} documents x {questions}, half of it labelled: {told}")
+
+
 def evaluated(passed, documents, *, cluster, **options):
     samples = [
         {
@@ -225,6 +261,7 @@ def main():
     show_queue()
     show_repetitions()
     show_corrected()
+    show_other_labels()
     show_clusters()
 
 

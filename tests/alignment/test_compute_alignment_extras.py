@@ -87,5 +87,5 @@ def test_order_of_items_and_people_changes_no_extra(value, modes, shuffler):
 def test_result_with_every_extra_reads_back_equal(tmp_path_factory, value):
     found = compute_metrics(Votes.parse(value), bootstrap=True, n_bootstrap=4, seed=1)
     path = tmp_path_factory.mktemp("results") / "result.json"
-    found.to_file(path)
+    found.save(path)
     assert MetricsResult.from_file(path) == found

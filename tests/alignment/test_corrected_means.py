@@ -95,7 +95,7 @@ def test_judge_at_chance_gives_no_corrected_rate():
 def test_without_a_true_unmet_there_is_no_specificity_and_no_rate():
     (found,) = corrected_of([("MET", "MET"), ("MET", "UNMET")], ["MET"]).met_rates
     assert (found.sensitivity, found.specificity, found.value, found.n_negative) == (0.5, None, None, 0)
-    assert found.note == "No label of a judged item is UNMET, so nothing measures how often the judge errs there."
+    assert found.note == "Nothing measures how often the judge errs on both sides: every labelled sample passes."
 
 
 def test_rate_that_contradicts_errors_is_clipped_and_flagged():

@@ -166,13 +166,21 @@ def test_limits_of_agreement_of_a_constant_shift_say_so(bench):
     [
         ("rare", 60, ("score_icc.icc_2_1", "score_alpha")),
         ("difficulty", 40, ("score_limits.upper", "bias.std_bias", "score_rmse")),
+        ("rare", 150, ("score_concordance",)),
+        ("balanced", 5, ("score_icc.icc_2_1", "score_alpha")),
+        ("skewed_scale", 12, ("score_concordance", "score_icc.icc_2_1", "score_alpha")),
+        ("ceiling", 30, ("mean_concordance",)),
+        ("ceiling", 60, ("mean_concordance",)),
     ],
 )
 def test_intervals_hold_the_truth(bench, design, items, names):
     generate = getattr(bench, design)
     # What 60,000 items come to: see the simulation, which prints more designs.
     goals = {
-        "rare": {"score_icc.icc_2_1": 0.522, "score_alpha": 0.522},
+        "rare": {"score_icc.icc_2_1": 0.522, "score_alpha": 0.522, "score_concordance": 0.757},
+        "balanced": {"score_icc.icc_2_1": 0.491, "score_alpha": 0.491},
+        "skewed_scale": {"score_concordance": 0.902, "score_icc.icc_2_1": 0.855, "score_alpha": 0.855},
+        "ceiling": {"mean_concordance": 0.953},
         "difficulty": {"score_limits.upper": 0.287, "bias.std_bias": 0.154, "score_rmse": 0.154},
     }[design]
     hits: dict[str, list[bool]] = {name: [] for name in names}

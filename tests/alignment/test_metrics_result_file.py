@@ -69,7 +69,7 @@ def test_written_result_reads_back_equal(result):
 @pytest.mark.parametrize("result", [results.full_result(), results.empty_result()], ids=["full", "empty"])
 def test_file_round_trips_and_creates_folders(result, tmp_path):
     path = tmp_path / "new" / "folder" / "metrics.json"
-    result.to_file(path)
+    result.save(path)
     assert MetricsResult.from_file(path) == result
     assert [entry.name for entry in path.parent.iterdir()] == ["metrics.json"]
 
@@ -162,10 +162,24 @@ def test_nan_in_file_is_error(tmp_path):
 def test_unwritable_path_is_error(tmp_path):
     (tmp_path / "taken").write_text("")
     with pytest.raises(ReportError, match="cannot be written"):
-        results.full_result().to_file(tmp_path / "taken" / "a.json")
+        results.full_result().save(tmp_path / "taken" / "a.json")
 
 
 @pytest.mark.parametrize("result", [results.full_result(), results.empty_result()], ids=["full", "empty"])
 def test_written_file_fits_json_schema(result):
     schema = json.loads((SCHEMAS / f"{SCHEMA}.json").read_text(encoding="utf-8"))
     jsonschema_rs.validator_for(schema).validate(json.loads(result.to_json()))
+
+
+def test_name_that_is_no_text_is_error_with_the_file(tmp_path):
+    result = results.empty_result(warnings=("odd: \ud800",))
+    with pytest.raises(ReportError, match=r"a\.json: This cannot be written: a text holds a lone surrogate"):
+        result.save(tmp_path / "a.json")
+
+
+def test_result_is_saved_in_every_form_and_in_no_other(tmp_path):
+    for name in ("a.json", "a.md", "a.html"):
+        results.full_result().save(tmp_path / name)
+        assert (tmp_path / name).stat().st_size
+    with pytest.raises(ReportError, match=r"`.json`, `.md`, `.html`, not as `.csv`"):
+        results.full_result().save(tmp_path / "a.csv")

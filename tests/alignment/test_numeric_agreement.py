@@ -239,7 +239,7 @@ def test_lower_of_kappa_and_concordance_decides():
 
 def test_result_is_written_read_and_rendered(tmp_path):
     result = compute_metrics(votes_of(table(2)), n_bootstrap=50, per_judge=True, group="document", system="system")
-    result.to_file(tmp_path / "r.json")
+    result.save(tmp_path / "r.json")
     assert MetricsResult.from_file(tmp_path / "r.json") == result
     row = result.to_dataframe().set_index("level").loc["criterion"]
     found = result.per_criterion[0]

@@ -99,6 +99,6 @@ def test_pairs_that_are_none_are_an_error(key, message):
 
 def test_result_with_position_bias_is_read_back(tmp_path):
     result = compute_metrics(votes([pair("p", "first", "first")]), pair="pair", n_bootstrap=20)
-    result.to_file(tmp_path / "r.json")
+    result.save(tmp_path / "r.json")
     assert MetricsResult.from_file(tmp_path / "r.json") == result
     assert compute_metrics(votes([pair("p", "first", "first")]), n_bootstrap=20).position_bias is None

@@ -100,7 +100,7 @@ def test_verdict_follows_documented_rule_for_any_numbers(tmp_path):
     assert msgspec.structs.replace(result, verdict=lie) == result
     assert msgspec.structs.replace(result, mean_kappa=None, intervals=None, bootstrap=None).verdict.answer is None
     path = tmp_path / "result.json"
-    result.to_file(path)
+    result.save(path)
     value = msgspec.json.decode(path.read_bytes())
     assert list(value)[:2] == ["schema_version", "verdict"]
     assert value["verdict"]["answer"] == result.verdict.answer

@@ -173,6 +173,24 @@ def test_plan_keeps_its_promise_in_simulated_comparisons():
     assert shown / draws == pytest.approx(0.8, abs=0.06)
 
 
+# The settings in which an audit found .39 to .68 in place of the promised .80.
+@pytest.mark.parametrize(
+    ("drop", "flips"),
+    [(0.03, 0.1), (0.05, 0.1), (0.1, 0.1), (0.05, 0.05), (0.1, 0.05), (0.05, 0.02), (0.2, 0.1), (0.2, 0.3)],
+)
+def test_planned_samples_show_the_drop_where_samples_break_and_the_others_flip_on(drop, flips):
+    n = samples_to_detect(drop, PairedNoise(flip_rate=flips))
+    rng, shown, draws = np.random.default_rng(4), 0, 300
+    for _ in range(draws):
+        flipping = rng.random(n) < flips
+        passed = np.where(flipping, rng.random(n) < 0.5, rng.random(n) < 0.8)
+        # Those that pass and do not flip break with the chance that makes the pass-rate fall by the drop.
+        breaks = rng.random(n) < drop / ((1 - flips) * 0.8)
+        now = np.where(flipping, ~passed, passed & ~breaks)
+        shown += paired_difference(now.astype(float) - passed).interval.upper < 0
+    assert shown / draws > 0.72
+
+
 def test_plan_and_audit_of_a_gate_answer_the_same_question_alike():
     n = plan("size", "--effect", "0.2", "--flip-rate", "0.1")["size"]["detect"]
     samples = [{"id": f"s{place}", "input": {"q": place}, "expected_output": "yes"} for place in range(n)]

@@ -136,7 +136,7 @@ def test_missing_baseline_is_a_warning_or_a_failure(folder, missing, code):
         assert f"warning: the gate skips baseline: {because}" in result.stderr
 
 
-@pytest.mark.parametrize("compare", ["previous", "latest", "first", "report.json"])
+@pytest.mark.parametrize("compare", ["previous", "latest", "first", "report.json", "run.jsonl"])
 def test_gate_compares_with_any_run(folder, compare):
     written(
         folder,
@@ -144,12 +144,13 @@ def test_gate_compares_with_any_run(folder, compare):
     )
     first = called("run", "suite.yml", "--quiet", "--label", "first", "--json", "report.json")
     assert "nothing was compared" in first.stderr
+    assert called("store", "export", "first", "--to", "run.jsonl").exit_code == 0
     assert ran(folder, wrong=range(30)).exit_code == 1
     if compare in ("previous", "latest"):
         # The run before is now the bad one.
         assert ran(folder).exit_code == 0
     else:
-        assert ran(folder, "--no-store", wrong=range(30)).exit_code == (1 if compare.endswith("json") else 0)
+        assert ran(folder, "--no-store", wrong=range(30)).exit_code == (1 if "." in compare else 0)
 
 
 def test_custom_metric_is_compared_with_a_report_file(folder):

@@ -202,6 +202,8 @@ def test_what_cannot_be_run_again_is_refused_before_anything_runs(folder, gate, 
     result = called("run", "suite.yml", "--confirm", "3", *outputs)
     assert (result.exit_code, said in result.stderr) == (2, True)
     assert not (folder / "calls.txt").exists()
+    assert not (folder / ".deemster").exists()
+    assert called("run", "suite.yml", "--confirm", "3", "--dry-run", *outputs).exit_code == 2
 
 
 def test_report_cannot_be_confirmed(folder):
@@ -232,3 +234,26 @@ def test_reruns_survive_a_kill(folder):
     assert set(again) == {"7"}
     assert len(again) <= 6
     assert "1 confirmed by running them again" in gate_check()["because"]
+
+
+def test_confirmed_run_that_is_resumed_stays_confirmed(folder):
+    prepared(folder, "confirm_app_n")
+    state(folder, broken=[7], flaky=[1, 2])
+    assert called("run", "suite.yml", "--quiet", "--confirm", "7").exit_code == 0
+    before = (folder / "calls.txt").read_text()
+    assert called("run", "suite.yml", "--quiet", "--resume").exit_code == 0
+    assert "1 confirmed by running them again, 2 flaky" in gate_check()["because"]
+    assert (folder / "calls.txt").read_text() == before
+
+
+def test_confirmation_is_a_run_of_its_own_and_not_the_latest(folder):
+    prepared(folder, "confirm_app_o")
+    state(folder, broken=[7])
+    called("run", "suite.yml", "--quiet", "--confirm", "7", "--json", "report.json")
+    run = json.loads((folder / "report.json").read_text())["run"]["id"]
+    assert json.loads(called("report", "latest", "--json", "-").stdout)["run"]["id"] == run
+    rows = json.loads(called("runs", "--json", "-").stdout)
+    listed = [(row["kind"], row["facts"]["label"]) for row in rows[:2]]
+    assert listed == [("confirmation", f"confirms {run}"), ("run", None)]
+    confirming = json.loads(called("report", rows[0]["id"], "--json", "-").stdout)
+    assert (confirming["totals"]["samples"], confirming["totals"]["repetitions"]) == (1, 7)

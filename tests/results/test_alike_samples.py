@@ -7,6 +7,7 @@ import pytest
 from scipy import stats as scipy_stats
 
 from deemster.results.alike_samples import alike_warnings, group_likeness
+from deemster.stats import paired_difference
 
 
 def world(seed, *, documents=15, questions=8, alike=0.0):
@@ -55,3 +56,22 @@ def test_likeness_is_that_of_the_analysis_of_variance():
     values = chance.normal(size=80) + chance.normal(size=9)[groups]
     expected = scipy_stats.f_oneway(*(values[groups == group] for group in np.unique(groups)))
     assert group_likeness(values, groups).f == pytest.approx(expected.statistic)
+
+
+def test_documents_that_flip_as_a_whole_mislead_a_gate_unless_declared_and_are_warned_of():
+    documents, errors, warned = np.repeat(np.arange(24), 5), {"alone": [0, 0], "doc": [0, 0]}, 0
+    for seed in range(50):
+        moved = np.random.default_rng(seed).random(24)
+        # The drop is exactly the margin.
+        change = np.where(moved < 0.15, -1.0, np.where(moved < 0.25, 1.0, 0.0))
+        found = {
+            "alone": paired_difference(change[documents], margin=0.05),
+            "doc": paired_difference(5 * change, np.full(24, 5), margin=0.05),
+        }
+        for name, difference in found.items():
+            errors[name][0] += difference.p_within <= 0.05
+            errors[name][1] += difference.p_beyond <= 0.05
+        warned += bool(alike_warnings({"m": change[documents]}, [{"doc": int(document)} for document in documents]))
+    assert min(errors["alone"]) >= 7
+    assert max(errors["doc"]) <= 3
+    assert warned >= 48

@@ -8,6 +8,8 @@ import pytest
 
 import deemster as dm
 from deemster.runs.build_report import stored_report
+from deemster.runs.compare_runs import StoredSource, compare_sources
+from deemster.runs.confirm_run import stored_confirmation
 from deemster.store import open_store
 
 SAMPLES = [{"id": f"q{n}", "input": {"n": n}, "expected_output": f"answer {n}"} for n in range(30)]
@@ -131,3 +133,17 @@ def test_budget_of_the_gate_is_that_of_the_run_itself(store):
 def test_what_cannot_be_confirmed_is_refused(given, said):
     with pytest.raises(dm.InputError, match=said):
         dm.evaluate(SAMPLES, **{"target": App(), "metrics": ["exact-match"], **given})
+
+
+def test_reruns_that_an_earlier_version_kept_with_a_run_still_count(store):
+    report = dm.evaluate(SAMPLES, target=App(broken=[7], flaky=[1]), metrics=["exact-match"], store=store, gate=GATE)
+    usage = [{"prompt_tokens": 160, "cost_usd": "0.16", "model": "small", "calls": 16}]
+    kept = {"metrics": ["exact-match"], "samples": {"q7": [[False]] * 8, "q1": [[True]] * 8}, "usage": usage}
+    with open_store(store) as opened:
+        with opened.lease(report.run.id):
+            opened.amend(report.run.id, facts={"reruns": kept})
+        again = stored_report(opened, report.run.id)
+        assert (again.usage.reruns.calls, again.cost.total_usd) == (16, Decimal("0.46"))
+        before, now = StoredSource(opened, opened.run("previous")), StoredSource(opened, opened.run(report.run.id))
+        found = stored_confirmation(compare_sources(before, now), now)
+    assert {sample.id: sample.state for sample in found.samples} == {"q7": "confirmed", "q1": "flaky"}

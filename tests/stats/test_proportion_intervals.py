@@ -11,7 +11,6 @@ from deemster.stats import (
     clopper_pearson,
     clustered_wilson,
     count_prediction_limit,
-    effective_size,
     newcombe,
     student,
     tango,
@@ -65,7 +64,7 @@ def test_impossible_counts_are_refused(bad):
 
 def test_worked_example_has_effective_size_twelve():
     passed = [5, 5, 5, 4, 3, 5, 5, 0, 2, 5]
-    assert effective_size(passed, marks=5) == pytest.approx(11.87, abs=0.005)
+    assert clustered_wilson(passed, marks=5).n == pytest.approx(11.87, abs=0.005)
     assert ends(clustered_wilson(passed, marks=5)) == pytest.approx((0.4956, 0.9275), abs=5e-5)
     assert ends(wilson(39, 50)) == pytest.approx((0.6476, 0.8725), abs=5e-5)
 
@@ -78,9 +77,9 @@ def test_one_mark_per_cluster_is_plain_wilson(passed):
 @given(st.integers(1, 8).flatmap(lambda marks: st.tuples(st.just(marks), st.lists(st.integers(0, marks), min_size=1))))
 def test_effective_size_lies_between_clusters_and_marks_and_ignores_order(case):
     marks, passed = case
-    size = effective_size(passed, marks=marks)
+    size = clustered_wilson(passed, marks=marks).n
     assert len(passed) <= size <= len(passed) * marks
-    assert size == effective_size(passed[::-1], marks=marks)
+    assert size == clustered_wilson(passed[::-1], marks=marks).n
 
 
 @pytest.mark.parametrize("samples", [10, 40, 300])

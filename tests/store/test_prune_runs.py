@@ -78,7 +78,9 @@ def test_prune_shrinks_the_file(tmp_path):
     assert before.contents == 0
     assert after.contents == 2000
     assert after.size > 100_000
-    open_store(tmp_path / "empty.db").close()
+    # The migrations of an empty store leave pages that they no longer need.
+    with open_store(tmp_path / "empty.db") as empty:
+        reclaim_space(empty)
     assert (tmp_path / "runs.db").stat().st_size == (tmp_path / "empty.db").stat().st_size
 
 

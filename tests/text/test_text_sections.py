@@ -2,10 +2,16 @@
 
 from __future__ import annotations
 
+import re
+
 import pytest
 
-from deemster.report import report_document
-from deemster.text.text_sections import TextSection, in_order, with_keys
+from deemster.alignment import alignment_page, metrics_result
+from deemster.report import comparison, report_document
+from deemster.text.terminal_layout import plain_text
+from deemster.text.text_sections import TextSection, in_order, with_keys, without_keys
+from tests.alignment.make_results import full_result
+from tests.report.comparisons import helpdesk
 from tests.report.runs import full_report
 
 SECTIONS = [TextSection((key or "no key",), key=key) for key in ("headline", "new", "gate", "", "metrics")]
@@ -29,18 +35,60 @@ def test_short_layout_shows_what_it_names_in_the_order_of_the_sections():
     assert titles(with_keys(SECTIONS, ("metrics", "gate"))) == ["gate", "metrics"]
 
 
+def test_short_form_keeps_what_it_does_not_know():
+    assert titles(without_keys(SECTIONS, ("metrics", "gate"))) == ["headline", "new", "no key"]
+
+
+RESULTS = {
+    "report": (full_report, report_document, "report_sections"),
+    "comparison": (helpdesk, comparison, "comparison_sections"),
+    "alignment": (full_result, metrics_result, "alignment_sections"),
+    "short alignment": (full_result, alignment_page, "short_alignment_sections"),
+}
+FORMS = {
+    "terminal": lambda result: plain_text(result.sections(), width=120),
+    "Markdown": lambda result: result.to_markdown(),
+    "page": lambda result: result.to_html(),
+    "notebook": lambda result: result._repr_html_(),
+}
+
+
 @pytest.mark.parametrize("key", ["", "tomorrow"])
-def test_unknown_section_comes_last_and_does_not_end_the_page(monkeypatch, key):
+@pytest.mark.parametrize("form", FORMS)
+@pytest.mark.parametrize("kind", ["report", "comparison", "alignment"])
+def test_unknown_section_is_shown_and_ends_no_form(monkeypatch, kind, form, key):
     # A section that a later version adds; it has no other door.
-    module = report_document.Report.to_html.__globals__["html_page"].__globals__
-    known = module["report_sections"]
-    monkeypatch.setitem(
-        module,
-        "report_sections",
-        lambda report: [*known(report)[:3], TextSection(("Weather",), [("It rains.",)], key=key), *known(report)[3:]],
-    )
-    page = full_report().to_html()
-    *_, last = page.split("<section ")
-    assert "<h2" in last
-    assert "Weather" in last
-    assert page.count("<section ") == page.count('<li><a href="#part-')
+    make, module, name = RESULTS["short alignment" if (kind, form) == ("alignment", "notebook") else kind]
+    known, show = getattr(module, name), FORMS[form]
+    usual = show(make())
+
+    def with_weather(*arguments, **options):
+        headline, *rest = known(*arguments, **options)
+        return [headline, TextSection(("Weather",), [("It rains.",)], key=key), *rest]
+
+    monkeypatch.setattr(module, name, with_weather)
+    shown = show(make())
+    assert shown.count("It rains.") == 1
+    assert len(shown) > len(usual)
+    lines = {line for line in usual.splitlines() if "part-" not in line}
+    assert lines <= set(shown.splitlines())
+
+
+@pytest.mark.parametrize("kind", ["report", "comparison", "alignment"])
+@pytest.mark.parametrize("form", ["page", "notebook"])
+def test_unknown_section_comes_last_where_there_is_an_order(monkeypatch, kind, form):
+    make, module, name = RESULTS["short alignment" if (kind, form) == ("alignment", "notebook") else kind]
+    known = getattr(module, name)
+
+    def with_weather(*arguments, **options):
+        headline, *rest = known(*arguments, **options)
+        return [headline, TextSection(("Weather",), key="tomorrow"), *rest]
+
+    monkeypatch.setattr(module, name, with_weather)
+    headings = re.findall("<h2[^>]*>(.*?)</h2>", FORMS[form](make()))
+    assert headings[-1] == "Weather"
+
+
+def test_notebook_of_a_report_begins_with_its_gate():
+    headline, first, *_ = re.findall("<h2[^>]*>(.*?)</h2>", full_report()._repr_html_())
+    assert (headline, first) == ("deemster report", "Gate")

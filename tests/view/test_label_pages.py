@@ -139,6 +139,21 @@ def test_agreement_of_two_people_is_cohens_kappa(desks):
     assert needed["more"] == 24 - 7
 
 
+def test_agreement_of_people_says_nothing_by_samples_on_which_they_differ(desks):
+    ada, bert = desks
+    for position in range(4):
+        label(ada, position, "pass", order="disputed")
+        label(bert, position, "fail", order="disputed")
+    (agreement,) = ada.get("labels?run=only")["agreement"]
+    assert (agreement["n"], agreement["value"], agreement["interval"]) == (0, None, None)
+    assert agreement["because"] == "No sample that was drawn at random was labelled by two people."
+    for position in range(4, 8):
+        label(ada, position, "pass" if position % 2 else "fail")
+        label(bert, position, "pass" if position % 2 else "fail")
+    (agreement,) = ada.get("labels?run=only")["agreement"]
+    assert (agreement["n"], agreement["value"]) == (4, 1.0)
+
+
 def test_agreement_of_three_people_is_alpha_with_an_interval(desks, store):
     rows = ["pppppffffp", "ppppffffpp", "ppppfffffp"]
     with running_viewer(store, author="cleo") as cleo:

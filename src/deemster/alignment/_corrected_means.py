@@ -11,9 +11,9 @@ import numpy as np
 from deemster.alignment._labelled_votes import CriterionColumn, Floats, Indices, LabelledVotes
 from deemster.alignment._verdict_classes import Codes
 from deemster.alignment.result_models import CorrectedMeans, CorrectedMetRate, CorrectedScore
-from deemster.stats.confidence_interval import ConfidenceInterval, t_quantile
-from deemster.stats.corrected_rate import CorrectedRate, corrected_rate
-from deemster.stats.debiased_estimates import PpiMean, ppi_mean
+from deemster.stats.confidence_interval import ConfidenceInterval
+from deemster.stats.corrected_rate import corrected_rate
+from deemster.stats.debiased_estimates import PpiMean, ppi_mean, reach_by_unit
 from deemster.stats.proportion_intervals import weighted_wilson
 
 
@@ -109,13 +109,10 @@ def _by_cluster(
         confidence: The level of the interval.
     """
     away = np.concatenate([(part - part.mean()) / len(part) for part in parts])
-    unit = np.unique(np.concatenate(clusters), return_inverse=True)[1]
-    influence = np.bincount(unit, weights=away)
-    count = len(influence)
-    if result.value is None or count < 2:
+    reach = reach_by_unit(away, np.concatenate(clusters), confidence=confidence)
+    if result.value is None or reach is None:
         return msgspec.structs.replace(result, interval=None)
-    error = math.sqrt(count / (count - 1) * float(np.square(influence).sum()))
-    half = t_quantile(confidence, count - 1) * error
+    error, half = reach
     low, high = bounds or (-math.inf, math.inf)
     interval = ConfidenceInterval(max(low, result.value - half), min(high, result.value + half), confidence, "ppi++")
     return msgspec.structs.replace(result, standard_error=error, interval=interval)
@@ -141,9 +138,7 @@ def _met_rate(
     observed = float((seen == 0).mean()) if len(seen) else None
     sensitivity = float(called_met[met].mean()) if n_positive else None
     specificity = float((~called_met[~met]).mean()) if n_negative else None
-    result = CorrectedRate(value=None, n=len(seen), note=_missing_labels(n_positive, n_negative))
-    if observed is not None and sensitivity is not None and specificity is not None:
-        result = corrected_rate(met, called_met, observed, n=size, units=labelled_units, confidence=confidence)
+    result = corrected_rate(met, called_met, observed or 0.0, n=size, units=labelled_units, confidence=confidence)
     return CorrectedMetRate(
         name=column.name,
         index=column.index,
@@ -158,9 +153,3 @@ def _met_rate(
         n_positive=n_positive,
         n_negative=n_negative,
     )
-
-
-def _missing_labels(n_positive: int, n_negative: int) -> str:
-    known = {"MET": n_positive, "UNMET": n_negative}
-    missing = " or ".join(label for label, count in known.items() if not count)
-    return f"No label of a judged item is {missing}, so nothing measures how often the judge errs there."

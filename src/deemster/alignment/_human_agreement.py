@@ -15,8 +15,8 @@ from deemster.alignment._numeric_agreement import imagine_numbers
 from deemster.alignment._score_statistics import weighted_sums
 from deemster.alignment._verdict_classes import Codes
 from deemster.alignment.result_models import DisputedCell, HumanAgreement, HumanCriterion, Intervals, ReferenceAgreement
-from deemster.datasets.label_codebook import consensus
-from deemster.rubrics import MISSING, Criterion
+from deemster.datasets.label_codebook import consensus_rows
+from deemster.rubrics import MISSING
 from deemster.stats import confusion_tables as tables
 from deemster.stats.agreement_from_sums import Level, alpha_from_coincidences, coincidence_shares
 from deemster.stats.alternative_annotator_test import FEWEST_ANNOTATORS, AlternativeAnnotator, annotator_trials
@@ -80,14 +80,6 @@ def read_annotators(votes: LabelledVotes) -> Annotators:
     )
 
 
-def _consensus_codes(criterion: Criterion, codes: Codes) -> Codes:
-    """The consensus of each row of labels; missing where there is none."""
-    # A few distinct rows recur often, so the consensus of each is computed once.
-    distinct, which = np.unique(codes, axis=0, return_inverse=True)
-    settled = np.array([consensus(criterion, row) for row in distinct.tolist()], dtype=np.int16)
-    return settled[which.reshape(-1)]
-
-
 _HEADLINES = (
     "krippendorff_alpha",
     "ceiling_accuracy",
@@ -143,7 +135,7 @@ class _CriterionSums:
         self._cells_by_person = []
         self.n_pairs = []
         for person in range(n_people):
-            codes = _consensus_codes(column.criterion, np.delete(patterns.codes[:, :n_people], person, axis=1))
+            codes = consensus_rows(column.criterion, np.delete(patterns.codes[:, :n_people], person, axis=1))
             others = classes.from_codes(codes, patterns.worst_codes)
             cells = _cells(others, found[:, person], found[:, n_people:], classes.size)
             self.n_pairs.append(frequency @ (cells >= 0))

@@ -11,7 +11,7 @@ from deemster.stats.nan_arithmetic import float_or_none, quotient
 _SHOWN = 20
 
 
-def disputed_items(votes: LabelledVotes, *, limit: int = _SHOWN) -> tuple[ItemMetrics, ...] | None:
+def disputed_items(votes: LabelledVotes) -> tuple[ItemMetrics, ...] | None:
     """Find the most disputed items; among equally disputed ones the hardest first, then by id.
 
     Difficulty is the share of covered votes that miss the truth. Dispute is the mean, over criteria with m ≥ 2 votes,
@@ -50,9 +50,9 @@ def disputed_items(votes: LabelledVotes, *, limit: int = _SHOWN) -> tuple[ItemMe
     difficulty, dispute = quotient(missed, covered), quotient(unequal, criteria)
     # Rounded for sorting only: rounding errors must not decide between equal items.
     hard, split = (-np.nan_to_num(values, nan=-1.0).round(12) for values in (difficulty, dispute))
-    last = min(limit, len(split)) - 1
+    last = min(_SHOWN, len(split)) - 1
     near = np.flatnonzero(split <= np.partition(split, last)[last])
-    chosen = near[np.lexsort((hard[near], split[near]))][:limit]
+    chosen = near[np.lexsort((hard[near], split[near]))][:_SHOWN]
     return tuple(
         ItemMetrics(
             id=votes.ids[place],

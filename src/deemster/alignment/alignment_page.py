@@ -5,11 +5,12 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from typing import TYPE_CHECKING
 
+from deemster.alignment.alignment_report import short_alignment_sections
 from deemster.alignment.result_models import CalibrationMetrics, ConfusionMatrix, NumericCriterionMetrics
 from deemster.alignment.trust_verdict import kappa_interval
 from deemster.errors import plural
 from deemster.stats.confidence_interval import ConfidenceInterval
-from deemster.text.html_page import PageHead, Tile, rate_tile, render_page
+from deemster.text.html_page import PageHead, Tile, rate_tile, render_page, render_part
 from deemster.text.number_format import format_number, format_percent
 from deemster.text.svg_plots import square_plot
 from deemster.text.table_plots import IntervalCell, PlotColumn, drawn_columns, scale_up_to_one
@@ -30,7 +31,12 @@ if TYPE_CHECKING:
 
 _KINDS = {"yes": "pass", "with care": "inconclusive", "not yet": "fail"}
 # What a reader asks first, and what a page shows that is about more than alignment.
-_ORDER = ("next-steps", "criteria", "matrices", "judge-pairs", "judges", "agreement")
+_ORDER = (
+    *("next-steps", "criteria", "matrices", "judge-pairs", "judges", "agreement", "scores"),
+    *("binary", "ordinal", "numeric", "correlations", "judge-scores", "judge-votes", "abstentions", "kinds", "slices"),
+    *("people", "annotator-tests", "position-bias", "consistency", "probabilities", "corrected", "items", "reading"),
+)
+_SHORT = ("criteria", "judges", "slices", "position-bias", "next-steps")
 _MAIN = ("headline", "next-steps", "criteria", "matrices", "probabilities", "items")
 # So many confusion matrices, reliability curves and pairs of judges are shown.
 _MOST_MATRICES = 24
@@ -52,6 +58,13 @@ def alignment_page(result: MetricsResult, pairs: Sequence[JudgePair] = ()) -> st
     head = PageHead(headline._replace(lines=facts), kind, answer, [*_tiles(result)], "Why", [why[1:]])
     drawn = [*_with_curves(result, sections), *_matrices(result), *_judge_pairs(pairs)]
     return render_page("deemster alignment", head, in_order(drawn, _ORDER))
+
+
+def alignment_notebook(result: MetricsResult) -> str:
+    """The short form of a result as a part of a page, for a notebook."""
+    more = "All tables: `summary()`. Every number: `to_json()`."
+    headline, *sections = short_alignment_sections(result, more=more)
+    return render_part([headline, *in_order(sections, _SHORT)])
 
 
 def alignment_parts(result: MetricsResult) -> list[TextSection]:

@@ -13,7 +13,7 @@ from deemster.stats.bootstrap_resampling import imagined_weights
 from deemster.stats.fleiss_gwet import Ratings, encode_ratings, vote_counts
 
 
-def annotator_alpha(answers: Ratings, *, replicates: int, seed: int, confidence: float = 0.95) -> BootstrapResult:
+def annotator_alpha(answers: Ratings, *, replicates: int, seed: int) -> BootstrapResult:
     """The nominal alpha of people, resampled as `compute_metrics` resamples the agreement of annotators.
 
     Undefined (None) below two items that two people answered, and where all answers are one.
@@ -22,7 +22,6 @@ def annotator_alpha(answers: Ratings, *, replicates: int, seed: int, confidence:
         answers: A row for each person with a place for each item; None is missing.
         replicates: How many times weights are drawn.
         seed: The seed of the draws.
-        confidence: The level of the interval.
 
     Raises:
         ValueError: The rows differ in length, or there is no item.
@@ -48,7 +47,5 @@ def annotator_alpha(answers: Ratings, *, replicates: int, seed: int, confidence:
         return alpha_from_coincidences(summed.reshape(-1, size, size), units=weights.T @ paired)[None]
 
     estimate = alpha(np.ones((len(counts), 1)), None)[:, 0]
-    (found,) = smoothed_results(
-        estimate, alpha, units=len(counts), replicates=replicates, seed=seed, confidence=confidence
-    )
+    (found,) = smoothed_results(estimate, alpha, units=len(counts), replicates=replicates, seed=seed, confidence=0.95)
     return found

@@ -8,8 +8,8 @@ from typing import TYPE_CHECKING, Any
 import msgspec
 
 from deemster.alignment._result_dataframe import build_dataframe
-from deemster.alignment.alignment_page import alignment_page
-from deemster.alignment.alignment_report import alignment_sections, short_alignment_sections
+from deemster.alignment.alignment_page import alignment_notebook, alignment_page
+from deemster.alignment.alignment_report import alignment_sections
 from deemster.alignment.result_models import (
     AbstentionMode,
     AnyCriterion,
@@ -36,12 +36,10 @@ from deemster.alignment.trust_verdict import TrustVerdict, judge_trust
 from deemster.datasets.votes_format import Sampling
 from deemster.errors import Issue, ReportError, list_names, plural
 from deemster.formats import Reading
-from deemster.formats.atomic_write import write_aside
 from deemster.formats.json_values import name_kind
 from deemster.formats.read_file import parse_document, quick_json
 from deemster.formats.schema_validation import decode_shape
 from deemster.stats.systematic_bias import BiasResult
-from deemster.text.html_page import render_part
 from deemster.text.rendered import Rendered
 from deemster.text.text_sections import TextSection
 
@@ -205,31 +203,15 @@ class MetricsResult(Rendered, ResultModel, frozen=True, kw_only=True, tag_field=
         return build_dataframe(self)
 
     def _repr_html_(self) -> str:
-        return render_part(short_alignment_sections(self, more="All tables: `summary()`. Every number: `to_json()`."))
+        return alignment_notebook(self)
 
     def to_html(self) -> str:
         """The result as one HTML page that loads nothing."""
         return alignment_page(self)
 
-    def to_file(self, path: str | Path) -> None:
-        """Write the result as JSON; folders are created, and a reader never sees half a file.
-
-        Raises:
-            ReportError: The file cannot be written.
-        """
-        place = Path(path)
-        try:
-            place.parent.mkdir(parents=True, exist_ok=True)
-            write_aside(place, [self.to_json().encode()])
-        except OSError as error:
-            raise ReportError(Issue(f"The result cannot be written: {error.strerror or error}.", str(path))) from None
-        except UnicodeEncodeError:
-            message = "The result cannot be written: a name holds a lone surrogate, which is no character."
-            raise ReportError(Issue(message, str(path))) from None
-
     @classmethod
     def from_file(cls, path: str | Path) -> MetricsResult:
-        """Read a result that `to_file` wrote; it is equal to the one that was written.
+        """Read a result that `save` wrote as JSON; it is equal to the one that was written.
 
         Raises:
             ReportError: The file cannot be read, or is no such result.

@@ -124,45 +124,6 @@ def terminal_width() -> int | None:
     return shutil.get_terminal_size().columns if sys.stdout.isatty() else None
 
 
-def format_table(
-    head: Sequence[str], rows: Sequence[Sequence[str]], *, spare: Sequence[str] = (), width: int | None = None
-) -> str:
-    r"""A plain table as text: two spaces between columns, each as wide as its widest cell.
-
-    Args:
-        head: The names of the columns.
-        rows: The cells, row by row.
-        spare: Columns that are left out where there is no room, in this order; a line below names them.
-        width: How wide the table may be; None for as wide as it is.
-
-    >>> format_table(("run", "done"), [("first", "3"), ("2", "10 of 20")])
-    'run    done\nfirst  3\n2      10 of 20\n'
-    """
-    from rich.console import Console
-    from rich.table import Table
-    from rich.text import Text
-
-    widths = {name: max(map(len, cells)) for name, *cells in zip(head, head, *rows, strict=True)}
-    given, missing = head, []
-    for name in spare:
-        if width is not None and name in widths and sum(widths.values()) + 2 * (len(widths) - 1) > width:
-            missing.append(name)
-            del widths[name]
-    rows = [[cell for name, cell in zip(head, row, strict=True) if name in widths] for row in rows]
-    head = list(widths)
-    table = Table(*head, box=None, pad_edge=False, padding=(0, 2, 0, 0), header_style="")
-    for column in table.columns:
-        column.no_wrap = True
-    for row in rows:
-        table.add_row(*map(Text, row))
-    console = Console(width=sum(max(map(len, cells)) + 2 for cells in zip(head, *rows, strict=True)) * 2, no_color=True)
-    with console.capture() as captured:
-        console.print(table)
-    lines = [line.rstrip() for line in captured.get().splitlines()]
-    lines += [f"No room for: {', '.join(name for name in given if name in missing)}."] if missing else []
-    return "".join(f"{line}\n" for line in lines)
-
-
 def write_out(text: str) -> None:
     """Write text to standard output; a reader such as `head` may stop reading."""
     try:

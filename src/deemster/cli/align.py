@@ -346,9 +346,11 @@ def _show(
     if not prints or not _shares_terminal():
         for warning in result.warnings:
             warn(visible(warning))
-    forms = result.forms() | {"html": lambda: (alignment_page(result, pairs).encode(),)}
     for destination in destinations:
-        write_pieces(forms[destination.format](), destination)
+        if destination.format == "html":
+            write_pieces((alignment_page(result, pairs).encode(),), destination)
+        else:
+            result.write(destination)
     if prints:
         print_sections(result.sections() if full else short_alignment_sections(result, more=_MORE))
 

@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING
 
 import click
 
-from deemster.cli._console import format_table, note, write_out
+from deemster.cli._console import note, write_out
 from deemster.cli.options import file_option, open_run_store, store_option, write_file
 from deemster.errors import ConfigurationError, did_you_mean, visible
 
@@ -55,6 +55,9 @@ def promote_run(store: Store, run: str) -> None:
 @store_option
 def show(*, json: str | None, store: str) -> None:
     """Show the baseline of each suite: the run, when it was promoted, what it came to."""
+    from deemster.text.terminal_layout import list_text
+    from deemster.text.text_sections import TextTable
+
     with open_run_store(store) as opened:
         rows = opened.baselines()
     if json is not None:
@@ -69,7 +72,7 @@ def show(*, json: str | None, store: str) -> None:
         write_out("There is no baseline yet. `deemster baseline promote RUN` makes one.\n")
         return
     head = ("suite", "dataset", "run", "promoted", "samples", "macro-F1", "pass-rate", "metrics")
-    write_out(format_table(head, [_row(row) for row in rows]))
+    write_out(list_text(TextTable(head, [_row(row) for row in rows])))
 
 
 @command.command("clear", short_help="Forget a baseline; its run stays.")

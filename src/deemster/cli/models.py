@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 
 import click
 
-from deemster.cli._console import format_table, note, write_out
+from deemster.cli._console import note, write_out
 from deemster.errors import ExitCode, visible
 
 if TYPE_CHECKING:
@@ -35,6 +35,8 @@ def check(*, suite: str) -> None:
     from deemster.runs.check_models import check_models
     from deemster.runs.run_sync import run_sync
     from deemster.runs.suite import load_suite
+    from deemster.text.terminal_layout import list_text
+    from deemster.text.text_sections import TextTable
 
     checks = run_sync(
         check_models(load_suite(suite, calls_target=False, must_run=False), clock=clock_from_environment())
@@ -42,7 +44,7 @@ def check(*, suite: str) -> None:
     if not checks:
         click.echo("No metric of this suite asks a model.")
         return
-    write_out(format_table(_HEAD, [_row(each) for each in checks]))
+    write_out(list_text(TextTable(_HEAD, [_row(each) for each in checks])))
     failing = [each for each in checks if each.issue is not None]
     for each in failing:
         note("")

@@ -243,6 +243,7 @@ def command(
 
     Exit codes: 0 all rules pass (or none is declared), 1 a gate rule fails, 2 bad input, 3 incomplete, 4 inconclusive.
     """
+    from deemster.runs.confirm_run import check_confirmation
     from deemster.runs.resolve_evaluation import resolve_evaluation
     from deemster.runs.suite import load_suite
 
@@ -262,7 +263,9 @@ def command(
     writing = writing._replace(reports=reports.with_junit(loaded.junit))
     overrides = overrides._replace(select=part.find(storage, loaded).select)
     if dry_run:
-        print_dry_run(resolve_evaluation(loaded, overrides), reports)
+        evaluation = resolve_evaluation(loaded, overrides)
+        check_confirmation(evaluation, writing.confirm)
+        print_dry_run(evaluation, reports)
         return
     resolve = functools.partial(resolve_evaluation, loaded, overrides)
     run_and_report(resolve, writing, call=f"deemster run {suite}")

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 import click
 from click.core import ParameterSource
 
-from deemster.cli._console import format_table, note, terminal_width, warn, write_out
+from deemster.cli._console import note, terminal_width, warn, write_out
 from deemster.cli.options import (
     Command,
     Moment,
@@ -187,6 +187,9 @@ def runs_table(runs: Sequence[RunRow], *, stopped: Collection[str] = ()) -> str:
 
 
 def _table(rows: Sequence[Mapping[str, str]]) -> str:
+    from deemster.text.terminal_layout import list_text
+    from deemster.text.text_sections import TextTable
+
     idle = {name for name in _SPARE if all(row[name] == "-" for row in rows)}
     if all(row["suite"] != "-" for row in rows):
         # A suite has one dataset.
@@ -194,7 +197,8 @@ def _table(rows: Sequence[Mapping[str, str]]) -> str:
     if not any(" of " in row["done"] for row in rows):
         idle.add("done")
     head = [name for name in _HEAD if name not in idle]
-    return format_table(head, [[row[name] for name in head] for row in rows], spare=_LEFT_OUT, width=terminal_width())
+    cells = [tuple(row[name] for name in head) for row in rows]
+    return list_text(TextTable(tuple(head), cells, _LEFT_OUT), width=terminal_width())
 
 
 def _refuse_flags(context: click.Context) -> None:
@@ -381,6 +385,9 @@ def _describe_owner(owner: LeaseOwner) -> str:
 
 
 def _scorings_table(run: RunRow) -> list[str]:
+    from deemster.text.terminal_layout import list_text
+    from deemster.text.text_sections import TextTable
+
     head = ("scoring", "status", "started", "metrics")
     rows = [
         (
@@ -391,10 +398,13 @@ def _scorings_table(run: RunRow) -> list[str]:
         )
         for scoring in run.scorings
     ]
-    return ["\n", format_table(head, rows)] if rows else []
+    return ["\n", list_text(TextTable(head, rows))] if rows else []
 
 
 def _outcomes_table(counts: Sequence[PassCounts]) -> list[str]:
+    from deemster.text.terminal_layout import list_text
+    from deemster.text.text_sections import TextTable
+
     outside = any(count.not_applicable for count in counts)
     head = ("metric", "passed", "failed", "unscored", *(("not applicable",) if outside else ()))
     rows = [
@@ -407,4 +417,4 @@ def _outcomes_table(counts: Sequence[PassCounts]) -> list[str]:
         )
         for count in counts
     ]
-    return ["\n", format_table(head, rows)] if rows else []
+    return ["\n", list_text(TextTable(head, rows))] if rows else []

@@ -17,7 +17,7 @@ from deemster.formats.schema_validation import is_id
 from deemster.rubrics.criterion import MISSING, NUMBER, Criterion
 from deemster.rubrics.rubric_definition import Rubric, read_rubric
 from deemster.rubrics.verdicts import CANNOT_ASSESS
-from deemster.rubrics.vote_aggregation import split_cells
+from deemster.rubrics.vote_aggregation import Codes, split_cells
 
 Floats: TypeAlias = NDArray[np.float64]
 # A code, or a number on a numeric criterion.
@@ -153,6 +153,14 @@ def consensus(criterion: Criterion, codes: Iterable[Cell]) -> Cell:
         given = [code for code in given if criterion.positions[code] is None]
     (code, count), *others = Counter(given).most_common(2)
     return MISSING if others and others[0][1] == count else code
+
+
+def consensus_rows(criterion: Criterion, codes: Codes) -> Codes:
+    """The consensus of each row of codes; MISSING where there is none."""
+    # A few distinct rows recur often, so each is settled once.
+    distinct, which = np.unique(codes, axis=0, return_inverse=True)
+    settled = np.array([consensus(criterion, row) for row in distinct.tolist()], dtype=np.int16)
+    return settled[which.reshape(-1)]
 
 
 def agreed_numbers(codes: NDArray[Any], numbers: Floats, abstention: int) -> tuple[NDArray[np.int16], Floats]:

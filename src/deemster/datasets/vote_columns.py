@@ -11,7 +11,7 @@ from typing import Any
 import msgspec
 import numpy as np
 
-from deemster.datasets.label_codebook import Cell, Codebook, agreed_numbers, consensus
+from deemster.datasets.label_codebook import Cell, Codebook, agreed_numbers, consensus_rows
 from deemster.datasets.vote_block import Block, Labels, Probability, Repeat
 from deemster.datasets.votes_format import FailureCell, VoteCell
 from deemster.errors import list_names
@@ -290,9 +290,6 @@ def agreement(book: Codebook, annotations: Mapping[str, Labels], *, rows: Any) -
             agreed.codes[rows, position] = settled[rows]
             agreed.numbers[position][rows] = means[rows]
             continue
-        # Few distinct rows of annotations recur often: each is settled once.
-        distinct, which = np.unique(stack[rows, position], axis=0, return_inverse=True)
-        settled = np.array([consensus(criterion, row) for row in distinct.tolist()], dtype=np.int16)
-        agreed.codes[rows, position] = settled[which.reshape(-1)] if len(distinct) else MISSING
+        agreed.codes[rows, position] = consensus_rows(criterion, stack[rows, position])
     said = (stack != MISSING).any(axis=2) & rows[:, None]
     return agreed, said & (agreed.codes == MISSING)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Collection, Iterator
 from pathlib import Path
-from typing import Any
+from typing import Any, Self
 
 import pytest
 
@@ -62,23 +62,27 @@ class SuiteCollector(pytest.File):
         except DeemsterError as error:
             raise self.CollectError(break_ci_commands(str(error))) from None
         for sample in dataset:
-            yield SampleTest.from_parent(self, name=shown_name("sample", sample.id), subject=sample.id)
+            yield SampleTest.about(self, sample.id, name=shown_name("sample", sample.id))
         cohorts = dict.fromkeys(tag for sample in dataset for tag in sample.tags or (None,))
         for check in (COMPLETE, *check_names(gate, cohorts)):
-            yield CheckTest.from_parent(self, name=shown_name("gate", check), subject=check)
+            yield CheckTest.about(self, check, name=shown_name("gate", check))
 
 
 class SuiteTest(pytest.Item):
     """A test of a suite file.
 
-    Args:
+    Attributes:
         subject: The sample's id, or the name of the check.
-        further: What pytest gives every test.
     """
 
-    def __init__(self, *, subject: str, **further: Any) -> None:
-        super().__init__(**further)
-        self.subject = subject
+    subject: str
+
+    @classmethod
+    def about(cls, parent: pytest.File, subject: str, *, name: str) -> Self:
+        """The test of a sample or a check, made as pytest wants it."""
+        test = cls.from_parent(parent, name=name)
+        test.subject = subject
+        return test
 
     def outcome(self, run: JudgedRun) -> Outcome:
         """What became of it in the run."""

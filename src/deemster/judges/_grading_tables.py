@@ -1,4 +1,4 @@
-"""A grading as pandas data frames and as HTML for a notebook: votes, or items."""
+"""A grading as pandas data frames and for a notebook: votes, or items."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 from deemster.errors import InputError, did_you_mean, plural
 from deemster.formats.dataframe import dataframe
-from deemster.formats.notebook_html import notebook_part, notebook_table
+from deemster.text.text_sections import DataText, TextLine, TextSection, TextTable
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -62,27 +62,27 @@ def _item_rows(grading: Grading) -> Iterator[dict[str, Any]]:
         }
 
 
-def grading_html(grading: Grading) -> str:
-    """The grading as a part of a page: each judge, and the verdicts of the first items."""
-    counts = f"{plural(len(grading.items), 'item')}, {plural(len(grading.judges), 'judge')}."
-    lines = [counts]
+def grading_notebook(grading: Grading) -> list[TextSection]:
+    """What a notebook shows of a grading: its counts, what failed, and the verdicts of the first items."""
+    lines: list[TextLine] = [(f"{plural(len(grading.items), 'item')}, {plural(len(grading.judges), 'judge')}.",)]
     if grading.n_failed_items:
-        lines.append(f"Grading failed on {plural(grading.n_failed_items, 'item')}.")
+        lines.append((f"Grading failed on {plural(grading.n_failed_items, 'item')}.",))
     if grading.halted is not None:
-        lines.append(f"Halted: {grading.halted}.")
-    lines += [f"Every call of judge {judge} failed." for judge in grading.failed_judges]
+        lines.append(("Halted: ", DataText(grading.halted), "."))
+    lines += [("Every call of judge ", DataText(judge), " failed.") for judge in grading.failed_judges]
     rows = list(islice(_item_rows(grading), _SHOWN))
     fixed = ("tags", "mean_agreement", "cannot_assess_count", "unscored")
     names = list(dict.fromkeys(name for row in rows for name in row if name not in fixed))
     if all(row["error"] is None for row in rows):
         names = [name for name in names if name != "error"]
     if len(grading.items) > len(rows):
-        lines.append(f"The first {len(rows)} items; `to_dataframe('items')` has all.")
-    table = notebook_table(names, ([_cell(row.get(name)) for name in names] for row in rows))
-    return notebook_part("Grading", lines=lines, tables=[table])
+        lines.append((f"The first {len(rows)} items; `to_dataframe('items')` has all.",))
+    cells = [tuple(_cell(row.get(name)) for name in names) for row in rows]
+    table = TextTable(tuple(map(DataText, names)), cells) if rows else None
+    return [TextSection(("Grading",), lines, table, key="headline")]
 
 
 def _cell(value: Any) -> str:
-    if value is None:
-        return ""
-    return f"{value:.4f}" if isinstance(value, float) else str(value)
+    if isinstance(value, float):
+        return f"{value:.4f}"
+    return "" if value is None else DataText(value)

@@ -61,7 +61,7 @@ class Expectation(msgspec.Struct, frozen=True, kw_only=True):
     missing: str | None = None
 
 
-def expected_score(answer: Answer, *, low: int, high: int, key: str = "score") -> Expectation:
+def expected_score(answer: Answer, *, low: int, high: int) -> Expectation:
     """The expectation of the whole number that ends a reply.
 
     The number is found by its place: it is the value of the last key of the JSON object. If it has several tokens, as
@@ -73,7 +73,6 @@ def expected_score(answer: Answer, *, low: int, high: int, key: str = "score") -
         answer: A reply that was read as JSON, with its tokens.
         low: The least number allowed.
         high: The greatest.
-        key: The key whose value is the number.
 
     >>> import math
     >>> likely = (("1", math.log(0.75)), ("2", math.log(0.25)))
@@ -83,9 +82,9 @@ def expected_score(answer: Answer, *, low: int, high: int, key: str = "score") -
     """
     if not answer.tokens:
         return Expectation(missing="The model gave no log-probabilities.")
-    ending = re.search(rf'"{re.escape(key)}"\s*:\s*(-?[0-9]+)\s*\}}\s*(?:```)?\s*\Z', answer.text)
+    ending = re.search(r'"score"\s*:\s*(-?[0-9]+)\s*\}\s*(?:```)?\s*\Z', answer.text)
     if ending is None:
-        return Expectation(missing=f"The reply does not end with `{key}` as a whole number.")
+        return Expectation(missing="The reply does not end with `score` as a whole number.")
     # Only the end of the reply is compared: servers differ in how they write half a character of a reason, and some
     # add the token that ends a message.
     place = "".join(token.text for token in answer.tokens).rfind(ending[0].rstrip())

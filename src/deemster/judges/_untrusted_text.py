@@ -24,13 +24,18 @@ def make_nonce(texts: Iterable[str], *, about: Iterable[str | int] = ()) -> str:
     (True, False)
     """
     every = list(texts)
-    content = "".join([f"{len(part.encode())}:{part}" for part in (*map(str, about), "", *every)])
+    content = "".join([f"{_size(part)}:{part}" for part in (*map(str, about), "", *every)])
     # A separator that is no digit, so that no nonce can lie across two texts.
     joined = "\n".join(every)
     counter = 0
     while (nonce := hashlib.sha256(f"{content}#{counter}".encode()).hexdigest()[:DIGITS]) in joined:
         counter += 1
     return nonce
+
+
+def _size(text: str) -> int:
+    """The bytes of a text in UTF-8."""
+    return len(text) if text.isascii() else len(text.encode())
 
 
 def wrap_text(label: str, text: str, *, nonce: str) -> str:
@@ -42,15 +47,14 @@ def wrap_text(label: str, text: str, *, nonce: str) -> str:
     return f"<<< {label} {nonce}\n{text}\n>>> {label} {nonce}"
 
 
-def wrap_texts(texts: Mapping[str, str], *, about: Iterable[str | int] = ()) -> tuple[dict[str, str], str]:
+def wrap_texts(texts: Mapping[str, str]) -> tuple[dict[str, str], str]:
     """Every text in a block of its own, by label, and the nonce they share.
 
     Args:
         texts: Untrusted texts by label; a label is one word that this package chose.
-        about: What else identifies the call.
 
     Raises:
         UnicodeEncodeError: A text holds a lone surrogate.
     """
-    nonce = make_nonce(texts.values(), about=about)
+    nonce = make_nonce(texts.values())
     return {label: wrap_text(label, text, nonce=nonce) for label, text in texts.items()}, nonce

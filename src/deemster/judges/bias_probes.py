@@ -82,8 +82,8 @@ def make_pair(probe: BiasProbe, text: str, *, model: str, sample: str, seed: int
     return None if pair is None or pair.control == pair.variant else pair
 
 
-def _framed(frame: str, control: str = _NEUTRAL) -> Callable[[str, str, Random], ProbePair]:
-    return lambda text, _, __: ProbePair(f"{control} {text}", f"{frame} {text}")
+def _framed(frame: str) -> Callable[[str, str, Random], ProbePair]:
+    return lambda text, _, __: ProbePair(f"{_NEUTRAL} {text}", f"{frame} {text}")
 
 
 def _in_language(text: str, _: str, drawn: Random) -> ProbePair:

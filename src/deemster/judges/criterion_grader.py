@@ -418,7 +418,7 @@ class CriterionGrader(GraderSettings, frozen=True, eq=False, dict=True):
 
 
 def _has_vote(votes: Iterable[Vote], seat: Seat) -> bool:
-    return any((vote.judge, vote.repeat) == (seat.judge, seat.repeat) for vote in votes)
+    return any(vote.repeat == seat.repeat and vote.judge == seat.judge for vote in votes)
 
 
 def _is_open(question: Question, votes: Sequence[Sequence[Vote]]) -> bool:

@@ -156,20 +156,19 @@ def preset_names() -> tuple[str, ...]:
     return tuple(sorted(entry.name.removesuffix(".yml") for entry in room.iterdir() if entry.name.endswith(".yml")))
 
 
-def load_preset(name: Any, *, metric: str = "g-eval") -> Preset:
+def load_preset(name: Any) -> Preset:
     """A ready-made quality.
 
     Args:
         name: Its name.
-        metric: The metric it is for.
 
     Raises:
         ConfigurationError: None is called that.
     """
     if not isinstance(name, str):
-        raise ConfigurationError(f"`preset` of {metric} is a name, not {show_value(name)}.")
+        raise ConfigurationError(f"`preset` of g-eval is a name, not {show_value(name)}.")
     if name not in preset_names():
-        raise ConfigurationError(f"`preset` of {metric} knows no `{name}`. {did_you_mean(name, preset_names())}")
+        raise ConfigurationError(f"`preset` of g-eval knows no `{name}`. {did_you_mean(name, preset_names())}")
     return _read(name)
 
 

@@ -17,12 +17,13 @@ from deemster.datasets.votes_format import SCHEMA
 from deemster.errors import VotesError
 from deemster.formats.item_files import ITEMS
 from deemster.formats.write_rows import write_rows
-from deemster.judges._grading_tables import grading_dataframe, grading_html
+from deemster.judges._grading_tables import grading_dataframe, grading_notebook
 from deemster.judges.vote import Vote, known_cost, total_usage, verdict_code
 from deemster.records import Usage
 from deemster.records.shared_call_cost import CallPayments, count_as_cached_part
 from deemster.rubrics.rubric_definition import Rubric
 from deemster.rubrics.vote_aggregation import NUMERIC_RULE
+from deemster.text.html_page import render_part
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -316,7 +317,7 @@ class Grading(msgspec.Struct, frozen=True, kw_only=True, eq=False):
         return grading_dataframe(self, form)
 
     def _repr_html_(self) -> str:
-        return grading_html(self)
+        return render_part(grading_notebook(self))
 
     def __len__(self) -> int:
         return len(self.items)

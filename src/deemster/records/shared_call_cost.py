@@ -94,6 +94,8 @@ def split_calls(marks: Sequence[_C], calls: Sequence[Call]) -> list[_C]:
     """
     if not calls:
         return [*marks]
+    if len(marks) == 1:
+        return [with_calls(marks[0], distinct_calls([Call(call.id, call.usage) for call in calls]))]
     shares = [map(Call, repeat(call.id), divide_usage(call.usage, len(marks))) for call in calls]
     return [
         with_calls(mark, distinct_calls(parts)) for mark, parts in zip(marks, zip(*shares, strict=True), strict=True)

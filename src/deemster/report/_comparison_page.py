@@ -8,18 +8,34 @@ from collections.abc import Iterator
 from typing import TYPE_CHECKING
 
 from deemster.errors import plural
-from deemster.report.comparison_sections import comparison_kind, comparison_sections
+from deemster.report.comparison_sections import comparison_kind
 from deemster.report.report_sections import gate_verdict
 from deemster.text.html_page import PageHead, Tile, render_page, render_part
 from deemster.text.number_format import format_change, format_change_interval, format_number
 from deemster.text.svg_plots import square_plot
 from deemster.text.table_plots import IntervalCell, PlotColumn, scale_around_zero
-from deemster.text.text_sections import DataText, Figure, MetricName, SentenceText, TextLine, TextTable, with_keys
+from deemster.text.text_sections import (
+    DataText,
+    Figure,
+    MetricName,
+    SentenceText,
+    TextLine,
+    TextTable,
+    in_order,
+    without_keys,
+)
 
 if TYPE_CHECKING:
     from deemster.report.comparison import Comparison, Difference
 
-_NOTEBOOK = ("gate", "pass-rates", "means", "cohorts", "newly_failing", "newly_passing")
+# The order of a page.
+_ORDER = (
+    *("gate", "pass-rates", "corrected", "means", "origins", "cohorts", "usage", "samples", "confirmation"),
+    *("newly_failing", "newly_passing", "regressed", "unscored_now", "effects", "flips"),
+)
+# What a notebook leaves out, and the order of what it shows.
+_NOT_IN_NOTEBOOK = frozenset({"corrected", "origins", "usage", "samples", "confirmation", "regressed", "unscored_now"})
+_IN_NOTEBOOK = ("gate", "pass-rates", "means", "cohorts", "newly_failing", "newly_passing")
 # The plot of samples has so many steps from 0 to 1; the first places of its table are shown, and the first findings.
 _STEPS = 50
 _MOST_PLACES = 30
@@ -28,7 +44,7 @@ _MOST_FINDINGS = 6
 
 def comparison_page(comparison: Comparison) -> str:
     """The whole comparison as a page; text from data is escaped and stands inside code elements."""
-    headline, *sections = comparison_sections(comparison)
+    headline, *sections = comparison.sections()
     names = [run.label or run.id for run in (comparison.baseline, comparison.candidate)]
     plot = _sample_plot(comparison)
     if plot is not None:
@@ -48,13 +64,13 @@ def comparison_page(comparison: Comparison) -> str:
     head = PageHead(
         headline, comparison_kind(comparison), gated, tiles, "What changed: the interval leaves out 0", findings
     )
-    return render_page(f"deemster comparison: {' to '.join(names)}", head, sections)
+    return render_page(f"deemster comparison: {' to '.join(names)}", head, in_order(sections, _ORDER))
 
 
 def comparison_notebook(comparison: Comparison) -> str:
     """The comparison as a part of a page, for a notebook: what a reader looks for first."""
-    headline, *parts = comparison_sections(comparison, full=False)
-    return render_part([headline, *with_keys(parts, _NOTEBOOK)])
+    headline, *parts = comparison.sections(full=False)
+    return render_part([headline, *in_order(without_keys(parts, _NOT_IN_NOTEBOOK), _IN_NOTEBOOK)])
 
 
 def _change_tile(label: str, number: Difference) -> Tile:

@@ -9,7 +9,7 @@ from itertools import islice
 from typing import TYPE_CHECKING
 
 from deemster.errors import plural
-from deemster.report.report_sections import format_cost, format_observed, gate_verdict, report_sections
+from deemster.report.report_sections import format_cost, format_observed, gate_verdict
 from deemster.results.score_by_length import LengthGroup, LengthProfile, score_by_length
 from deemster.text.html_page import PageHead, Tile, rate_tile, render_page, render_part
 from deemster.text.number_format import format_change_interval, format_interval, format_number
@@ -23,13 +23,15 @@ from deemster.text.text_sections import (
     TextSection,
     TextTable,
     in_order,
-    with_keys,
+    without_keys,
 )
 
 if TYPE_CHECKING:
     from deemster.report.report_document import Report
 
-_NOTEBOOK = (
+# What a notebook leaves out, and the order of what it shows.
+_NOT_IN_NOTEBOOK = frozenset({"corrected", "aggregate-samples", "criteria", "histograms", "usage", "unstable"})
+_IN_NOTEBOOK = (
     "gate",
     "attacks",
     "attack-frameworks",
@@ -69,15 +71,15 @@ _LENGTH_TICKS = tuple(digit * 10**power for power in range(7) for digit in (1, 3
 
 def html_page(report: Report) -> str:
     """The whole report as a page; text from data is escaped and stands inside code elements."""
-    headline, *sections = report_sections(report)
+    headline, *sections = report.sections()
     ordered = in_order([*sections, *_length_section(report)], _ORDER)
     return render_page(f"deemster report: {report.dataset.name}", _head(report, headline), ordered)
 
 
 def notebook_html(report: Report) -> str:
     """The report as a part of a page, for a notebook: what a reader looks for first."""
-    headline, *sections = report_sections(report)
-    return render_part([headline, *with_keys(sections, _NOTEBOOK)])
+    headline, *sections = report.sections()
+    return render_part([headline, *in_order(without_keys(sections, _NOT_IN_NOTEBOOK), _IN_NOTEBOOK)])
 
 
 def _head(report: Report, headline: TextSection) -> PageHead:

@@ -20,12 +20,12 @@ from deemster.results.metric_summary import (
     CorrectedMean,
     CorrectedPassRate,
     RunMetricSummary,
-    cluster_sums,
+    clustered_share,
     interval_ends,
     sample_means,
 )
 from deemster.results.run_summary import RunSummary
-from deemster.stats import corrected_rate, effective_size, ppi_mean, weighted_wilson
+from deemster.stats import corrected_rate, ppi_mean
 from deemster.stats.debiased_estimates import unit_values
 
 
@@ -103,14 +103,9 @@ def _scored_samples(marks: MarkTable, place: int) -> _ScoredSamples:
     whole = scored.all(axis=1)
     passed = marks.passed[whole, :, place].sum(axis=1)
     means = sample_means(marks.scores[:, :, place], scored)
-    if not len(passed):
-        return _ScoredSamples(None, 0.0, means)
-    rate = int(passed.sum()) / (len(passed) * marks.repetitions)
-    if marks.clusters is None:
-        return _ScoredSamples(rate, effective_size(passed, marks=marks.repetitions), means)
-    totals, sizes = cluster_sums(passed, marks.clusters[whole])
-    size = weighted_wilson(totals / (sizes * marks.repetitions), sizes, most=len(passed) * marks.repetitions).n
-    return _ScoredSamples(rate, size, unit_values(means, marks.clusters[scored.any(axis=1)]))
+    share = clustered_share(passed, marks.repetitions, marks.clusters_at(whole))
+    clusters = marks.clusters_at(scored.any(axis=1))
+    return _ScoredSamples(share.value, share.n, means if clusters is None else unit_values(means, clusters))
 
 
 def _correct(

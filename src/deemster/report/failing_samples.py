@@ -128,10 +128,11 @@ def quoted_text(value: Any) -> str:
     """What a sample or output says, as text; of a map with one entry that entry."""
     if isinstance(value, Mapping) and len(value) == 1:
         value = next(iter(value.values()))
-    return _one_text(value)
+    return plain_text(value)
 
 
-def _one_text(value: Any) -> str:
+def plain_text(value: Any) -> str:
+    """A value as text: a text as it is, anything else as JSON."""
     return value if isinstance(value, str) else json.dumps(value, ensure_ascii=False, sort_keys=True, default=dict)
 
 
@@ -210,7 +211,7 @@ def detail_notes(details: Mapping[str, Any]) -> Iterator[tuple[str, str]]:
         if key in _TOLD or key in _SETTINGS:
             continue
         if isinstance(value, str) or (isinstance(value, (list, tuple)) and value):
-            yield key, value if isinstance(value, str) else ", ".join(map(_one_text, value))
+            yield key, value if isinstance(value, str) else ", ".join(map(plain_text, value))
         elif key.startswith("missing") and not isinstance(value, bool) and isinstance(value, int) and value:
             yield key, str(value)
 
@@ -228,14 +229,14 @@ def _maps(value: Any) -> Iterator[Mapping[str, Any]]:
 def _retrieved(retrieved: Any) -> Iterator[TextField]:
     if isinstance(retrieved, (list, tuple)) and retrieved:
         ids = (entry.get("id") if isinstance(entry, Mapping) else entry for entry in retrieved)
-        yield TextField("retrieved", (PassageText(", ".join(map(_one_text, ids))),))
+        yield TextField("retrieved", (PassageText(", ".join(map(plain_text, ids))),))
 
 
 def _steps(execution: ExecutionEntry) -> Iterator[TextField]:
     calls = () if execution.trajectory is None else execution.trajectory.tool_calls
     for number, call in enumerate(calls, 1):
-        arguments = ", ".join(f"{name}={_one_text(value)}" for name, value in sorted(call.arguments.items()))
+        arguments = ", ".join(f"{name}={plain_text(value)}" for name, value in sorted(call.arguments.items()))
         outcome = f" failed: {call.error}" if call.error is not None else ""
         if call.error is None and call.result is not None:
-            outcome = f" gave {_one_text(call.result)}"
+            outcome = f" gave {plain_text(call.result)}"
         yield TextField(f"step {number}", (PassageText(f"{call.name}({arguments}){outcome}"),))

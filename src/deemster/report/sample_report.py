@@ -2,14 +2,13 @@
 
 from __future__ import annotations
 
-import json
 from collections.abc import Iterator, Mapping, Sequence
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from deemster.datasets.where_condition import describe_where
 from deemster.errors import InputError, did_you_mean, plural
 from deemster.records import Exchange
-from deemster.report.failing_samples import ExecutedSample, executed_samples, text_difference
+from deemster.report.failing_samples import ExecutedSample, executed_samples, plain_text, text_difference
 from deemster.report.report_entries import ExecutionEntry, ScoreEntry
 from deemster.results import SampleEntry
 from deemster.text.text_sections import DataText, MetricName, TextDetail, TextField, TextSection, WholeText
@@ -91,7 +90,7 @@ def _said(sample: SampleEntry, execution: ExecutionEntry) -> Iterator[TextField]
         yield from _field(f"retrieved {number}", entry)
     if execution.trajectory is not None:
         for number, call in enumerate(execution.trajectory.tool_calls, 1):
-            yield TextField(f"step {number}", (WholeText(f"{call.name} {_text(call.arguments)}"),))
+            yield TextField(f"step {number}", (WholeText(f"{call.name} {plain_text(call.arguments)}"),))
             yield from _field("", call.result)
             yield from _field("", call.error)
 
@@ -144,8 +143,4 @@ def _fields(value: Any, label: str) -> Iterator[TextField]:
 
 def _field(label: str, value: Any) -> Iterator[TextField]:
     if value is not None:
-        yield TextField(DataText(label), (WholeText(_text(value)),))
-
-
-def _text(value: Any) -> str:
-    return value if isinstance(value, str) else json.dumps(value, ensure_ascii=False, sort_keys=True, default=dict)
+        yield TextField(DataText(label), (WholeText(plain_text(value)),))

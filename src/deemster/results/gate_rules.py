@@ -127,7 +127,7 @@ class BaselineRules(NamedTuple):
     """The rules about the difference to a baseline.
 
     Attributes:
-        compare: The run to compare with: `baseline`, `previous`, a label, a run id, or a report file.
+        compare: The run to compare with: `baseline`, `previous`, a label, a run id, a report file or a run file.
         where: Where the rules stand, for messages.
         margin: The drop that would still be acceptable; None where none is ruled on.
         confidence: The one-sided confidence of the margin.

@@ -11,6 +11,7 @@ from numpy.typing import NDArray
 from deemster.records import CAUSES, Where
 from deemster.stats import (
     ConfidenceInterval,
+    Proportion,
     bounded_mean,
     clustered_wilson,
     exact_mean,
@@ -218,7 +219,12 @@ def metric_summary_fields(
 
 
 def share_interval(passed: NDArray[np.int64], marks: int, clusters: Clusters = None) -> Interval | None:
-    """Wilson's 95 % interval of the share of marks that passed, by sample or cluster. Undefined (None) without a mark.
+    """Wilson's 95 % interval of the share of marks that passed, by sample or cluster; None without a mark."""
+    return interval_ends(clustered_share(passed, marks, clusters).interval)
+
+
+def clustered_share(passed: NDArray[np.int64], marks: int, clusters: Clusters = None) -> Proportion:
+    """The share of marks that passed, with Wilson's 95 % interval by sample or cluster.
 
     Args:
         passed: How many marks of each sample passed.
@@ -226,9 +232,9 @@ def share_interval(passed: NDArray[np.int64], marks: int, clusters: Clusters = N
         clusters: The cluster of each sample.
     """
     if clusters is None:
-        return interval_ends(clustered_wilson(passed, marks=marks).interval)
+        return clustered_wilson(passed, marks=marks)
     totals, sizes = cluster_sums(passed, clusters)
-    return interval_ends(weighted_wilson(totals / (sizes * marks), sizes, most=marks * len(passed)).interval)
+    return weighted_wilson(totals / (sizes * marks), sizes, most=marks * len(passed))
 
 
 def cluster_sums(values: NDArray[Any], clusters: NDArray[np.intp]) -> tuple[NDArray[np.float64], NDArray[np.float64]]:

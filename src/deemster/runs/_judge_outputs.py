@@ -70,9 +70,15 @@ class JudgePool:
         first = plan.first_repetition
         self.asks = [ask_in_repetition(ask, first + repetition) for repetition in range(plan.repetitions)]
 
+    @property
+    def _most_live(self) -> int:
+        """How many outputs are marked at once: fewer where each takes many requests."""
+        requests = sum(getattr(scorer, "requests_at_once", 1) for scorer in self.scorers.values())
+        return max(1, LIVE // max(requests, 1))
+
     async def judge(self, answered: asyncio.Queue[AnsweredBatch | None]) -> None:
         """Mark batches as they come, until None comes."""
-        async with worker_pool(self.stop, limit=LIVE) as pool:
+        async with worker_pool(self.stop, limit=self._most_live) as pool:
             flushing = pool.serve(self._flush_regularly(pool))
             while (batch := await answered.get()) is not None:
                 if not self.stop.requested:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import AsyncIterator, Awaitable, Callable, Coroutine, Iterable
+from collections.abc import AsyncIterator, Callable, Coroutine, Iterable
 from contextlib import asynccontextmanager
 from typing import Any, TypeVar
 
@@ -62,53 +62,28 @@ class WorkerPool:
             self._places.release()
 
     async def for_each(
-        self,
-        entries: Iterable[_Entry],
-        work: Callable[[_Entry], Coroutine[Any, Any, _Result]],
-        *,
-        workers: int,
-        finish: Callable[[_Entry, _Result], Awaitable[None]] | None = None,
-        skip: Callable[[_Entry], None] | None = None,
+        self, entries: Iterable[_Entry], work: Callable[[_Entry], Coroutine[Any, Any, None]], *, workers: int
     ) -> None:
-        """Work on entries, each worker on one at a time.
+        """Work on entries, each worker on one at a time; what a stop left undone is not begun.
 
         Args:
             entries: Taken one by one, as workers become free.
             work: Works on one entry; cancelled where the run stops and it takes too long.
             workers: How many work side by side.
-            finish: Takes an entry and what came of it; never cancelled by a stop.
-            skip: Takes each entry that a stop left undone; without it, workers end at once.
         """
         left = iter(entries)
-        await asyncio.wait([self.serve(self._worker(left, work, finish, skip)) for _ in range(max(workers, 1))])
+        await asyncio.wait([self.serve(self._worker(left, work)) for _ in range(max(workers, 1))])
 
-    async def _worker(
-        self,
-        left: Iterable[_Entry],
-        work: Callable[[_Entry], Coroutine[Any, Any, _Result]],
-        finish: Callable[[_Entry, _Result], Awaitable[None]] | None,
-        skip: Callable[[_Entry], None] | None,
-    ) -> None:
+    async def _worker(self, left: Iterable[_Entry], work: Callable[[_Entry], Coroutine[Any, Any, None]]) -> None:
         me: Any = asyncio.current_task()
         for entry in left:
             if self._stop.requested:
-                if skip is None:
-                    return
-                skip(entry)
-                continue
+                return
             self._running.add(me)
             try:
-                result = await work(entry)
-            except asyncio.CancelledError:
-                if not self.is_drained or skip is None:
-                    raise
-                me.uncancel()
-                skip(entry)
-                continue
+                await work(entry)
             finally:
                 self._running.discard(me)
-            if finish is not None:
-                await finish(entry, result)
 
     async def join(self) -> None:
         """Wait until no work is under way."""

@@ -19,7 +19,6 @@ from deemster.rubrics.rubric_definition import Rubric
 from deemster.runs.grade_dataset import run_grading
 from deemster.runs.model_access import ModelAccess
 from deemster.runs.progress import Progress
-from deemster.runs.stop_request import Stop
 
 _TASK = "Write a rubric by which judges who know nothing but its text grade submissions."
 _REASON = 400
@@ -51,7 +50,6 @@ async def examine_rubric(
     warn: Callable[[str], None],
     document: Document | None = None,
     progress: Callable[[Progress], None] | None = None,
-    stop: Stop | None = None,
 ) -> RubricExamination:
     """Let judges grade a rubric by the meta-rubric; several decide by majority.
 
@@ -62,7 +60,6 @@ async def examine_rubric(
         warn: Gets each warning.
         document: The file the rubric was read from, for places.
         progress: Gets the progress.
-        stop: Asks it to stop.
 
     Raises:
         InputError: A judge is none, or a model cannot be used.
@@ -79,7 +76,7 @@ async def examine_rubric(
         name="rubric",
         prompt=_TASK,
     )
-    grading = await run_grading(dataset, grader, access=access, warn=warn, progress=progress, stop=stop)
+    grading = await run_grading(dataset, grader, access=access, warn=warn, progress=progress)
     every = [criterion for item in grading.items for criterion in item.criteria]
     return RubricExamination(
         issues=tuple(_issues(rubric, shown, grading, document)),

@@ -12,13 +12,13 @@ import numpy as np
 
 from deemster.datasets import Dataset
 from deemster.errors import ConfigurationError, Issue, StorageError, StoreError
+from deemster.records import SampleContent, SampleFacts, SampleLabels
 from deemster.report import Report, load_report
 from deemster.report.baseline_gate import PinnedBaseline, baseline_evidence
 from deemster.report.compare_columns import ComparisonSettings
 from deemster.report.comparison import Comparison
 from deemster.report.report_assembly import execution_entry
 from deemster.report.report_entries import PrivacyEntry
-from deemster.results import ReportedSample
 from deemster.results.alike_samples import ALIKE
 from deemster.results.difference_origin import AnchorScores
 from deemster.results.gate_rules import BaselineRules
@@ -27,8 +27,8 @@ from deemster.runs._report_settings import parse_settings, stored_baseline
 from deemster.runs._run_identity import plain_json, scoring_identity
 from deemster.runs.build_report import FinishedRun, metric_identity
 from deemster.runs.compare_runs import (
-    ReportSource,
     RunSource,
+    RunSources,
     ShownSample,
     StoredSource,
     cluster_value,
@@ -36,6 +36,7 @@ from deemster.runs.compare_runs import (
 )
 from deemster.runs.run_plan import Evaluation
 from deemster.store import Store
+from deemster.store.run_file import is_run_file, open_runs
 
 _NEWEST = ("previous", "latest")
 
@@ -69,7 +70,7 @@ def pin_baseline(job: Evaluation, store: Store | None) -> PinnedBaseline | None:
 
 def _find(rules: BaselineRules, job: Evaluation, store: Store | None) -> PinnedBaseline:
     name = rules.compare
-    if Path(name).suffix == ".json" or "/" in name:
+    if Path(name).suffix in (".json", ".jsonl") or "/" in name:
         folder = Path() if job.origin is None else Path(job.origin["file"]).parent
         file = folder / name
         if not file.is_file():
@@ -98,6 +99,9 @@ def _find(rules: BaselineRules, job: Evaluation, store: Store | None) -> PinnedB
 
 def _row_hashes(pinned: PinnedBaseline, store: Store | None) -> Iterable[str]:
     """The row hashes of a baseline."""
+    if pinned.file is not None and is_run_file(pinned.file):
+        with open_runs(None, [pinned.file]) as (held, (name,)):
+            return [sample.row_hash for sample in held.samples(name, content=False)]
     if pinned.file is not None:
         return (sample.row_hash or "" for sample in load_report(pinned.file).samples)
     if store is None or pinned.run is None:
@@ -148,12 +152,13 @@ def compare_with_baseline(run: FinishedRun, evaluation: Evaluation, store: Store
     rules = None if evaluation.gate is None else evaluation.gate.baseline
     if rules is None or pinned is None:
         return BaselineComparison(None)
-    source = open_baseline(pinned, store)
-    if isinstance(source, str):
-        return BaselineComparison(PinnedBaseline(name=pinned.name, missing=source))
+    with RunSources(None) as files:
+        source = open_baseline(pinned, store, files)
+        if isinstance(source, str):
+            return BaselineComparison(PinnedBaseline(name=pinned.name, missing=source))
 
-    settings = comparison_settings(rules, seed=evaluation.seed)
-    comparison = compare_sources(source, _FinishedSource(run, evaluation), settings=settings)
+        settings = comparison_settings(rules, seed=evaluation.seed)
+        comparison = compare_sources(source, _FinishedSource(run, evaluation), settings=settings)
     return BaselineComparison(pinned.concluded(baseline_evidence(comparison, cohorts=rules.cohorts)), comparison)
 
 
@@ -174,12 +179,17 @@ def compare_again(store: Store, run_id: str, *, is_first: bool = False) -> dict[
     row = store.run(run_id)
     pinned = stored_baseline(row.facts)
     is_open = pinned is not None and (is_first or pinned.evidence is not None)
-    source = open_baseline(pinned, store) if pinned is not None and is_open else None
     gate = None if pinned is None else parse_settings(row.facts, where=f"run `{row.id}`").gate
-    if pinned is None or gate is None or gate.baseline is None or source is None or isinstance(source, str):
+    if pinned is None or not is_open or gate is None or gate.baseline is None:
         return {}
-    settings = comparison_settings(gate.baseline, seed=row.seed)
-    comparison = compare_sources(source, StoredSource(store, row), settings=settings)
+
+    with RunSources(None) as files:
+        source = open_baseline(pinned, store, files)
+        if isinstance(source, str):
+            return {}
+        settings = comparison_settings(gate.baseline, seed=row.seed)
+        comparison = compare_sources(source, StoredSource(store, row), settings=settings)
+
     evidence = baseline_evidence(comparison, cohorts=gate.baseline.cohorts)
     pinned = msgspec.structs.replace(pinned.concluded(evidence), scorings=len(row.scorings))
     return {"baseline": msgspec.to_builtins(pinned)}
@@ -190,21 +200,22 @@ def comparison_settings(rules: BaselineRules, *, seed: int) -> ComparisonSetting
     return ComparisonSettings(confidence=rules.confidence, margin=rules.margin, cluster=rules.cluster, seed=seed)
 
 
-def open_baseline(pinned: PinnedBaseline, store: Store | None) -> RunSource | str:
+def open_baseline(pinned: PinnedBaseline, store: Store | None, files: RunSources) -> RunSource | str:
     """The baseline, or why it is missing.
 
     Args:
         pinned: The baseline, as it was found when the run began.
         store: Where it is stored; None where the run is not.
+        files: Reads it where it is a file, and keeps it open.
 
     Raises:
-        StoreError: The store cannot be read.
+        StoreError: The store or a run file cannot be read.
         ReportError: It is a file that is no report.
     """
     if pinned.missing is not None:
         return pinned.missing
     if pinned.file is not None:
-        return ReportSource(load_report(pinned.file))
+        return files.find(pinned.file)
     if store is None or pinned.run is None:
         return "the run is not stored"
     try:
@@ -282,7 +293,8 @@ class _FinishedSource:
             own = list(islice(executions, repetitions))
             if position in wanted:
                 entries = [execution_entry(execution, names) for execution in own if execution is not None]
-                shown = ReportedSample(sample.id, row_hash, sample.tags, sample.expected_output, sample.input)
+                labels, content = SampleLabels(sample.tags), SampleContent(sample.expected_output, sample.input)
+                shown = SampleFacts(position, sample.id, row_hash, labels, content)
                 found[position] = shown, entries
         return [found[position] for position in positions]
 

@@ -12,7 +12,7 @@ from deemster.errors import ConfigurationError, plural, show_value
 from deemster.judges.criterion_grader import CriterionGrader
 from deemster.judges.grading_result import Grading
 from deemster.models.clock import Clock
-from deemster.runs._grade_items import GradingWork
+from deemster.runs._grading_run import GradingRun
 from deemster.runs._run_identity import grading_identity
 from deemster.runs.grading_store import open_grading_writer
 from deemster.runs.model_access import (
@@ -20,12 +20,11 @@ from deemster.runs.model_access import (
     ModelLimits,
     build_model_access,
     complete_model_access,
-    open_gateway,
 )
 from deemster.runs.notebook_progress import notebook_progress
 from deemster.runs.progress import Progress
 from deemster.runs.rubric_metric import build_criterion_checks
-from deemster.runs.run_lifecycle import NOT_STORED, NotStored, RunStorage, RunTimer, Storage, StoredRun, build_storage
+from deemster.runs.run_lifecycle import NOT_STORED, NotStored, RunTimer, Storage, StoredRun, build_storage
 from deemster.runs.run_sync import run_sync, warner, with_parameters_of
 from deemster.runs.stop_request import Stop
 from deemster.store import Store
@@ -69,45 +68,59 @@ def grade(
         InputError: Something given cannot be used.
         StoreError: The store fails, or the grading that is to be resumed is missing or held by another process.
     """
-    settings = locals()
-    return run_sync(_grade(warner(), **settings))
+    limits = ModelLimits(cache, budget_usd, budget_tokens, offline)
+    storage = build_storage(store, resume, allow_changed=allow_changed)
+    work = _grade(dataset, grader, models, limits, storage, progress=progress, clock=clock, warn=warner())
+    return run_sync(work)
 
 
 @with_parameters_of(grade)
-async def grade_async(dataset: RubricDataset | str | Path, grader: CriterionGrader, **settings: Any) -> Grading:
+async def grade_async(
+    dataset: RubricDataset | str | Path,
+    grader: CriterionGrader,
+    *,
+    models: Mapping[str, Any] | None = None,
+    cache: str | Path | None = None,
+    budget_usd: Decimal | float | None = None,
+    budget_tokens: int | None = None,
+    offline: bool = False,
+    store: Store | str | Path | None = None,
+    resume: str | bool | None = None,
+    allow_changed: bool = False,
+    progress: Callable[[Progress], None] | None = None,
+    clock: Clock | None = None,
+) -> Grading:
     """The same as ``grade``, to be awaited inside a running event loop.
 
     Raises:
         InputError: Something given cannot be used.
         StoreError: The store fails, or the grading that is to be resumed is missing or held by another process.
     """
-    return await _grade(warner(), dataset, grader, **settings)
+    limits = ModelLimits(cache, budget_usd, budget_tokens, offline)
+    storage = build_storage(store, resume, allow_changed=allow_changed)
+    return await _grade(dataset, grader, models, limits, storage, progress=progress, clock=clock, warn=warner())
 
 
 async def _grade(
-    warn: Callable[[str], None],
     dataset: RubricDataset | str | Path,
     grader: CriterionGrader,
+    models: Mapping[str, Any] | None,
+    limits: ModelLimits,
+    storage: Storage,
     *,
-    models: Mapping[str, Any] | None = None,
-    store: Store | str | Path | None = None,
-    resume: str | bool | None = None,
-    allow_changed: bool = False,
-    progress: Callable[[Progress], None] | None = None,
-    clock: Clock | None = None,
-    **limits: Any,
+    progress: Callable[[Progress], None] | None,
+    clock: Clock | None,
+    warn: Callable[[str], None],
 ) -> Grading:
     """The work of ``grade``; a store that this opens is closed afterwards."""
-    access = build_model_access(models, ModelLimits(**limits))
-    storage = build_storage(store, resume, allow_changed=allow_changed)
+    access = build_model_access(models, limits)
     progress = progress or notebook_progress()
     try:
         return await run_grading(
             dataset, grader, access=access, progress=progress, clock=clock, warn=warn, storage=storage
         )
     finally:
-        if isinstance(storage, RunStorage) and storage.store is not store:
-            storage.store.close()
+        storage.close()
 
 
 async def run_grading(
@@ -146,12 +159,12 @@ async def run_grading(
     access = complete_model_access(access, [grader, *checks.values()])
     stop, timer = stop or Stop(), RunTimer(clock)
     if isinstance(storage, NotStored):
-        work = GradingWork(known, grader, checks, stop=stop, progress=progress)
+        work = GradingRun(known, grader, checks, stop=stop, progress=progress)
         return await _graded(work, access, clock=timer.clock, warn=warn)
     identity = grading_identity(known, grader, checks, access)
     name = name or _name(known, dataset)
     with open_grading_writer(known, identity, storage, name=name, seed=grader.seed, timer=timer) as writer:
-        work = GradingWork(known, grader, checks, stop=stop, progress=progress, writer=writer)
+        work = GradingRun(known, grader, checks, stop=stop, progress=progress, writer=writer)
         work.restore(warn)
         if work.before or work.again:
             again = f", {plural(work.again, 'item')} of the others graded again" if work.again else ""
@@ -162,14 +175,10 @@ async def run_grading(
 
 
 async def _graded(
-    work: GradingWork, access: ModelAccess, *, clock: Clock, warn: Callable[[str], None], run: StoredRun | None = None
+    work: GradingRun, access: ModelAccess, *, clock: Clock, warn: Callable[[str], None], run: StoredRun | None = None
 ) -> Grading:
     """Grade what is left, and warn of what is missing."""
-    calls = None if run is None else run.calls
-    async with open_gateway(
-        access, clock=clock, seed=work.seed, stop=work.stop, warn=warn, spent=work.spent, calls=calls
-    ) as gateway:
-        await work.grade_all(gateway)
+    await work.execute(access, clock=clock, warn=warn, calls=None if run is None else run.calls)
     grading = work.build_grading()
     if grading.halted is not None:
         missing = sum(judge.not_run for judge in grading.judges)

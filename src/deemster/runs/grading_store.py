@@ -15,16 +15,15 @@ from deemster.datasets.fingerprint import row_hash
 from deemster.datasets.rubric_dataset import RubricDataset
 from deemster.datasets.rubric_items import item_dict
 from deemster.errors import ReportError, list_names, plural
-from deemster.judges.grading_case import submission_output
 from deemster.judges.grading_result import Grading, ItemGrading, JudgeGrading, vote_payments
 from deemster.judges.vote import Vote, total_usage
-from deemster.records import Execution, FrozenDict, Output
+from deemster.records import Execution, SampleContent, SampleFacts, SampleLabels
 from deemster.records.shared_call_cost import distinct_calls, itemized_calls, with_calls
 from deemster.rubrics.rubric_definition import Rubric
 from deemster.runs._run_identity import digest, run_id
 from deemster.runs.run_lifecycle import RunDefinition, RunStorage, RunTimer, StoredRun, new_token, open_run
-from deemster.store import RunFacts, RunRow, SampleContent, SampleFacts, SampleLabels, Store
-from deemster.store.graded_items import GRADING_CARD, grading_mark
+from deemster.store import RunFacts, RunRow, Store
+from deemster.store.graded_items import GRADING_CARD
 
 # The parts of a grading's identity that say what is judged.
 _ABOUT_ITEMS = ("items", "rubric", "clusters")
@@ -108,17 +107,18 @@ class GradingWriter:
             same = entry.settings == self._settings
             yield StoredItem(position, entry.item, _known_votes(entry.item, reuse=same))
 
-    def add(self, position: int, item: ItemGrading) -> None:
-        """Store a graded item, in place of an earlier one.
+    def stamp(self, position: int) -> dict[str, str]:
+        """What tells later whether an item is still what it was when it was graded."""
+        item = self._dataset.items[position]
+        return {"fingerprint": self._dataset.grading_fingerprint(item), "settings": self._settings}
+
+    def add(self, executions: Sequence[Execution]) -> None:
+        """Store graded items, in place of earlier ones.
 
         Raises:
             StoreError: The store fails.
         """
-        graded = self._dataset.items[position]
-        entry = _Entry(item, self._dataset.grading_fingerprint(graded), self._settings)
-        mark = grading_mark(item.score, item.unscored, FrozenDict(msgspec.structs.asdict(entry)))
-        execution = Execution(position, item.id, 0, Output(submission_output(graded)), (mark,))
-        self.run.writer.add([execution], at=self.run.timer.now())
+        self.run.writer.add(executions, at=self.run.timer.now())
 
     def close(self, grading: Grading) -> None:
         """Note how the grading ended.

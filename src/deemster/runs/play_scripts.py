@@ -91,7 +91,8 @@ async def play_script(metric: Any, sample: Sample, output: Output, *, ask: Ask) 
     replies: list[Reply] = []
     with UserCodeGuard() as caught:
         mark = user_mark(metric, await script_result(metric.script(sample, output), ask, replies))
-        return _with_calls(_unless_cut_short(mark, replies), replies)
+        mark = _unless_cut_short(mark, replies)
+        return mark if getattr(metric, "keeps_calls", False) else _with_calls(mark, replies)
     return _with_calls(_unless_cut_short(Unscored("metric_failed", caught.message_with_place), replies), replies)
 
 
@@ -165,7 +166,9 @@ def _unless_cut_short(mark: Mark, replies: Iterable[Reply]) -> Mark:
     if isinstance(mark, Unscored) and mark.cause == "not_run":
         return mark
     unasked = next((each for each in replies if isinstance(each, NoAnswer) and each.cause == "not_run"), None)
-    return mark if unasked is None else Unscored("not_run", unasked.message)
+    if unasked is None:
+        return mark
+    return Unscored("not_run", unasked.message, details=getattr(mark, "details", {}))
 
 
 def _close(script: Any) -> None:

@@ -172,9 +172,8 @@ class Recorder:
         """
         if not self.begin_call():
             return False
-        return self.enqueue(
-            input, output, error=error, tags=tags, metadata=metadata, retrieved=retrieved, usage=usage, model=model
-        )
+        further = {"tags": tags, "metadata": metadata, "retrieved": retrieved, "usage": usage, "model": model}
+        return self.enqueue(input, output, further, error=error)
 
     def begin_call(self) -> bool:
         """Count a call; whether the rate chooses it. The caller then hands it over with `enqueue`."""
@@ -184,7 +183,14 @@ class Recorder:
         self._count("sampled")
         return True
 
-    def enqueue(self, input: Any, output: Any, *, error: str | BaseException | None, **further: Any) -> bool:  # noqa: A002 - as above
+    def enqueue(
+        self,
+        input: Any,  # noqa: A002 - as above
+        output: Any,
+        further: Mapping[str, Any],
+        *,
+        error: str | BaseException | None,
+    ) -> bool:
         """Put a call that was chosen into the queue; whether there was room. See ``record``."""
         with UserCodeGuard() as caught:
             if isinstance(output, (bytes, bytearray, memoryview)):
@@ -345,7 +351,7 @@ class _Watched:
         if self._input is not None:
             taken_ms = (time.perf_counter() - self._began) * 1000
             usage = getattr(self.output, "usage", None) or Usage(calls=0, latency_ms=taken_ms)
-            self._recorder.enqueue(self._input, self.output, error=error, usage=usage)
+            self._recorder.enqueue(self._input, self.output, {"usage": usage}, error=error)
 
 
 def _input(arguments: Mapping[str, Any]) -> Any:

@@ -11,8 +11,8 @@ from numpy.typing import ArrayLike, NDArray
 
 from deemster.stats._number_arrays import finite_vector
 from deemster.stats.bounded_mean import bounded_mean
-from deemster.stats.confidence_interval import ConfidenceInterval, check_confidence, normal_quantile, t_quantile
-from deemster.stats.debiased_estimates import best_prediction_weight, item_weights
+from deemster.stats.confidence_interval import ConfidenceInterval, check_confidence, normal_quantile
+from deemster.stats.debiased_estimates import best_prediction_weight, item_weights, reach_by_unit
 
 FEWEST_LABELS = 2
 
@@ -116,10 +116,10 @@ def corrected_difference(
         return CorrectedDifference(value=None, interval=None, naive=naive, labels=labels)
     weights = tuple(best_prediction_weight(one.truth, one.judged, one.predicted, one.shares) for one in sides)
     moved = weights[1] * sides[1].predicted - weights[0] * sides[0].predicted
-    numbers = None if units is None else np.unique(np.asarray(units), return_inverse=True)[1]
-    errors, below, above = _reach(sides, (weights[0], weights[1]), moved, numbers, confidence)
+    groups = None if units is None else np.unique(np.asarray(units), return_inverse=True)[1]
+    errors, below, above = _reach(sides, (weights[0], weights[1]), moved, groups, confidence)
     value = float(moved.mean()) + errors
-    whole, less, more = _reach(sides, (1.0, 1.0), np.zeros(moved.size), numbers, confidence)
+    whole, less, more = _reach(sides, (1.0, 1.0), np.zeros(moved.size), groups, confidence)
     interval = ConfidenceInterval(max(-1.0, value - below), min(1.0, value + above), confidence, "bounded ppi++")
     return CorrectedDifference(
         value=min(1.0, max(-1.0, value)),
@@ -173,15 +173,13 @@ def _reach(
     if units is None:
         half = normal_quantile(confidence) * math.sqrt(float(np.var(moved)) / moved.size)
         return errors, math.hypot(below, half), math.hypot(above, half)
-    influence = np.bincount(units, weights=moved - moved.mean()) / moved.size
+    influence = (moved - moved.mean()) / moved.size
     for sign, side, weight in zip((-1, 1), sides, weights, strict=True):
         left = side.errors(weight)
         away = side.shares * (left - np.average(left, weights=side.shares)) / side.shares.sum()
-        influence += sign * np.bincount(units[side.places], weights=away, minlength=influence.size)
-    count = influence.size
-    if count < FEWEST_LABELS:
-        return errors, 2.0, 2.0
-    half = t_quantile(confidence, count - 1) * math.sqrt(count / (count - 1) * float(np.square(influence).sum()))
+        np.add.at(influence, side.places, sign * away)
+    # A single unit says nothing of how far others lie: the whole range.
+    _, half = reach_by_unit(influence, units, confidence=confidence) or (0.0, 2.0)
     return errors, half, half
 
 

@@ -10,7 +10,7 @@ from numpy.typing import ArrayLike, NDArray
 
 from deemster.stats._number_arrays import finite_vector
 from deemster.stats.bounded_mean import bounded_mean
-from deemster.stats.confidence_interval import ConfidenceInterval, check_confidence, normal_quantile
+from deemster.stats.confidence_interval import ConfidenceInterval, check_confidence, normal_quantile, t_quantile
 
 
 class PpiMean(msgspec.Struct, frozen=True, kw_only=True):
@@ -111,6 +111,24 @@ def unit_values(values: ArrayLike, units: ArrayLike) -> NDArray[np.float64]:
     sizes = np.bincount(numbers)
     mean = items.mean() if items.size else 0.0
     return np.asarray(mean + np.bincount(numbers, weights=items - mean) * len(sizes) / max(1, items.size))
+
+
+def reach_by_unit(
+    influence: NDArray[np.float64], units: NDArray[np.intp], *, confidence: float
+) -> tuple[float, float] | None:
+    """Standard error and half the t interval of an estimate whose units are groups of items; None for a single unit.
+
+    Args:
+        influence: How far each item moves the estimate from its value.
+        units: The number of each item's unit.
+        confidence: The level of the interval.
+    """
+    moved = np.bincount(np.unique(units, return_inverse=True)[1], weights=influence)
+    count = len(moved)
+    if count < 2:
+        return None
+    error = math.sqrt(count / (count - 1) * float(np.square(moved).sum()))
+    return error, t_quantile(confidence, count - 1) * error
 
 
 def item_weights(weights: ArrayLike | None, size: int) -> NDArray[np.float64]:

@@ -172,35 +172,13 @@ def _tango_end(gained: int, lost: int, n: int, z: float) -> float:
     return 1.0 if gained == n or start >= 1 else find_root(excess, start, 1.0)
 
 
-def effective_size(passed: ArrayLike, *, marks: int) -> float:
-    """How many independent marks a clustered set of marks is worth.
-
-    With two clusters that pass all and two that fail all added, q and s² are mean and variance (divisor count - 1) of
-    the clusters' shares; the size is q(1-q)N/s², kept within [N, all marks]. One mark per cluster gives N.
-
-    Args:
-        passed: How many marks passed in each cluster.
-        marks: Marks per cluster.
-
-    >>> round(effective_size([5, 5, 5, 4, 3, 5, 5, 0, 2, 5], marks=5), 2)
-    11.87
-    """
-    shares = np.asarray(passed, dtype=np.int64)
-    clusters = len(shares)
-    count = clusters + 4
-    total = int(shares.sum()) + 2 * marks
-    squares = int(np.square(shares).sum()) + 2 * marks * marks
-    # Whole numbers to the last division, so that the order of the clusters cannot change a digit.
-    spread = count * (count * squares - total * total)
-    size = total * (count * marks - total) * clusters * (count - 1) / spread
-    return min(max(size, float(clusters)), float(clusters * marks))
-
-
 def clustered_wilson(passed: ArrayLike, *, marks: int, confidence: float = 0.95) -> Proportion:
     """The share of passed marks with Wilson's interval, where marks come in clusters of equal size.
 
-    The marks of one cluster are not independent, so the interval is that of ``effective_size`` marks,
-    given as ``n``. Undefined (value and interval None) without a mark.
+    The marks of one cluster are not independent, so the interval is that of as many marks as they are worth, given as
+    ``n``. With two clusters that pass all and two that fail all added, q and s² are mean and variance (divisor count -
+    1) of the clusters' shares; they are worth q(1-q)N/s² marks, within [N, all marks]. One mark per cluster gives N.
+    Undefined (value and interval None) without a mark.
 
     Args:
         passed: How many marks passed in each cluster.
@@ -210,18 +188,24 @@ def clustered_wilson(passed: ArrayLike, *, marks: int, confidence: float = 0.95)
     Raises:
         ValueError: The level is not strictly between 0 and 1.
 
-    >>> interval = clustered_wilson([5, 5, 5, 4, 3, 5, 5, 0, 2, 5], marks=5).interval
-    >>> round(interval.lower, 4), round(interval.upper, 4)
-    (0.4956, 0.9275)
+    >>> found = clustered_wilson([5, 5, 5, 4, 3, 5, 5, 0, 2, 5], marks=5)
+    >>> round(found.n, 2), round(found.interval.lower, 4), round(found.interval.upper, 4)
+    (11.87, 0.4956, 0.9275)
     """
     shares = np.asarray(passed, dtype=np.int64)
     every = len(shares) * marks
     if every == 0:
         return Proportion(value=None, n=0, interval=None)
-    total = int(shares.sum())
-    size = effective_size(shares, marks=marks)
-    successes = size if total == every else total / every * size
-    return msgspec.structs.replace(wilson(successes, size, confidence=confidence), value=total / every)
+    passes = int(shares.sum())
+    clusters, count = len(shares), len(shares) + 4
+    total = passes + 2 * marks
+    squares = int(np.square(shares).sum()) + 2 * marks * marks
+    # Whole numbers to the last division, so that the order of the clusters cannot change a digit.
+    spread = count * (count * squares - total * total)
+    size = total * (count * marks - total) * clusters * (count - 1) / spread
+    size = min(max(size, float(clusters)), float(every))
+    successes = size if passes == every else passes / every * size
+    return msgspec.structs.replace(wilson(successes, size, confidence=confidence), value=passes / every)
 
 
 def weighted_wilson(shares: ArrayLike, weights: ArrayLike, *, most: float, confidence: float = 0.95) -> Proportion:

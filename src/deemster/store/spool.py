@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import tempfile
+import threading
 import weakref
 from array import array
 from collections.abc import Iterator, Sequence
@@ -10,7 +11,7 @@ from collections.abc import Iterator, Sequence
 from deemster.records import Execution
 from deemster.store._row_encoding import decode_execution, encode_execution
 
-_IN_MEMORY = 32 * 1024 * 1024
+_IN_MEMORY = 8 * 1024 * 1024
 
 
 class Spool:
@@ -27,6 +28,8 @@ class Spool:
         self._lengths = array("q", [0]) * (samples * repetitions)
         self._file = tempfile.SpooledTemporaryFile(max_size=_IN_MEMORY)  # noqa: SIM115 - lives as long as the report
         self._end = 0
+        # Reading is seek and read, which two threads must not interleave.
+        self._lock = threading.Lock()
         weakref.finalize(self, self._file.close)
 
     def add(self, executions: Sequence[Execution]) -> None:
@@ -35,24 +38,35 @@ class Spool:
         Raises:
             OSError: The temporary file cannot be written.
         """
-        rows = []
-        for execution in executions:
-            row = encode_execution(execution)
-            place = execution.position * self._repetitions + execution.repetition
-            self._offsets[place], self._lengths[place] = self._end, len(row)
-            self._end += len(row)
-            rows.append(row)
-        self._file.seek(0, 2)
-        self._file.write(b"".join(rows))
+        rows = [encode_execution(execution) for execution in executions]
+        with self._lock:
+            self._file.seek(0, 2)
+            self._file.write(b"".join(rows))
+            for execution, row in zip(executions, rows, strict=True):
+                place = execution.position * self._repetitions + execution.repetition
+                self._offsets[place] = self._end
+                self._lengths[place] = len(row)
+                self._end += len(row)
+
+    def row(self, place: int) -> bytes:
+        """An execution as JSON.
+
+        Args:
+            place: Its place in the order of the dataset, then repetition.
+
+        Raises:
+            LookupError: There is none.
+        """
+        if self._offsets[place] < 0:
+            raise LookupError(place)
+        with self._lock:
+            self._file.seek(self._offsets[place])
+            return self._file.read(self._lengths[place])
 
     def __len__(self) -> int:
         return len(self._offsets)
 
     def __iter__(self) -> Iterator[Execution | None]:
         """Every execution in the order of the dataset, then repetition; None where there is none."""
-        for offset, length in zip(self._offsets, self._lengths, strict=True):
-            if offset < 0:
-                yield None
-                continue
-            self._file.seek(offset)
-            yield decode_execution(self._file.read(length))
+        for place, offset in enumerate(self._offsets):
+            yield None if offset < 0 else decode_execution(self.row(place))

@@ -43,7 +43,6 @@ async def run_command(
     timeout_s: float | None,
     environ: Mapping[str, str],
     folder: str | None,
-    longest: int = LONGEST,
 ) -> CommandResult:
     """Run a command to its end.
 
@@ -56,7 +55,6 @@ async def run_command(
         timeout_s: The longest it may take.
         environ: Its environment.
         folder: Where it runs.
-        longest: The most it may write.
 
     Raises:
         OSError: It cannot be started.
@@ -66,7 +64,7 @@ async def run_command(
     while True:
         try:
             transport, protocol = await loop.subprocess_exec(
-                lambda: _CommandProtocol(loop, longest), *argv, env=dict(environ), cwd=folder, start_new_session=True
+                lambda: _CommandProtocol(loop), *argv, env=dict(environ), cwd=folder, start_new_session=True
             )
             break
         except OSError as error:
@@ -90,7 +88,7 @@ async def run_command(
             await _wait_through_cancel(protocol.exited)
         transport.close()
     if protocol.is_too_long:
-        issue = f"The command wrote more than {longest / 2**20:g} MiB and was killed."
+        issue = f"The command wrote more than {LONGEST / 2**20:g} MiB and was killed."
     code = None if issue else transport.get_returncode()
     return CommandResult(code, b"".join(protocol.output), bytes(protocol.stderr), issue)
 
@@ -110,13 +108,13 @@ async def _wait_through_cancel(waited: asyncio.Future[None]) -> None:
 class _CommandProtocol(asyncio.SubprocessProtocol):
     """Feeds a command and collects what it writes."""
 
-    def __init__(self, loop: asyncio.AbstractEventLoop, longest: int) -> None:
+    def __init__(self, loop: asyncio.AbstractEventLoop) -> None:
         self.exited: asyncio.Future[None] = loop.create_future()
         self.closed: asyncio.Future[None] = loop.create_future()
         self.output: list[bytes] = []
         self.stderr = bytearray()
         self.is_too_long = False
-        self._left = longest
+        self._left = LONGEST
         self._transport: asyncio.SubprocessTransport | None = None
         self._group: int | None = None
 

@@ -8,7 +8,7 @@ from typing import TypeAlias
 
 import msgspec
 
-from deemster.errors import ReportError, list_names
+from deemster.errors import Issue, ReportError, list_names
 from deemster.text.destination import Destination, write_pieces
 from deemster.text.html_page import plain_page, render_part
 from deemster.text.markdown_layout import render_markdown
@@ -59,10 +59,14 @@ class Rendered:
         forms = self.forms()
         if destination.format not in forms:
             raise ReportError(f"This is written as {list_names(forms)}, not as {destination.format}.")
-        write_pieces(forms[destination.format](), destination)
+        try:
+            write_pieces(forms[destination.format](), destination)
+        except UnicodeEncodeError:
+            message = "This cannot be written: a text holds a lone surrogate, which is no character."
+            raise ReportError(Issue(message, destination.path)) from None
 
     def save(self, path: str | Path) -> None:
-        """Write it, in the format that the extension of the file says.
+        """Write it, in the format that the extension of the file says; folders are created.
 
         Raises:
             ReportError: It has no such format, or the file cannot be written.
@@ -71,4 +75,8 @@ class Rendered:
         known = {extension: name for extension, name in _EXTENSIONS.items() if name in forms}
         if suffix not in known:
             raise ReportError(f"This is written as {list_names(known)}, not as `{suffix}`.")
+        try:
+            Path(path).parent.mkdir(parents=True, exist_ok=True)
+        except OSError as error:
+            raise ReportError(Issue(f"This cannot be written: {error.strerror or error}.", str(path))) from None
         self.write(Destination(known[suffix], str(path)))

@@ -122,15 +122,14 @@ class PlotArea:
         self._across, self._up, self._height = across, up, height
         self._parts: list[str] = []
 
-    def add_grid(self, ticks: Iterable[tuple[float, str]], *, heights: Iterable[float] = _TICKS) -> None:
+    def add_grid(self, ticks: Iterable[tuple[float, str]]) -> None:
         """Add lines with labels.
 
         Args:
             ticks: Places across, each with its label.
-            heights: Places upwards.
         """
         left, right = _LEFT / 100, 1 - _RIGHT / 100
-        for height in heights:
+        for height in _TICKS:
             y = self._y(height)
             self._parts.append(_line(left, y, right, y, "grid"))
             self._parts.append(_text(f"{_LEFT - 1:.4g}%", y + 4, f"{height:.2f}", "end"))

@@ -64,6 +64,34 @@ def print_sections(parts: Sequence[TextSection], console: Console) -> None:
             console.print(_text(line))
 
 
+def list_text(content: TextTable, *, width: int | None = None) -> str:
+    r"""A plain list of what there is, for eyes and for tools such as `cut`: no rules, two spaces between columns.
+
+    Args:
+        content: The table.
+        width: How wide it may be; spare columns go where there is no room, and a line below names them. None for as
+            wide as it is.
+
+    >>> list_text(TextTable(("run", "done"), [("first", "3"), ("2", "10 of 20")]))
+    'run    done\nfirst  3\n2      10 of 20\n'
+    """
+    every = _columns(content)
+    columns = every
+    for name in content.spare:
+        if width is not None and sum(column.widest() + 2 for column in columns) - 2 > width:
+            columns = [column for column in columns if column.name != name]
+    cells = [[column.name, *column.cells] for column in columns]
+    widths = [column.widest() for column in columns]
+    lines = [
+        "  ".join(cell + " " * (width - cell_len(cell)) for cell, width in zip(row, widths, strict=True)).rstrip()
+        for row in zip(*cells, strict=True)
+    ]
+    missing = [column.name for column in every if column not in columns]
+    if missing:
+        lines.append(f"No room for: {', '.join(missing)}.")
+    return "".join(f"{line}\n" for line in lines)
+
+
 def plain_text(parts: Sequence[TextSection], *, width: int = 100) -> str:
     """Sections as plain text, without colour.
 
@@ -176,9 +204,11 @@ class _Column(NamedTuple):
     numbers: bool
     folds: bool
 
+    def widest(self) -> int:
+        return max(cell_len(_shown(cell)) for cell in (self.name, *self.cells))
+
     def least_width(self) -> int:
-        widest = max(cell_len(_shown(cell)) for cell in (self.name, *self.cells))
-        return min(widest, _FOLDED) if self.folds else widest
+        return min(self.widest(), _FOLDED) if self.folds else self.widest()
 
 
 def _columns(content: TextTable) -> list[_Column]:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Collection, Iterable, Sequence
 from typing import NamedTuple, Self, TypeAlias
 
 from deemster.text.table_plots import PlotColumn
@@ -148,6 +148,11 @@ def in_order(sections: Iterable[TextSection], keys: Sequence[str]) -> list[TextS
     """Sections in the order of a page; those that it does not name come last, as they stood."""
     places = {key: place for place, key in enumerate(keys)}
     return sorted(sections, key=lambda section: places.get(section.key, len(keys)))
+
+
+def without_keys(sections: Iterable[TextSection], keys: Collection[str]) -> list[TextSection]:
+    """What is left where a short form leaves out some sections: also those that it has never heard of."""
+    return [section for section in sections if section.key not in keys]
 
 
 def with_keys(sections: Iterable[TextSection], keys: Sequence[str]) -> list[TextSection]:

@@ -259,10 +259,13 @@ def _is_about(label: LabelFacts, task: LabelTask) -> bool:
 
 
 def _agreement(task: LabelTask, labels: Sequence[LabelFacts]) -> dict[str, Any]:
-    """How far the authors agree on one question: Cohen's kappa of two, Krippendorff's alpha of more."""
+    """How far the authors agree on one question: Cohen's kappa of two, Krippendorff's alpha of more.
+
+    Samples that were picked say nothing of the others, least of all those on which people differ.
+    """
     said: dict[str, dict[tuple[int, int], str]] = {}
     for label in labels:
-        if label.verdict is not None and _is_about(label, task):
+        if label.verdict is not None and label.order == "random" and _is_about(label, task):
             said.setdefault(label.author, {})[label.position, label.repetition] = label.verdict
     found: dict[str, Any] = {"title": task.title, "metric": task.metric or None, "criterion": task.criterion or None}
     # Repetitions of a sample are alike: one of each is compared.
@@ -270,7 +273,7 @@ def _agreement(task: LabelTask, labels: Sequence[LabelFacts]) -> dict[str, Any]:
     shared = list(by_position.values())
     found |= {"authors": sorted(said), "n": len(shared), "value": None, "interval": None, "statistic": None}
     if not shared:
-        return {**found, "because": "No sample was labelled by two people."}
+        return {**found, "because": "No sample that was drawn at random was labelled by two people."}
     columns = [[answers.get(key) for key in sorted(shared)] for _, answers in sorted(said.items())]
     if len(columns) == 2:
         kappa = cohen_kappa(*columns)

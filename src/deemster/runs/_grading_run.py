@@ -1,46 +1,50 @@
-"""Grades the items of a dataset, many at once, and buffers what is graded."""
+"""The run of a grading: an evaluation of submissions by the rubric metric, and what it comes to."""
 
 from __future__ import annotations
 
-import asyncio
-import tempfile
-import threading
-import weakref
 from array import array
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from decimal import Decimal
-from functools import partial
 from typing import Any, overload
 
 import msgspec
 import numpy as np
 
 from deemster.datasets.rubric_dataset import RubricDataset
-from deemster.errors import StoreError
-from deemster.errors.user_code_guard import UserCodeGuard
 from deemster.judges.criterion_grader import CriterionGrader
 from deemster.judges.grading_case import make_case
 from deemster.judges.grading_result import Grading, ItemGrading, JudgeGrading, vote_payments
 from deemster.judges.vote import Vote, total_usage
-from deemster.models import Gateway
-from deemster.records import Usage
+from deemster.models.clock import Clock
+from deemster.records import Execution, Mark, Usage
 from deemster.records.shared_call_cost import NOTHING_SPENT, Spending, paid_amount
 from deemster.records.usage import sum_usage
 from deemster.rubrics.criterion import Criterion
-from deemster.runs._worker_pool import worker_pool
-from deemster.runs.grading_store import GradingWriter, carry_over_calls
-from deemster.runs.play_scripts import script_result
+from deemster.runs._submissions import EarlierGrading, SubmissionMetric, Submissions
+from deemster.runs.backend import InThisProcess, RunWork
+from deemster.runs.grading_store import GradingWriter
+from deemster.runs.kept_calls import KeptCalls
+from deemster.runs.model_access import ModelAccess
 from deemster.runs.progress import Progress, ProgressCounter
+from deemster.runs.resume_backlog import RemainingWork
+from deemster.runs.run_plan import Evaluation, Plan, collect_secrets
 from deemster.runs.stop_request import Stop
+from deemster.store import Spool
+from deemster.targets.saved_outputs import SavedOutputs
 
-# Requests under way at once: enough to keep every model busy, few enough for the memory.
-LIVE = 2048
 # Usages that are added up at once.
 _TOGETHER = 500
 
 
-class GradingWork:
+class _VoteCounter(ProgressCounter):
+    """Counts graded items; what is unscored are votes, which are counted where they are read."""
+
+    def add(self, executions: Sequence[Execution]) -> None:
+        """Nothing: whoever reads the items counts them, and tells of each."""
+
+
+class GradingRun:
     """Grades the items of a dataset.
 
     Args:
@@ -69,13 +73,12 @@ class GradingWork:
         progress: Callable[[Progress], None] | None,
         writer: GradingWriter | None = None,
     ) -> None:
-        self._dataset, self._grader, self._checks = dataset, grader, checks
-        self._counter = ProgressCounter(len(dataset), progress)
+        self._dataset, self._grader = dataset, grader
+        self._counter = _VoteCounter(len(dataset), progress)
         self._writer, self.stop = writer, stop
-        self._buffer = GradingBuffer(len(dataset))
-        self._known: dict[int, tuple[tuple[Vote, ...], ...]] = {}
-        self._left: Iterable[int] = iter(range(len(dataset)))
-        self._store_error: StoreError | None = None
+        self._submissions = Submissions(dataset, grader, checks, writer)
+        self._items = GradedItems(len(dataset))
+        self._done: set[int] = set()
         self._errors = self._undecided = 0
         self._votes: Counter[str] = Counter()
         self._not_run: Counter[str] = Counter()
@@ -86,11 +89,6 @@ class GradingWork:
         self.first_failure: dict[str, str] = {}
         self.before = self.again = 0
 
-    @property
-    def seed(self) -> int:
-        """The seed of everything random."""
-        return self._grader.seed
-
     def restore(self, tell: Callable[[str], None]) -> None:
         """Read the items that were graded before from the store.
 
@@ -99,74 +97,73 @@ class GradingWork:
         """
         if self._writer is None:
             return
-        done: set[int] = set()
         payments, tokens, usd = vote_payments(), 0, Decimal(0)
         for position, item, known in self._writer.stored(tell):
             paid = paid_amount(vote.usage for vote in item.settle(payments).votes)
             tokens, usd = tokens + paid[0], usd + paid[1]
+            self._items.put(position, self._submissions.mark(position, item))
             if known is None:
-                done.add(position)
-                self._count(position, item)
+                self._done.add(position)
+                self._count(item)
             else:
-                self._buffer.put(position, item)
-                self._known[position] = known
+                self._submissions.earlier[position] = EarlierGrading(item, known)
         self.spent = Spending(payments.paid, tokens, usd)
-        self.again = len(self._known)
-        self.before = self._counter.before = len(done)
-        self._left = iter([position for position in range(len(self._dataset)) if position not in done])
+        self.again = len(self._submissions.earlier)
+        self.before = self._counter.before = len(self._done)
 
-    async def grade_all(self, gateway: Gateway) -> None:
-        """Grade everything that is left, as many items at once as keep the models busy.
+    async def execute(
+        self, access: ModelAccess, *, clock: Clock, warn: Callable[[str], None], calls: KeptCalls | None
+    ) -> None:
+        """Grade everything that is left; what is not reached keeps its earlier grading, or votes that are `not_run`.
+
+        Args:
+            access: How models may be asked.
+            clock: The time.
+            warn: Gets each warning.
+            calls: Keeps the model calls; None where the grading cannot be resumed.
 
         Raises:
             StoreError: The store fails.
         """
-        self._counter.gateway = gateway
-        rubrics = {id(rubric): rubric for rubric in self._dataset.rubrics}
-        each = max((self._grader.count_requests(rubric) for rubric in rubrics.values()), default=1)
-        workers = max(1, min(len(self._dataset), LIVE // max(each, 1)))
-        async with worker_pool(self.stop) as pool:
-            telling = pool.serve(self._counter.tell_regularly())
-            await pool.for_each(
-                self._left, partial(self._grade, gateway), workers=workers, finish=self._store, skip=self._skip
-            )
-            telling.cancel()
-        if self._store_error is not None:
-            raise self._store_error
+        dataset: Any = self._dataset
+        metric: Any = SubmissionMetric(submissions=self._submissions)
+        # Every submission is there already, so what stands for the target is never asked.
+        no_target = SavedOutputs({"no target": ""})
+        plan = Plan(dataset, no_target, (metric,), secrets=collect_secrets(no_target, access))
+        evaluation = Evaluation(plan, seed=self._grader.seed, access=access)
 
-    async def _grade(self, gateway: Gateway, position: int) -> ItemGrading:
-        """Grade one item; what its script raises is an error of the item."""
-        case = make_case(self._dataset, position)
-        with UserCodeGuard() as caught:
-            script = self._grader.script(case, checks=self._checks, known=self._known.get(position, ()))
-            item: ItemGrading = await script_result(script, gateway.answers, [])
-            return item
-        return ItemGrading(id=case.id, unscored=caught.message, error=caught.message)
+        left = (position for position in range(len(self._dataset)) if position not in self._done)
+        remaining = RemainingWork(works=self._submissions.works(left), spent=self.spent, calls=calls)
+        sinks = [self._keep] if self._writer is None else [self._writer.add, self._keep]
+        work = RunWork(evaluation, remaining, sinks, self._counter, clock, self.stop, warn)
 
-    def _skip(self, position: int) -> None:
-        """Count an item that no judge was asked about: as it was graded before, or with votes that are `not_run`."""
-        if self._buffer.holds(position):
-            item = self._buffer.read_with_calls(position)
-        else:
+        with InThisProcess().open() as backend:
+            await backend.execute(work)
+        self._count_unreached()
+
+    def _keep(self, executions: Sequence[Execution]) -> None:
+        """Count items as they are graded."""
+        self._items.add(executions)
+        for execution in executions:
+            self._done.add(execution.position)
+            self._count(self._items.graded(execution))
+            self._counter.tell()
+
+    def _count_unreached(self) -> None:
+        """Count the items that no judge was asked about: as graded before, or with votes that are `not_run`."""
+        for position in range(len(self._dataset)):
+            if position in self._done:
+                continue
+            earlier = self._submissions.earlier.get(position)
+            if earlier is not None:
+                self._count(earlier.item)
+                continue
             case = make_case(self._dataset, position)
             item = self._grader.grade_unasked(case, self.stop.reason or "The grading was stopped.")
-        self._count(position, item)
+            self._items.put(position, self._submissions.mark(position, item))
+            self._count(item)
 
-    async def _store(self, position: int, item: ItemGrading) -> None:
-        """Store a graded item; an error of the store stops the grading."""
-        if position in self._known:
-            item = carry_over_calls(self._buffer.read_with_calls(position), item)
-        if self._writer is not None and self._store_error is None:
-            try:
-                await asyncio.to_thread(self._writer.add, position, item)
-            except StoreError as error:
-                self._store_error = error
-                self.stop.request("the store failed")
-        self._count(position, item)
-        self._counter.tell()
-
-    def _count(self, position: int, item: ItemGrading) -> None:
-        self._buffer.put(position, item)
+    def _count(self, item: ItemGrading) -> None:
         self._counter.done += 1
         self._errors += item.error is not None
         self._calls.extend(item.call_ids)
@@ -202,11 +199,11 @@ class GradingWork:
             return
         payments = vote_payments(shared=shared)
         self._usages = {}
-        for position in range(len(self._buffer)):
-            item = self._buffer.read_with_calls(position)
+        for position in range(len(self._items)):
+            item = self._items.read_with_calls(position)
             settled = item.settle(payments)
             if settled is not item:
-                self._buffer.put(position, settled)
+                self._items.put(position, self._submissions.mark(position, settled))
             self._add_usage(settled.votes)
 
     @property
@@ -231,7 +228,7 @@ class GradingWork:
             for judge in self._grader.judges
         )
         return Grading(
-            items=self._buffer,
+            items=self._items,
             judges=judges,
             settings=self._grader.settings,
             dataset=self._dataset,
@@ -254,45 +251,58 @@ def _is_out(vote: Vote) -> bool:
     return vote.failure is not None and vote.failure.category == "infrastructure"
 
 
-_IN_MEMORY = 8 * 1024 * 1024
-_ENCODER = msgspec.msgpack.Encoder()
-_DECODER = msgspec.msgpack.Decoder(ItemGrading)
+class _Details(msgspec.Struct, gc=False):
+    """What is read of the details of a mark."""
+
+    item: ItemGrading
 
 
-class GradingBuffer(Sequence[ItemGrading]):
-    """Keeps graded items in a temporary file, by position; they come in any order."""
+class _GradedMark(msgspec.Struct, gc=False):
+    """What is read of a mark."""
+
+    details: _Details
+
+
+class _GradedRow(msgspec.Struct, gc=False):
+    """What is read of an execution."""
+
+    id: str
+    marks: tuple[_GradedMark]
+
+
+_DECODER = msgspec.json.Decoder(_GradedRow)
+
+
+class GradedItems(Sequence[ItemGrading]):
+    """Graded items, as the executions of their run hold them.
+
+    Args:
+        count: How many there are.
+    """
 
     def __init__(self, count: int) -> None:
-        self._offsets = array("q", [-1]) * count
-        self._lengths = array("q", [0]) * count
-        self._file = tempfile.SpooledTemporaryFile(max_size=_IN_MEMORY)  # noqa: SIM115 - lives as long as the grading
-        self._end = 0
-        # Reading is seek and read, which two threads must not interleave.
-        self._lock = threading.Lock()
-        weakref.finalize(self, self._file.close)
+        self._spool = Spool(samples=count, repetitions=1)
 
-    def put(self, position: int, item: ItemGrading) -> None:
-        """Write an item.
+    def add(self, executions: Sequence[Execution]) -> None:
+        """Keep executions as they finish."""
+        self._spool.add(executions)
 
-        Raises:
-            OSError: The temporary file cannot be written.
-        """
-        row = _ENCODER.encode(item)
-        with self._lock:
-            self._offsets[position], self._lengths[position] = self._end, len(row)
-            self._end += len(row)
-            self._file.seek(0, 2)
-            self._file.write(row)
+    def put(self, position: int, mark: Mark) -> None:
+        """Keep the mark of an item, in place of an earlier one."""
+        self._spool.add([Execution(position, "", 0, None, (mark,))])
 
-    def holds(self, position: int) -> bool:
-        """Whether there is an item at a position already."""
-        return self._offsets[position] >= 0
+    @staticmethod
+    def graded(execution: Execution) -> ItemGrading:
+        """The grading of an item that was just graded, from its execution."""
+        (mark,) = execution.marks
+        item: ItemGrading = getattr(mark, "details", {})["item"]
+        return item
 
     def __len__(self) -> int:
-        return len(self._offsets)
+        return len(self._spool)
 
     def __iter__(self) -> Iterator[ItemGrading]:
-        return (self._read(position) for position in range(len(self)))
+        return map(self._read, range(len(self)))
 
     @overload
     def __getitem__(self, index: int) -> ItemGrading: ...
@@ -302,14 +312,11 @@ class GradingBuffer(Sequence[ItemGrading]):
 
     def __getitem__(self, index: int | slice) -> ItemGrading | list[ItemGrading]:
         found = range(len(self))[index]
-        return self._read(found) if isinstance(found, int) else [self._read(position) for position in found]
+        return self._read(found) if isinstance(found, int) else list(map(self._read, found))
 
     def read_with_calls(self, position: int) -> ItemGrading:
-        """An item as it was written, with the calls behind its votes."""
-        with self._lock:
-            self._file.seek(self._offsets[position])
-            row = self._file.read(self._lengths[position])
-        return _DECODER.decode(row)
+        """An item with the calls behind its votes."""
+        return _DECODER.decode(self._spool.row(position)).marks[0].details.item
 
     def _read(self, position: int) -> ItemGrading:
         return self.read_with_calls(position).without_calls()

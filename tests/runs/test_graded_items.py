@@ -1,4 +1,4 @@
-"""The buffer of graded items on disk."""
+"""Graded items, read one by one from the executions of their run."""
 
 from __future__ import annotations
 
@@ -6,8 +6,10 @@ import pytest
 
 from deemster.judges.grading_result import CriterionGrading, ItemGrading
 from deemster.judges.vote import Vote, vote_failure
-from deemster.records import Usage
-from deemster.runs import _grade_items as pages
+from deemster.records import FrozenDict, Usage
+from deemster.runs._grading_run import GradedItems
+from deemster.store import spool
+from deemster.store.graded_items import grading_mark
 
 
 def item(number):
@@ -19,10 +21,10 @@ def item(number):
 
 @pytest.mark.parametrize("room", [1, 2**20])
 def test_items_return_in_dataset_order(room, monkeypatch):
-    monkeypatch.setattr(pages, "_IN_MEMORY", room)
-    kept = pages.GradingBuffer(10)
+    monkeypatch.setattr(spool, "_IN_MEMORY", room)
+    kept = GradedItems(10)
     for number in (3, 1, 9, 0, 2, 8, 7, 4, 6, 5):
-        kept.put(number, item(number))
+        kept.put(number, grading_mark(item(number).score, None, FrozenDict(item=item(number))))
     assert list(kept) == [item(number) for number in range(10)]
     assert kept[-1] == item(9)
     assert kept[2:8:3] == [item(2), item(5)]

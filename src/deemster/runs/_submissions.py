@@ -1,0 +1,111 @@
+"""Submissions as work of an evaluation: outputs that are there already, and the metric that grades them."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Mapping
+from functools import cached_property
+from typing import Any, ClassVar, NamedTuple
+
+from deemster.datasets.rubric_dataset import RubricDataset
+from deemster.errors.user_code_guard import UserCodeGuard
+from deemster.judges.criterion_grader import CriterionGrader
+from deemster.judges.grading_case import make_case, submission_output
+from deemster.judges.grading_result import ItemGrading
+from deemster.judges.vote import Vote
+from deemster.metrics.builtin_metric import BuiltinScorer
+from deemster.records import FrozenDict, Mark, Output, Sample, Script
+from deemster.rubrics.criterion import Criterion
+from deemster.runs._score_batch import WorkItem
+from deemster.runs.grading_store import GradingWriter, carry_over_calls
+from deemster.store.graded_items import GRADING_CARD, grading_mark
+
+
+class EarlierGrading(NamedTuple):
+    """An item that was graded before, of which some votes are cast again.
+
+    Attributes:
+        item: Its grading.
+        votes: Its votes, by criterion; empty where none can be reused.
+    """
+
+    item: ItemGrading
+    votes: tuple[tuple[Vote, ...], ...]
+
+
+class Submissions:
+    """What is graded, and how.
+
+    Args:
+        dataset: The items.
+        grader: Who judges them, and how.
+        checks: The metrics that answer criteria.
+        writer: Stores graded items; None where they are not stored.
+
+    Attributes:
+        earlier: By position, the items of which some votes are cast again.
+    """
+
+    def __init__(
+        self,
+        dataset: RubricDataset,
+        grader: CriterionGrader,
+        checks: Mapping[Criterion, Any],
+        writer: GradingWriter | None,
+    ) -> None:
+        self.dataset, self.grader = dataset, grader
+        self._checks, self._writer = checks, writer
+        self.earlier: dict[int, EarlierGrading] = {}
+
+    @cached_property
+    def _positions(self) -> dict[str, int]:
+        return {str(item.id): position for position, item in enumerate(self.dataset.items)}
+
+    def works(self, positions: Iterable[int]) -> Iterator[WorkItem]:
+        """Some of the submissions as work that is left to do."""
+        for position in positions:
+            item = self.dataset.items[position]
+            yield WorkItem(position, Sample(str(item.id), {}), 0, Output(submission_output(item)))
+
+    def script(self, name: str) -> Script:
+        """Grade one item; what fails is an error of the item.
+
+        Args:
+            name: Its id.
+        """
+        position = self._positions[name]
+        earlier = self.earlier.get(position)
+        with UserCodeGuard() as caught:
+            case = make_case(self.dataset, position)
+            votes = () if earlier is None else earlier.votes
+            item: ItemGrading = yield from self.grader.script(case, checks=self._checks, known=votes)
+            if earlier is not None:
+                item = carry_over_calls(earlier.item, item)
+            return self.mark(position, item)
+        return self.mark(position, ItemGrading(id=name, unscored=caught.message, error=caught.message))
+
+    def mark(self, position: int, item: ItemGrading) -> Mark:
+        """The mark of a graded item, which holds all of its grading."""
+        stamp = {} if self._writer is None else self._writer.stamp(position)
+        return grading_mark(item.score, item.unscored, FrozenDict({"item": item, **stamp}))
+
+
+class SubmissionMetric(BuiltinScorer, frozen=True, kw_only=True, dict=True):
+    """Grades each submission by the rubric of its item."""
+
+    alias: ClassVar[str] = GRADING_CARD.name
+    family: ClassVar[str] = GRADING_CARD.family
+    # Each vote holds the calls that it stands on.
+    keeps_calls: ClassVar[bool] = True
+
+    submissions: Any
+
+    @cached_property
+    def requests_at_once(self) -> int:
+        """How many requests one item takes at most, where every reply can be read."""
+        rubrics = {id(rubric): rubric for rubric in self.submissions.dataset.rubrics}
+        return max((self.submissions.grader.count_requests(rubric) for rubric in rubrics.values()), default=1)
+
+    def script(self, sample: Sample, _output: Output) -> Script:
+        """Grade one submission."""
+        script: Script = self.submissions.script(sample.id)
+        return script
