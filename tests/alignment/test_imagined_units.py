@@ -181,11 +181,18 @@ def test_rounding_is_no_width():
     criteria = [FACTS | {"name": name, "weight": weight} for name, weight in (("one", 0.1), ("more", 0.9))]
     truth = [["MET", WORDS[place % 2 == 0]] for place in range(30)]
     verdicts = [["UNMET", true[1]] for true in truth]
-    for method in ("percentile", "bca"):
-        result = compute_metrics(votes_of(truth, verdicts, criteria=criteria), bootstrap=method, n_bootstrap=100)
-        assert result.bias.mean_bias == pytest.approx(-0.1)
-        assert result.intervals["bias"].ci is None
-        assert result.intervals["score_rmse"].ci is None
+    result = compute_metrics(votes_of(truth, verdicts, criteria=criteria), bootstrap="bca", n_bootstrap=100)
+    assert result.bias.mean_bias == pytest.approx(-0.1)
+    assert result.intervals["bias"].ci is None
+    assert result.intervals["score_rmse"].ci is None
+
+
+@pytest.mark.parametrize("n", [1, 3])
+def test_plain_percentiles_of_a_perfect_judge_are_those_of_other_tools(n):
+    verdicts = ["MET", "UNMET", "MET"][:n]
+    rows = [[verdict] for verdict in verdicts]
+    result = compute_metrics(votes_of(rows, rows, criteria=[FACTS]), bootstrap="percentile", n_bootstrap=100)
+    assert (result.bootstrap.accuracy_ci, result.bootstrap.rmse_ci) == ((1.0, 1.0), (0.0, 0.0))
 
 
 def test_smoothed_kappa_covers_where_the_percentile_bootstrap_does_not():

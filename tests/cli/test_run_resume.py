@@ -8,8 +8,8 @@ import signal
 
 import pytest
 
-from deemster.records import Execution, Output
-from deemster.store import RunFacts, SampleContent, SampleFacts, SampleLabels, open_store
+from deemster.records import Execution, Output, SampleContent, SampleFacts, SampleLabels
+from deemster.store import RunFacts, open_store
 from deemster.text.destination import Destination
 from tests.cli.workspace import SUITE, called, started, written
 

@@ -316,7 +316,7 @@ def test_derived_verdicts_and_scores_equal_autorubric(peer, seed):
             own = zip(votes.judges, derived.judge_scores[row], strict=True)
             assert {judge.id: defined(score) for judge, score in own} == approx(theirs["judge_scores"])
             for criterion, code, label, failed in zip(
-                block.rubric.criteria, derived.final[row], theirs["final"], theirs["failed"], strict=True
+                block.rubric.criteria, derived.final.codes[row], theirs["final"], theirs["failed"], strict=True
             ):
                 assert code in (FAILED, FAILED_WORST) if failed else criterion.labels[code] == label
 

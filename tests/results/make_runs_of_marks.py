@@ -2,8 +2,18 @@
 
 from hypothesis import strategies as st
 
-from deemster.records import CAUSES, Execution, MetricCard, MetricScore, Output, TargetFailure, Unscored
-from deemster.results import MarkTable, ReportedSample, summarize_samples
+from deemster.records import (
+    CAUSES,
+    Execution,
+    MetricCard,
+    MetricScore,
+    Output,
+    SampleFacts,
+    SampleLabels,
+    TargetFailure,
+    Unscored,
+)
+from deemster.results import MarkTable, summarize_samples
 
 scores = st.one_of(st.sampled_from([0.0, 0.1, 0.3, 0.5, 0.7, 1 - 0.9, 1.0]), st.floats(0, 1))
 failures = st.sampled_from([cause for cause in CAUSES if cause != "not_run"]).map(
@@ -50,4 +60,6 @@ def tally_of(run, executions=None):
 
 def entries_of(tally):
     """The entries of a tally whose samples have an id and nothing else."""
-    return list(summarize_samples(tally, (ReportedSample(f"s{at}", None) for at in range(tally.samples))))
+    return list(
+        summarize_samples(tally, (SampleFacts(at, f"s{at}", "", SampleLabels(), None) for at in range(tally.samples)))
+    )

@@ -32,9 +32,11 @@ def plain_aggregate(
     worst = lowest_or_highest(criterion, scored)
     cells = [(worst if vote == FAILED_WORST else vote, weight) for vote, weight in cells]
     left = [(vote, weight) for vote, weight in cells if vote in scored]
-    if not left:
-        return criterion.abstention, None
-    return _by_rule(criterion, left, rule, scored)
+    code, value = _by_rule(criterion, left, rule, scored) if left else (criterion.abstention, None)
+    if code not in criterion.abstentions:
+        return code, value
+    named = [vote for vote in votes if vote in criterion.abstentions]
+    return (max(sorted(set(named)), key=named.count) if named else code), None
 
 
 def _by_rule(

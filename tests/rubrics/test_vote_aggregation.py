@@ -266,3 +266,16 @@ def test_order_of_voters_changes_no_number_and_equal_votes_stand(cells, seed):
 )
 def test_repeated_numbers_become_one_vote(cells, expected):
     assert merge_repeated_cells(GRADE, cells, rule="mean") == expected
+
+
+def test_abstention_that_was_voted_is_kept_where_there_are_two():
+    options = [
+        Option("low", 0.0),
+        Option("high", 1.0),
+        Option("no text", None, na=True),
+        Option("no tone", None, na=True),
+    ]
+    tone = Criterion("Which tone?", options=tuple(options), scale_type="nominal")
+    rows = [[3, FAILED], [3, 3], [2, 3], [3, 2, 3], [0, 3], [3, MISSING]]
+    found = [aggregate(tone, [row], rule="mode").codes.item() for row in rows]
+    assert found == [3, 3, 2, 3, 0, 3]

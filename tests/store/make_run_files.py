@@ -7,8 +7,7 @@ import json
 
 from msgspec import structs
 
-from deemster.records import Execution, MetricScore, Output, TargetFailure, Unscored, Usage
-from deemster.store import SampleFacts, SampleLabels
+from deemster.records import Execution, MetricScore, Output, SampleFacts, SampleLabels, TargetFailure, Unscored, Usage
 from deemster.store.graded_items import GRADING_CARD
 from tests.store.make_runs import card, facts, graded_item, sample
 

@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 from deemster.datasets.fingerprint import row_hash
-from deemster.records import Execution, MetricCard, MetricScore, Output
-from deemster.store import BaselineFacts, LabelFacts, RunFacts, SampleContent, SampleFacts, SampleLabels
+from deemster.records import Execution, MetricCard, MetricScore, Output, SampleContent, SampleFacts, SampleLabels
+from deemster.store import BaselineFacts, LabelFacts, RunFacts
 from deemster.store.graded_items import grading_mark
 
 MARK = MetricScore(0.5)

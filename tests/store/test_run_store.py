@@ -13,8 +13,8 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from deemster.errors import LeaseError, MissingExtraError, RunExistsError, StoreError
-from deemster.records import Execution, MetricScore, Output, TargetFailure, Trajectory, Unscored, Usage
-from deemster.store import SampleLabels, _run_reader, open_store
+from deemster.records import Execution, MetricScore, Output, SampleLabels, TargetFailure, Trajectory, Unscored, Usage
+from deemster.store import _run_reader, open_store
 from deemster.store import _run_table as beginning
 from deemster.store._database import Connection, InsertStatement
 from deemster.store.graded_items import GRADING_CARD

@@ -87,3 +87,8 @@ def test_unknown_section_comes_last_where_there_is_an_order(monkeypatch, kind, f
     monkeypatch.setattr(module, name, with_weather)
     headings = re.findall("<h2[^>]*>(.*?)</h2>", FORMS[form](make()))
     assert headings[-1] == "Weather"
+
+
+def test_notebook_of_a_report_begins_with_its_gate():
+    headline, first, *_ = re.findall("<h2[^>]*>(.*?)</h2>", full_report()._repr_html_())
+    assert (headline, first) == ("deemster report", "Gate")

@@ -217,7 +217,7 @@ def bootstrap_results(
         columns = (centre, ends.lower, ends.upper, ends.defined, errors, ends.fallback)
         for key, *row, fallback in zip(chosen, *(column.tolist() for column in columns), strict=True):
             name = ("percentile" if fallback else method) + (" (linear)" if key in expanded else "")
-            found[key] = _bootstrap_result(row, method=name, confidence=confidence)
+            found[key] = _bootstrap_result(row, method=name, confidence=confidence, as_drawn=method == "percentile")
     return found
 
 
@@ -228,12 +228,15 @@ def _joint_ends(replicates: Floats, units: int, confidence: float) -> Ends:
     return Ends(lower, upper, ends.defined.min(axis=1), ends.fallback[:, 0])
 
 
-def _bootstrap_result(row: Sequence[Any], *, method: str, confidence: float) -> BootstrapResult:
-    """A result from the estimate, the ends, the number of defined replicates and their standard deviation."""
+def _bootstrap_result(row: Sequence[Any], *, method: str, confidence: float, as_drawn: bool = False) -> BootstrapResult:
+    """A result from the estimate, the ends, the number of defined replicates and their standard deviation.
+
+    Replicates that are alike but for rounding say nothing about how far the number may be off, so they give no
+    interval; the plain percentile method gives the ends as they are drawn, as other tools do.
+    """
     value, lower, upper, defined, error = row
-    # Replicates that are alike but for rounding say nothing about how far the number may be off.
     rounding = _ROUNDING * max(1.0, abs(lower), abs(upper))
-    known = not (math.isnan(value) or math.isnan(lower)) and upper - lower > rounding
+    known = not (math.isnan(value) or math.isnan(lower)) and (as_drawn or upper - lower > rounding)
     # Rounding must not put an end outside the range of the statistic.
     lower, upper = (float(round(end)) if known and abs(end - round(end)) <= rounding else end for end in (lower, upper))
     return BootstrapResult(

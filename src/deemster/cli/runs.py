@@ -21,7 +21,6 @@ from deemster.cli.options import (
     write_file,
 )
 from deemster.errors import LeaseError, StoreError, plural, visible
-from deemster.text.text_sections import TextTable
 
 if TYPE_CHECKING:
     from deemster.results import Interval
@@ -189,6 +188,7 @@ def runs_table(runs: Sequence[RunRow], *, stopped: Collection[str] = ()) -> str:
 
 def _table(rows: Sequence[Mapping[str, str]]) -> str:
     from deemster.text.terminal_layout import list_text
+    from deemster.text.text_sections import TextTable
 
     idle = {name for name in _SPARE if all(row[name] == "-" for row in rows)}
     if all(row["suite"] != "-" for row in rows):
@@ -386,6 +386,7 @@ def _describe_owner(owner: LeaseOwner) -> str:
 
 def _scorings_table(run: RunRow) -> list[str]:
     from deemster.text.terminal_layout import list_text
+    from deemster.text.text_sections import TextTable
 
     head = ("scoring", "status", "started", "metrics")
     rows = [
@@ -402,6 +403,7 @@ def _scorings_table(run: RunRow) -> list[str]:
 
 def _outcomes_table(counts: Sequence[PassCounts]) -> list[str]:
     from deemster.text.terminal_layout import list_text
+    from deemster.text.text_sections import TextTable
 
     outside = any(count.not_applicable for count in counts)
     head = ("metric", "passed", "failed", "unscored", *(("not applicable",) if outside else ()))

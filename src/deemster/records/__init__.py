@@ -19,6 +19,7 @@ from deemster.records.model_requests import (
 )
 from deemster.records.output import Output
 from deemster.records.sample import Sample
+from deemster.records.sample_facts import SampleContent, SampleFacts, SampleLabels
 from deemster.records.scorer_protocols import Metric, MetricCard, Scorer, Where
 from deemster.records.trajectory import ToolCall, Trajectory
 from deemster.records.usage import Call, Usage
@@ -47,6 +48,9 @@ __all__ = [
     "Reply",
     "Request",
     "Sample",
+    "SampleContent",
+    "SampleFacts",
+    "SampleLabels",
     "Scorer",
     "Script",
     "Scripts",

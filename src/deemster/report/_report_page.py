@@ -32,15 +32,15 @@ if TYPE_CHECKING:
 # What a notebook leaves out, and the order of what it shows.
 _NOT_IN_NOTEBOOK = frozenset({"corrected", "aggregate-samples", "criteria", "histograms", "usage", "unstable"})
 _IN_NOTEBOOK = (
-    "metrics",
+    "gate",
     "attacks",
     "attack-frameworks",
+    "metrics",
     "macro-f1",
     "aggregate",
     "cohorts",
     "failures",
     "samples",
-    "gate",
 )
 # The order of a page: what a reader asks first.
 _ORDER = (

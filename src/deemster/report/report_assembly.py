@@ -10,7 +10,17 @@ import msgspec
 from deemster import __version__
 from deemster.datasets import SelectedPart
 from deemster.formats.streamed_list import Stream
-from deemster.records import Execution, MetricScore, NotApplicable, Output, Sample, Unscored
+from deemster.records import (
+    Execution,
+    MetricScore,
+    NotApplicable,
+    Output,
+    Sample,
+    SampleContent,
+    SampleFacts,
+    SampleLabels,
+    Unscored,
+)
 from deemster.report.report_document import SCHEMA, Report
 from deemster.report.report_entries import (
     DatasetEntry,
@@ -27,7 +37,6 @@ from deemster.results import (
     DECIMALS,
     GateDecision,
     MarkTable,
-    ReportedSample,
     RunSummary,
     SampleEntry,
     summarize_samples,
@@ -193,10 +202,14 @@ def assemble_report(
 
 def _samples(dataset: RunSamples, tally: MarkTable) -> Iterator[SampleEntry]:
     facts = (
-        ReportedSample(
-            sample.id, row_hash, sample.tags, shorten_texts(sample.expected_output), shorten_texts(sample.input)
+        SampleFacts(
+            position,
+            sample.id,
+            row_hash,
+            SampleLabels(sample.tags),
+            SampleContent(shorten_texts(sample.expected_output), shorten_texts(sample.input)),
         )
-        for sample, row_hash in _hashed(dataset)
+        for position, (sample, row_hash) in enumerate(_hashed(dataset))
     )
     return summarize_samples(tally, facts)
 

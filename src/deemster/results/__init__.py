@@ -29,7 +29,6 @@ from deemster.results.sample_summary import (
     DECIMALS,
     AggregateEntry,
     MetricSpread,
-    ReportedSample,
     SampleEntry,
     summarize_samples,
 )
@@ -66,7 +65,6 @@ __all__ = [
     "MinAggregator",
     "ModelCost",
     "Precision",
-    "ReportedSample",
     "RunMetricSummary",
     "RunPrecision",
     "RunSummary",

@@ -4,12 +4,13 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
 from itertools import compress
-from typing import Any, NamedTuple
+from typing import Any
 
 import msgspec
 import numpy as np
 from numpy.typing import NDArray
 
+from deemster.records import SampleFacts
 from deemster.results.mark_table import MarkTable
 from deemster.results.metric_summary import SCORED, Interval, interval_ends
 from deemster.stats import wilson
@@ -79,17 +80,7 @@ class SampleEntry(msgspec.Struct, frozen=True, gc=False, kw_only=True, forbid_un
     not_applicable: tuple[str, ...] = ()
 
 
-class ReportedSample(NamedTuple):
-    """What a report shows of a sample beside its figures."""
-
-    id: str
-    row_hash: str | None
-    tags: tuple[str, ...] = ()
-    expected_output: Any = None
-    input: Any = None
-
-
-def summarize_samples(marks: MarkTable, samples: Iterable[ReportedSample]) -> Iterator[SampleEntry]:
+def summarize_samples(marks: MarkTable, samples: Iterable[SampleFacts]) -> Iterator[SampleEntry]:
     """The entry of every sample.
 
     Args:

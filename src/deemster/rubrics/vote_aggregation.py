@@ -78,10 +78,10 @@ def aggregate(
 ) -> Aggregated:
     """Make the votes of each row one verdict.
 
-    Abstentions are set aside; where no vote is left the verdict is an abstention. A tie goes to the worst case by the
-    sign of the weight. A failed call votes by its stand-in unless every call of the row failed. Numbers come to their
-    mean, median, weighted mean, lowest or highest; the stand-in of one that failed for its own fault is the worst end
-    of the range.
+    Abstentions are set aside; where no vote is left the verdict is the abstention that most voted for. A tie goes to
+    the worst case by the sign of the weight. A failed call votes by its stand-in unless every call of the row failed.
+    Numbers come to their mean, median, weighted mean, lowest or highest; the stand-in of one that failed for its own
+    fault is the worst end of the range.
 
     Args:
         criterion: What was voted on.
@@ -263,7 +263,7 @@ def _aggregate_rows(criterion: Criterion, votes: Codes, rule: str, heads: Floats
     scored = np.asarray(criterion.scored, dtype=np.int16)
     values = np.asarray([criterion.values[code] for code in criterion.scored], dtype=np.float64)
     abstains = (place < 0) | ~mass.any(axis=1)
-    codes = np.where(abstains, criterion.abstention, scored[place]).astype(np.int16)
+    codes = np.where(abstains, _chosen_abstention(criterion, votes), scored[place]).astype(np.int16)
     numbers = np.where(abstains, np.nan, raw)
     if votes.shape[1]:
         first = np.where(there, votes, len(criterion.labels)).min(axis=1)
@@ -275,6 +275,13 @@ def _aggregate_rows(criterion: Criterion, votes: Codes, rule: str, heads: Floats
         known[scored] = values
         numbers[agreed] = known[first[agreed]]
     return _without_lost(votes, codes, numbers)
+
+
+def _chosen_abstention(criterion: Criterion, votes: Codes) -> Codes:
+    """The abstention that most votes of each row name, the first of equal ones; where none names one, the usual."""
+    codes = np.asarray(sorted(criterion.abstentions), dtype=np.int16)
+    named = (votes[:, :, None] == codes).sum(axis=1)
+    return np.where(named.any(axis=1), codes[named.argmax(axis=1)], criterion.abstention).astype(np.int16)
 
 
 def _aggregate_numbers(

@@ -13,7 +13,7 @@ import numpy as np
 from deemster.datasets.golden_dataset import equal_rows
 from deemster.datasets.where_condition import applies
 from deemster.errors import ReportError
-from deemster.records import Execution, MetricCard, Sample
+from deemster.records import Execution, MetricCard, Sample, SampleFacts
 from deemster.records.shared_call_cost import PaidExecutions
 from deemster.report import BudgetEntry, Report, RunEntry, RunSamples, assemble_report
 from deemster.report.baseline_gate import PinnedBaseline
@@ -46,7 +46,7 @@ from deemster.runs._report_settings import (
 from deemster.runs._score_batch import needs_settling
 from deemster.runs.metric_catalog import card_spellings
 from deemster.runs.run_plan import Plan
-from deemster.store import RunFacts, RunRow, SampleFacts, Store
+from deemster.store import RunFacts, RunRow, Store
 
 BATCH = 512
 UNFINISHED = "the run has not ended"

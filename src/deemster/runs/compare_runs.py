@@ -14,7 +14,7 @@ import numpy as np
 
 from deemster import __version__
 from deemster.errors import ConfigurationError, ReportError
-from deemster.records import CAUSES, MetricCard
+from deemster.records import CAUSES, MetricCard, SampleFacts
 from deemster.report import Report, load_report
 from deemster.report.compare_columns import ComparisonSettings, compare_columns
 from deemster.report.comparison import ComparedSample, Comparison
@@ -23,7 +23,7 @@ from deemster.report.privacy_levels import widen_privacy
 from deemster.report.ranking import Ranking, rank_columns
 from deemster.report.report_assembly import execution_entry
 from deemster.report.report_entries import ExecutionEntry, PrivacyEntry, ScoreEntry
-from deemster.results import MarkTable, ReportedSample, RunMetricSummary, SampleEntry
+from deemster.results import MarkTable, RunMetricSummary, SampleEntry
 from deemster.results.difference_origin import AnchorScores, find_anchor_drift
 from deemster.results.mark_table import output_digest
 from deemster.results.metric_summary import SCORED
@@ -48,7 +48,7 @@ _encode = msgspec.json.Encoder(enc_hook=lambda value: dict(value) if isinstance(
 
 
 # A sample with its executions.
-ShownSample: TypeAlias = tuple[SampleEntry | ReportedSample, Sequence[ExecutionEntry]]
+ShownSample: TypeAlias = tuple[SampleEntry | SampleFacts, Sequence[ExecutionEntry]]
 
 
 class RunSource(Protocol):
@@ -359,10 +359,7 @@ class StoredSource:
         """
         names = [card.name for card in self.store.cards(self.row.id)]
         return [
-            (
-                ReportedSample(sample.id, sample.row_hash, sample.tags, sample.expected_output, sample.input),
-                [execution_entry(execution, names) for execution in executions],
-            )
+            (sample, [execution_entry(execution, names) for execution in executions])
             for sample, executions in self.store.samples_at(self.row.id, positions)
         ]
 

@@ -12,13 +12,13 @@ import numpy as np
 
 from deemster.datasets import Dataset
 from deemster.errors import ConfigurationError, Issue, StorageError, StoreError
+from deemster.records import SampleContent, SampleFacts, SampleLabels
 from deemster.report import Report, load_report
 from deemster.report.baseline_gate import PinnedBaseline, baseline_evidence
 from deemster.report.compare_columns import ComparisonSettings
 from deemster.report.comparison import Comparison
 from deemster.report.report_assembly import execution_entry
 from deemster.report.report_entries import PrivacyEntry
-from deemster.results import ReportedSample
 from deemster.results.alike_samples import ALIKE
 from deemster.results.difference_origin import AnchorScores
 from deemster.results.gate_rules import BaselineRules
@@ -293,7 +293,8 @@ class _FinishedSource:
             own = list(islice(executions, repetitions))
             if position in wanted:
                 entries = [execution_entry(execution, names) for execution in own if execution is not None]
-                shown = ReportedSample(sample.id, row_hash, sample.tags, sample.expected_output, sample.input)
+                labels, content = SampleLabels(sample.tags), SampleContent(sample.expected_output, sample.input)
+                shown = SampleFacts(position, sample.id, row_hash, labels, content)
                 found[position] = shown, entries
         return [found[position] for position in positions]
 

@@ -24,7 +24,7 @@ from deemster.runs.model_access import (
 from deemster.runs.notebook_progress import notebook_progress
 from deemster.runs.progress import Progress
 from deemster.runs.rubric_metric import build_criterion_checks
-from deemster.runs.run_lifecycle import NOT_STORED, NotStored, RunStorage, RunTimer, Storage, StoredRun, build_storage
+from deemster.runs.run_lifecycle import NOT_STORED, NotStored, RunTimer, Storage, StoredRun, build_storage
 from deemster.runs.run_sync import run_sync, warner, with_parameters_of
 from deemster.runs.stop_request import Stop
 from deemster.store import Store
@@ -68,45 +68,59 @@ def grade(
         InputError: Something given cannot be used.
         StoreError: The store fails, or the grading that is to be resumed is missing or held by another process.
     """
-    settings = locals()
-    return run_sync(_grade(warner(), **settings))
+    limits = ModelLimits(cache, budget_usd, budget_tokens, offline)
+    storage = build_storage(store, resume, allow_changed=allow_changed)
+    work = _grade(dataset, grader, models, limits, storage, progress=progress, clock=clock, warn=warner())
+    return run_sync(work)
 
 
 @with_parameters_of(grade)
-async def grade_async(dataset: RubricDataset | str | Path, grader: CriterionGrader, **settings: Any) -> Grading:
+async def grade_async(
+    dataset: RubricDataset | str | Path,
+    grader: CriterionGrader,
+    *,
+    models: Mapping[str, Any] | None = None,
+    cache: str | Path | None = None,
+    budget_usd: Decimal | float | None = None,
+    budget_tokens: int | None = None,
+    offline: bool = False,
+    store: Store | str | Path | None = None,
+    resume: str | bool | None = None,
+    allow_changed: bool = False,
+    progress: Callable[[Progress], None] | None = None,
+    clock: Clock | None = None,
+) -> Grading:
     """The same as ``grade``, to be awaited inside a running event loop.
 
     Raises:
         InputError: Something given cannot be used.
         StoreError: The store fails, or the grading that is to be resumed is missing or held by another process.
     """
-    return await _grade(warner(), dataset, grader, **settings)
+    limits = ModelLimits(cache, budget_usd, budget_tokens, offline)
+    storage = build_storage(store, resume, allow_changed=allow_changed)
+    return await _grade(dataset, grader, models, limits, storage, progress=progress, clock=clock, warn=warner())
 
 
 async def _grade(
-    warn: Callable[[str], None],
     dataset: RubricDataset | str | Path,
     grader: CriterionGrader,
+    models: Mapping[str, Any] | None,
+    limits: ModelLimits,
+    storage: Storage,
     *,
-    models: Mapping[str, Any] | None = None,
-    store: Store | str | Path | None = None,
-    resume: str | bool | None = None,
-    allow_changed: bool = False,
-    progress: Callable[[Progress], None] | None = None,
-    clock: Clock | None = None,
-    **limits: Any,
+    progress: Callable[[Progress], None] | None,
+    clock: Clock | None,
+    warn: Callable[[str], None],
 ) -> Grading:
     """The work of ``grade``; a store that this opens is closed afterwards."""
-    access = build_model_access(models, ModelLimits(**limits))
-    storage = build_storage(store, resume, allow_changed=allow_changed)
+    access = build_model_access(models, limits)
     progress = progress or notebook_progress()
     try:
         return await run_grading(
             dataset, grader, access=access, progress=progress, clock=clock, warn=warn, storage=storage
         )
     finally:
-        if isinstance(storage, RunStorage) and storage.store is not store:
-            storage.store.close()
+        storage.close()
 
 
 async def run_grading(

@@ -17,12 +17,12 @@ from deemster.datasets.rubric_items import item_dict
 from deemster.errors import ReportError, list_names, plural
 from deemster.judges.grading_result import Grading, ItemGrading, JudgeGrading, vote_payments
 from deemster.judges.vote import Vote, total_usage
-from deemster.records import Execution
+from deemster.records import Execution, SampleContent, SampleFacts, SampleLabels
 from deemster.records.shared_call_cost import distinct_calls, itemized_calls, with_calls
 from deemster.rubrics.rubric_definition import Rubric
 from deemster.runs._run_identity import digest, run_id
 from deemster.runs.run_lifecycle import RunDefinition, RunStorage, RunTimer, StoredRun, new_token, open_run
-from deemster.store import RunFacts, RunRow, SampleContent, SampleFacts, SampleLabels, Store
+from deemster.store import RunFacts, RunRow, Store
 from deemster.store.graded_items import GRADING_CARD
 
 # The parts of a grading's identity that say what is judged.

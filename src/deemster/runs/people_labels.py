@@ -9,7 +9,7 @@ from deemster.datasets.votes import Votes
 from deemster.datasets.votes_format import SCHEMA, Sampling
 from deemster.errors import ReportError
 from deemster.judges.vote import vote_failure
-from deemster.records import MetricScore, Unscored
+from deemster.records import MetricScore, SampleFacts, Unscored
 from deemster.records.marks import reaches
 from deemster.report.label_sheet import sheet_text
 from deemster.rubrics.criterion import Criterion
@@ -17,7 +17,7 @@ from deemster.rubrics.rubric_definition import Rubric
 from deemster.rubrics.verdicts import CANNOT_ASSESS, VERDICTS
 from deemster.runs._report_settings import RUBRICS_FACT, stored_cluster
 from deemster.runs.grading_store import stored_grading
-from deemster.store import LabelFacts, RunRow, SampleFacts, Store
+from deemster.store import LabelFacts, RunRow, Store
 
 PASS, FAIL = "pass", "fail"
 CSV_COLUMNS = (

@@ -13,8 +13,8 @@ from deemster.datasets.fingerprint import row_hash
 from deemster.errors import ConfigurationError, DatasetError, Issue, did_you_mean
 from deemster.formats.json_values import to_json_value
 from deemster.formats.write_rows import extend_rows, write_rows
-from deemster.records import Execution, MetricCard, MetricScore, Output
-from deemster.store import RunRow, SampleFacts, Store
+from deemster.records import Execution, MetricCard, MetricScore, Output, SampleFacts
+from deemster.store import RunRow, Store
 
 FORMATS = ("yaml", "json", "jsonl")
 TAG = "to-complete"

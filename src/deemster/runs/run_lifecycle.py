@@ -17,12 +17,12 @@ from deemster.errors import ConfigurationError, DeemsterError, Issue, RunExistsE
 from deemster.models.call_log import LoggedCall
 from deemster.models.clock import Clock, clock_from_environment
 from deemster.models.secret_redaction import Secrets
-from deemster.records import MetricCard
+from deemster.records import MetricCard, SampleFacts
 from deemster.runs._run_identity import format_time, identity_differences
 from deemster.runs.kept_calls import KeptCalls
 from deemster.runs.kept_prompts import KeptPrompts, WhichPrompts, check_keep_prompts
 from deemster.runs.run_figures import NO_FIGURES
-from deemster.store import Lease, RunFacts, RunRow, SampleFacts, Store, open_store
+from deemster.store import Lease, RunFacts, RunRow, Store, open_store
 from deemster.store.run_facts import TRAITS, RunKind, RunStatus
 
 _MOST_RUNS_OF_ONE_ID = 10_000
@@ -53,7 +53,7 @@ class RunStorage:
         begun: Callable[[str], None] = lambda _: None,
         keep_prompts: WhichPrompts = "failed",
     ) -> None:
-        self._store = store
+        self._store, self._opens = store, not isinstance(store, Store)
         self.resume, self.allow_changed, self.keep_prompts = resume, allow_changed, keep_prompts
         self.tell, self.begun = tell, begun
 
@@ -68,12 +68,20 @@ class RunStorage:
             self._store = self._store()
         return self._store
 
+    def close(self) -> None:
+        """Close the store, if it was opened here."""
+        if self._opens and isinstance(self._store, Store):
+            self._store.close()
+
 
 class NotStored:
     """A run that is kept nowhere: it ends with its report."""
 
     store: None = None
     resume: None = None
+
+    def close(self) -> None:
+        """Close nothing."""
 
 
 NOT_STORED = NotStored()

@@ -12,7 +12,7 @@ import msgspec
 from deemster import __version__
 from deemster.datasets import Dataset
 from deemster.formats.streamed_list import Stream
-from deemster.records import Execution
+from deemster.records import Execution, SampleContent, SampleFacts, SampleLabels
 from deemster.report import BudgetEntry, Report, RunSamples
 from deemster.report.baseline_gate import PinnedBaseline
 from deemster.results import MarkTable, MetricSummary
@@ -45,7 +45,7 @@ from deemster.runs.run_lifecycle import (
 )
 from deemster.runs.run_plan import Evaluation
 from deemster.runs.stored_columns import save_columns
-from deemster.store import RunFacts, RunRow, SampleContent, SampleFacts, SampleLabels, Spool, Store
+from deemster.store import RunFacts, RunRow, Spool, Store
 from deemster.targets.saved_outputs import SavedOutputs
 
 # Together with the time until a commit, an answer that waits for its judges is stored within a quarter of a second.

@@ -14,13 +14,13 @@ from numpy.typing import NDArray
 
 from deemster.datasets.where_condition import applies
 from deemster.errors import StoreError
-from deemster.records import Execution, MetricCard
+from deemster.records import Execution, MetricCard, SampleFacts
 from deemster.report import Report
 from deemster.results import MarkTable
 from deemster.results.usage_and_cost import USAGE
 from deemster.runs.build_report import batches, to_sample
 from deemster.runs.run_figures import figures_facts, stored_figures
-from deemster.store import RunRow, SampleFacts, Store
+from deemster.store import RunRow, Store
 
 _BLOCK = 1 << 13
 _LEVEL = 1

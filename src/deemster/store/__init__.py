@@ -4,18 +4,7 @@ from deemster.store._row_encoding import decode_execution, encode_execution
 from deemster.store.batched_writer import Writer
 from deemster.store.lease import Lease
 from deemster.store.open_and_migrate import open_store
-from deemster.store.run_facts import (
-    BaselineFacts,
-    BaselineRow,
-    LabelFacts,
-    LeaseOwner,
-    RunFacts,
-    RunRow,
-    SampleContent,
-    SampleFacts,
-    SampleLabels,
-    ScoringRow,
-)
+from deemster.store.run_facts import BaselineFacts, BaselineRow, LabelFacts, LeaseOwner, RunFacts, RunRow, ScoringRow
 from deemster.store.run_store import Store
 from deemster.store.spool import Spool
 
@@ -27,9 +16,6 @@ __all__ = [
     "LeaseOwner",
     "RunFacts",
     "RunRow",
-    "SampleContent",
-    "SampleFacts",
-    "SampleLabels",
     "ScoringRow",
     "Spool",
     "Store",

@@ -10,8 +10,17 @@ from typing import Any
 
 import msgspec
 
-from deemster.records import Cut, Exchange, Execution, Mark, MetricCard, Output, TargetFailure
-from deemster.store.run_facts import SampleContent, SampleLabels
+from deemster.records import (
+    Cut,
+    Exchange,
+    Execution,
+    Mark,
+    MetricCard,
+    Output,
+    SampleContent,
+    SampleLabels,
+    TargetFailure,
+)
 
 LONGEST = 1 << 20
 _WIDEST = 2**63

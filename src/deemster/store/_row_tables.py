@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Sequence
 from typing import NamedTuple
 
+from deemster.records import SampleFacts
 from deemster.store._database import Connection, InsertStatement, Row
 from deemster.store._row_encoding import (
     content_checksum,
@@ -14,7 +15,6 @@ from deemster.store._row_encoding import (
     marks_checksum,
     sample_checksum,
 )
-from deemster.store.run_facts import SampleFacts
 
 
 class RowTable:

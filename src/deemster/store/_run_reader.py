@@ -9,7 +9,7 @@ from typing import Any, NamedTuple, TypeVar
 import msgspec
 
 from deemster.errors import StoreError, plural
-from deemster.records import Exchange, Execution, Mark, MetricCard, Unscored
+from deemster.records import Exchange, Execution, Mark, MetricCard, SampleFacts, Unscored
 from deemster.store._database import Connection, ConnectionLostError, ConnectionPool, Row, storage_error
 from deemster.store._row_encoding import (
     call_checksum,
@@ -27,7 +27,7 @@ from deemster.store._row_encoding import (
     sample_checksum,
 )
 from deemster.store._run_table import OnDamage
-from deemster.store.run_facts import SampleFacts, ScoringRow, TextTable
+from deemster.store.run_facts import ScoringRow, TextTable
 
 # How often in a row a connection may be lost before a row comes: a damaged database ends every query.
 _MOST_LOSSES = 3

@@ -11,13 +11,13 @@ from typing import Any, TypeAlias, get_args
 import msgspec
 
 from deemster.errors import Issue, RunExistsError, did_you_mean, list_names, plural
-from deemster.records import MetricCard
+from deemster.records import MetricCard, SampleFacts
 from deemster.store._baseline_table import find_baseline
 from deemster.store._database import Connection, ConnectionPool, Row, storage_error, store_error
 from deemster.store._row_encoding import clean_text, decode_cards, decode_mapping, encode_cards, encode_json
 from deemster.store._row_tables import SampleRows, encode_samples, insert_samples
 from deemster.store.lease import Lease, claim_run, find_owner
-from deemster.store.run_facts import TRAITS, RunFacts, RunRow, RunStatus, SampleFacts, ScoringFacts, ScoringRow
+from deemster.store.run_facts import TRAITS, RunFacts, RunRow, RunStatus, ScoringFacts, ScoringRow
 
 OnDamage: TypeAlias = Callable[[str], None] | None
 # The status of a run whose samples are still being written. No reader sees such a run.

@@ -10,7 +10,7 @@ from types import TracebackType
 from typing import Self
 
 from deemster.errors import StoreError
-from deemster.records import Execution
+from deemster.records import Execution, SampleFacts
 from deemster.store._database import Connection, ConnectionPool, Row, storage_error
 from deemster.store._row_encoding import (
     call_checksum,
@@ -24,7 +24,6 @@ from deemster.store._row_encoding import (
 from deemster.store._row_tables import CALLS, MARKS, OUTPUTS, PROMPTS, encode_samples, insert_samples
 from deemster.store._run_table import add_done
 from deemster.store.lease import Lease
-from deemster.store.run_facts import SampleFacts
 
 # The writer commits at most 250 ms after `add`: 150 ms of waiting, the rest for the commit itself.
 _COMMIT_DELAY_S = 0.15

@@ -8,6 +8,7 @@ from typing import Annotated, Any, Literal, NamedTuple, TypeAlias
 import msgspec
 
 from deemster.records import FrozenDict, MetricCard
+from deemster.records.sample_facts import Count
 
 RunKind: TypeAlias = Literal["run", "grading", "recording", "confirmation"]
 
@@ -37,80 +38,15 @@ TextTable: TypeAlias = Literal["samples", "contents", "outputs", "marks"]
 # PostgreSQL has no zero bytes in its text.
 NO_ZERO = r"\A[^\x00]*\Z"
 Plain: TypeAlias = Annotated[str, msgspec.Meta(pattern=NO_ZERO)]
-Name: TypeAlias = Annotated[str, msgspec.Meta(min_length=1)]
 Id: TypeAlias = Annotated[str, msgspec.Meta(pattern=r"\A[^\x00-\x1f\x7f]{1,200}\Z")]
-Count: TypeAlias = Annotated[int, msgspec.Meta(ge=0, le=2**31 - 1)]
 Repetitions: TypeAlias = Annotated[int, msgspec.Meta(ge=1, le=1_000_000)]
 Seconds: TypeAlias = Annotated[float, msgspec.Meta(ge=0)]
 Moment: TypeAlias = Annotated[
     str, msgspec.Meta(pattern=r"\A[0-9]{4}-[0-9]{2}-[0-9]{2}T[0-9]{2}:[0-9]{2}:[0-9]{2}\.[0-9]{3}Z\Z")
 ]
-Hex: TypeAlias = Annotated[str, msgspec.Meta(pattern=r"\A[0-9a-f]{64}\Z")]
 LabelText: TypeAlias = Annotated[str, msgspec.Meta(max_length=1000, pattern=NO_ZERO)]
 LongText: TypeAlias = Annotated[str, msgspec.Meta(max_length=10_000)]
 RunStatus: TypeAlias = Literal["running", "complete", "incomplete", "mixed"]
-
-
-class SampleLabels(msgspec.Struct, frozen=True, gc=False, omit_defaults=True):
-    """What a run saw of a sample beside its content.
-
-    Attributes:
-        tags: Its tags.
-        metadata: Its metadata, where kept.
-    """
-
-    tags: tuple[str, ...] = ()
-    metadata: Mapping[str, Any] | None = None
-
-
-class SampleContent(msgspec.Struct, frozen=True, gc=False):
-    """What a row hash is about.
-
-    Attributes:
-        expected_output: What should come out.
-        input: What went in.
-    """
-
-    expected_output: Any
-    input: Any
-
-
-class SampleFacts(msgspec.Struct, frozen=True):
-    """A sample as a run saw it.
-
-    Attributes:
-        position: Its place in the dataset, from 0.
-        id: Its id.
-        row_hash: The hash of its input and expected output, in hex.
-        labels: Its tags and metadata.
-        content: Its expected output and input; None where they are not kept.
-    """
-
-    position: Count
-    id: Name
-    row_hash: Hex
-    labels: SampleLabels
-    content: SampleContent | None
-
-    @property
-    def tags(self) -> tuple[str, ...]:
-        """Its tags."""
-        return self.labels.tags
-
-    @property
-    def metadata(self) -> Mapping[str, Any] | None:
-        """Its metadata, where kept."""
-        return self.labels.metadata
-
-    @property
-    def expected_output(self) -> Any:
-        """What should come out, where kept."""
-        return None if self.content is None else self.content.expected_output
-
-    @property
-    def input(self) -> Any:
-        """What went in, where kept."""
-        return None if self.content is None else self.content.input
 
 
 class RunFacts(msgspec.Struct, frozen=True, kw_only=True):

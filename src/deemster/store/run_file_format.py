@@ -10,9 +10,10 @@ import msgspec
 from deemster.errors import did_you_mean, list_names, visible
 from deemster.formats.document import DEPTH
 from deemster.formats.strict_json import json_value
-from deemster.records import Mark, MetricCard, Where
+from deemster.records import Mark, MetricCard, SampleFacts, Where
+from deemster.records.sample_facts import Count, Hex, Name
 from deemster.store._row_encoding import StoredAnswer
-from deemster.store.run_facts import Count, Hex, Id, LabelFacts, Name, Plain, RunFacts, SampleFacts, ScoringFacts
+from deemster.store.run_facts import Id, LabelFacts, Plain, RunFacts, ScoringFacts
 
 SCHEMA: Literal["deemster.run.v1"] = "deemster.run.v1"
 # The longest line that is read: it bounds the memory that a hostile file can take.

@@ -12,7 +12,7 @@ from typing import Any, Self
 import msgspec
 
 from deemster.errors import Issue, LeaseError, StorageError, StoreError, plural
-from deemster.records import CAUSES, Exchange, Execution, Mark, MetricCard, MetricScore, NotApplicable
+from deemster.records import CAUSES, Exchange, Execution, Mark, MetricCard, MetricScore, NotApplicable, SampleFacts
 from deemster.store._baseline_table import delete_baseline, find_baseline, put_baseline, read_baselines
 from deemster.store._database import ConnectionPool, storage_error, store_error
 from deemster.store._label_table import delete_label, put_label, read_labels
@@ -45,7 +45,6 @@ from deemster.store.run_facts import (
     RunKind,
     RunRow,
     RunStatus,
-    SampleFacts,
     ScoringRow,
     TextTable,
 )

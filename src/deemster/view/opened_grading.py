@@ -11,14 +11,13 @@ from numpy.typing import NDArray
 
 from deemster.errors import ReportError
 from deemster.judges.grading_result import Grading, ItemGrading
-from deemster.records import CAUSES, Execution, MetricCard
+from deemster.records import CAUSES, Execution, MetricCard, SampleFacts
 from deemster.report.grading_summary import summarize_grading
 from deemster.results import MarkTable
 from deemster.results.metric_summary import OUTSIDE, SCORED, histogram
 from deemster.runs.grading_store import stored_grading
 from deemster.runs.people_labels import LabelTask
 from deemster.runs.stored_columns import SampleColumns
-from deemster.store import SampleFacts
 from deemster.view.opened_run import OpenedRun
 
 # How the score of an item is called among the criteria.

@@ -11,16 +11,15 @@ import numpy as np
 from numpy.typing import NDArray
 
 from deemster.errors import InputError
-from deemster.records import CAUSES, Execution, Output, TargetFailure
+from deemster.records import CAUSES, Execution, Output, SampleFacts, TargetFailure
 from deemster.report.failing_samples import quoted_text
 from deemster.report.privacy_levels import EntryView
 from deemster.report.report_assembly import execution_entry
 from deemster.report.report_entries import ScoreEntry
-from deemster.results import MarkTable, ReportedSample, SampleEntry, summarize_samples
+from deemster.results import MarkTable, SampleEntry, summarize_samples
 from deemster.results.metric_summary import OUTSIDE, SCORED
 from deemster.runs.kept_prompts import kept_details
 from deemster.runs.people_labels import LabelTask, criterion_entry
-from deemster.store import SampleFacts
 from deemster.view.opened_run import OpenedRun, mean_latencies, mean_lengths
 from deemster.view.sample_query import SampleQuery, find_samples, neighbours
 
@@ -97,7 +96,7 @@ def sample_rows(
 
 
 def _entries(table: MarkTable, samples: Sequence[SampleFacts]) -> list[SampleEntry]:
-    facts = (ReportedSample(sample.id, sample.row_hash, sample.tags) for sample in samples)
+    facts = (msgspec.structs.replace(sample, content=None) for sample in samples)
     return list(summarize_samples(table, facts))
 
 

@@ -11,11 +11,10 @@ import numpy as np
 from numpy.typing import NDArray
 
 from deemster.errors import InputError, did_you_mean
-from deemster.records import CAUSES, Output, TargetFailure
+from deemster.records import CAUSES, Output, SampleFacts, TargetFailure
 from deemster.records.marks import MetricScore, Unscored
 from deemster.results import cohort_label
 from deemster.results.metric_summary import OUTSIDE, SCORED
-from deemster.store import SampleFacts
 from deemster.store.run_facts import TextTable
 from deemster.view.opened_run import OpenedRun
 
