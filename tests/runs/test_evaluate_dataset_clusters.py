@@ -89,7 +89,7 @@ def test_agreement_and_calibration_take_a_document_as_one_unit(tmp_path):
             )  # fmt: skip
         result = dm.compute_metrics(labelled_votes(opened, run), n_bootstrap=100)
     assert (result.n_items, result.n_units) == (40, 5)
-    found = dm.calibrate(run.id, "viewer", store=store).result.metrics["exact-match"]
+    found = dm.calibrate(run.id, "viewer", store=store).metrics["exact-match"]
     assert (found.n, found.samples) == (40, 5)
 
 
