@@ -71,8 +71,8 @@ PAGES = {
         "Judges",
         (
             "Judges ask [a model](../guide/models.md) that you name. In the examples the replies of the model "
-            "were written by hand; the scores are computed from them. [Ready-made qualities](judge- "
-            "presets.md) have their own page, and [the guide](../guide/judges.md) helps to choose."
+            "were written by hand; the scores are computed from them. [Ready-made qualities]("
+            "judge-presets.md) have their own page, and [the guide](../guide/judges.md) helps to choose."
         ),
     ),
     READY_MADE: (
