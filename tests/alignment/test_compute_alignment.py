@@ -319,6 +319,18 @@ def test_equal_rubrics_under_several_keys_are_one_rubric():
     assert result.pooled_by_scale is None
 
 
+def test_values_that_neither_rise_nor_fall_are_taken_as_listed_with_a_warning():
+    values = {"poor": 0, "great": 1, "fair": 0.5}
+    depth = {"name": "depth", "weight": 1, "requirement": "d", "scale_type": "ordinal"}
+    depth["options"] = [{"label": label, "value": value} for label, value in values.items()]
+    truth, said = ["poor", "great", "fair"] * 3, ["great", "great", "poor"] * 3
+    listed = compute_metrics(one_judge(depth, truth, said), None)
+    ordered = compute_metrics(one_judge(depth | {"order": list(values)}, truth, said), None)
+    assert "listed-order" in codes(listed)
+    assert "listed-order" not in codes(ordered)
+    assert listed.per_criterion[0].weighted_kappa == ordered.per_criterion[0].weighted_kappa
+
+
 def test_pydantic_users_find_their_methods():
     result = compute_metrics(one_judge(FACTS, ["MET", "UNMET"], ["MET", "MET"]), None)
     assert json.loads(result.model_dump_json()) == json.loads(result.to_json())

@@ -84,8 +84,6 @@ MISTAKES = (
     _choice("a label twice", "{label: Good, value: 0}\n{label: ' good', value: 1}"),
     _choice("a verdict as label", "{label: met, value: 1}\n{label: UNMET, value: 0}\n{label: CANNOT_ASSESS, na: true}"),
     _choice("the abstention with a value", "{label: a, value: 1}\n{label: Cannot Assess / not applicable, value: 0}"),
-    _choice("values up and down", "{label: a, value: 0}\n{label: b, value: 1}\n{label: c, value: 0.5}"),
-    _choice("equal values", "{label: a, value: 1}\n{label: b, value: 1}"),
     _choice("misspelt scale", "{label: a, value: 0}\n{label: b, value: 1}", "scale_type: ordnal"),
     _choice(
         "order of a nominal one", "{label: a, value: 0}\n{label: b, value: 1}", "scale_type: nominal\norder: [a, b]"

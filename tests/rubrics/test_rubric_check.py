@@ -47,6 +47,7 @@ SHOWN = {
     "zero-weight": one(weight=0),
     "bare-number": scaled(("1", 0), ("names one of the causes", 0.5), ("names all of the causes", 1)),
     "bare-label": scaled(("poor", 0), ("fair", 0.5), ("good", 1)),
+    "listed-order": scaled(SCALE[0], SCALE[2], SCALE[1]),
     "few-levels": scaled(SCALE[0], SCALE[2]),
     "many-levels": scaled(*((f"names {place} of the causes", place / 7) for place in range(8))),
     "uneven-scale": scaled(SCALE[0], ("names one of the causes", 0.25), SCALE[2]),

@@ -529,6 +529,12 @@ def _warnings(labelled: LabelledVotes, parts: list[_BlockRows], unlabelled: int)
             f"recorded-final: on {plural(differing, 'item')} what was recorded differs from what the votes give; "
             "the record is used."
         )
+    if listed := [column.name for column in labelled.columns if column.criterion.is_in_listed_order]:
+        names = list_names((visible(name, limit=60) for name in listed), limit=10)
+        found.append(
+            f"listed-order: the values of {names} neither rise nor fall from option to option, so the options are "
+            "taken in the order in which they are listed. `order` gives another one, lowest first."
+        )
     if labelled.mixed_rubrics:
         found.append("mixed-rubrics: items have different rubrics; each criterion rests on the items that have it.")
     return found

@@ -6,6 +6,7 @@ import math
 import re
 from collections.abc import Iterable, Mapping
 from functools import cached_property
+from itertools import pairwise
 from typing import Any, NoReturn
 
 import msgspec
@@ -208,8 +209,21 @@ class Criterion(CriterionEntry, frozen=True, dict=True):
         if self.order is not None:
             places = {label: place for place, label in enumerate(self.order)}
             return tuple(None if answer.na else places[answer.label] for answer in self._answers)
-        ranked = sorted(self.scored, key=lambda code: self._answers[code].value or 0.0)
+        ranked = list(self.scored)
+        if not self.is_in_listed_order:
+            ranked.sort(key=lambda code: self._answers[code].value or 0.0)
         return tuple(None if answer.na else ranked.index(code) for code, answer in enumerate(self._answers))
+
+    @cached_property
+    def is_in_listed_order(self) -> bool:
+        """Whether the options of an ordinal criterion have no order but that in which they are listed.
+
+        Their values neither rise nor fall from option to option, and there is no `order`.
+        """
+        if self.kind != "ordinal" or self.order is not None:
+            return False
+        steps = list(pairwise(self._answers[code].value or 0.0 for code in self.scored))
+        return not (all(low < high for low, high in steps) or all(low > high for low, high in steps))
 
     @cached_property
     def worst(self) -> int:

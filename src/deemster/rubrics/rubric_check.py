@@ -196,6 +196,9 @@ def _scale_issues(criterion: Criterion) -> Iterator[_Found]:
     if not criterion.options:
         return
     if criterion.kind == "ordinal":
+        if criterion.is_in_listed_order:
+            message = "The values neither rise nor fall from option to option: the options count as they are listed."
+            yield ("options",), "listed-order", message
         yield from _levels(criterion)
         yield from _labels(criterion)
         yield from _steps(criterion)

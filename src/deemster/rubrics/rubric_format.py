@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from itertools import pairwise
 from typing import Annotated, Any, ClassVar, Final, Literal, get_args
 
 import msgspec
@@ -205,9 +204,6 @@ def _options_issues(criterion: CriterionEntry, kind: Kind) -> Issues:
         yield ("options",), f"A choice has at least two options that are not `na`, not {len(scored)}."
     if kind == "ordinal" and order is not None:
         yield from _order_issues(order, [option.label for option in scored])
-    elif kind == "ordinal" and not bare and not _is_monotone([option.value or 0.0 for option in scored]):
-        message = "The values of an ordinal criterion rise or fall from option to option; "
-        yield ("options",), message + "otherwise `order` lists the labels, lowest first, or `scale_type` is `nominal`."
 
 
 def _label_issues(options: Sequence[OptionEntry]) -> Issues:
@@ -238,11 +234,6 @@ def _order_issues(order: Sequence[str], labels: Sequence[str]) -> Issues:
     left = [label for word, label in known.items() if word not in named]
     if left:
         yield ("order",), f"The order leaves out {list_names(left)}."
-
-
-def _is_monotone(values: Sequence[float]) -> bool:
-    steps = list(pairwise(values))
-    return all(low < high for low, high in steps) or all(low > high for low, high in steps)
 
 
 def name_issues(names: Iterable[tuple[Path, str]]) -> Issues:
