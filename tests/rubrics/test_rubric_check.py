@@ -56,6 +56,7 @@ SHOWN = {
     "unnamed": [{"requirement": FINE}],
 }
 NEAR = {
+    "listed-order": scaled(*SCALE[::-1]),
     "vague-word": one('Says "nice to meet you".'),
     "double-barrelled": one("Links to the terms and conditions."),
     "double-negative": one("Names no more than two authors."),
