@@ -56,7 +56,6 @@ SHOWN = {
     "unnamed": [{"requirement": FINE}],
 }
 NEAR = {
-    "listed-order": scaled(*SCALE[::-1]),
     "vague-word": one('Says "nice to meet you".'),
     "double-barrelled": one("Links to the terms and conditions."),
     "double-negative": one("Names no more than two authors."),
@@ -71,6 +70,7 @@ NEAR = {
     "zero-weight": one(weight=0, fatal=True),
     "bare-number": scaled(("1 cause is named", 0), ("2 causes are named", 0.5), ("3 causes are named", 1)),
     "bare-label": scaled(("none", 0), ("one: the first cause", 0.5), ("all: each of the causes", 1)),
+    "listed-order": scaled(*SCALE[::-1]),
     "few-levels": scaled(*SCALE),
     "many-levels": scaled(*((f"names {place} of the causes", place / 6) for place in range(7))),
     "uneven-scale": scaled(SCALE[0], ("names one of the causes", 0.34), ("names two", 0.67), SCALE[2]),
