@@ -60,6 +60,7 @@ RULES: Final[dict[str, CheckRule]] = {
     "bare-label": CheckRule(
         "hint", "Add to each label what a submission at it does, for instance `fair: one of three causes explained`."
     ),
+    "listed-order": CheckRule("warning", "Say the order by `order`, lowest first, or mend the values."),
     "few-levels": CheckRule("warning", "Drop the options: a binary criterion says the same. Or add a level between."),
     "many-levels": CheckRule("warning", f"Use {FEWEST_LEVELS} to {MOST_LEVELS} levels, each described."),
     "uneven-scale": CheckRule("hint", "Space them evenly, or aggregate by `median` or `mode`."),
