@@ -105,8 +105,8 @@ PLANTED: Final[dict[str, tuple[str, frozenset[tuple[str | None, str]]]]] = {
   requirement: How many terms of the glossary are translated as it says?
   options:
     - {label: none of them, value: 0}
-    - {label: half of them, value: 0.1}
     - {label: all of them, value: 1}
+    - {label: half of them, value: 0.1}
 - name: idioms
   weight: 3
   requirement: If the source has idioms, how many keep their meaning?
@@ -116,7 +116,14 @@ PLANTED: Final[dict[str, tuple[str, frozenset[tuple[str | None, str]]]]] = {
     - {label: all of the idioms, value: 1}
 - {name: additions, weight: -3, requirement: The translation adds a sentence.}
 """,
-        frozenset({("fluency", "bare-label"), ("terms", "uneven-scale"), ("idioms", "no-na-option")}),
+        frozenset(
+            {
+                ("fluency", "bare-label"),
+                ("terms", "uneven-scale"),
+                ("terms", "listed-order"),
+                ("idioms", "no-na-option"),
+            }
+        ),
     ),
     "agent": (
         """
