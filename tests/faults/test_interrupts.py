@@ -132,7 +132,8 @@ def test_closed_pipe_gives_no_traceback(tmp_path):
     process.stdout.close()
     err = process.stderr.read()
     process.stderr.close()
-    assert process.wait(timeout=120) == 3
+    # A reader may have read enough: the exit code stays the command's own.
+    assert process.wait(timeout=120) == 0
     assert "Traceback" not in err
     assert "Exception ignored" not in err
 

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import html
+import re
 import warnings
 
 import pytest
@@ -101,14 +103,19 @@ def test_message_says_why_every_sample_failed(cells):
     assert "connection refused" in said
 
 
+def words(page):
+    """What a page says, without its tags."""
+    return " ".join(html.unescape(re.sub(r"<[^>]*>", " ", page)).split())
+
+
 def test_alignment_result_is_shown_with_its_answer(cells):
     page = shown(cells[3])
     assert "Can this judge be trusted?" in page
-    assert "<td>facts</td><td>binary</td><td>12</td>" in page
+    assert re.search(r"facts\b.*\bbinary\b.*\b12\b", words(page))
 
 
 def test_grading_is_shown_and_becomes_data_frames(cells):
-    assert "<th>item_id</th><th>score</th><th>facts</th>" in shown(cells[4])
+    assert "item_id score facts" in words(shown(cells[4]))
     assert "3 of 3 done" in shown(cells[4])
     assert printed(cells[5]) == "(3, 9) ['MET', 'MET', 'MET']\n"
 

@@ -181,6 +181,7 @@ def bootstrap_results(
     replicates: Values,
     jackknife: Values | None,
     *,
+    method: Method,
     units: int,
     confidence: float,
     expanded: frozenset[Key],
@@ -195,6 +196,7 @@ def bootstrap_results(
         estimates: The statistics of the data themselves; NaN is undefined.
         replicates: The replicates of each, ``[1, n]``; a second row has the imagined units too.
         jackknife: Each without one unit at a time, for BCa intervals; None for other intervals.
+        method: What was asked for: of a single unit there is no BCa interval.
         units: How many units were resampled.
         confidence: The level of the interval.
         expanded: Statistics whose replicates are first-order expansions.
@@ -207,16 +209,16 @@ def bootstrap_results(
         values = every[:, 0]
         centre = np.array([estimates[key] for key in chosen])
         if every.shape[1] > 1:
-            method, ends = "smoothed", _joint_ends(every, units, confidence)
+            called, ends = "smoothed", _joint_ends(every, units, confidence)
         elif jackknife is None:
-            method, ends = "percentile", percentile_interval(values, confidence)
+            called, ends = "percentile", percentile_interval(values, confidence)
         else:
             accelerations = acceleration(np.array([jackknife[key][0] for key in chosen]))
-            method, ends = "bca", corrected_interval(centre, values, accelerations, confidence)
+            called, ends = "bca", corrected_interval(centre, values, accelerations, confidence)
         errors = _standard_deviations(values, ends.defined)
         columns = (centre, ends.lower, ends.upper, ends.defined, errors, ends.fallback)
         for key, *row, fallback in zip(chosen, *(column.tolist() for column in columns), strict=True):
-            name = ("percentile" if fallback else method) + (" (linear)" if key in expanded else "")
+            name = ("percentile" if fallback else called) + (" (linear)" if key in expanded else "")
             found[key] = _bootstrap_result(row, method=name, confidence=confidence, as_drawn=method == "percentile")
     return found
 

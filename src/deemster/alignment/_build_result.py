@@ -674,5 +674,5 @@ def _data_warnings(votes: LabelledVotes, panel: ScoreComparison, degenerate: lis
         if not any((column.votes[:, judge] >= 0).any() for column in votes.columns):
             found.append(f"judge-silent: `{visible(name, limit=60)}` has no usable vote.")
     if len(votes.ids) == 1:
-        found.append("one-item: everything rests on one item, and resampling it gives no interval.")
+        found.append("one-item: everything rests on one item, and resampling it says nothing of others.")
     return found

@@ -203,6 +203,7 @@ def _compute_statistics(votes: LabelledVotes, options: Options, levels: Levels) 
             estimates,
             drawn,
             jackknife,
+            method=options.method,
             units=votes.n_units,
             confidence=confidence,
             expanded=scores.expanded_keys(),
