@@ -82,11 +82,11 @@ class InputOptions(NamedTuple):
         Raises:
             ConfigurationError: Some were given, or no verdicts.
         """
-        others = (self.votes, self.dataset, self.labels, self.verdicts, self.rubric)
+        others = (self.votes, self.labels, self.verdicts, self.rubric)
         rules = (
             (
                 self.run is not None and any(path is not None for path in others),
-                "A run has its verdicts and labels: `--run` goes with no other input.",
+                "A run has its verdicts and labels: `--run` goes with no other input but `--dataset`.",
             ),
             (
                 self.run is None and self.votes is None and self.verdicts is None,
@@ -117,10 +117,12 @@ class InputOptions(NamedTuple):
 
         labels: RubricDataset | None = None
         if self.run is not None:
-            from deemster.runs.people_labels import labelled_votes
+            from deemster.runs.people_labels import labelled_votes, rubric_votes
 
+            labels = None if self.dataset is None else RubricDataset.load(self.dataset)
+            read_votes = labelled_votes if labels is None else rubric_votes
             with open_run(self.store, self.run) as (opened, name):
-                votes = labelled_votes(opened, opened.run(name))
+                votes = read_votes(opened, opened.run(name))
         elif self.verdicts is not None:
             rubric, read, labels = read_spreadsheets(
                 labels=self.labels, verdicts=self.verdicts, rubric=self.rubric, columns=self.columns
@@ -209,7 +211,9 @@ def _take_measures(flags: Flags) -> MeasureOptions:
 
 _INPUTS: Sequence[Decorator] = (
     click.option(
-        "--dataset", metavar="FILE", help="A rubric dataset with people's labels; they win over those in the votes."
+        "--dataset",
+        metavar="FILE",
+        help="A rubric dataset with people's labels; they win over those in the votes. With --run, of its rubric.",
     ),
     click.option("--labels", metavar="FILE", help="A spreadsheet of people's labels, in place of --dataset."),
     click.option("--verdicts", metavar="FILE", help="A spreadsheet of the judges' verdicts, in place of VOTES."),
