@@ -31,6 +31,7 @@ from deemster.stats import (
     ConfidenceInterval,
     bounded_mean,
     fisher_interval,
+    interval_ends,
     krippendorff_alpha,
     paired_difference,
     ppi_mean,
@@ -416,11 +417,12 @@ def _corrected_mean(
     note = None
     if not found.lam and len(others):
         note = "The judge does not follow people here, so this rests on their labels alone."
+    low, high = interval_ends(found.interval) or (None, None)
     return CorrectedEstimate(
         naive=float(run.mean()),
         value=found.value,
-        low=None if found.interval is None else found.interval.lower,
-        high=None if found.interval is None else found.interval.upper,
+        low=low,
+        high=high,
         n=len(run),
         people=people,
         note=note,

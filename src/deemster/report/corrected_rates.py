@@ -21,11 +21,10 @@ from deemster.results.metric_summary import (
     CorrectedPassRate,
     RunMetricSummary,
     clustered_share,
-    interval_ends,
     sample_means,
 )
 from deemster.results.run_summary import RunSummary
-from deemster.stats import corrected_rate, ppi_mean
+from deemster.stats import corrected_rate, interval_ends, ppi_mean
 from deemster.stats.debiased_estimates import unit_values
 
 

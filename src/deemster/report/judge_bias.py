@@ -12,7 +12,7 @@ from deemster.alignment.calibrate_judge import ShownOption, option_order_bias
 from deemster.alignment.calibration_result import Estimate
 from deemster.judges.bias_probes import Base, BiasProbe
 from deemster.report.judge_audit_report import judge_audit_sections
-from deemster.stats import holm, mcnemar
+from deemster.stats import holm, interval_ends, mcnemar
 from deemster.stats.bounded_mean import bounded_mean
 from deemster.stats.nan_arithmetic import Floats
 from deemster.stats.paired_difference import paired_difference
@@ -297,5 +297,5 @@ def _share(successes: int, n: int, confidence: float) -> Estimate:
 
 
 def _estimate(value: float | None, interval: Any, n: int) -> Estimate:
-    low, high = (None, None) if interval is None else (interval.lower, interval.upper)
+    low, high = interval_ends(interval) or (None, None)
     return Estimate(value=value, low=low, high=high, n=n)
