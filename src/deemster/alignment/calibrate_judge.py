@@ -31,7 +31,6 @@ from deemster.stats import (
     ConfidenceInterval,
     bounded_mean,
     fisher_interval,
-    interval_ends,
     krippendorff_alpha,
     paired_difference,
     ppi_mean,
@@ -40,6 +39,7 @@ from deemster.stats import (
     wilson,
 )
 from deemster.stats.bounded_mean import bounded_units
+from deemster.stats.confidence_interval import interval_ends
 from deemster.stats.confusion_tables import accuracy, kappa
 from deemster.stats.debiased_estimates import unit_values
 from deemster.stats.proportion_intervals import newcombe

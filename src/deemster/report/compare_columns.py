@@ -34,7 +34,8 @@ from deemster.results.run_columns import JoinedSamples, RunColumns, join_samples
 from deemster.results.run_summary import cohort_label
 from deemster.results.sample_changes import ChangedSamples, ChangeTable
 from deemster.results.usage_and_cost import USAGE
-from deemster.stats import Interval, exact_mean, interval_ends, mcnemar, paired_difference, sign_flip, student, tango
+from deemster.stats import exact_mean, mcnemar, paired_difference, sign_flip, student, tango
+from deemster.stats.confidence_interval import Interval, interval_ends
 from deemster.stats.noise_split import NoiseSplit, noise_split
 
 _Floats: TypeAlias = NDArray[np.float64]

@@ -24,7 +24,8 @@ from deemster.results.metric_summary import (
     sample_means,
 )
 from deemster.results.run_summary import RunSummary
-from deemster.stats import corrected_rate, interval_ends, ppi_mean
+from deemster.stats import corrected_rate, ppi_mean
+from deemster.stats.confidence_interval import interval_ends
 from deemster.stats.debiased_estimates import unit_values
 
 

@@ -16,7 +16,8 @@ from deemster.records import Sample
 from deemster.report.dataset_audit_report import dataset_audit_sections
 from deemster.report.sample_subset import SampleSubset
 from deemster.results.run_summary import cohort_label
-from deemster.stats import PairedNoise, certifiable_margin, fisher_interval, interval_ends, samples_to_certify, wilson
+from deemster.stats import PairedNoise, certifiable_margin, fisher_interval, samples_to_certify, wilson
+from deemster.stats.confidence_interval import interval_ends
 from deemster.text.rendered import Rendered
 from deemster.text.text_sections import TextSection
 

@@ -21,7 +21,8 @@ from deemster.results.gate_rules import CORRECTED, Gate, Rule
 from deemster.results.mark_table import MarkTable
 from deemster.results.run_columns import RunColumns
 from deemster.results.run_summary import cohort_label, summarize_run
-from deemster.stats import interval_ends, wilson
+from deemster.stats import wilson
+from deemster.stats.confidence_interval import interval_ends
 from deemster.text.rendered import Rendered
 from deemster.text.text_sections import TextSection
 

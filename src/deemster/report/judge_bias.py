@@ -12,8 +12,9 @@ from deemster.alignment.calibrate_judge import ShownOption, option_order_bias
 from deemster.alignment.calibration_result import Estimate
 from deemster.judges.bias_probes import Base, BiasProbe
 from deemster.report.judge_audit_report import judge_audit_sections
-from deemster.stats import holm, interval_ends, mcnemar
+from deemster.stats import holm, mcnemar
 from deemster.stats.bounded_mean import bounded_mean
+from deemster.stats.confidence_interval import interval_ends
 from deemster.stats.nan_arithmetic import Floats
 from deemster.stats.paired_difference import paired_difference
 from deemster.stats.paired_tests import sign_flip

@@ -10,16 +10,15 @@ from numpy.typing import NDArray
 
 from deemster.records import CAUSES, Where
 from deemster.stats import (
-    Interval,
     Proportion,
     bounded_mean,
     clustered_wilson,
     exact_mean,
     exact_stdev,
-    interval_ends,
     quantile,
     weighted_wilson,
 )
+from deemster.stats.confidence_interval import Interval, interval_ends
 
 # The cluster of each sample; None where samples stand alone.
 Clusters: TypeAlias = NDArray[np.intp] | None

@@ -30,7 +30,8 @@ from deemster.results.metric_summary import (
 )
 from deemster.results.repetition_precision import Precision, repetition_precision
 from deemster.results.usage_and_cost import Cost, RunUsage, run_usage, total_cost
-from deemster.stats import Interval, interval_ends, weighted_wilson
+from deemster.stats import weighted_wilson
+from deemster.stats.confidence_interval import Interval, interval_ends
 
 UNTAGGED = "(untagged)"
 

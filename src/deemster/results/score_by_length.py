@@ -10,7 +10,8 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from deemster.results.metric_summary import mean_interval
-from deemster.stats import Interval, exact_mean, interval_ends, spearman
+from deemster.stats import exact_mean, spearman
+from deemster.stats.confidence_interval import Interval, interval_ends
 
 # Samples of about equal length are looked at together: the most groups, and the fewest samples of one.
 _MOST_GROUPS = 8
