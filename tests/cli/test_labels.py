@@ -130,7 +130,7 @@ def test_votes_of_a_labelled_run_are_a_votes_file(labelled):
     ("argv", "message"),
     [
         (("--run", "latest"), "Nobody has labelled the run"),
-        (("--run", "latest", "--labels", "x.csv"), "`--run` goes with no other input."),
+        (("--run", "latest", "--labels", "x.csv"), "`--run` goes with no other input but `--dataset`."),
         (("--run", "nowhere"), "nowhere"),
     ],
 )

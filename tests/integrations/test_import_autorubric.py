@@ -11,6 +11,7 @@ from deemster.records import MetricScore, Unscored
 from deemster.runs.external_run import store_external_run
 from deemster.runs.people_labels import label_tasks, labelled_votes
 from deemster.store import LabelFacts, open_store
+from tests.cli.workspace import called
 from tests.integrations.imported import FIXTURES, imported_report
 
 FOLDER, PANEL = FIXTURES / "autorubric" / "capitals", FIXTURES / "autorubric" / "panel"
@@ -28,7 +29,7 @@ def test_score_and_every_verdict_are_marks(run):
     names = [card.name for card in run.cards]
     assert names == ["rubric", "names-a-city", "brief"]
     for row, execution in zip(sorted(rows, key=lambda row: row["item_idx"]), run.executions, strict=True):
-        assert execution.id == f"item-{row['item_idx']}"
+        assert execution.id == f"item-{row['item_idx'] + 1:04d}"
         if row["error"]:
             assert execution.marks[0] == Unscored("metric_failed", row["error"])
             continue
@@ -104,18 +105,38 @@ def test_option_of_impossible_value_counts_as_no_value(tmp_path, value):
     assert (tone.n, tone.n_judged) == (5, 4)
 
 
+def test_experiment_joins_the_labels_of_its_dataset(tmp_path, panel):
+    value = panel.to_dict()
+    labels = [["MET", "MET", "rude"], ["MET", "MET", "rude"], *([["UNMET", "UNMET", "rude"]] * 3)]
+    items = [{"submission": f"{count} words: Paris", "ground_truth": truth} for count, truth in enumerate(labels)]
+    criteria = [{**one, "name": one["name"].removeprefix("rubric/")} for one in value["rubric"]["criteria"]]
+    dataset = tmp_path / "dataset.json"
+    dataset.write_text(json.dumps({"name": "panel", "prompt": "p", "rubric": {"criteria": criteria}, "items": items}))
+    store = ("--store", str(tmp_path / "runs.db"))
+    assert called("import", str(PANEL), *store).exit_code == 0
+    found = called("align", "--run", "latest", "--dataset", str(dataset), "--per-judge", "--json", "-", *store)
+    assert found.exit_code == 0, found.stderr
+    result = json.loads(found.stdout)
+    expected = dm.compute_metrics(panel, per_judge=True)
+    assert result["criterion_accuracy"] == expected.criterion_accuracy
+    assert result["per_judge"]["strict"]["criterion_accuracy"] == 1
+    assert [one["name"] for one in result["per_criterion"]] == ["names-a-city", "brief", "tone"]
+
+
 def test_sheet_that_names_a_criterion_meets_its_options_and_not_the_metric_of_that_name(tmp_path):
     (run,) = read_runs(PANEL)
     with open_store(tmp_path / "runs.db", create=True) as store:
         name = store_external_run(store, run).id
     sheet = tmp_path / "labels.csv"
     sheet.write_text(
-        "id,criterion,verdict\n" + "".join(f"item-{at},tone,Plain\n" for at in range(4)) + "item-4,tone,kind\n"
+        "id,criterion,verdict\n"
+        + "".join(f"item-{at:04d},tone,Plain\n" for at in range(1, 5))
+        + "item-0005,tone,kind\n"
     )
     (tone,) = dm.calibrate(name, sheet, store=tmp_path / "runs.db").metrics.items()
     assert (tone[0], tone[1].kind, tone[1].agreement.value) == ("rubric/tone", "option", 0.8)
 
-    sheet.write_text("id,criterion,verdict\nitem-0,tone,banana\n")
+    sheet.write_text("id,criterion,verdict\nitem-0001,tone,banana\n")
     with pytest.raises(
         dm.InputError, match=r"1 label cannot be read: `banana`. The options of this criterion are `rude`"
     ):

@@ -21,3 +21,9 @@ def test_score_that_equals_the_threshold_as_a_fraction_succeeds(half, higher_is_
 def test_score_beyond_rounding_of_the_threshold_fails(higher_is_better):
     beside = 0.5 - 1e-9 if higher_is_better else 0.5 + 1e-9
     assert not MetricScore(beside, threshold=0.5, higher_is_better=higher_is_better).success
+
+
+def test_score_that_reports_show_as_the_pass_mark_reaches_it():
+    assert MetricScore(0.49999999999).success
+    assert not MetricScore(0.499999999).success
+    assert MetricScore(0.50000000001, higher_is_better=False).success

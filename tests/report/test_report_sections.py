@@ -187,7 +187,7 @@ COLUMNS = (
 
 def cells(name):
     """Everything the hostile report may show as text from data, after the steps that make it one harmless line."""
-    shown = [name, f"{name}, {name}", f"{name}, ...", "x", "y"]
+    shown = [name, f"{name}, {name}", f"{name}, ...", f"{name} mean", "exact-match mean", "x", "y"]
     return {visible(text, limit=limit) for text in shown for limit in (200, 2000)}
 
 

@@ -314,8 +314,9 @@ def _kappa(
         return np.stack([kappa(tables, "nominal"), accuracy(tables)])
 
     exact = statistic(np.ones((units.size, 1)), None)[:, 0]
-    options: dict[str, Any] = {"units": units.size, "replicates": _REPLICATES, "seed": seed, "confidence": confidence}
-    found = smoothed_results(exact, statistic, **options)[0]
+    found = smoothed_results(
+        exact, statistic, units=units.size, replicates=_REPLICATES, seed=seed, confidence=confidence
+    )[0]
     return _estimate(found.estimate, found.ci, len(people))
 
 

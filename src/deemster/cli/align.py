@@ -7,7 +7,7 @@ import os
 import sys
 from collections.abc import Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING, NamedTuple
+from typing import TYPE_CHECKING, Literal, NamedTuple
 
 import click
 
@@ -82,11 +82,11 @@ class InputOptions(NamedTuple):
         Raises:
             ConfigurationError: Some were given, or no verdicts.
         """
-        others = (self.votes, self.dataset, self.labels, self.verdicts, self.rubric)
+        others = (self.votes, self.labels, self.verdicts, self.rubric)
         rules = (
             (
                 self.run is not None and any(path is not None for path in others),
-                "A run has its verdicts and labels: `--run` goes with no other input.",
+                "A run has its verdicts and labels: `--run` goes with no other input but `--dataset`.",
             ),
             (
                 self.run is None and self.votes is None and self.verdicts is None,
@@ -117,10 +117,12 @@ class InputOptions(NamedTuple):
 
         labels: RubricDataset | None = None
         if self.run is not None:
-            from deemster.runs.people_labels import labelled_votes
+            from deemster.runs.people_labels import labelled_votes, rubric_votes
 
+            labels = None if self.dataset is None else RubricDataset.load(self.dataset)
+            read_votes = labelled_votes if labels is None else rubric_votes
             with open_run(self.store, self.run) as (opened, name):
-                votes = labelled_votes(opened, opened.run(name))
+                votes = read_votes(opened, opened.run(name))
         elif self.verdicts is not None:
             rubric, read, labels = read_spreadsheets(
                 labels=self.labels, verdicts=self.verdicts, rubric=self.rubric, columns=self.columns
@@ -155,7 +157,7 @@ class MeasureOptions(NamedTuple):
     """What is computed, and how: arguments of `compute_metrics` under their own names."""
 
     judges: tuple[str, ...] | None
-    bootstrap: str
+    bootstrap: Literal["smoothed", "percentile", "bca"]
     n_bootstrap: int
     confidence: float
     seed: int
@@ -178,7 +180,24 @@ class MeasureOptions(NamedTuple):
         from deemster.alignment import compute_metrics
 
         try:
-            return compute_metrics(votes, labels, **self._asdict())
+            return compute_metrics(
+                votes,
+                labels,
+                judges=self.judges,
+                bootstrap=self.bootstrap,
+                n_bootstrap=self.n_bootstrap,
+                confidence=self.confidence,
+                seed=self.seed,
+                per_judge=self.per_judge,
+                cannot_assess=self.cannot_assess,
+                na_mode=self.na_mode,
+                cluster=self.cluster,
+                per_slice=self.per_slice,
+                pair=self.pair,
+                epsilon=self.epsilon,
+                group=self.group,
+                system=self.system,
+            )
         except InputError as error:
             raise type(error)([issue._replace(message=_name_flag(issue.message)) for issue in error.issues]) from None
 
@@ -209,7 +228,9 @@ def _take_measures(flags: Flags) -> MeasureOptions:
 
 _INPUTS: Sequence[Decorator] = (
     click.option(
-        "--dataset", metavar="FILE", help="A rubric dataset with people's labels; they win over those in the votes."
+        "--dataset",
+        metavar="FILE",
+        help="A rubric dataset with people's labels; they win over those in the votes. With --run, of its rubric.",
     ),
     click.option("--labels", metavar="FILE", help="A spreadsheet of people's labels, in place of --dataset."),
     click.option("--verdicts", metavar="FILE", help="A spreadsheet of the judges' verdicts, in place of VOTES."),

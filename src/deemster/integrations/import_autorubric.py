@@ -62,7 +62,9 @@ def _add_item(builder: RunBuilder, row: Mapping[str, Any], dataset: str, criteri
     """Add an item; what its criteria are is added to `criteria`."""
     report, number = as_map(row.get("report")), row.get("item_idx")
     failed = as_text(row.get("error")) or as_text(report.get("error"))
-    sample = builder.add_sample(f"item-{number}", {"item": number, "dataset_hash": dataset})
+    # As a rubric dataset calls its items, so that the labels there are found.
+    called = f"item-{number + 1:04d}" if isinstance(number, int) else f"item-{number}"
+    sample = builder.add_sample(called, {"item": number, "dataset_hash": dataset})
     marks: dict[str, Mark] = {}
     found: dict[str, Any] = {}
     votes: list[dict[str, Any]] = []

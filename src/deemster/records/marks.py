@@ -71,8 +71,8 @@ class MetricScore(msgspec.Struct, frozen=True, gc=False, tag="score", omit_defau
         return reaches(self.score, self.threshold, higher_is_better=self.higher_is_better)
 
 
-# Numbers closer than this differ by rounding: (0.1 + 0.2)/0.6 reaches 0.5, and so does 0.3/0.6.
-_ROUNDING = 1e-12
+# Reports round to nine decimals, so numbers closer than this are one number: what is shown as 0.5 reaches 0.5.
+_ROUNDING = 5e-10
 
 
 def reaches(value: float, bound: float, *, higher_is_better: bool = True) -> bool:

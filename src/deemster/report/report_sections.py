@@ -311,32 +311,45 @@ def _aggregate_samples(report: Report) -> TextSection:
 
 
 def _cohorts(report: Report) -> TextSection:
+    # Of a metric that gives 0 or 1 the mean is the pass-rate.
+    graded = [
+        name
+        for name in report.metric_order
+        if any(cohort.metrics[name].mean != cohort.metrics[name].pass_rate for cohort in report.cohort_list)
+    ]
+    means = {name: MetricName(f"{name} mean") for name in graded}
+    columns = [column for name in report.metric_order for column in (MetricName(name), means.get(name)) if column]
     rows = [
         (
             DataText(cohort.label),
             str(cohort.samples),
             format_number(cohort.macro_f1),
             format_interval(cohort.macro_f1_interval),
-            *(_pass_rate(cohort.metrics[name]) for name in report.metric_order),
+            *(cell for name in report.metric_order for cell in _figures(cohort.metrics[name], has_mean=name in means)),
         )
         for cohort in report.cohort_list
     ]
     cells = [IntervalCell(cohort.macro_f1, cohort.macro_f1_interval) for cohort in report.cohort_list]
     plots = drawn_columns(PlotColumn("macro-F1", cells, "95% interval"))
-    head = ("cohort", "samples", "macro-F1", "95% interval", *map(MetricName, report.metric_order))
+    head = ("cohort", "samples", "macro-F1", "95% interval", *columns)
     lines: list[TextLine] = [("The pass-rate of each metric, and their mean.",)]
+    if means:
+        lines = [("The pass-rate of each metric, the mean of its scores beside it, and the mean of the pass-rates.",)]
     if any(not cohort.metrics[name].n for cohort in report.cohort_list for name in report.metric_order):
         lines.append(("n/a: the metric applies to no sample of the cohort, and macro-F1 rests on the others.",))
     return TextSection(
         ("Cohorts by metadata.tags",),
         lines,
-        TextTable(head, rows, (*reversed(report.metric_order), "95% interval"), plots),
+        TextTable(head, rows, (*means.values(), *reversed(report.metric_order), "95% interval"), plots),
         key="cohorts",
     )
 
 
-def _pass_rate(figures: MetricSummary) -> str:
-    return ShadedNumber(format_number(figures.pass_rate), figures.pass_rate, is_rate=True)
+def _figures(figures: MetricSummary, *, has_mean: bool) -> Iterator[str]:
+    """The pass-rate of a metric in a cohort, and the mean of its scores."""
+    yield ShadedNumber(format_number(figures.pass_rate), figures.pass_rate, is_rate=True)
+    if has_mean:
+        yield format_number(figures.mean)
 
 
 def _histograms(report: Report) -> TextSection:

@@ -13,6 +13,7 @@ tests is fixed before the first of them.
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping
+from decimal import Decimal
 from functools import partial
 from pathlib import Path
 from typing import Any, NamedTuple
@@ -70,7 +71,10 @@ def improve_rubric(
     seed: int = 0,
     progress_file: str | Path | None = None,
     resume: bool = False,
-    **options: Any,
+    cache: str | Path | None = None,
+    budget_usd: Decimal | float | None = None,
+    budget_tokens: int | None = None,
+    offline: bool = False,
 ) -> Improvement:
     """Reword the criteria that judges and people agree least about, and accept wordings that raise held-out agreement.
 
@@ -91,7 +95,10 @@ def improve_rubric(
         seed: The seed of everything random.
         progress_file: The file that keeps what the models said, so that a stopped improvement can be resumed.
         resume: Whether to resume from that file.
-        options: How models may be asked: `cache`, `budget_usd`, `budget_tokens` and `offline`, as ``grade`` has them.
+        cache: A file that keeps the models' answers; they are looked up there first.
+        budget_usd: The most that the models may cost, in US dollars.
+        budget_tokens: The most tokens that the models may use.
+        offline: Whether nothing may be asked over the network.
 
     Raises:
         InputError: Something given cannot be used.
@@ -103,11 +110,8 @@ def improve_rubric(
     known = rubric if isinstance(rubric, Rubric) else Rubric.load(rubric)
     items = dataset if isinstance(dataset, RubricDataset) else RubricDataset.load(dataset)
     path = None if progress_file is None else Path(progress_file)
-    return run_sync(
-        run_improvement(
-            known, items, settings, access=build_model_access(models, ModelLimits(**options)), path=path, resume=resume
-        )
-    )
+    access = build_model_access(models, ModelLimits(cache, budget_usd, budget_tokens, offline))
+    return run_sync(run_improvement(known, items, settings, access=access, path=path, resume=resume))
 
 
 async def run_improvement(

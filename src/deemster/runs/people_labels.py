@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from typing import Any, NamedTuple
+from typing import Any, NamedTuple, TypeAlias
 
 from deemster.datasets.votes import Votes
 from deemster.datasets.votes_format import SCHEMA, Sampling
-from deemster.errors import ReportError
+from deemster.errors import ReportError, plural
 from deemster.judges.vote import vote_failure
 from deemster.records import MetricScore, SampleFacts, Unscored
 from deemster.records.marks import reaches
@@ -25,6 +25,8 @@ CSV_COLUMNS = (
     *("order", "seed", "inclusion_probability"),
 )
 _JUDGE = "judge"
+# By position and repetition, and then by person: the verdict on each task.
+Said: TypeAlias = dict[tuple[int, int], dict[str, dict[tuple[str, str], str | None]]]
 _AS_VERDICT = {PASS: "MET", FAIL: "UNMET"}
 
 
@@ -139,19 +141,53 @@ def labelled_votes(store: Store, row: RunRow) -> Votes:
     if not row.traits.has_metrics:
         return _grading_votes(store, row, drawn or labels, sampling)
     if not labels:
-        raise ReportError(f"Nobody has labelled the run `{row.id}`: `deemster view --label NAME` does.")
-    return Votes.parse({**_run_votes(store, row, drawn or labels), "sampling": sampling})
-
-
-def _run_votes(store: Store, row: RunRow, labels: Sequence[LabelFacts]) -> dict[str, Any]:
-    labelled = {(label.metric, label.criterion) for label in labels}
-    tasks = [task for task in label_tasks(store, row) if task.key in labelled]
-    names = [card.name for card in store.cards(row.id)]
-    said: dict[tuple[int, int], dict[str, dict[tuple[str, str], str | None]]] = {}
-    for label in labels:
+        raise ReportError(
+            f"Nobody has labelled the run `{row.id}`: `deemster view --label NAME` does. Labels in a file of their own "
+            "are given by `--dataset`."
+        )
+    counted = drawn or labels
+    labelled = {(label.metric, label.criterion) for label in counted}
+    said: Said = {}
+    for label in counted:
         authors = said.setdefault((label.position, label.repetition), {})
         verdict = str(label.verdict) if label.criterion else _AS_VERDICT.get(str(label.verdict))
         authors.setdefault(label.author, {})[label.metric, label.criterion] = verdict
+    tasks = [task for task in label_tasks(store, row) if task.key in labelled]
+    return Votes.parse({**_run_votes(store, row, tasks, said), "sampling": sampling})
+
+
+def rubric_votes(store: Store, row: RunRow) -> Votes:
+    """What judges said of all outputs of a run by its rubric, whose labels stand in a dataset of their own.
+
+    Args:
+        store: Where the run is stored.
+        row: The run.
+
+    Raises:
+        ReportError: The run has no metric that judges by a rubric, or several.
+        StoreError: The store fails.
+    """
+    if not row.traits.has_metrics:
+        return _grading_votes(store, row, (), "random")
+    tasks = [task for task in label_tasks(store, row) if task.definition is not None]
+    metrics = {task.metric for task in tasks}
+    if len(metrics) != 1:
+        raise ReportError(
+            f"A dataset has the labels of one rubric, and the run `{row.id}` has {plural(len(metrics), 'metric')} that "
+            "judge by one."
+        )
+    said: Said = {
+        (position, repetition): {} for position in range(row.samples) for repetition in range(row.repetitions)
+    }
+    value = _run_votes(store, row, tasks, said)
+    for criterion, task in zip(value["rubric"]["criteria"], tasks, strict=True):
+        criterion["name"] = task.criterion
+    return Votes.parse(value)
+
+
+def _run_votes(store: Store, row: RunRow, tasks: Sequence[LabelTask], said: Said) -> dict[str, Any]:
+    """The verdicts on some tasks, of the outputs that are named, with what people said of them."""
+    names = [card.name for card in store.cards(row.id)]
     items, judged = [], []
     cluster = stored_cluster(row.facts)
     key = "sample" if cluster is None and row.repetitions > 1 else cluster
