@@ -21,11 +21,11 @@ from deemster.results.metric_summary import (
     CorrectedPassRate,
     RunMetricSummary,
     clustered_share,
-    interval_ends,
     sample_means,
 )
 from deemster.results.run_summary import RunSummary
 from deemster.stats import corrected_rate, ppi_mean
+from deemster.stats.confidence_interval import interval_ends
 from deemster.stats.debiased_estimates import unit_values
 
 
