@@ -296,6 +296,8 @@ def test_async_function_has_the_parameters_of_its_blocking_twin(name):
     assert len(parameters) > 5
     assert inspect.signature(getattr(deemster, f"{name}_async")).parameters == parameters
     assert not any(place.kind is place.VAR_KEYWORD for place in parameters.values())
+    assert inspect.signature(getattr(deemster, name)).return_annotation in ("Report", "Grading")
+    assert getattr(deemster, name).__name__ == name
 
 
 def test_unknown_name_is_an_attribute_error():

@@ -19,6 +19,7 @@ from pathlib import Path
 from typing import Any, NamedTuple
 
 import msgspec
+from msgspec.structs import replace
 
 from deemster.alignment.agreement_gain import AgreementGain, compare_agreement, lowest_p_value
 from deemster.datasets.rubric_dataset import RubricDataset
@@ -276,11 +277,11 @@ class RubricImprovement:
 
     async def _try(self, target: TargetCriterion, number: int) -> None:
         level = self._settings.alpha / (self._family - len(self._wordings))
-        facts: dict[str, Any] = {"round": number, "criterion": target.criterion, "level": level}
+        trial = WordingTrial(round=number, criterion=target.criterion, decision="out of reach", level=level)
         if target.least_p > level:
             if not any(each.criterion == target.criterion for each in self._tries):
                 message = f"Too few disagreements are held out: even a perfect wording has p = {target.least_p:.4g}."
-                self._tries.append(WordingTrial(decision="out of reach", message=message, **facts))
+                self._tries.append(replace(trial, message=message))
             return
         old = self._rubric.criteria[self._rubric.names.index(target.criterion)]
         # Counted by criterion, so that the n-th proposal is the same whatever became of the other criteria.
@@ -288,14 +289,13 @@ class RubricImprovement:
         tried = [each.requirement for each in past if each.requirement is not None]
         reply = await self._judging.propose(old, len(past) + 1, tried=tried)
         if reply.requirement is None:
-            self._tries.append(WordingTrial(decision="refused", message=reply.message, **facts))
+            self._tries.append(replace(trial, decision="refused", message=reply.message))
             return
-        facts |= {"requirement": reply.requirement, "diagnosis": reply.diagnosis}
-        new = msgspec.structs.replace(old, requirement=reply.requirement)
+        new = replace(old, requirement=reply.requirement)
         train = await self._gain(old, new, TRAIN)
-        facts["train"] = train
+        trial = replace(trial, requirement=reply.requirement, diagnosis=reply.diagnosis, train=train)
         if train.difference is None or train.difference <= 0:
-            self._tries.append(WordingTrial(decision="no better", **facts))
+            self._tries.append(replace(trial, decision="no better"))
             return
         held = await self._gain(old, new, HELD_OUT)
         # A level near 1 lets a wording through that is better as often as worse: such a one is no improvement.
@@ -303,7 +303,7 @@ class RubricImprovement:
         accepted = gains and held.p_value is not None and held.p_value <= level
         if accepted:
             self._wordings[target.criterion] = reply.requirement
-        self._tries.append(WordingTrial(decision="accepted" if accepted else "rejected", held_out=held, **facts))
+        self._tries.append(replace(trial, decision="accepted" if accepted else "rejected", held_out=held))
 
     async def _gain(self, old: Criterion, new: Criterion, part: str) -> AgreementGain:
         labelled = sum(
@@ -330,12 +330,10 @@ def reword_rubric(rubric: Rubric, wordings: Mapping[str, str]) -> Rubric:
     """
 
     def each(criteria: Iterable[Criterion]) -> tuple[Criterion, ...]:
-        return tuple(
-            msgspec.structs.replace(one, requirement=wordings.get(one.name, one.requirement)) for one in criteria
-        )
+        return tuple(replace(one, requirement=wordings.get(one.name, one.requirement)) for one in criteria)
 
-    sections = tuple(msgspec.structs.replace(one, criteria=each(one.criteria)) for one in rubric.sections)
-    return msgspec.structs.replace(rubric, criteria=each(rubric.criteria), sections=sections)
+    sections = tuple(replace(one, criteria=each(one.criteria)) for one in rubric.sections)
+    return replace(rubric, criteria=each(rubric.criteria), sections=sections)
 
 
 class Forecast(NamedTuple):
