@@ -23,9 +23,9 @@ from deemster.report.baseline_gate import _units_needed
 from deemster.report.comparison import Difference
 from deemster.report.gate_error_rates import TrialSettings
 from deemster.report.sample_plans import Goal, Noise, plan_size, stated_noise
-from deemster.results.metric_summary import Interval
 from deemster.runs.audit_gate import StatedVariance, audit_gate
 from deemster.runs.suite import load_suite
+from deemster.stats import Interval
 
 PROMISED = 0.8
 # What chance makes of 80 % in 2,000 comparisons.

@@ -29,7 +29,7 @@ NAMES = [str(path.relative_to(SOURCE)) for path in FILES]
 GUARD = "errors/user_code_guard.py"
 LONGEST_FUNCTION = 60
 # A user reads its more than twenty parameters, each on its own line with an explanation.
-EVALUATE = ("runs/evaluate_dataset.py", "evaluate")
+EVALUATE = ("runs/evaluate_dataset.py", "evaluate_async")
 # Words that end like a participle and are none, or that the field uses as a noun.
 PARTICIPLES_ALLOWED = frozenset({"freeze"})
 IRREGULAR_PARTICIPLES = frozenset(
@@ -296,6 +296,8 @@ def test_async_function_has_the_parameters_of_its_blocking_twin(name):
     assert len(parameters) > 5
     assert inspect.signature(getattr(deemster, f"{name}_async")).parameters == parameters
     assert not any(place.kind is place.VAR_KEYWORD for place in parameters.values())
+    assert inspect.signature(getattr(deemster, name)).return_annotation in ("Report", "Grading")
+    assert getattr(deemster, name).__name__ == name
 
 
 def test_unknown_name_is_an_attribute_error():

@@ -13,9 +13,8 @@ from deemster.report.comparison import CohortComparison, Difference, SampleCount
 from deemster.results.difference_origin import JudgeDrift
 from deemster.results.gate_decision import conclude
 from deemster.results.gate_rules import BaselineRules, Gate
-from deemster.results.metric_summary import Interval
 from deemster.results.run_columns import ComparedRun
-from deemster.stats import noise_split, paired_difference
+from deemster.stats import Interval, noise_split, paired_difference
 
 RUN = ComparedRun(
     id="run-0",

@@ -11,7 +11,7 @@ from scipy import stats
 from statsmodels.stats.contingency_tables import mcnemar
 
 from deemster.errors import ReportError
-from deemster.results import Interval
+from deemster.stats import Interval
 from tests.results.make_compared_runs import compare, run
 
 SCORES = st.sampled_from([0.0, 0.25, 0.5, 1.0])

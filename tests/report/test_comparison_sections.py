@@ -14,7 +14,7 @@ from deemster.report.comparison import UsageComparison
 from deemster.report.comparison_sections import comparison_sections
 from deemster.report.pull_request_comment import comparison_comment
 from deemster.results.difference_origin import DifferenceOrigin, JudgeDrift
-from deemster.results.metric_summary import Interval
+from deemster.stats import Interval
 from deemster.text.terminal_layout import print_sections
 from tests.report.comparisons import compared, evaluated, helpdesk, hostile
 from tests.report.test_report_sections import MARKDOWN, NAMES, QUICK, parsed

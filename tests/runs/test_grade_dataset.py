@@ -259,15 +259,14 @@ def labelled(count=12):
     return items(count, ground_truth=["MET", "UNMET", "good", None], tags=["t"], metadata={"author": 1})
 
 
-def test_metrics_of_a_grading_are_those_of_compute_metrics():
+def test_metrics_of_a_grading_are_those_of_its_votes():
     data = dataset({"id": "i", "submission": "x", "ground_truth": ["MET", "UNMET", "good", "warm"]})
     grading = run(data, "ab")
-    assert grading.compute_metrics(data, per_judge=True, seed=3) == compute_metrics(
-        grading, data, per_judge=True, seed=3
+    votes = grading.votes()
+    assert compute_metrics(grading, data, per_judge=True, seed=3) == compute_metrics(
+        votes, data, per_judge=True, seed=3
     )
-    assert grading.compute_metrics() == compute_metrics(grading)
-    with pytest.raises(TypeError, match="n_boots"):
-        grading.compute_metrics(data, n_boots=3)
+    assert compute_metrics(grading) == compute_metrics(votes)
 
 
 def test_grading_is_accepted_by_compute_metrics(tmp_path):

@@ -142,7 +142,7 @@ def test_votes_of_a_grading_carry_numbers_to_alignment(tmp_path):
     assert votes == grading.votes()
     (facts,) = derive(votes)
     assert facts.score.tolist() == pytest.approx([item.score for item in grading.items])
-    result = grading.compute_metrics()
+    result = dm.compute_metrics(grading)
     found = result.per_criterion[0]
     assert (found.criterion_type, found.n_samples) == ("numeric", 12)
     assert found.bias.mean_bias == pytest.approx(5 / 12)

@@ -11,6 +11,7 @@ from deemster.alignment.trust_verdict import (
     ENOUGH_ITEMS,
     MODERATE,
     SUBSTANTIAL,
+    concordance_interval,
     count_units,
     criterion_kappa,
     kappa_interval,
@@ -91,10 +92,8 @@ def _label_steps(result: MetricsResult) -> dict[str, TextLine]:
 
 def _settling_step(result: MetricsResult) -> str:
     """Whether more labels could give a better answer, going by the upper end of the interval."""
-    concordance = (result.intervals or {}).get("mean_concordance")
-    numeric = None if concordance is None or concordance.ci is None else (concordance.ci.lower, concordance.ci.upper)
-    known = [ends for ends in (kappa_interval(result), numeric) if ends is not None]
-    upper = min(known)[1]
+    known = [ends for ends in (kappa_interval(result), concordance_interval(result)) if ends is not None]
+    upper = min(known).high
     needed = MODERATE if result.verdict.answer == "not yet" else SUBSTANTIAL
     if upper >= needed:
         return f"Label more items: the interval reaches {format_number(upper)}, so more labels may settle it."

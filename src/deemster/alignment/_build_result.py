@@ -49,7 +49,7 @@ from deemster.alignment.result_models import (
 )
 from deemster.errors import list_names, visible
 from deemster.stats import confusion_tables as tables
-from deemster.stats.confidence_interval import ConfidenceInterval, normal_quantile
+from deemster.stats.confidence_interval import ConfidenceInterval, interval_ends, normal_quantile
 from deemster.stats.correlation import kendall, spearman
 from deemster.stats.interpretation import interpret_kappa
 from deemster.stats.paired_tests import mcnemar
@@ -359,14 +359,10 @@ def _bias(options: Options, statistics: Statistics, judge: int | None = None) ->
 def _bootstrap(votes: LabelledVotes, options: Options, intervals: Intervals) -> BootstrapResults | None:
     if intervals is None or options.method is None:
         return None
-    ends: dict[str, tuple[float, float] | None] = {}
-    for name in ("criterion_accuracy", "mean_kappa", "score_rmse"):
-        interval = intervals[name].ci
-        ends[name] = None if interval is None else (interval.lower, interval.upper)
     return BootstrapResults(
-        accuracy_ci=ends["criterion_accuracy"],
-        kappa_ci=ends["mean_kappa"],
-        rmse_ci=ends["score_rmse"],
+        accuracy_ci=interval_ends(intervals["criterion_accuracy"].ci),
+        kappa_ci=interval_ends(intervals["mean_kappa"].ci),
+        rmse_ci=interval_ends(intervals["score_rmse"].ci),
         n_bootstrap=options.bootstrap.replicates,
         confidence_level=options.bootstrap.confidence,
         seed=options.bootstrap.seed,

@@ -31,6 +31,7 @@ from deemster.alignment.result_models import (
     NumericCriterionMetrics,
     ScoreICC,
     ScoreLimits,
+    interval_of,
 )
 from deemster.stats.bootstrap_resampling import imagined_weights
 from deemster.stats.confidence_interval import normal_quantile
@@ -214,8 +215,8 @@ class _NumericColumn:
                 mean=every["bias"],
                 lower=every["limits.lower"],
                 upper=every["limits.upper"],
-                lower_ci=_interval(intervals, "limits.lower"),
-                upper_ci=_interval(intervals, "limits.upper"),
+                lower_ci=interval_of(intervals, "limits.lower"),
+                upper_ci=interval_of(intervals, "limits.upper"),
                 n_samples=n,
             )
         correlations: dict[str, Any] = {
@@ -381,11 +382,6 @@ def _sum_groups(weights: Floats, codes: Indices, n: int) -> Floats:
     """Sums over the items of each group, groups × replicates; items without a group are left out."""
     member: NDArray[np.float64] = (codes == np.arange(n)[:, None]).astype(np.float64)
     return _weigh(member, weights)
-
-
-def _interval(intervals: Intervals, name: str) -> Any:
-    found = (intervals or {}).get(name)
-    return None if found is None else found.ci
 
 
 def correlation_result(found: Correlation) -> CorrelationResult:

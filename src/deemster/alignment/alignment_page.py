@@ -6,10 +6,10 @@ from collections.abc import Iterator, Sequence
 from typing import TYPE_CHECKING
 
 from deemster.alignment.alignment_report import short_alignment_sections
-from deemster.alignment.result_models import CalibrationMetrics, ConfusionMatrix, NumericCriterionMetrics
+from deemster.alignment.result_models import CalibrationMetrics, ConfusionMatrix, NumericCriterionMetrics, interval_of
 from deemster.alignment.trust_verdict import kappa_interval
 from deemster.errors import plural
-from deemster.stats.confidence_interval import ConfidenceInterval
+from deemster.stats.confidence_interval import ConfidenceInterval, Interval, interval_ends
 from deemster.text.html_page import PageHead, Tile, rate_tile, render_page, render_part
 from deemster.text.number_format import format_number, format_percent
 from deemster.text.svg_plots import square_plot
@@ -85,17 +85,16 @@ def _tiles(result: MetricsResult) -> Iterator[Tile]:
     yield Tile(
         "mean kappa",
         format_number(result.mean_kappa),
-        f"interval {format_number(ends[0])} to {format_number(ends[1])}" if ends is not None else "",
+        f"interval {format_number(ends.low)} to {format_number(ends.high)}" if ends is not None else "",
         next(iter(_kappa_plot(result.mean_kappa, ends)), None),
     )
-    found = (result.intervals or {}).get("criterion_accuracy")
-    ci = None if found is None else found.ci
+    ci = interval_of(result.intervals, "criterion_accuracy")
     yield rate_tile(
         "accuracy",
         result.criterion_accuracy,
-        None if ci is None else (ci.lower, ci.upper),
+        interval_ends(ci),
         shown=format_percent(result.criterion_accuracy),
-        about="" if ci is None else f"interval {format_percent(ci.lower)} to {format_percent(ci.upper)}",
+        about="" if ci is None else f"interval {_percents(ci)}",
     )
     if result.human is not None and result.human.ceiling_kappa is not None:
         yield Tile("kappa that people reach", format_number(result.human.ceiling_kappa), "the ceiling")
@@ -103,7 +102,7 @@ def _tiles(result: MetricsResult) -> Iterator[Tile]:
     yield Tile("judges", f"{result.n_judges:,}", f"{result.n_criteria:,} criteria")
 
 
-def _kappa_plot(value: float | None, ends: tuple[float, float] | None) -> list[PlotColumn]:
+def _kappa_plot(value: float | None, ends: Interval | None) -> list[PlotColumn]:
     cell = IntervalCell(value, ends)
     return drawn_columns(PlotColumn("mean kappa", [cell], "mean kappa", scale_up_to_one([value, *(ends or ())])))
 
@@ -147,9 +146,7 @@ def _judge_pairs(pairs: Sequence[JudgePair]) -> Iterator[TextSection]:
         )
         for pair in ranked
     ]
-    cells = [
-        IntervalCell(pair.agreement, None if pair.ci is None else (pair.ci.lower, pair.ci.upper)) for pair in ranked
-    ]
+    cells = [IntervalCell(pair.agreement, interval_ends(pair.ci)) for pair in ranked]
     plots = drawn_columns(PlotColumn("equal verdicts", cells, "interval"))
     lines: list[TextLine] = [("How often two judges give the same verdict, whatever the truth is; the lowest first.",)]
     if len(pairs) > _MOST_PAIRS:
@@ -177,8 +174,8 @@ def _curve(number: int, part: CalibrationMetrics) -> Figure:
         at = (each.mean_probability, each.observed_share)
         if before is not None:
             area.add_line(before, at, "trend plain")
-        if each.ci is not None:
-            area.add_interval(at[0], (each.ci.lower, each.ci.upper), "trend plain")
+        if (ends := interval_ends(each.ci)) is not None:
+            area.add_interval(at[0], ends, "trend plain")
         told = f"stated {at[0]:.2f}, true {at[1]:.2f}, {each.n_samples:,} probabilities"
         area.add_point(at, radius=4.5, kind="dot", told=told)
         shown = (f"{each.n_samples:,}", format_number(at[0]), format_number(at[1]), _percents(each.ci))

@@ -22,6 +22,7 @@ from deemster.alignment.result_models import (
     PositionBias,
     ScoreLimits,
     SliceMetrics,
+    interval_of,
 )
 from deemster.alignment.trust_verdict import (
     ENOUGH_CLUSTERS,
@@ -32,6 +33,7 @@ from deemster.alignment.trust_verdict import (
     MOST_DISPUTED,
     MOST_ONE_WAY,
     SUBSTANTIAL,
+    concordance_interval,
     count_units,
     criterion_interval,
     criterion_kappa,
@@ -44,7 +46,7 @@ from deemster.alignment.trust_verdict import (
 )
 from deemster.errors import plural
 from deemster.stats.alternative_annotator_test import AlternativeAnnotator
-from deemster.stats.confidence_interval import ConfidenceInterval
+from deemster.stats.confidence_interval import ConfidenceInterval, Interval, interval_ends
 from deemster.stats.interpretation import interpret_effect_size, interpret_kappa
 from deemster.stats.systematic_bias import SIGNIFICANCE
 from deemster.text.escaping import LIMIT
@@ -132,7 +134,7 @@ def _pooled(scales: tuple[PooledScaleMetrics, ...]) -> TextSection:
 
 
 def _slices(slices: tuple[SliceMetrics, ...]) -> TextSection:
-    ends = [_kappa_ends(part) for part in slices]
+    ends = [interval_of(part.intervals, "kappa_difference") for part in slices]
     resampled = any(found is not None for found in ends)
     rows = [
         (
@@ -151,19 +153,12 @@ def _slices(slices: tuple[SliceMetrics, ...]) -> TextSection:
     between = ["interval"] * resampled
     head = ("slice", "items", "pairs", "accuracy", "mean kappa", "minus the rest", *between, "RMSE", "bias")
     cells = [
-        IntervalCell(part.kappa_difference, None if found is None else (found.lower, found.upper))
-        for part, found in zip(slices, ends, strict=True)
+        IntervalCell(part.kappa_difference, interval_ends(found)) for part, found in zip(slices, ends, strict=True)
     ]
     scale = scale_around_zero(end for cell in cells for end in cell.ends or (cell.value,))
     beside = "interval" if resampled else "minus the rest"
     plots = drawn_columns(PlotColumn("kappa minus the rest", cells, beside, scale))
     return TextSection(("Slices",), (), TextTable(head, rows, ("pairs", "bias"), plots), key="slices")
-
-
-def _kappa_ends(part: SliceMetrics) -> ConfidenceInterval | None:
-    """The interval of what kappa is here minus what it is elsewhere."""
-    found = (part.intervals or {}).get("kappa_difference")
-    return None if found is None else found.ci
 
 
 def _people(human: HumanAgreement, result: MetricsResult) -> TextSection:
@@ -338,7 +333,7 @@ def _items(items: tuple[ItemMetrics, ...]) -> TextSection:
 
 
 def _between(ci: ConfidenceInterval | None) -> str:
-    return _span(None if ci is None else (ci.lower, ci.upper))
+    return _span(interval_ends(ci))
 
 
 def _signed(value: float | None) -> str:
@@ -547,7 +542,7 @@ def _agreement_found(result: MetricsResult) -> Iterator[str]:
         return
     ends, kappa = kappa_interval(result), result.mean_kappa
     if result.n_numeric_criteria and result.mean_concordance is not None:
-        between = _interval((result.intervals or {}).get("mean_concordance"))
+        between = _span(concordance_interval(result))
         yield f"Numbers agree with a mean concordance of {format_number(result.mean_concordance)}, interval {between}."
     if result.n_numeric_criteria and result.n_numeric_criteria == result.n_criteria:
         pass
@@ -624,12 +619,8 @@ def _word(kappa: float) -> str:
     return interpret_kappa(kappa).removesuffix(" (worse than chance)")
 
 
-def _span(ends: tuple[float, float] | None) -> str:
-    return "n/a" if ends is None else f"{format_number(ends[0])} to {format_number(ends[1])}"
-
-
-def _interval(found: BootstrapResult | None) -> str:
-    return _between(None if found is None else found.ci)
+def _span(ends: Interval | None) -> str:
+    return "n/a" if ends is None else f"{format_number(ends.low)} to {format_number(ends.high)}"
 
 
 def _agreement(result: MetricsResult) -> TextSection:
@@ -694,14 +685,14 @@ def _limits_of_agreement(limits: ScoreLimits) -> Iterator[str]:
     """How far a single score may lie from people's; where no two differences differ, how far it still may."""
     if limits.lower is None or limits.upper is None:
         return
-    between = _span((limits.lower, limits.upper))
+    between = _span(Interval(limits.lower, limits.upper))
     if format_number(limits.lower) != format_number(limits.upper):
         yield f"Limits of agreement: a single item's score is mostly within {between} of people's."
         return
     alike = "equal people's" if not limits.mean else f"differ from people's by {_signed(limits.mean)}"
     yield f"Limits of agreement: all scores {alike}, so these items do not show how far a single score may be off."
     if limits.lower_ci is not None and limits.upper_ci is not None:
-        reach = _span((limits.lower_ci.lower, limits.upper_ci.upper))
+        reach = _span(Interval(limits.lower_ci.lower, limits.upper_ci.upper))
         yield f"It can still be that single scores mostly lie within {reach} of people's."
 
 
@@ -779,7 +770,7 @@ def _shown(number: float | None) -> str:
 
 def _interval_plots(name: str, numbers: Sequence[tuple[float | None, ConfidenceInterval | None]]) -> list[PlotColumn]:
     """Numbers that are at most 1, such as kappas, with their intervals."""
-    cells = [IntervalCell(value, None if ci is None else (ci.lower, ci.upper)) for value, ci in numbers]
+    cells = [IntervalCell(value, interval_ends(ci)) for value, ci in numbers]
     scale = scale_up_to_one(end for cell in cells for end in cell.ends or (cell.value,))
     return drawn_columns(PlotColumn(name, cells, "interval", scale))
 
@@ -790,15 +781,15 @@ def _numeric(criteria: Sequence[NumericCriterionMetrics]) -> TextSection:
         known = part.intervals or {}
         limits = None
         if part.limits is not None and part.limits.lower is not None and part.limits.upper is not None:
-            limits = (part.limits.lower, part.limits.upper)
+            limits = Interval(part.limits.lower, part.limits.upper)
         rows.append(
             (
                 DataText(part.name),
                 f"{part.n_samples:,}",
                 format_number(part.icc.icc_2_1),
-                _interval(known.get("icc.icc_2_1")),
+                _between(interval_of(known, "icc.icc_2_1")),
                 format_number(part.bias.mean_bias),
-                _interval(known.get("bias")),
+                _between(interval_of(known, "bias")),
                 format_number(part.rmse),
                 format_number(part.mae),
                 _span(limits),
@@ -823,7 +814,7 @@ def _correlations(criteria: Sequence[NumericCriterionMetrics]) -> TextSection:
         for name, (n, *found) in every.items():
             prefix = "" if name == "dataset" else f"{name}_level."
             known = part.intervals or {}
-            ends = _interval(known.get(f"{prefix}spearman"))
+            ends = _between(interval_of(known, f"{prefix}spearman"))
             shown = [format_number(value) for value in found]
             rows.append((DataText(part.name), name, f"{n:,}", *shown, ends))
     head = ("criterion", "level", "n", "Pearson", "Spearman", "Kendall", "interval of Spearman")
@@ -860,7 +851,7 @@ def _judges(result: MetricsResult) -> TextSection:
             f"{judge.n_samples:,}",
             format_percent(judge.criterion_accuracy),
             format_number(judge.mean_kappa),
-            *[_interval((judge.intervals or {}).get("mean_kappa"))] * resampled,
+            *[_between(interval_of(judge.intervals, "mean_kappa"))] * resampled,
             format_number(judge.phi),
             format_number(judge.score_rmse),
             format_number(judge.bias.mean_bias),

@@ -39,6 +39,7 @@ from deemster.stats import (
     wilson,
 )
 from deemster.stats.bounded_mean import bounded_units
+from deemster.stats.confidence_interval import interval_ends
 from deemster.stats.confusion_tables import accuracy, kappa
 from deemster.stats.debiased_estimates import unit_values
 from deemster.stats.proportion_intervals import newcombe
@@ -313,8 +314,9 @@ def _kappa(
         return np.stack([kappa(tables, "nominal"), accuracy(tables)])
 
     exact = statistic(np.ones((units.size, 1)), None)[:, 0]
-    options: dict[str, Any] = {"units": units.size, "replicates": _REPLICATES, "seed": seed, "confidence": confidence}
-    found = smoothed_results(exact, statistic, **options)[0]
+    found = smoothed_results(
+        exact, statistic, units=units.size, replicates=_REPLICATES, seed=seed, confidence=confidence
+    )[0]
     return _estimate(found.estimate, found.ci, len(people))
 
 
@@ -416,11 +418,12 @@ def _corrected_mean(
     note = None
     if not found.lam and len(others):
         note = "The judge does not follow people here, so this rests on their labels alone."
+    low, high = interval_ends(found.interval) or (None, None)
     return CorrectedEstimate(
         naive=float(run.mean()),
         value=found.value,
-        low=None if found.interval is None else found.interval.lower,
-        high=None if found.interval is None else found.interval.upper,
+        low=low,
+        high=high,
         n=len(run),
         people=people,
         note=note,

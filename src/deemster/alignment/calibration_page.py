@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import TYPE_CHECKING
 
+from deemster.stats import Interval
 from deemster.text.html_page import PageHead, Tile, rate_tile, render_page
 from deemster.text.number_format import format_interval, format_number
 from deemster.text.text_sections import TextLine, TextSection
@@ -42,8 +43,8 @@ def _tiles(calibration: Calibration) -> Iterator[Tile]:
 
 
 def _tile(label: str, number: Estimate | CorrectedEstimate, confidence: float) -> Tile:
-    ends = None if number.low is None or number.high is None else (number.low, number.high)
+    ends = None if number.low is None or number.high is None else Interval(number.low, number.high)
     about = f"{100 * confidence:.4g}% interval {format_interval(ends)}"
     # A plot of a share goes from 0 to 1; kappa may lie below.
-    drawn = ends if ends is not None and ends[0] >= 0 else None
+    drawn = ends if ends is not None and ends.low >= 0 else None
     return rate_tile(label, number.value, drawn, shown=format_number(number.value), about=about)

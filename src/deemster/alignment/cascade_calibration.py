@@ -10,7 +10,7 @@ from typing import Any, Final
 import msgspec
 import numpy as np
 
-from deemster.alignment._bootstrap_replicates import check_bootstrap_options
+from deemster.alignment._bootstrap_replicates import BootstrapOptions, check_bootstrap_options
 from deemster.alignment._cascade_outcomes import CascadeOutcomes, cascade_outcomes
 from deemster.alignment._labelled_votes import Floats, Indices
 from deemster.datasets import Votes
@@ -162,29 +162,35 @@ def calibrate_cascade(
     if len(outcomes.cells) < _FEWEST_ITEMS:
         n = len(outcomes.cells)
         raise InputError(f"A cascade needs at least {_FEWEST_ITEMS} items with a truth and votes of both; {n} have.")
-    settings = {
-        "cheap": cheap,
-        "strong": tuple(strong),
-        "costs": {judge: float(costs[judge]) for judge in (cheap, *strong)},
-        "tolerance": float(tolerance),
-        "confidence": options.confidence,
-        "seed": options.seed,
-        "fresh_items": fresh_items,
-    }
-    return _calibration(outcomes, options.replicates, settings)
+    known = {judge: float(costs[judge]) for judge in (cheap, *strong)}
+    return _calibration(outcomes, options, known, tolerance=float(tolerance), fresh_items=fresh_items)
 
 
-def _calibration(outcomes: CascadeOutcomes, replicates: int, settings: dict[str, Any]) -> CascadeCalibration:
-    """Compute every point and choose one."""
-    accuracy, cost, confidence = outcomes.accuracy, outcomes.cost, settings["confidence"]
-    chosen = _cheapest(accuracy[:, None], cost[:, None], settings["tolerance"])[0]
-    deviation, optimism = _replicate_deviations(outcomes, settings["tolerance"], replicates, settings["seed"])
-    factor = _interval_factor(deviation, confidence, len(outcomes.cells))
+def _calibration(
+    outcomes: CascadeOutcomes,
+    options: BootstrapOptions,
+    costs: dict[str, float],
+    *,
+    tolerance: float,
+    fresh_items: int | None,
+) -> CascadeCalibration:
+    """Compute every point and choose one; the first judge with a cost is the cheap one."""
+    cheap, *strong = costs
+    accuracy, cost = outcomes.accuracy, outcomes.cost
+    chosen = _cheapest(accuracy[:, None], cost[:, None], tolerance)[0]
+    deviation, optimism = _replicate_deviations(outcomes, tolerance, options.replicates, options.seed)
+    factor = _interval_factor(deviation, options.confidence, len(outcomes.cells))
     places = range(len(accuracy))
-    points = tuple(_point(outcomes, place, factor, confidence, settings["fresh_items"]) for place in places)
+    points = tuple(_point(outcomes, place, factor, options.confidence, fresh_items) for place in places)
     best = int(np.lexsort((cost, -accuracy))[0])
     return CascadeCalibration(
-        **settings,
+        cheap=cheap,
+        strong=tuple(strong),
+        costs=costs,
+        tolerance=tolerance,
+        confidence=options.confidence,
+        seed=options.seed,
+        fresh_items=fresh_items,
         n_items=len(outcomes.cells),
         n_cells=int(outcomes.cells.sum()),
         n_left_out=outcomes.n_left_out,

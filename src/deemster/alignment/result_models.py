@@ -52,6 +52,12 @@ class BootstrapResult(ResultModel, frozen=True, kw_only=True):
 Intervals: TypeAlias = dict[str, BootstrapResult] | None
 
 
+def interval_of(intervals: Intervals, name: str) -> ConfidenceInterval | None:
+    """The interval of a number by its field name; None where it has none."""
+    found = (intervals or {}).get(name)
+    return None if found is None else found.ci
+
+
 class BootstrapResults(ResultModel, frozen=True, kw_only=True):
     """How the intervals of a result were drawn, with the three that are asked for most.
 

@@ -13,9 +13,10 @@ from deemster.alignment.result_models import (
     HumanAgreement,
     NumericCriterionMetrics,
     OrdinalCriterionMetrics,
+    interval_of,
 )
 from deemster.errors import plural, visible
-from deemster.stats.confidence_interval import ConfidenceInterval
+from deemster.stats.confidence_interval import ConfidenceInterval, Interval, interval_ends
 from deemster.stats.systematic_bias import SIGNIFICANCE
 from deemster.text.number_format import count_criteria, format_number, format_percent
 
@@ -97,14 +98,12 @@ def judge_trust(result: MetricsResult) -> TrustVerdict:
     return TrustVerdict(answer="with care" if reasons else "yes", floor=floor, reasons=reasons, notes=notes)
 
 
-def _agreements(result: MetricsResult) -> Iterator[tuple[str, float | None, tuple[float, float] | None]]:
+def _agreements(result: MetricsResult) -> Iterator[tuple[str, float | None, Interval | None]]:
     """What is measured of verdicts and of numbers, with its interval; the lower of the two ends decides."""
     if result.n_numeric_criteria < result.n_criteria or not result.n_criteria:
         yield "mean kappa", result.mean_kappa, kappa_interval(result)
     if result.n_numeric_criteria:
-        found = (result.intervals or {}).get("mean_concordance")
-        ci = None if found is None else found.ci
-        yield "mean concordance", result.mean_concordance, None if ci is None else (ci.lower, ci.upper)
+        yield "mean concordance", result.mean_concordance, concordance_interval(result)
 
 
 def _reservations(result: MetricsResult, measured: str, floor: float) -> Iterator[str]:
@@ -247,12 +246,17 @@ def undefined_criteria(result: MetricsResult) -> tuple[AnyCriterion, ...]:
     return tuple(part for part in result.per_criterion if criterion_kappa(part) is None)
 
 
-def kappa_interval(result: MetricsResult) -> tuple[float, float] | None:
+def kappa_interval(result: MetricsResult) -> Interval | None:
     """The ends of the interval of mean kappa, where there is one."""
-    found = (result.intervals or {}).get("mean_kappa")
-    if found is not None and found.ci is not None:
-        return found.ci.lower, found.ci.upper
-    return result.bootstrap.kappa_ci if result.bootstrap is not None else None
+    found = interval_ends(interval_of(result.intervals, "mean_kappa"))
+    if found is None and result.bootstrap is not None and result.bootstrap.kappa_ci is not None:
+        return Interval(*result.bootstrap.kappa_ci)
+    return found
+
+
+def concordance_interval(result: MetricsResult) -> Interval | None:
+    """The ends of the interval of mean concordance, where there is one."""
+    return interval_ends(interval_of(result.intervals, "mean_concordance"))
 
 
 def criterion_kappa(criterion: AnyCriterion) -> float | None:
@@ -268,5 +272,4 @@ def criterion_kappa(criterion: AnyCriterion) -> float | None:
 def criterion_interval(criterion: AnyCriterion) -> ConfidenceInterval | None:
     """The interval of `criterion_kappa`; None where it has none."""
     field = {"ordinal": "weighted_kappa", "numeric": "concordance"}.get(criterion.criterion_type, "kappa")
-    found = (criterion.intervals or {}).get(field)
-    return None if found is None else found.ci
+    return interval_of(criterion.intervals, field)

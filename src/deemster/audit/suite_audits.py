@@ -49,7 +49,7 @@ def judge(
         InputError: The suite cannot be used, no metric asks the role, no sample has an answer, or a probe is unknown.
         StoreError: The run is not there, or cannot be read.
     """
-    _check_least(1, max_samples=settings.max_samples)
+    _check_least("max_samples", settings.max_samples, 1)
     job, found, source = load_audit(suite, outputs, metrics=metrics, limits=limits)
     return run_sync(audit_judge(job, role, found, source=source, settings=settings, warn=warner()))
 
@@ -100,7 +100,7 @@ def gate(
         InputError: The suite has no gate, or nothing says how much runs differ.
         StoreError: A run is not there, or cannot be read.
     """
-    _check_least(1, draws=settings.draws)
+    _check_least("draws", settings.draws, 1)
     loaded = load_suite(suite, calls_target=False)
     stated.check()
     with ExitStack() as opened:
@@ -128,13 +128,12 @@ def dataset(
         InputError: The dataset cannot be read.
         StoreError: A run is not there, or cannot be read.
     """
-    _check_least(0, draws=settings.draws)
+    _check_least("draws", settings.draws, 0)
     with ExitStack() as opened:
         found, source, names = find_dataset(dataset_or_run, store, opened, names=runs)
         return audit_dataset(found, source, names=names, settings=settings)
 
 
-def _check_least(least: int, **numbers: int) -> None:
-    for name, number in numbers.items():
-        if number < least:
-            raise ConfigurationError(f"`{name}` is at least {least}, not {number}.")
+def _check_least(name: str, number: int, least: int) -> None:
+    if number < least:
+        raise ConfigurationError(f"`{name}` is at least {least}, not {number}.")

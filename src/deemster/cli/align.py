@@ -7,7 +7,7 @@ import os
 import sys
 from collections.abc import Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING, NamedTuple
+from typing import TYPE_CHECKING, Literal, NamedTuple
 
 import click
 
@@ -157,7 +157,7 @@ class MeasureOptions(NamedTuple):
     """What is computed, and how: arguments of `compute_metrics` under their own names."""
 
     judges: tuple[str, ...] | None
-    bootstrap: str
+    bootstrap: Literal["smoothed", "percentile", "bca"]
     n_bootstrap: int
     confidence: float
     seed: int
@@ -180,7 +180,24 @@ class MeasureOptions(NamedTuple):
         from deemster.alignment import compute_metrics
 
         try:
-            return compute_metrics(votes, labels, **self._asdict())
+            return compute_metrics(
+                votes,
+                labels,
+                judges=self.judges,
+                bootstrap=self.bootstrap,
+                n_bootstrap=self.n_bootstrap,
+                confidence=self.confidence,
+                seed=self.seed,
+                per_judge=self.per_judge,
+                cannot_assess=self.cannot_assess,
+                na_mode=self.na_mode,
+                cluster=self.cluster,
+                per_slice=self.per_slice,
+                pair=self.pair,
+                epsilon=self.epsilon,
+                group=self.group,
+                system=self.system,
+            )
         except InputError as error:
             raise type(error)([issue._replace(message=_name_flag(issue.message)) for issue in error.issues]) from None
 

@@ -102,8 +102,8 @@ def _take_outputs(flags: Flags) -> AuditedOutputs:
 
 
 def _take_writing(flags: Flags) -> AuditWriting:
-    files = {name: flags.pop(name) for name in ("json", "markdown", "html")}
-    return AuditWriting(result_files(**files), flags.pop("quiet"))
+    reports = result_files(json=flags.pop("json"), markdown=flags.pop("markdown"), html=flags.pop("html"))
+    return AuditWriting(reports, flags.pop("quiet"))
 
 
 def _max_samples_option(default: int | None) -> Callable[[Any], Any]:

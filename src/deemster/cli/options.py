@@ -116,7 +116,7 @@ columns_option = click.option(
 )
 
 
-def result_files(**files: str | None) -> ReportOptions:
+def result_files(*, json: str | None, markdown: str | None = None, html: str | None) -> ReportOptions:
     """Where a result is written, by format, without those that no flag names.
 
     Raises:
@@ -124,7 +124,8 @@ def result_files(**files: str | None) -> ReportOptions:
     """
     from deemster.text.destination import Destination
 
-    destinations = tuple(Destination(name, path) for name, path in files.items() if path is not None)
+    files = (("json", json), ("markdown", markdown), ("html", html))
+    destinations = tuple(Destination(name, path) for name, path in files if path is not None)
     reports = ReportOptions(destinations, REDACT_LEVELS[0], include_input=False)
     reports.check()
     return reports

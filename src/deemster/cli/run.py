@@ -114,6 +114,7 @@ class PartOptions(NamedTuple):
         Raises:
             InputError: The flags contradict each other, or a run that they name cannot be read.
         """
+        from deemster.datasets import Dataset
         from deemster.datasets.sample_selection import parse_where
         from deemster.runs.run_part import RunPart, failed_samples, resumed_samples
 
@@ -121,18 +122,23 @@ class PartOptions(NamedTuple):
             raise ConfigurationError("`--seed` is for `--sample`, which draws samples at random.")
         if self.failed == LAST_RUN and storage.resume:
             raise ConfigurationError("Beside `--resume`, name the run of `--failed RUN`: the last one is resumed.")
-        given: dict[str, Any] = {"tags": self.tags, "ids": self.ids}
-        if self.where:
-            given["where"] = parse_where(self.where)
-        if self.sample is not None:
+        choose = functools.partial(
+            Dataset.select,
+            tags=self.tags,
+            ids=self.ids,
+            where=parse_where(self.where),
+            sample=self.sample,
             # With another seed only the draw changes; the suite's seed stays that of the models.
-            given |= {"sample": self.sample, "seed": suite.seed if self.seed is None else self.seed}
-        chosen = {name: value for name, value in {**given, "limit": self.limit}.items() if value not in ((), None)}
+            seed=suite.seed if self.seed is None else self.seed,
+            limit=self.limit,
+        )
+        has_chosen = any(each not in ((), None) for each in (self.tags, self.ids, self.where, self.sample, self.limit))
         if self.failed is not None:
             with open_run_store(storage.store) as store:
-                return RunPart(failed_samples(store, self.failed or None, suite=suite.name), chosen)
-        if chosen or not storage.resume:
-            return RunPart(chosen=chosen)
+                kept = failed_samples(store, self.failed or None, suite=suite.name)
+            return RunPart(kept, choose if has_chosen else None)
+        if has_chosen or not storage.resume:
+            return RunPart(choose=choose if has_chosen else None)
         with open_run_store(storage.store, create=True) as store:
             return RunPart(resumed_samples(store, storage.resume, suite=suite.name))
 

@@ -23,8 +23,8 @@ from deemster.cli.options import (
 from deemster.errors import LeaseError, StoreError, plural, visible
 
 if TYPE_CHECKING:
-    from deemster.results import Interval
     from deemster.runs.run_figures import RunFigures
+    from deemster.stats import Interval
     from deemster.store import LeaseOwner, RunRow, Store
     from deemster.store.run_facts import PassCounts
 

@@ -445,9 +445,13 @@ def _cast_votes(question: Question, outcome: QuestionOutcome[CriterionReply], vo
             continue
         places.append(view.place)
         if isinstance(part, CriterionReply):
-            fields = {**verdict_fields(view.criterion, part.code), **part._asdict()}
-            del fields["code"]
-            vote = msgspec.structs.replace(question.seat.silent_vote, **fields)
+            vote = msgspec.structs.replace(
+                question.seat.silent_vote,
+                reason=part.reason,
+                thinking=part.thinking,
+                probabilities=part.probabilities,
+                **verdict_fields(view.criterion, part.code),
+            )
         else:
             tries = question.ask.again + 2 if part.cause == UNREADABLE else 0
             vote = question.seat.failed_vote(part, tries=tries)

@@ -28,8 +28,6 @@ from deemster.text.html_page import render_part
 if TYPE_CHECKING:
     import pandas as pd
 
-    from deemster.alignment.metrics_result import MetricsResult
-
 # The settings of a grader that a votes file keeps.
 _VOTES_SETTINGS = (
     "aggregation",
@@ -272,20 +270,6 @@ class Grading(msgspec.Struct, frozen=True, kw_only=True, eq=False):
             reasons: Whether the judges' reasons are kept with their votes.
         """
         return Votes.parse({**_header(self), ITEMS: list(_rows(self, reasons=reasons))})
-
-    def compute_metrics(self, dataset: RubricDataset | str | Path | None = None, **options: Any) -> MetricsResult:
-        """Compare the judges with people and with each other, as `deemster.compute_metrics(grading, dataset)` does.
-
-        Args:
-            dataset: Where the truth comes from; None for the dataset that was graded.
-            options: The options of `deemster.compute_metrics`.
-
-        Raises:
-            InputError: An option is not as described there, or no labelled item was graded.
-        """
-        from deemster.alignment.compute_alignment import compute_metrics  # noqa: PLC0415 - few who grade need it
-
-        return compute_metrics(self, dataset, **options)
 
     def to_votes(self, path: str | Path, *, reasons: bool = True) -> Path:
         """Write a votes file, JSON or JSONL by extension. The file appears only when it is complete.

@@ -13,6 +13,7 @@ from deemster.formats.json_values import SURROGATE
 from deemster.models._record_replay import describe_request
 from deemster.models.answer_cache import ask_key
 from deemster.models.call_context import RoleAccess
+from deemster.models.call_log import LoggedCall
 from deemster.models.model_call import DRY_RUN, NO_SIZE, CallAnswer, ClientResult, ModelCaller, RequestSize, check_usage
 from deemster.models.model_client import ModelFailure
 from deemster.models.secret_redaction import redact_answer
@@ -164,8 +165,10 @@ class ChatRole:
             context.shared.keep(key, kept_answer)
         if context.log is not None:
             # The log needs no answer that the cache file has.
-            kept: dict[str, Any] = {} if self._is_filed else {"usage": usage, "answer": _plain(answer)}
-            committed = context.keep_call(done.call_id, key, done.counted, **kept)
+            call = LoggedCall(id=done.call_id, key=key, counted=done.counted)
+            if not self._is_filed:
+                call = msgspec.structs.replace(call, usage=usage, answer=_plain(answer))
+            committed = context.keep_call(call)
             if committed is not None:
                 await committed
         return CallAnswer(answer, usage, done.counted, done.call_id)

@@ -17,6 +17,7 @@ from deemster.models._record_replay import describe_text
 from deemster.models.answer_cache import store_vector, text_key
 from deemster.models.budget import UsageBound
 from deemster.models.call_context import RoleAccess
+from deemster.models.call_log import LoggedCall
 from deemster.models.model_call import (
     DRY_RUN,
     NOTHING,
@@ -299,10 +300,10 @@ class EmbeddingRole:
         self, call: Call, text: str, row: Rows | None, model: str | None, counted: UsageBound
     ) -> Awaitable[None] | None:
         """Log the part of a call that one text took, with its vector where no file has it."""
-        kept: dict[str, Any] = {}
+        logged = LoggedCall(id=call.id, key=text_key(self._access.prefix, text), counted=counted)
         if row is not None and self._cache is None:
-            kept = {"usage": call.usage, "vector": store_vector(row, model)}
-        return self._context.keep_call(call.id, text_key(self._access.prefix, text), counted, **kept)
+            logged = msgspec.structs.replace(logged, usage=call.usage, vector=store_vector(row, model))
+        return self._context.keep_call(logged)
 
     async def close(self) -> None:
         """Cancel the requests under way."""

@@ -12,13 +12,13 @@ import msgspec
 
 from deemster.errors import ConfigurationError, Issue
 from deemster.models._record_replay import Recording
-from deemster.models.answer_cache import Cache, StoredVector
+from deemster.models.answer_cache import Cache
 from deemster.models.budget import Budget, UsageBound
 from deemster.models.call_log import CallLog, LoggedCall
 from deemster.models.clock import Clock, SystemClock
 from deemster.models.price import Price
 from deemster.models.shared_calls import CallBudget, SharedCalls
-from deemster.records import Answer, Call, NoAnswer, Usage
+from deemster.records import Call, NoAnswer, Usage
 from deemster.records.usage import count_tokens, sum_usage
 
 _T = TypeVar("_T")
@@ -174,39 +174,21 @@ class CallContext:
             # An earlier process of this run was killed before it had counted what it paid for.
             self._paid.add(stored.id)
             counted = UsageBound(count_tokens(usage, 0), usage.cost_usd or _NOTHING)
-            self.keep_call(stored.id, key, counted)
+            self.keep_call(LoggedCall(id=stored.id, key=key, counted=counted))
             if self.budget is not None:
                 self.budget.charge(counted)
         return Call(stored.id, usage)
 
-    def keep_call(
-        self,
-        call_id: int,
-        key: bytes,
-        counted: UsageBound,
-        *,
-        usage: Usage | None = None,
-        answer: Answer | None = None,
-        vector: StoredVector | None = None,
-    ) -> Awaitable[None] | None:
+    def keep_call(self, call: LoggedCall) -> Awaitable[None] | None:
         """Keep a call that has ended, where calls are logged.
 
         Args:
-            call_id: The call.
-            key: The hash of the request.
-            counted: What a budget counts for it.
-            usage: What it used.
-            answer: What a chat model answered, where no file has it.
-            vector: The vector of a text, likewise.
+            call: The call; with its answer where no file has it.
 
         Returns:
             What to await before the answer is used; None where nothing is.
         """
-        if self.log is None:
-            return None
-        return self.log.keep(
-            LoggedCall(id=call_id, key=key, counted=counted, usage=usage, answer=answer, vector=vector)
-        )
+        return None if self.log is None else self.log.keep(call)
 
     def report_issue(self, message: str) -> None:
         """Note a request that cannot be made, and ask the run to stop.

@@ -205,10 +205,12 @@ class Gateway:
         )
         method = getattr(role.client, "embed_many" if embeds else "complete", None) or _no_method
         limiter = None if context.shared is None else context.shared.limiter(name)
-        calls: dict[str, Any] = {"circuit": circuit, "context": context, "limiter": limiter}
         if embeds:
-            return EmbeddingRole(ModelCaller(role, method, read_vectors, **calls), access)
-        return ChatRole(ModelCaller(role, method, read_answer, **calls), access)
+            reads = ModelCaller(role, method, read_vectors, circuit=circuit, context=context, limiter=limiter)
+            return EmbeddingRole(reads, access)
+        return ChatRole(
+            ModelCaller(role, method, read_answer, circuit=circuit, context=context, limiter=limiter), access
+        )
 
     def _secrets(self) -> Secrets:
         """The secrets of every role: an answer of one may quote another's."""

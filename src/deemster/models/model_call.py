@@ -175,7 +175,7 @@ class ModelCaller(Generic[_V]):
             # What was paid for no answer is kept too, also where the run stops before the reply comes.
             if not call.is_answered and call.has_used and self.logs_calls:
                 usage = None if self._embeds else sum_usage(call.failed_usage)
-                context.keep_call(call.id, key, call.counted, usage=usage)
+                context.keep_call(LoggedCall(id=call.id, key=key, counted=call.counted, usage=usage))
 
     def plan(self, size: RequestSize) -> None:
         """Count a call that a dry run does not make."""

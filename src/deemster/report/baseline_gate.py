@@ -16,9 +16,8 @@ from deemster.report.confirmation import Confirmation
 from deemster.results.difference_origin import DRIFT_LEVEL, JudgeDrift
 from deemster.results.gate_decision import GateCheck, GateDecision, Status, conclude
 from deemster.results.gate_rules import EVERY, BaselineRules, Gate
-from deemster.results.metric_summary import Interval
 from deemster.results.run_columns import ComparedRun
-from deemster.stats import PairedNoise, gate_power, holm
+from deemster.stats import Interval, PairedNoise, gate_power, holm
 from deemster.stats.bounded_mean import ENOUGH_DIFFERENT
 from deemster.stats.noise_split import NoiseSplit
 from deemster.stats.power_analysis import fewest_samples

@@ -29,12 +29,13 @@ from deemster.results.difference_origin import (
     match_outputs,
     split_difference,
 )
-from deemster.results.metric_summary import SCORED, Interval, interval_ends
+from deemster.results.metric_summary import SCORED
 from deemster.results.run_columns import JoinedSamples, RunColumns, join_samples
 from deemster.results.run_summary import cohort_label
 from deemster.results.sample_changes import ChangedSamples, ChangeTable
 from deemster.results.usage_and_cost import USAGE
 from deemster.stats import exact_mean, mcnemar, paired_difference, sign_flip, student, tango
+from deemster.stats.confidence_interval import Interval, interval_ends
 from deemster.stats.noise_split import NoiseSplit, noise_split
 
 _Floats: TypeAlias = NDArray[np.float64]

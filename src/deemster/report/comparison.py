@@ -15,9 +15,9 @@ from deemster.report.pull_request_comment import comparison_comment
 from deemster.report.report_entries import ExecutionEntry, PrivacyEntry
 from deemster.results import GateDecision
 from deemster.results.difference_origin import DifferenceOrigin, JudgeDrift
-from deemster.results.metric_summary import Interval
 from deemster.results.run_columns import ComparedRun
 from deemster.results.sample_changes import SampleChange, SampleSide
+from deemster.stats import Interval
 from deemster.stats.noise_split import NoiseSplit
 from deemster.text.indented_json import json_pieces
 from deemster.text.rendered import Forms, Rendered

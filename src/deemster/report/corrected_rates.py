@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Collection, Mapping
 from typing import Any, NamedTuple
 
-import msgspec
 import numpy as np
+from msgspec.structs import replace
 from numpy.typing import NDArray
 
 from deemster.datasets.human_labels import LabelledMetric, SuiteCalibration
@@ -21,11 +21,11 @@ from deemster.results.metric_summary import (
     CorrectedPassRate,
     RunMetricSummary,
     clustered_share,
-    interval_ends,
     sample_means,
 )
 from deemster.results.run_summary import RunSummary
 from deemster.stats import corrected_rate, ppi_mean
+from deemster.stats.confidence_interval import interval_ends
 from deemster.stats.debiased_estimates import unit_values
 
 
@@ -80,8 +80,8 @@ def with_corrections(
                 found = CorrectedPassRate(labels=len(labels.pairs), source=calibration.source, note=note)
             else:
                 found = _correct(figures, labels, _scored_samples(marks, place), source=calibration.source)
-            metrics[card.name] = msgspec.structs.replace(figures, pass_rate_corrected=found)
-    return msgspec.structs.replace(summary, metrics=metrics)
+            metrics[card.name] = replace(figures, pass_rate_corrected=found)
+    return replace(summary, metrics=metrics)
 
 
 class _ScoredSamples(NamedTuple):
@@ -118,9 +118,9 @@ def _correct(
     bound, better = 0.5, True
     if labels.kind == "score":
         bound, better = (0.5 if figures.threshold is None else figures.threshold), figures.higher_is_better
-    known: dict[str, Any] = {"labels": len(labels.pairs), "source": source, "mean": _mean(labels, run.means)}
+    known = CorrectedPassRate(labels=len(labels.pairs), source=source, mean=_mean(labels, run.means))
     if run.rate is None:
-        return CorrectedPassRate(note="No mark of this metric was scored.", **known)
+        return replace(known, note="No mark of this metric was scored.")
     found = corrected_rate(
         [reaches(pair.truth, bound, higher_is_better=better) for pair in labels.pairs],
         [pair.passed for pair in labels.pairs],
@@ -132,12 +132,12 @@ def _correct(
     )
     share = figures.n_scored / figures.n
     low, high = interval_ends(found.interval) or (None, None)
-    return CorrectedPassRate(
+    return replace(
+        known,
         value=None if found.value is None else found.value * share,
         low=None if low is None else low * share,
         high=None if high is None else high * share,
         note=found.note,
-        **known,
     )
 
 

@@ -17,6 +17,7 @@ from deemster.report.dataset_audit_report import dataset_audit_sections
 from deemster.report.sample_subset import SampleSubset
 from deemster.results.run_summary import cohort_label
 from deemster.stats import PairedNoise, certifiable_margin, fisher_interval, samples_to_certify, wilson
+from deemster.stats.confidence_interval import interval_ends
 from deemster.text.rendered import Rendered
 from deemster.text.text_sections import TextSection
 
@@ -333,7 +334,7 @@ def sample_histories(
         flaky |= passed[:, group].any(axis=1) & ~passed[:, group].all(axis=1)
     for place, name in enumerate(ids):
         count = int(passed[place].sum())
-        interval = wilson(count, k, confidence=confidence).interval
+        low, high = interval_ends(wilson(count, k, confidence=confidence).interval) or (0.0, 1.0)
         value = float(np.clip(values[place], -1, 1)) if known[place] and k >= _LEAST_EXECUTIONS else None
         ends = None if value is None else fisher_interval(value, k, method="pearson", confidence=confidence)
         yield SampleHistory(
@@ -341,8 +342,8 @@ def sample_histories(
             n=k,
             passed=count,
             rate=count / k,
-            low=0.0 if interval is None else interval.lower,
-            high=1.0 if interval is None else interval.upper,
+            low=low,
+            high=high,
             is_flaky=bool(flaky[place]),
             discrimination=value,
             discrimination_low=None if ends is None else ends.lower,

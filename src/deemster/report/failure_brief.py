@@ -23,7 +23,7 @@ from deemster.report.failing_samples import (
 )
 from deemster.report.report_entries import MarkEntry, ScoreEntry
 from deemster.report.report_sections import format_against_bound, gate_verdict
-from deemster.results.metric_summary import Interval
+from deemster.stats import Interval
 from deemster.text.number_format import format_change, format_number
 from deemster.text.text_sections import AddedText, RemovedText, TextDetail, TextField
 

@@ -22,6 +22,7 @@ from deemster.results.mark_table import MarkTable
 from deemster.results.run_columns import RunColumns
 from deemster.results.run_summary import cohort_label, summarize_run
 from deemster.stats import wilson
+from deemster.stats.confidence_interval import interval_ends
 from deemster.text.rendered import Rendered
 from deemster.text.text_sections import TextSection
 
@@ -407,7 +408,7 @@ def simulated_share(count: int, n: int, *, confidence: float) -> SimulatedShare:
         confidence: The level of the interval.
     """
     interval = wilson(count, n, confidence=confidence).interval
-    low, high = (0.0, 1.0) if interval is None else (interval.lower, interval.upper)
+    low, high = interval_ends(interval) or (0.0, 1.0)
     return SimulatedShare(count=count, n=n, rate=count / n, low=low, high=high)
 
 
@@ -439,6 +440,6 @@ def _certified_margin(gate: Gate, results: Sequence[TrialResult], *, confidence:
     if not len(margins):
         return CertifiedMargin(margin=rules.margin, reason="No number that the margin holds for is in the runs.")
     interval = wilson(POWER * len(margins), len(margins), confidence=confidence).interval
-    shares = (POWER, 0.0, 1.0) if interval is None else (POWER, interval.lower, interval.upper)
+    shares = (POWER, *(interval_ends(interval) or (0.0, 1.0)))
     value, low, high = (float(np.quantile(margins, share)) for share in shares)
     return CertifiedMargin(margin=rules.margin, value=value, low=low, high=high, n=len(margins))

@@ -10,15 +10,8 @@ import numpy as np
 
 from deemster.judges.grading_result import CriterionGrading, Grading
 from deemster.judges.vote import known_cost
-from deemster.results.metric_summary import (
-    SCORED,
-    CriterionSummary,
-    HistogramBin,
-    Interval,
-    histogram,
-    mean_interval,
-)
-from deemster.stats import exact_mean
+from deemster.results.metric_summary import SCORED, CriterionSummary, HistogramBin, histogram, mean_interval
+from deemster.stats import Interval, exact_mean
 
 
 class JudgeSummary(msgspec.Struct, frozen=True, kw_only=True):

@@ -14,6 +14,7 @@ from deemster.judges.bias_probes import Base, BiasProbe
 from deemster.report.judge_audit_report import judge_audit_sections
 from deemster.stats import holm, mcnemar
 from deemster.stats.bounded_mean import bounded_mean
+from deemster.stats.confidence_interval import interval_ends
 from deemster.stats.nan_arithmetic import Floats
 from deemster.stats.paired_difference import paired_difference
 from deemster.stats.paired_tests import sign_flip
@@ -297,5 +298,5 @@ def _share(successes: int, n: int, confidence: float) -> Estimate:
 
 
 def _estimate(value: float | None, interval: Any, n: int) -> Estimate:
-    low, high = (None, None) if interval is None else (interval.lower, interval.upper)
+    low, high = interval_ends(interval) or (None, None)
     return Estimate(value=value, low=low, high=high, n=n)

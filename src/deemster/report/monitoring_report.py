@@ -6,8 +6,7 @@ from collections.abc import Iterator
 
 from deemster.errors import plural
 from deemster.report.pass_rate_over_time import PERIODS, PassRateHistory, Period
-from deemster.results.metric_summary import Interval
-from deemster.text.number_format import format_number
+from deemster.text.number_format import format_interval, format_number
 from deemster.text.table_plots import IntervalCell, PlotColumn, drawn_columns
 from deemster.text.text_sections import DataText, TextLine, TextSection, TextTable
 
@@ -73,11 +72,7 @@ def _row(period: Period) -> TextLine:
         f"{period.n:,}",
         f"{period.unscored:,}",
         format_number(period.pass_rate),
-        _ends(period.interval),
-        _ends(period.limits),
+        format_interval(period.interval),
+        format_interval(period.limits),
         "outside" if period.outside else "inside" if period.limits is not None else "n/a",
     )
-
-
-def _ends(interval: Interval | None) -> str:
-    return "n/a" if interval is None else f"{interval.low:.4f} - {interval.high:.4f}"

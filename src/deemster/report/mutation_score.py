@@ -15,6 +15,7 @@ from deemster.results.mark_table import MarkTable
 from deemster.results.metric_summary import OUTSIDE, SCORED
 from deemster.results.run_summary import cohort_label
 from deemster.stats.bounded_mean import bounded_mean
+from deemster.stats.confidence_interval import interval_ends
 from deemster.stats.proportion_intervals import Proportion, wilson
 from deemster.text.rendered import Rendered
 from deemster.text.text_sections import TextSection
@@ -248,7 +249,7 @@ def total_kill_rate(reference: MarkTable, defects: Iterable[PlantedMarks], *, co
         unscored += int(np.count_nonzero(lost & ~counts))
     known = counted > 0
     found = bounded_mean(killed[known], counted[known], confidence=confidence)
-    low, high = (None, None) if found.interval is None else (found.interval.lower, found.interval.upper)
+    low, high = interval_ends(found.interval) or (None, None)
     total = int(counted.sum())
     return KillRate(killed=int(killed.sum()), n=total, rate=found.value, low=low, high=high, unscored=unscored)
 

@@ -12,8 +12,8 @@ import msgspec
 import numpy as np
 
 from deemster.errors import ConfigurationError, did_you_mean
-from deemster.results.metric_summary import Interval, interval_ends
 from deemster.stats import wilson
+from deemster.stats.confidence_interval import Interval, interval_ends
 from deemster.stats.drift_test import Drift, rate_drift
 
 PERIODS = ("hour", "day", "week", "month")

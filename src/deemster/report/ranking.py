@@ -13,8 +13,8 @@ from deemster.formats.dataframe import dataframe
 from deemster.report.compare_columns import ComparisonSettings, compare_columns
 from deemster.report.comparison import Comparison, Difference, PassTable, SampleCounts
 from deemster.report.ranking_report import ranking_sections, ranking_verdict
-from deemster.results.metric_summary import Interval
 from deemster.results.run_columns import ComparedRun, RunColumns
+from deemster.stats import Interval
 from deemster.stats.run_ranking import pair_confidence, rank_ranges
 from deemster.text.indented_json import json_pieces
 from deemster.text.rendered import Forms, Rendered

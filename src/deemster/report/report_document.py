@@ -29,7 +29,6 @@ from deemster.results import (
     Cost,
     GateDecision,
     HistogramBin,
-    Interval,
     Precision,
     RunMetricSummary,
     RunUsage,
@@ -39,6 +38,7 @@ from deemster.results import (
 )
 from deemster.results.attack_success import AdversarialSummary
 from deemster.results.metric_summary import PanelSummary
+from deemster.stats import Interval
 from deemster.text.indented_json import json_pieces
 from deemster.text.number_format import format_number
 from deemster.text.rendered import Forms, Rendered

@@ -19,12 +19,12 @@ from deemster.results import (
     CriterionSummary,
     GateCheck,
     GateDecision,
-    Interval,
     MetricSummary,
     RunMetricSummary,
     UsageTotals,
 )
 from deemster.results.attack_success import AdversarialSummary, AttackFigures
+from deemster.stats import Interval
 from deemster.text.number_format import format_change_interval, format_interval, format_number
 from deemster.text.table_plots import BarCell, HistogramCell, IntervalCell, PlotColumn, drawn_columns
 from deemster.text.text_sections import (

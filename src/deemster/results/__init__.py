@@ -19,7 +19,6 @@ from deemster.results.metric_summary import (
     CorrectedPassRate,
     CriterionSummary,
     HistogramBin,
-    Interval,
     MetricSummary,
     RunMetricSummary,
 )
@@ -55,7 +54,6 @@ __all__ = [
     "GateDecision",
     "GeometricAggregator",
     "HistogramBin",
-    "Interval",
     "Latency",
     "MarkTable",
     "MetricResult",

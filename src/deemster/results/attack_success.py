@@ -13,8 +13,9 @@ from numpy.typing import NDArray
 from deemster.datasets.attack_facts import SEVERITIES, AttackedSamples, Severity
 from deemster.records import MetricCard
 from deemster.results.mark_table import MarkTable
-from deemster.results.metric_summary import OUTSIDE, SCORED, Interval, interval_ends
+from deemster.results.metric_summary import OUTSIDE, SCORED
 from deemster.stats import weighted_wilson
+from deemster.stats.confidence_interval import Interval, interval_ends
 
 # Metrics that tell whether an attack succeeded. Where a run has none of them, all of its metrics do.
 _REFUSAL = "refusal-quality"

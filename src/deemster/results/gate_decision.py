@@ -11,8 +11,9 @@ from deemster.errors import ConfigurationError, ExitCode, Issue, did_you_mean, p
 from deemster.records.marks import reaches
 from deemster.results.attack_success import AdversarialSummary, AttackFigures
 from deemster.results.gate_rules import CORRECTED, EVERY, Gate, Rule
-from deemster.results.metric_summary import CorrectedPassRate, CriterionSummary, Interval
+from deemster.results.metric_summary import CorrectedPassRate, CriterionSummary
 from deemster.results.run_summary import Cohort, RunSummary, cohort_label
+from deemster.stats import Interval
 
 Status: TypeAlias = Literal["pass", "fail", "inconclusive", "skipped"]
 # What rules about the result of an aggregator look at.

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Any, NamedTuple, TypeAlias
+from typing import Any, TypeAlias
 
 import msgspec
 import numpy as np
@@ -10,7 +10,6 @@ from numpy.typing import NDArray
 
 from deemster.records import CAUSES, Where
 from deemster.stats import (
-    ConfidenceInterval,
     Proportion,
     bounded_mean,
     clustered_wilson,
@@ -19,25 +18,10 @@ from deemster.stats import (
     quantile,
     weighted_wilson,
 )
+from deemster.stats.confidence_interval import Interval, interval_ends
 
 # The cluster of each sample; None where samples stand alone.
 Clusters: TypeAlias = NDArray[np.intp] | None
-
-
-class Interval(NamedTuple):
-    """The two ends of a confidence interval."""
-
-    low: float
-    high: float
-
-
-def interval_ends(interval: ConfidenceInterval | None) -> Interval | None:
-    """The two ends of an interval; None stays None.
-
-    >>> interval_ends(ConfidenceInterval(0.25, 0.75, 0.95, "wilson"))
-    Interval(low=0.25, high=0.75)
-    """
-    return None if interval is None else Interval(interval.lower, interval.upper)
 
 
 SCORED = 0

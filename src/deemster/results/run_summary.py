@@ -18,13 +18,11 @@ from deemster.results.metric_summary import (
     SCORED,
     Clusters,
     HistogramBin,
-    Interval,
     MetricSummary,
     PanelSummary,
     RunMetricSummary,
     cluster_sums,
     histogram,
-    interval_ends,
     mean_interval,
     metric_summary_fields,
     sample_means,
@@ -33,6 +31,7 @@ from deemster.results.metric_summary import (
 from deemster.results.repetition_precision import Precision, repetition_precision
 from deemster.results.usage_and_cost import Cost, RunUsage, run_usage, total_cost
 from deemster.stats import weighted_wilson
+from deemster.stats.confidence_interval import Interval, interval_ends
 
 UNTAGGED = "(untagged)"
 

@@ -12,8 +12,9 @@ from numpy.typing import NDArray
 
 from deemster.records import SampleFacts
 from deemster.results.mark_table import MarkTable
-from deemster.results.metric_summary import SCORED, Interval, interval_ends
+from deemster.results.metric_summary import SCORED
 from deemster.stats import wilson
+from deemster.stats.confidence_interval import Interval, interval_ends
 
 # Reports show so many decimals. Rounding here, in blocks, makes writing a million samples faster.
 DECIMALS = 9

@@ -9,8 +9,9 @@ import msgspec
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from deemster.results.metric_summary import Interval, interval_ends, mean_interval
+from deemster.results.metric_summary import mean_interval
 from deemster.stats import exact_mean, spearman
+from deemster.stats.confidence_interval import Interval, interval_ends
 
 # Samples of about equal length are looked at together: the most groups, and the fewest samples of one.
 _MOST_GROUPS = 8

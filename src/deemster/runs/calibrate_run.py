@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from decimal import Decimal
 from pathlib import Path
-from typing import Any, Literal, NamedTuple
+from typing import Literal, NamedTuple
 
 import msgspec
 import numpy as np
@@ -458,7 +458,7 @@ def _judged(outputs: _Outputs, name: str, labels: Sequence[HumanLabel], *, is_ca
             disputed.append(joined.by_annotator)
         else:
             found.append(_judged_output(key[0], joined, judged, execution, outputs))
-    return JudgedMetric(
+    judged_metric = JudgedMetric(
         name,
         kind,
         found,
@@ -468,7 +468,6 @@ def _judged(outputs: _Outputs, name: str, labels: Sequence[HumanLabel], *, is_ca
         unscored=unscored,
         disputed=disputed,
         is_drawn=all(label.is_drawn for label in labels),
-        **({} if criterion is not None else _run_columns(outputs, metric, is_cases=is_cases)),
         shown=[
             shown
             for execution in report.executions
@@ -477,6 +476,7 @@ def _judged(outputs: _Outputs, name: str, labels: Sequence[HumanLabel], *, is_ca
         ],
         warnings=tuple(_doubts(report, figures, labels, outputs.target_models)),
     )
+    return judged_metric if criterion is not None else _with_run(judged_metric, outputs, is_cases=is_cases)
 
 
 class _Judged(NamedTuple):
@@ -520,15 +520,15 @@ def _judged_output(
     )
 
 
-def _run_columns(outputs: _Outputs, metric: str, *, is_cases: bool) -> dict[str, Any]:
-    """What a calibration looks at of all outputs of a run: verdicts, scores, orders and repeats."""
+def _with_run(judged: JudgedMetric, outputs: _Outputs, *, is_cases: bool) -> JudgedMetric:
+    """A metric with what a calibration looks at of all outputs of a run: verdicts, scores, orders and repeats."""
     passed: dict[str, list[bool]] = {}
     scores: dict[str, list[float]] = {}
     repeats: dict[tuple[str, int], list[bool]] = {}
     # One order of each sample: its repetitions are one.
     orders: dict[str, str | None] = {}
     for (name, _), execution in outputs.executions.items():
-        mark = execution.marks.get(metric)
+        mark = execution.marks.get(judged.name)
         if not isinstance(mark, ScoreEntry):
             continue
         passed.setdefault(name, []).append(mark.success)
@@ -540,14 +540,18 @@ def _run_columns(outputs: _Outputs, metric: str, *, is_cases: bool) -> dict[str,
             orders.setdefault(name, None if mark.details["consistent"] else mark.details.get("favoured") or "both")
     repetitions = outputs.report.totals.repetitions
     whole = [name for name, own in passed.items() if len(own) == repetitions]
-    return {
-        "passed": None if is_cases else np.array([sum(passed[name]) for name in whole], dtype=np.int64),
-        "scores": None if is_cases else np.array([sum(scores[name]) / len(scores[name]) for name in whole]),
-        "samples": () if is_cases else [outputs.clusters.get(name, name) for name in whole],
-        "repetitions": repetitions,
-        "orders": list(orders.values()) or None,
-        "repeats": [cell for cell in repeats.values() if len(cell) > 1] if repetitions > 1 else (),
-    }
+    judged = judged._replace(
+        repetitions=repetitions,
+        orders=list(orders.values()) or None,
+        repeats=[cell for cell in repeats.values() if len(cell) > 1] if repetitions > 1 else (),
+    )
+    if is_cases:
+        return judged
+    return judged._replace(
+        passed=np.array([sum(passed[name]) for name in whole], dtype=np.int64),
+        scores=np.array([sum(scores[name]) / len(scores[name]) for name in whole]),
+        samples=[outputs.clusters.get(name, name) for name in whole],
+    )
 
 
 def _doubts(

@@ -13,10 +13,11 @@ from deemster.datasets.human_labels import HumanLabel, LabelKind, join_labels, l
 from deemster.errors import ConfigurationError, DatasetError, Issue, did_you_mean
 from deemster.report.compare_columns import ComparisonSettings, comparable_metrics
 from deemster.report.comparison import CorrectedComparison
-from deemster.results.metric_summary import SCORED, interval_ends
+from deemster.results.metric_summary import SCORED
 from deemster.results.run_columns import RunColumns, join_samples
 from deemster.runs.run_labels import VIEWER, read_run_labels
 from deemster.stats import LabelledSide, corrected_difference
+from deemster.stats.confidence_interval import interval_ends
 
 if TYPE_CHECKING:
     from deemster.runs.compare_runs import RunSource

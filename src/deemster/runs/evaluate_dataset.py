@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Coroutine, Iterable, Mapping, Sequence
 from decimal import Decimal
 from pathlib import Path
 from typing import Any
@@ -20,13 +20,13 @@ from deemster.runs.resolve_evaluation import resolve_arguments
 from deemster.runs.run_evaluation import find_backend, run_evaluation
 from deemster.runs.run_lifecycle import Storage, build_storage
 from deemster.runs.run_plan import Evaluation
-from deemster.runs.run_sync import run_sync, warner, with_parameters_of
+from deemster.runs.run_sync import waits_for, warner
 from deemster.runs.suite import CONCURRENCY, DELTA, SEED
 from deemster.store import Store
 from deemster.targets.saved_outputs import SavedOutputs
 
 
-def evaluate(
+def evaluate_async(
     dataset: Dataset | Iterable[Any] | str | Path,
     *,
     target: Callable[..., Any] | None = None,
@@ -56,10 +56,11 @@ def evaluate(
     confirm: int = 0,
     cluster: str | None = None,
     clock: Clock | None = None,
-) -> Report:
+) -> Coroutine[Any, Any, Report]:
     """Run a target over a golden dataset, score what it says, and report.
 
-    Works in a script, inside a running event loop (a notebook) and in any thread.
+    ``evaluate`` works in a script, inside a running event loop (a notebook) and in any thread; ``evaluate_async`` is
+    the same function, to be awaited.
 
     Args:
         dataset: The samples, as a dataset, the path of its file, a list of samples or maps, or a pandas data frame with
@@ -127,30 +128,10 @@ def evaluate(
         calibration=calibration,
         storage=storage,
     )
-    return run_sync(_evaluate(evaluation, storage, confirm=confirm, cluster=cluster, clock=clock, warn=warner()))
+    return _evaluate(evaluation, storage, confirm=confirm, cluster=cluster, clock=clock, warn=warner())
 
 
-@with_parameters_of(evaluate)
-async def evaluate_async(
-    dataset: Dataset | Iterable[Any] | str | Path,
-    *,
-    store: Store | str | Path | None = None,
-    resume: str | bool | None = None,
-    keep_prompts: str = "failed",
-    confirm: int = 0,
-    cluster: str | None = None,
-    clock: Clock | None = None,
-    **arguments: Any,
-) -> Report:
-    """The same as ``evaluate``, to be awaited inside a running event loop.
-
-    Raises:
-        InputError: Something given cannot be used.
-        StoreError: The store fails, or the run that is to be resumed is missing or held by another process.
-    """
-    storage = build_storage(store, resume, keep_prompts=keep_prompts)
-    evaluation = resolve_arguments(dataset, storage=storage, **arguments)
-    return await _evaluate(evaluation, storage, confirm=confirm, cluster=cluster, clock=clock, warn=warner())
+evaluate = waits_for(evaluate_async, Report)
 
 
 async def _evaluate(

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Coroutine, Mapping
 from decimal import Decimal
 from pathlib import Path
 from typing import Any
@@ -25,12 +25,12 @@ from deemster.runs.notebook_progress import notebook_progress
 from deemster.runs.progress import Progress
 from deemster.runs.rubric_metric import build_criterion_checks
 from deemster.runs.run_lifecycle import NOT_STORED, NotStored, RunTimer, Storage, StoredRun, build_storage
-from deemster.runs.run_sync import run_sync, warner, with_parameters_of
+from deemster.runs.run_sync import waits_for, warner
 from deemster.runs.stop_request import Stop
 from deemster.store import Store
 
 
-def grade(
+def grade_async(
     dataset: RubricDataset | str | Path,
     grader: CriterionGrader,
     *,
@@ -44,10 +44,11 @@ def grade(
     allow_changed: bool = False,
     progress: Callable[[Progress], None] | None = None,
     clock: Clock | None = None,
-) -> Grading:
+) -> Coroutine[Any, Any, Grading]:
     """Grade every item of a dataset by its rubric.
 
-    Works in a script, inside a running event loop (a notebook) and in any thread.
+    ``grade`` works in a script, inside a running event loop (a notebook) and in any thread; ``grade_async`` is the same
+    function, to be awaited.
 
     Args:
         dataset: The items and their rubric, or the path of their file.
@@ -68,53 +69,26 @@ def grade(
         InputError: Something given cannot be used.
         StoreError: The store fails, or the grading that is to be resumed is missing or held by another process.
     """
-    limits = ModelLimits(cache, budget_usd, budget_tokens, offline)
+    access = build_model_access(models, ModelLimits(cache, budget_usd, budget_tokens, offline))
     storage = build_storage(store, resume, allow_changed=allow_changed)
-    work = _grade(dataset, grader, models, limits, storage, progress=progress, clock=clock, warn=warner())
-    return run_sync(work)
+    progress = progress or notebook_progress()
+    return _grade(dataset, grader, access, storage, progress=progress, clock=clock, warn=warner())
 
 
-@with_parameters_of(grade)
-async def grade_async(
-    dataset: RubricDataset | str | Path,
-    grader: CriterionGrader,
-    *,
-    models: Mapping[str, Any] | None = None,
-    cache: str | Path | None = None,
-    budget_usd: Decimal | float | None = None,
-    budget_tokens: int | None = None,
-    offline: bool = False,
-    store: Store | str | Path | None = None,
-    resume: str | bool | None = None,
-    allow_changed: bool = False,
-    progress: Callable[[Progress], None] | None = None,
-    clock: Clock | None = None,
-) -> Grading:
-    """The same as ``grade``, to be awaited inside a running event loop.
-
-    Raises:
-        InputError: Something given cannot be used.
-        StoreError: The store fails, or the grading that is to be resumed is missing or held by another process.
-    """
-    limits = ModelLimits(cache, budget_usd, budget_tokens, offline)
-    storage = build_storage(store, resume, allow_changed=allow_changed)
-    return await _grade(dataset, grader, models, limits, storage, progress=progress, clock=clock, warn=warner())
+grade = waits_for(grade_async, Grading)
 
 
 async def _grade(
     dataset: RubricDataset | str | Path,
     grader: CriterionGrader,
-    models: Mapping[str, Any] | None,
-    limits: ModelLimits,
+    access: ModelAccess,
     storage: Storage,
     *,
     progress: Callable[[Progress], None] | None,
     clock: Clock | None,
     warn: Callable[[str], None],
 ) -> Grading:
-    """The work of ``grade``; a store that this opens is closed afterwards."""
-    access = build_model_access(models, limits)
-    progress = progress or notebook_progress()
+    """Grade; a store that this opens is closed afterwards."""
     try:
         return await run_grading(
             dataset, grader, access=access, progress=progress, clock=clock, warn=warn, storage=storage

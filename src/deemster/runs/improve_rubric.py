@@ -13,11 +13,13 @@ tests is fixed before the first of them.
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping
+from decimal import Decimal
 from functools import partial
 from pathlib import Path
 from typing import Any, NamedTuple
 
 import msgspec
+from msgspec.structs import replace
 
 from deemster.alignment.agreement_gain import AgreementGain, compare_agreement, lowest_p_value
 from deemster.datasets.rubric_dataset import RubricDataset
@@ -70,7 +72,10 @@ def improve_rubric(
     seed: int = 0,
     progress_file: str | Path | None = None,
     resume: bool = False,
-    **options: Any,
+    cache: str | Path | None = None,
+    budget_usd: Decimal | float | None = None,
+    budget_tokens: int | None = None,
+    offline: bool = False,
 ) -> Improvement:
     """Reword the criteria that judges and people agree least about, and accept wordings that raise held-out agreement.
 
@@ -91,7 +96,10 @@ def improve_rubric(
         seed: The seed of everything random.
         progress_file: The file that keeps what the models said, so that a stopped improvement can be resumed.
         resume: Whether to resume from that file.
-        options: How models may be asked: `cache`, `budget_usd`, `budget_tokens` and `offline`, as ``grade`` has them.
+        cache: A file that keeps the models' answers; they are looked up there first.
+        budget_usd: The most that the models may cost, in US dollars.
+        budget_tokens: The most tokens that the models may use.
+        offline: Whether nothing may be asked over the network.
 
     Raises:
         InputError: Something given cannot be used.
@@ -103,11 +111,8 @@ def improve_rubric(
     known = rubric if isinstance(rubric, Rubric) else Rubric.load(rubric)
     items = dataset if isinstance(dataset, RubricDataset) else RubricDataset.load(dataset)
     path = None if progress_file is None else Path(progress_file)
-    return run_sync(
-        run_improvement(
-            known, items, settings, access=build_model_access(models, ModelLimits(**options)), path=path, resume=resume
-        )
-    )
+    access = build_model_access(models, ModelLimits(cache, budget_usd, budget_tokens, offline))
+    return run_sync(run_improvement(known, items, settings, access=access, path=path, resume=resume))
 
 
 async def run_improvement(
@@ -272,11 +277,11 @@ class RubricImprovement:
 
     async def _try(self, target: TargetCriterion, number: int) -> None:
         level = self._settings.alpha / (self._family - len(self._wordings))
-        facts: dict[str, Any] = {"round": number, "criterion": target.criterion, "level": level}
+        trial = WordingTrial(round=number, criterion=target.criterion, decision="out of reach", level=level)
         if target.least_p > level:
             if not any(each.criterion == target.criterion for each in self._tries):
                 message = f"Too few disagreements are held out: even a perfect wording has p = {target.least_p:.4g}."
-                self._tries.append(WordingTrial(decision="out of reach", message=message, **facts))
+                self._tries.append(replace(trial, message=message))
             return
         old = self._rubric.criteria[self._rubric.names.index(target.criterion)]
         # Counted by criterion, so that the n-th proposal is the same whatever became of the other criteria.
@@ -284,14 +289,13 @@ class RubricImprovement:
         tried = [each.requirement for each in past if each.requirement is not None]
         reply = await self._judging.propose(old, len(past) + 1, tried=tried)
         if reply.requirement is None:
-            self._tries.append(WordingTrial(decision="refused", message=reply.message, **facts))
+            self._tries.append(replace(trial, decision="refused", message=reply.message))
             return
-        facts |= {"requirement": reply.requirement, "diagnosis": reply.diagnosis}
-        new = msgspec.structs.replace(old, requirement=reply.requirement)
+        new = replace(old, requirement=reply.requirement)
         train = await self._gain(old, new, TRAIN)
-        facts["train"] = train
+        trial = replace(trial, requirement=reply.requirement, diagnosis=reply.diagnosis, train=train)
         if train.difference is None or train.difference <= 0:
-            self._tries.append(WordingTrial(decision="no better", **facts))
+            self._tries.append(replace(trial, decision="no better"))
             return
         held = await self._gain(old, new, HELD_OUT)
         # A level near 1 lets a wording through that is better as often as worse: such a one is no improvement.
@@ -299,7 +303,7 @@ class RubricImprovement:
         accepted = gains and held.p_value is not None and held.p_value <= level
         if accepted:
             self._wordings[target.criterion] = reply.requirement
-        self._tries.append(WordingTrial(decision="accepted" if accepted else "rejected", held_out=held, **facts))
+        self._tries.append(replace(trial, decision="accepted" if accepted else "rejected", held_out=held))
 
     async def _gain(self, old: Criterion, new: Criterion, part: str) -> AgreementGain:
         labelled = sum(
@@ -326,12 +330,10 @@ def reword_rubric(rubric: Rubric, wordings: Mapping[str, str]) -> Rubric:
     """
 
     def each(criteria: Iterable[Criterion]) -> tuple[Criterion, ...]:
-        return tuple(
-            msgspec.structs.replace(one, requirement=wordings.get(one.name, one.requirement)) for one in criteria
-        )
+        return tuple(replace(one, requirement=wordings.get(one.name, one.requirement)) for one in criteria)
 
-    sections = tuple(msgspec.structs.replace(one, criteria=each(one.criteria)) for one in rubric.sections)
-    return msgspec.structs.replace(rubric, criteria=each(rubric.criteria), sections=sections)
+    sections = tuple(replace(one, criteria=each(one.criteria)) for one in rubric.sections)
+    return replace(rubric, criteria=each(rubric.criteria), sections=sections)
 
 
 class Forecast(NamedTuple):

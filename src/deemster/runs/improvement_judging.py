@@ -6,6 +6,8 @@ from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from itertools import count
 from typing import Any, Final, NamedTuple
 
+from msgspec.structs import replace
+
 from deemster.alignment.agreement_gain import verdict_agreements
 from deemster.errors import Issue, plural, show_value
 from deemster.judges.criterion_grader import CriterionGrader
@@ -233,16 +235,16 @@ class ImprovementJudging:
             seed=self.settings.seed,
         )
         replies: list[Said] = []
-        facts: dict[str, Any] = {"criterion": criterion.name, "number": number}
+        reply = LoggedProposal(criterion=criterion.name, number=number)
         try:
-            proposal = await script_result(script, self._gateway.answers, replies)
-            facts |= proposal.value._asdict()
+            proposal = (await script_result(script, self._gateway.answers, replies)).value
+            reply = replace(reply, requirement=proposal.requirement, diagnosis=proposal.diagnosis)
         except NoAnswerError as error:
             if error.cause != "unreadable":
                 raise ImprovementStopped(f"the writer failed: {error.message.rstrip('.')}") from None
-            facts["message"] = error.message
+            reply = replace(reply, message=error.message)
         usages = self._usages(replies)
-        reply = LoggedProposal(**facts, usage=sum_usage(usages), tokens=_tokens(usages))
+        reply = replace(reply, usage=sum_usage(usages), tokens=_tokens(usages))
         self._log.keep(reply)
         return reply
 

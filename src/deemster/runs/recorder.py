@@ -57,6 +57,16 @@ class RecorderCounts(NamedTuple):
 _decode = msgspec.json.Decoder(Record).decode
 
 
+class Beside(NamedTuple):
+    """What is known of a call beside input and output; None for what the output itself may say."""
+
+    tags: Iterable[str] | None = None
+    metadata: Mapping[str, Any] | None = None
+    retrieved: Any = None
+    usage: Usage | None = None
+    model: str | None = None
+
+
 class Recorder:
     """Records some of the calls of an application, to be scored later with ``deemster rescore``.
 
@@ -172,8 +182,7 @@ class Recorder:
         """
         if not self.begin_call():
             return False
-        further = {"tags": tags, "metadata": metadata, "retrieved": retrieved, "usage": usage, "model": model}
-        return self.enqueue(input, output, further, error=error)
+        return self.enqueue(input, output, Beside(tags, metadata, retrieved, usage, model), error=error)
 
     def begin_call(self) -> bool:
         """Count a call; whether the rate chooses it. The caller then hands it over with `enqueue`."""
@@ -187,7 +196,7 @@ class Recorder:
         self,
         input: Any,  # noqa: A002 - as above
         output: Any,
-        further: Mapping[str, Any],
+        beside: Beside,
         *,
         error: str | BaseException | None,
     ) -> bool:
@@ -196,7 +205,7 @@ class Recorder:
             if isinstance(output, (bytes, bytearray, memoryview)):
                 # They would become base64, which is not what the application said.
                 raise TypeError("An output is text or JSON data.")
-            given = {name: value for name, value in further.items() if value is not None}
+            given = {name: value for name, value in beside._asdict().items() if value is not None}
             own = {name: getattr(output, name, None) for name in ("retrieved", "usage", "model")}
             row = _encode(
                 {
@@ -351,7 +360,7 @@ class _Watched:
         if self._input is not None:
             taken_ms = (time.perf_counter() - self._began) * 1000
             usage = getattr(self.output, "usage", None) or Usage(calls=0, latency_ms=taken_ms)
-            self._recorder.enqueue(self._input, self.output, {"usage": usage}, error=error)
+            self._recorder.enqueue(self._input, self.output, Beside(usage=usage), error=error)
 
 
 def _input(arguments: Mapping[str, Any]) -> Any:

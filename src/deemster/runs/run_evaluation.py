@@ -25,7 +25,7 @@ from deemster.runs.preflight_check import check_samples
 from deemster.runs.progress import Progress, ProgressCounter
 from deemster.runs.run_lifecycle import NOT_STORED, RunTimer, Storage
 from deemster.runs.run_plan import Evaluation
-from deemster.runs.run_writer import open_run_writer
+from deemster.runs.run_writer import RunEnd, open_run_writer
 from deemster.runs.stop_request import Stop
 
 IN_THIS_PROCESS = InThisProcess()
@@ -91,7 +91,7 @@ async def run_evaluation(
 
         report = build_report(finished, compared.baseline)
         compared.tell(tell_comparison, report)
-        return run.close(report, table, compared.baseline, stopped=stopped)
+        return run.close(RunEnd(report, table, compared.baseline, stopped))
 
 
 def _warn_of(warnings: Iterable[str], warn: Callable[[str], None]) -> None:

@@ -11,8 +11,8 @@ import msgspec
 
 from deemster.records import CAUSES
 from deemster.report import Report
-from deemster.results import Interval
 from deemster.runs.run_plan import Evaluation
+from deemster.stats import Interval
 from deemster.store import RunRow
 from deemster.store.run_facts import PassCounts
 from deemster.targets.saved_outputs import SavedOutputs

@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 import shlex
-from collections.abc import Collection, Mapping, Sequence
-from typing import Any, NamedTuple
+from collections.abc import Callable, Collection, Sequence
+from typing import NamedTuple
 
 from deemster.datasets import Dataset, SelectedPart
 from deemster.errors import Issue, StoreError
@@ -33,11 +33,11 @@ class RunPart(NamedTuple):
 
     Attributes:
         kept: The samples that a stored run names, from which the rest selects; None for all.
-        chosen: What else selects, as `Dataset.select` takes it.
+        choose: What else selects; None for nothing.
     """
 
     kept: KeptSamples | None = None
-    chosen: Mapping[str, Any] = {}
+    choose: Callable[[Dataset], Dataset] | None = None
 
     def select(self, dataset: Dataset) -> Dataset:
         """The part of a dataset.
@@ -47,7 +47,7 @@ class RunPart(NamedTuple):
         """
         if self.kept is not None:
             dataset = dataset.keep(self.kept.ids, selection=self.kept.selection)
-        return dataset.select(**self.chosen) if self.chosen else dataset
+        return dataset if self.choose is None else self.choose(dataset)
 
 
 def failed_samples(store: Store, run: str | None, *, suite: str) -> KeptSamples:

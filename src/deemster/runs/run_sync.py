@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import functools
 import inspect
 import threading
 import traceback
@@ -97,20 +98,24 @@ async def _settle(task: asyncio.Task[Any]) -> None:
         raise
 
 
-def with_parameters_of(
-    blocking: Callable[_P, _T],
-) -> Callable[[Callable[..., Coroutine[Any, Any, _T]]], Callable[_P, Coroutine[Any, Any, _T]]]:
-    """Give a coroutine function the parameters of its blocking twin, for `inspect`, `help` and type checkers.
+def waits_for(work: Callable[_P, Coroutine[Any, Any, _T]], result: type[_T]) -> Callable[_P, _T]:
+    """The function of the same parameters that waits for the work.
 
     Args:
-        blocking: The function that waits.
+        work: A function such as ``evaluate_async``, which returns what is to be awaited.
+        result: What comes of it, for `inspect` and `help`.
     """
 
-    def decorate(function: Callable[..., Coroutine[Any, Any, _T]]) -> Callable[_P, Coroutine[Any, Any, _T]]:
-        function.__signature__ = inspect.signature(blocking)  # type: ignore[attr-defined]
-        return function
+    @functools.wraps(work)
+    def wait_for(*args: _P.args, **kwargs: _P.kwargs) -> _T:
+        return run_sync(work(*args, **kwargs))
 
-    return decorate
+    wait_for.__name__ = wait_for.__qualname__ = work.__name__.removesuffix("_async")
+    wait_for.__annotations__["return"] = result.__name__
+    wait_for.__signature__ = inspect.signature(work).replace(  # type: ignore[attr-defined]
+        return_annotation=result.__name__
+    )
+    return wait_for
 
 
 class _ThreadTask:

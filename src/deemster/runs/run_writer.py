@@ -6,6 +6,7 @@ from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from functools import partial
 from itertools import islice, zip_longest
+from typing import NamedTuple
 
 import msgspec
 
@@ -95,6 +96,22 @@ def open_run_writer(
         yield StoredWriter(job, run, findings, backlog, keep_prompts=storage.keep_prompts)
 
 
+class RunEnd(NamedTuple):
+    """What is known of a run when it ends.
+
+    Attributes:
+        report: Its report.
+        table: Its marks.
+        baseline: The run that its gate compared it with.
+        stopped: Why it stopped early.
+    """
+
+    report: Report
+    table: MarkTable
+    baseline: PinnedBaseline | None
+    stopped: str | None
+
+
 class SpooledWriter:
     """Keeps a run in a temporary file until the program ends.
 
@@ -155,9 +172,9 @@ class SpooledWriter:
             findings=self.findings,
         )
 
-    def close(self, report: Report, *_: object, **__: object) -> Report:
+    def close(self, end: RunEnd) -> Report:
         """The report: nothing is noted."""
-        return report
+        return end.report
 
 
 class StoredWriter:
@@ -245,26 +262,24 @@ class StoredWriter:
             findings=self.findings,
         )
 
-    def close(
-        self, report: Report, table: MarkTable, baseline: PinnedBaseline | None, *, stopped: str | None
-    ) -> Report:
+    def close(self, end: RunEnd) -> Report:
         """Note how the run ended; its report, with what rescoring has added.
 
         Raises:
             StoreError: The store fails.
         """
-        run = report.run
+        report, run = end.report, end.report.run
         facts = {
             **settings_facts(self.job),
-            **self.findings._replace(baseline=baseline).facts(),
+            **self.findings._replace(baseline=end.baseline).facts(),
             "budget": msgspec.to_builtins(report.budget),
         }
         if not self.is_idle:
-            facts["stopped"] = stopped
+            facts["stopped"] = end.stopped
         # The marks of a rescoring are not in this report.
         facts |= NO_FIGURES
         if len(self._run.row.scorings) == 1:
-            save_columns(self._store, report, table)
+            save_columns(self._store, report, end.table)
             facts |= figures_facts(report, has_columns=True)
         self._run.close(
             run.status,

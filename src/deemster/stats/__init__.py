@@ -18,7 +18,7 @@ from deemster.stats.bootstrap_resampling import (
 from deemster.stats.bounded_mean import bounded_mean
 from deemster.stats.cohen_kappa import Agreement, Confusion, Kappa, cohen_kappa, confusion, pabak, scott_pi
 from deemster.stats.concordance import Concordance, LimitsOfAgreement, concordance, limits_of_agreement
-from deemster.stats.confidence_interval import ConfidenceInterval
+from deemster.stats.confidence_interval import ConfidenceInterval, Interval
 from deemster.stats.confirm_failures import ConfirmedFailures, confirm_failures, reruns_to_confirm
 from deemster.stats.corrected_difference import CorrectedDifference, LabelledSide, corrected_difference
 from deemster.stats.corrected_rate import CorrectedRate, corrected_rate, rogan_gladen, weighted_share
@@ -108,6 +108,7 @@ __all__ = [
     "Ends",
     "Fleiss",
     "ICCForm",
+    "Interval",
     "Kappa",
     "KolmogorovSmirnov",
     "LabelSize",

@@ -3,8 +3,16 @@
 from __future__ import annotations
 
 from statistics import NormalDist
+from typing import NamedTuple
 
 import msgspec
+
+
+class Interval(NamedTuple):
+    """The two ends of a confidence interval."""
+
+    low: float
+    high: float
 
 
 class ConfidenceInterval(msgspec.Struct, frozen=True):
@@ -26,6 +34,15 @@ class ConfidenceInterval(msgspec.Struct, frozen=True):
     def width(self) -> float:
         """How far the ends lie apart."""
         return self.upper - self.lower
+
+
+def interval_ends(interval: ConfidenceInterval | None) -> Interval | None:
+    """The two ends of an interval; None stays None.
+
+    >>> interval_ends(ConfidenceInterval(0.25, 0.75, 0.95, "wilson"))
+    Interval(low=0.25, high=0.75)
+    """
+    return None if interval is None else Interval(interval.lower, interval.upper)
 
 
 def check_confidence(confidence: float) -> float:

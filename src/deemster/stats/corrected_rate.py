@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Mapping
 from typing import NamedTuple
 
 import msgspec
@@ -76,8 +77,8 @@ def rogan_gladen(
     >>> round(result.value, 4), round(result.interval.lower, 4), round(result.interval.upper, 4)
     (0.6, 0.5157, 0.6808)
     """
-    _check_rates(rate=rate, sensitivity=sensitivity, specificity=specificity)
-    _check_sizes(n=n, positives=positives, negatives=negatives)
+    _check_rates({"rate": rate, "sensitivity": sensitivity, "specificity": specificity})
+    _check_sizes({"n": n, "positives": positives, "negatives": negatives})
     interval = _lang_reiczigel((rate, n), (sensitivity, positives), (specificity, negatives), confidence=confidence)
     gain = sensitivity + specificity - 1
     hits, alarms = sensitivity * positives, (1 - specificity) * negatives
@@ -323,13 +324,13 @@ class _SideShare(NamedTuple):
         return float(np.square(self.influence).sum()) + self.added
 
 
-def _check_rates(**rates: float) -> None:
+def _check_rates(rates: Mapping[str, float]) -> None:
     for name, share in rates.items():
         if not 0 <= share <= 1:
             raise ValueError(f"The {name} lies in [0, 1], not at {share!r}.")
 
 
-def _check_sizes(**sizes: float) -> None:
+def _check_sizes(sizes: Mapping[str, float]) -> None:
     for name, count in sizes.items():
         if not 1 <= count < math.inf:
             raise ValueError(f"There is at least one item to count; {name} is {count!r}.")

@@ -608,12 +608,14 @@ class Store:
             StoreError: The database refuses.
         """
         lease, row = self._require_lease(run_id), self.run(run_id)
-        changes: dict[str, Any] = {"facts": {**row.facts, **(facts or {})}, "status": status or row.status}
-        if identity is not None:
-            changes["identity"] = identity
+        changed = msgspec.structs.replace(
+            row,
+            facts={**row.facts, **(facts or {})},
+            status=status or row.status,
+            identity=row.identity if identity is None else identity,
+        )
         if status == "running":
-            changes |= {"reason": None, "finished_at": None, "duration_s": None}
-        changed = msgspec.structs.replace(row, **changes)
+            changed = msgspec.structs.replace(changed, reason=None, finished_at=None, duration_s=None)
 
         def write() -> None:
             with self.pool.write_transaction() as connection:
@@ -659,10 +661,11 @@ class Store:
         """
         lease, row = self._require_lease(run_id), self.run(run_id)
         ended = msgspec.structs.replace(self._scoring(row, scoring), status=status, finished_at=finished_at)
-        changes: dict[str, Any] = {"facts": {**row.facts, **(facts or {})}}
+        changed = msgspec.structs.replace(row, facts={**row.facts, **(facts or {})})
         if scoring == 0:
-            changes |= {"status": status, "reason": reason, "finished_at": finished_at, "duration_s": duration_s}
-        changed = msgspec.structs.replace(row, **changes)
+            changed = msgspec.structs.replace(
+                changed, status=status, reason=reason, finished_at=finished_at, duration_s=duration_s
+            )
 
         def write() -> None:
             with self.pool.write_transaction() as connection:

@@ -29,20 +29,13 @@ class ReplyPaths(NamedTuple):
     model: list[str | int] | None
 
     @classmethod
-    def read(cls, **given: str | Sequence[str | int] | None) -> Self:
-        """Read the paths that are given.
+    def read(cls, *given: str | Sequence[str | int] | None) -> Self:
+        """Read the paths of all parts, in the order of `KEYS`.
 
         Raises:
             ValueError: One is no path.
         """
-        steps: dict[str, list[str | int] | None] = {}
-        for name in KEYS:
-            path = given.get(name)
-            try:
-                steps[name] = None if path is None else parse_path(path)
-            except ValueError as error:
-                raise ValueError(f"`{name}`: {error}") from None
-        return cls(**steps)
+        return cls(*(_read_path(name, path) for name, path in zip(KEYS, given, strict=True)))
 
     @property
     def identity(self) -> dict[str, Any]:
@@ -53,6 +46,13 @@ class ReplyPaths(NamedTuple):
     def reads_json(self) -> bool:
         """Whether any of them is given, so that the reply must be JSON."""
         return any(steps is not None for steps in self)
+
+
+def _read_path(name: str, given: str | Sequence[str | int] | None) -> list[str | int] | None:
+    try:
+        return None if given is None else parse_path(given)
+    except ValueError as error:
+        raise ValueError(f"`{name}`: {error}") from None
 
 
 def parse_reply(body: bytes, paths: ReplyPaths, endpoint: Endpoint) -> Output:

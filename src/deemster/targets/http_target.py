@@ -115,9 +115,7 @@ class HttpTarget:
         self._queries = [(name, compile_template(value)) for name, value in self._endpoint.parameters]
         self._is_fixed = all(is_fixed(value) for _, value in self._endpoint.parameters)
         try:
-            self._paths = ReplyPaths.read(
-                output=output, retrieved=retrieved, trajectory=trajectory, usage=usage, model=model
-            )
+            self._paths = ReplyPaths.read(output, retrieved, trajectory, usage, model)
             self._role = Role(
                 client=self,
                 concurrency=CONCURRENCY if concurrency is None else concurrency,

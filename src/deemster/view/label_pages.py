@@ -11,9 +11,9 @@ import msgspec
 
 from deemster.alignment.annotator_alpha import annotator_alpha
 from deemster.errors import ConfigurationError, InputError
-from deemster.results.metric_summary import interval_ends
 from deemster.runs.people_labels import LabelTask, label_tasks, labelled_votes, labels_csv
 from deemster.stats import cohen_kappa
+from deemster.stats.confidence_interval import interval_ends
 from deemster.store import LabelFacts
 from deemster.view.label_needs import needed_labels
 from deemster.view.label_queue import LabelQueue, QueueSettings, choose_tasks, draw_queue, task_entry
