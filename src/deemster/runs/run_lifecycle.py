@@ -293,6 +293,9 @@ class StoredRun:
         reason = _end_reason(error)
         ending = partial(self.close, "incomplete", reason, duration_s=self.duration_s(), facts={"stopped": reason})
         if isinstance(error, StoreError):
+            # What judges said is paid for: it is committed while the lease is held, if the store takes it.
+            with suppress(StoreError):
+                self.writer.flush()
             with suppress(StoreError):
                 ending(flush=False)
         else:
