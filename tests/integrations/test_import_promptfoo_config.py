@@ -118,6 +118,15 @@ def asserting(*assertions, **test):
         (asserting({"type": "contains", "value": "a", "provider": "x"}), "`provider` of an assertion"),
         (asserting({"type": "llm-rubric", "value": "a", "rubricPrompt": "x"}), "`rubricPrompt` of an assertion"),
         (asserting({"type": "similar", "value": "a", "threshold": "{{t}}"}), "threshold is no number from 0 to 1"),
+        (asserting({"type": "contains-any"}), "it has no value"),
+        (
+            asserting({"type": "trajectory:tool-used", "value": "a"}, metadata={"trajectory": 3}),
+            "another `trajectory` in its metadata",
+        ),
+        (
+            asserting({"type": "trajectory:tool-used", "value": "a"}, metadata={"trajectory": {"tools": "b"}}),
+            "the test has another one of its kind",
+        ),
         (asserting({"type": "not-contains", "value": "a"}), "`not-contains`: there is no such metric"),
         (asserting({"type": "python", "value": "1"}), "code is not run"),
         (asserting({"type": "assert-set", "threshold": 0.5, "assert": []}), "`assert-set`: there is no such metric"),

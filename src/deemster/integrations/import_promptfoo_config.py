@@ -251,6 +251,8 @@ class _ConfigReader:
 
         value = _render(value, sample["input"])
         if kind in _BY_REFERENCE:
+            if value is None:
+                raise _LeftOutError("it has no value")
             metric, options = _BY_REFERENCE[kind]
             expected = _texts(value) if kind in _LISTS else value
             if sample.setdefault("expected_output", expected) != expected:
@@ -293,10 +295,19 @@ class _ConfigReader:
         Raises:
             _LeftOutError: The sample expects something else already.
         """
-        expected = sample["metadata"] if inside is None else sample["metadata"].setdefault(inside, {})
-        if key in ("tools", "tool_arguments"):
-            value = [*expected.get(key, ()), *(each for each in value if each not in expected.get(key, ()))]
-        elif expected.get(key, value) != value:
+        expected = sample["metadata"]
+        if inside is not None:
+            # The test's own metadata belongs to other samples too.
+            own = expected.get(inside, {})
+            if not isinstance(own, dict):
+                raise _LeftOutError(f"the test has another `{inside}` in its metadata")
+            expected[inside] = dict(own)
+            expected = expected[inside]
+
+        held = expected.get(key)
+        if key in ("tools", "tool_arguments") and (held is None or isinstance(held, list)):
+            value = [*(held or ()), *(each for each in value if each not in (held or ()))]
+        elif held is not None and held != value:
             raise _LeftOutError("the test has another one of its kind, and a sample has one")
         expected[key] = value
 
