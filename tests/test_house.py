@@ -74,7 +74,7 @@ def report_of_process(code: str, *arguments: str) -> dict[str, list[str]]:
     done = subprocess.run(
         [sys.executable, "-c", code, *arguments],
         cwd=ROOT,
-        env={"PATH": os.environ["PATH"], "PYTHONDONTWRITEBYTECODE": "1"},
+        env={"PATH": os.environ["PATH"], "PYTHONPATH": str(SOURCE.parent), "PYTHONDONTWRITEBYTECODE": "1"},
         capture_output=True,
         text=True,
         check=False,
