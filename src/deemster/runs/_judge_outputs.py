@@ -6,18 +6,10 @@ import asyncio
 from collections.abc import Awaitable, Callable, Mapping, Sequence
 from typing import Any, TypeAlias
 
+from deemster.metrics.score_outputs import failed_marks, with_threshold
 from deemster.models.worker_threads import WorkerThreads
 from deemster.records import Execution, Mark, Output, Reply, Request, Sample
-from deemster.runs._score_batch import (
-    Answer,
-    AnsweredBatch,
-    WorkItem,
-    failed_marks,
-    finish_work,
-    is_missing,
-    mark_rows,
-    with_threshold,
-)
+from deemster.runs._score_batch import Answer, AnsweredBatch, WorkItem, finish_work, is_missing, mark_rows
 from deemster.runs._worker_pool import WorkerPool, worker_pool
 from deemster.runs.kept_prompts import KeptPrompts
 from deemster.runs.play_scripts import Ask, ask_anew, ask_in_repetition, play_batch_script, play_script

@@ -9,12 +9,12 @@ from typing import Any, TypeAlias
 import msgspec
 
 from deemster.errors.user_code_guard import UserCodeGuard
+from deemster.metrics.score_outputs import user_mark
 from deemster.records import Ask as Question
 from deemster.records import Embed, Mark, MetricScore, NoAnswer, Output, Reply, Request, Sample, Unscored, Usage
 from deemster.records.marks import failed_votes
 from deemster.records.shared_call_cost import reply_calls, with_calls
 from deemster.records.usage import divide_usage, sum_usage
-from deemster.runs._score_batch import user_mark
 
 Ask: TypeAlias = Callable[[Sequence[Request]], Awaitable[Sequence[Reply]]]
 # More than any metric asks of one output.

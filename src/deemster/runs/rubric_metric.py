@@ -28,13 +28,13 @@ from deemster.judges.sample_context import question_text, reference_text
 from deemster.judges.vote import Vote
 from deemster.metrics.builtin_metric import output_text
 from deemster.metrics.metric_spec import format_options
+from deemster.metrics.score_outputs import score_outputs, user_mark
 from deemster.records import Cause, Output, Sample, Script, Unscored
 from deemster.records.model_requests import JUDGE
 from deemster.rubrics.criterion import Criterion
 from deemster.rubrics.length_penalty import submission_parts
 from deemster.rubrics.rubric_definition import Rubric
 from deemster.runs import metric_catalog as catalog
-from deemster.runs._score_batch import score_outputs, user_mark
 
 
 class RubricMetric(JudgeMetric, frozen=True, kw_only=True, dict=True):
