@@ -15,6 +15,8 @@ from deemster.formats.document import sort_issues
 from deemster.rubrics.verdicts import fold_label
 
 LabelKind: TypeAlias = Literal["verdict", "score", "option"]
+# What a person says of an output that passes or fails as a whole.
+PASS, FAIL = "pass", "fail"
 _PROBABILITY, _STRATUM = "inclusion_probability", "stratum"
 
 

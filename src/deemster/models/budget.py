@@ -7,6 +7,8 @@ from collections import deque
 from decimal import Decimal
 from typing import NamedTuple
 
+import msgspec
+
 _NOTHING = Decimal(0)
 
 
@@ -134,3 +136,31 @@ class Budget:
         if self.spent.estimated_usd:
             spent += f" ({self.spent.estimated_usd:.6f} by estimate, where no usage was reported)"
         return f"The budget is exhausted: {spent}, and the next call may cost {bound.usd:.6f}."
+
+
+class BudgetEntry(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
+    """What a run was allowed to spend, and where that stopped it.
+
+    Attributes:
+        limit_usd: The most US dollars; None for no limit.
+        limit_tokens: The most tokens; None for no limit.
+        spent_usd: US dollars spent, those of earlier processes of the run included.
+        spent_tokens: Tokens spent, likewise.
+        estimated_usd: Of the US dollars, those that no provider reported; they count at the most.
+        estimated_tokens: Of the tokens, those that no provider reported.
+        halted: Whether the budget stopped the run.
+        completed: Executions that it did not cut off.
+        remaining: The others.
+        reason: Why it stopped the run.
+    """
+
+    limit_usd: Decimal | None
+    limit_tokens: int | None
+    spent_usd: Decimal
+    spent_tokens: int
+    estimated_usd: Decimal = Decimal(0)
+    estimated_tokens: int = 0
+    halted: bool
+    completed: int
+    remaining: int
+    reason: str | None

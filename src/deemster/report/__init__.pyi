@@ -1,3 +1,4 @@
+from deemster.models.budget import BudgetEntry as BudgetEntry
 from deemster.report.comparison import Comparison as Comparison
 from deemster.report.improvement_report import Improvement as Improvement
 from deemster.report.privacy_levels import LEVELS as LEVELS
@@ -7,7 +8,6 @@ from deemster.report.report_assembly import RunSamples as RunSamples
 from deemster.report.report_assembly import assemble_report as assemble_report
 from deemster.report.report_document import SCHEMA as SCHEMA
 from deemster.report.report_document import Report as Report
-from deemster.report.report_entries import BudgetEntry as BudgetEntry
 from deemster.report.report_entries import DatasetEntry as DatasetEntry
 from deemster.report.report_entries import ExecutionEntry as ExecutionEntry
 from deemster.report.report_entries import FailureEntry as FailureEntry

@@ -9,18 +9,12 @@ from typing import TYPE_CHECKING, Any, Literal
 import msgspec
 
 from deemster.errors import plural
+from deemster.models.budget import BudgetEntry
 from deemster.report._csv_report import csv_rows
 from deemster.report._report_dataframe import report_arrow, report_dataframe
 from deemster.report._report_page import html_page, notebook_html
 from deemster.report.failing_samples import ExecutedSample, failing_samples
-from deemster.report.report_entries import (
-    BudgetEntry,
-    DatasetEntry,
-    ExecutionEntry,
-    FailureEntry,
-    PrivacyEntry,
-    RunEntry,
-)
+from deemster.report.report_entries import DatasetEntry, ExecutionEntry, FailureEntry, PrivacyEntry, RunEntry
 from deemster.report.report_files import FORMATS
 from deemster.report.report_sections import report_sections
 from deemster.results import (

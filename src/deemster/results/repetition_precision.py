@@ -13,6 +13,9 @@ from deemster.stats.confidence_interval import normal_quantile
 # The upper 95 % bound of a rate is 3/R if nothing was seen in R trials ("rule of three").
 _UNSEEN = 3
 
+# The difference that repeated runs should be able to show, where nobody says another.
+DELTA = 0.05
+
 
 class RunPrecision(msgspec.Struct, frozen=True, kw_only=True):
     """How finely the pass rates of two whole runs on these samples can be told apart."""

@@ -13,8 +13,8 @@ from deemster.datasets import SelectedPart
 from deemster.datasets.attack_facts import AttackedSamples
 from deemster.datasets.human_labels import SuiteCalibration
 from deemster.errors import ConfigurationError, StoreError
+from deemster.models.budget import BudgetEntry
 from deemster.records import Metric, Usage
-from deemster.report import BudgetEntry
 from deemster.report.baseline_gate import PinnedBaseline
 from deemster.results import (
     Aggregator,
@@ -30,8 +30,8 @@ from deemster.results import (
 )
 from deemster.results.difference_origin import AnchorScores
 from deemster.results.metric_aggregators import SubsetAggregator
+from deemster.results.repetition_precision import DELTA
 from deemster.runs.run_plan import Evaluation
-from deemster.runs.suite import DELTA
 
 _PLAIN: dict[str, type[MetricsAggregator]] = {
     "and": MetricsAggregator,

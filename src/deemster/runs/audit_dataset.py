@@ -11,6 +11,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from deemster.datasets import Dataset
+from deemster.datasets.human_labels import FAIL, PASS
 from deemster.datasets.planted_defects import DEFECTS, GoodOutput, OutputPool, plant_defect, reference_output
 from deemster.errors import ConfigurationError, plural
 from deemster.formats.read_file import EXTENSIONS
@@ -38,7 +39,6 @@ from deemster.runs._report_settings import parse_settings
 from deemster.runs.audit_gate import stored_runs
 from deemster.runs.build_report import to_sample
 from deemster.runs.metric_catalog import card_spellings
-from deemster.runs.people_labels import FAIL, PASS
 from deemster.store import Store
 from deemster.store.open_and_migrate import DEFAULT
 from deemster.store.run_file import is_run_file, open_runs

@@ -13,9 +13,10 @@ import numpy as np
 from deemster.datasets.golden_dataset import equal_rows
 from deemster.datasets.where_condition import applies
 from deemster.errors import ReportError
+from deemster.models.budget import BudgetEntry
 from deemster.records import Execution, MetricCard, Sample, SampleFacts
 from deemster.records.shared_call_cost import PaidExecutions
-from deemster.report import BudgetEntry, Report, RunEntry, RunSamples, assemble_report
+from deemster.report import Report, RunEntry, RunSamples, assemble_report
 from deemster.report.baseline_gate import PinnedBaseline
 from deemster.report.corrected_rates import with_corrections
 from deemster.results import (

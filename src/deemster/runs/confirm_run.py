@@ -11,8 +11,9 @@ import msgspec
 import numpy as np
 
 from deemster.errors import ConfigurationError, Issue, StorageError, StoreError
+from deemster.models.budget import BudgetEntry
 from deemster.models.clock import Clock
-from deemster.report import BudgetEntry, Report
+from deemster.report import Report
 from deemster.report.baseline_gate import baseline_evidence, decide_again
 from deemster.report.comparison import Comparison
 from deemster.report.confirmation import Confirmation, confirm_changes, count_passes, newly_failing

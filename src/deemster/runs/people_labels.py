@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import Any, NamedTuple, TypeAlias
 
+from deemster.datasets.human_labels import FAIL, PASS
 from deemster.datasets.votes import Votes
 from deemster.datasets.votes_format import SCHEMA, Sampling
 from deemster.errors import ReportError, plural
@@ -19,7 +20,6 @@ from deemster.runs._report_settings import RUBRICS_FACT, stored_cluster
 from deemster.runs.grading_store import stored_grading
 from deemster.store import LabelFacts, RunRow, Store
 
-PASS, FAIL = "pass", "fail"
 CSV_COLUMNS = (
     *("id", "criterion", "annotator", "verdict", "repetition", "note", "skip_reason", "labelled_at"),
     *("order", "seed", "inclusion_probability"),

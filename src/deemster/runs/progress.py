@@ -7,9 +7,9 @@ from collections.abc import Callable, Mapping, Sequence
 from typing import NamedTuple, Protocol
 
 from deemster.models import Budget
+from deemster.models.budget import BudgetEntry
 from deemster.models.rate_limiter import LimiterState
 from deemster.records import Execution, Unscored, Usage
-from deemster.report import BudgetEntry
 
 TELL_S = 1.0
 

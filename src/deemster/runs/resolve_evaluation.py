@@ -28,6 +28,7 @@ from deemster.results import (
     with_allowance,
 )
 from deemster.results.metric_aggregators import SubsetAggregator
+from deemster.results.repetition_precision import DELTA
 from deemster.runs import metric_catalog as catalog
 from deemster.runs.import_user_code import import_object
 from deemster.runs.metric_catalog import metric_spellings, names_of_group, with_group
@@ -41,7 +42,7 @@ from deemster.runs.model_access import (
 from deemster.runs.run_lifecycle import NOT_STORED, Storage
 from deemster.runs.run_part import find_resumed_run
 from deemster.runs.run_plan import Evaluation, Plan, Target, collect_secrets
-from deemster.runs.suite import CONCURRENCY, DELTA, SEED, Suite, SuiteFile
+from deemster.runs.suite import CONCURRENCY, SEED, Suite, SuiteFile
 from deemster.targets.python_target import as_target
 from deemster.targets.saved_outputs import SavedOutputs
 from deemster.targets.target_section import build_target

@@ -12,9 +12,10 @@ from deemster.datasets.human_labels import SuiteCalibration
 from deemster.models.secret_redaction import NO_SECRETS, Secrets
 from deemster.records import Invocation, Metric, MetricCard, Output, TargetFailure, Where
 from deemster.results import NONE_UNSCORED, Aggregator, Allowance, Gate
+from deemster.results.repetition_precision import DELTA
 from deemster.runs import metric_catalog as catalog
 from deemster.runs.model_access import ModelAccess
-from deemster.runs.suite import DELTA, SEED
+from deemster.runs.suite import SEED
 from deemster.store.run_facts import RunKind
 from deemster.targets.saved_outputs import SavedOutputs
 

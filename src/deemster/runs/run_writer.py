@@ -13,8 +13,9 @@ import msgspec
 from deemster import __version__
 from deemster.datasets import Dataset
 from deemster.formats.streamed_list import Stream
+from deemster.models.budget import BudgetEntry
 from deemster.records import Execution, SampleContent, SampleFacts, SampleLabels
-from deemster.report import BudgetEntry, Report, RunSamples
+from deemster.report import Report, RunSamples
 from deemster.report.baseline_gate import PinnedBaseline
 from deemster.results import MarkTable, MetricSummary
 from deemster.results.difference_origin import AnchorScores

@@ -18,13 +18,13 @@ from deemster.formats.schema_validation import NonBlank, any_shape, shape_issues
 from deemster.models.models_section import ModelEntry
 from deemster.results.aggregator_section import AGGREGATOR_SHAPES
 from deemster.results.gate_rules import GateSection
+from deemster.results.repetition_precision import DELTA
 from deemster.store import RunRow
 from deemster.store.run_file_format import IMPORTED_FACT
 from deemster.targets.target_section import DeclaredTarget, TargetSection, read_target
 
 SEED = 42
 CONCURRENCY = 16
-DELTA = 0.05
 _Count: TypeAlias = Annotated[int, Meta(ge=1)] | None
 _Seconds: TypeAlias = Annotated[float, Meta(gt=0, title="a number of seconds above 0")] | None
 
