@@ -12,7 +12,7 @@ import pytest
 
 from deemster.report.grading_summary import summarize_grading
 from deemster.runs.grade_dataset import grade
-from deemster.runs.grading_store import stored_grading
+from deemster.runs.stored_grading import stored_grading
 from deemster.store import open_store
 from tests.cli.workspace import called
 from tests.fixtures.gradings_schema_6.gradings import worlds

@@ -10,7 +10,7 @@ import deemster as dm
 from deemster.errors import ConfigurationError
 from deemster.models import ModelFailure
 from deemster.records import Answer
-from deemster.runs.kept_prompts import kept_details
+from deemster.runs.kept_details import kept_details
 from deemster.runs.metric_catalog import resolve_all
 from deemster.runs.model_access import build_model_access
 from deemster.runs.rescore_run import rescore

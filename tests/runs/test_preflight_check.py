@@ -8,7 +8,8 @@ import deemster as dm
 from deemster.errors import ConfigurationError, Issue
 from deemster.results.gate_rules import read_gate
 from deemster.runs.preflight_check import SampleIssues, check_samples
-from deemster.runs.run_plan import Evaluation, Plan
+from deemster.runs.resolved_evaluation import Evaluation
+from deemster.runs.run_plan import Plan
 from deemster.targets.saved_outputs import SavedOutputs
 
 

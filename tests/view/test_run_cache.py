@@ -12,11 +12,11 @@ import pytest
 
 import deemster as dm
 from deemster.report.grading_summary import summarize_grading
-from deemster.runs.grading_store import stored_grading
 from deemster.runs.metric_catalog import parse_metric
 from deemster.runs.rescore_run import rescore
 from deemster.runs.run_figures import NO_FIGURES
 from deemster.runs.run_sync import run_sync
+from deemster.runs.stored_grading import stored_grading
 from deemster.store import open_store
 from tests.cli.workspace import called
 from tests.store.make_runs import begun, execution

@@ -1,8 +1,7 @@
-"""Stores the items of a grading, says which of them must be graded again, and reads a stored grading back."""
+"""Stores the items of a grading, and says which of them must be graded again."""
 
 from __future__ import annotations
 
-from collections import Counter
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from functools import partial
@@ -14,14 +13,15 @@ from deemster import __version__
 from deemster.datasets.fingerprint import row_hash
 from deemster.datasets.rubric_dataset import RubricDataset
 from deemster.datasets.rubric_items import item_dict
-from deemster.errors import ReportError, list_names, plural
-from deemster.judges.grading_result import Grading, ItemGrading, JudgeGrading, vote_payments
-from deemster.judges.vote import Vote, total_usage
+from deemster.errors import list_names, plural
+from deemster.judges.grading_result import Grading, ItemGrading
+from deemster.judges.vote import Vote
 from deemster.records import Execution, SampleContent, SampleFacts, SampleLabels
 from deemster.records.shared_call_cost import distinct_calls, itemized_calls, with_calls
 from deemster.rubrics.rubric_definition import Rubric
 from deemster.runs._run_identity import digest, run_id
 from deemster.runs.run_lifecycle import RunDefinition, RunStorage, RunTimer, StoredRun, new_token, open_run
+from deemster.runs.stored_grading import GRADING_RUBRIC_FACT, graded_item
 from deemster.store import RunFacts, RunRow, Store
 from deemster.store.graded_items import GRADING_CARD
 
@@ -29,27 +29,6 @@ from deemster.store.graded_items import GRADING_CARD
 _ABOUT_ITEMS = ("items", "rubric", "clusters")
 # What people said of an item.
 _LABELS = ("ground_truth", "ground_truth_reasons", "annotations")
-_RUBRIC = "rubric"
-
-
-class _Entry(msgspec.Struct, frozen=True):
-    """A graded item as the store has it.
-
-    Attributes:
-        item: The grading of the item.
-        fingerprint: Of all that the judges could see of it.
-        settings: A digest of who judged it, and how.
-    """
-
-    item: ItemGrading
-    fingerprint: str
-    settings: str
-
-
-def _entry(execution: Execution) -> _Entry:
-    """A graded item, from the details of its mark."""
-    (mark,) = execution.marks
-    return msgspec.convert(getattr(mark, "details", None), _Entry)
 
 
 class StoredItem(NamedTuple):
@@ -98,7 +77,7 @@ class GradingWriter:
         for execution in () if self.run.is_new else store.executions(self.run.id, on_damage=tell):
             position = execution.position
             try:
-                entry = _entry(execution)
+                entry = graded_item(execution)
             except msgspec.ValidationError:
                 tell(f"{store.where}: What is stored at position {position} is no graded item.")
                 continue
@@ -219,7 +198,7 @@ def open_grading_writer(
 def _rubric_facts(dataset: RubricDataset) -> dict[str, Any]:
     """The rubric that items are judged by that have none of their own, so that a grading can be shown again."""
     drawn = {key: value for key in ("cluster", "sampling") if (value := getattr(dataset, key)) is not None}
-    return {_RUBRIC: None if dataset.rubric is None else dataset.rubric.to_dict(), **drawn}
+    return {GRADING_RUBRIC_FACT: None if dataset.rubric is None else dataset.rubric.to_dict(), **drawn}
 
 
 def _shape_changes(dataset: RubricDataset, identity: Mapping[str, Any], store: Store, row: RunRow) -> list[str]:
@@ -257,64 +236,3 @@ def _samples(dataset: RubricDataset) -> Iterator[SampleFacts]:
             labels=SampleLabels(tuple(tags), metadata),
             content=SampleContent(labels, seen),
         )
-
-
-def stored_grading(store: Store, row: RunRow) -> Grading:
-    """A grading as the store has it, with the items that are not graded yet as failed ones.
-
-    Args:
-        store: Where it is stored.
-        row: The grading.
-
-    Raises:
-        ReportError: It was made by an earlier version, which did not keep what was graded.
-        StoreError: The store fails, or something is damaged.
-    """
-    if _RUBRIC not in row.facts:
-        raise ReportError(f"The grading `{row.id}` was made by an earlier version, which did not keep its rubric.")
-    samples = list(store.samples(row.id))
-    items = [
-        {
-            "id": sample.id,
-            **sample.input,
-            **(sample.expected_output or {}),
-            "tags": list(sample.tags),
-            "metadata": dict(sample.metadata or {}),
-        }
-        for sample in samples
-    ]
-    drawn = {key: row.facts.get(key) for key in ("cluster", "sampling")}
-    dataset = RubricDataset(items, name=row.dataset, rubric=row.facts[_RUBRIC], **drawn)
-    graded = {execution.position: _entry(execution).item for execution in store.executions(row.id)}
-    payments = vote_payments()
-    found = [
-        graded.get(position, ItemGrading(id=sample.id, error="This item is not graded."))
-        for position, sample in enumerate(samples)
-    ]
-    found = [item.settle(payments).without_calls() for item in found]
-    settings = row.identity["settings"]
-    judges = tuple(_judge_totals(JudgeGrading(**judge), found) for judge in settings["judges"])
-    return Grading(
-        items=found,
-        judges=judges,
-        settings=settings,
-        dataset=dataset,
-        usage=total_usage(vote.usage for item in found for vote in item.votes),
-        halted=row.facts.get("stopped"),
-        n_failed_items=sum(item.error is not None for item in found),
-        run=row.id,
-        mixed=tuple(row.facts.get("mixed", ())),
-    )
-
-
-def _judge_totals(judge: JudgeGrading, items: Sequence[ItemGrading]) -> JudgeGrading:
-    """A judge with what it did over a grading."""
-    votes = [vote for item in items for vote in item.votes if vote.judge == judge.id]
-    failed = [vote.failure for vote in votes if vote.failure is not None]
-    return msgspec.structs.replace(
-        judge,
-        votes=len(votes),
-        failures=dict(sorted(Counter(failure.category for failure in failed).items())),
-        not_run=sum(failure.cause == "not_run" for failure in failed),
-        usage=total_usage(vote.usage for vote in votes),
-    )

@@ -1,4 +1,4 @@
-"""Keeps what judges were asked and replied, and reads it back for `deemster show`, with the tracebacks of a target."""
+"""Keeps what judges were asked and replied, for `deemster show`."""
 
 from __future__ import annotations
 
@@ -9,21 +9,15 @@ import msgspec
 
 from deemster.errors import ConfigurationError, DeemsterError
 from deemster.models.secret_redaction import Secrets
-from deemster.records import Answer, Exchange, Mark, MetricScore, NoAnswer, Reply, Request, TargetFailure
+from deemster.records import Answer, Exchange, Mark, MetricScore, NoAnswer, Reply, Request
 from deemster.records import Ask as Question
-from deemster.report.sample_report import KeptDetails
 from deemster.runs.play_scripts import Ask
-from deemster.store import Store
-from deemster.store.run_file_format import IMPORTED_FACT
 
 WhichPrompts: TypeAlias = Literal["failed", "all", "none"]
 # The fact of a run that says which prompts it keeps; runs of earlier versions and imported runs have none.
 PROMPTS_FACT = "prompts"
 # The most characters of one message or reply that are kept.
 _LONGEST = 65_536
-_NOT_KEPT = "This run did not keep its prompts."
-_NOT_ASKED = "No judge was asked about this output."
-_ONLY_FAILED = "This run kept the prompts of marks that did not pass; `deemster run --keep-prompts all` keeps all."
 _encode = msgspec.json.Encoder().encode
 
 
@@ -104,29 +98,3 @@ class KeptPrompts:
         """A text as it is kept: without secrets, and not endless."""
         text = self._secrets.redact(text)
         return text if len(text) <= _LONGEST else f"{text[:_LONGEST]} ... ({len(text) - _LONGEST:,} more characters)"
-
-
-def kept_details(store: Store, run: str, position: int, *, prompts: bool) -> KeptDetails:
-    """What a store keeps of a sample beside its report.
-
-    Args:
-        store: Where the run is stored.
-        run: Its id.
-        position: The sample's place in it.
-        prompts: Whether prompts are wanted.
-
-    Raises:
-        StoreError: There is no such run, something is damaged, or the store fails.
-    """
-    tracebacks = {}
-    for execution in store.executions(run, since=position):
-        if execution.position != position:
-            break
-        if isinstance(execution.answer, TargetFailure) and execution.answer.traceback is not None:
-            tracebacks[execution.repetition] = execution.answer.traceback
-    if not prompts:
-        return KeptDetails(tracebacks)
-    kept, facts = store.prompts(run, position), store.run(run).facts
-    which = None if facts.get(IMPORTED_FACT) else facts.get(PROMPTS_FACT)
-    remark = {"failed": _ONLY_FAILED, "all": "" if kept else _NOT_ASKED}.get(str(which), "" if kept else _NOT_KEPT)
-    return KeptDetails(tracebacks, kept, remark)

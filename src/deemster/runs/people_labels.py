@@ -17,7 +17,7 @@ from deemster.rubrics.criterion import Criterion
 from deemster.rubrics.rubric_definition import Rubric
 from deemster.rubrics.verdicts import CANNOT_ASSESS, VERDICTS
 from deemster.runs._report_settings import RUBRICS_FACT, stored_cluster
-from deemster.runs.grading_store import stored_grading
+from deemster.runs.stored_grading import stored_grading
 from deemster.store import LabelFacts, RunRow, Store
 
 CSV_COLUMNS = (

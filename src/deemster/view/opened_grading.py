@@ -15,9 +15,9 @@ from deemster.records import CAUSES, Execution, MetricCard, SampleFacts
 from deemster.report.grading_summary import summarize_grading
 from deemster.results import MarkTable
 from deemster.results.metric_summary import OUTSIDE, SCORED, histogram
-from deemster.runs.grading_store import stored_grading
 from deemster.runs.people_labels import LabelTask
 from deemster.runs.stored_columns import SampleColumns
+from deemster.runs.stored_grading import stored_grading
 from deemster.view.opened_run import OpenedRun
 
 # How the score of an item is called among the criteria.

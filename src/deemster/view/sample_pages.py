@@ -18,7 +18,7 @@ from deemster.report.report_assembly import execution_entry
 from deemster.report.report_entries import ScoreEntry
 from deemster.results import MarkTable, SampleEntry, summarize_samples
 from deemster.results.metric_summary import OUTSIDE, SCORED
-from deemster.runs.kept_prompts import kept_details
+from deemster.runs.kept_details import kept_details
 from deemster.runs.people_labels import LabelTask, criterion_entry
 from deemster.view.opened_run import OpenedRun, mean_latencies, mean_lengths
 from deemster.view.sample_query import SampleQuery, find_samples, neighbours

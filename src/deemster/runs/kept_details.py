@@ -1,0 +1,39 @@
+"""Reads back what a store keeps of a sample beside its report: tracebacks of the target, and what judges were asked."""
+
+from __future__ import annotations
+
+from deemster.records import TargetFailure
+from deemster.report.sample_report import KeptDetails
+from deemster.runs.kept_prompts import PROMPTS_FACT
+from deemster.store import Store
+from deemster.store.run_file_format import IMPORTED_FACT
+
+_NOT_KEPT = "This run did not keep its prompts."
+_NOT_ASKED = "No judge was asked about this output."
+_ONLY_FAILED = "This run kept the prompts of marks that did not pass; `deemster run --keep-prompts all` keeps all."
+
+
+def kept_details(store: Store, run: str, position: int, *, prompts: bool) -> KeptDetails:
+    """What a store keeps of a sample beside its report.
+
+    Args:
+        store: Where the run is stored.
+        run: Its id.
+        position: The sample's place in it.
+        prompts: Whether prompts are wanted.
+
+    Raises:
+        StoreError: There is no such run, something is damaged, or the store fails.
+    """
+    tracebacks = {}
+    for execution in store.executions(run, since=position):
+        if execution.position != position:
+            break
+        if isinstance(execution.answer, TargetFailure) and execution.answer.traceback is not None:
+            tracebacks[execution.repetition] = execution.answer.traceback
+    if not prompts:
+        return KeptDetails(tracebacks)
+    kept, facts = store.prompts(run, position), store.run(run).facts
+    which = None if facts.get(IMPORTED_FACT) else facts.get(PROMPTS_FACT)
+    remark = {"failed": _ONLY_FAILED, "all": "" if kept else _NOT_ASKED}.get(str(which), "" if kept else _NOT_KEPT)
+    return KeptDetails(tracebacks, kept, remark)
