@@ -11,7 +11,7 @@ import deemster as dm
 from deemster.errors import ReportError, StoreError
 from deemster.report import LEVELS, redact_report
 from deemster.results.metric_aggregators import SubsetAggregator
-from deemster.runs._report_settings import parse_settings, report_settings, settings_facts, without_secrets
+from deemster.runs._report_settings import parse_settings, settings_facts, without_secrets
 from deemster.runs.build_report import StoredSamples, quoted_details, stored_report
 from deemster.runs.resolve_evaluation import resolve_arguments
 from deemster.runs.run_lifecycle import NOT_STORED, RunStorage
@@ -137,9 +137,9 @@ def test_report_settings_survive_storage():
         "max_unscored": 2,
     }
     what = job(gate=gate, aggregator="geometric")
-    kept = msgspec.json.decode(msgspec.json.encode(settings_facts(what)))
+    kept = msgspec.json.decode(msgspec.json.encode(settings_facts(what.report_settings, what.plan, origin=what.origin)))
     terms = parse_settings(kept, where="here")
-    assert terms._replace(aggregator=None) == report_settings(what)._replace(aggregator=None)
+    assert terms._replace(aggregator=None) == what.report_settings._replace(aggregator=None)
     assert str(terms.aggregator) == "geometric"
 
 

@@ -46,9 +46,9 @@ if TYPE_CHECKING:
     from deemster.report import Comparison, Report
     from deemster.results import GateDecision
     from deemster.runs.resolve_evaluation import SuiteOverrides
+    from deemster.runs.resolved_evaluation import Evaluation
     from deemster.runs.run_lifecycle import Storage
     from deemster.runs.run_part import RunPart
-    from deemster.runs.run_plan import Evaluation
     from deemster.runs.stop_request import Stop
     from deemster.runs.suite import Suite
     from deemster.store import Store

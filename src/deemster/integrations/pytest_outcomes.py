@@ -16,9 +16,9 @@ from deemster.report.failing_samples import describe_sample, describe_unscored, 
 from deemster.report.report_entries import ExecutionEntry, MarkEntry, ScoreEntry
 from deemster.report.report_sections import format_against_bound, gate_verdict
 from deemster.results import GateCheck, SampleEntry
+from deemster.runs.resolved_evaluation import Evaluation
 from deemster.runs.run_evaluation import run_evaluation
 from deemster.runs.run_lifecycle import RunStorage
-from deemster.runs.run_plan import Evaluation
 from deemster.runs.run_sync import run_sync
 from deemster.store import open_store
 from deemster.text.terminal_layout import print_sections

@@ -16,7 +16,7 @@ from deemster.formats.canonical_json import canonical
 from deemster.records import Output
 from deemster.runs import metric_catalog as catalog
 from deemster.runs.resolve_evaluation import resolve_arguments
-from deemster.runs.run_plan import Evaluation
+from deemster.runs.resolved_evaluation import Evaluation
 from deemster.targets.python_target import as_output
 from deemster.targets.saved_outputs import SavedOutputs
 

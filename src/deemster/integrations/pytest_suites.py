@@ -15,7 +15,7 @@ from deemster.results import read_gate
 from deemster.results.gate_decision import check_names
 from deemster.runs.check_file import find_kind
 from deemster.runs.resolve_evaluation import SuiteOverrides, resolve_evaluation, suite_dataset
-from deemster.runs.run_plan import Evaluation
+from deemster.runs.resolved_evaluation import Evaluation
 from deemster.runs.suite import load_suite
 
 _SUFFIXES = frozenset({".yml", ".yaml", ".json"})

@@ -27,8 +27,9 @@ from deemster.runs.grading_store import GradingWriter
 from deemster.runs.kept_calls import KeptCalls
 from deemster.runs.model_access import ModelAccess
 from deemster.runs.progress import Progress, ProgressCounter
+from deemster.runs.resolved_evaluation import Evaluation
 from deemster.runs.resume_backlog import RemainingWork
-from deemster.runs.run_plan import Evaluation, Plan, collect_secrets
+from deemster.runs.run_plan import Plan, collect_secrets
 from deemster.runs.stop_request import Stop
 from deemster.store import Spool
 from deemster.targets.saved_outputs import SavedOutputs

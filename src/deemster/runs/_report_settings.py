@@ -31,7 +31,7 @@ from deemster.results import (
 from deemster.results.difference_origin import AnchorScores
 from deemster.results.metric_aggregators import SubsetAggregator
 from deemster.results.repetition_precision import DELTA
-from deemster.runs.run_plan import Evaluation
+from deemster.runs.run_plan import Plan
 
 _PLAIN: dict[str, type[MetricsAggregator]] = {
     "and": MetricsAggregator,
@@ -80,27 +80,26 @@ class ReportSettings(NamedTuple):
 RECORDING_SETTINGS = ReportSettings(None, Allowance(1.0, share=True), DELTA, None, None)
 
 
-def report_settings(job: Evaluation) -> ReportSettings:
-    """The report settings of a job."""
-    return ReportSettings(
-        job.gate, job.allowance, job.delta, job.aggregator, job.plan.varied, calibration=job.calibration
-    )
+def settings_facts(settings: ReportSettings, plan: Plan, *, origin: Mapping[str, Any] | None) -> dict[str, Any]:
+    """What a store keeps of the settings, as plain JSON, so that the report can be built again.
 
-
-def settings_facts(job: Evaluation) -> dict[str, Any]:
-    """What a store keeps of the settings, as plain JSON, so that the report can be built again."""
+    Args:
+        settings: How the report is made.
+        plan: What is run.
+        origin: The suite file and what it says, as plain data; None where there is none.
+    """
     return {
-        "schema_version": job.plan.dataset.schema_version,
-        "suite": None if job.origin is None else _suite_facts(job.origin),
-        "gate": msgspec.to_builtins(job.gate),
-        "allowance": msgspec.to_builtins(job.allowance),
-        "delta": job.delta,
-        "aggregator": None if job.aggregator is None else _aggregator_facts(job.aggregator),
-        "varied": job.plan.varied,
-        **({} if job.plan.dataset.part is None else {"part": msgspec.to_builtins(job.plan.dataset.part)}),
-        **({} if job.plan.dataset.cluster is None else {_CLUSTER: job.plan.dataset.cluster}),
-        **({} if job.calibration is None else {"calibration": msgspec.to_builtins(job.calibration)}),
-        **rubric_facts(job.plan.metrics),
+        "schema_version": plan.dataset.schema_version,
+        "suite": None if origin is None else _suite_facts(origin),
+        "gate": msgspec.to_builtins(settings.gate),
+        "allowance": msgspec.to_builtins(settings.allowance),
+        "delta": settings.delta,
+        "aggregator": None if settings.aggregator is None else _aggregator_facts(settings.aggregator),
+        "varied": settings.varied,
+        **({} if plan.dataset.part is None else {"part": msgspec.to_builtins(plan.dataset.part)}),
+        **({} if plan.dataset.cluster is None else {_CLUSTER: plan.dataset.cluster}),
+        **({} if settings.calibration is None else {"calibration": msgspec.to_builtins(settings.calibration)}),
+        **rubric_facts(plan.metrics),
     }
 
 

@@ -14,57 +14,16 @@ from typing import Any
 import msgspec
 
 from deemster.datasets.rubric_dataset import RubricDataset
-from deemster.datasets.where_condition import describe_where
 from deemster.errors import visible
 from deemster.formats.canonical_json import canonical
 from deemster.judges.criterion_grader import CriterionGrader
 from deemster.models import Role
-from deemster.records import MetricCard
-from deemster.results import aggregator_name
 from deemster.runs import metric_catalog as catalog
 from deemster.runs.metric_catalog import AdjustedMetric
 from deemster.runs.model_access import ModelAccess
-from deemster.runs.run_plan import Evaluation, Plan
 
 _LONGEST = 80
 _DIGEST = re.compile(r"\b([0-9a-f]{12})[0-9a-f]{52}\b")
-
-
-def evaluation_identity(job: Evaluation, *, order: str) -> dict[str, Any]:
-    """The identity of a run: dataset, target, metrics with pass marks, models, seed, repetitions, aggregator, part.
-
-    Args:
-        job: What is to be run.
-        order: A digest of the samples' ids in their order, which the dataset's fingerprint does not see.
-    """
-    plan = job.plan
-    identity = {
-        "dataset": plan.dataset.fingerprint,
-        "order": order,
-        "target": target_identity(job),
-        **scoring_identity(job),
-        "seed": job.seed,
-        "repetitions": plan.repetitions,
-        "aggregator": None if job.aggregator is None else aggregator_name(job.aggregator),
-    }
-    if plan.dataset.part is not None:
-        identity["part"] = plan.dataset.part.selection
-    return plain_json(identity)
-
-
-def target_identity(job: Evaluation) -> dict[str, Any]:
-    """The part of an identity that says what was run."""
-    target = job.plan.target
-    return dict(getattr(target, "identity", None) or {"kind": type(target).__name__})
-
-
-def scoring_identity(job: Evaluation) -> dict[str, Any]:
-    """The part of an identity that says how outputs are marked: the metrics, and the models they ask."""
-    metrics = zip(job.plan.metrics, job.plan.cards, strict=True)
-    return {
-        "metrics": {card.name: _metric_identity(metric, card) for metric, card in metrics},
-        "models": {name: model_identity(job.access.roles[name]) for name in _asked_roles(job.plan, job.access.roles)},
-    }
 
 
 def grading_identity(
@@ -114,19 +73,6 @@ def identity_differences(before: Mapping[str, Any], now: Mapping[str, Any]) -> l
     ]
 
 
-def evaluation_id(started: datetime, job: Evaluation) -> str:
-    """The id of an evaluation: when it started, and a digest of what it runs."""
-    facts = (
-        job.plan.dataset.fingerprint,
-        *(card.identity for card in job.plan.cards),
-        job.seed,
-        job.suite,
-        format_time(started),
-    )
-    further = () if job.aggregator is None else (aggregator_name(job.aggregator),)
-    return run_id(started, hashlib.sha256(repr(facts + further).encode()).hexdigest())
-
-
 def run_id(started: datetime, distinction: str) -> str:
     """The id of a run: when it started, and the first six characters of a distinction.
 
@@ -147,16 +93,6 @@ def format_time(at: datetime) -> str:
     return f"{at:%Y-%m-%dT%H:%M:%S}.{at.microsecond // 1000:03d}Z"
 
 
-def _metric_identity(metric: Any, card: MetricCard) -> dict[str, Any]:
-    found: dict[str, Any] = {"identity": card.identity, "threshold": card.threshold}
-    if card.where is not None:
-        found["where"] = describe_where(card.where)
-    if card.family == "custom" and (source := source_digest(metric)) is not None:
-        # Users change their metrics without a new version.
-        found["source"] = source
-    return found
-
-
 def _check_identity(check: Any) -> Any:
     """The identity of a metric that answers a criterion; users change their own without a new version."""
     source = source_digest(check.metric) if catalog.family(check.metric) == "custom" else None
@@ -171,13 +107,6 @@ def source_digest(metric: Any) -> str | None:
         return None if file is None else f"sha256:{hashlib.sha256(Path(file).read_bytes()).hexdigest()}"
     except (TypeError, OSError):
         return None
-
-
-def _asked_roles(plan: Plan, roles: Mapping[str, Role]) -> list[str]:
-    """The roles that the metrics ask; all of them where a metric does not say."""
-    if any(not hasattr(scorer, "roles") for scorer in plan.scorers):
-        return sorted(roles)
-    return sorted({role for scorer in plan.scorers for role in scorer.roles if role in roles})
 
 
 def model_identity(role: Role) -> dict[str, Any]:

@@ -9,8 +9,8 @@ from deemster.datasets.adversarial_dataset import QUESTION, AttackSettings, buil
 from deemster.errors import ConfigurationError, Issue, list_names
 from deemster.results import read_gate
 from deemster.runs.resolve_evaluation import SuiteOverrides, resolve_evaluation, suite_dataset
+from deemster.runs.resolved_evaluation import Evaluation
 from deemster.runs.run_lifecycle import NOT_STORED, Storage
-from deemster.runs.run_plan import Evaluation
 from deemster.runs.suite import Suite
 
 JUDGE = "judge"

@@ -28,8 +28,8 @@ from deemster.report.judge_bias import (
 )
 from deemster.runs.planted_outputs import good_outputs, mark_outputs
 from deemster.runs.progress import Progress
+from deemster.runs.resolved_evaluation import Evaluation
 from deemster.runs.rubric_metric import shown_options
-from deemster.runs.run_plan import Evaluation
 from deemster.runs.stop_request import Stop
 
 SAMPLES = 50

@@ -37,7 +37,7 @@ from deemster.runs.metric_catalog import metric_spellings
 from deemster.runs.planted_outputs import good_outputs, mark_outputs
 from deemster.runs.preflight_check import check_samples
 from deemster.runs.progress import Progress
-from deemster.runs.run_plan import Evaluation
+from deemster.runs.resolved_evaluation import Evaluation
 from deemster.runs.stop_request import Stop
 
 DRAWS = 50

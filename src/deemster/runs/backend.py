@@ -3,19 +3,43 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from contextlib import AbstractContextManager, nullcontext
-from typing import NamedTuple, Protocol
+from typing import Any, NamedTuple, Protocol
 
 from deemster.models import Gateway
 from deemster.models.clock import Clock
 from deemster.records import Execution
 from deemster.runs._engine import PendingStorage, Sink, execute_plan
-from deemster.runs.model_access import open_gateway
+from deemster.runs.model_access import ModelAccess, open_gateway
 from deemster.runs.progress import ProgressCounter
 from deemster.runs.resume_backlog import RemainingWork
-from deemster.runs.run_plan import Evaluation
+from deemster.runs.run_plan import Plan
 from deemster.runs.stop_request import Stop
+
+
+class Runnable(Protocol):
+    """What is run: an evaluation, as those see it who do its work."""
+
+    @property
+    def plan(self) -> Plan:
+        """What to run."""
+        ...
+
+    @property
+    def access(self) -> ModelAccess:
+        """How its metrics may ask models."""
+        ...
+
+    @property
+    def seed(self) -> int:
+        """For everything that draws."""
+        ...
+
+    @property
+    def origin(self) -> Mapping[str, Any] | None:
+        """The suite file and what it says, as plain data; None where there is none."""
+        ...
 
 
 class RunWork(NamedTuple):
@@ -32,7 +56,7 @@ class RunWork(NamedTuple):
         pending: Stores answers that wait for their marks.
     """
 
-    evaluation: Evaluation
+    evaluation: Runnable
     remaining: RemainingWork
     sinks: Sequence[Sink]
     counter: ProgressCounter

@@ -25,8 +25,9 @@ from deemster.runs.build_report import batches
 from deemster.runs.judge_anchors import anchor_jobs
 from deemster.runs.model_access import ModelAccess, open_gateway
 from deemster.runs.play_scripts import ask_in_repetition, script_result
+from deemster.runs.resolved_evaluation import Evaluation
 from deemster.runs.rubric_metric import build_criterion_checks
-from deemster.runs.run_plan import Evaluation, Plan
+from deemster.runs.run_plan import Plan
 
 _BATCH = 256
 # How many entries a list of a model's reply has, at most, where a metric does not say it as `most_listed`.

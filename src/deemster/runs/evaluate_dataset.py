@@ -18,9 +18,9 @@ from deemster.results.repetition_precision import DELTA
 from deemster.runs.confirm_run import check_confirmation, confirm_report
 from deemster.runs.notebook_progress import notebook_progress
 from deemster.runs.resolve_evaluation import resolve_arguments
+from deemster.runs.resolved_evaluation import Evaluation
 from deemster.runs.run_evaluation import find_backend, run_evaluation
 from deemster.runs.run_lifecycle import Storage, build_storage
-from deemster.runs.run_plan import Evaluation
 from deemster.runs.run_sync import waits_for, warner
 from deemster.runs.suite import CONCURRENCY, SEED
 from deemster.store import Store

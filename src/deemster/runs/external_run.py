@@ -16,13 +16,14 @@ from deemster.errors import Issue, StoreError
 from deemster.models.clock import Clock
 from deemster.records import Execution, MetricCard
 from deemster.results import NONE_UNSCORED, Gate, check_gate_names, read_gate
-from deemster.runs._report_settings import RUBRICS_FACT, RunFindings, report_settings, settings_facts
+from deemster.runs._report_settings import RUBRICS_FACT, RunFindings, settings_facts
 from deemster.runs._run_identity import format_time, run_id
 from deemster.runs.build_report import batches, finish_run, stored_report, stored_run_record
 from deemster.runs.gate_baseline import compare_again, pin_baseline
 from deemster.runs.metric_catalog import card_spellings
+from deemster.runs.resolved_evaluation import Evaluation
 from deemster.runs.run_lifecycle import RunDefinition, RunTimer, StoredRun, begin_run, new_token
-from deemster.runs.run_plan import Evaluation, Plan
+from deemster.runs.run_plan import Plan
 from deemster.runs.run_writer import sample_facts
 from deemster.runs.stored_columns import keep_columns
 from deemster.runs.suite import load_suite
@@ -174,7 +175,7 @@ def _definition(run: ExternalRun, job: Evaluation, findings: RunFindings, timer:
             "metrics": {card.name: {"identity": card.identity, "threshold": card.threshold} for card in run.cards},
         },
         facts={
-            **settings_facts(job),
+            **settings_facts(job.report_settings, job.plan, origin=job.origin),
             **findings.facts(),
             "label": job.label,
             "target": run.target,
@@ -219,5 +220,5 @@ def _close(run: ExternalRun, job: Evaluation, stored: StoredRun) -> None:
         stored.close("complete", None, finished_at=finished_at, duration_s=run.duration_s, is_final=True)
         return
     record = stored_run_record(stored.store, stored.store.run(stored.id))._replace(ended=True)
-    entry = finish_run(record, report_settings(job)).entry
+    entry = finish_run(record, job.report_settings).entry
     stored.close(entry.status, entry.reason, finished_at=finished_at, duration_s=run.duration_s, is_final=True)

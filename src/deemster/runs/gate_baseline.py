@@ -24,7 +24,7 @@ from deemster.results.difference_origin import AnchorScores
 from deemster.results.gate_rules import BaselineRules
 from deemster.results.run_columns import ComparedRun, RunColumns
 from deemster.runs._report_settings import parse_settings, stored_baseline
-from deemster.runs._run_identity import plain_json, scoring_identity
+from deemster.runs._run_identity import plain_json
 from deemster.runs.build_report import FinishedRun, metric_identity
 from deemster.runs.compare_runs import (
     RunSource,
@@ -34,7 +34,8 @@ from deemster.runs.compare_runs import (
     cluster_value,
     compare_sources,
 )
-from deemster.runs.run_plan import Evaluation
+from deemster.runs.evaluation_identity import scoring_identity
+from deemster.runs.resolved_evaluation import Evaluation
 from deemster.store import Store
 from deemster.store.run_file import is_run_file, open_runs
 

@@ -16,7 +16,7 @@ from deemster.results.difference_origin import AnchorScores
 from deemster.results.mark_table import output_digest
 from deemster.runs.model_access import ModelAccess, complete_model_access
 from deemster.runs.resolve_evaluation import build_plan
-from deemster.runs.run_plan import Evaluation
+from deemster.runs.resolved_evaluation import Evaluation
 from deemster.targets.saved_outputs import SavedOutputs
 
 

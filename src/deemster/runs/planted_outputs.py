@@ -20,9 +20,9 @@ from deemster.runs.metric_catalog import metric_spellings
 from deemster.runs.model_access import NO_LIMITS, ModelLimits
 from deemster.runs.progress import Progress, ProgressCounter
 from deemster.runs.resolve_evaluation import SuiteOverrides, resolve_evaluation
+from deemster.runs.resolved_evaluation import Evaluation
 from deemster.runs.resume_backlog import RETRIED_CAUSES, RemainingWork
 from deemster.runs.run_lifecycle import RunTimer
-from deemster.runs.run_plan import Evaluation
 from deemster.runs.stop_request import Stop
 from deemster.runs.suite import Suite, load_suite
 from deemster.store import Store

@@ -23,7 +23,8 @@ from deemster.records.marks import reaches
 from deemster.results import Gate, MarkTable, check_gate_names, cohort_label
 from deemster.results.gate_rules import EVERY, Rule
 from deemster.runs import metric_catalog as catalog
-from deemster.runs.run_plan import Evaluation, Plan
+from deemster.runs.resolved_evaluation import Evaluation
+from deemster.runs.run_plan import Plan
 from deemster.stats import bounded_mean, certifiable_margin, wilson
 
 _MOST_MARGINS = 5

@@ -39,9 +39,10 @@ from deemster.runs.model_access import (
     complete_model_access,
     read_model_access,
 )
+from deemster.runs.resolved_evaluation import Evaluation
 from deemster.runs.run_lifecycle import NOT_STORED, Storage
 from deemster.runs.run_part import find_resumed_run
-from deemster.runs.run_plan import Evaluation, Plan, Target, collect_secrets
+from deemster.runs.run_plan import Plan, Target, collect_secrets
 from deemster.runs.suite import CONCURRENCY, SEED, Suite, SuiteFile
 from deemster.targets.python_target import as_target
 from deemster.targets.saved_outputs import SavedOutputs

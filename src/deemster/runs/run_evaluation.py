@@ -15,7 +15,6 @@ from deemster.results.alike_samples import ALIKE, MOST_SAMPLES, alike_warnings
 from deemster.results.metric_summary import OUTSIDE
 from deemster.runs._constant_judge_warning import ConstantJudgeWatch
 from deemster.runs._engine import Sink
-from deemster.runs._report_settings import report_settings
 from deemster.runs.backend import Backend, InThisProcess, RunWork
 from deemster.runs.build_report import LiveMarks, RunRecord, build_report, count_marks, finish_run
 from deemster.runs.cluster_backend import OnCluster
@@ -23,8 +22,8 @@ from deemster.runs.gate_baseline import compare_with_baseline
 from deemster.runs.judge_anchors import judge_anchors, load_anchors
 from deemster.runs.preflight_check import check_samples
 from deemster.runs.progress import Progress, ProgressCounter
+from deemster.runs.resolved_evaluation import Evaluation
 from deemster.runs.run_lifecycle import NOT_STORED, RunTimer, Storage
-from deemster.runs.run_plan import Evaluation
 from deemster.runs.run_writer import RunEnd, open_run_writer
 from deemster.runs.stop_request import Stop
 
@@ -85,7 +84,7 @@ async def run_evaluation(
         stopped = stop.reason or counter.open_circuit or getattr(evaluation.plan.target, "open_circuit", None)
         record = run.record(stopped=stopped, budget=counter.budget)
         table = _count(record, evaluation, live.table(record), warn)
-        finished = finish_run(record, report_settings(evaluation), table=table)
+        finished = finish_run(record, evaluation.report_settings, table=table)
         compared = compare_with_baseline(finished, evaluation, storage.store)
         _warn_of(compared.warnings, warn)
 
@@ -127,6 +126,6 @@ def _count(
     """The marks of a run, with a warning of judges that always say the same."""
     judges = ConstantJudgeWatch(evaluation.plan)
     watch = judges.add if evaluation.plan.scorers else None
-    table = count_marks(record, report_settings(evaluation), table=table, watch=watch)
+    table = count_marks(record, evaluation.report_settings, table=table, watch=watch)
     _warn_of((*judges.warnings(), *_alike_samples(record, evaluation, table)), warn)
     return table

@@ -1,4 +1,4 @@
-"""An evaluation, resolved and checked: its plan (samples, target, metrics, repetitions, limits) and other settings."""
+"""The plan of an evaluation: its samples, target, metrics, repetitions and limits."""
 
 from __future__ import annotations
 
@@ -8,15 +8,10 @@ from operator import add
 from typing import Any, Literal, NamedTuple, Protocol, TypeAlias
 
 from deemster.datasets import Dataset
-from deemster.datasets.human_labels import SuiteCalibration
 from deemster.models.secret_redaction import NO_SECRETS, Secrets
 from deemster.records import Invocation, Metric, MetricCard, Output, TargetFailure, Where
-from deemster.results import NONE_UNSCORED, Aggregator, Allowance, Gate
-from deemster.results.repetition_precision import DELTA
 from deemster.runs import metric_catalog as catalog
 from deemster.runs.model_access import ModelAccess
-from deemster.runs.suite import SEED
-from deemster.store.run_facts import RunKind
 from deemster.targets.saved_outputs import SavedOutputs
 
 
@@ -107,46 +102,6 @@ class Plan(NamedTuple):
     def cards(self) -> tuple[MetricCard, ...]:
         """What reports say of the metrics beside their numbers."""
         return tuple(catalog.card(metric, threshold=self.thresholds.get(metric.name)) for metric in self.metrics)
-
-
-class Evaluation(NamedTuple):
-    """A plan and the other settings of a run, resolved and checked. It is complete when it exists, and never changes.
-
-    Attributes:
-        plan: What to run.
-        gate: The rules it is held to; None for no gate.
-        suite: The suite's name.
-        seed: For everything that draws.
-        delta: The difference that repeated runs should be able to show.
-        strict: Whether something absent in a sample is an error.
-        allowance: How many marks may stay unscored before the run counts as incomplete.
-        redact_warnings: Whether warnings leave out what a sample says.
-        access: How its metrics may ask models.
-        aggregator: Makes one result of each execution's marks; None for none.
-        origin: The suite file and what it says, as plain data; None where there is none.
-        label: What the user calls the run.
-        calibration: Labels of people that its numbers are corrected by; None for none.
-        resumes: The id of the stored run that it resumes, whose order its samples and metrics have; None for a new run.
-        kind: What kind of run it is.
-        facts: What a store keeps of it beside.
-    """
-
-    plan: Plan
-    gate: Gate | None = None
-    suite: str | None = None
-    seed: int = SEED
-    delta: float = DELTA
-    strict: bool = False
-    allowance: Allowance = NONE_UNSCORED
-    redact_warnings: bool = False
-    access: ModelAccess = ModelAccess()
-    aggregator: Aggregator | None = None
-    origin: Mapping[str, Any] | None = None
-    label: str | None = None
-    calibration: SuiteCalibration | None = None
-    resumes: str | None = None
-    kind: RunKind = "run"
-    facts: Mapping[str, Any] = {}
 
 
 def collect_secrets(target: Target, access: ModelAccess) -> Secrets:

@@ -27,14 +27,17 @@ from deemster.runs._report_settings import (
     stored_changes,
     stored_findings,
 )
-from deemster.runs._run_identity import evaluation_id, evaluation_identity, plain_json, scoring_identity
+from deemster.runs._run_identity import plain_json
 from deemster.runs._score_batch import needs_settling, settle_marks
 from deemster.runs.build_report import ExecutionSlots, LiveMarks, RunRecord, StoredSamples, batches, stored_report
+from deemster.runs.evaluation_identity import evaluation_id, evaluation_identity, scoring_identity, target_name
 from deemster.runs.gate_baseline import pin_baseline
 from deemster.runs.kept_prompts import PROMPTS_FACT, WhichPrompts
 from deemster.runs.preflight_check import CheckedSamples
+from deemster.runs.report_figures import figures_facts
+from deemster.runs.resolved_evaluation import Evaluation
 from deemster.runs.resume_backlog import RETRIED_CAUSES, RemainingWork, ResumeBacklog
-from deemster.runs.run_figures import NO_FIGURES, figures_facts, target_name
+from deemster.runs.run_figures import NO_FIGURES
 from deemster.runs.run_lifecycle import (
     NotStored,
     RunDefinition,
@@ -45,7 +48,6 @@ from deemster.runs.run_lifecycle import (
     new_token,
     open_found_run,
 )
-from deemster.runs.run_plan import Evaluation
 from deemster.runs.stored_columns import save_columns
 from deemster.store import RunFacts, RunRow, Spool, Store
 from deemster.targets.saved_outputs import SavedOutputs
@@ -271,7 +273,7 @@ class StoredWriter:
         """
         report, run = end.report, end.report.run
         facts = {
-            **settings_facts(self.job),
+            **settings_facts(self.job.report_settings, self.job.plan, origin=self.job.origin),
             **self.findings._replace(baseline=end.baseline).facts(),
             "budget": msgspec.to_builtins(report.budget),
         }
@@ -325,7 +327,12 @@ def _definition(
     """An evaluation as a store begins or resumes it."""
     store, identity = storage.store, evaluation_identity(job, order=order)
     facts = _run_facts(job, timer)
-    further = {**settings_facts(job), **findings.facts(), **facts.facts, "token": new_token()}
+    further = {
+        **settings_facts(job.report_settings, job.plan, origin=job.origin),
+        **findings.facts(),
+        **facts.facts,
+        "token": new_token(),
+    }
     if job.plan.scorers:
         further[PROMPTS_FACT] = storage.keep_prompts
     facts = msgspec.structs.replace(facts, identity=identity, facts=further)

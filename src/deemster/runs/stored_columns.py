@@ -19,7 +19,8 @@ from deemster.report import Report
 from deemster.results import MarkTable
 from deemster.results.usage_and_cost import USAGE
 from deemster.runs.build_report import batches, to_sample
-from deemster.runs.run_figures import figures_facts, stored_figures
+from deemster.runs.report_figures import figures_facts
+from deemster.runs.run_figures import stored_figures
 from deemster.store import RunRow, Store
 
 _BLOCK = 1 << 13
