@@ -285,6 +285,16 @@ def test_cases_are_judged_now_and_repeated(tmp_path):
     assert {tag["tag"]: tag["agreement"]["n"] for tag in judge["tags"]} == {"long": 20, "short": 20}
 
 
+def test_cases_of_eval_harness_give_the_calibration_of_ours(tmp_path):
+    cases = CASES + "".join(case(place, right=place % 3 > 0) for place in range(12))
+    (tmp_path / "ours.yml").write_text(cases)
+    renamed = cases.replace("expected_output", "expected").replace("actual_output", "actual")
+    (tmp_path / "theirs.yml").write_text(renamed.replace("deemster.calibration", "eval-harness.calibration"))
+    assert called("validate", str(tmp_path / "theirs.yml")).exit_code == 0
+    theirs, ours = (calibrated(str(tmp_path / name), "--suite", "suite.yml") for name in ("theirs.yml", "ours.yml"))
+    assert theirs["metrics"] == ours["metrics"]
+
+
 def test_cases_may_have_several_annotators(tmp_path):
     file = tmp_path / "cases.yml"
     verdicts = "{ana: pass, ben: pass, cy: fail}"

@@ -7,8 +7,10 @@ import re
 
 import pytest
 
+from deemster.store import open_store
 from deemster.testing import ModelServer
 from tests.cli.workspace import called, written
+from tests.view.viewer_client import running_viewer
 
 SAMPLES = 6
 SUITE = """\
@@ -26,6 +28,7 @@ DOWN = "http://127.0.0.1:9/v1"
 FORMATS = {
     "json": "r.json",
     "html": "r.html",
+    "csv": "r.csv",
     "markdown": "r.md",
     "junit": "r.xml",
     "github": "g.md",
@@ -72,13 +75,24 @@ def test_lower_quorum_and_scores_that_lack_a_vote_are_said_in_every_report_until
     done = ran(world, DOWN)
     asked = len(good.requests)
     said = ["6 of 6 scores lack the vote of a judge that failed", "2 votes of its judges make a score"]
-    for text in (done.output, *((folder / file).read_text() for name, file in FORMATS.items() if name != "json")):
+    for text in (
+        done.output,
+        *((folder / file).read_text() for name, file in FORMATS.items() if name not in ("json", "csv")),
+    ):
         words = " ".join(re.sub("</?[a-z].*?>", "", text).split())
         assert all(each in words for each in said) or all(each in text for each in said)
     report = json.loads((folder / "r.json").read_text())
     assert report["panels"] == {"panel": {"n": 6, "n_incomplete": 6, "quorum": 2}}
     page = (folder / "r.md").read_text() + called("report", "latest").output
     assert page.count("lack the vote") == 2
+    lines = (folder / "r.csv").read_text().splitlines()
+    assert [line.rpartition(",")[2] for line in lines] == ["failed_votes", *"1" * SAMPLES]
+    with open_store(folder / ".deemster" / "runs.db") as store, running_viewer(store) as client:
+        assert client.get("runs/latest")["panels"] == report["panels"]
+    said = f"{SAMPLES} of {SAMPLES} scores of `panel` lack the vote of a judge that failed."
+    for sides in (("latest", "latest"), ("r.json", "r.json")):
+        compared = json.loads(called("compare", *sides, "--json", "-").stdout)
+        assert [warning.endswith(said) for warning in compared["warnings"]] == [True, True]
 
     done = ran(world, third.url, "--allow-changed", "--resume")
     assert "trying 6 again" in done.output

@@ -257,6 +257,14 @@ def test_unusable_file_is_error_with_reason(tmp_path, name, text, said):
     assert any(said in found for found in messages(lambda: load(tmp_path, name, text)))
 
 
+@pytest.mark.parametrize(
+    "text", ['\ufeff{\n\t"outputs": {"a": "\\ud83d\\ude00", "b": "y"}}', "outputs:\n  a: \U0001f600\n  b: y\n"]
+)
+def test_file_without_extension_is_read_as_its_content_says(tmp_path, text):
+    outputs = load(tmp_path, "saved", text)
+    assert [output.text for output in outputs.answers(["a", "b"])] == ["\U0001f600", "y"]
+
+
 @pytest.mark.parametrize("kind", ["json", "jsonl"])
 def test_missing_and_unknown_ids_are_all_listed(tmp_path, kind):
     rows = [{"id": f"s{at}", "output": "x"} for at in range(30)]

@@ -174,6 +174,7 @@ export interface RunReport {
   pass_rate_interval: Pair | null;
   metric_order: string[];
   metrics: Record<string, MetricFigures>;
+  panels?: Record<string, { n: number; n_incomplete: number; quorum: number | null }>;
   histograms: Record<string, { low: number; high: number; count: number }[]>;
   cohorts: Cohort[];
   aggregate: { aggregator: string; success_rate: number | null; interval: Pair | null; mean_score: number | null; samples: number } | null;

@@ -6,7 +6,7 @@ from pathlib import Path
 from typing import Annotated, Any, Final, Literal, NamedTuple
 
 import msgspec
-from msgspec import UNSET, Meta, UnsetType
+from msgspec import UNSET, Meta, UnsetType, field
 
 from deemster.datasets.dataset_format import Tags
 from deemster.datasets.golden_dataset import Dataset
@@ -17,6 +17,7 @@ from deemster.formats.item_files import repeated_ids
 from deemster.formats.schema_validation import Id, NonBlank, decode_shape
 
 CASES_SCHEMA: Final = "deemster.calibration.v1"
+LEGACY_CASES: Final = "eval-harness.calibration.v1"
 _Verdict = bool | float | str
 
 
@@ -43,6 +44,20 @@ class CalibrationFile(msgspec.Struct, forbid_unknown_fields=True, kw_only=True):
     cases: Annotated[list[CalibrationCase], Meta(min_length=1)]
 
 
+class _LegacyCase(CalibrationCase):
+    """A case."""
+
+    actual_output: str = field(name="actual")
+    expected_output: Any = field(default=None, name="expected")
+
+
+class _LegacyFile(CalibrationFile):
+    """Calibration cases."""
+
+    schema_version: Literal["eval-harness.calibration.v1"]  # type: ignore[assignment]
+    cases: Annotated[list[_LegacyCase], Meta(min_length=1)]  # type: ignore[assignment]
+
+
 class CalibrationCases(NamedTuple):
     """Cases, as a dataset, its outputs, and the labels of people.
 
@@ -58,7 +73,7 @@ class CalibrationCases(NamedTuple):
 
 
 def load_calibration_cases(path: str | Path) -> CalibrationCases:
-    """Read calibration cases from YAML or JSON.
+    """Read calibration cases from YAML or JSON, those of eval-harness for Laravel too.
 
     Args:
         path: The file.
@@ -67,7 +82,9 @@ def load_calibration_cases(path: str | Path) -> CalibrationCases:
         DatasetError: The file or a case is wrong; every issue is given with its place.
     """
     document = read_document(path, error=DatasetError)
-    found = decode_shape(document.value, CalibrationFile, error=DatasetError, document=document)
+    is_legacy = isinstance(document.value, dict) and document.value.get("schema_version") == LEGACY_CASES
+    shape = _LegacyFile if is_legacy else CalibrationFile
+    found = decode_shape(document.value, shape, error=DatasetError, document=document)
     issues = list(repeated_ids(document.value["cases"], "cases", document.where))
     if issues:
         raise DatasetError(issues)

@@ -92,9 +92,9 @@ def _number(value: object) -> float:
     raise ValueError(f"A score is a finite number between 0 and 1, not {type(value).__name__} {value!r:.80}.")
 
 
-def failed_votes(mark: MetricScore) -> Iterator[Mapping[str, Any]]:
-    """The votes of judges behind a score that gave none, each with its `cause`."""
-    votes = mark.details.get("votes")
+def failed_votes(details: Mapping[str, Any]) -> Iterator[Mapping[str, Any]]:
+    """The votes of judges that gave none, each with its `cause`, from the details of a mark."""
+    votes = details.get("votes")
     for vote in votes if isinstance(votes, (list, tuple)) else ():
         if isinstance(vote, Mapping) and isinstance(vote.get("cause"), str):
             yield vote

@@ -6,6 +6,7 @@ import json
 from collections.abc import Iterator
 from typing import TYPE_CHECKING
 
+from deemster.records.marks import failed_votes
 from deemster.report.report_entries import NOT_APPLICABLE, MarkEntry, ScoreEntry
 from deemster.results import SampleEntry
 from deemster.text.escaping import escape_csv_cell
@@ -27,11 +28,13 @@ COLUMNS = (
     "message",
 )
 AGGREGATE = ("aggregate_success", "aggregate_score")
+PANELS = "failed_votes"
 
 
 def csv_rows(report: Report) -> Iterator[str]:
     """The lines of the table, the header first, each with its line end."""
-    yield _row([*COLUMNS, *(AGGREGATE if report.aggregate is not None else ())])
+    has_panels = bool(report.panels)
+    yield _row([*COLUMNS, *((PANELS,) if has_panels else ()), *(AGGREGATE if report.aggregate is not None else ())])
     nothing = [] if report.aggregate is None else [""] * len(AGGREGATE)
     executions = iter(report.executions)
     for sample in report.samples:
@@ -39,7 +42,9 @@ def csv_rows(report: Report) -> Iterator[str]:
         for _ in range(sample.repetitions):
             execution = next(executions)
             for name in report.metric_order:
-                yield _row([*_cells(sample, execution.repetition, name, execution.marks.get(name)), *whole])
+                mark = execution.marks.get(name)
+                votes = [_failed_votes(mark)] if has_panels else []
+                yield _row([*_cells(sample, execution.repetition, name, mark), *votes, *whole])
 
 
 def _cells(sample: SampleEntry, repetition: int, metric: str, mark: MarkEntry | None) -> list[str]:
@@ -56,6 +61,13 @@ def _cells(sample: SampleEntry, repetition: int, metric: str, mark: MarkEntry | 
     if isinstance(mark, ScoreEntry):
         return [*row, json_number(mark.score), json_number(mark.threshold), _truth(mark.success), "", ""]
     return [*row, "", "", "", mark.unscored.cause, escape_csv_cell(mark.unscored.message or "")]
+
+
+def _failed_votes(mark: MarkEntry | None) -> str:
+    """How many judges behind a score gave no vote; empty where no panel gave it, or its votes are left out."""
+    if not isinstance(mark, ScoreEntry) or not mark.details.get("votes"):
+        return ""
+    return str(len(list(failed_votes(mark.details))))
 
 
 def _truth(value: bool) -> str:  # noqa: FBT001 - the value itself is what is written

@@ -130,6 +130,10 @@ def _warnings(baseline: RunColumns, candidate: RunColumns) -> Iterator[str]:
         # Where every target call failed, there was no output to keep.
         if not columns.marks.outputs.any() and (columns.marks.causes == SCORED).any():
             yield f"The outputs of the {name} are not kept, so changes of a judge count as changes of outputs."
+        for metric, panels in columns.marks.panel_summaries().items():
+            if panels.n_incomplete:
+                lacking = f"{panels.n_incomplete:,} of {panels.n:,} scores of `{metric}`"
+                yield f"In the {name} `{run.id}`, {lacking} lack the vote of a judge that failed."
     if baseline.run.repetitions != candidate.run.repetitions:
         counts = f"{baseline.run.repetitions} and {candidate.run.repetitions}"
         yield f"The runs have {counts} repetitions. Each sample counts with its mean."

@@ -211,15 +211,16 @@ class CriterionColumns:
 class PanelColumn:
     """Counts the scores of one metric that panels of judges gave."""
 
-    def __init__(self) -> None:
-        self._scores = self._incomplete = 0
-        self._quorum: int | None = None
+    def __init__(self, counted: PanelSummary = PanelSummary()) -> None:  # noqa: B008 - frozen
+        self._scores = counted.n
+        self._incomplete = counted.n_incomplete
+        self._quorum = counted.quorum
 
     def add(self, mark: MetricScore) -> None:
         """Count a score."""
         if mark.details.get("votes"):
             self._scores += 1
-            self._incomplete += any(True for _ in failed_votes(mark))
+            self._incomplete += any(True for _ in failed_votes(mark.details))
             quorum = mark.details.get("quorum")
             self._quorum = quorum if type(quorum) is int else self._quorum
 
@@ -288,6 +289,19 @@ class MarkTable:
         self.clusters: Clusters = None
         self._tags: dict[str, array[int]] = {}
         self._untagged = array("i")
+
+    def panel_summaries(self) -> dict[str, PanelSummary]:
+        """The panels behind the scores of each metric that lacks a vote, or may lack one."""
+        counted = ((card.name, column.summarize()) for card, column in zip(self.cards, self.panels, strict=True))
+        return {name: summary for name, summary in counted if summary is not None}
+
+    def restore_panels(self, summaries: Mapping[str, PanelSummary] | None) -> None:
+        """Take over what was counted when the marks were made.
+
+        Args:
+            summaries: What `panel_summaries` gave then.
+        """
+        self.panels = [PanelColumn((summaries or {}).get(card.name, PanelSummary())) for card in self.cards]
 
     def tag(self, position: int, tags: Iterable[str]) -> None:
         """Note the tags of the sample at a position.

@@ -166,11 +166,7 @@ def summarize_run(marks: MarkTable, *, delta: float = 0.05, attacks: AttackedSam
         cost=total_cost([marks.target_usage, *marks.scoring_usage, marks.further_usage]),
         answers_without_usage=marks.without_usage,
         adversarial=summarize_attacks(marks, attacks),
-        panels={
-            name: found
-            for name, panels in zip(names, marks.panels, strict=True)
-            if (found := panels.summarize()) is not None
-        },
+        panels=marks.panel_summaries(),
     )
 
 

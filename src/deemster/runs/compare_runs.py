@@ -458,6 +458,7 @@ class ReportSource:
                 raise ReportError(f"The `row_hash` of the sample `{name}` is no SHA-256 of 64 hexadecimal digits.")
         for place, entry in enumerate(report.executions):
             _note_execution(table, divmod(place, totals.repetitions), entry)
+        table.restore_panels(report.panels)
         return RunColumns(
             run=compared_report(report),
             marks=table,

@@ -73,7 +73,7 @@ def ask_anew(ask: Ask, earlier: Mark | None) -> Ask:
 def _was_unreadable(earlier: Mark | None) -> bool:
     """Whether a reply behind a mark could not be read. Where judges were only down, what the others said is kept."""
     if isinstance(earlier, MetricScore):
-        return any(vote.get("cause") == "unreadable" for vote in failed_votes(earlier))
+        return any(vote.get("cause") == "unreadable" for vote in failed_votes(earlier.details))
     if not isinstance(earlier, Unscored) or earlier.cause not in ("unreadable", "no_quorum"):
         return False
     return not _WERE_DOWN.search(earlier.message)

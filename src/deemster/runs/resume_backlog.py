@@ -181,12 +181,12 @@ def is_retried(mark: Mark) -> bool:
         return mark.cause in RETRIED_CAUSES
     if isinstance(mark, NotApplicable):
         return False
-    return any(vote["cause"] in RETRIED_CAUSES for vote in failed_votes(mark))
+    return any(vote["cause"] in RETRIED_CAUSES for vote in failed_votes(mark.details))
 
 
 def _has_failed(mark: Mark) -> bool:
     if isinstance(mark, MetricScore):
-        return any(vote["cause"] != "not_run" for vote in failed_votes(mark))
+        return any(vote["cause"] != "not_run" for vote in failed_votes(mark.details))
     return is_retried(mark) and isinstance(mark, Unscored) and mark.cause != "not_run"
 
 

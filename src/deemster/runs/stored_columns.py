@@ -17,6 +17,7 @@ from deemster.errors import StoreError
 from deemster.records import Execution, MetricCard, SampleFacts
 from deemster.report import Report
 from deemster.results import MarkTable
+from deemster.results.metric_summary import PanelSummary
 from deemster.results.usage_and_cost import USAGE
 from deemster.runs.build_report import batches, to_sample
 from deemster.runs.report_figures import figures_facts
@@ -58,8 +59,15 @@ class _Block(msgspec.Struct, array_like=True):
     output_chars: bytes | None = None
 
 
+class _Head(msgspec.Struct):
+    """What columns need of the head of a report."""
+
+    panels: dict[str, PanelSummary] | None = None
+
+
 _encode = msgspec.msgpack.Encoder().encode
 _decode = msgspec.msgpack.Decoder(_Block).decode
+_decode_head = msgspec.json.Decoder(_Head).decode
 
 
 def save_columns(store: Store, report: Report, table: MarkTable) -> None:
@@ -177,6 +185,7 @@ def load_columns(store: Store, row: RunRow, cards: Sequence[MetricCard]) -> tupl
     ids, ends = bytearray(), np.zeros(samples + 1, dtype=np.int64)
     stop = 0
     try:
+        table.restore_panels(_decode_head(stored_head(store, row) or b"{}").panels)
         for start, block in _stored_blocks(store, row):
             block_ends = np.frombuffer(block.id_ends, dtype=np.int64)
             stop = start + len(block_ends)

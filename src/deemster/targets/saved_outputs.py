@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import functools
 import hashlib
+from codecs import BOM_UTF8
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence, Sized
 from contextlib import suppress
 from pathlib import Path
@@ -25,6 +26,7 @@ from deemster.targets._saved_outputs_table import parquet_entries, table_entries
 from deemster.targets.saved_output_format import Answer, Found, OutputsFile, read_entry
 
 _SHOWN = 20
+_BEGINNING = 4096
 
 
 class SavedOutputs:
@@ -56,12 +58,16 @@ class SavedOutputs:
     def load(cls, path: str | Path) -> SavedOutputs:
         """Read saved outputs from JSON, YAML, JSONL, CSV, TSV, .xlsx or Parquet.
 
+        A file without an extension is JSON where it begins as JSON does, else YAML.
+
         Raises:
             OutputsError: The file or an entry in it is wrong; every issue is given with its place.
             MissingExtraError: Parquet or .xlsx is read without its extra.
         """
         reading = Reading(str(path), error=OutputsError, surrogates=True)
-        kind = file_format(path, reading, known=FORMATS)
+        kind = file_format(
+            path, reading, known=FORMATS, format=None if Path(path).suffix else _told_by_content(path, reading)
+        )
         self = cls.__new__(cls)
         self._digest = functools.cache(functools.partial(_file_digest, Path(path)))
         if kind == "jsonl":
@@ -162,6 +168,12 @@ class SavedOutputs:
         part._recorded = self._recorded.excerpt(list(dict.fromkeys(ids)))  # noqa: SLF001 - of this class
         part.repetitions, part.path = self.repetitions, self.path
         return part
+
+
+def _told_by_content(path: str | Path, reading: Reading) -> str:
+    """The format of a file whose name does not say it."""
+    with reading.open(path) as file:
+        return "json" if file.read(_BEGINNING).removeprefix(BOM_UTF8).lstrip().startswith(b"{") else "yaml"
 
 
 class _Ids(Collection[str]):
