@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 
 from deemster.report.baseline_gate import BaselineEvidence, LostScore, PinnedBaseline, baseline_checks
-from deemster.report.comparison import CohortComparison, Difference, SampleCounts
+from deemster.report.compared_numbers import CohortComparison, Difference, SampleCounts
 from deemster.results.difference_origin import JudgeDrift
 from deemster.results.gate_decision import conclude
 from deemster.results.gate_rules import BaselineRules, Gate

@@ -3,7 +3,8 @@ import pytest
 from hypothesis import given
 from markdown_it import MarkdownIt
 
-from deemster.report.pull_request_comment import LIMIT, comment_marker, comparison_comment, pull_request_comment
+from deemster.report.comparison_comment import comparison_comment
+from deemster.report.pull_request_comment import LIMIT, comment_marker, pull_request_comment
 from deemster.results import GateCheck, GateDecision
 from tests.report.comparisons import HOSTILE, compared, helpdesk, hostile
 from tests.report.runs import full_report, small_report
@@ -40,7 +41,7 @@ def test_comment_of_a_run_without_a_baseline(golden):
 
 
 def test_comment_of_a_run_with_a_baseline_has_the_gate_of_the_run():
-    text = pull_request_comment(full_report(), helpdesk())
+    text = comparison_comment(helpdesk(), full_report())
     assert "**❌ Gate: fail (" in text
     assert "Not shown to be worse" in text
     assert "#### Newly failing samples: 2" in text

@@ -84,8 +84,8 @@ def command(
     """
     import msgspec
 
-    from deemster.report.baseline_gate import decide_comparison
     from deemster.report.compare_columns import ComparisonSettings
+    from deemster.report.comparison_gate import decide_comparison
     from deemster.report.confirmation import confirmation_sections
     from deemster.runs.compare_runs import RunSources, compare_sources, quotes_of_either
     from deemster.runs.gate_baseline import comparison_settings

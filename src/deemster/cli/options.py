@@ -419,6 +419,7 @@ class ReportOptions(NamedTuple):
         Raises:
             ReportError: It cannot be written to some of them; it is to the others.
         """
+        from deemster.report.comparison_comment import comparison_comment
         from deemster.report.comparison_sections import comparison_summary
         from deemster.report.github_summary import github_job_summary
         from deemster.report.pull_request_comment import pull_request_comment
@@ -426,7 +427,9 @@ class ReportOptions(NamedTuple):
 
         def write_one(destination: Destination) -> None:
             if destination.format == PR_COMMENT:
-                write_pieces((pull_request_comment(with_input or report, comparison).encode(),), destination)
+                shown = with_input or report
+                comment = pull_request_comment(shown) if comparison is None else comparison_comment(comparison, shown)
+                write_pieces((comment.encode(),), destination)
             elif destination.format == "github" and comparison is not None:
                 parts = github_job_summary(report), comparison_summary(comparison)
                 write_pieces(("\n".join(parts).encode(),), destination)

@@ -26,7 +26,8 @@ from deemster.text.text_sections import (
 )
 
 if TYPE_CHECKING:
-    from deemster.report.comparison import Comparison, Difference
+    from deemster.report.compared_numbers import Difference
+    from deemster.report.comparison import Comparison
 
 # The order of a page.
 _ORDER = (

@@ -1,4 +1,4 @@
-"""Renders a report or a comparison as JUnit XML: a suite for the gate's checks, and one for marks or samples."""
+"""Renders a report as JUnit XML: a suite for the gate's checks, and one for marks."""
 
 from __future__ import annotations
 
@@ -12,17 +12,13 @@ from deemster.report.failing_samples import detail_notes
 from deemster.report.report_entries import MarkEntry, ScoreEntry
 from deemster.report.report_sections import panel_lines
 from deemster.results import GateCheck
-from deemster.results.sample_changes import SampleChange
 from deemster.text.escaping import escape_line
 
 if TYPE_CHECKING:
-    from deemster.report.comparison import Comparison
     from deemster.report.report_document import Report
 
 _NOTES = 3
 _LONGEST = 600
-_FAILED = ("newly_failing", "unscored_now")
-_WORSE = (*_FAILED, "regressed", "removed")
 _OUTSIDE_XML = re.compile("[\ufffe\uffff]")
 
 
@@ -48,11 +44,11 @@ def junit_pieces(report: Report, *, samples_fail: bool = False) -> Iterator[byte
         f'  <testsuite name={_attribute(f"gate{part}")} tests="{len(checks) + len(panels) + 1}" '
         f'failures="{statuses.count("fail")}" errors="{int(incomplete)}" skipped="{undecided}">\n'
     ).encode()
-    yield _case("run", "complete", "error" if incomplete else "", report.run.reason or "The run is incomplete.")
+    yield junit_case("run", "complete", "error" if incomplete else "", report.run.reason or "The run is incomplete.")
     for check in checks:
-        yield _case("gate", check.name, *_check_outcome(check))
+        yield junit_case("gate", check.name, *check_outcome(check))
     for panel in panels:
-        yield _case("panels", panel, "skipped", panel)
+        yield junit_case("panels", panel, "skipped", panel)
     yield b"  </testsuite>\n"
     failed = totals.scored - sum(figures.n_passed for figures in report.metrics.values())
     errors, outside = totals.unscored + totals.not_run, totals.not_applicable
@@ -66,7 +62,7 @@ def junit_pieces(report: Report, *, samples_fail: bool = False) -> Iterator[byte
             outcome, message = _outcome(execution.marks.get(metric))
             if outcome and not samples_fail:
                 outcome = "skipped"
-            yield _case(metric, execution.id + repeated, outcome, message)
+            yield junit_case(metric, execution.id + repeated, outcome, message)
     yield b"  </testsuite>\n"
     yield b"</testsuites>\n"
 
@@ -82,11 +78,13 @@ def _outcome(mark: MarkEntry | None) -> tuple[str, str]:
     return "failure", f"score {mark.score:.4f} against the threshold {mark.threshold:.4g}{'. ' if notes else ''}{notes}"
 
 
-def _check_outcome(check: GateCheck) -> tuple[str, str]:
+def check_outcome(check: GateCheck) -> tuple[str, str]:
+    """How the test case of a check ended, and why."""
     return {"pass": "", "fail": "failure"}.get(check.status, "skipped"), check.because
 
 
-def _case(group: str, name: str, outcome: str, message: str) -> bytes:
+def junit_case(group: str, name: str, outcome: str, message: str) -> bytes:
+    """One test case: `failure`, `error` or `skipped` with a message; blank where it passed."""
     opening = f"    <testcase classname={_attribute(group)} name={_attribute(name)}"
     if not outcome:
         return f"{opening}/>\n".encode()
@@ -95,50 +93,3 @@ def _case(group: str, name: str, outcome: str, message: str) -> bytes:
 
 def _attribute(text: str) -> str:
     return quoteattr(_OUTSIDE_XML.sub("\ufffd", escape_line(text, limit=_LONGEST)))
-
-
-def comparison_junit(comparison: Comparison, *, samples_fail: bool = False) -> Iterator[bytes]:
-    """A comparison as JUnit XML, in pieces: the gate decides, and samples that got worse are skipped test cases.
-
-    Args:
-        comparison: The comparison.
-        samples_fail: Whether samples that are newly failing, or have no score now, are failures too.
-    """
-    checks = comparison.gate.checks if comparison.gate is not None else ()
-    statuses = [check.status for check in checks]
-    yield b'<?xml version="1.0" encoding="UTF-8"?>\n<testsuites name="deemster">\n'
-    yield (
-        f'  <testsuite name="gate" tests="{len(checks) + 1}" failures="{statuses.count("fail")}" errors="0" '
-        f'skipped="{statuses.count("skipped") + statuses.count("inconclusive")}">\n'
-    ).encode()
-    yield _case("comparison", comparison.verdict, "", "")
-    for check in checks:
-        yield _case("gate", check.name, *_check_outcome(check))
-    yield b"  </testsuite>\n"
-    counts = {name: count for name, count in comparison.statuses.items() if name != "stable"}
-    worse = sum(count for name, count in counts.items() if name in _WORSE)
-    failed = sum(counts.get(name, 0) for name in _FAILED) if samples_fail else 0
-    yield (
-        f'  <testsuite name="changed samples" tests="{sum(counts.values())}" failures="{failed}" errors="0" '
-        f'skipped="{worse - failed}">\n'
-    ).encode()
-    for change in comparison.changes:
-        outcome = "" if change.status not in _WORSE else "skipped"
-        if samples_fail and change.status in _FAILED:
-            outcome = "failure"
-        yield _case(change.status, _sample_id(change), outcome, _describe_sides(change))
-    yield b"  </testsuite>\n</testsuites>\n"
-
-
-def _sample_id(change: SampleChange) -> str:
-    return next(side.id for side in (change.candidate, change.baseline) if side is not None)
-
-
-def _describe_sides(change: SampleChange) -> str:
-    told = [
-        f"{when} {side.passed} of {side.repetitions} passed"
-        + (f", failing: {', '.join(side.failed)}" if side.failed else "")
-        for when, side in (("before", change.baseline), ("now", change.candidate))
-        if side is not None
-    ]
-    return f"{change.status.replace('_', ' ')}: {'; '.join(told)}"

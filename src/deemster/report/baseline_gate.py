@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping
 from statistics import NormalDist
 from typing import Literal, NamedTuple
 
@@ -11,7 +11,7 @@ import msgspec
 
 from deemster.errors import plural
 from deemster.records.marks import reaches
-from deemster.report.comparison import CohortComparison, Comparison, Difference, SampleCounts
+from deemster.report.compared_numbers import CohortComparison, Difference, SampleCounts
 from deemster.report.confirmation import Confirmation
 from deemster.results.difference_origin import DRIFT_LEVEL, JudgeDrift
 from deemster.results.gate_decision import GateCheck, GateDecision, Status, conclude
@@ -148,52 +148,6 @@ class PinnedBaseline(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=Tr
             known = "the run has not ended" if self.evidence is None else "the run was rescored since it was compared"
             return (_check("baseline", None, 0.0, "inconclusive", known),)
         return baseline_checks(gate, rules, self.evidence)
-
-
-def baseline_evidence(comparison: Comparison, *, cohorts: Sequence[str]) -> BaselineEvidence:
-    """What a gate looks at of a comparison.
-
-    Args:
-        comparison: The comparison.
-        cohorts: The cohorts that the gate names, `*` for each.
-    """
-    drops = [
-        LostScore(metric=name, id=metric.largest_drop.id, drop=metric.largest_drop.drop)
-        for name, metric in comparison.metrics.items()
-        if metric.largest_drop is not None
-    ]
-    splits = {f"metrics.{name}": metric.noise for name, metric in comparison.metrics.items()}
-    splits["pass_rate"] = comparison.noise
-    return BaselineEvidence(
-        baseline=comparison.baseline,
-        confidence=comparison.confidence,
-        margin=comparison.margin,
-        is_part=comparison.candidate.part is not None,
-        samples=comparison.samples,
-        pass_rate=comparison.pass_rate,
-        metrics={name: metric.pass_rate for name, metric in comparison.metrics.items()},
-        cohorts=tuple(cohort for cohort in comparison.cohorts if EVERY in cohorts or cohort.label in cohorts),
-        not_comparable=dict(comparison.not_comparable),
-        drift={name: metric.drift for name, metric in comparison.metrics.items() if metric.drift is not None},
-        newly_failing=comparison.table.newly_failing,
-        largest_drop=max(drops, key=lambda lost: lost.drop, default=None),
-        noise={name: found for name, found in splits.items() if found is not None},
-        anchors=comparison.anchors,
-    )
-
-
-def decide_comparison(gate: Gate, comparison: Comparison, confirmation: Confirmation | None = None) -> GateDecision:
-    """Check the rules of a gate about a baseline against a comparison, and decide.
-
-    Args:
-        gate: The gate; it has rules about a baseline.
-        comparison: The comparison.
-        confirmation: Which newly failing samples really fail; None where none was run again.
-    """
-    rules = gate.baseline or BaselineRules()
-    evidence = baseline_evidence(comparison, cohorts=rules.cohorts)
-    evidence = msgspec.structs.replace(evidence, confirmation=confirmation)
-    return conclude(baseline_checks(gate, rules, evidence), mode=gate.decision)
 
 
 def baseline_checks(gate: Gate, rules: BaselineRules, evidence: BaselineEvidence) -> tuple[GateCheck, ...]:

@@ -10,10 +10,8 @@ from numpy.typing import NDArray
 
 from deemster.errors import ReportError
 from deemster.records import MetricCard
-from deemster.report.comparison import (
-    SCHEMA,
+from deemster.report.compared_numbers import (
     CohortComparison,
-    Comparison,
     Difference,
     MetricComparison,
     PassTable,
@@ -21,6 +19,7 @@ from deemster.report.comparison import (
     SampleDrop,
     UsageComparison,
 )
+from deemster.report.comparison import SCHEMA, Comparison
 from deemster.results.alike_samples import MOST_SAMPLES, alike_warnings, may_group
 from deemster.results.difference_origin import (
     DifferenceOrigin,
@@ -30,7 +29,7 @@ from deemster.results.difference_origin import (
     split_difference,
 )
 from deemster.results.metric_summary import SCORED
-from deemster.results.run_columns import JoinedSamples, RunColumns, join_samples
+from deemster.results.run_columns import JoinedSamples, RunColumns, describe_identity_changes, join_samples
 from deemster.results.run_summary import cohort_label
 from deemster.results.sample_changes import ChangedSamples, ChangeTable
 from deemster.results.usage_and_cost import USAGE
@@ -149,17 +148,6 @@ def comparable_metrics(baseline: RunColumns, candidate: RunColumns) -> tuple[lis
         elif differences := describe_identity_changes(before[name], now[name]):
             reasons[name] = "; ".join(differences)
     return [name for name in now if name not in reasons], reasons
-
-
-def describe_identity_changes(before: Mapping[str, Any], now: Mapping[str, Any]) -> list[str]:
-    """How the identity of a metric changed, half a sentence for each part; nothing where it is the same metric."""
-    found = []
-    for key in {**now, **before}:
-        # A report file does not know the code of a metric.
-        is_unknown = key == "source" and (key not in before or key not in now)
-        if not is_unknown and now.get(key) != before.get(key):
-            found.append(f"its {key} was {before.get(key, 'not there')}, and is {now.get(key, 'not there')}")
-    return found
 
 
 class _Pair:

@@ -12,7 +12,6 @@ from numpy.typing import NDArray
 from deemster.datasets.human_labels import LabelledMetric, SuiteCalibration
 from deemster.errors import ConfigurationError, Issue
 from deemster.records.marks import reaches
-from deemster.report.compare_columns import describe_identity_changes
 from deemster.results.gate_rules import CORRECTED, Gate
 from deemster.results.mark_table import MarkTable
 from deemster.results.metric_summary import (
@@ -23,6 +22,7 @@ from deemster.results.metric_summary import (
     clustered_share,
     sample_means,
 )
+from deemster.results.run_columns import describe_identity_changes
 from deemster.results.run_summary import RunSummary
 from deemster.stats import corrected_rate, ppi_mean
 from deemster.stats.confidence_interval import interval_ends

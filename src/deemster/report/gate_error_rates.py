@@ -12,8 +12,9 @@ from numpy.typing import NDArray
 
 from deemster import __version__
 from deemster.errors import ConfigurationError, did_you_mean
-from deemster.report.baseline_gate import BaselineEvidence, baseline_checks, baseline_evidence, margin_numbers
+from deemster.report.baseline_gate import BaselineEvidence, baseline_checks, margin_numbers
 from deemster.report.compare_columns import ComparisonSettings, compare_columns
+from deemster.report.comparison_gate import baseline_evidence
 from deemster.report.gate_audit_report import gate_audit_sections
 from deemster.report.simulated_runs import ExecutionPool, SimulatedRun
 from deemster.results.gate_decision import GateCheck, GateDecision, decide_gate

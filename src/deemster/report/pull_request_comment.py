@@ -7,20 +7,16 @@ from collections.abc import Iterator, Sequence
 from itertools import islice
 from typing import TYPE_CHECKING, NamedTuple
 
-import msgspec
-
 from deemster.datasets import SelectedPart
 from deemster.errors import plural
-from deemster.report.comparison_sections import comparison_sections, comparison_verdict, describe_change
 from deemster.report.failing_samples import count_failing, describe_sample, failing_samples
 from deemster.report.report_sections import gate_section, gate_verdict, panel_lines
 from deemster.results import GateDecision
 from deemster.text.markdown_layout import join_line, markdown_blocks, markdown_table
 from deemster.text.number_format import format_number
-from deemster.text.text_sections import DataText, PassageText, TextDetail, TextField, TextLine, TextSection, with_keys
+from deemster.text.text_sections import DataText, PassageText, TextDetail, TextField, TextLine, TextSection
 
 if TYPE_CHECKING:
-    from deemster.report.comparison import Comparison
     from deemster.report.report_document import Report
 
 # The most bytes of a comment. GitHub counts characters, which are never more than the bytes.
@@ -29,7 +25,6 @@ LIMIT = 65_535
 _RESERVE = 2_000
 _MOST_ROWS = 40
 _OPEN_ROWS = 12
-_MOST_WARNINGS = 10
 _MOST_SAMPLES = 50
 # A text of a sample or model, and a word difference, are cut sooner than in a report.
 _PASSAGE = 600
@@ -48,7 +43,7 @@ def comment_marker(name: str) -> str:
     return f"<!-- deemster comment: {_NOT_IN_MARKER.sub('-', name).strip('-')[:80]} -->"
 
 
-class _Content(NamedTuple):
+class CommentContent(NamedTuple):
     """What a comment says.
 
     Attributes:
@@ -76,70 +71,46 @@ class _Content(NamedTuple):
     run: tuple[str, str]
 
 
-def pull_request_comment(report: Report, comparison: Comparison | None = None) -> str:
-    """What a run says, and its comparison with a baseline, as Markdown for a pull request.
+def pull_request_comment(report: Report) -> str:
+    """What a run says, as Markdown for a pull request.
 
     Text from data is escaped and stands inside code elements: it mentions nobody, links nowhere and is no command.
 
     Args:
         report: The report of the run, which has the decision of the gate.
-        comparison: The comparison with the baseline, where there is one.
     """
     run = report.run
-    lines: list[TextLine] = []
-    if run.status != "complete":
-        lines.append((f"Warning: this run is {run.status}: ", DataText(run.reason or "no reason is known")))
-    lines += panel_lines(report)
-    if comparison is not None:
-        found = _compared(msgspec.structs.replace(comparison, gate=report.gate))
-        return _render(found._replace(notes=[*lines, *found.notes]))
     samples = [
         describe_sample(report, failing.sample, failing.executions)
         for failing in islice(failing_samples(report), _MOST_SAMPLES)
     ]
     verdict = f"Macro-F1 is {format_number(report.macro_f1)} over {plural(report.totals.samples, 'sample')}."
-    content = _Content(
+    content = CommentContent(
         suite=run.suite or report.dataset.name,
         gate=report.gate,
         part=run.part,
         verdict=verdict,
-        notes=lines,
+        notes=run_notes(report),
         tables=(),
         title="Samples that did not pass",
         total=count_failing(report),
         samples=samples,
         run=(run.id, report.tool_version),
     )
-    return _render(content)
+    return render_comment(content)
 
 
-def comparison_comment(comparison: Comparison) -> str:
-    """What a comparison says, as Markdown for a pull request."""
-    return _render(_compared(comparison))
+def run_notes(report: Report) -> list[TextLine]:
+    """What a reader must know of a run before believing its numbers."""
+    lines: list[TextLine] = []
+    if report.run.status != "complete":
+        reason = DataText(report.run.reason or "no reason is known")
+        lines.append((f"Warning: this run is {report.run.status}: ", reason))
+    return [*lines, *panel_lines(report)]
 
 
-def _compared(comparison: Comparison) -> _Content:
-    run = comparison.candidate
-    headline, *parts = comparison_sections(comparison, full=False)
-    lines = [line for line in headline.lines if not line[0].startswith("Gate:")]
-    warnings = [line for line in lines if line[0].startswith("Warning:")]
-    runs = tuple(part for line in lines if line not in warnings for part in (*line, " "))[:-1]
-    broken = [example for example in comparison.examples if example.status == "newly_failing"]
-    return _Content(
-        suite=run.suite or run.dataset,
-        gate=comparison.gate,
-        part=run.part,
-        verdict=comparison_verdict(comparison),
-        notes=[*warnings[:_MOST_WARNINGS], runs],
-        tables=with_keys(parts, ("pass-rates", "cohorts")),
-        title="Newly failing samples",
-        total=comparison.statuses.get("newly_failing", 0),
-        samples=[describe_change(comparison, example) for example in broken],
-        run=(run.id, comparison.tool_version),
-    )
-
-
-def _render(content: _Content) -> str:
+def render_comment(content: CommentContent) -> str:
+    """A comment as Markdown, below the limit of GitHub."""
     blocks = [comment_marker(content.suite), _verdict(content)]
     blocks += map(join_line, content.notes)
     if content.gate is not None and content.gate.checks:
@@ -155,7 +126,7 @@ def _render(content: _Content) -> str:
     return "\n\n".join(blocks) + "\n"
 
 
-def _verdict(content: _Content) -> str:
+def _verdict(content: CommentContent) -> str:
     """The one line that a reviewer reads."""
     gate = content.gate
     if gate is None or not gate.checks:

@@ -152,3 +152,14 @@ def _sample_keys(run: RunColumns) -> NDArray[np.uint64]:
         # An odd step of about 2⁶⁴/φ: equal hashes get keys far from each other.
         keys[position] = (int(keys[position]) + count * 0x9E3779B97F4A7C15) % 2**64
     return keys
+
+
+def describe_identity_changes(before: Mapping[str, Any], now: Mapping[str, Any]) -> list[str]:
+    """How the identity of a metric changed, half a sentence for each part; nothing where it is the same metric."""
+    found = []
+    for key in {**now, **before}:
+        # A report file does not know the code of a metric.
+        is_unknown = key == "source" and (key not in before or key not in now)
+        if not is_unknown and now.get(key) != before.get(key):
+            found.append(f"its {key} was {before.get(key, 'not there')}, and is {now.get(key, 'not there')}")
+    return found

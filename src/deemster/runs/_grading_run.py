@@ -22,13 +22,12 @@ from deemster.records.shared_call_cost import NOTHING_SPENT, Spending, paid_amou
 from deemster.records.usage import sum_usage
 from deemster.rubrics.criterion import Criterion
 from deemster.runs._submissions import EarlierGrading, SubmissionMetric, Submissions
-from deemster.runs.backend import InThisProcess, RunWork
+from deemster.runs.backend import InThisProcess, RemainingWork, RunWork
 from deemster.runs.grading_store import GradingWriter
 from deemster.runs.kept_calls import KeptCalls
 from deemster.runs.model_access import ModelAccess
 from deemster.runs.progress import Progress, ProgressCounter
 from deemster.runs.resolved_evaluation import Evaluation
-from deemster.runs.resume_backlog import RemainingWork
 from deemster.runs.run_plan import Plan, collect_secrets
 from deemster.runs.stop_request import Stop
 from deemster.store import Spool

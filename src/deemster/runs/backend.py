@@ -3,17 +3,20 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from contextlib import AbstractContextManager, nullcontext
 from typing import Any, NamedTuple, Protocol
 
 from deemster.models import Gateway
 from deemster.models.clock import Clock
 from deemster.records import Execution
+from deemster.records.shared_call_cost import NOTHING_SPENT, Spending
 from deemster.runs._engine import PendingStorage, Sink, execute_plan
+from deemster.runs._score_batch import WorkItem
+from deemster.runs.kept_calls import KeptCalls
+from deemster.runs.kept_prompts import KeptPrompts
 from deemster.runs.model_access import ModelAccess, open_gateway
 from deemster.runs.progress import ProgressCounter
-from deemster.runs.resume_backlog import RemainingWork
 from deemster.runs.run_plan import Plan
 from deemster.runs.stop_request import Stop
 
@@ -40,6 +43,26 @@ class Runnable(Protocol):
     def origin(self) -> Mapping[str, Any] | None:
         """The suite file and what it says, as plain data; None where there is none."""
         ...
+
+
+class RemainingWork(NamedTuple):
+    """What is left to do of a run, and what was done before.
+
+    Attributes:
+        works: What is left to do; None for everything.
+        done: Executions that are finished.
+        unscored: Their marks that are unscored.
+        spent: What the models used.
+        calls: Keeps the model calls of the run as they end; None where it cannot be resumed.
+        prompts: Keeps what judges were asked; None where that is not kept.
+    """
+
+    works: Iterable[WorkItem] | None = None
+    done: int = 0
+    unscored: int = 0
+    spent: Spending = NOTHING_SPENT
+    calls: KeptCalls | None = None
+    prompts: KeptPrompts | None = None
 
 
 class RunWork(NamedTuple):

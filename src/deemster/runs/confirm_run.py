@@ -14,8 +14,9 @@ from deemster.errors import ConfigurationError, Issue, StorageError, StoreError
 from deemster.models.budget import BudgetEntry
 from deemster.models.clock import Clock
 from deemster.report import Report
-from deemster.report.baseline_gate import baseline_evidence, decide_again
+from deemster.report.baseline_gate import decide_again
 from deemster.report.comparison import Comparison
+from deemster.report.comparison_gate import baseline_evidence
 from deemster.report.confirmation import Confirmation, confirm_changes, count_passes, newly_failing
 from deemster.results import Allowance
 from deemster.results.sample_changes import sample_sides

@@ -14,9 +14,10 @@ from deemster.datasets import Dataset
 from deemster.errors import ConfigurationError, Issue, StorageError, StoreError
 from deemster.records import SampleContent, SampleFacts, SampleLabels
 from deemster.report import Report, load_report
-from deemster.report.baseline_gate import PinnedBaseline, baseline_evidence
+from deemster.report.baseline_gate import PinnedBaseline
 from deemster.report.compare_columns import ComparisonSettings
 from deemster.report.comparison import Comparison
+from deemster.report.comparison_gate import baseline_evidence
 from deemster.report.report_assembly import execution_entry
 from deemster.report.report_entries import PrivacyEntry
 from deemster.results.alike_samples import ALIKE

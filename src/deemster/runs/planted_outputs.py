@@ -15,13 +15,13 @@ from deemster.records import Execution, Invocation, Output, TargetFailure, Unsco
 from deemster.report.mutation_score import EXPECTED
 from deemster.results.gate_decision import AGGREGATES
 from deemster.runs._score_batch import WorkItem, settle_marks
-from deemster.runs.backend import InThisProcess, RunWork
+from deemster.runs.backend import InThisProcess, RemainingWork, RunWork
 from deemster.runs.metric_catalog import metric_spellings
 from deemster.runs.model_access import NO_LIMITS, ModelLimits
 from deemster.runs.progress import Progress, ProgressCounter
 from deemster.runs.resolve_evaluation import SuiteOverrides, resolve_evaluation
 from deemster.runs.resolved_evaluation import Evaluation
-from deemster.runs.resume_backlog import RETRIED_CAUSES, RemainingWork
+from deemster.runs.resume_backlog import RETRIED_CAUSES
 from deemster.runs.run_lifecycle import RunTimer
 from deemster.runs.stop_request import Stop
 from deemster.runs.suite import Suite, load_suite

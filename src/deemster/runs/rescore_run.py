@@ -15,7 +15,7 @@ from deemster.report import Report
 from deemster.runs import metric_catalog as catalog
 from deemster.runs._report_settings import rubric_facts
 from deemster.runs._score_batch import WorkItem, needs_settling, settle_marks
-from deemster.runs.backend import InThisProcess, RunWork
+from deemster.runs.backend import InThisProcess, RemainingWork, RunWork
 from deemster.runs.build_report import ExecutionSlots, StoredSamples, stored_report
 from deemster.runs.evaluation_identity import scoring_identity
 from deemster.runs.gate_baseline import compare_again
@@ -24,7 +24,7 @@ from deemster.runs.preflight_check import check_samples
 from deemster.runs.progress import Progress, ProgressCounter
 from deemster.runs.resolve_evaluation import suite_metrics
 from deemster.runs.resolved_evaluation import Evaluation
-from deemster.runs.resume_backlog import RemainingWork, is_retried, restore_invalid_text
+from deemster.runs.resume_backlog import is_retried, restore_invalid_text
 from deemster.runs.run_figures import NO_FIGURES
 from deemster.runs.run_lifecycle import RunTimer, StoredRun, open_scoring
 from deemster.runs.run_plan import Plan, collect_secrets

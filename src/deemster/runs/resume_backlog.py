@@ -3,16 +3,16 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator
-from typing import NamedTuple, TypeAlias
+from typing import TypeAlias
 
 import msgspec
 
 from deemster.records import Execution, Mark, MetricScore, NotApplicable, Output, Sample, TargetFailure, Unscored
 from deemster.records.marks import failed_votes
-from deemster.records.shared_call_cost import NOTHING_SPENT, Spending, sum_spending
+from deemster.records.shared_call_cost import sum_spending
 from deemster.runs._score_batch import WorkItem
+from deemster.runs.backend import RemainingWork
 from deemster.runs.kept_calls import KeptCalls
-from deemster.runs.kept_prompts import KeptPrompts
 
 # Causes that a second attempt may remove.
 RETRIED_CAUSES = frozenset({"model_failed", "rate_limited", "not_run", "unreadable", "no_quorum", "metric_failed"})
@@ -22,26 +22,6 @@ _PATIENCE = 2000
 _REPLACED, _LONE = "\ufffd", "\ud800"
 
 Read: TypeAlias = Callable[..., Iterator[Execution]]
-
-
-class RemainingWork(NamedTuple):
-    """What is left to do of a run, and what was done before.
-
-    Attributes:
-        works: What is left to do; None for everything.
-        done: Executions that are finished.
-        unscored: Their marks that are unscored.
-        spent: What the models used.
-        calls: Keeps the model calls of the run as they end; None where it cannot be resumed.
-        prompts: Keeps what judges were asked; None where that is not kept.
-    """
-
-    works: Iterable[WorkItem] | None = None
-    done: int = 0
-    unscored: int = 0
-    spent: Spending = NOTHING_SPENT
-    calls: KeptCalls | None = None
-    prompts: KeptPrompts | None = None
 
 
 class ResumeBacklog:

@@ -29,6 +29,7 @@ from deemster.runs._report_settings import (
 )
 from deemster.runs._run_identity import plain_json
 from deemster.runs._score_batch import needs_settling, settle_marks
+from deemster.runs.backend import RemainingWork
 from deemster.runs.build_report import ExecutionSlots, LiveMarks, RunRecord, StoredSamples, batches, stored_report
 from deemster.runs.evaluation_identity import evaluation_id, evaluation_identity, scoring_identity, target_name
 from deemster.runs.gate_baseline import pin_baseline
@@ -36,7 +37,7 @@ from deemster.runs.kept_prompts import PROMPTS_FACT, WhichPrompts
 from deemster.runs.preflight_check import CheckedSamples
 from deemster.runs.report_figures import figures_facts
 from deemster.runs.resolved_evaluation import Evaluation
-from deemster.runs.resume_backlog import RETRIED_CAUSES, RemainingWork, ResumeBacklog
+from deemster.runs.resume_backlog import RETRIED_CAUSES, ResumeBacklog
 from deemster.runs.run_figures import NO_FIGURES
 from deemster.runs.run_lifecycle import (
     NotStored,

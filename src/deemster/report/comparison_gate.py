@@ -1,0 +1,59 @@
+"""What a gate looks at of a comparison, and what it decides of it."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+import msgspec
+
+from deemster.report.baseline_gate import BaselineEvidence, LostScore, baseline_checks
+from deemster.report.comparison import Comparison
+from deemster.report.confirmation import Confirmation
+from deemster.results.gate_decision import GateDecision, conclude
+from deemster.results.gate_rules import EVERY, BaselineRules, Gate
+
+
+def baseline_evidence(comparison: Comparison, *, cohorts: Sequence[str]) -> BaselineEvidence:
+    """What a gate looks at of a comparison.
+
+    Args:
+        comparison: The comparison.
+        cohorts: The cohorts that the gate names, `*` for each.
+    """
+    drops = [
+        LostScore(metric=name, id=metric.largest_drop.id, drop=metric.largest_drop.drop)
+        for name, metric in comparison.metrics.items()
+        if metric.largest_drop is not None
+    ]
+    splits = {f"metrics.{name}": metric.noise for name, metric in comparison.metrics.items()}
+    splits["pass_rate"] = comparison.noise
+    return BaselineEvidence(
+        baseline=comparison.baseline,
+        confidence=comparison.confidence,
+        margin=comparison.margin,
+        is_part=comparison.candidate.part is not None,
+        samples=comparison.samples,
+        pass_rate=comparison.pass_rate,
+        metrics={name: metric.pass_rate for name, metric in comparison.metrics.items()},
+        cohorts=tuple(cohort for cohort in comparison.cohorts if EVERY in cohorts or cohort.label in cohorts),
+        not_comparable=dict(comparison.not_comparable),
+        drift={name: metric.drift for name, metric in comparison.metrics.items() if metric.drift is not None},
+        newly_failing=comparison.table.newly_failing,
+        largest_drop=max(drops, key=lambda lost: lost.drop, default=None),
+        noise={name: found for name, found in splits.items() if found is not None},
+        anchors=comparison.anchors,
+    )
+
+
+def decide_comparison(gate: Gate, comparison: Comparison, confirmation: Confirmation | None = None) -> GateDecision:
+    """Check the rules of a gate about a baseline against a comparison, and decide.
+
+    Args:
+        gate: The gate; it has rules about a baseline.
+        comparison: The comparison.
+        confirmation: Which newly failing samples really fail; None where none was run again.
+    """
+    rules = gate.baseline or BaselineRules()
+    evidence = baseline_evidence(comparison, cohorts=rules.cohorts)
+    evidence = msgspec.structs.replace(evidence, confirmation=confirmation)
+    return conclude(baseline_checks(gate, rules, evidence), mode=gate.decision)
