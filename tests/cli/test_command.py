@@ -93,7 +93,7 @@ def every_example():
             yield from verb.examples
 
 
-@pytest.mark.parametrize("line", every_example())
+@pytest.mark.parametrize("line", tuple(every_example()))
 def test_example_in_help_can_be_read_by_its_command(line):
     first, name, *words = shlex.split(line)
     command = app.get_command(None, name)

@@ -25,8 +25,8 @@ from deemster.cli.options import (
     quiet_option,
     result_files,
     store_option,
-    write_audit,
     write_file,
+    write_result,
 )
 from deemster.errors import ExitCode
 
@@ -62,7 +62,7 @@ class AuditWriting(NamedTuple):
         Raises:
             ReportError: A file cannot be written.
         """
-        write_audit(found, self.reports, quiet=self.quiet)
+        write_result(found, self.reports, quiet=self.quiet)
 
 
 _WRITING_OPTIONS = (

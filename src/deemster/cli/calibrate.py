@@ -21,7 +21,7 @@ from deemster.cli.options import (
     result_files,
     store_option,
     take_flags,
-    write_audit,
+    write_result,
 )
 from deemster.errors import ExitCode
 
@@ -125,6 +125,6 @@ def command(
             calibration = run_sync(work)
     else:
         calibration = calibrate_labelled(source, labels, settings, suite=suite, columns=columns, store=store, warn=warn)
-    write_audit(calibration, reports, quiet=quiet)
+    write_result(calibration, reports, quiet=quiet)
     if any(check.status == "fail" for check in calibration.checks):
         raise click.exceptions.Exit(ExitCode.GATE_FAILED)

@@ -116,7 +116,7 @@ columns_option = click.option(
 )
 
 
-def result_files(*, json: str | None, markdown: str | None = None, html: str | None) -> ReportOptions:
+def result_files(*, json: str | None, markdown: str | None = None, html: str | None = None) -> ReportOptions:
     """Where a result is written, by format, without those that no flag names.
 
     Raises:
@@ -692,17 +692,17 @@ def _parse_age(text: str) -> datetime | None:
     return now - timedelta(**{_UNITS[found[2]]: int(found[1])})
 
 
-def write_audit(audit: Rendered, reports: ReportOptions, *, quiet: bool) -> None:
-    """Write an audit or a calibration to its files, and print it.
+def write_result(result: Rendered, reports: ReportOptions, *, quiet: bool = False) -> None:
+    """Write a result to its files, and print it unless standard output is taken.
 
     Args:
-        audit: The audit.
+        result: The result.
         reports: The files.
         quiet: Whether it is not printed.
 
     Raises:
         ReportError: A file cannot be written.
     """
-    reports.write_each(audit.write)
+    reports.write_each(result.write)
     if not reports.takes_stdout and not quiet:
-        print_sections(audit.sections())
+        print_sections(result.sections())
