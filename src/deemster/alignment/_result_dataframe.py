@@ -13,6 +13,8 @@ from deemster.alignment.result_models import (
     NumericCriterionMetrics,
     OrdinalCriterionMetrics,
     SliceMetrics,
+    bootstrap_at,
+    value_at,
 )
 from deemster.formats.dataframe import dataframe
 
@@ -210,11 +212,8 @@ def _row(part: MetricsResult | AnyCriterion | JudgeMetrics | SliceMetrics, field
     """The columns of a row from the fields of a part, with the ends of their intervals."""
     row: dict[str, Any] = {}
     for column, field in fields.items():
-        first, _, inner = field.partition(".")
-        value = getattr(part, first)
-        row[column] = getattr(value, inner) if inner and value is not None else value
-        known = part.intervals or {}
-        found = known.get(field, known.get(first))
-        if found is not None and found.ci is not None:
-            row[f"{column}_low"], row[f"{column}_high"] = found.ci.lower, found.ci.upper
+        row[column] = value_at(part, field)
+        resample = bootstrap_at(part, field)
+        if resample is not None and resample.ci is not None:
+            row[f"{column}_low"], row[f"{column}_high"] = resample.ci.lower, resample.ci.upper
     return row

@@ -3,26 +3,24 @@
 from __future__ import annotations
 
 import textwrap
-from collections.abc import Iterator, Mapping, Sequence
-from typing import TYPE_CHECKING, Any
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from typing import TYPE_CHECKING, Any, TypeAlias
 
 from deemster.alignment._alignment_next_steps import FEW_CRITERIA, name_criteria, next_steps_section
 from deemster.alignment.result_models import (
     AnyCriterion,
     BootstrapResult,
-    CalibrationMetrics,
-    ConfusionMatrix,
     CorrectedMeans,
     CriterionMetrics,
     HumanAgreement,
-    ItemMetrics,
-    JudgeConsistency,
+    JudgeMetrics,
     NumericCriterionMetrics,
-    PooledScaleMetrics,
     PositionBias,
     ScoreLimits,
     SliceMetrics,
+    bootstrap_at,
     interval_of,
+    value_at,
 )
 from deemster.alignment.trust_verdict import (
     ENOUGH_CLUSTERS,
@@ -71,32 +69,137 @@ _ALPHA_NOTE = (
     "Without an order of the labels alpha is Fleiss' kappa with a correction for few votes, "
     "alpha = K + (1 - K) / (N R) for N items and R judges. It is one statistic, so Fleiss' kappa is left out."
 )
-# What is told of criteria of one kind, beside what is told of all: the column, and where its number stands.
-_NUMBERS_OF_KIND = {
-    "binary": {
-        "precision": "precision",
-        "recall": "recall",
-        "F1": "f1",
-        "phi": "phi",
-        "false MET": "confusion_matrix.fp",
-        "missed MET": "confusion_matrix.fn",
-        "FPR": "fpr",
-        "FNR": "fnr",
-    },
-    "ordinal": {
-        "at most one off": "adjacent_accuracy",
-        "Spearman": "spearman.coefficient",
-        "RMSE": "rmse",
-        "Fleiss' kappa": "fleiss_kappa",
-    },
+# A column of a table: the field that it shows, or how a cell of it is written.
+Column: TypeAlias = tuple[str, str | Callable[[Any], str]]
+
+
+def _percent(field: str) -> Callable[[Any], str]:
+    """A column of shares as percentages."""
+    return lambda part: format_percent(value_at(part, field))
+
+
+def _interval(name: str) -> Callable[[Any], str]:
+    """A column of the intervals of a number."""
+    return lambda part: _between(interval_of(part.intervals, name))
+
+
+def _count_of_errors(name: str) -> Callable[[CriterionMetrics], str]:
+    """A column of one cell of the confusion matrices, which only a table of MET against UNMET has."""
+
+    def count(part: CriterionMetrics) -> str:
+        matrix = part.confusion_matrix
+        return _shown(None if matrix is None or matrix.labels != ("MET", "UNMET") else getattr(matrix, name))
+
+    return count
+
+
+# What is told of criteria of one kind, beside what is told of all.
+_COLUMNS_OF_KIND: dict[str, tuple[Column, ...]] = {
+    "binary": (
+        ("criterion", "name"),
+        ("precision", "precision"),
+        ("recall", "recall"),
+        ("F1", "f1"),
+        ("phi", "phi"),
+        ("false MET", _count_of_errors("fp")),
+        ("missed MET", _count_of_errors("fn")),
+        ("FPR", "fpr"),
+        ("FNR", "fnr"),
+    ),
+    "ordinal": (
+        ("criterion", "name"),
+        ("at most one off", "adjacent_accuracy"),
+        ("Spearman", "spearman.coefficient"),
+        ("RMSE", "rmse"),
+        ("Fleiss' kappa", "fleiss_kappa"),
+    ),
 }
+_KINDS: tuple[Column, ...] = (
+    ("kind", lambda part: part.scale_type),
+    ("n", "n_points"),
+    ("accuracy", _percent("exact_accuracy")),
+    ("kappa", "kappa"),
+    ("RMSE", "value_rmse"),
+    ("Spearman", "value_spearman"),
+)
+_POSITION_BIAS: tuple[Column, ...] = (
+    ("criterion", "criterion"),
+    ("judge", lambda part: "final" if part.judge_id is None else DataText(part.judge_id)),
+    ("pairs", "n_pairs"),
+    ("consistent", _percent("consistency")),
+    ("interval", "consistency_ci"),
+    ("first place", "favours_first"),
+    ("second place", "favours_second"),
+    ("p", lambda part: "n/a" if part.p_value is None else state_p_value(part.p_value)),
+)
+_CONSISTENCY: tuple[Column, ...] = (
+    ("judge", "judge_id"),
+    ("cells", "n_cells"),
+    ("repeats", "n_repeats"),
+    ("all equal", _percent("stable_share")),
+    ("equal pairs", _percent("pairwise_agreement")),
+    ("alpha", "krippendorff_alpha"),
+)
+_PROBABILITIES: tuple[Column, ...] = (
+    ("judge", lambda part: "all judges" if part.judge_id is None else DataText(part.judge_id)),
+    ("kind", lambda part: part.scale),
+    ("n", "n_samples"),
+    ("Brier", "brier"),
+    ("calibration error", "calibration_error"),
+)
+_ITEMS: tuple[Column, ...] = (
+    ("item", "id"),
+    ("dispute", "dispute"),
+    ("difficulty", "difficulty"),
+    ("votes", "n_votes"),
+)
+_NUMERIC: tuple[Column, ...] = (
+    ("criterion", "name"),
+    ("n", "n_samples"),
+    ("ICC(2,1)", "icc.icc_2_1"),
+    ("interval", _interval("icc.icc_2_1")),
+    ("bias", "bias.mean_bias"),
+    ("interval", _interval("bias")),
+    ("RMSE", "rmse"),
+    ("MAE", "mae"),
+    ("limits of agreement", lambda part: _span(_limits(part.limits))),
+)
+_SCORES_OF_JUDGES: tuple[Column, ...] = (
+    ("judge", "judge_id"),
+    ("MAE", "score_mae"),
+    ("Spearman", "score_spearman.coefficient"),
+    ("Kendall", "score_kendall.coefficient"),
+    ("Pearson", "score_pearson.coefficient"),
+)
+
+
+def _table(
+    parts: Iterable[Any], columns: Sequence[Column], *, spare: TextLine = (), plots: Sequence[PlotColumn] = ()
+) -> TextTable:
+    """A row for each part of a result."""
+    rows = [tuple(_cell(part, column) for _, column in columns) for part in parts]
+    return TextTable(tuple(name for name, _ in columns), rows, spare, plots)
+
+
+def _cell(part: Any, column: str | Callable[[Any], str]) -> str:
+    return column(part) if callable(column) else _shown(value_at(part, column))
+
+
+def _shown(value: str | float | ConfidenceInterval | None) -> str:
+    """A field of a result as the text of a cell."""
+    if isinstance(value, str):
+        return DataText(value)
+    if isinstance(value, ConfidenceInterval):
+        return _between(value)
+    return f"{value:,}" if isinstance(value, int) else format_number(value)
 
 
 def _extras(result: MetricsResult) -> list[TextSection]:
     """The sections of what a result says beyond agreement."""
     parts: list[TextSection] = []
     if result.pooled_by_scale:
-        parts.append(_pooled(result.pooled_by_scale))
+        kinds = _table(result.pooled_by_scale, _KINDS)
+        parts.append(TextSection(("Pooled by kind",), table=kinds, key="kinds"))
     if result.slices:
         parts.append(_slices(result.slices))
     if result.human is not None:
@@ -106,59 +209,42 @@ def _extras(result: MetricsResult) -> list[TextSection]:
     if result.position_bias:
         parts.append(_position_bias(result.position_bias))
     if result.consistency:
-        parts.append(_consistency(result.consistency))
+        judges = _table(result.consistency, _CONSISTENCY)
+        parts.append(TextSection(("Does a judge repeat itself?",), table=judges, key="consistency"))
     if result.calibration:
-        parts.append(_calibration(result.calibration))
+        stated = _table(result.calibration, _PROBABILITIES)
+        parts.append(TextSection(("Do probabilities mean what they say?",), table=stated, key="probabilities"))
     if result.corrected is not None:
         parts.append(_corrected(result.corrected))
     if result.items:
-        parts.append(_items(result.items))
+        order = "The most disputed first, then the hardest."
+        parts.append(TextSection(("Items to look at",), [(order,)], _table(result.items, _ITEMS), key="items"))
     return parts
-
-
-def _pooled(scales: tuple[PooledScaleMetrics, ...]) -> TextSection:
-    rows = [
-        (
-            part.scale_type,
-            f"{part.n_points:,}",
-            format_percent(part.exact_accuracy),
-            format_number(part.kappa),
-            format_number(part.value_rmse),
-            format_number(part.value_spearman),
-        )
-        for part in scales
-    ]
-    return TextSection(
-        ("Pooled by kind",), (), TextTable(("kind", "n", "accuracy", "kappa", "RMSE", "Spearman"), rows), key="kinds"
-    )
 
 
 def _slices(slices: tuple[SliceMetrics, ...]) -> TextSection:
     ends = [interval_of(part.intervals, "kappa_difference") for part in slices]
-    resampled = any(found is not None for found in ends)
-    rows = [
-        (
-            DataText(part.tag),
-            f"{part.n_items:,}",
-            f"{part.n_samples:,}",
-            format_percent(part.criterion_accuracy),
-            format_number(part.mean_kappa),
-            _signed(part.kappa_difference),
-            *[_between(found)] * resampled,
-            format_number(part.score_rmse),
-            format_number(part.bias),
-        )
-        for part, found in zip(slices, ends, strict=True)
+    resampled = any(interval is not None for interval in ends)
+    columns: list[Column] = [
+        ("slice", "tag"),
+        ("items", "n_items"),
+        ("pairs", "n_samples"),
+        ("accuracy", _percent("criterion_accuracy")),
+        ("mean kappa", "mean_kappa"),
+        ("minus the rest", lambda part: _signed(part.kappa_difference)),
+        *[("interval", _interval("kappa_difference"))] * resampled,
+        ("RMSE", "score_rmse"),
+        ("bias", "bias"),
     ]
-    between = ["interval"] * resampled
-    head = ("slice", "items", "pairs", "accuracy", "mean kappa", "minus the rest", *between, "RMSE", "bias")
+
     cells = [
-        IntervalCell(part.kappa_difference, interval_ends(found)) for part, found in zip(slices, ends, strict=True)
+        IntervalCell(part.kappa_difference, interval_ends(interval))
+        for part, interval in zip(slices, ends, strict=True)
     ]
     scale = scale_around_zero(end for cell in cells for end in cell.ends or (cell.value,))
     beside = "interval" if resampled else "minus the rest"
     plots = drawn_columns(PlotColumn("kappa minus the rest", cells, beside, scale))
-    return TextSection(("Slices",), (), TextTable(head, rows, ("pairs", "bias"), plots), key="slices")
+    return TextSection(("Slices",), table=_table(slices, columns, spare=("pairs", "bias"), plots=plots), key="slices")
 
 
 def _people(human: HumanAgreement, result: MetricsResult) -> TextSection:
@@ -242,57 +328,13 @@ def _items_tested(test: AlternativeAnnotator) -> str:
     return f"{counts[0]:,}" if counts[0] == counts[-1] else f"{counts[0]:,} to {counts[-1]:,}"
 
 
-def _position_bias(found: Sequence[PositionBias]) -> TextSection:
-    rows = [
-        (
-            DataText(part.criterion),
-            "final" if part.judge_id is None else DataText(part.judge_id),
-            f"{part.n_pairs:,}",
-            format_percent(part.consistency),
-            _between(part.consistency_ci),
-            f"{part.favours_first:,}",
-            f"{part.favours_second:,}",
-            "n/a" if part.p_value is None else state_p_value(part.p_value),
-        )
-        for part in found
-    ]
+def _position_bias(pairs: Sequence[PositionBias]) -> TextSection:
     lines: list[TextLine] = [
         ("Pairs that were shown in both orders. Consistent: the same answer wins both times.",),
         ("First or second place: whatever stands there wins both times, so the place decides.",),
     ]
-    head = ("criterion", "judge", "pairs", "consistent", "interval", "first place", "second place", "p")
-    return TextSection(("Does the place decide?",), lines, TextTable(head, rows, ("p",)), key="position-bias")
-
-
-def _consistency(judges: tuple[JudgeConsistency, ...]) -> TextSection:
-    rows = [
-        (
-            DataText(part.judge_id),
-            f"{part.n_cells:,}",
-            f"{part.n_repeats:,}",
-            format_percent(part.stable_share),
-            format_percent(part.pairwise_agreement),
-            format_number(part.krippendorff_alpha),
-        )
-        for part in judges
-    ]
-    head = ("judge", "cells", "repeats", "all equal", "equal pairs", "alpha")
-    return TextSection(("Does a judge repeat itself?",), (), TextTable(head, rows), key="consistency")
-
-
-def _calibration(figures: tuple[CalibrationMetrics, ...]) -> TextSection:
-    rows = [
-        (
-            "all judges" if part.judge_id is None else DataText(part.judge_id),
-            part.scale,
-            f"{part.n_samples:,}",
-            format_number(part.brier),
-            format_number(part.calibration_error),
-        )
-        for part in figures
-    ]
-    head = ("judge", "kind", "n", "Brier", "calibration error")
-    return TextSection(("Do probabilities mean what they say?",), (), TextTable(head, rows), key="probabilities")
+    table = _table(pairs, _POSITION_BIAS, spare=("p",))
+    return TextSection(("Does the place decide?",), lines, table, key="position-bias")
 
 
 def _corrected(corrected: CorrectedMeans) -> TextSection:
@@ -318,17 +360,6 @@ def _corrected(corrected: CorrectedMeans) -> TextSection:
     head = ("what", "as judged", "corrected", "interval", "n")
     return TextSection(
         ("Corrected for the judge's errors",), lines, TextTable(head, rows) if rows else None, key="corrected"
-    )
-
-
-def _items(items: tuple[ItemMetrics, ...]) -> TextSection:
-    rows = [
-        (DataText(part.id), format_number(part.dispute), format_number(part.difficulty), f"{part.n_votes:,}")
-        for part in items
-    ]
-    head = ("item", "dispute", "difficulty", "votes")
-    return TextSection(
-        ("Items to look at",), [("The most disputed first, then the hardest.",)], TextTable(head, rows), key="items"
     )
 
 
@@ -624,49 +655,45 @@ def _span(ends: Interval | None) -> str:
 
 
 def _agreement(result: MetricsResult) -> TextSection:
-    entries: list[tuple[str, str, str]] = [
-        ("accuracy (micro)", format_percent(result.criterion_accuracy), "criterion_accuracy"),
-        ("accuracy (macro)", format_percent(result.macro_accuracy), "macro_accuracy"),
-    ]
-    if result.n_numeric_criteria and result.n_numeric_criteria == result.n_criteria:
-        entries = [("mean concordance", format_number(result.mean_concordance), "mean_concordance")]
-        return TextSection(("Agreement",), (), _with_plots(entries, result), key="agreement")
+    entries = [("accuracy (micro)", "criterion_accuracy"), ("accuracy (macro)", "macro_accuracy")]
     if result.n_binary_criteria:
         if len(_count_kinds(result)) > 1:
-            entries.append(("accuracy (binary)", format_percent(result.binary_accuracy), "binary_accuracy"))
+            entries.append(("accuracy (binary)", "binary_accuracy"))
         entries += [
-            ("precision (micro)", format_number(result.criterion_precision), "criterion_precision"),
-            ("recall (micro)", format_number(result.criterion_recall), "criterion_recall"),
-            ("F1 (micro)", format_number(result.criterion_f1), "criterion_f1"),
-            ("kappa (micro, binary)", format_number(result.micro_kappa), "micro_kappa"),
-            ("phi (micro, binary)", format_number(result.criterion_phi), "criterion_phi"),
+            ("precision (micro)", "criterion_precision"),
+            ("recall (micro)", "criterion_recall"),
+            ("F1 (micro)", "criterion_f1"),
+            ("kappa (micro, binary)", "micro_kappa"),
+            ("phi (micro, binary)", "criterion_phi"),
         ]
-    entries.append(("mean kappa (macro)", format_number(result.mean_kappa), "mean_kappa"))
+    entries.append(("mean kappa (macro)", "mean_kappa"))
     if result.n_numeric_criteria:
-        entries.append(("mean concordance (numeric)", format_number(result.mean_concordance), "mean_concordance"))
+        entries.append(("mean concordance (numeric)", "mean_concordance"))
     for kind in sorted(result.mean_kappa_by_kind):
         if len(result.mean_kappa_by_kind) > 1 and kind in ("binary", "ordinal", "nominal"):
-            value = result.mean_kappa_by_kind[kind]
-            entries.append((f"mean kappa ({kind})", format_number(value), f"mean_kappa_by_kind.{kind}"))
-    entries.append(("mean alpha (macro)", format_number(result.mean_krippendorff_alpha), "mean_krippendorff_alpha"))
-    return TextSection(("Agreement",), (), _with_plots(entries, result), key="agreement")
+            entries.append((f"mean kappa ({kind})", f"mean_kappa_by_kind.{kind}"))
+    entries.append(("mean alpha (macro)", "mean_krippendorff_alpha"))
+
+    if result.n_numeric_criteria and result.n_numeric_criteria == result.n_criteria:
+        entries = [("mean concordance", "mean_concordance")]
+    return TextSection(("Agreement",), table=_with_plots(entries, result), key="agreement")
 
 
 def _scores(result: MetricsResult) -> TextSection:
     entries = [
-        ("RMSE", format_number(result.score_rmse), "score_rmse"),
-        ("MAE", format_number(result.score_mae), "score_mae"),
-        ("bias", format_number(result.bias.mean_bias), "bias"),
-        ("Spearman", format_number(result.score_spearman.coefficient), "score_spearman"),
-        ("Kendall", format_number(result.score_kendall.coefficient), "score_kendall"),
-        ("Pearson", format_number(result.score_pearson.coefficient), "score_pearson"),
-        ("concordance", format_number(result.score_concordance), "score_concordance"),
-        ("alpha of the judges' scores", format_number(result.score_alpha), "score_alpha"),
+        ("RMSE", "score_rmse"),
+        ("MAE", "score_mae"),
+        ("bias", "bias.mean_bias"),
+        ("Spearman", "score_spearman.coefficient"),
+        ("Kendall", "score_kendall.coefficient"),
+        ("Pearson", "score_pearson.coefficient"),
+        ("concordance", "score_concordance"),
+        ("alpha of the judges' scores", "score_alpha"),
     ]
     if result.score_icc is not None:
-        icc = result.score_icc
-        entries.append(("ICC(2,1) of the judges' scores", format_number(icc.icc_2_1), "score_icc.icc_2_1"))
-        entries.append(("ICC(2,k) of the judges' scores", format_number(icc.icc_2_k), "score_icc.icc_2_k"))
+        entries.append(("ICC(2,1) of the judges' scores", "score_icc.icc_2_1"))
+        entries.append(("ICC(2,k) of the judges' scores", "score_icc.icc_2_k"))
+
     lines: list[TextLine] = [(f"{plural(result.bias.n_samples, 'pair')} of predicted and true item score.",)]
     ranks = {"Spearman": result.score_spearman, "Kendall": result.score_kendall, "Pearson": result.score_pearson}
     tested = [
@@ -683,11 +710,11 @@ def _scores(result: MetricsResult) -> TextSection:
 
 def _limits_of_agreement(limits: ScoreLimits) -> Iterator[str]:
     """How far a single score may lie from people's; where no two differences differ, how far it still may."""
-    if limits.lower is None or limits.upper is None:
+    ends = _limits(limits)
+    if ends is None:
         return
-    between = _span(Interval(limits.lower, limits.upper))
-    if format_number(limits.lower) != format_number(limits.upper):
-        yield f"Limits of agreement: a single item's score is mostly within {between} of people's."
+    if format_number(ends.low) != format_number(ends.high):
+        yield f"Limits of agreement: a single item's score is mostly within {_span(ends)} of people's."
         return
     alike = "equal people's" if not limits.mean else f"differ from people's by {_signed(limits.mean)}"
     yield f"Limits of agreement: all scores {alike}, so these items do not show how far a single score may be off."
@@ -696,14 +723,19 @@ def _limits_of_agreement(limits: ScoreLimits) -> Iterator[str]:
         yield f"It can still be that single scores mostly lie within {reach} of people's."
 
 
-def _with_intervals(entries: Sequence[tuple[str, str, str]], result: MetricsResult) -> TextTable:
-    known = result.intervals or {}
-    if not any(field in known for _, _, field in entries):
-        return TextTable(("number", "value"), [(name, value) for name, value, _ in entries])
-    rows = [(name, value, *_drawn(known.get(field))) for name, value, field in entries]
-    return TextTable(
-        ("number", "value", "interval", "standard error", "replicates"), rows, ("replicates", "standard error")
-    )
+def _with_intervals(entries: Sequence[tuple[str, str]], result: MetricsResult) -> TextTable:
+    """Numbers by name and field, with their intervals where there are any."""
+    rows: list[TextLine] = []
+    for name, field in entries:
+        value = value_at(result, field)
+        rows.append((name, format_percent(value) if field.endswith("accuracy") else format_number(value)))
+    resamples = [bootstrap_at(result, field) for _, field in entries]
+    if not any(resamples):
+        return TextTable(("number", "value"), rows)
+
+    drawn = [(*row, *_drawn(resample)) for row, resample in zip(rows, resamples, strict=True)]
+    head = ("number", "value", "interval", "standard error", "replicates")
+    return TextTable(head, drawn, ("replicates", "standard error"))
 
 
 def _drawn(found: BootstrapResult | None) -> TextLine:
@@ -713,10 +745,10 @@ def _drawn(found: BootstrapResult | None) -> TextLine:
     return _between(found.ci), format_number(found.standard_error), f"{found.n_bootstrap:,}"
 
 
-def _with_plots(entries: Sequence[tuple[str, str, str]], result: MetricsResult) -> TextTable:
+def _with_plots(entries: Sequence[tuple[str, str]], result: MetricsResult) -> TextTable:
     """Numbers that are at most 1, with their intervals as numbers and drawn on one scale."""
-    found = [(result.intervals or {}).get(field) for _, _, field in entries]
-    drawn = [(None, None) if each is None else (each.estimate, each.ci) for each in found]
+    resamples = [bootstrap_at(result, field) for _, field in entries]
+    drawn = [(None, None) if resample is None else (resample.estimate, resample.ci) for resample in resamples]
     return _with_intervals(entries, result)._replace(plots=_interval_plots("agreement", drawn))
 
 
@@ -742,30 +774,10 @@ def _criteria(result: MetricsResult, *, most: int | None = None) -> TextSection:
 
 def _criteria_of_kinds(result: MetricsResult) -> Iterator[TextSection]:
     """The numbers that only criteria of one kind have, a section for each kind."""
-    for kind, columns in _NUMBERS_OF_KIND.items():
+    for kind, columns in _COLUMNS_OF_KIND.items():
         criteria = [part for part in result.per_criterion if part.criterion_type == kind]
-        if not criteria:
-            continue
-        rows = [
-            (DataText(part.name), *(_shown(_number_at(part, place)) for place in columns.values())) for part in criteria
-        ]
-        title = f"{kind.capitalize()} criteria"
-        yield TextSection((title,), (), TextTable(("criterion", *columns), rows), key=kind)
-
-
-def _number_at(part: Any, place: str) -> float | None:
-    """A number of a criterion, by the names of the fields that lead to it."""
-    for name in place.split("."):
-        # A table of other classes than MET and UNMET has no false and no missed MET.
-        if part is None or (isinstance(part, ConfusionMatrix) and part.labels != ("MET", "UNMET")):
-            return None
-        part = getattr(part, name)
-    number: float | None = part
-    return number
-
-
-def _shown(number: float | None) -> str:
-    return f"{number:,}" if isinstance(number, int) else format_number(number)
+        if criteria:
+            yield TextSection((f"{kind.capitalize()} criteria",), table=_table(criteria, columns), key=kind)
 
 
 def _interval_plots(name: str, numbers: Sequence[tuple[float | None, ConfidenceInterval | None]]) -> list[PlotColumn]:
@@ -776,30 +788,16 @@ def _interval_plots(name: str, numbers: Sequence[tuple[float | None, ConfidenceI
 
 
 def _numeric(criteria: Sequence[NumericCriterionMetrics]) -> TextSection:
-    rows = []
-    for part in criteria:
-        known = part.intervals or {}
-        limits = None
-        if part.limits is not None and part.limits.lower is not None and part.limits.upper is not None:
-            limits = Interval(part.limits.lower, part.limits.upper)
-        rows.append(
-            (
-                DataText(part.name),
-                f"{part.n_samples:,}",
-                format_number(part.icc.icc_2_1),
-                _between(interval_of(known, "icc.icc_2_1")),
-                format_number(part.bias.mean_bias),
-                _between(interval_of(known, "bias")),
-                format_number(part.rmse),
-                format_number(part.mae),
-                _span(limits),
-            )
-        )
-    head = ("criterion", "n", "ICC(2,1)", "interval", "bias", "interval", "RMSE", "MAE", "limits of agreement")
     lines: list[TextLine] = [
         ("In the unit of each criterion. Their kappa above is the concordance, which quadratic kappa is for numbers.",)
     ]
-    return TextSection(("Numeric criteria",), lines, TextTable(head, rows), key="numeric")
+    return TextSection(("Numeric criteria",), lines, _table(criteria, _NUMERIC), key="numeric")
+
+
+def _limits(limits: ScoreLimits | None) -> Interval | None:
+    if limits is None or limits.lower is None or limits.upper is None:
+        return None
+    return Interval(limits.lower, limits.upper)
 
 
 def _correlations(criteria: Sequence[NumericCriterionMetrics]) -> TextSection:
@@ -843,54 +841,35 @@ def _remark(part: AnyCriterion) -> str:
 
 
 def _judges(result: MetricsResult) -> TextSection:
-    judges = [(result.per_judge or {})[key] for key in sorted(result.per_judge or {})]
-    resampled = any(judge.intervals for judge in judges)
-    rows = [
-        (
-            DataText(judge.judge_id),
-            f"{judge.n_samples:,}",
-            format_percent(judge.criterion_accuracy),
-            format_number(judge.mean_kappa),
-            *[_between(interval_of(judge.intervals, "mean_kappa"))] * resampled,
-            format_number(judge.phi),
-            format_number(judge.score_rmse),
-            format_number(judge.bias.mean_bias),
-            f"{judge.n_failed:,}",
-            f"{judge.n_abstained:,}",
-        )
-        for judge in judges
+    judges = _judges_by_name(result)
+    columns: list[Column] = [
+        ("judge", "judge_id"),
+        ("n", "n_samples"),
+        ("accuracy", _percent("criterion_accuracy")),
+        ("mean kappa", "mean_kappa"),
+        *[("interval", _interval("mean_kappa"))] * any(judge.intervals for judge in judges),
+        ("phi", "phi"),
+        *[("RMSE", "score_rmse"), ("bias", "bias.mean_bias")] * has_scores(result),
+        ("failed", "n_failed"),
+        ("abstained", "n_abstained"),
     ]
-    between = ["interval"] * resampled
-    head = ("judge", "n", "accuracy", "mean kappa", *between, "phi", "RMSE", "bias", "failed", "abstained")
-    if not has_scores(result):
-        kept = [place for place, name in enumerate(head) if name not in ("RMSE", "bias")]
-        head, rows = tuple(head[place] for place in kept), [tuple(row[place] for place in kept) for row in rows]
-    found = [(judge.intervals or {}).get("mean_kappa") for judge in judges]
     plots = _interval_plots(
-        "mean kappa",
-        [(judge.mean_kappa, each.ci if each is not None else None) for judge, each in zip(judges, found, strict=True)],
+        "mean kappa", [(judge.mean_kappa, interval_of(judge.intervals, "mean_kappa")) for judge in judges]
     )
-    return TextSection(
-        ("Judges",), (), TextTable(head, rows, ("phi", "abstained", "failed"), plots) if rows else None, key="judges"
-    )
+    table = _table(judges, columns, spare=("phi", "abstained", "failed"), plots=plots)
+    return TextSection(("Judges",), table=table if judges else None, key="judges")
+
+
+def _judges_by_name(result: MetricsResult) -> list[JudgeMetrics]:
+    return [judge for _, judge in sorted((result.per_judge or {}).items())]
 
 
 def _votes_of_judges(result: MetricsResult) -> Iterator[TextSection]:
     """How the scores and the binary votes of each judge lie to the truth."""
-    judges = [(result.per_judge or {})[key] for key in sorted(result.per_judge or {})]
+    judges = _judges_by_name(result)
     if has_scores(result):
-        scores = [
-            (
-                DataText(judge.judge_id),
-                format_number(judge.score_mae),
-                format_number(judge.score_spearman.coefficient),
-                format_number(judge.score_kendall.coefficient),
-                format_number(judge.score_pearson.coefficient),
-            )
-            for judge in judges
-        ]
-        head = ("judge", "MAE", "Spearman", "Kendall", "Pearson")
-        yield TextSection(("Scores of each judge",), (), TextTable(head, scores), key="judge-scores")
+        yield TextSection(("Scores of each judge",), table=_table(judges, _SCORES_OF_JUDGES), key="judge-scores")
+
     matrices = {judge.judge_id: judge.confusion_matrix for judge in judges if judge.confusion_matrix is not None}
     if matrices:
         votes = [

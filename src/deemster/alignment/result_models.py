@@ -58,6 +58,23 @@ def interval_of(intervals: Intervals, name: str) -> ConfidenceInterval | None:
     return None if found is None else found.ci
 
 
+def value_at(part: Any, path: str) -> Any:
+    """A field of a result, or behind a dotted name that of a part; None where there is no such part.
+
+    >>> value_at(JudgeDifference(a=0.5, b=None, difference=None, n_samples=4), "a")
+    0.5
+    """
+    for name in path.split("."):
+        part = part.get(name) if isinstance(part, dict) else getattr(part, name, None)
+    return part
+
+
+def bootstrap_at(part: Any, path: str) -> BootstrapResult | None:
+    """A number under resampling by the path of `value_at`; the main number of a part has the name of the part."""
+    intervals = part.intervals or {}
+    return intervals.get(path, intervals.get(path.partition(".")[0]))
+
+
 class BootstrapResults(ResultModel, frozen=True, kw_only=True):
     """How the intervals of a result were drawn, with the three that are asked for most.
 
