@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import math
 import operator
-from collections.abc import Callable, Sequence
-from typing import Any, Literal, NamedTuple, Protocol, TypeAlias, get_args
+from collections.abc import Callable, Collection, Hashable, Mapping, Sequence
+from typing import Any, Literal, NamedTuple, TypeAlias, TypeVar, get_args
 
 import numpy as np
 from numpy.typing import NDArray
@@ -13,7 +13,7 @@ from numpy.typing import NDArray
 from deemster.alignment._contingency_counts import ContingencyCounts
 from deemster.alignment._labelled_votes import Floats
 from deemster.alignment._score_statistics import STRIP, ScoreSums
-from deemster.alignment._verdict_statistics import Key, Values
+from deemster.alignment._verdict_statistics import Values
 from deemster.alignment.result_models import BootstrapResult
 from deemster.errors import InputError
 from deemster.stats.bootstrap_intervals import (
@@ -32,28 +32,17 @@ from deemster.stats.bootstrap_resampling import (
 )
 from deemster.stats.confidence_interval import ConfidenceInterval
 
+_Key = TypeVar("_Key", bound=Hashable)
 Method: TypeAlias = Literal["smoothed", "percentile", "bca"]
 METHODS: tuple[Method, ...] = get_args(Method)
+# From counts, sums, draws and the weights of imagined items to statistics, of the data, of replicates and of the
+# jackknife. Without draws it leaves out what counts and sums do not give; with imagined items the replicates
+# come twice, without what is imagined and then with it.
+Compute: TypeAlias = Callable[[Floats, Floats, NDArray[Any] | None, Floats | None], Values]
 # Statistics whose intervals are computed together: their replicates stay in the processor's cache.
 _CHUNK = 64
 # Two ways of summing the same numbers differ by less.
 _ROUNDING = 1e-12
-
-
-class Compute(Protocol):
-    """From counts and sums to statistics: one function for the data, for replicates and for the jackknife."""
-
-    def __call__(
-        self, counts: Floats, sums: Floats, draws: NDArray[Any] | None, imagined: Floats | None = None
-    ) -> Values:
-        """Every statistic. With imagined items the replicates come twice: without what is imagined, then with it.
-
-        Args:
-            counts: Cells × replicates.
-            sums: Features × replicates.
-            draws: Units × replicates; None leaves out what cannot be computed from counts and sums.
-            imagined: The weights of imagined items, items × replicates; None for real units alone.
-        """
 
 
 class BootstrapOptions(NamedTuple):
@@ -161,7 +150,7 @@ def jackknife_statistics(layout: ContingencyCounts, scores: ScoreSums, compute: 
         draws = np.ones((units, stop - start), dtype=np.uint8)
         draws[np.arange(start, stop), np.arange(stop - start)] = 0
         others = sums - scores.features[:, start:stop]
-        _keep_block(found, compute(counts, others, draws), units, slice(start, stop))
+        _keep_block(found, compute(counts, others, draws, None), units, slice(start, stop))
     return found
 
 
@@ -177,15 +166,15 @@ def _keep_block(found: Values, values: Values, n: int, block: slice) -> None:
 
 
 def bootstrap_results(
-    estimates: dict[Key, float],
-    replicates: Values,
-    jackknife: Values | None,
+    estimates: Mapping[_Key, float],
+    replicates: Mapping[_Key, Floats],
+    jackknife: Mapping[_Key, Floats] | None,
     *,
     method: Method,
     units: int,
     confidence: float,
-    expanded: frozenset[Key],
-) -> dict[Key, BootstrapResult]:
+    expanded: Collection[_Key] = (),
+) -> dict[_Key, BootstrapResult]:
     """Compute the interval of every statistic.
 
     With imagined units, an interval holds two: the expanded percentile interval of the replicates with them and that of
@@ -201,7 +190,7 @@ def bootstrap_results(
         confidence: The level of the interval.
         expanded: Statistics whose replicates are first-order expansions.
     """
-    found = {}
+    results: dict[_Key, BootstrapResult] = {}
     keys = list(replicates)
     for start in range(0, len(keys), _CHUNK):
         chosen = keys[start : start + _CHUNK]
@@ -219,8 +208,8 @@ def bootstrap_results(
         columns = (centre, ends.lower, ends.upper, ends.defined, errors, ends.fallback)
         for key, *row, fallback in zip(chosen, *(column.tolist() for column in columns), strict=True):
             name = ("percentile" if fallback else called) + (" (linear)" if key in expanded else "")
-            found[key] = _bootstrap_result(row, method=name, confidence=confidence, as_drawn=method == "percentile")
-    return found
+            results[key] = _bootstrap_result(row, method=name, confidence=confidence, as_drawn=method == "percentile")
+    return results
 
 
 def _joint_ends(replicates: Floats, units: int, confidence: float) -> Ends:
@@ -230,7 +219,7 @@ def _joint_ends(replicates: Floats, units: int, confidence: float) -> Ends:
     return Ends(lower, upper, ends.defined.min(axis=1), ends.fallback[:, 0])
 
 
-def _bootstrap_result(row: Sequence[Any], *, method: str, confidence: float, as_drawn: bool = False) -> BootstrapResult:
+def _bootstrap_result(row: Sequence[Any], *, method: str, confidence: float, as_drawn: bool) -> BootstrapResult:
     """A result from the estimate, the ends, the number of defined replicates and their standard deviation.
 
     Replicates that are alike but for rounding say nothing about how far the number may be off, so they give no
@@ -284,8 +273,8 @@ def smoothed_results(
         np.stack([statistic(weights, None), statistic(weights, rng)], axis=1)
         for weights in bayesian_weight_blocks(units, replicates, seed)
     ]
-    every = np.concatenate(blocks, axis=-1)
-    ends = _joint_ends(every, units, confidence)
-    columns = (estimates, ends.lower, ends.upper, ends.defined, _standard_deviations(every[:, 0], ends.defined))
-    rows = zip(*(column.tolist() for column in columns), strict=True)
-    return tuple(_bootstrap_result(row, method="smoothed", confidence=confidence) for row in rows)
+    replicated = dict(enumerate(np.concatenate(blocks, axis=-1)))
+    intervals = bootstrap_results(
+        dict(enumerate(estimates)), replicated, None, method="smoothed", units=units, confidence=confidence
+    )
+    return tuple(intervals.values())

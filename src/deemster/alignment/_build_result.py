@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cache, cached_property
-from typing import Any
+from typing import Any, NamedTuple
 
 import msgspec
 import numpy as np
@@ -24,11 +24,16 @@ from deemster.alignment.result_models import (
     AnyCriterion,
     BootstrapResult,
     BootstrapResults,
+    CalibrationMetrics,
     CannotAssessStats,
     ConfusionMatrix,
+    CorrectedMeans,
     CoverageStats,
     CriterionMetrics,
+    HumanAgreement,
     Intervals,
+    ItemMetrics,
+    JudgeConsistency,
     JudgeMetrics,
     NAStats,
     NominalCriterionMetrics,
@@ -36,6 +41,7 @@ from deemster.alignment.result_models import (
     OptionMetrics,
     OrdinalCriterionMetrics,
     PooledScaleMetrics,
+    PositionBias,
     ScoreICC,
     ScoreLimits,
     SliceMetrics,
@@ -139,17 +145,19 @@ def _number_fields(model: type[msgspec.Struct]) -> tuple[str, ...]:
     return tuple(field.name for field in msgspec.structs.fields(model) if field.type == float | None)
 
 
-def build_result(
-    votes: LabelledVotes, options: Options, statistics: Statistics, extras: Mapping[str, Any]
-) -> MetricsResult:
-    """Build the result.
+class Extras(NamedTuple):
+    """The fields of a result that are no statistics of agreement; each is None where it does not apply."""
 
-    Args:
-        votes: The labelled votes.
-        options: What the caller asks for.
-        statistics: Every statistic.
-        extras: The fields of the result that are no statistics of agreement.
-    """
+    human: HumanAgreement | None
+    consistency: tuple[JudgeConsistency, ...] | None
+    position_bias: tuple[PositionBias, ...] | None
+    calibration: tuple[CalibrationMetrics, ...] | None
+    corrected: CorrectedMeans | None
+    items: tuple[ItemMetrics, ...] | None
+
+
+def build_result(votes: LabelledVotes, options: Options, statistics: Statistics, extras: Extras) -> MetricsResult:
+    """Build the result from every statistic."""
     panel = statistics.scores.comparisons[0]
     numeric, concordance = _numeric(votes, options, statistics)
     criteria = _criteria(votes, options, statistics, numeric)
@@ -190,7 +198,7 @@ def build_result(
         ),
         intervals=intervals,
         **numbers,
-        **extras,
+        **extras._asdict(),
     )
 
 

@@ -200,8 +200,8 @@ class _NumberSums:
 
     def __init__(self, votes: LabelledVotes, column: CriterionColumn, people: Floats, unit_size: float) -> None:
         self._imagined = imagined = imagine_numbers(column, unit_size)
-        units, cast = votes.unit_of_item[column.rows], column.numbers
-        judged = [] if cast is None else [cast.final, *cast.votes.T]
+        units = votes.unit_of_item[column.rows]
+        judged: list[Floats] = [] if column.numbers is None else list(column.numbers[:, 1:].T)
         self.n_pairs, self._scales, rows, more = [], [], [], []
         for person, own in enumerate(people.T):
             others = mean_defined(np.delete(people, person, axis=1).T)
@@ -318,9 +318,14 @@ def annotator_trials_by_criterion(
         place = None if judge is None else votes.judges.index(judge)
         people = annotators.numbers[column.index]
         if column.numbers is not None and people is not None:
-            judged = column.numbers.final if place is None else column.numbers.votes[:, place]
             tests[column.name] = annotator_trials(
-                judged, people.T, annotators.names, ordinal=True, epsilon=epsilon, q=q, min_items=min_items
+                column.numbers[:, 1 if place is None else 2 + place],
+                people.T,
+                annotators.names,
+                ordinal=True,
+                epsilon=epsilon,
+                q=q,
+                min_items=min_items,
             )
             continue
         ordinal = column.classes.kind == "ordinal"

@@ -33,21 +33,6 @@ FAILED_BELOW = -1
 LARGEST_SCORE = 1e90
 
 
-@dataclass(frozen=True, slots=True, eq=False)
-class Numbers:
-    """The numbers on a numeric criterion, by row; NaN where there is none that counts.
-
-    Attributes:
-        truth: Of the truth.
-        final: Of the final verdicts.
-        votes: Of the judges, ``[rows, judges]``.
-    """
-
-    truth: Floats
-    final: Floats
-    votes: Floats
-
-
 @dataclass(frozen=True, eq=False)
 class CriterionColumn:
     """One criterion over the items that have it.
@@ -66,7 +51,8 @@ class CriterionColumn:
         n_errored: Labelled cells on errored items, which are not among the rows.
         sources: Where it comes from: pairs of a block's number and the number of the criterion in it.
         has_abstention: Whether the author offers an abstention, or someone abstained without being offered it.
-        numbers: The numbers on a numeric criterion; None for any other.
+        numbers: The numbers of truth, final verdict and each judge on a numeric criterion, ``[rows, 2 + judges]``; NaN
+            where there is none that counts. None for any other criterion.
     """
 
     name: str
@@ -82,7 +68,7 @@ class CriterionColumn:
     n_errored: int
     sources: tuple[tuple[int, int], ...]
     has_abstention: bool
-    numbers: Numbers | None = None
+    numbers: Floats | None = None
 
     def classify(self, codes: Codes) -> Codes:
         """The class of each code, by row; -1 where there is none."""
@@ -470,7 +456,7 @@ def _numbers(
     sources: list[tuple[_BlockRows, int]],
     column: CriterionColumn,
     modes: AbstentionModes,
-) -> Numbers:
+) -> Floats:
     """Join the numbers of all blocks that have a numeric criterion, in the order of the column's rows."""
     parts = []
     for part, place in sources:
@@ -484,7 +470,7 @@ def _numbers(
     if modes.na_mode == "as_unmet":
         codes = np.column_stack([column.truth, column.final, column.votes])
         joined = np.where(codes == column.criterion.abstention, worst_numbers, joined)
-    return Numbers(truth=joined[:, 0], final=joined[:, 1], votes=joined[:, 2:])
+    return joined
 
 
 def _differ(rubrics: Sequence[Rubric]) -> bool:

@@ -13,7 +13,7 @@ from numpy.typing import NDArray
 from deemster.alignment._bootstrap_replicates import smoothed_results
 from deemster.alignment._error_intervals import bias_with_interval, error_intervals, hull
 from deemster.alignment._imagined_units import unit_size
-from deemster.alignment._labelled_votes import CriterionColumn, Floats, Indices, LabelledVotes, Numbers, require_key
+from deemster.alignment._labelled_votes import CriterionColumn, Floats, Indices, LabelledVotes, require_key
 from deemster.alignment._score_statistics import (
     CORRELATIONS,
     ICC_FORMS,
@@ -88,7 +88,11 @@ def numeric_metrics(
     Raises:
         InputError: No item has a key of the levels.
     """
-    columns = [_NumericColumn(votes, column, levels, confidence) for column in votes.columns if column.numbers]
+    columns = [
+        _NumericColumn(votes, column, column.numbers, levels, confidence)
+        for column in votes.columns
+        if column.numbers is not None
+    ]
     if not columns:
         return {}, None
 
@@ -128,11 +132,17 @@ class _NumericColumn:
         names: The names of its statistics, in order.
     """
 
-    def __init__(self, votes: LabelledVotes, column: CriterionColumn, levels: Levels, confidence: float) -> None:
-        self.column, self._confidence, self._n_judges = column, confidence, len(votes.judges)
-        self._numbers = numbers = _merged(column.numbers)
-        both = ~(np.isnan(numbers.truth) | np.isnan(numbers.final))
-        self._x, self._t = numbers.final[both], numbers.truth[both]
+    def __init__(
+        self, votes: LabelledVotes, column: CriterionColumn, numbers: Floats, levels: Levels, confidence: float
+    ) -> None:
+        self.column = column
+        self._confidence = confidence
+        self._n_judges = len(votes.judges)
+        # Equal where they differ in the last bits only, so that ties are ties.
+        truth, final, *cast = merge_rounded(numbers).T
+        self._cast = np.column_stack(cast)
+        both = ~(np.isnan(truth) | np.isnan(final))
+        self._x, self._t = final[both], truth[both]
         units = votes.unit_of_item[column.rows]
         self._units, self._vote_units = units[both], units
         self._clusters = None if votes.clusters is None else votes.clusters[column.rows][both]
@@ -190,14 +200,14 @@ class _NumericColumn:
         return [expand_correlation(point, row, real.sum(axis=0)) for point, row in zip(points, sums, strict=True)]
 
     def _among_judges(self, weights: Floats, rng: np.random.Generator | None) -> list[Floats]:
-        cast = self._numbers.votes
+        cast = self._cast
         if rng is not None:
             # Every other judge sees an imagined item as the panel does, the rest as the truth does.
             more, odd = self._imagined, np.arange(self._n_judges) % 2 == 1
             cast = np.concatenate([cast, np.where(odd, more.true[:, None], more.predicted[:, None])])
             added = more.size * imagined_weights(more.shapes, weights.shape[1], rng)
             weights = np.concatenate([weights, added])
-        centred = cast - known_mean(self._numbers.votes)
+        centred = cast - known_mean(self._cast)
         complete = ~np.isnan(centred).any(axis=1)
         alpha = interval_alpha(np.moveaxis(_weigh(spread_features(centred).T, weights), 0, -1))
         return [alpha, *_icc(centred[complete], weights[complete])]
@@ -231,7 +241,7 @@ class _NumericColumn:
             more = {name: hull(intervals[name].ci, correlations[name].ci) for name in RANK_CORRELATIONS}
             more["mae"] = hull(intervals["mae"].ci, ends.get("mae"))
             intervals = intervals | {name: replace(intervals[name], ci=one) for name, one in (known | more).items()}
-        complete = int((~np.isnan(self._numbers.votes).any(axis=1)).sum())
+        complete = int((~np.isnan(self._cast).any(axis=1)).sum())
         judge_icc = None
         if self._n_judges > 1:
             forms = {form: every[f"judge_icc.{form}"] for form in ICC_FORMS}
@@ -272,16 +282,8 @@ class _NumericColumn:
 def imagine_numbers(column: CriterionColumn, size: float) -> ImaginedItems:
     """Imagine items of a numeric criterion; an average unit holds so many."""
     low, high = column.criterion.minimum or 0.0, column.criterion.maximum or 0.0
-    truth = np.zeros(0) if column.numbers is None else column.numbers.truth
+    truth = np.zeros(0) if column.numbers is None else column.numbers[:, 0]
     return ImaginedItems.between(low, high, apart=half_apart(truth, low, high), size=size)
-
-
-def _merged(numbers: Numbers | None) -> Numbers:
-    """The numbers, equal where they differ in the last bits only, so that ties are ties."""
-    if numbers is None:
-        raise TypeError("a column without numbers is no numeric criterion")
-    every = merge_rounded(np.column_stack([numbers.truth, numbers.final, numbers.votes]))
-    return Numbers(every[:, 0], every[:, 1], every[:, 2:])
 
 
 def _group_codes(votes: LabelledVotes, column: CriterionColumn, key: str) -> Indices:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Collection, Mapping
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -13,13 +13,14 @@ from numpy.typing import NDArray
 
 from deemster.alignment._bootstrap_replicates import (
     METHODS,
+    Compute,
     Method,
     bootstrap_results,
     check_bootstrap_options,
     jackknife_statistics,
     replicate_statistics,
 )
-from deemster.alignment._build_result import Options, Statistics, build_result
+from deemster.alignment._build_result import Extras, Options, Statistics, build_result
 from deemster.alignment._contingency_counts import ContingencyCounts, count_votes
 from deemster.alignment._corrected_means import corrected_means
 from deemster.alignment._error_intervals import with_error_intervals
@@ -38,11 +39,11 @@ from deemster.alignment._labelled_votes import (
 from deemster.alignment._numeric_agreement import Levels
 from deemster.alignment._position_bias import pair_clusters, position_bias
 from deemster.alignment._score_statistics import ScoreSums, sum_scores
-from deemster.alignment._tag_slices import Tags, estimate_slices, read_tags, slice_statistics
+from deemster.alignment._tag_slices import estimate_slices, read_tags, slice_statistics
 from deemster.alignment._verdict_classes import AbstentionModes
-from deemster.alignment._verdict_statistics import Values, verdict_statistics
+from deemster.alignment._verdict_statistics import Key, Values, verdict_statistics
 from deemster.alignment.metrics_result import MetricsResult
-from deemster.alignment.result_models import AbstentionMode, CorrectedMeans
+from deemster.alignment.result_models import AbstentionMode, BootstrapResult, CorrectedMeans
 from deemster.datasets import RubricDataset, Votes
 from deemster.errors import InputError, did_you_mean, visible
 from deemster.stats.confidence_interval import ConfidenceInterval
@@ -102,12 +103,15 @@ def compute_metrics(
         per_slice=per_slice,
     )
     votes = read_labelled_votes(result, dataset, modes=options.modes, cluster=cluster, judges=judges)
-    options = replace(options, method=None) if votes.votes.sampling == "chosen" else options
+    if votes.votes.sampling == "chosen":
+        options = replace(options, method=None)
     if pair is not None and votes.clusters is None:
         votes = with_clusters(votes, pair_clusters(votes.votes, pair))
+
     statistics = _compute_statistics(votes, options, Levels(group, system))
-    found = build_result(votes, options, statistics, _compute_extras(votes, options, epsilon=epsilon, pair=pair))
-    return _of_these_items_alone(found) if found.sampling == "chosen" else found
+    extras = _compute_extras(votes, options, epsilon=epsilon, pair=pair)
+    metrics = build_result(votes, options, statistics, extras)
+    return _of_these_items_alone(metrics) if metrics.sampling == "chosen" else metrics
 
 
 def _of_these_items_alone(part: Any) -> Any:
@@ -139,77 +143,35 @@ def _bootstrap_method(bootstrap: bool | Method) -> Method | None:  # noqa: FBT00
     return bootstrap
 
 
-@dataclass(frozen=True, slots=True, eq=False)
-class _Compute:
-    """From counts and sums to statistics, for one set of votes.
-
-    Attributes:
-        layout: Where the counts stand.
-        scores: Where the sums stand.
-        options: What the caller asks for.
-        pooled: Whether criteria of one kind are pooled too.
-        tags: The slices that have replicates; None where there are none.
-    """
-
-    layout: ContingencyCounts
-    scores: ScoreSums
-    options: Options
-    pooled: bool
-    tags: Tags | None
-
-    def __call__(
-        self, counts: Floats, sums: Floats, draws: NDArray[Any] | None, imagined: Floats | None = None
-    ) -> Values:
-        values = verdict_statistics(self.layout, counts, coverage=self.options.modes.exclude_all, pooled=self.pooled)
-        values |= self.scores.statistics(sums, draws, imagined)
-        if self.tags is not None:
-            twice, numbers = imagined is not None, self.tags.large
-            values |= slice_statistics(self.layout, self.scores, counts, sums, numbers=numbers, twice=twice)
-        return values
-
-
 def _compute_statistics(votes: LabelledVotes, options: Options, levels: Levels) -> Statistics:
     """Compute every statistic of the data and, for a bootstrap, of the replicates."""
-    replicates = options.method is not None
-    confidence = options.bootstrap.confidence
+    is_drawn, confidence = options.method is not None, options.bootstrap.confidence
     tags = read_tags(votes) if options.per_slice else None
-    members = tags.large_members(len(votes.ids)) if tags is not None and replicates and len(tags.large) else None
+    # Only slices with enough items have replicates.
+    members = tags.large_members(len(votes.ids)) if tags is not None and is_drawn and len(tags.large) else None
     layout = count_votes(votes, per_judge=options.per_judge, slices=members)
-    scores = sum_scores(
-        votes, per_judge=options.per_judge, replicates=replicates, slices=members, confidence=confidence
-    )
+    scores = sum_scores(votes, per_judge=options.per_judge, replicates=is_drawn, slices=members, confidence=confidence)
+
+    def compute(counts: Floats, sums: Floats, draws: NDArray[Any] | None, imagined: Floats | None) -> Values:
+        coverage = options.modes.exclude_all
+        values = verdict_statistics(layout, counts, coverage=coverage, pooled=votes.mixed_rubrics)
+        values |= scores.statistics(sums, draws, imagined)
+        if tags is not None and members is not None:
+            is_twice = imagined is not None
+            values |= slice_statistics(layout, scores, counts, sums, numbers=tags.large, twice=is_twice)
+        return values
 
     counts = layout.count_cells(layout.pattern_totals())
-    compute = _Compute(layout, scores, options, pooled=votes.mixed_rubrics, tags=tags if members is not None else None)
-    totals = scores.totals()
-    estimates = {key: float(values[0]) for key, values in compute(counts, totals, None).items()}
+    estimates = {key: float(values[0]) for key, values in compute(counts, scores.totals(), None, None).items()}
     estimates |= scores.exact_correlations()
     slices = None if tags is None else estimate_slices(tags, votes, layout, scores, counts)
     estimates |= {} if slices is None else slices.by_key()
+
     intervals = None
-    if options.method is not None:
-        drawn = replicate_statistics(
-            layout,
-            scores,
-            compute,
-            n=options.bootstrap.replicates,
-            seed=options.bootstrap.seed,
-            method=options.method,
-        )
-        jackknife = None
-        if options.method == "bca" and votes.n_units > 1:
-            jackknife = jackknife_statistics(layout, scores, compute)
-        intervals = bootstrap_results(
-            estimates,
-            drawn,
-            jackknife,
-            method=options.method,
-            units=votes.n_units,
-            confidence=confidence,
-            expanded=scores.expanded_keys(),
-        )
-        if options.method == "smoothed":
-            intervals = with_error_intervals(intervals, votes, scores, compute.tags)
+    if is_drawn:
+        intervals = _intervals(votes, options, layout, scores, compute=compute, estimates=estimates)
+    if intervals is not None and options.method == "smoothed":
+        intervals = with_error_intervals(intervals, votes, scores, None if members is None else tags)
     return Statistics(
         layout=layout,
         counts=counts,
@@ -221,22 +183,46 @@ def _compute_statistics(votes: LabelledVotes, options: Options, levels: Levels) 
     )
 
 
-def _compute_extras(votes: LabelledVotes, options: Options, *, epsilon: float, pair: str | None) -> dict[str, Any]:
-    """Compute what a result says beyond agreement, by field name; each is None where it does not apply."""
+def _intervals(
+    votes: LabelledVotes,
+    options: Options,
+    layout: ContingencyCounts,
+    scores: ScoreSums,
+    *,
+    compute: Compute,
+    estimates: Mapping[Key, float],
+) -> dict[Key, BootstrapResult]:
+    """The interval of every statistic, from its replicates."""
+    drawing, method = options.bootstrap, options.method or "smoothed"
+    replicates = replicate_statistics(layout, scores, compute, n=drawing.replicates, seed=drawing.seed, method=method)
+    needs_jackknife = method == "bca" and votes.n_units > 1
+    return bootstrap_results(
+        estimates,
+        replicates,
+        jackknife_statistics(layout, scores, compute) if needs_jackknife else None,
+        method=method,
+        units=votes.n_units,
+        confidence=drawing.confidence,
+        expanded=scores.expanded_keys(),
+    )
+
+
+def _compute_extras(votes: LabelledVotes, options: Options, *, epsilon: float, pair: str | None) -> Extras:
+    """Compute what a result says beyond agreement."""
     if not isinstance(epsilon, (int, float)) or not 0 <= epsilon < 1:
         raise InputError(f"`epsilon` is a number from 0 to below 1, not {epsilon!r:.60}.")
-    confidence = options.bootstrap.confidence
-    return {
-        "human": human_agreement(
+    drawing = options.bootstrap
+    return Extras(
+        human=human_agreement(
             votes,
-            replicates=0 if options.method is None else options.bootstrap.replicates,
-            seed=options.bootstrap.seed,
-            confidence=confidence,
+            replicates=0 if options.method is None else drawing.replicates,
+            seed=drawing.seed,
+            confidence=drawing.confidence,
             epsilon=epsilon,
         ),
-        "consistency": judge_consistency(votes),
-        "position_bias": None if pair is None else position_bias(votes, pair, confidence=confidence),
-        "calibration": judge_calibration(votes, confidence=confidence),
-        "corrected": corrected_means(votes, confidence=confidence),
-        "items": disputed_items(votes),
-    }
+        consistency=judge_consistency(votes),
+        position_bias=None if pair is None else position_bias(votes, pair, confidence=drawing.confidence),
+        calibration=judge_calibration(votes, confidence=drawing.confidence),
+        corrected=corrected_means(votes, confidence=drawing.confidence),
+        items=disputed_items(votes),
+    )
