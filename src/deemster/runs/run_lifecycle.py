@@ -6,7 +6,7 @@ import secrets
 from asyncio import CancelledError
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import ExitStack, suppress
-from functools import partial
+from functools import cached_property, partial
 from pathlib import Path
 from types import TracebackType
 from typing import Any, NamedTuple, Self, TypeAlias
@@ -178,7 +178,6 @@ class StoredRun:
 
     Attributes:
         writer: Writes its executions or graded items.
-        calls: Keeps its model calls as they end.
     """
 
     def __init__(
@@ -196,12 +195,16 @@ class StoredRun:
         self.is_new, self.changes = is_new, changes
         self._lease = lease
         self.writer = store.writer(row.id, scoring=scoring, outputs=scoring == 0)
-        token = str(row.facts.get("token", row.id))
-        self.calls = KeptCalls(
-            f"{token}/{scoring}" if scoring else token,
+
+    @cached_property
+    def calls(self) -> KeptCalls:
+        """Keeps its model calls as they end."""
+        token = str(self.row.facts.get("token", self.row.id))
+        return KeptCalls(
+            f"{token}/{self.scoring}" if self.scoring else token,
             lambda call: self.writer.add_calls([(call.id, _ENCODER.encode(call))]),
             self._stored_calls,
-            commit=self.writer.flush if store.durable else None,
+            commit=self.writer.flush if self.store.durable else None,
         )
 
     def prompts(self, which: WhichPrompts, *, secrets: Secrets) -> KeptPrompts | None:

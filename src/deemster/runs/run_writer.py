@@ -81,7 +81,10 @@ def open_run_writer(
         StoreError: The store fails, or the run that is to be resumed is missing or held by another process.
         ConfigurationError: The run that is to be resumed is another one.
     """
-    findings = RunFindings(checked.attacks, pin_baseline(job, storage.store))
+    baseline = None
+    if job.gate is not None and job.gate.baseline is not None:
+        baseline = pin_baseline(job.gate.baseline, job, storage.store)
+    findings = RunFindings(checked.attacks, baseline)
     if isinstance(storage, NotStored):
         yield SpooledWriter(job, findings, timer=timer)
         return
@@ -207,10 +210,10 @@ class StoredWriter:
         keep_prompts: WhichPrompts,
     ) -> None:
         self.job, self.findings, self._run, self._store, self._backlog = job, findings, run, run.store, backlog
-        self.remaining = RemainingWork(calls=run.calls)
-        if backlog is not None:
-            self.remaining = backlog.remaining(job.plan.dataset, calls=run.calls)
-        self.remaining = self.remaining._replace(prompts=run.prompts(keep_prompts, secrets=job.plan.secrets))
+        self.remaining = RemainingWork() if backlog is None else backlog.remaining(job.plan.dataset)
+        if job.plan.scorers:
+            prompts = run.prompts(keep_prompts, secrets=job.plan.secrets)
+            self.remaining = self.remaining._replace(calls=run.calls, prompts=prompts)
         self.pending: PendingStorage | None = PendingStorage(self.add, 0.0 if run.store.durable else _PENDING_S)
 
     @property
