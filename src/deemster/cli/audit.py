@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 import click
 
+from deemster.cli._command import VerbGroup
 from deemster.cli._console import note, show_progress, warn
 from deemster.cli.main import leave_interrupted
 from deemster.cli.options import (
@@ -36,7 +37,7 @@ if TYPE_CHECKING:
 _SHARE = NumberRange(0, 1)
 
 
-@click.group("audit", short_help="Audit the evaluation itself: its judges, metrics, gate and dataset.")
+@click.group("audit", cls=VerbGroup, short_help="Audit the evaluation itself: its judges, metrics, gate and dataset.")
 def command() -> None:
     """Audit the evaluation itself: its judges, metrics, gate and dataset."""
 

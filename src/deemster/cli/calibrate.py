@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING
 
 import click
 
+from deemster.cli._command import Verb
 from deemster.cli._console import note, show_progress, warn
 from deemster.cli.main import leave_interrupted
 from deemster.cli.options import (
@@ -44,7 +45,7 @@ def _take_settings(flags: Flags) -> CalibrationSettings:
     return settings
 
 
-@click.command("calibrate", short_help="Compare the judges of a run with people, and correct its numbers.")
+@click.command("calibrate", cls=Verb, short_help="Compare the judges of a run with people, and correct its numbers.")
 @click.argument("source", metavar="RUN|CASES")
 @click.option(
     "--labels",

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import click
 
+from deemster.cli._command import Verb
 from deemster.cli._console import note
 from deemster.cli.options import file_option, result_files, store_option, write_result
 from deemster.errors import ExitCode, plural, visible
@@ -12,7 +13,9 @@ PERIODS = ("hour", "day", "week", "month")
 BASELINE = 500
 
 
-@click.command("monitor", short_help="Show the pass-rate of recorded traffic over time, and whether it drifts.")
+@click.command(
+    "monitor", cls=Verb, short_help="Show the pass-rate of recorded traffic over time, and whether it drifts."
+)
 @click.argument("dataset")
 @store_option
 @click.option("--metric", metavar="NAME", help="Look at this metric alone; otherwise a record passes if all do.")

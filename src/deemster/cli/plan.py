@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, NamedTuple
 
 import click
 
+from deemster.cli._command import VerbGroup
 from deemster.cli.options import (
     Command,
     NumberRange,
@@ -90,7 +91,7 @@ def _noise_options(command: Command) -> Command:
     )
 
 
-@click.group("plan", short_help="Tell how many samples, repetitions or labels a question needs.")
+@click.group("plan", cls=VerbGroup, short_help="Tell how many samples, repetitions or labels a question needs.")
 def command() -> None:
     """Tell how many samples, repetitions or labels a question needs.
 
