@@ -52,7 +52,7 @@ def test_baseline_is_a_run_for_every_command(folder):
     assert "s001" in called("show", "baseline", "s001").stdout
     assert first in called("runs", "show", "baseline").stdout
     assert f"Baseline: {first}" in called("compare", "baseline", "latest").stdout
-    assert "1 of 20 samples" in called("run", "suite.yml", "--failed", "baseline", "--json", "-").stderr
+    assert "1 of 20 samples" in called("run", "suite.yml", "--failed=baseline", "--json", "-").stderr
 
 
 @pytest.mark.parametrize(

@@ -153,7 +153,7 @@ def test_failed_votes_make_grading_incomplete_and_resumable(folder, server):
     with open_store(".deemster/runs.db") as store:
         (row,) = store.runs()
     assert (row.kind, row.status) == ("grading", "incomplete")
-    assert f"--resume {row.id}" in first.stderr
+    assert f"--resume={row.id}" in first.stderr
     # The address of a server is part of the identity of a model, so a resume with another port is a change.
     refused = called("grade", "labelled.json", "--judge", "a", *models(folder, a=server), "--resume")
     assert refused.exit_code == 2
@@ -178,7 +178,7 @@ def test_failed_verdicts_above_allowance_are_incomplete(allowed, code):
     assert result.exit_code == code, result.stderr
     why = f"4 of 8 verdicts failed, above the {''.join(allowed) or 0} allowed: `facts` 4 of 4."
     assert (why in result.stderr) is (code == 3)
-    assert ("To continue: the same command with --resume" in result.stderr) is (code == 3)
+    assert ("To continue: the same command with --resume=" in result.stderr) is (code == 3)
 
 
 def test_failed_vote_of_panel_that_reaches_verdict_is_no_failed_verdict(folder, server):
@@ -230,7 +230,7 @@ def test_exceeded_budget_makes_grading_incomplete(folder, server):
         (["labelled.json", "--cascade-by", "consistency"], "needs `--cascade JUDGE`"),
         (["labelled.json", "--votes", "v.csv"], ".json or .jsonl"),
         (["labelled.json", "--no-store", "--resume"], "--no-store"),
-        (["labelled.json", "--resume", "nope"], "nope"),
+        (["labelled.json", "--resume=nope"], "nope"),
         (["labelled.json", "--budget-usd", "-1"], "budget"),
     ],
 )

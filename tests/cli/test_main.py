@@ -8,8 +8,9 @@ import sys
 
 import pytest
 
+from deemster.cli import _retired
 from deemster.cli.export import RETIRED_EXPORTS
-from deemster.cli.main import COMMANDS, RETIRED_COMMANDS, RETIRED_FLAGS
+from deemster.cli.main import COMMANDS, GROUPS
 from deemster.errors import ConfigurationError, MissingExtraError
 from deemster.runs._metric_table import PLACES, PRESETS
 from deemster.runs.metric_catalog import parse_metric
@@ -23,26 +24,36 @@ def test_help_matches_golden_file(command, golden):
     golden(f"cli/{command or 'deemster'}.txt", result.stdout)
 
 
-def test_list_of_commands_matches_help_of_each_command():
+def test_help_lists_the_commands_in_groups_with_the_line_of_each():
     listed = " ".join(called("--help", COLUMNS="200").stdout.split())
-    for command, line in COMMANDS.items():
-        assert line in " ".join(called(command, "--help").stdout.split())
-        assert line in listed
+    for heading, commands in GROUPS.items():
+        assert heading in listed
+        for command, line in commands.items():
+            assert f"{command} {line}" in listed
+            assert line in " ".join(called(command, "--help").stdout.split())
 
 
-@pytest.mark.parametrize("named", RETIRED_FLAGS)
+@pytest.mark.parametrize("named", _retired.FLAGS)
 def test_retired_flag_says_what_to_do_instead(named):
     *command, flag = named.split()
     result = called(*(command or ["report"]), "file", flag, "value")
     assert result.exit_code == 2
-    assert f"`{flag}` is gone. {RETIRED_FLAGS[named]}" in result.stderr
+    assert f"`{flag}` is gone. {_retired.FLAGS[named]}" in result.stderr
 
 
-@pytest.mark.parametrize("command", RETIRED_COMMANDS)
+@pytest.mark.parametrize("command", _retired.COMMANDS)
 def test_retired_command_says_what_to_do_instead(command):
     result = called(command, "latest")
     assert result.exit_code == 2
-    assert f"`{command}` is gone. {RETIRED_COMMANDS[command]}" in result.stderr
+    assert f"`{command}` is gone. {_retired.COMMANDS[command]}" in result.stderr
+
+
+@pytest.mark.parametrize(("word", "meant"), _retired.MEANT.items())
+def test_word_of_another_tool_is_answered_with_the_command_that_is_meant(word, meant):
+    result = called(word, "suite.yml")
+    assert result.exit_code == 2
+    assert f"Did you mean `{meant}`?" in result.stderr
+    assert meant in COMMANDS
 
 
 @pytest.mark.parametrize("kind", RETIRED_EXPORTS)

@@ -94,6 +94,21 @@ def test_json_of_monitor_equals_python_result(scored):
     assert found.drift.evidence == shown["drift"]["evidence"]
     assert found.drift.direction == "down"
 
+    found.save(scored / "saved.json")
+    assert json.loads((scored / "saved.json").read_text()) == shown
+    assert shown["dataset"] == "bot"
+
+
+def test_python_result_saves_what_the_command_prints(scored):
+    printed = call("monitor", "bot", "--every", "4", "--baseline", "40", "--html", "told.html").stdout
+    found = dm.monitor("bot", store="runs.db", every="4", baseline=40)
+    found.save(scored / "saved.html")
+    found.save(scored / "saved.md")
+
+    assert (scored / "saved.html").read_bytes() == (scored / "told.html").read_bytes()
+    assert "Pass-rate of bot" in printed
+    assert "80 records, 0 without a score." in (scored / "saved.md").read_text()
+
 
 def test_failed_call_is_record_that_did_not_pass(world):
     with dm.Recorder("bot", store="runs.db", clock=Ticking()) as recorder:

@@ -245,7 +245,7 @@ def test_resumed_run_keeps_the_baseline_it_began_with(folder):
     assert ran(folder, answers_yml=FAILING).exit_code == 3
     unfinished = called("runs").stdout.splitlines()[1].split()[0]
     ran(folder, wrong=range(100))
-    again = ran(folder, "--resume", unfinished, "--allow-changed")
+    again = ran(folder, f"--resume={unfinished}", "--allow-changed")
     stored = json.loads(called("runs", "show", unfinished, "--json", "-").stdout)
     assert stored["facts"]["baseline"]["run"] == first
     assert stored["facts"]["baseline"]["evidence"]["baseline"]["id"] == first

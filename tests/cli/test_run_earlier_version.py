@@ -40,7 +40,7 @@ def test_run_that_stopped_early_says_so_and_how_that_flatters(folder):
 
 def test_run_that_stopped_early_has_nothing_left_and_keeps_its_decision(folder):
     (folder / "wrong").touch()
-    result = called("run", "suite.yml", "--quiet", "--store", "runs.db", "--resume", "failed", "--json", "again.json")
+    result = called("run", "suite.yml", "--quiet", "--store", "runs.db", "--resume=failed", "--json", "again.json")
     assert (result.exit_code, "Nothing is left to do" in result.stderr) == (1, True)
     assert (folder / "again.json").read_bytes() == (folder / "failed.json").read_bytes()
 

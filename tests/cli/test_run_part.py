@@ -144,7 +144,7 @@ def test_publish_safe_leaves_out_the_words_that_selected(part_world):
         (("--limit", "0"), "`limit` is a whole number of at least 1, not 0."),
         (("--seed", "1"), "`--seed` is for `--sample`, which draws samples at random."),
         (("--failed",), "holds no run"),
-        (("--failed", "suite.yml"), "`suite.yml` is a file, not a run: write `--failed` after it."),
+        (("--failed", "20200101"), "If `20200101` is for `--failed`, write `--failed=20200101`."),
     ],
 )
 def test_selection_that_cannot_be_is_bad_input(part_world, flags, message):
@@ -174,7 +174,7 @@ def test_failed_of_a_named_run_is_narrowed_by_other_flags(part_world):
     written(part_world, {"answers.yml": ANSWERS.replace("30 Tage", "no idea")})
     first = report_of()["run"]["id"]
     report_of("--tag", "policy")
-    again = report_of("--failed", first, "--tag", "money")
+    again = report_of(f"--failed={first}", "--tag", "money")
     assert sample_ids(again) == ["fee"]
     assert again["run"]["part"]["selection"] == f"--failed {first} --tag money"
 
@@ -237,7 +237,7 @@ def stopped_part(world):
 @pytest.mark.parametrize("is_named", [False, True])
 def test_partial_run_is_resumed_with_its_part(stopped_part, flags, is_named):
     folder, run = stopped_part
-    report = report_of(*flags, "--resume", *([run] if is_named else []))
+    report = report_of(*flags, f"--resume={run}" if is_named else "--resume")
     assert (report["run"]["id"], report["run"]["status"]) == (run, "complete")
     assert sample_ids(report) == ["window", "frist"]
     assert report["run"]["part"] == {"samples": 2, "of": 4, "selection": "--tag policy"}
@@ -259,7 +259,7 @@ def test_another_part_does_not_resume_an_unfinished_one(stopped_part):
     _, run = stopped_part
     result = called("run", "suite.yml", "--tag", "money", "--resume", "--quiet")
     assert "There is no run to resume; this is a new one." in result.stderr
-    refused = called("run", "suite.yml", "--tag", "money", "--resume", run)
+    refused = called("run", "suite.yml", "--tag", "money", f"--resume={run}")
     assert refused.exit_code == 2
     assert "part: was --tag policy, is --tag money" in refused.stderr
 
@@ -267,7 +267,7 @@ def test_another_part_does_not_resume_an_unfinished_one(stopped_part):
 def test_failed_beside_resume_names_its_run(stopped_part):
     result = called("run", "suite.yml", "--failed", "--resume")
     assert result.exit_code == 2
-    assert "name the run of `--failed RUN`" in result.stderr
+    assert "name the run of `--failed=RUN`" in result.stderr
 
 
 def test_part_survives_export_and_import(part_world):

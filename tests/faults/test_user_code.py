@@ -140,16 +140,18 @@ def test_target_that_cancels_every_task_ends_the_run_with_one_sentence_and_it_is
     assert (result.exit_code, report) == (3, None)
     assert result.stderr == (
         "error: The target or a metric cancelled the tasks of the run.\n"
-        f"To continue: deemster run suite.yml --resume {run['id']}\n"
+        f"To continue: deemster run suite.yml --resume={run['id']}\n"
     )
     assert run["status"] == "incomplete"
-    assert f"To continue: deemster run SUITE --resume {run['id']}\n" in called("runs", "show", run["id"]).stdout
+    assert f"To continue: deemster run SUITE --resume={run['id']}\n" in called("runs", "show", run["id"]).stdout
     code = CODE.replace("{act}", "pass")
-    done = called("run", "suite.yml", "--quiet", "--allow-changed", "--json", "run.json", "--resume", run["id"])
+    done = called("run", "suite.yml", "--quiet", "--allow-changed", "--json", "run.json", f"--resume={run['id']}")
     assert done.exit_code == 3
     (module,) = tmp_path.glob("wild_*.py")
     module.write_text(code)
-    process = started(tmp_path, "run", "suite.yml", "--quiet", "--allow-changed", "--json", "-", "--resume", run["id"])
+    process = started(
+        tmp_path, "run", "suite.yml", "--quiet", "--allow-changed", "--json", "-", f"--resume={run['id']}"
+    )
     out, err = process.communicate(timeout=180)
     assert (process.returncode, json.loads(out)["metrics"]["exact-match"]["n_scored"]) == (0, 8), err
 
@@ -168,7 +170,7 @@ def test_store_that_is_gone_in_the_middle_is_error(wild, act):
     first, then = result.stderr.splitlines()
     gone = "The store is gone: its file was removed or replaced while it was in use."
     assert first == f"error: .deemster/runs.db: {gone}"
-    assert then.startswith("To continue: deemster run suite.yml --resume ")
+    assert then.startswith("To continue: deemster run suite.yml --resume=")
 
 
 @pytest.mark.parametrize("place", [":memory:", "file::memory:"])
@@ -192,7 +194,7 @@ def test_run_whose_store_fails_is_listed_as_stopped(wild, tmp_path):
     result, report = wild(act)
     assert (result.exit_code, report) == (3, None)
     assert "error: .deemster/runs.db: The store cannot be used: " in result.stderr
-    assert "To continue: deemster run suite.yml --resume " in result.stderr
+    assert "To continue: deemster run suite.yml --resume=" in result.stderr
     with contextlib.closing(sqlite3.connect(tmp_path / ".deemster" / "runs.db", isolation_level=None)) as rows:
         rows.execute("DROP TRIGGER full")
         rows.execute("DROP TRIGGER broken")
@@ -200,7 +202,9 @@ def test_run_whose_store_fails_is_listed_as_stopped(wild, tmp_path):
     assert "stopped" in listed
     (module,) = tmp_path.glob("wild_*.py")
     module.write_text(CODE.replace("{act}", "pass"))
-    process = started(tmp_path, "run", "suite.yml", "--quiet", "--allow-changed", "--json", "-", "--resume", listed[0])
+    process = started(
+        tmp_path, "run", "suite.yml", "--quiet", "--allow-changed", "--json", "-", f"--resume={listed[0]}"
+    )
     out, err = process.communicate(timeout=180)
     assert (process.returncode, json.loads(out)["metrics"]["exact-match"]["n_scored"]) == (0, 8), err
 
@@ -235,7 +239,7 @@ def test_error_that_nobody_expected_is_exit_code_3_with_its_traceback_in_a_file(
     assert first == f"error: An unexpected error ended the command: {said}"
     file = tmp_path / second.rpartition("/")[2]
     assert second == f"       The traceback is in {file}"
-    assert third.startswith("To continue: deemster run suite.yml --resume ")
+    assert third.startswith("To continue: deemster run suite.yml --resume=")
     text = file.read_text()
     assert text.startswith("Traceback (most recent call last):\n")
     assert text.rstrip().endswith(said)

@@ -14,7 +14,6 @@ from deemster.judges.grading_result import CriterionGrading, Grading, ItemGradin
 from deemster.judges.vote import Vote
 from deemster.report.grading_page import grading_page
 from deemster.report.grading_summary import summarize_grading
-from deemster.report.monitoring_page import monitoring_page
 from deemster.report.pass_rate_over_time import MonitoredRecord, track_pass_rate
 from deemster.report.report_entries import ScoreEntry
 from deemster.stats.confidence_interval import ConfidenceInterval
@@ -102,19 +101,19 @@ def graded_page(text, *, reasons=True):
     return grading_page(found, summarize_grading(found), alignment_result(text), reasons=reasons)
 
 
-def history():
+def history(name):
     """A pass rate that falls on the last two of six days."""
     start = datetime(2026, 3, 1, tzinfo=UTC)
     records = [
         MonitoredRecord(start + timedelta(hours=place), passed=place % 8 != 0 if place < 96 else place % 3 == 0)
         for place in range(144)
     ]
-    return track_pass_rate(records, baseline=48)
+    return track_pass_rate(records, baseline=48, dataset=name)
 
 
 def monitored_page(text):
     """A pass rate over time."""
-    return monitoring_page(history(), name=text)
+    return history(text).to_html()
 
 
 PAGES = {

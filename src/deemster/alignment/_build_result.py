@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
-from functools import cached_property
+from functools import cache, cached_property
 from typing import Any
 
 import msgspec
@@ -16,16 +16,9 @@ from deemster.alignment._error_intervals import bias_with_interval
 from deemster.alignment._labelled_votes import FAILED_BELOW, CriterionColumn, Floats, LabelledVotes
 from deemster.alignment._numeric_agreement import Levels, correlation_result, numeric_metrics
 from deemster.alignment._score_statistics import CORRELATIONS, ICC_FORMS, ScoreComparison, ScoreSums
-from deemster.alignment._tag_slices import FEWEST_ITEMS, SLICE_NAMES, SliceEstimates
+from deemster.alignment._tag_slices import FEWEST_ITEMS, SliceEstimates
 from deemster.alignment._verdict_classes import AbstentionModes
-from deemster.alignment._verdict_statistics import (
-    COVERAGE_RATES,
-    KINDS,
-    MET_NAMES,
-    POOLED_BINARY_NAMES,
-    POOLED_NAMES,
-    Key,
-)
+from deemster.alignment._verdict_statistics import COVERAGE_RATES, KINDS, Key
 from deemster.alignment.metrics_result import MetricsResult
 from deemster.alignment.result_models import (
     AnyCriterion,
@@ -56,47 +49,14 @@ from deemster.stats.paired_tests import mcnemar
 from deemster.stats.proportion_intervals import clopper_pearson
 from deemster.stats.systematic_bias import BiasResult
 
+_MODELS: dict[str, type[CriterionMetrics | OrdinalCriterionMetrics | NominalCriterionMetrics]] = {
+    "binary": CriterionMetrics,
+    "ordinal": OrdinalCriterionMetrics,
+    "nominal": NominalCriterionMetrics,
+}
 # A statistic that is undefined in more than this share of the replicates causes a warning.
 _UNDEFINED_SHARE = 0.05
 _VERDICTS = ("MET", "UNMET", "CANNOT_ASSESS")
-_ALL_NAMES = (
-    "criterion_accuracy",
-    "binary_accuracy",
-    "criterion_precision",
-    "criterion_recall",
-    "criterion_f1",
-    "passed_of_passed",
-    "passed_of_failed",
-    "macro_accuracy",
-    "mean_kappa",
-    "micro_kappa",
-    "criterion_phi",
-    "mean_krippendorff_alpha",
-    "score_rmse",
-    "score_mae",
-    "score_concordance",
-    "score_alpha",
-)
-_CRITERION_NAMES = (
-    "krippendorff_alpha",
-    "fleiss_kappa",
-    "balanced_accuracy",
-    "scott_pi",
-    "pabak",
-    "gwet_ac",
-    "panel_gwet_ac",
-)
-_JUDGE_NAMES = (
-    "criterion_accuracy",
-    "criterion_precision",
-    "criterion_recall",
-    "criterion_f1",
-    "mean_kappa",
-    "phi",
-    "score_rmse",
-    "score_mae",
-    "binary_accuracy",
-)
 # Numbers of item scores, and what they are called on a single criterion: of the panel, a judge, a criterion of numbers.
 _TWINS = (
     ("score_concordance", "mean_kappa"),
@@ -157,6 +117,10 @@ class Statistics:
         """A statistic by its key; None where it is undefined or does not exist."""
         return self.estimates.get(key)
 
+    def numbers_of(self, model: type[msgspec.Struct], *scope: Any) -> dict[str, Any]:
+        """The statistics of a scope that a model has a field for, by name; None where undefined."""
+        return {name: self.value(*scope, name) for name in _number_fields(model)}
+
     def scope_intervals(self, *scope: Any) -> Intervals:
         """The intervals of all statistics of a scope, by name."""
         return None if self.intervals is None else self._intervals_by_scope.get(scope, {})
@@ -167,6 +131,12 @@ class Statistics:
         for key, interval in (self.intervals or {}).items():
             found.setdefault(key[:-1], {})[key[-1]] = interval
         return found
+
+
+@cache
+def _number_fields(model: type[msgspec.Struct]) -> tuple[str, ...]:
+    """The fields of a model that hold a number or None, in order."""
+    return tuple(field.name for field in msgspec.structs.fields(model) if field.type == float | None)
 
 
 def build_result(
@@ -189,8 +159,9 @@ def build_result(
         alone = criteria[0].intervals if len(criteria) == 1 else None
         intervals = _with_one_interval(intervals, alone, _TWINS_OF_NUMBERS) | {"mean_concordance": concordance}
     kinds = [column.criterion.kind for column in votes.columns]
-    numbers: dict[str, Any] = {name: statistics.value("all", name) for name in _ALL_NAMES} | _errors_by_side(votes)
+    numbers = statistics.numbers_of(MetricsResult, "all") | _errors_by_side(votes)
     numbers |= {f"score_{name}": correlation_result(panel.correlations[name]) for name in CORRELATIONS}
+    numbers["mean_concordance"] = None if concordance is None else concordance.estimate
     by_kind: dict[str, float | None] = {
         kind: statistics.value("all", f"mean_kappa_by_kind.{kind}")
         for kind in dict.fromkeys(kinds)
@@ -205,7 +176,6 @@ def build_result(
         per_judge=_judges(votes, options, statistics) if options.per_judge else None,
         bootstrap=_bootstrap(votes, options, intervals),
         **_counts(votes, kinds),
-        mean_concordance=None if concordance is None else concordance.estimate,
         n_samples=n_samples,
         cannot_assess_mode=options.modes.cannot_assess,
         na_mode=options.modes.na_mode,
@@ -408,7 +378,6 @@ def _coverage(
     chosen = slice(None) if column < 0 else slice(column, column + 1)
     cells = layout.coverage_cells(statistics.counts)[chosen, :, 0]
     errored = layout.n_errored[chosen].sum()
-    rates = {name: statistics.value("coverage", column, name) for name in COVERAGE_RATES}
     n_total = int(cells[:, 0].sum() + errored)
     intervals = statistics.scope_intervals("coverage", column)
     if column >= 0 or len(votes.columns) == 1:
@@ -419,7 +388,7 @@ def _coverage(
         n_errored=int(cells[:, 3].sum() + errored),
         n_disputed=int(cells[:, 4].sum()),
         intervals=intervals,
-        **rates,
+        **statistics.numbers_of(CoverageStats, "coverage", column),
     )
 
 
@@ -481,16 +450,17 @@ def _criteria(
 def _criterion(
     votes: LabelledVotes, column: CriterionColumn, options: Options, statistics: Statistics, table: Floats
 ) -> AnyCriterion:
+    """A criterion that is answered by one of several classes."""
     kind, n = column.criterion.kind, int(table.sum())
-    names = ["accuracy" if kind == "binary" else "exact_accuracy", *_CRITERION_NAMES]
-    kappa_name = "weighted_kappa" if kind == "ordinal" else "kappa"
-    kappa = statistics.value("criterion", column.index, kappa_name)
     met = tables.positive_against_rest(table) if kind == "binary" else None
-    fields: dict[str, Any] = {
+    model = _MODELS[kind]
+    fields = statistics.numbers_of(model, "criterion", column.index)
+    kappa = fields["weighted_kappa" if kind == "ordinal" else "kappa"]
+
+    fields |= {
         "name": column.name,
         "index": column.index,
         "n_samples": n,
-        kappa_name: kappa,
         "kappa_interpretation": interpret_kappa(kappa),
         "is_degenerate": n > 0 and kappa is None,
         "coverage_stats": _coverage(votes, options, statistics, column.index, n),
@@ -498,29 +468,22 @@ def _criterion(
             statistics.scope_intervals("criterion", column.index), _share_counts(n, met), votes, options
         ),
     }
-    if met is not None:
-        names += MET_NAMES
+
+    if met is None:
+        fields |= _options(votes, column, options, statistics, table)
+    else:
         fields |= {
             "support_true": int(met[0].sum()),
             "support_pred": int(met[:, 0].sum()),
             "confusion_matrix": _confusion_matrix(met, _VERDICTS[:2]) if met.any() else None,
         }
-    else:
-        fields |= _options(votes, column, options, statistics, table)
+
     if kind == "ordinal":
-        names += ["adjacent_accuracy", "linear_kappa", "rmse", "mae"]
         both = (column.truth_classes >= 0) & (column.final_classes >= 0)
         truth, final = column.truth_classes[both], column.final_classes[both]
-        fields["spearman"] = correlation_result(spearman(truth, final, confidence=options.bootstrap.confidence))
-        fields["kendall"] = correlation_result(kendall(truth, final, confidence=options.bootstrap.confidence))
-    fields |= {name: statistics.value("criterion", column.index, name) for name in names}
-    models: dict[str, Any] = {
-        "binary": CriterionMetrics,
-        "ordinal": OrdinalCriterionMetrics,
-        "nominal": NominalCriterionMetrics,
-    }
-    found: AnyCriterion = models[kind](**fields)
-    return found
+        for name, correlate in (("spearman", spearman), ("kendall", kendall)):
+            fields[name] = correlation_result(correlate(truth, final, confidence=options.bootstrap.confidence))
+    return model(**fields)
 
 
 def _options(
@@ -533,9 +496,7 @@ def _options(
         OptionMetrics(
             label=classes.labels[option],
             index=classes.codes[option],
-            precision=statistics.value("option", column.index, option, "precision"),
-            recall=statistics.value("option", column.index, option, "recall"),
-            f1=statistics.value("option", column.index, option, "f1"),
+            **statistics.numbers_of(OptionMetrics, "option", column.index, option),
             support_true=true[option],
             support_pred=judged[option],
             intervals=_with_exact_shares(
@@ -563,7 +524,7 @@ def _judges(votes: LabelledVotes, options: Options, statistics: Statistics) -> d
         comparison = statistics.scores.comparisons[1 + judge]
         pairs = sum(int(group.judge_tables(statistics.counts)[:, judge].sum()) for group in statistics.layout.groups)
         raw, failed, abstained = _raw_votes(votes, judge)
-        numbers: dict[str, Any] = {each: statistics.value("judge", judge, each) for each in _JUDGE_NAMES}
+        numbers = statistics.numbers_of(JudgeMetrics, "judge", judge)
         numbers |= {f"score_{each}": correlation_result(comparison.correlations[each]) for each in CORRELATIONS}
         found[name] = JudgeMetrics(
             judge_id=name,
@@ -601,10 +562,6 @@ def _pooled(votes: LabelledVotes, statistics: Statistics) -> tuple[PooledScaleMe
         if not groups:
             continue
         final = [group.final_tables(statistics.counts)[:, 0] for group in groups]
-        names = POOLED_NAMES + (POOLED_BINARY_NAMES if kind == "binary" else ())
-        numbers = dict.fromkeys(POOLED_NAMES + POOLED_BINARY_NAMES) | {
-            name: statistics.value("pooled", kind, name) for name in names
-        }
         matrix = None
         if kind == "binary":
             met = tables.positive_against_rest(final[0].sum(axis=0))
@@ -616,7 +573,7 @@ def _pooled(votes: LabelledVotes, statistics: Statistics) -> tuple[PooledScaleMe
                 confusion_matrix=matrix,
                 n_abstain=sum(_abstaining_pairs(column) for column in votes.columns if column.criterion.kind == kind),
                 intervals=statistics.scope_intervals("pooled", kind),
-                **numbers,
+                **statistics.numbers_of(PooledScaleMetrics, "pooled", kind),
             )
         )
     return tuple(found)
@@ -638,7 +595,7 @@ def _slices(slices: SliceEstimates, statistics: Statistics) -> tuple[SliceMetric
             n_samples=n_pairs[number],
             n_scores=n_scores[number],
             intervals=statistics.scope_intervals("slice", number) if sizes[number] >= FEWEST_ITEMS else None,
-            **{name: statistics.value("slice", number, name) for name in SLICE_NAMES},
+            **statistics.numbers_of(SliceMetrics, "slice", number),
         )
         for number, tag in enumerate(slices.tags.names)
     )

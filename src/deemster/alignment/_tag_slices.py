@@ -18,7 +18,6 @@ from deemster.stats.nan_arithmetic import quotient
 FEWEST_ITEMS = 10
 _HEADLINES = ("criterion_accuracy", "mean_kappa", "score_rmse", "bias")
 _DIFFERENCES = ("accuracy_difference", "kappa_difference", "rmse_difference", "bias_difference")
-SLICE_NAMES = (*_HEADLINES, *_DIFFERENCES)
 # How many slices are computed together: in replicates, and in the data themselves.
 _REPLICATE_BLOCK, _DATA_BLOCK = 16, 4096
 

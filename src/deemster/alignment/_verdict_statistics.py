@@ -32,9 +32,8 @@ COVERAGE_RATES = (
 )
 # What only classes have.
 _OF_CLASSES = ("accuracy", "kappa", "krippendorff_alpha")
-MET_NAMES = ("precision", "recall", "f1", "phi", "fpr", "fnr")
-POOLED_NAMES = ("exact_accuracy", "value_rmse", "value_mae", "value_spearman", "value_pearson")
-POOLED_BINARY_NAMES = ("kappa", "phi", "precision", "recall", "f1")
+_MET_NAMES = ("precision", "recall", "f1", "phi", "fpr", "fnr")
+_POOLED_OF_MET = ("phi", "precision", "recall", "f1")
 
 
 def verdict_statistics(layout: ContingencyCounts, counts: Floats, *, coverage: bool, pooled: bool) -> Values:
@@ -144,7 +143,7 @@ def _add_overall(
     undefined = np.full(by_column["hits"].shape[1], np.nan)
     alphas = by_column.get("krippendorff_alpha")
     values["all", "mean_krippendorff_alpha"] = undefined if alphas is None else mean_defined(alphas)
-    met, accuracy, kappa = dict.fromkeys(MET_NAMES, undefined), undefined, undefined
+    met, accuracy, kappa = dict.fromkeys(_MET_NAMES, undefined), undefined, undefined
     for group, pairs in zip(layout.groups, final, strict=True):
         if group.kind == "binary":
             together = pairs.sum(axis=0)
@@ -174,7 +173,7 @@ def _add_judges(values: Values, layout: ContingencyCounts, counts: Floats) -> No
         return
     undefined = np.full((judges, counts.shape[1]), np.nan)
     own = [group.judge_tables(counts) for group in layout.groups]
-    met, accuracy = dict.fromkeys(MET_NAMES, undefined), undefined
+    met, accuracy = dict.fromkeys(_MET_NAMES, undefined), undefined
     for group, pairs in zip(layout.groups, own, strict=True):
         if group.kind == "binary":
             together = pairs.sum(axis=0)
@@ -218,7 +217,7 @@ def _add_pooled(values: Values, layout: ContingencyCounts, final: Sequence[Float
         if kind == "binary":
             together = every[0].sum(axis=0)
             met = tables.positive_statistics(together)
-            own |= {"kappa": tables.kappa(together, kind)} | {name: met[name] for name in POOLED_BINARY_NAMES[1:]}
+            own |= {"kappa": tables.kappa(together, kind)} | {name: met[name] for name in _POOLED_OF_MET}
         for name, row in own.items():
             values["pooled", kind, name] = row
 

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING
 
 import click
 
+from deemster.cli._command import Verb
 from deemster.cli._console import note
 from deemster.cli.options import (
     BUDGET_OPTIONS,
@@ -93,7 +94,9 @@ def _take_attacks(flags: Flags) -> AttackSettings:
     return settings
 
 
-@click.command("adversarial", short_help="Attack a suite's target: does it refuse, leak, or call a forbidden tool?")
+@click.command(
+    "adversarial", cls=Verb, short_help="Attack a suite's target: does it refuse, leak, or call a forbidden tool?"
+)
 @click.argument("suite", type=click.Path())
 @_attack_options
 @run_report_options

@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Literal, NamedTuple
 
 import click
 
+from deemster.cli._command import Verb
 from deemster.cli._console import note, print_sections, warn
 from deemster.cli.options import (
     Command,
@@ -246,7 +247,7 @@ _INPUTS: Sequence[Decorator] = (
 )
 
 
-@click.command("align", short_help="Tell how judges agree with people, and with each other.")
+@click.command("align", cls=Verb, short_help="Tell how judges agree with people, and with each other.")
 @click.argument("votes", type=click.Path(), required=False)
 @_input_options
 @click.option(

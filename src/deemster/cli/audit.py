@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 import click
 
+from deemster.cli._command import VerbGroup
 from deemster.cli._console import note, show_progress, warn
 from deemster.cli.main import leave_interrupted
 from deemster.cli.options import (
@@ -24,8 +25,8 @@ from deemster.cli.options import (
     quiet_option,
     result_files,
     store_option,
-    write_audit,
     write_file,
+    write_result,
 )
 from deemster.errors import ExitCode
 
@@ -36,7 +37,7 @@ if TYPE_CHECKING:
 _SHARE = NumberRange(0, 1)
 
 
-@click.group("audit", short_help="Audit the evaluation itself: its judges, metrics, gate and dataset.")
+@click.group("audit", cls=VerbGroup, short_help="Audit the evaluation itself: its judges, metrics, gate and dataset.")
 def command() -> None:
     """Audit the evaluation itself: its judges, metrics, gate and dataset."""
 
@@ -61,7 +62,7 @@ class AuditWriting(NamedTuple):
         Raises:
             ReportError: A file cannot be written.
         """
-        write_audit(found, self.reports, quiet=self.quiet)
+        write_result(found, self.reports, quiet=self.quiet)
 
 
 _WRITING_OPTIONS = (

@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING
 
 import click
 
+from deemster.cli._command import VerbGroup
 from deemster.cli._console import note, write_out
 from deemster.cli.options import file_option, open_run_store, store_option, write_file
 from deemster.errors import ConfigurationError, did_you_mean, visible
@@ -14,7 +15,9 @@ if TYPE_CHECKING:
     from deemster.store import BaselineRow, RunRow, Store
 
 
-@click.group("baseline", short_help="The run that others are compared with: promote one, show it, clear it.")
+@click.group(
+    "baseline", cls=VerbGroup, short_help="The run that others are compared with: promote one, show it, clear it."
+)
 @store_option
 def command(*, store: str) -> None:
     """The run that others are compared with: promote one, show it, clear it.

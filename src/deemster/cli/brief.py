@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING
 
 import click
 
+from deemster.cli._command import Verb
 from deemster.cli._console import warn, write_out
 from deemster.cli.options import ReportOptions, is_report_file, open_run, privacy_options, store_option
 from deemster.errors import ConfigurationError, ReportError, visible
@@ -18,7 +19,9 @@ if TYPE_CHECKING:
 MAX_CHARS = 12_000
 
 
-@click.command("brief", short_help="Tell what failed, by likely cause, to a person or an assistant who must fix it.")
+@click.command(
+    "brief", cls=Verb, short_help="Tell what failed, by likely cause, to a person or an assistant who must fix it."
+)
 @click.argument("run", type=click.Path())
 @click.option("--against", metavar="RUN", help="Tell what changed since this run; default the suite's baseline.")
 @click.option(

@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING
 
 import click
 
+from deemster.cli._command import Verb
 from deemster.cli._console import note, show_progress, warn
 from deemster.cli.main import leave_interrupted
 from deemster.cli.options import (
@@ -20,7 +21,7 @@ from deemster.cli.options import (
     result_files,
     store_option,
     take_flags,
-    write_audit,
+    write_result,
 )
 from deemster.errors import ExitCode
 
@@ -44,7 +45,7 @@ def _take_settings(flags: Flags) -> CalibrationSettings:
     return settings
 
 
-@click.command("calibrate", short_help="Compare the judges of a run with people, and correct its numbers.")
+@click.command("calibrate", cls=Verb, short_help="Compare the judges of a run with people, and correct its numbers.")
 @click.argument("source", metavar="RUN|CASES")
 @click.option(
     "--labels",
@@ -124,6 +125,6 @@ def command(
             calibration = run_sync(work)
     else:
         calibration = calibrate_labelled(source, labels, settings, suite=suite, columns=columns, store=store, warn=warn)
-    write_audit(calibration, reports, quiet=quiet)
+    write_result(calibration, reports, quiet=quiet)
     if any(check.status == "fail" for check in calibration.checks):
         raise click.exceptions.Exit(ExitCode.GATE_FAILED)

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING
 
 import click
 
+from deemster.cli._command import Verb
 from deemster.cli._console import note, print_sections, show_progress, warn
 from deemster.cli.main import leave_interrupted
 from deemster.cli.options import NumberRange, ReportOptions, comparison_options, store_option
@@ -24,7 +25,7 @@ if TYPE_CHECKING:
     from deemster.runs.compare_runs import RunSource
 
 
-@click.command("compare", short_help="Compare two runs: is the second worse, where, and why?")
+@click.command("compare", cls=Verb, short_help="Compare two runs: is the second worse, where, and why?")
 @click.argument("baseline", type=click.Path())
 @click.argument("candidates", metavar="CANDIDATE...", type=click.Path(), nargs=-1, required=True)
 @click.option(

@@ -5,12 +5,13 @@ from __future__ import annotations
 import click
 from click.shell_completion import get_completion_class
 
+from deemster.cli._command import Verb
 from deemster.cli.main import app
 
 _SHELLS = ("bash", "zsh", "fish")
 
 
-@click.command("completion", short_help="Print the shell completion script.")
+@click.command("completion", cls=Verb, short_help="Print the shell completion script.")
 @click.argument("shell", type=click.Choice(_SHELLS))
 def command(*, shell: str) -> None:
     """Print the shell completion script.

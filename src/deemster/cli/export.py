@@ -6,6 +6,7 @@ from typing import Any
 
 import click
 
+from deemster.cli._command import Verb
 from deemster.cli._console import write_out
 from deemster.cli.options import open_run, refuse_stdout, store_option
 from deemster.errors import visible
@@ -27,7 +28,7 @@ class _Tool(click.Choice[str]):
         return super().convert(value, param, ctx)
 
 
-@click.command("export", short_help="Hand a run to another tool: OpenTelemetry or MLflow.")
+@click.command("export", cls=Verb, short_help="Hand a run to another tool: OpenTelemetry or MLflow.")
 @click.argument("run")
 @click.option("--as", "kind", type=_Tool(EXPORTS), required=True, help="The tool.")
 @click.option(

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 import click
 
+from deemster.cli._command import Verb
 from deemster.cli._console import note, print_planned_calls, print_sections, show_progress, warn, write_out
 from deemster.cli.main import complain, leave_interrupted
 from deemster.cli.options import (
@@ -259,7 +260,7 @@ _OPTIONS: Sequence[Decorator] = (
 )
 
 
-@click.command("grade", short_help="Grade submissions by a rubric, and tell how judges agree with people.")
+@click.command("grade", cls=Verb, short_help="Grade submissions by a rubric, and tell how judges agree with people.")
 @click.argument("dataset", type=click.Path())
 @click.option("--rubric", metavar="FILE", help="Grade by this rubric, in place of the dataset's if it has one.")
 @columns_option
@@ -325,7 +326,7 @@ def command(
             grading, destinations, votes, allowance=allowance, quiet=quiet, reasons=not publish_safe
         )
         if stored.store is not None and code is ExitCode.INCOMPLETE:
-            note(f"To continue: the same command with --resume {grading.run}")
+            note(f"To continue: the same command with --resume={grading.run}")
     raise click.exceptions.Exit(code)
 
 
@@ -370,10 +371,9 @@ def _write_and_print(
     from deemster.report.grading_page import grading_page
     from deemster.report.grading_report import grading_json
     from deemster.report.grading_summary import summarize_grading
-    from deemster.runs.grading_store import grading_status
     from deemster.text.destination import write_pieces
 
-    status, reason = grading_status(grading)
+    status, reason = grading.status, grading.reason
     code = ExitCode.INCOMPLETE if status == "incomplete" else ExitCode.PASSED
     figures, alignment = summarize_grading(grading), _align(grading)
     try:

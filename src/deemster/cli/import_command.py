@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import click
 
+from deemster.cli._command import Verb
 from deemster.cli._console import note, warn, write_out
 from deemster.cli.options import open_run_store, refuse_stdout, store_option
 from deemster.errors import ExitCode, plural, visible
@@ -11,7 +12,7 @@ from deemster.errors import ExitCode, plural, visible
 KINDS = ("promptfoo", "inspect", "deepeval", "lm-eval", "ragas", "otlp", "trec", "autorubric")
 
 
-@click.command("import", short_help="Take in what other tools made: promptfoo, Inspect, DeepEval and more.")
+@click.command("import", cls=Verb, short_help="Take in what other tools made: promptfoo, Inspect, DeepEval and more.")
 @click.argument("files", metavar="FILE...", nargs=-1, required=True, type=click.Path())
 @click.option("--as", "kind", type=click.Choice(KINDS), help="The tool that made the files; found by their content.")
 @click.option(

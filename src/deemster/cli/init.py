@@ -9,6 +9,7 @@ from pathlib import Path
 
 import click
 
+from deemster.cli._command import Verb
 from deemster.errors import ConfigurationError, Issue, is_storage_failure
 
 TEMPLATES = {
@@ -21,7 +22,7 @@ TEMPLATES = {
 WORKFLOW = Path(".github", "workflows", "deemster.yml")
 
 
-@click.command("init", short_help="Write a small suite that runs offline, and a GitHub workflow.")
+@click.command("init", cls=Verb, short_help="Write a small suite that runs offline, and a GitHub workflow.")
 @click.argument("directory", default=".", type=click.Path())
 @click.option("--template", type=click.Choice(list(TEMPLATES)), help="What kind of suite; asked for on a terminal.")
 def command(*, directory: str, template: str | None) -> None:

@@ -6,12 +6,15 @@ from pathlib import Path
 
 import click
 
+from deemster.cli._command import VerbGroup
 from deemster.cli._console import note, warn
 from deemster.cli.options import ReportOptions, open_run, store_option, write_file
 from deemster.errors import ConfigurationError, Issue, ReportError
 
 
-@click.group("labels", short_help="Write a sheet of samples for people to label, or the labels of a run.")
+@click.group(
+    "labels", cls=VerbGroup, short_help="Write a sheet of samples for people to label, or the labels of a run."
+)
 def command() -> None:
     """Write a sheet of samples for people to label, or the labels of a run."""
 

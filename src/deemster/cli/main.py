@@ -14,59 +14,54 @@ import click
 
 from deemster import __version__
 from deemster.cli._console import safe_streams
+from deemster.cli._retired import answer_command, answer_flag
 from deemster.errors import DeemsterError, ExitCode, visible
 from deemster.errors.user_code_guard import UserCodeGuard, is_raised_by_code
 
-COMMANDS = {
-    "adversarial": "Attack a suite's target: does it refuse, leak, or call a forbidden tool?",
-    "align": "Tell how judges agree with people, and with each other.",
-    "audit": "Audit the evaluation itself: its judges, metrics, gate and dataset.",
-    "baseline": "The run that others are compared with: promote one, show it, clear it.",
-    "brief": "Tell what failed, by likely cause, to a person or an assistant who must fix it.",
-    "calibrate": "Compare the judges of a run with people, and correct its numbers.",
-    "compare": "Compare two runs: is the second worse, where, and why?",
-    "completion": "Print the shell completion script.",
-    "export": "Hand a run to another tool: OpenTelemetry or MLflow.",
-    "grade": "Grade submissions by a rubric, and tell how judges agree with people.",
-    "import": "Take in what other tools made: promptfoo, Inspect, DeepEval and more.",
-    "init": "Write a small suite that runs offline, and a GitHub workflow.",
-    "labels": "Write a sheet of samples for people to label, or the labels of a run.",
-    "metrics": "Show the catalog: what each metric reads, returns, and its options.",
-    "models": "Check the models that a suite names.",
-    "monitor": "Show the pass-rate of recorded traffic over time, and whether it drifts.",
-    "plan": "Tell how many samples, repetitions or labels a question needs.",
-    "promote": "Turn failing records into golden samples for a person to complete.",
-    "report": "Render a stored run or a JSON report again, in any format.",
-    "rescore": "Mark the stored outputs of a run by other metrics.",
-    "rubric": "Find what makes judges disagree about a rubric, and reword it.",
-    "run": "Run a suite, store the run, print the report, apply the gate.",
-    "runs": "List the stored runs, show one, remove some.",
-    "show": "Show one sample of a run: question, output, every mark and its reasons.",
-    "store": "Pass runs on, verify reports, make room, look for damage.",
-    "validate": "Check files: dataset, suite, outputs, report, rubric, votes.",
-    "view": "Look at the stored runs in a browser, and label their samples.",
+# The commands in the groups of the help.
+GROUPS = {
+    "Every day": {
+        "init": "Write a small suite that runs offline, and a GitHub workflow.",
+        "validate": "Check files: dataset, suite, outputs, report, rubric, votes.",
+        "run": "Run a suite, store the run, print the report, apply the gate.",
+        "report": "Render a stored run or a JSON report again, in any format.",
+        "show": "Show one sample of a run: question, output, every mark and its reasons.",
+        "compare": "Compare two runs: is the second worse, where, and why?",
+        "view": "Look at the stored runs in a browser, and label their samples.",
+        "baseline": "The run that others are compared with: promote one, show it, clear it.",
+        "runs": "List the stored runs, show one, remove some.",
+        "brief": "Tell what failed, by likely cause, to a person or an assistant who must fix it.",
+        "rescore": "Mark the stored outputs of a run by other metrics.",
+    },
+    "Judges and people": {
+        "align": "Tell how judges agree with people, and with each other.",
+        "calibrate": "Compare the judges of a run with people, and correct its numbers.",
+        "grade": "Grade submissions by a rubric, and tell how judges agree with people.",
+        "rubric": "Find what makes judges disagree about a rubric, and reword it.",
+        "labels": "Write a sheet of samples for people to label, or the labels of a run.",
+    },
+    "Is the evaluation any good?": {
+        "audit": "Audit the evaluation itself: its judges, metrics, gate and dataset.",
+        "plan": "Tell how many samples, repetitions or labels a question needs.",
+        "adversarial": "Attack a suite's target: does it refuse, leak, or call a forbidden tool?",
+        "models": "Check the models that a suite names.",
+    },
+    "Keep and exchange": {
+        "monitor": "Show the pass-rate of recorded traffic over time, and whether it drifts.",
+        "import": "Take in what other tools made: promptfoo, Inspect, DeepEval and more.",
+        "export": "Hand a run to another tool: OpenTelemetry or MLflow.",
+        "promote": "Turn failing records into golden samples for a person to complete.",
+        "store": "Pass runs on, verify reports, make room, look for damage.",
+    },
+    "Reference": {
+        "metrics": "Show the catalog: what each metric reads, returns, and its options.",
+    },
 }
+# What no help lists.
+HIDDEN = {"completion": "Print the shell completion script."}
+COMMANDS = {name: line for group in (*GROUPS.values(), HIDDEN) for name, line in group.items()}
 # Files of commands whose name is a word of Python.
 FILES = {"import": "import_command"}
-# Flags that are gone, of every command or of the one that is named, and what to do instead.
-_CASCADE = "Calibrate a cascade in Python: `dm.calibrate_cascade(votes, cheap=..., strong=[...], costs={...})`."
-RETIRED_FLAGS = {
-    "--csv-raw": "CSV guards cells that look like formulas. `--json FILE` has every text as it is.",
-    "--junit-samples": "Write `junit: samples` in the suite.",
-    "align --cascade": _CASCADE,
-    "align --cost": _CASCADE,
-    "align --fresh-items": _CASCADE,
-    "align --strong": _CASCADE,
-    "align --tolerance": _CASCADE,
-    "run --delta": "Write `delta: 0.05` in the suite.",
-    "run --strict": "Write `strict: true` in the suite.",
-    "run --until-decided": "Run the whole dataset, or the part that `deemster audit dataset SUITE` proposes.",
-}
-# Commands that are gone, and what to do instead.
-RETIRED_COMMANDS = {
-    "certify": "`deemster store export RUN --to run.jsonl` writes one file to pass on, and prints its SHA-256.",
-    "verify": "`deemster store verify REPORT run.jsonl` computes a report again from a run file.",
-}
 # Where a command keeps the sentence that says how to continue what an error ends.
 TO_CONTINUE = "deemster.to_continue"
 _LEAST_MEMORY = 256 << 20
@@ -88,9 +83,11 @@ class LazyGroup(click.Group):
         return command
 
     def format_commands(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:  # noqa: ARG002 - click's signature
-        """List the commands without loading them."""
-        with formatter.section("Commands"):
-            formatter.write_dl(list(COMMANDS.items()))
+        """List the commands in groups, without loading them."""
+        width = max(map(len, COMMANDS))
+        for heading, commands in GROUPS.items():
+            with formatter.section(heading):
+                formatter.write_dl([(name.ljust(width), line) for name, line in commands.items()])
 
     def resolve_command(
         self, ctx: click.Context, args: list[str]
@@ -99,9 +96,8 @@ class LazyGroup(click.Group):
         if args and args[0] not in COMMANDS and not args[0].startswith("-"):
             from deemster.errors import did_you_mean
 
-            if args[0] in RETIRED_COMMANDS:
-                ctx.fail(f"`{args[0]}` is gone. {RETIRED_COMMANDS[args[0]]}")
-            ctx.fail(f"No command is called `{visible(args[0], limit=80)}`. {did_you_mean(args[0], COMMANDS)}")
+            unknown = f"No command is called `{visible(args[0], limit=80)}`. {did_you_mean(args[0], COMMANDS)}"
+            ctx.fail(answer_command(args[0]) or unknown)
         return super().resolve_command(ctx, args)
 
     def invoke(self, ctx: click.Context) -> Any:
@@ -110,7 +106,7 @@ class LazyGroup(click.Group):
             return super().invoke(ctx)
         error = caught.error
         if isinstance(error, click.NoSuchOption):
-            error = _answer_retired(error)
+            error = answer_flag(error)
         if isinstance(error, (click.ClickException, click.exceptions.Exit)):
             raise error
         code = ExitCode.INCOMPLETE
@@ -133,14 +129,6 @@ class LazyGroup(click.Group):
         """Run the command. Nothing that it prints is a command for the agent of a CI service."""
         with safe_streams():
             return super().main(*args, **kwargs)
-
-
-def _answer_retired(error: click.NoSuchOption) -> click.UsageError:
-    """The error about an unknown flag; where the flag is gone, it says what to do instead."""
-    flag = error.option_name
-    command = error.ctx.info_name if error.ctx else None
-    advice = RETIRED_FLAGS.get(f"{command} {flag}") or RETIRED_FLAGS.get(flag)
-    return error if advice is None else click.UsageError(f"`{flag}` is gone. {advice}", error.ctx)
 
 
 def _describe_unexpected(caught: UserCodeGuard) -> str:

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
+from deemster.cli._command import Verb
 from deemster.cli._console import write_out
 from deemster.cli.options import file_option, write_file
 
@@ -17,7 +18,7 @@ if TYPE_CHECKING:
 _LONGEST_DEFAULT = 60
 
 
-@click.command("metrics", short_help="Show the catalog: what each metric reads, returns, and its options.")
+@click.command("metrics", cls=Verb, short_help="Show the catalog: what each metric reads, returns, and its options.")
 @click.argument("name", required=False)
 @file_option("json", "the catalog as JSON")
 def command(*, name: str | None, json: str | None) -> None:

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING
 
 import click
 
+from deemster.cli._command import VerbGroup
 from deemster.cli._console import note, write_out
 from deemster.errors import ExitCode, visible
 
@@ -16,7 +17,7 @@ if TYPE_CHECKING:
 _HEAD = ("role", "model", "works", "latency", "tokens", "price")
 
 
-@click.group("models", short_help="Check the models that a suite names.")
+@click.group("models", cls=VerbGroup, short_help="Check the models that a suite names.")
 def command() -> None:
     """Check the models that a suite names."""
 

@@ -4,15 +4,18 @@ from __future__ import annotations
 
 import click
 
-from deemster.cli._console import note, print_sections
-from deemster.cli.options import file_option, result_files, store_option
+from deemster.cli._command import Verb
+from deemster.cli._console import note
+from deemster.cli.options import file_option, result_files, store_option, write_result
 from deemster.errors import ExitCode, plural, visible
 
 PERIODS = ("hour", "day", "week", "month")
 BASELINE = 500
 
 
-@click.command("monitor", short_help="Show the pass-rate of recorded traffic over time, and whether it drifts.")
+@click.command(
+    "monitor", cls=Verb, short_help="Show the pass-rate of recorded traffic over time, and whether it drifts."
+)
 @click.argument("dataset")
 @store_option
 @click.option("--metric", metavar="NAME", help="Look at this metric alone; otherwise a record passes if all do.")
@@ -60,28 +63,16 @@ def command(
     DATASET is the name the recorder was given. Control limits show what to expect of so many records, given the
     baseline. The test of drift stays valid however often you look.
     """
-    import msgspec
-
-    from deemster.formats.canonical_json import json_text
-    from deemster.report.monitoring_page import monitoring_page
-    from deemster.report.monitoring_report import drift_words, monitoring_sections
+    from deemster.report.monitoring_report import drift_words
     from deemster.runs.monitor_traffic import monitor
-    from deemster.text.destination import write_pieces
 
-    destinations = result_files(json=json, html=html).destinations
-    found = monitor(dataset, store=store, metric=metric, every=every, baseline=baseline, alpha=alpha, since=since)
-    if found.n == found.unscored:
+    reports = result_files(json=json, html=html)
+    history = monitor(dataset, store=store, metric=metric, every=every, baseline=baseline, alpha=alpha, since=since)
+    if history.n == history.unscored:
         by = "every metric; `--metric` looks at one" if metric is None else f"`{visible(metric)}`"
-        note(f"None of {plural(found.n, 'record')} is scored by {by}.")
+        note(f"None of {plural(history.n, 'record')} is scored by {by}.")
         note("`deemster rescore --dataset NAME --metric ...` scores recordings.")
-    texts = {
-        "json": lambda: json_text(msgspec.to_builtins(found)) + "\n",
-        "html": lambda: monitoring_page(found, name=dataset),
-    }
-    for destination in destinations:
-        write_pieces((texts[destination.format]().encode(),), destination)
-    if not any(destination.is_stdout for destination in destinations):
-        print_sections(monitoring_sections(found, name=dataset))
-    if fail_on_drift and found.drift is not None and found.drift.direction == "down":
-        note(drift_words(found))
+    write_result(history, reports)
+    if fail_on_drift and history.drift is not None and history.drift.direction == "down":
+        note(drift_words(history))
         raise click.exceptions.Exit(ExitCode.GATE_FAILED)

@@ -116,7 +116,7 @@ columns_option = click.option(
 )
 
 
-def result_files(*, json: str | None, markdown: str | None = None, html: str | None) -> ReportOptions:
+def result_files(*, json: str | None, markdown: str | None = None, html: str | None = None) -> ReportOptions:
     """Where a result is written, by format, without those that no flag names.
 
     Raises:
@@ -287,7 +287,7 @@ class StorageOptions(NamedTuple):
                 return opened.enter_context(open_run_store(self.store, durable=self.durable, create=True))
 
             def note_begun(run: str) -> None:
-                again = f"{command}{self.store_flag(storage)} --resume {run}"
+                again = f"{command}{self.store_flag(storage)} --resume={run}"
                 click.get_current_context().meta[TO_CONTINUE] = f"To continue: {again}"
 
             storage = RunStorage(
@@ -317,28 +317,16 @@ def refuse_stdout(_context: click.Context, _parameter: click.Parameter, value: s
     return value
 
 
-def refuse_file(_context: click.Context, parameter: click.Parameter, value: str | None) -> str | None:
-    """The run that a flag names; the flag takes the word that follows it, which the user may have meant as the suite.
-
-    Raises:
-        BadParameter: It is a file.
-    """
-    if value and Path(value).is_file():
-        raise click.BadParameter(f"`{value}` is a file, not a run: write `{parameter.opts[0]}` after it.")
-    return value
-
-
 _STORAGE: Sequence[Decorator] = (
     store_option,
     click.option("--no-store", is_flag=True, help="Store nothing: the run ends with its report."),
     click.option("--durable", is_flag=True, help="Commit every sample by itself: slower, and no kill loses one."),
     click.option(
         "--resume",
-        metavar="[RUN]",
+        metavar="[=RUN]",
         is_flag=False,
         flag_value=LAST_RUN,
-        callback=refuse_file,
-        help="Go on with a stored run, by default the last unfinished one; write it after the file.",
+        help="Go on with a stored run, by default the last unfinished one.",
     ),
     click.option(
         "--allow-changed", is_flag=True, help="Resume although something changed; the report is marked as mixed."
@@ -704,17 +692,17 @@ def _parse_age(text: str) -> datetime | None:
     return now - timedelta(**{_UNITS[found[2]]: int(found[1])})
 
 
-def write_audit(audit: Rendered, reports: ReportOptions, *, quiet: bool) -> None:
-    """Write an audit or a calibration to its files, and print it.
+def write_result(result: Rendered, reports: ReportOptions, *, quiet: bool = False) -> None:
+    """Write a result to its files, and print it unless standard output is taken.
 
     Args:
-        audit: The audit.
+        result: The result.
         reports: The files.
         quiet: Whether it is not printed.
 
     Raises:
         ReportError: A file cannot be written.
     """
-    reports.write_each(audit.write)
+    reports.write_each(result.write)
     if not reports.takes_stdout and not quiet:
-        print_sections(audit.sections())
+        print_sections(result.sections())

@@ -3,28 +3,26 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import TYPE_CHECKING, NamedTuple
 
 import click
 
-from deemster.cli._console import print_sections
+from deemster.cli._command import VerbGroup
 from deemster.cli.options import (
     Command,
     NumberRange,
     file_option,
     group_flags,
+    result_files,
     store_option,
     take_flags,
-    write_file,
+    write_result,
 )
 from deemster.errors import ConfigurationError
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
-
     from deemster.report.sample_plans import Noise, RunNoise
     from deemster.results.run_columns import RunColumns
-    from deemster.text.text_sections import TextSection
 
 _SHARE = NumberRange(0, 1)
 _INSIDE = NumberRange(0, 1, min_open=True, max_open=True)
@@ -93,7 +91,7 @@ def _noise_options(command: Command) -> Command:
     )
 
 
-@click.group("plan", short_help="Tell how many samples, repetitions or labels a question needs.")
+@click.group("plan", cls=VerbGroup, short_help="Tell how many samples, repetitions or labels a question needs.")
 def command() -> None:
     """Tell how many samples, repetitions or labels a question needs.
 
@@ -124,9 +122,10 @@ def detect(
     file that `deemster run --json FILE` wrote. The noise is measured on `--against`, else on the run's repetitions,
     else guessed from the spread of its marks. For a dataset it is stated, or 10 % of samples flip.
     """
-    from deemster.report.plan_report import detection_sections
+    from deemster.report.plan_report import DetectionPlan
     from deemster.report.sample_plans import Goal, plan_dataset, plan_run, stated_noise
 
+    reports = result_files(json=json)
     goal = Goal(confidence, power)
     if _is_dataset(dataset_or_run):
         from deemster.datasets import Dataset
@@ -135,11 +134,12 @@ def detect(
             given = "`--against`, `--metric`, `--scores` and `--cluster`"
             raise ConfigurationError(f"{given} are for a run, and this is a dataset.")
         tags = [sample.tags for sample in Dataset.load(dataset_or_run)]
-        found = list(plan_dataset(tags, stated.noise() or stated_noise(), goal=goal))
+        detections = plan_dataset(tags, stated.noise() or stated_noise(), goal=goal)
     else:
         run, noise = _read_runs(dataset_or_run, stated, store)
-        found = list(plan_run(noise, run, metric=stated.metric, goal=goal))
-    _write(json, {"confidence": confidence, "power": power, "detect": found}, detection_sections(found, goal=goal))
+        detections = plan_run(noise, run, metric=stated.metric, goal=goal)
+    plan = DetectionPlan(confidence=confidence, power=power, detect=tuple(detections))
+    write_result(plan, reports)
 
 
 @command.command("size", short_help="Tell how many samples show a drop, or certify a margin.")
@@ -175,9 +175,10 @@ def size(
     """
     import numpy as np
 
-    from deemster.report.plan_report import size_sections
+    from deemster.report.plan_report import SizePlan
     from deemster.report.sample_plans import EVERY_METRIC, Goal, plan_size, stated_noise
 
+    reports = result_files(json=json)
     goal = Goal(confidence, power)
     if run is None:
         if stated.against or stated.metric or stated.scores or stated.cluster:
@@ -186,8 +187,8 @@ def size(
     else:
         columns, measured = _read_runs(run, stated, store)
         noise = measured.find(stated.metric or EVERY_METRIC, np.arange(columns.marks.samples))
-    plan = plan_size(effect, noise, sample_cost=sample_cost, goal=goal)
-    _write(json, {"confidence": confidence, "power": power, "size": plan}, size_sections(plan, goal=goal))
+    samples = plan_size(effect, noise, sample_cost=sample_cost, goal=goal)
+    write_result(SizePlan(confidence=confidence, power=power, size=samples), reports)
 
 
 @command.command("labels", short_help="Tell how many human labels an interval needs, with a judge and without.")
@@ -223,12 +224,13 @@ def labels(
     The judge scores all samples, people label some of them, drawn at random. The estimate is prediction-powered: the
     labels correct the judge, so its errors cost precision, never truth.
     """
-    from deemster.report.plan_report import label_sections
+    from deemster.report.plan_report import LabelPlan
     from deemster.stats.power_analysis import label_size
 
+    reports = result_files(json=json)
     spread = (pass_rate * (1 - pass_rate)) ** 0.5 if sd is None else sd
-    found = label_size(half_width, correlation=correlation, sd=spread, samples=samples, confidence=confidence)
-    _write(json, {"confidence": confidence, "labels": found}, label_sections(found, confidence=confidence))
+    size = label_size(half_width, correlation=correlation, sd=spread, samples=samples, confidence=confidence)
+    write_result(LabelPlan(confidence=confidence, labels=size), reports)
 
 
 def _is_dataset(place: str) -> bool:
@@ -247,14 +249,3 @@ def _read_runs(run: str, stated: StatedNoise, store: str) -> tuple[RunColumns, R
         columns = source.columns(cluster=stated.cluster or source.cluster)
         against = None if stated.against is None else sources.find(stated.against).columns(cluster=None)
         return columns, RunNoise(columns, against, noise, scores=stated.scores)
-
-
-def _write(json: str | None, value: dict[str, Any], sections: Sequence[TextSection]) -> None:
-    if json is not None:
-        import msgspec
-
-        from deemster.formats.canonical_json import json_text
-
-        write_file(json, json_text(msgspec.to_builtins(value)) + "\n")
-    if json != "-":
-        print_sections(sections)

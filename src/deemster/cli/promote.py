@@ -6,12 +6,13 @@ from pathlib import Path
 
 import click
 
+from deemster.cli._command import Verb
 from deemster.cli._console import note
 from deemster.cli.options import open_run, refuse_stdout, store_option
 from deemster.errors import ConfigurationError, plural
 
 
-@click.command("promote", short_help="Turn failing records into golden samples for a person to complete.")
+@click.command("promote", cls=Verb, short_help="Turn failing records into golden samples for a person to complete.")
 @click.argument("run")
 @click.option(
     "--to",

@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING
 
 import click
 
+from deemster.cli._command import Verb
 from deemster.cli._console import print_sections, warn
 from deemster.cli.options import ReportOptions, is_report_file, open_run, report_options, store_option
 
@@ -13,7 +14,7 @@ if TYPE_CHECKING:
     from deemster.report import Report
 
 
-@click.command("report", short_help="Render a stored run or a JSON report again, in any format.")
+@click.command("report", cls=Verb, short_help="Render a stored run or a JSON report again, in any format.")
 @click.argument("run", type=click.Path())
 @report_options
 @store_option

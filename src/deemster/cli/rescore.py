@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING
 
 import click
 
+from deemster.cli._command import Verb
 from deemster.cli._console import note, show_progress, warn
 from deemster.cli.main import TO_CONTINUE, leave, leave_interrupted
 from deemster.cli.options import (
@@ -24,7 +25,7 @@ if TYPE_CHECKING:
     from deemster.store import Store
 
 
-@click.command("rescore", short_help="Mark the stored outputs of a run by other metrics.")
+@click.command("rescore", cls=Verb, short_help="Mark the stored outputs of a run by other metrics.")
 @click.argument("run", required=False)
 @click.option("--metric", "metrics", multiple=True, metavar="SPEC", help="Mark by this metric; repeatable.")
 @click.option("--suite", metavar="FILE", help="Take models, and metrics where no --metric is given, from this suite.")

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
+from deemster.cli._command import VerbGroup
 from deemster.cli._console import note, print_planned_calls, show_progress, warn, write_out
 from deemster.cli.options import (
     Command,
@@ -37,7 +38,7 @@ ROUNDS, CRITERIA, EXEMPLARS, TRAIN, ALPHA = 3, 3, 6, 0.5, 0.05
 _SUFFIX = ".progress.jsonl"
 
 
-@click.group("rubric", short_help="Find what makes judges disagree about a rubric, and reword it.")
+@click.group("rubric", cls=VerbGroup, short_help="Find what makes judges disagree about a rubric, and reword it.")
 def command() -> None:
     """Find what makes judges disagree about a rubric, and reword it."""
 

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple, NoReturn, Protocol
 
 import click
 
+from deemster.cli._command import Verb
 from deemster.cli._console import note, print_planned_calls, print_sections, show_progress, warn
 from deemster.cli.main import complain, leave, leave_interrupted
 from deemster.cli.options import (
@@ -25,7 +26,6 @@ from deemster.cli.options import (
     group_flags,
     open_run_store,
     quiet_option,
-    refuse_file,
     run_report_options,
     storage_options,
     take_flags,
@@ -121,7 +121,7 @@ class PartOptions(NamedTuple):
         if self.seed is not None and self.sample is None:
             raise ConfigurationError("`--seed` is for `--sample`, which draws samples at random.")
         if self.failed == LAST_RUN and storage.resume:
-            raise ConfigurationError("Beside `--resume`, name the run of `--failed RUN`: the last one is resumed.")
+            raise ConfigurationError("Beside `--resume`, name the run of `--failed=RUN`: the last one is resumed.")
         choose = functools.partial(
             Dataset.select,
             tags=self.tags,
@@ -156,10 +156,9 @@ _PART: Sequence[Decorator] = (
     ),
     click.option(
         "--failed",
-        metavar="[RUN]",
+        metavar="[=RUN]",
         is_flag=False,
         flag_value=LAST_RUN,
-        callback=refuse_file,
         help="Run only what did not pass, or was unscored, in a run; by default in the suite's latest.",
     ),
     click.option("--sample", type=int, metavar="N", help="Run only N samples, drawn at random."),
@@ -201,7 +200,26 @@ _OVERRIDES: Sequence[Decorator] = (
 )
 
 
-@click.command("run", short_help="Run a suite, store the run, print the report, apply the gate.")
+# The headings of flags that choose samples, and of those that say how they are run.
+RUN_HEADINGS = {
+    "Which samples": ("--failed", "--sample", "--limit", "--seed", "--partial"),
+    "How": ("--outputs", "--metric", "--threshold", "--repetitions", "--concurrency", "--timeout", "--confirm"),
+}
+
+
+@click.command(
+    "run",
+    cls=Verb,
+    short_help="Run a suite, store the run, print the report, apply the gate.",
+    headings=RUN_HEADINGS,
+    examples=[
+        "deemster run suite.yml",
+        "deemster run suite.yml --tag policy --failed",
+        "deemster run suite.yml --html report.html --junit results.xml --quiet",
+        "deemster run suite.yml --resume",
+    ],
+    see_also=["validate", "show", "compare"],
+)
 @click.argument("suite", type=click.Path())
 @_override_options
 @run_report_options

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 import click
 from click.core import ParameterSource
 
+from deemster.cli._command import VerbGroup
 from deemster.cli._console import note, terminal_width, warn, write_out
 from deemster.cli.options import (
     Command,
@@ -58,7 +59,9 @@ def _choice_options(command: Command) -> Command:
     return group_flags(command, "chosen", lambda flags: take_flags(RunChoice, flags))
 
 
-@click.group("runs", invoke_without_command=True, short_help="List the stored runs, show one, remove some.")
+@click.group(
+    "runs", cls=VerbGroup, invoke_without_command=True, short_help="List the stored runs, show one, remove some."
+)
 @click.option("--suite", metavar="NAME", help="Only runs of this suite.")
 @click.option("--dataset", metavar="NAME", help="Only runs over this dataset.")
 @click.option("--status", type=click.Choice(_STATUSES), help="Only runs that ended so, or have not.")
@@ -377,7 +380,7 @@ def _describe_status(run: RunRow, owner: LeaseOwner | None) -> str:
     if run.status not in ("running", "incomplete") or run.kind not in _COMMANDS or _is_written(owner):
         return status
     status = "stopped" if run.status == "running" else status.rstrip(".")
-    return f"{status}. To continue: {_COMMANDS[run.kind]} --resume {run.id}"
+    return f"{status}. To continue: {_COMMANDS[run.kind]} --resume={run.id}"
 
 
 def _describe_owner(owner: LeaseOwner) -> str:

@@ -4,12 +4,13 @@ from __future__ import annotations
 
 import click
 
+from deemster.cli._command import Verb
 from deemster.cli._console import print_sections, warn
 from deemster.cli.options import REDACT_LEVELS, ReportOptions, is_report_file, open_run, store_option
 from deemster.errors import ConfigurationError
 
 
-@click.command("show", short_help="Show one sample of a run: question, output, every mark and its reasons.")
+@click.command("show", cls=Verb, short_help="Show one sample of a run: question, output, every mark and its reasons.")
 @click.argument("run", type=click.Path())
 @click.argument("sample")
 @click.option(

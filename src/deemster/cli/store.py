@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING
 
 import click
 
+from deemster.cli._command import VerbGroup
 from deemster.cli._console import note, warn, write_out
 from deemster.cli.options import Age, open_run_store, refuse_stdout, store_option
 from deemster.cli.runs import confirm_removal
@@ -27,7 +28,7 @@ def _check_hash(_context: click.Context, _parameter: click.Parameter, value: str
     return None if value is None else value.lower()
 
 
-@click.group("store", short_help="Pass runs on, verify reports, make room, look for damage.")
+@click.group("store", cls=VerbGroup, short_help="Pass runs on, verify reports, make room, look for damage.")
 @store_option
 def command(*, store: str) -> None:
     """Pass runs on, verify reports, make room, look for damage."""

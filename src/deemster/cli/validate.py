@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import click
 
+from deemster.cli._command import Verb
 from deemster.cli._console import note, warn
 from deemster.cli.main import complain
 from deemster.errors import DeemsterError, ExitCode, plural, visible
@@ -23,7 +24,7 @@ KINDS = (
 )
 
 
-@click.command("validate", short_help="Check files: dataset, suite, outputs, report, rubric, votes.")
+@click.command("validate", cls=Verb, short_help="Check files: dataset, suite, outputs, report, rubric, votes.")
 @click.argument("files", nargs=-1, required=True, type=click.Path(), metavar="FILE_OR_DIRECTORY...")
 @click.option("--as", "kind", type=click.Choice(KINDS), help="What the files are, where they do not say so themselves.")
 def command(*, files: tuple[str, ...], kind: str | None) -> None:

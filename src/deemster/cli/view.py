@@ -6,12 +6,13 @@ from pathlib import Path
 
 import click
 
+from deemster.cli._command import Verb
 from deemster.cli._console import note
 from deemster.cli.options import ReportOptions, export_privacy_options, open_run_store, store_option
 from deemster.errors import ConfigurationError, plural
 
 
-@click.command("view", short_help="Look at the stored runs in a browser, and label their samples.")
+@click.command("view", cls=Verb, short_help="Look at the stored runs in a browser, and label their samples.")
 @click.option(
     "--host",
     default="127.0.0.1",

@@ -3,14 +3,17 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from typing import TYPE_CHECKING
 
 from deemster.errors import plural
 from deemster.report.monitoring_report import drift_words, monitoring_sections
-from deemster.report.pass_rate_over_time import PassRateHistory, Period
 from deemster.text.html_page import PageHead, Tile, rate_tile, render_page
 from deemster.text.number_format import format_interval, format_number
 from deemster.text.svg_plots import PlotArea
 from deemster.text.text_sections import Figure, TextSection
+
+if TYPE_CHECKING:
+    from deemster.report.pass_rate_over_time import PassRateHistory, Period
 
 # The last so many periods are drawn.
 _MOST_PERIODS = 120
@@ -18,14 +21,13 @@ _MOST_PERIODS = 120
 _MOST_NAMES = {10: 3, 16: 2}
 
 
-def monitoring_page(shown: PassRateHistory, *, name: str) -> str:
+def monitoring_page(shown: PassRateHistory) -> str:
     """A pass rate over time as a page; text from data is escaped and stands inside code elements.
 
     Args:
         shown: The pass rate over time.
-        name: The name of what was recorded.
     """
-    (section,) = monitoring_sections(shown, name=name)
+    (section,) = monitoring_sections(shown)
     *facts, _ = section.lines
     words = drift_words(shown)
     verdict, _, evidence = words.partition(". ")
@@ -35,9 +37,9 @@ def monitoring_page(shown: PassRateHistory, *, name: str) -> str:
         kind = {None: "pass", "down": "fail", "up": "inconclusive"}[shown.drift.direction]
     head = PageHead(headline, kind, (f"{verdict.removesuffix('.')}.",), [*_tiles(shown)])
     parts = [TextSection(("Periods",), table=section.table, folds=len(shown.periods) > _MOST_PERIODS)]
-    if (plot := _plot(shown, name)) is not None:
+    if (plot := _plot(shown)) is not None:
         parts.insert(0, TextSection(("Pass-rate over time",), figures=[plot]))
-    return render_page(f"deemster monitor: {name}", head, parts)
+    return render_page(f"deemster monitor: {shown.dataset}", head, parts)
 
 
 def _tiles(shown: PassRateHistory) -> Iterator[Tile]:
@@ -62,7 +64,7 @@ def _name(period: Period, shown: PassRateHistory) -> str:
     return period.start[:10] if shown.every in ("day", "week", "month") else period.start[:16].replace("T", " ")
 
 
-def _plot(shown: PassRateHistory, name: str) -> Figure | None:
+def _plot(shown: PassRateHistory) -> Figure | None:
     """The last periods: the rate with its interval as a line, the control limits as a band."""
     periods = shown.periods[-_MOST_PERIODS:]
     if not any(period.pass_rate is not None for period in periods):
@@ -97,4 +99,4 @@ def _plot(shown: PassRateHistory, name: str) -> Figure | None:
     )
     outside = sum(period.outside for period in periods)
     told = f"{caption} {plural(outside, 'period')} outside the band."
-    return Figure(told, area.draw("rate", f"Pass-rate of {name} over time", told))
+    return Figure(told, area.draw("rate", f"Pass-rate of {shown.dataset} over time", told))

@@ -3,15 +3,18 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from typing import TYPE_CHECKING
 
 from deemster.errors import plural
-from deemster.report.pass_rate_over_time import PERIODS, PassRateHistory, Period
 from deemster.text.number_format import format_interval, format_number
 from deemster.text.table_plots import IntervalCell, PlotColumn, drawn_columns
 from deemster.text.text_sections import DataText, TextLine, TextSection, TextTable
 
+if TYPE_CHECKING:
+    from deemster.report.pass_rate_over_time import PassRateHistory, Period
 
-def monitoring_sections(shown: PassRateHistory, *, name: str) -> list[TextSection]:
+
+def monitoring_sections(shown: PassRateHistory) -> list[TextSection]:
     """What the numbers say to people, in order."""
     head = ("from (UTC)", "records", "unscored", "pass-rate", "95% interval", "expected", "limits")
     rows = [_row(period) for period in shown.periods]
@@ -19,7 +22,7 @@ def monitoring_sections(shown: PassRateHistory, *, name: str) -> list[TextSectio
     plots = drawn_columns(PlotColumn("pass-rate within what is expected", cells, "expected"))
     return [
         TextSection(
-            ("Pass-rate of ", DataText(name)),
+            ("Pass-rate of ", DataText(shown.dataset)),
             [(line,) for line in _lines(shown)],
             TextTable(head, rows, ("limits",), plots),
         ),
@@ -56,7 +59,7 @@ def _noticed_words(shown: PassRateHistory) -> Iterator[str]:
     """What the test could see, for the user's own rate and volume."""
     if not shown.noticed:
         return
-    period = shown.every if shown.every in PERIODS else "period"
+    period = "period" if shown.every.isdecimal() else shown.every
     falls = [
         f"a fall from {one.before:.0%} to {one.after:.0%} is noticed within {one.periods} {period}s "
         f"in {round(10 * one.share)} of 10 cases"

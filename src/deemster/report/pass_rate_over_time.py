@@ -12,9 +12,13 @@ import msgspec
 import numpy as np
 
 from deemster.errors import ConfigurationError, did_you_mean
+from deemster.report.monitoring_page import monitoring_page
+from deemster.report.monitoring_report import monitoring_sections
 from deemster.stats import wilson
 from deemster.stats.confidence_interval import Interval, interval_ends
 from deemster.stats.drift_test import Drift, rate_drift
+from deemster.text.rendered import Rendered
+from deemster.text.text_sections import TextSection
 
 PERIODS = ("hour", "day", "week", "month")
 BASELINE = 500
@@ -76,7 +80,7 @@ class NoticedFall(msgspec.Struct, frozen=True, kw_only=True):
     share: float
 
 
-class PassRateHistory(msgspec.Struct, frozen=True, kw_only=True):
+class PassRateHistory(Rendered, msgspec.Struct, frozen=True, kw_only=True):
     """A pass rate over time.
 
     Attributes:
@@ -89,6 +93,7 @@ class PassRateHistory(msgspec.Struct, frozen=True, kw_only=True):
         periods: The periods in order; those without a record are not listed.
         not_applicable: Further records, which no metric applies to; nothing else counts them.
         noticed: What falls the test would notice, and how often.
+        dataset: What was recorded, by the name that the recorder was given.
     """
 
     every: str
@@ -100,10 +105,24 @@ class PassRateHistory(msgspec.Struct, frozen=True, kw_only=True):
     periods: tuple[Period, ...]
     not_applicable: int = 0
     noticed: tuple[NoticedFall, ...] = ()
+    dataset: str = ""
+
+    def sections(self) -> list[TextSection]:
+        """What it says to people, in order."""
+        return monitoring_sections(self)
+
+    def to_html(self) -> str:
+        """The history as one HTML page that loads nothing."""
+        return monitoring_page(self)
 
 
 def track_pass_rate(
-    records: Iterable[MonitoredRecord], *, every: str = "day", baseline: int = BASELINE, alpha: float = 0.05
+    records: Iterable[MonitoredRecord],
+    *,
+    every: str = "day",
+    baseline: int = BASELINE,
+    alpha: float = 0.05,
+    dataset: str = "",
 ) -> PassRateHistory:
     """Follow a pass rate over time.
 
@@ -115,6 +134,7 @@ def track_pass_rate(
         every: `hour`, `day`, `week`, `month` (UTC), or a number of records.
         baseline: How many scored records make the baseline.
         alpha: The probability of a false alarm that is accepted, over all times that anyone looks.
+        dataset: What was recorded, by the name that the recorder was given.
 
     Raises:
         ConfigurationError: `every`, `baseline` or `alpha` is none.
@@ -146,6 +166,7 @@ def track_pass_rate(
         periods=tuple(_period(*group, *count, expected) for group, count in zip(groups, counts, strict=True)),
         not_applicable=len(known) - len(ordered),
         noticed=() if drift is None else tuple(_noticed(counts[:last], drift)),
+        dataset=dataset,
     )
 
 

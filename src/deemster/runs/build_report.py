@@ -414,7 +414,7 @@ def stored_run_record(store: Store, row: RunRow) -> RunRecord:
     cards = store.cards(row.id)
     samples = StoredSamples(store, row)
     if not row.traits.has_metrics:
-        hint = f"`deemster grade DATASET --resume {row.id}`, with the flags it was made with, shows its results again."
+        hint = f"`deemster grade DATASET --resume={row.id}`, with the flags it was made with, shows its results again."
         raise ReportError(f"`{row.id}` is a grading by a rubric, which has no report of metrics. {hint}")
     if not cards or not len(samples):
         hint = f"`deemster rescore {row.id} --metric NAME` adds some."

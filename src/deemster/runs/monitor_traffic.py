@@ -47,7 +47,7 @@ def monitor(
             raise ConfigurationError(f"Nothing is recorded for `{visible(dataset)}`. {did_you_mean(dataset, names)}")
         records = [record for run in runs for record in _records(opened, run, metric)]
     chosen = (record for record in records if first is None or record.at >= first)
-    return track_pass_rate(chosen, every=every, baseline=baseline, alpha=alpha)
+    return track_pass_rate(chosen, every=every, baseline=baseline, alpha=alpha, dataset=dataset)
 
 
 def parse_time(text: str) -> datetime:

@@ -236,7 +236,7 @@ class StoredWriter:
         Raises:
             StoreError: The store fails.
         """
-        self._run.writer.add(executions, at=self._run.timer.now())
+        self._run.add(executions)
 
     def settle(self) -> None:
         """Make the marks final that need the whole run.
@@ -329,7 +329,7 @@ def _definition(
     job: Evaluation, storage: RunStorage, findings: RunFindings, timer: RunTimer, *, order: str
 ) -> RunDefinition:
     """An evaluation as a store begins or resumes it."""
-    store, identity = storage.store, evaluation_identity(job, order=order)
+    identity = evaluation_identity(job, order=order)
     facts = _run_facts(job, timer)
     further = {
         **settings_facts(job.report_settings, job.plan, origin=job.origin),
@@ -341,7 +341,7 @@ def _definition(
         further[PROMPTS_FACT] = storage.keep_prompts
     facts = msgspec.structs.replace(facts, identity=identity, facts=further)
     return RunDefinition(
-        facts, partial(sample_facts, job.plan.dataset), job.plan.cards, partial(_shape_changes, job, store, order)
+        facts, partial(sample_facts, job.plan.dataset), job.plan.cards, partial(_shape_changes, job, order)
     )
 
 
@@ -376,7 +376,7 @@ def sample_facts(dataset: Dataset) -> Iterator[SampleFacts]:
         )
 
 
-def _shape_changes(job: Evaluation, store: Store, order: str, row: RunRow) -> list[str]:
+def _shape_changes(job: Evaluation, order: str, store: Store, row: RunRow) -> list[str]:
     """Changes that `allow_changed` does not permit: other samples, other metrics or `where`, other repetitions."""
     found = []
     before, now = [card.name for card in row.scorings[0].cards], [metric.name for metric in job.plan.metrics]

@@ -1,0 +1,67 @@
+"""What is gone from the command line, and what to type in its place."""
+
+from __future__ import annotations
+
+import click
+
+# Flags, of every command or of the one that is named.
+_CASCADE = "Calibrate a cascade in Python: `dm.calibrate_cascade(votes, cheap=..., strong=[...], costs={...})`."
+FLAGS = {
+    "--csv-raw": "CSV guards cells that look like formulas. `--json FILE` has every text as it is.",
+    "--junit-samples": "Write `junit: samples` in the suite.",
+    "align --cascade": _CASCADE,
+    "align --cost": _CASCADE,
+    "align --fresh-items": _CASCADE,
+    "align --strong": _CASCADE,
+    "align --tolerance": _CASCADE,
+    "run --delta": "Write `delta: 0.05` in the suite.",
+    "run --strict": "Write `strict: true` in the suite.",
+    "run --until-decided": "Run the whole dataset, or the part that `deemster audit dataset SUITE` proposes.",
+}
+COMMANDS = {
+    "certify": "`deemster store export RUN --to run.jsonl` writes one file to pass on, and prints its SHA-256.",
+    "verify": "`deemster store verify REPORT run.jsonl` computes a report again from a run file.",
+}
+# Verbs of commands that have other ones.
+VERBS: dict[str, str] = {}
+# Words that other tools use.
+MEANT = {
+    "diff": "compare",
+    "eval": "run",
+    "evaluate": "run",
+    "list": "runs",
+    "ls": "runs",
+    "test": "run",
+}
+
+
+def answer_command(word: str) -> str | None:
+    """What to type in place of a word that is no command; None where it was never one."""
+    if word in COMMANDS:
+        return f"`{word}` is gone. {COMMANDS[word]}"
+    if word in MEANT:
+        return f"No command is called `{word}`. Did you mean `{MEANT[word]}`?"
+    return None
+
+
+def answer_verb(words: str) -> str | None:
+    """What to type in place of a verb that is gone; None where it was never one."""
+    return f"`{words}` is gone. {VERBS[words]}" if words in VERBS else None
+
+
+def answer_flag(error: click.NoSuchOption) -> click.UsageError:
+    """The error about an unknown flag; where the flag is gone, it says what to type in its place."""
+    flag = error.option_name
+    advice = next((FLAGS[name] for name in [*_names_of(error.ctx, flag), flag] if name in FLAGS), None)
+    return error if advice is None else click.UsageError(f"`{flag}` is gone. {advice}", error.ctx)
+
+
+def _names_of(context: click.Context | None, flag: str) -> list[str]:
+    """A flag with the words of its command before it, such as `rubric improve --json` and `improve --json`."""
+    names = []
+    words = flag
+    while context is not None and context.parent is not None:
+        words = f"{context.info_name} {words}"
+        names.append(words)
+        context = context.parent
+    return list(reversed(names))
