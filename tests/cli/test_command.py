@@ -15,6 +15,7 @@ from deemster.cli.main import COMMANDS, app
 @click.command(
     "walk",
     cls=Verb,
+    headings={"How": ("--quiet",)},
     examples=[
         "deemster walk home --store the-sea",
         "deemster walk home --again=monday --store a-very-long-name-of-a-place",

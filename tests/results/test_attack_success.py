@@ -7,7 +7,7 @@ import pytest
 
 from deemster.datasets.attack_facts import Attack, AttackedSample, AttackedSamples
 from deemster.records import Execution, MetricCard, MetricScore, Output, Unscored
-from deemster.results import MarkTable
+from deemster.results import MarkTable, summarize_run
 from deemster.results.attack_success import summarize_attacks
 from deemster.stats import clustered_wilson
 
@@ -39,7 +39,7 @@ def attacked(*kinds, seeds=None):
 
 
 def test_run_without_attacks_has_no_section():
-    assert summarize_attacks(table(["attack-resisted"], [[PASS]]), None) is None
+    assert summarize_run(table(["attack-resisted"], [[PASS]])).adversarial is None
 
 
 def test_failed_mark_is_a_success_of_the_attack_and_a_missing_one_is_undecided():

@@ -371,10 +371,9 @@ def _write_and_print(
     from deemster.report.grading_page import grading_page
     from deemster.report.grading_report import grading_json
     from deemster.report.grading_summary import summarize_grading
-    from deemster.runs.grading_store import grading_status
     from deemster.text.destination import write_pieces
 
-    status, reason = grading_status(grading)
+    status, reason = grading.status, grading.reason
     code = ExitCode.INCOMPLETE if status == "incomplete" else ExitCode.PASSED
     figures, alignment = summarize_grading(grading), _align(grading)
     try:

@@ -14,13 +14,19 @@ from deemster.datasets.rubric_dataset import RubricDataset
 from deemster.datasets.rubric_items import RubricItem
 from deemster.datasets.votes import Votes
 from deemster.datasets.votes_format import SCHEMA
-from deemster.errors import VotesError
+from deemster.errors import VotesError, plural
 from deemster.formats.item_files import ITEMS
 from deemster.formats.write_rows import write_rows
 from deemster.judges._grading_tables import grading_dataframe, grading_notebook
 from deemster.judges.vote import Vote, known_cost, total_usage, verdict_code
 from deemster.records import Usage
-from deemster.records.shared_call_cost import CallPayments, count_as_cached_part
+from deemster.records.shared_call_cost import (
+    CallPayments,
+    count_as_cached_part,
+    distinct_calls,
+    itemized_calls,
+    with_calls,
+)
 from deemster.rubrics.rubric_definition import Rubric
 from deemster.rubrics.vote_aggregation import NUMERIC_RULE
 from deemster.text.html_page import render_part
@@ -172,6 +178,26 @@ class ItemGrading(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True,
             return self
         return self._with_votes(lambda vote: msgspec.structs.replace(vote, calls=()))
 
+    def with_calls_of(self, earlier: ItemGrading) -> ItemGrading:
+        """The item, whose votes also carry the calls of the votes that they replace.
+
+        Args:
+            earlier: The item as it was graded before.
+        """
+        lost = {(each.criterion, vote.judge, vote.repeat): vote for each in earlier.criteria for vote in each.votes}
+
+        def paid(name: str, vote: Vote) -> Vote:
+            old = lost.get((name, vote.judge, vote.repeat))
+            if old is None or (old.failure is None and old == vote):
+                return vote
+            return with_calls(vote, distinct_calls((*itemized_calls(old), *itemized_calls(vote))))
+
+        criteria = tuple(
+            msgspec.structs.replace(each, votes=tuple(paid(each.criterion, vote) for vote in each.votes))
+            for each in self.criteria
+        )
+        return msgspec.structs.replace(self, criteria=criteria)
+
     def _with_votes(self, change: Callable[[Vote], Vote]) -> ItemGrading:
         criteria = [
             msgspec.structs.replace(each, votes=tuple([change(vote) if vote.calls else vote for vote in each.votes]))
@@ -247,6 +273,27 @@ class Grading(msgspec.Struct, frozen=True, kw_only=True, eq=False):
     n_undecided: int = 0
     run: str | None = None
     mixed: tuple[str, ...] = ()
+
+    @property
+    def status(self) -> Literal["complete", "incomplete", "mixed"]:
+        """How it ended."""
+        if self.reason is not None:
+            return "incomplete"
+        return "mixed" if self.mixed else "complete"
+
+    @property
+    def reason(self) -> str | None:
+        """Why it is not complete."""
+        not_run = sum(judge.not_run for judge in self.judges)
+        if not_run:
+            votes = sum(judge.votes for judge in self.judges)
+            why = "" if self.halted is None else f" ({self.halted.rstrip('.')})"
+            return f"{plural(not_run, 'vote')} of {votes:,} were not asked for{why}"
+        if self.n_failed_items:
+            return f"{plural(self.n_failed_items, 'item')} of {len(self):,} could not be graded"
+        if self.n_undecided:
+            return f"{plural(self.n_undecided, 'verdict')} could not be had: no judge was reached"
+        return None
 
     @property
     def dataset_fingerprint(self) -> str:

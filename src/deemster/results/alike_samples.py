@@ -14,6 +14,8 @@ from deemster.stats import holm
 MOST_SAMPLES: Final = 20_000
 # With fewer groups, intervals by group would say nothing.
 _FEWEST_GROUPS = 5
+# Two for each group.
+FEWEST_SAMPLES: Final = 2 * _FEWEST_GROUPS
 _MOST_KEYS = 20
 _LEVEL = 0.01
 _DRAWS = 9_999

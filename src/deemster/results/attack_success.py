@@ -85,15 +85,13 @@ class AdversarialSummary(msgspec.Struct, frozen=True, kw_only=True):
         return next((figures for figures in self.severities if figures.name == name), None)
 
 
-def summarize_attacks(marks: MarkTable, attacks: AttackedSamples | None) -> AdversarialSummary | None:
+def summarize_attacks(marks: MarkTable, attacks: AttackedSamples) -> AdversarialSummary | None:
     """Summarize how often attacks succeeded. Undefined (None) where no sample of the run is an attack.
 
     Args:
         marks: The marks of the run.
-        attacks: Which of its samples are attacks; None where none is.
+        attacks: Which of its samples are attacks.
     """
-    if attacks is None:
-        return None
     # A run that stopped once it was decided has fewer samples than it began with.
     samples = [sample for sample in attacks.samples if sample.position < marks.samples]
     if not samples:

@@ -217,12 +217,11 @@ class PanelColumn:
         self._quorum = counted.quorum
 
     def add(self, mark: MetricScore) -> None:
-        """Count a score."""
-        if mark.details.get("votes"):
-            self._scores += 1
-            self._incomplete += any(True for _ in failed_votes(mark.details))
-            quorum = mark.details.get("quorum")
-            self._quorum = quorum if type(quorum) is int else self._quorum
+        """Count a score that has votes."""
+        self._scores += 1
+        self._incomplete += any(True for _ in failed_votes(mark.details))
+        quorum = mark.details.get("quorum")
+        self._quorum = quorum if type(quorum) is int else self._quorum
 
     def summarize(self) -> PanelSummary | None:
         """The counts; None where no vote is missing, and none may be."""
@@ -282,7 +281,7 @@ class MarkTable:
             if card.parts
         }
         self.directions: list[set[bool]] = [set() for _ in cards]
-        self.panels = [PanelColumn() for _ in cards]
+        self._panels: dict[str, PanelColumn] = {}
         self.target_usage = UsageAccount()
         self.scoring_usage = [UsageAccount() for _ in cards]
         self.further_usage = UsageAccount()
@@ -292,8 +291,11 @@ class MarkTable:
 
     def panel_summaries(self) -> dict[str, PanelSummary]:
         """The panels behind the scores of each metric that lacks a vote, or may lack one."""
-        counted = ((card.name, column.summarize()) for card, column in zip(self.cards, self.panels, strict=True))
-        return {name: summary for name, summary in counted if summary is not None}
+        summaries = {}
+        for card in self.cards:
+            if card.name in self._panels and (summary := self._panels[card.name].summarize()) is not None:
+                summaries[card.name] = summary
+        return summaries
 
     def restore_panels(self, summaries: Mapping[str, PanelSummary] | None) -> None:
         """Take over what was counted when the marks were made.
@@ -301,7 +303,7 @@ class MarkTable:
         Args:
             summaries: What `panel_summaries` gave then.
         """
-        self.panels = [PanelColumn((summaries or {}).get(card.name, PanelSummary())) for card in self.cards]
+        self._panels = {name: PanelColumn(summary) for name, summary in (summaries or {}).items()}
 
     def tag(self, position: int, tags: Iterable[str]) -> None:
         """Note the tags of the sample at a position.
@@ -463,8 +465,8 @@ class MarkTable:
                 scores[place] = mark.score
                 causes[place] = SCORED
                 passed[place] = mark.success
-                if mark.details:
-                    self.panels[column].add(mark)
+                if mark.details and mark.details.get("votes"):
+                    self._panels.setdefault(self.cards[column].name, PanelColumn()).add(mark)
                 if mark.threshold != threshold or mark.higher_is_better is not upwards:
                     threshold, upwards = mark.threshold, mark.higher_is_better
                     self.thresholds[column].add(float(threshold))

@@ -165,7 +165,7 @@ def summarize_run(marks: MarkTable, *, delta: float = 0.05, attacks: AttackedSam
         usage=run_usage(marks.target_usage, spending, marks.further_usage),
         cost=total_cost([marks.target_usage, *marks.scoring_usage, marks.further_usage]),
         answers_without_usage=marks.without_usage,
-        adversarial=summarize_attacks(marks, attacks),
+        adversarial=None if attacks is None else summarize_attacks(marks, attacks),
         panels=marks.panel_summaries(),
     )
 

@@ -62,7 +62,9 @@ async def execute_plan(
     """
     answered: asyncio.Queue[AnsweredBatch | None] = asyncio.Queue(maxsize=1)
     threads = WorkerThreads("deemster-run", at_once=4)
-    rest = leave_out(plan, planned_work(plan) if works is None else works)
+    rest = iter(planned_work(plan) if works is None else works)
+    if any(plan.where):
+        rest = leave_out(plan, rest)
     asks = ask is not None and bool(plan.scorers)
     # Saved outputs can be read again: only the answers of a live target are stored before they are marked.
     stored = None if isinstance(plan.target, SavedOutputs) else pending

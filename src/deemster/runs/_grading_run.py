@@ -3,8 +3,7 @@
 from __future__ import annotations
 
 from array import array
-from collections import Counter
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from decimal import Decimal
 from typing import Any, overload
 
@@ -14,34 +13,34 @@ import numpy as np
 from deemster.datasets.rubric_dataset import RubricDataset
 from deemster.judges.criterion_grader import CriterionGrader
 from deemster.judges.grading_case import make_case
-from deemster.judges.grading_result import Grading, ItemGrading, JudgeGrading, vote_payments
-from deemster.judges.vote import Vote, total_usage
+from deemster.judges.grading_result import Grading, ItemGrading, vote_payments
 from deemster.models.clock import Clock
-from deemster.records import Execution, Mark, Usage
+from deemster.records import Execution, Mark
 from deemster.records.shared_call_cost import NOTHING_SPENT, Spending, paid_amount
-from deemster.records.usage import sum_usage
 from deemster.rubrics.criterion import Criterion
-from deemster.runs._submissions import EarlierGrading, SubmissionMetric, Submissions
+from deemster.runs._submissions import SubmissionMetric, Submissions
 from deemster.runs.backend import InThisProcess, RemainingWork, RunWork
-from deemster.runs.grading_store import GradingWriter
-from deemster.runs.kept_calls import KeptCalls
 from deemster.runs.model_access import ModelAccess
 from deemster.runs.progress import Progress, ProgressCounter
 from deemster.runs.resolved_evaluation import Evaluation
+from deemster.runs.run_lifecycle import StoredRun
 from deemster.runs.run_plan import Plan, collect_secrets
 from deemster.runs.stop_request import Stop
+from deemster.runs.stored_grading import GradedItem, graded_item, view_grading
 from deemster.store import Spool
 from deemster.targets.saved_outputs import SavedOutputs
 
-# Usages that are added up at once.
-_TOGETHER = 500
-
 
 class _VoteCounter(ProgressCounter):
-    """Counts graded items; what is unscored are votes, which are counted where they are read."""
+    """Counts graded items; what is unscored are votes of judges."""
 
     def add(self, executions: Sequence[Execution]) -> None:
-        """Nothing: whoever reads the items counts them, and tells of each."""
+        """Count items as they are graded."""
+        for execution in executions:
+            self.done += 1
+            if self.progress is not None:
+                self.unscored += sum(vote.failure is not None for vote in GradedItems.graded(execution).votes)
+                self.tell()
 
 
 class GradingRun:
@@ -53,13 +52,13 @@ class GradingRun:
         checks: The metrics that answer criteria.
         stop: Asks the grading to stop.
         progress: Gets the progress.
-        writer: Stores graded items; None where they are not stored.
+        run: Where graded items are stored; None where they are not.
+        judging: A digest of who judges, and how; None where items are not stored.
 
     Attributes:
         stop: Asks the grading to stop.
-        first_failure: The first failure of each judge, by its id.
         spent: What the models used before the grading was resumed.
-        before: Items that were graded before.
+        done: The places of the items that are graded; before `execute`, of those that were graded before.
         again: Items graded before of which some votes failed; these are asked for again.
     """
 
@@ -71,56 +70,62 @@ class GradingRun:
         *,
         stop: Stop,
         progress: Callable[[Progress], None] | None,
-        writer: GradingWriter | None = None,
+        run: StoredRun | None = None,
+        judging: str | None = None,
     ) -> None:
         self._dataset, self._grader = dataset, grader
         self._counter = _VoteCounter(len(dataset), progress)
-        self._writer, self.stop = writer, stop
-        self._submissions = Submissions(dataset, grader, checks, writer)
+        self._run, self.stop = run, stop
+        self._submissions = Submissions(dataset, grader, checks, judging)
         self._items = GradedItems(len(dataset))
-        self._done: set[int] = set()
-        self._errors = self._undecided = 0
-        self._votes: Counter[str] = Counter()
-        self._not_run: Counter[str] = Counter()
-        self._failures: dict[str, Counter[str]] = {judge.id: Counter() for judge in grader.judges}
-        self._usages: dict[str, list[Usage]] = {}
         self._calls = array("q")
         self.spent = NOTHING_SPENT
-        self.first_failure: dict[str, str] = {}
-        self.before = self.again = 0
+        self.done: set[int] = set()
+        self.again = 0
 
     def restore(self, tell: Callable[[str], None]) -> None:
         """Read the items that were graded before from the store.
 
+        Args:
+            tell: Gets a sentence about each damage; what is damaged is graded again.
+
         Raises:
             StoreError: The store fails.
         """
-        if self._writer is None:
-            return
         payments, tokens, usd = vote_payments(), 0, Decimal(0)
-        for position, item, known in self._writer.stored(tell):
-            paid = paid_amount(vote.usage for vote in item.settle(payments).votes)
+        for position, entry in self._stored(tell):
+            paid = paid_amount(vote.usage for vote in entry.item.settle(payments).votes)
             tokens, usd = tokens + paid[0], usd + paid[1]
-            self._items.put(position, self._submissions.mark(position, item))
-            if known is None:
-                self._done.add(position)
-                self._count(item)
-            else:
-                self._submissions.earlier[position] = EarlierGrading(item, known)
+            self._put(position, entry.item)
+            self._calls.extend(entry.item.call_ids)
+            if not self._submissions.note_earlier(position, entry):
+                self.done.add(position)
         self.spent = Spending(payments.paid, tokens, usd)
         self.again = len(self._submissions.earlier)
-        self.before = self._counter.before = len(self._done)
+        self._counter.done = self._counter.before = len(self.done)
 
-    async def execute(
-        self, access: ModelAccess, *, clock: Clock, warn: Callable[[str], None], calls: KeptCalls | None
-    ) -> None:
+    def _stored(self, tell: Callable[[str], None]) -> Iterator[tuple[int, GradedItem]]:
+        """The items that were graded before and have not changed."""
+        if self._run is None or self._run.is_new:
+            return
+        store = self._run.store
+        for execution in store.executions(self._run.id, on_damage=tell):
+            position = execution.position
+            try:
+                entry = graded_item(execution)
+            except msgspec.ValidationError:
+                tell(f"{store.where}: What is stored at position {position} is no graded item.")
+                continue
+            if position < len(self._dataset) and entry.fingerprint == self._submissions.fingerprint(position):
+                yield position, entry
+
+    async def execute(self, access: ModelAccess, *, clock: Clock, warn: Callable[[str], None]) -> Grading:
         """Grade everything that is left; what is not reached keeps its earlier grading, or votes that are `not_run`.
 
         Args:
             access: How models may be asked.
             clock: The time.
             warn: Gets each warning.
-            calls: Keeps the model calls; None where the grading cannot be resumed.
 
         Raises:
             StoreError: The store fails.
@@ -132,123 +137,62 @@ class GradingRun:
         plan = Plan(dataset, no_target, (metric,), secrets=collect_secrets(no_target, access))
         evaluation = Evaluation(plan, seed=self._grader.seed, access=access)
 
-        left = (position for position in range(len(self._dataset)) if position not in self._done)
+        left = [position for position in range(len(self._dataset)) if position not in self.done]
+        calls = None if self._run is None else self._run.calls
         remaining = RemainingWork(works=self._submissions.works(left), spent=self.spent, calls=calls)
-        sinks = [self._keep] if self._writer is None else [self._writer.add, self._keep]
+        sinks = [self._keep] if self._run is None else [self._run.add, self._keep]
         work = RunWork(evaluation, remaining, sinks, self._counter, clock, self.stop, warn)
 
         with InThisProcess().open() as backend:
             await backend.execute(work)
-        self._count_unreached()
+
+        self._put_unasked()
+        return self._view()
 
     def _keep(self, executions: Sequence[Execution]) -> None:
-        """Count items as they are graded."""
+        """Keep items as they are graded."""
         self._items.add(executions)
         for execution in executions:
-            self._done.add(execution.position)
-            self._count(self._items.graded(execution))
-            self._counter.tell()
+            self.done.add(execution.position)
+            self._calls.extend(self._items.graded(execution).call_ids)
 
-    def _count_unreached(self) -> None:
-        """Count the items that no judge was asked about: as graded before, or with votes that are `not_run`."""
+    def _put(self, position: int, item: ItemGrading) -> None:
+        self._items.put(position, self._submissions.mark(position, item))
+
+    def _put_unasked(self) -> None:
+        """Give votes that are `not_run` to the items that no judge was asked about, now or before."""
         for position in range(len(self._dataset)):
-            if position in self._done:
-                continue
-            earlier = self._submissions.earlier.get(position)
-            if earlier is not None:
-                self._count(earlier.item)
-                continue
-            case = make_case(self._dataset, position)
-            item = self._grader.grade_unasked(case, self.stop.reason or "The grading was stopped.")
-            self._items.put(position, self._submissions.mark(position, item))
-            self._count(item)
+            if position not in self.done and position not in self._submissions.earlier:
+                why = self.stop.reason or "The grading was stopped."
+                self._put(position, self._grader.grade_unasked(make_case(self._dataset, position), why))
 
-    def _count(self, item: ItemGrading) -> None:
-        self._counter.done += 1
-        self._errors += item.error is not None
-        self._calls.extend(item.call_ids)
-        self._add_usage(item.votes)
-        for criterion in item.criteria:
-            self._undecided += criterion.failed and any(map(_is_out, criterion.votes))
-            for vote in criterion.votes:
-                self._votes[vote.judge] += 1
-                if vote.failure is not None and vote.judge in self._failures:
-                    self._counter.unscored += 1
-                    self._failures[vote.judge][vote.failure.category] += 1
-                    if vote.failure.cause == "not_run":
-                        self._not_run[vote.judge] += 1
-                    else:
-                        self.first_failure.setdefault(vote.judge, vote.failure.message)
+    def _view(self) -> Grading:
+        grading = view_grading(self._items, self._settled(), self._dataset, self._grader.settings)
+        # A stop request, a spent budget, or an open circuit.
+        halted = self.stop.reason or self._counter.open_circuit
+        return msgspec.structs.replace(
+            grading,
+            halted=halted if any(judge.not_run for judge in grading.judges) else None,
+            run=None if self._run is None else self._run.id,
+            mixed=() if self._run is None else self._run.mixed,
+        )
 
-    def _add_usage(self, votes: Iterable[Vote]) -> None:
-        for vote in votes:
-            if vote.usage is None:
-                continue
-            usages = self._usages.setdefault(vote.judge, [])
-            usages.append(vote.usage)
-            if len(usages) == _TOGETHER:
-                usages[:] = [usage for usage in [sum_usage(usages)] if usage is not None]
+    def _settled(self) -> Iterator[ItemGrading]:
+        """The items, where each shared call is charged to the first vote in order: the cost depends on no timing."""
+        shared = self._shared_calls()
+        payments = vote_payments(shared=shared)
+        for position in range(len(self._items)):
+            item = self._items.read_with_calls(position)
+            settled = item.settle(payments) if shared else item
+            if settled is not item:
+                self._put(position, settled)
+            yield settled
 
-    def _settle(self) -> None:
-        """Charge each shared call to the first vote in order, so that the cost does not depend on timing."""
+    def _shared_calls(self) -> frozenset[int]:
         calls = np.frombuffer(self._calls, dtype=np.int64)
         # In its place: a copy for every vote there is would be the largest thing in memory.
         calls.sort()
-        shared = frozenset(calls[1:][calls[1:] == calls[:-1]].tolist())
-        if not shared:
-            return
-        payments = vote_payments(shared=shared)
-        self._usages = {}
-        for position in range(len(self._items)):
-            item = self._items.read_with_calls(position)
-            settled = item.settle(payments)
-            if settled is not item:
-                self._items.put(position, self._submissions.mark(position, settled))
-            self._add_usage(settled.votes)
-
-    @property
-    def votes(self) -> int:
-        """How many votes there should be."""
-        return sum(self._votes[judge.id] for judge in self._grader.judges)
-
-    def build_grading(self) -> Grading:
-        """The grading: items, judges, usage and why it stopped."""
-        self._settle()
-        used = {judge: sum_usage(usages) for judge, usages in self._usages.items()}
-        judges = tuple(
-            JudgeGrading(
-                id=judge.id,
-                model=judge.model,
-                weight=judge.weight,
-                votes=self._votes[judge.id],
-                failures=dict(sorted(self._failures[judge.id].items())),
-                not_run=self._not_run[judge.id],
-                usage=used.get(judge.id),
-            )
-            for judge in self._grader.judges
-        )
-        return Grading(
-            items=self._items,
-            judges=judges,
-            settings=self._grader.settings,
-            dataset=self._dataset,
-            usage=total_usage(used.values()),
-            halted=self._halted if self._not_run else None,
-            n_failed_items=self._errors,
-            n_undecided=self._undecided,
-            run=None if self._writer is None else self._writer.run.id,
-            mixed=() if self._writer is None else self._writer.mixed,
-        )
-
-    @property
-    def _halted(self) -> str | None:
-        """Why not everything was asked: a stop request, a spent budget, or an open circuit."""
-        return self.stop.reason or self._counter.open_circuit
-
-
-def _is_out(vote: Vote) -> bool:
-    """Whether a vote is missing because a model could not be reached."""
-    return vote.failure is not None and vote.failure.category == "infrastructure"
+        return frozenset(calls[1:][calls[1:] == calls[:-1]].tolist())
 
 
 class _Details(msgspec.Struct, gc=False):

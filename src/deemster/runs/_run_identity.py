@@ -13,39 +13,13 @@ from typing import Any
 
 import msgspec
 
-from deemster.datasets.rubric_dataset import RubricDataset
 from deemster.errors import visible
 from deemster.formats.canonical_json import canonical
-from deemster.judges.criterion_grader import CriterionGrader
 from deemster.models import Role
-from deemster.runs import metric_catalog as catalog
 from deemster.runs.metric_catalog import AdjustedMetric
-from deemster.runs.model_access import ModelAccess
 
 _LONGEST = 80
 _DIGEST = re.compile(r"\b([0-9a-f]{12})[0-9a-f]{52}\b")
-
-
-def grading_identity(
-    dataset: RubricDataset, grader: CriterionGrader, checks: Mapping[Any, Any], access: ModelAccess
-) -> dict[str, Any]:
-    """The identity of a grading: items, rubrics, settings with prompts, checks and models; labels do not count.
-
-    Where judges see no examples of an item's own cluster, the clusters count too.
-    """
-    rubrics = {id(rubric): rubric for rubric in dataset.rubrics}.values()
-    roles = sorted({role for each in (grader, *checks.values()) for role in each.roles})
-    identity = {
-        "items": digest([[item.id, dataset.grading_fingerprint(item)] for item in dataset.items]),
-        "rubric": digest([rubric.to_dict() for rubric in rubrics]),
-        "settings": grader.settings,
-        "checks": {criterion.name: _check_identity(check) for criterion, check in checks.items()},
-        "models": {role: model_identity(access.roles[role]) for role in roles},
-    }
-    few = grader.few_shot
-    if few is not None and few.cluster is not None:
-        identity["clusters"] = digest([few.cluster_of(str(item.id), item.metadata) for item in dataset.items])
-    return plain_json(identity)
 
 
 def digest(value: Any) -> str:
@@ -91,12 +65,6 @@ def format_time(at: datetime) -> str:
     '2026-01-02T03:04:05.678Z'
     """
     return f"{at:%Y-%m-%dT%H:%M:%S}.{at.microsecond // 1000:03d}Z"
-
-
-def _check_identity(check: Any) -> Any:
-    """The identity of a metric that answers a criterion; users change their own without a new version."""
-    source = source_digest(check.metric) if catalog.family(check.metric) == "custom" else None
-    return check.identity if source is None else {"identity": check.identity, "source": source}
 
 
 def source_digest(metric: Any) -> str | None:

@@ -16,7 +16,7 @@ from deemster.metrics.builtin_metric import BuiltinScorer
 from deemster.records import FrozenDict, Mark, Output, Sample, Script
 from deemster.rubrics.criterion import Criterion
 from deemster.runs._score_batch import WorkItem
-from deemster.runs.grading_store import GradingWriter, carry_over_calls
+from deemster.runs.stored_grading import GradedItem
 from deemster.store.graded_items import GRADING_CARD, grading_mark
 
 
@@ -39,7 +39,7 @@ class Submissions:
         dataset: The items.
         grader: Who judges them, and how.
         checks: The metrics that answer criteria.
-        writer: Stores graded items; None where they are not stored.
+        judging: A digest of who judges, and how, which is stored with each item; None where they are not stored.
 
     Attributes:
         earlier: By position, the items of which some votes are cast again.
@@ -50,10 +50,10 @@ class Submissions:
         dataset: RubricDataset,
         grader: CriterionGrader,
         checks: Mapping[Criterion, Any],
-        writer: GradingWriter | None,
+        judging: str | None,
     ) -> None:
         self.dataset, self.grader = dataset, grader
-        self._checks, self._writer = checks, writer
+        self._checks, self._judging = checks, judging
         self.earlier: dict[int, EarlierGrading] = {}
 
     @cached_property
@@ -79,14 +79,33 @@ class Submissions:
             votes = () if earlier is None else earlier.votes
             item: ItemGrading = yield from self.grader.script(case, checks=self._checks, known=votes)
             if earlier is not None:
-                item = carry_over_calls(earlier.item, item)
+                item = item.with_calls_of(earlier.item)
             return self.mark(position, item)
         return self.mark(position, ItemGrading(id=name, unscored=caught.message, error=caught.message))
 
     def mark(self, position: int, item: ItemGrading) -> Mark:
         """The mark of a graded item, which holds all of its grading."""
-        stamp = {} if self._writer is None else self._writer.stamp(position)
-        return grading_mark(item.score, item.unscored, FrozenDict({"item": item, **stamp}))
+        details: dict[str, Any] = {"item": item}
+        if self._judging is not None:
+            # They tell later whether the item is still what it was when it was graded.
+            details |= {"fingerprint": self.fingerprint(position), "settings": self._judging}
+        return grading_mark(item.score, item.unscored, FrozenDict(details))
+
+    def fingerprint(self, position: int) -> str:
+        """The fingerprint of all that judges can see of an item."""
+        return self.dataset.grading_fingerprint(self.dataset.items[position])
+
+    def note_earlier(self, position: int, entry: GradedItem) -> bool:
+        """Note an item that was graded before; whether votes of it are cast again.
+
+        Votes of the same judges with the same settings are kept.
+        """
+        item = entry.item
+        if item.criteria and not any(vote.failure is not None for vote in item.votes):
+            return False
+        votes = tuple(each.votes for each in item.criteria) if entry.settings == self._judging else ()
+        self.earlier[position] = EarlierGrading(item, votes)
+        return True
 
 
 class SubmissionMetric(BuiltinScorer, frozen=True, kw_only=True, dict=True):

@@ -119,11 +119,13 @@ def store_external_run(
     """
     timer = RunTimer(clock)
     job = _job(run, held_to, label)
+    baseline = None
     if job.gate is not None:
         cohorts = list(dict.fromkeys(tag for sample in run.dataset for tag in sample.tags or (None,)))
         check_gate_names(job.gate, metrics=card_spellings(run.cards), cohorts=cohorts)
-    findings = RunFindings(baseline=pin_baseline(job, store))
-    definition = _definition(run, job, findings, timer)
+        if job.gate.baseline is not None:
+            baseline = pin_baseline(job.gate.baseline, job, store)
+    definition = _definition(run, job, RunFindings(baseline=baseline), timer)
     if (known := _find_same(store, definition.facts)) is not None:
         return StoredExternalRun(known, is_known=True)
     with begin_run(definition, store, timer=timer) as stored:

@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from itertools import islice
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import Any
 
 import msgspec
 import numpy as np
@@ -13,14 +13,13 @@ import numpy as np
 from deemster.datasets import Dataset
 from deemster.errors import ConfigurationError, Issue, StorageError, StoreError
 from deemster.records import SampleContent, SampleFacts, SampleLabels
-from deemster.report import Report, load_report
+from deemster.report import load_report
 from deemster.report.baseline_gate import PinnedBaseline
 from deemster.report.compare_columns import ComparisonSettings
 from deemster.report.comparison import Comparison
 from deemster.report.comparison_gate import baseline_evidence
 from deemster.report.report_assembly import execution_entry
 from deemster.report.report_entries import PrivacyEntry
-from deemster.results.alike_samples import ALIKE
 from deemster.results.difference_origin import AnchorScores
 from deemster.results.gate_rules import BaselineRules
 from deemster.results.run_columns import ComparedRun, RunColumns
@@ -43,10 +42,11 @@ from deemster.store.run_file import is_run_file, open_runs
 _NEWEST = ("previous", "latest")
 
 
-def pin_baseline(job: Evaluation, store: Store | None) -> PinnedBaseline | None:
-    """Find the baseline of a job's gate before anything runs; None where the gate compares with none.
+def pin_baseline(rules: BaselineRules, job: Evaluation, store: Store | None) -> PinnedBaseline:
+    """Find the baseline of a job's gate before anything runs.
 
     Args:
+        rules: What the gate says of its baseline.
         job: What is to be run.
         store: Where it is stored; None where it is not.
 
@@ -55,9 +55,6 @@ def pin_baseline(job: Evaluation, store: Store | None) -> PinnedBaseline | None:
         ReportError: The baseline is a file that is no report.
         StoreError: The store cannot be read.
     """
-    rules = None if job.gate is None else job.gate.baseline
-    if rules is None:
-        return None
     found = _find(rules, job, store)
     if found.missing is not None:
         return found
@@ -116,52 +113,36 @@ def _share_samples(dataset: Dataset, hashes: Iterable[str]) -> bool:
     return any(row_hash in own for row_hash in hashes)
 
 
-class BaselineComparison(NamedTuple):
-    """A run that has ended beside the baseline of its gate.
-
-    Attributes:
-        baseline: The baseline with what the comparison found, which the run then remembers; None where it has none.
-        report: The comparison; None where nothing was compared.
-    """
-
-    baseline: PinnedBaseline | None
-    report: Comparison | None = None
-
-    @property
-    def warnings(self) -> list[str]:
-        """What a person should know of samples that come out alike."""
-        return [] if self.report is None else [text for text in self.report.warnings if text.startswith(ALIKE)]
-
-    def tell(self, tell: Callable[[Comparison], None] | None, report: Report) -> None:
-        """Hand on the comparison, with what the gate of the run says, to who wants it."""
-        if self.report is not None and tell is not None:
-            tell(msgspec.structs.replace(self.report, gate=report.gate))
-
-
-def compare_with_baseline(run: FinishedRun, evaluation: Evaluation, store: Store | None) -> BaselineComparison:
+def compare_with_baseline(
+    run: FinishedRun, pinned: PinnedBaseline, evaluation: Evaluation, store: Store | None
+) -> tuple[PinnedBaseline | None, Comparison | None]:
     """Compare a run that has ended with the baseline of its gate.
 
     Args:
         run: The run.
+        pinned: The baseline that was found when it began.
         evaluation: What was run.
         store: Where it is stored; None where it is not.
+
+    Returns:
+        The baseline with what the comparison found, which the run then remembers, and the comparison; None for what
+        there is not.
 
     Raises:
         StoreError: The store cannot be read.
         ReportError: The report file of the baseline cannot be read.
     """
-    pinned = run.record.findings.baseline
     rules = None if evaluation.gate is None else evaluation.gate.baseline
-    if rules is None or pinned is None:
-        return BaselineComparison(None)
+    if rules is None:
+        return None, None
     with RunSources(None) as files:
         source = open_baseline(pinned, store, files)
         if isinstance(source, str):
-            return BaselineComparison(PinnedBaseline(name=pinned.name, missing=source))
+            return PinnedBaseline(name=pinned.name, missing=source), None
 
         settings = comparison_settings(rules, seed=evaluation.seed)
         comparison = compare_sources(source, _FinishedSource(run, evaluation), settings=settings)
-    return BaselineComparison(pinned.concluded(baseline_evidence(comparison, cohorts=rules.cohorts)), comparison)
+    return pinned.concluded(baseline_evidence(comparison, cohorts=rules.cohorts)), comparison
 
 
 def compare_again(store: Store, run_id: str, *, is_first: bool = False) -> dict[str, Any]:

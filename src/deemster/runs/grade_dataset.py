@@ -13,8 +13,7 @@ from deemster.judges.criterion_grader import CriterionGrader
 from deemster.judges.grading_result import Grading
 from deemster.models.clock import Clock
 from deemster.runs._grading_run import GradingRun
-from deemster.runs._run_identity import grading_identity
-from deemster.runs.grading_store import open_grading_writer
+from deemster.runs.grading_identity import define_grading, grading_identity, judging_digest
 from deemster.runs.model_access import (
     ModelAccess,
     ModelLimits,
@@ -24,7 +23,7 @@ from deemster.runs.model_access import (
 from deemster.runs.notebook_progress import notebook_progress
 from deemster.runs.progress import Progress
 from deemster.runs.rubric_metric import build_criterion_checks
-from deemster.runs.run_lifecycle import NOT_STORED, NotStored, RunTimer, Storage, StoredRun, build_storage
+from deemster.runs.run_lifecycle import NOT_STORED, NotStored, RunTimer, Storage, build_storage, open_run
 from deemster.runs.run_sync import waits_for, warner
 from deemster.runs.stop_request import Stop
 from deemster.store import Store
@@ -134,33 +133,47 @@ async def run_grading(
     stop, timer = stop or Stop(), RunTimer(clock)
     if isinstance(storage, NotStored):
         work = GradingRun(known, grader, checks, stop=stop, progress=progress)
-        return await _graded(work, access, clock=timer.clock, warn=warn)
+        return _warned(await work.execute(access, clock=timer.clock, warn=warn), warn)
+
     identity = grading_identity(known, grader, checks, access)
-    name = name or _name(known, dataset)
-    with open_grading_writer(known, identity, storage, name=name, seed=grader.seed, timer=timer) as writer:
-        work = GradingRun(known, grader, checks, stop=stop, progress=progress, writer=writer)
+    definition = define_grading(known, identity, name=name or _name(known, dataset), seed=grader.seed, timer=timer)
+    with open_run(definition, storage, timer=timer) as run:
+        if not run.is_new:
+            run.mark_running(identity)
+
+        judging = judging_digest(identity)
+        work = GradingRun(known, grader, checks, stop=stop, progress=progress, run=run, judging=judging)
         work.restore(warn)
-        if work.before or work.again:
+        if work.done or work.again:
             again = f", {plural(work.again, 'item')} of the others graded again" if work.again else ""
-            storage.tell(f"Resuming the grading {writer.run.id}: {work.before:,} of {len(known):,} are done{again}.")
-        grading = await _graded(work, access, clock=timer.clock, warn=warn, run=writer.run)
-        writer.close(grading)
+            storage.tell(f"Resuming the grading {run.id}: {len(work.done):,} of {len(known):,} are done{again}.")
+
+        grading = _warned(await work.execute(access, clock=timer.clock, warn=warn), warn)
+
+        # A vote that failed is asked for again when the grading is resumed.
+        failed = grading.n_failed_items or any(judge.failures for judge in grading.judges)
+        facts = {"stopped": grading.halted}
+        run.close(grading.status, grading.reason, duration_s=run.duration_s(), facts=facts, is_final=not failed)
         return grading
 
 
-async def _graded(
-    work: GradingRun, access: ModelAccess, *, clock: Clock, warn: Callable[[str], None], run: StoredRun | None = None
-) -> Grading:
-    """Grade what is left, and warn of what is missing."""
-    await work.execute(access, clock=clock, warn=warn, calls=None if run is None else run.calls)
-    grading = work.build_grading()
+def _warned(grading: Grading, warn: Callable[[str], None]) -> Grading:
+    """A grading, with warnings of what is missing."""
     if grading.halted is not None:
+        votes = sum(judge.votes for judge in grading.judges)
         missing = sum(judge.not_run for judge in grading.judges)
-        warn(f"{plural(missing, 'vote')} of {work.votes:,} were not asked for: {grading.halted}")
+        warn(f"{plural(missing, 'vote')} of {votes:,} were not asked for: {grading.halted}")
     for judge in grading.judges:
         if judge.failed:
-            warn(f"The judge `{judge.id}` failed every call: {work.first_failure[judge.id]}")
+            warn(f"The judge `{judge.id}` failed every call: {_first_failure(grading, judge.id)}")
     return grading
+
+
+def _first_failure(grading: Grading, judge: str) -> str:
+    """Why a judge that failed every call failed first."""
+    votes = (vote for item in grading.items for vote in item.votes if vote.judge == judge)
+    failures = (vote.failure for vote in votes if vote.failure is not None)
+    return next(failure.message for failure in failures if failure.cause != "not_run")
 
 
 def _name(dataset: RubricDataset, given: Any) -> str:

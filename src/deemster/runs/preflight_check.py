@@ -170,17 +170,19 @@ class AttackCheck:
     """Collects the samples that are attacks, and what is wrong with what they say of that."""
 
     def __init__(self, issues: SampleIssues) -> None:
-        self._issues, self._collector = issues, AttackCollector()
+        self._issues = issues
+        self._collector: AttackCollector | None = None
 
     def look_at(self, position: int, sample: Sample) -> None:
         """Note a sample that is an attack."""
         if ATTACK in sample.metadata:
+            self._collector = self._collector or AttackCollector()
             for message in self._collector.add(position, sample):
                 self._issues.add(sample, message, "the report")
 
     def collected(self) -> AttackedSamples | None:
         """The attacks; None where there is none."""
-        return self._collector.collected()
+        return None if self._collector is None else self._collector.collected()
 
 
 class ClusterCheck:

@@ -320,7 +320,7 @@ def _target(suite: Suite, overrides: SuiteOverrides) -> Target:
         return _saved_outputs(overrides.outputs)
     if overrides.target is not None:
         target: Target = as_target(overrides.target)
-        return _allowed_target(target, overrides, where=None)
+        return _allowed_target(target, overrides)
     if suite.target is None:
         message = "There is no `target`. Name one, or give saved `outputs` (`--outputs FILE`)."
         raise ConfigurationError(Issue(message, suite.document.where(())))
@@ -329,14 +329,16 @@ def _target(suite: Suite, overrides: SuiteOverrides) -> Target:
     if overrides.concurrency is not None and declared.kind != "outputs":
         declared = declared._replace(settings={**declared.settings, "concurrency": overrides.concurrency})
     load = partial(import_object, called="The target", search=suite.folder, group=TARGETS)
-    return _allowed_target(build_target(declared, load=load), overrides, where=declared.locate())
+    return _allowed_target(build_target(declared, load=load), overrides, locate=declared.locate)
 
 
-def _allowed_target(target: Target, overrides: SuiteOverrides, *, where: str | None) -> Target:
+def _allowed_target(
+    target: Target, overrides: SuiteOverrides, *, locate: Callable[[], str | None] = lambda: None
+) -> Target:
     """A target, unless it is reached over a network that must not be used."""
     if overrides.limits.offline and not getattr(target, "is_local", True):
         message = "`offline` asks nothing over the network, and the target is an address elsewhere."
-        raise ConfigurationError(Issue(message, where))
+        raise ConfigurationError(Issue(message, locate()))
     return target
 
 

@@ -12,7 +12,6 @@ from deemster.records.marks import failed_votes
 from deemster.records.shared_call_cost import sum_spending
 from deemster.runs._score_batch import WorkItem
 from deemster.runs.backend import RemainingWork
-from deemster.runs.kept_calls import KeptCalls
 
 # Causes that a second attempt may remove.
 RETRIED_CAUSES = frozenset({"model_failed", "rate_limited", "not_run", "unreadable", "no_quorum", "metric_failed"})
@@ -62,14 +61,13 @@ class ResumeBacklog:
         """How much is left to do."""
         return self._samples * self._repetitions - self.done
 
-    def remaining(self, samples: Iterable[Sample], *, calls: KeptCalls) -> RemainingWork:
+    def remaining(self, samples: Iterable[Sample]) -> RemainingWork:
         """What is left to do of the run.
 
         Args:
             samples: All samples of the run, in order.
-            calls: Keeps its model calls as they end.
         """
-        return RemainingWork(self.works(samples), self.done, self.unscored, self.spent, calls)
+        return RemainingWork(self.works(samples), self.done, self.unscored, self.spent)
 
     def describe(self, run_id: str) -> str:
         """A sentence about a resumed run, for a person.

@@ -5,18 +5,26 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable
 from functools import partial
 
+import msgspec
 import numpy as np
 
 from deemster.models.clock import Clock
 from deemster.report import Report
 from deemster.report.comparison import Comparison
 from deemster.results import MarkTable
-from deemster.results.alike_samples import ALIKE, MOST_SAMPLES, alike_warnings
+from deemster.results.alike_samples import ALIKE, FEWEST_SAMPLES, MOST_SAMPLES, alike_warnings
 from deemster.results.metric_summary import OUTSIDE
 from deemster.runs._constant_judge_warning import ConstantJudgeWatch
 from deemster.runs._engine import Sink
 from deemster.runs.backend import Backend, InThisProcess, RunWork
-from deemster.runs.build_report import LiveMarks, RunRecord, build_report, count_marks, finish_run
+from deemster.runs.build_report import (
+    FinishedRun,
+    LiveMarks,
+    RunRecord,
+    build_report,
+    count_marks,
+    finish_run,
+)
 from deemster.runs.cluster_backend import OnCluster
 from deemster.runs.gate_baseline import compare_with_baseline
 from deemster.runs.judge_anchors import judge_anchors, load_anchors
@@ -68,7 +76,7 @@ async def run_evaluation(
     timer, stop, warn = RunTimer(clock), stop or Stop(), _each_key_once(warn)
     checked = check_samples(evaluation)
     _warn_of(checked.warnings, warn)
-    anchors = load_anchors(evaluation)
+    anchors = load_anchors(evaluation) if evaluation.plan.scorers else []
     live = LiveMarks(checked.table, evaluation.plan)
     with (
         backend.open() as workers,
@@ -77,20 +85,30 @@ async def run_evaluation(
         counter = ProgressCounter(run.size, progress, done=run.remaining.done, unscored=run.remaining.unscored)
         sinks = [run.add, live.add] if watch is None else [run.add, live.add, watch]
         await workers.execute(RunWork(evaluation, run.remaining, sinks, counter, timer.clock, stop, warn, run.pending))
-        judge = partial(run_evaluation, clock=timer.clock, stop=stop, warn=warn)
-        run.note_anchors(await judge_anchors(evaluation, [] if stop.requested else anchors, run=judge))
+        if anchors and not stop.requested:
+            judge = partial(run_evaluation, clock=timer.clock, stop=stop, warn=warn)
+            run.note_anchors(await judge_anchors(evaluation, anchors, run=judge))
         run.settle()
 
         stopped = stop.reason or counter.open_circuit or getattr(evaluation.plan.target, "open_circuit", None)
         record = run.record(stopped=stopped, budget=counter.budget)
-        table = _count(record, evaluation, live.table(record), warn)
+        table = live.table(record)
+        if evaluation.plan.scorers:
+            table = _count_judged(record, evaluation, table, warn)
         finished = finish_run(record, evaluation.report_settings, table=table)
-        compared = compare_with_baseline(finished, evaluation, storage.store)
-        _warn_of(compared.warnings, warn)
+        _warn_of(_alike_samples(finished, evaluation), warn)
 
-        report = build_report(finished, compared.baseline)
-        compared.tell(tell_comparison, report)
-        return run.close(RunEnd(report, table, compared.baseline, stopped))
+        baseline = record.findings.baseline
+        comparison = None
+        if baseline is not None:
+            baseline, comparison = compare_with_baseline(finished, baseline, evaluation, storage.store)
+        if comparison is not None:
+            _warn_of((warning for warning in comparison.warnings if warning.startswith(ALIKE)), warn)
+
+        report = build_report(finished, baseline)
+        if comparison is not None and tell_comparison is not None:
+            tell_comparison(msgspec.structs.replace(comparison, gate=report.gate))
+        return run.close(RunEnd(report, finished.table, baseline, stopped))
 
 
 def _warn_of(warnings: Iterable[str], warn: Callable[[str], None]) -> None:
@@ -111,21 +129,22 @@ def _each_key_once(warn: Callable[[str], None]) -> Callable[[str], None]:
     return warn_once
 
 
-def _alike_samples(record: RunRecord, evaluation: Evaluation, table: MarkTable) -> list[str]:
+def _alike_samples(finished: FinishedRun, evaluation: Evaluation) -> list[str]:
     """Warnings of samples that come out alike although the dataset does not say that they belong together."""
-    if table.clusters is not None or table.samples > MOST_SAMPLES:
+    table = finished.table
+    if table.clusters is not None or not FEWEST_SAMPLES <= table.samples <= MOST_SAMPLES:
         return []
+
     passed = np.where(table.causes == OUTSIDE, np.nan, table.passed).mean(axis=1)
     rates = {card.name: passed[:, column] for column, card in enumerate(table.cards)}
-    return alike_warnings(rates, record.samples.metadata(), seed=evaluation.seed)
+    return alike_warnings(rates, finished.record.samples.metadata(), seed=evaluation.seed)
 
 
-def _count(
+def _count_judged(
     record: RunRecord, evaluation: Evaluation, table: MarkTable | None, warn: Callable[[str], None]
 ) -> MarkTable:
-    """The marks of a run, with a warning of judges that always say the same."""
+    """The marks of a run that asks judges, with a warning of those that always say the same."""
     judges = ConstantJudgeWatch(evaluation.plan)
-    watch = judges.add if evaluation.plan.scorers else None
-    table = count_marks(record, evaluation.report_settings, table=table, watch=watch)
-    _warn_of((*judges.warnings(), *_alike_samples(record, evaluation, table)), warn)
+    table = count_marks(record, evaluation.report_settings, table=table, watch=judges.add)
+    _warn_of(judges.warnings(), warn)
     return table

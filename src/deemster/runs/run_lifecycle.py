@@ -6,7 +6,7 @@ import secrets
 from asyncio import CancelledError
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import ExitStack, suppress
-from functools import partial
+from functools import cached_property, partial
 from pathlib import Path
 from types import TracebackType
 from typing import Any, NamedTuple, Self, TypeAlias
@@ -17,7 +17,7 @@ from deemster.errors import ConfigurationError, DeemsterError, Issue, RunExistsE
 from deemster.models.call_log import LoggedCall
 from deemster.models.clock import Clock, clock_from_environment
 from deemster.models.secret_redaction import Secrets
-from deemster.records import MetricCard, SampleFacts
+from deemster.records import Execution, MetricCard, SampleFacts
 from deemster.runs._run_identity import format_time, identity_differences
 from deemster.runs.kept_calls import KeptCalls
 from deemster.runs.kept_prompts import KeptPrompts, WhichPrompts, check_keep_prompts
@@ -152,13 +152,14 @@ class RunDefinition(NamedTuple):
         facts: What the store keeps of it, its kind and identity included.
         samples: Gives its samples, in order.
         cards: Its metrics, in the order of the marks.
-        shape_changes: Lists the changes since a stored run that `allow_changed` does not permit, such as other samples.
+        shape_changes: Lists the changes since a run of a store that `allow_changed` does not permit, such as other
+            samples.
     """
 
     facts: RunFacts
     samples: Callable[[], Iterable[SampleFacts]]
     cards: Sequence[MetricCard] = ()
-    shape_changes: Callable[[RunRow], list[str]] = lambda _: []
+    shape_changes: Callable[[Store, RunRow], list[str]] = lambda _, __: []
 
 
 class StoredRun:
@@ -178,7 +179,6 @@ class StoredRun:
 
     Attributes:
         writer: Writes its executions or graded items.
-        calls: Keeps its model calls as they end.
     """
 
     def __init__(
@@ -196,12 +196,16 @@ class StoredRun:
         self.is_new, self.changes = is_new, changes
         self._lease = lease
         self.writer = store.writer(row.id, scoring=scoring, outputs=scoring == 0)
-        token = str(row.facts.get("token", row.id))
-        self.calls = KeptCalls(
-            f"{token}/{scoring}" if scoring else token,
+
+    @cached_property
+    def calls(self) -> KeptCalls:
+        """Keeps its model calls as they end."""
+        token = str(self.row.facts.get("token", self.row.id))
+        return KeptCalls(
+            f"{token}/{self.scoring}" if self.scoring else token,
             lambda call: self.writer.add_calls([(call.id, _ENCODER.encode(call))]),
             self._stored_calls,
-            commit=self.writer.flush if store.durable else None,
+            commit=self.writer.flush if self.store.durable else None,
         )
 
     def prompts(self, which: WhichPrompts, *, secrets: Secrets) -> KeptPrompts | None:
@@ -218,6 +222,19 @@ class StoredRun:
         """The run's id."""
         return self.row.id
 
+    @property
+    def mixed(self) -> tuple[str, ...]:
+        """What changed when the run was resumed."""
+        return tuple(self.row.facts.get("mixed", ()))
+
+    def add(self, executions: Sequence[Execution]) -> None:
+        """Store executions, with the marks as they were made, in place of earlier ones.
+
+        Raises:
+            StoreError: The store fails.
+        """
+        self.writer.add(executions, at=self.timer.now())
+
     def mark_running(self, identity: Mapping[str, Any]) -> None:
         """Note that a resumed run continues, with what changed since.
 
@@ -230,7 +247,7 @@ class StoredRun:
         if not self.changes:
             self.store.amend(self.id, status="running", facts=NO_FIGURES)
             return
-        mixed = {"mixed": [*self.row.facts.get("mixed", ()), *self.changes]}
+        mixed = {"mixed": [*self.mixed, *self.changes]}
         self.store.amend(self.id, status="running", facts={**mixed, **NO_FIGURES}, identity=identity)
         self.row = msgspec.structs.replace(self.row, facts={**self.row.facts, **mixed})
 
@@ -497,7 +514,7 @@ def _resume_run(definition: RunDefinition, storage: RunStorage, run_id: str, *, 
         # The process that had the lease before may have written until it was ours.
         row = store.run(run_id)
         changes = identity_differences(row.identity, definition.facts.identity)
-        shape = definition.shape_changes(row) if changes else []
+        shape = definition.shape_changes(store, row) if changes else []
         kind = definition.facts.kind
         if shape:
             way_out = f"Start a new {kind}: not even `--allow-changed` mixes these."

@@ -81,7 +81,10 @@ def open_run_writer(
         StoreError: The store fails, or the run that is to be resumed is missing or held by another process.
         ConfigurationError: The run that is to be resumed is another one.
     """
-    findings = RunFindings(checked.attacks, pin_baseline(job, storage.store))
+    baseline = None
+    if job.gate is not None and job.gate.baseline is not None:
+        baseline = pin_baseline(job.gate.baseline, job, storage.store)
+    findings = RunFindings(checked.attacks, baseline)
     if isinstance(storage, NotStored):
         yield SpooledWriter(job, findings, timer=timer)
         return
@@ -207,10 +210,10 @@ class StoredWriter:
         keep_prompts: WhichPrompts,
     ) -> None:
         self.job, self.findings, self._run, self._store, self._backlog = job, findings, run, run.store, backlog
-        self.remaining = RemainingWork(calls=run.calls)
-        if backlog is not None:
-            self.remaining = backlog.remaining(job.plan.dataset, calls=run.calls)
-        self.remaining = self.remaining._replace(prompts=run.prompts(keep_prompts, secrets=job.plan.secrets))
+        self.remaining = RemainingWork() if backlog is None else backlog.remaining(job.plan.dataset)
+        if job.plan.scorers:
+            prompts = run.prompts(keep_prompts, secrets=job.plan.secrets)
+            self.remaining = self.remaining._replace(calls=run.calls, prompts=prompts)
         self.pending: PendingStorage | None = PendingStorage(self.add, 0.0 if run.store.durable else _PENDING_S)
 
     @property
@@ -233,7 +236,7 @@ class StoredWriter:
         Raises:
             StoreError: The store fails.
         """
-        self._run.writer.add(executions, at=self._run.timer.now())
+        self._run.add(executions)
 
     def settle(self) -> None:
         """Make the marks final that need the whole run.
@@ -326,7 +329,7 @@ def _definition(
     job: Evaluation, storage: RunStorage, findings: RunFindings, timer: RunTimer, *, order: str
 ) -> RunDefinition:
     """An evaluation as a store begins or resumes it."""
-    store, identity = storage.store, evaluation_identity(job, order=order)
+    identity = evaluation_identity(job, order=order)
     facts = _run_facts(job, timer)
     further = {
         **settings_facts(job.report_settings, job.plan, origin=job.origin),
@@ -338,7 +341,7 @@ def _definition(
         further[PROMPTS_FACT] = storage.keep_prompts
     facts = msgspec.structs.replace(facts, identity=identity, facts=further)
     return RunDefinition(
-        facts, partial(sample_facts, job.plan.dataset), job.plan.cards, partial(_shape_changes, job, store, order)
+        facts, partial(sample_facts, job.plan.dataset), job.plan.cards, partial(_shape_changes, job, order)
     )
 
 
@@ -373,7 +376,7 @@ def sample_facts(dataset: Dataset) -> Iterator[SampleFacts]:
         )
 
 
-def _shape_changes(job: Evaluation, store: Store, order: str, row: RunRow) -> list[str]:
+def _shape_changes(job: Evaluation, order: str, store: Store, row: RunRow) -> list[str]:
     """Changes that `allow_changed` does not permit: other samples, other metrics or `where`, other repetitions."""
     found = []
     before, now = [card.name for card in row.scorings[0].cards], [metric.name for metric in job.plan.metrics]

@@ -1,21 +1,25 @@
-"""Reads a stored grading back, with everything that was graded of it so far."""
+"""A grading as a view of its run: the graded items of a store, and what the judges did over all of them."""
 
 from __future__ import annotations
 
-from collections import Counter
-from collections.abc import Sequence
+from collections import Counter, defaultdict
+from collections.abc import Iterable, Mapping, Sequence
+from typing import Any
 
 import msgspec
 
 from deemster.datasets.rubric_dataset import RubricDataset
 from deemster.errors import ReportError
 from deemster.judges.grading_result import Grading, ItemGrading, JudgeGrading, vote_payments
-from deemster.judges.vote import total_usage
-from deemster.records import Execution
+from deemster.judges.vote import Vote, total_usage
+from deemster.records import Execution, Usage
+from deemster.records.usage import sum_usage
 from deemster.store import RunRow, Store
 
 # The fact of a grading that holds the rubric of the items that have none of their own.
 GRADING_RUBRIC_FACT = "rubric"
+# Usages that are added up at once.
+_TOGETHER = 500
 
 
 class GradedItem(msgspec.Struct, frozen=True):
@@ -71,33 +75,77 @@ def stored_grading(store: Store, row: RunRow) -> Grading:
     graded = {execution.position: graded_item(execution).item for execution in store.executions(row.id)}
     payments = vote_payments()
     found = [
-        graded.get(position, ItemGrading(id=sample.id, error="This item is not graded."))
+        graded.get(position, ItemGrading(id=sample.id, error="This item is not graded.")).settle(payments)
         for position, sample in enumerate(samples)
     ]
-    found = [item.settle(payments).without_calls() for item in found]
-    settings = row.identity["settings"]
-    judges = tuple(_judge_totals(JudgeGrading(**judge), found) for judge in settings["judges"])
+    grading = view_grading(found, found, dataset, row.identity["settings"])
+    return msgspec.structs.replace(
+        grading, halted=row.facts.get("stopped"), run=row.id, mixed=tuple(row.facts.get("mixed", ()))
+    )
+
+
+def view_grading(
+    items: Sequence[ItemGrading], settled: Iterable[ItemGrading], dataset: RubricDataset, settings: Mapping[str, Any]
+) -> Grading:
+    """A grading of graded items, with what each judge did over all of them.
+
+    Args:
+        items: The items, without calls.
+        settled: The items in order, with what their votes used in the end; they are read once.
+        dataset: What was graded.
+        settings: All settings of the grader.
+    """
+    totals: defaultdict[str, _VoteTotals] = defaultdict(_VoteTotals)
+    failed_items = undecided = 0
+    for item in settled:
+        failed_items += item.error is not None
+        for criterion in item.criteria:
+            undecided += criterion.failed and any(map(_is_out, criterion.votes))
+            for vote in criterion.votes:
+                totals[vote.judge].add(vote)
+
+    judges = tuple(totals[judge["id"]].of(JudgeGrading(**judge)) for judge in settings["judges"])
     return Grading(
-        items=found,
+        items=items,
         judges=judges,
         settings=settings,
         dataset=dataset,
-        usage=total_usage(vote.usage for item in found for vote in item.votes),
-        halted=row.facts.get("stopped"),
-        n_failed_items=sum(item.error is not None for item in found),
-        run=row.id,
-        mixed=tuple(row.facts.get("mixed", ())),
+        usage=total_usage(total.usage for total in totals.values()),
+        n_failed_items=failed_items,
+        n_undecided=undecided,
     )
 
 
-def _judge_totals(judge: JudgeGrading, items: Sequence[ItemGrading]) -> JudgeGrading:
-    """A judge with what it did over a grading."""
-    votes = [vote for item in items for vote in item.votes if vote.judge == judge.id]
-    failed = [vote.failure for vote in votes if vote.failure is not None]
-    return msgspec.structs.replace(
-        judge,
-        votes=len(votes),
-        failures=dict(sorted(Counter(failure.category for failure in failed).items())),
-        not_run=sum(failure.cause == "not_run" for failure in failed),
-        usage=total_usage(vote.usage for vote in votes),
-    )
+class _VoteTotals:
+    """What the votes of one judge, or of one metric that answers criteria, come to."""
+
+    def __init__(self) -> None:
+        self._votes = self._not_run = 0
+        self._failures: Counter[str] = Counter()
+        self._usages: list[Usage] = []
+
+    def add(self, vote: Vote) -> None:
+        self._votes += 1
+        if vote.failure is not None:
+            self._failures[vote.failure.category] += 1
+            self._not_run += vote.failure.cause == "not_run"
+        if vote.usage is not None:
+            self._usages.append(vote.usage)
+            if len(self._usages) == _TOGETHER:
+                self._usages = [usage for usage in [self.usage] if usage is not None]
+
+    @property
+    def usage(self) -> Usage | None:
+        return sum_usage(self._usages)
+
+    def of(self, judge: JudgeGrading) -> JudgeGrading:
+        """A judge with these totals."""
+        failures = dict(sorted(self._failures.items()))
+        return msgspec.structs.replace(
+            judge, votes=self._votes, failures=failures, not_run=self._not_run, usage=self.usage
+        )
+
+
+def _is_out(vote: Vote) -> bool:
+    """Whether a vote is missing because a model could not be reached."""
+    return vote.failure is not None and vote.failure.category == "infrastructure"
