@@ -34,7 +34,7 @@ QUICK = (200, 0, 20), (100, 20, 700)
 
 def ours(path, replicates):
     """Runs in a separate process: prints CPU seconds, peak memory and headline numbers."""
-    from deemster.alignment import compute_metrics
+    from deemster.agreement import compute_metrics
     from deemster.datasets import Votes
 
     def measured(votes):

@@ -14,7 +14,7 @@ import types
 from collections import Counter
 from pathlib import Path
 
-from deemster.alignment import compute_metrics
+from deemster.agreement import compute_metrics
 from deemster.datasets import Votes
 
 # A package of this name among the installed ones would hide the folder.

@@ -15,7 +15,7 @@ import warnings
 import numpy as np
 
 import deemster as dm
-from deemster.alignment.calibrate_judge import JudgedMetric, JudgedOutput, calibrate_judge
+from deemster.agreement.calibrate_judge import JudgedMetric, JudgedOutput, calibrate_judge
 from deemster.results.alike_samples import alike_warnings
 
 DRAWS = int(sys.argv[1]) if len(sys.argv) > 1 else 200

@@ -16,7 +16,7 @@ from collections import Counter
 import numpy as np
 
 import deemster as dm
-from deemster.alignment.trust_verdict import SUBSTANTIAL
+from deemster.agreement.trust_verdict import SUBSTANTIAL
 
 RUBRIC = {"name": "simulated", "criteria": [{"name": "c", "requirement": "?", "weight": 1}]}
 WORDS = np.array(["UNMET", "MET"], dtype=object)

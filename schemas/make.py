@@ -9,8 +9,8 @@ from typing import Any, Literal
 
 import msgspec
 
-from deemster.alignment.calibration_result import Calibration
-from deemster.alignment.metrics_result import MetricsResult
+from deemster.agreement.calibration_result import Calibration
+from deemster.agreement.metrics_result import MetricsResult
 from deemster.datasets.calibration_cases import CalibrationFile
 from deemster.datasets.dataset_format import DatasetFile
 from deemster.datasets.rubric_dataset import RubricDatasetFile

@@ -18,9 +18,9 @@ from typing import Any
 import msgspec
 import pytest
 
-from deemster.alignment import JudgeComparison, MetricsResult, _result_dataframe, compare_judges, compute_metrics
+from deemster.agreement import JudgeComparison, MetricsResult, _result_dataframe, compare_judges, compute_metrics
 from deemster.datasets import Votes
-from tests.alignment.make_votes import CRITERIA, FACTS, FLAW, JUDGES, PADDING, PEOPLE, TONE, labels_of, votes_value
+from tests.agreement.make_votes import CRITERIA, FACTS, FLAW, JUDGES, PADDING, PEOPLE, TONE, labels_of, votes_value
 
 PAGE = Path(__file__).parent.parent / "docs" / "reference" / "alignment.md"
 BEGIN, END = "<!-- fields: begin -->\n", "<!-- fields: end -->\n"

@@ -13,7 +13,7 @@ from pathlib import Path
 import pytest
 from click.testing import CliRunner
 
-from deemster.alignment import annotator_tests, compare_judges, compute_metrics
+from deemster.agreement import annotator_tests, compare_judges, compute_metrics
 from deemster.cli import app
 
 ROOT = Path(__file__).parent.parent

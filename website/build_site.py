@@ -43,7 +43,7 @@ OTHER_PAGES = {
     "bench/README.md": "about/benchmark-scripts.md",
 }
 # Chapters of the Python reference whose names have pages of their own: metrics/ and reference/alignment.md.
-DESCRIBED_ELSEWHERE = frozenset({"dm.metrics", "dm.alignment"})
+DESCRIBED_ELSEWHERE = frozenset({"dm.metrics", "dm.agreement"})
 LINK = re.compile(r"(?<=\]\()(?![a-z]+:|#)([^)#\s]+)(#[^)\s]*)?(?=\))")
 ENTRY = re.compile(r"^(?:\| |- )\[([^\]]+)\]\(([^)#\s]+\.md)\)", re.MULTILINE)
 CHAPTER = re.compile(r"^## (.*?)\n(.*?)(?=^## |\Z)", re.MULTILINE | re.DOTALL)

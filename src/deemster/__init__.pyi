@@ -1,6 +1,6 @@
 from collections.abc import Callable
 
-from deemster import alignment as alignment
+from deemster import agreement as alignment
 from deemster import audit as audit
 from deemster import errors as errors
 from deemster import judges as judges
@@ -13,11 +13,11 @@ from deemster import rubrics as rubrics
 from deemster import stats as stats
 from deemster import targets as targets
 from deemster import testing as testing
-from deemster.alignment import MetricsResult as MetricsResult
-from deemster.alignment import align as align
-from deemster.alignment import calibrate_cascade as calibrate_cascade
-from deemster.alignment import compare_judges as compare_judges
-from deemster.alignment import compute_metrics as compute_metrics
+from deemster.agreement import MetricsResult as MetricsResult
+from deemster.agreement import align as align
+from deemster.agreement import calibrate_cascade as calibrate_cascade
+from deemster.agreement import compare_judges as compare_judges
+from deemster.agreement import compute_metrics as compute_metrics
 from deemster.datasets import Dataset as Dataset
 from deemster.datasets import RubricDataset as RubricDataset
 from deemster.datasets import RubricItem as RubricItem

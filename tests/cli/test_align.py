@@ -9,7 +9,7 @@ import sys
 
 import pytest
 
-from deemster.alignment import MetricsResult
+from deemster.agreement import MetricsResult
 from tests.cli.workspace import called
 
 RUBRIC = {

@@ -15,7 +15,7 @@ import msgspec
 import numpy as np
 import pytest
 
-from deemster.alignment import compute_metrics
+from deemster.agreement import compute_metrics
 from deemster.datasets import Votes, derive
 from deemster.errors import InputError
 from deemster.rubrics.criterion import FAILED, FAILED_WORST

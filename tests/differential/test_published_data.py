@@ -21,7 +21,7 @@ from scipy import stats as scipy_stats
 from sklearn.metrics import accuracy_score, cohen_kappa_score, precision_recall_fscore_support
 
 import deemster as dm
-from deemster.alignment import annotator_tests
+from deemster.agreement import annotator_tests
 
 DATA = Path(__file__).parent.parent / "fixtures" / "published"
 DIMENSIONS = ("coherence", "consistency", "fluency", "relevance")

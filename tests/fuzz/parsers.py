@@ -12,7 +12,7 @@ from typing import Any, NamedTuple
 
 import msgspec
 
-from deemster.alignment.metrics_result import MetricsResult
+from deemster.agreement.metrics_result import MetricsResult
 from deemster.datasets import Dataset, RubricDataset, Votes, read_spreadsheets
 from deemster.errors import ConfigurationError, DeemsterError, InputError
 from deemster.judges._grading_prompt import CriterionView

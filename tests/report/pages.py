@@ -7,8 +7,8 @@ from datetime import UTC, datetime, timedelta
 
 import msgspec
 
-from deemster.alignment import JudgePair, MetricsResult
-from deemster.alignment.alignment_page import alignment_page
+from deemster.agreement import JudgePair, MetricsResult
+from deemster.agreement.agreement_page import alignment_page
 from deemster.datasets import RubricDataset
 from deemster.judges.grading_result import CriterionGrading, Grading, ItemGrading, JudgeGrading
 from deemster.judges.vote import Vote
@@ -17,7 +17,7 @@ from deemster.report.grading_summary import summarize_grading
 from deemster.report.pass_rate_over_time import MonitoredRecord, track_pass_rate
 from deemster.report.report_entries import ScoreEntry
 from deemster.stats.confidence_interval import ConfidenceInterval
-from tests.alignment import make_results
+from tests.agreement import make_results
 from tests.report.test_comparison_sections import renamed
 from tests.report.test_report_sections import hostile
 

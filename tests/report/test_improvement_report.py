@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 
-from deemster.alignment.agreement_gain import compare_agreement
+from deemster.agreement.agreement_gain import compare_agreement
 from deemster.report.improvement_report import Improvement, TargetCriterion, WordingTrial
 from deemster.rubrics import Criterion, Rubric
 

@@ -10,7 +10,7 @@ from decimal import Decimal
 import pytest
 
 import deemster as dm
-from deemster.alignment import compute_metrics
+from deemster.agreement import compute_metrics
 from deemster.datasets import RubricDataset, Votes, derive
 from deemster.errors import ConfigurationError
 from deemster.judges.criterion_grader import CriterionGrader

@@ -8,8 +8,8 @@ import math
 import numpy as np
 import pytest
 
-from deemster.alignment import compute_metrics
-from deemster.alignment.cascade_calibration import calibrate_cascade
+from deemster.agreement import compute_metrics
+from deemster.agreement.cascade_calibration import calibrate_cascade
 from deemster.datasets import RubricDataset, Votes, derive
 from deemster.judges.criterion_grader import CriterionGrader
 from deemster.judges.judge_cascade import Cascade

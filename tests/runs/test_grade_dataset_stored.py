@@ -8,7 +8,7 @@ from decimal import Decimal
 
 import pytest
 
-from deemster.alignment import compute_metrics
+from deemster.agreement import compute_metrics
 from deemster.errors import ConfigurationError, StoreError
 from deemster.judges.criterion_grader import CriterionGrader
 from deemster.judges.few_shot import FewShot

@@ -2,7 +2,7 @@ from __future__ import annotations
 
 import pytest
 
-from deemster.alignment import BiasResult, CorrelationResult
+from deemster.agreement import BiasResult, CorrelationResult
 from deemster.stats import (
     EarthMovers,
     interpret_correlation,

@@ -6,11 +6,12 @@ import re
 
 import pytest
 
-from deemster.alignment import alignment_page, metrics_result
+from deemster.agreement import agreement_page as alignment_page
+from deemster.agreement import metrics_result
 from deemster.report import comparison, report_document
 from deemster.text.terminal_layout import plain_text
 from deemster.text.text_sections import TextSection, in_order, with_keys, without_keys
-from tests.alignment.make_results import full_result
+from tests.agreement.make_results import full_result
 from tests.report.comparisons import helpdesk
 from tests.report.runs import full_report
 

@@ -29,8 +29,8 @@ from deemster.cli.options import (
 from deemster.errors import ConfigurationError, ExitCode, InputError, Issue, ReportError, visible
 
 if TYPE_CHECKING:
-    from deemster.alignment import JudgePair, MetricsResult
-    from deemster.alignment.result_models import AbstentionMode
+    from deemster.agreement import JudgePair, MetricsResult
+    from deemster.agreement.result_models import AbstentionMode
     from deemster.datasets import RubricDataset, Votes
     from deemster.report import Destination
 
@@ -178,7 +178,7 @@ class MeasureOptions(NamedTuple):
         Raises:
             InputError: The votes, the labels or a flag cannot be used.
         """
-        from deemster.alignment import compute_metrics
+        from deemster.agreement import compute_metrics
 
         try:
             return compute_metrics(
@@ -204,7 +204,7 @@ class MeasureOptions(NamedTuple):
 
     def pair_judges(self, votes: Votes, labels: RubricDataset | None) -> tuple[JudgePair, ...]:
         """How often each two judges agree, under the settings of the result."""
-        from deemster.alignment import judge_agreement
+        from deemster.agreement import judge_agreement
 
         return judge_agreement(
             votes,
@@ -345,7 +345,7 @@ def command(
         pairs = measures.pair_judges(loaded, labels)
     _show(result, destinations, pairs, full=full)
     if require is not None and not result.verdict.reaches(_REQUIRED[require]):  # type: ignore[arg-type]
-        from deemster.alignment.alignment_report import verdict_reason
+        from deemster.agreement.agreement_report import verdict_reason
 
         answer = result.verdict.answer or "none"
         note(f"required is the answer `{_REQUIRED[require]}`; it is `{answer}`: {visible(verdict_reason(result))}")
@@ -360,8 +360,8 @@ def _show(
     full: bool,
 ) -> None:
     """Write the result to its destinations, and print it unless standard output is taken."""
-    from deemster.alignment.alignment_page import alignment_page
-    from deemster.alignment.alignment_report import short_alignment_sections
+    from deemster.agreement.agreement_page import alignment_page
+    from deemster.agreement.agreement_report import short_alignment_sections
     from deemster.text.destination import write_pieces
 
     prints = not any(destination.is_stdout for destination in destinations)

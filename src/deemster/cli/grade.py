@@ -40,7 +40,7 @@ from deemster.errors import (
 )
 
 if TYPE_CHECKING:
-    from deemster.alignment import MetricsResult
+    from deemster.agreement import MetricsResult
     from deemster.datasets import RubricDataset
     from deemster.judges.criterion_grader import CriterionGrader
     from deemster.judges.grading_result import Grading
@@ -412,7 +412,7 @@ def _describe_failed_verdicts(figures: GradingSummary, allowance: Allowance) -> 
 
 
 def _print_results(grading: Grading, figures: GradingSummary, alignment: MetricsResult | None) -> None:
-    from deemster.alignment.alignment_report import short_alignment_sections
+    from deemster.agreement.agreement_report import short_alignment_sections
     from deemster.report.grading_report import grading_sections
 
     print_sections(grading_sections(grading, figures))
@@ -423,7 +423,7 @@ def _print_results(grading: Grading, figures: GradingSummary, alignment: Metrics
 
 def _align(grading: Grading) -> MetricsResult | None:
     """How the judges agree with people, where the dataset has labels."""
-    from deemster.alignment import compute_metrics
+    from deemster.agreement import compute_metrics
 
     if not any(label is not None for truth in grading.dataset.truths for label in truth or ()):
         return None

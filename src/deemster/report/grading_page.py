@@ -5,8 +5,8 @@ from __future__ import annotations
 import heapq
 from collections.abc import Iterator
 
-from deemster.alignment.alignment_page import alignment_parts
-from deemster.alignment.metrics_result import MetricsResult
+from deemster.agreement.agreement_page import alignment_parts
+from deemster.agreement.metrics_result import MetricsResult
 from deemster.errors import plural
 from deemster.judges.grading_result import CriterionGrading, Grading, ItemGrading
 from deemster.report.grading_report import grading_sections

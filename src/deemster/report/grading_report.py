@@ -6,7 +6,7 @@ from collections.abc import Iterator
 
 import msgspec
 
-from deemster.alignment.metrics_result import MetricsResult
+from deemster.agreement.metrics_result import MetricsResult
 from deemster.errors import plural
 from deemster.judges.grading_result import Grading
 from deemster.report.grading_summary import GradingSummary, JudgeSummary

@@ -9,7 +9,7 @@ from typing import Any, Literal, TypeAlias
 
 import msgspec
 
-from deemster.alignment.agreement_gain import AgreementGain
+from deemster.agreement.agreement_gain import AgreementGain
 from deemster.errors import plural
 from deemster.formats.canonical_json import canonical
 from deemster.records import Usage

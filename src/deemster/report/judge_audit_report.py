@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import TYPE_CHECKING
 
-from deemster.alignment.calibration_result import Estimate
+from deemster.agreement.calibration_result import Estimate
 from deemster.errors import plural
 from deemster.judges.bias_probes import ORDER
 from deemster.report.mutation_score import EXPECTED

@@ -8,8 +8,8 @@ from typing import Any, Final, NamedTuple
 import msgspec
 import numpy as np
 
-from deemster.alignment.calibrate_judge import ShownOption, option_order_bias
-from deemster.alignment.calibration_result import Estimate
+from deemster.agreement.calibrate_judge import ShownOption, option_order_bias
+from deemster.agreement.calibration_result import Estimate
 from deemster.judges.bias_probes import Base, BiasProbe
 from deemster.report.judge_audit_report import judge_audit_sections
 from deemster.stats import holm, mcnemar

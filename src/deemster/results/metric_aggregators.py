@@ -15,7 +15,7 @@ from deemster.records import MetricScore, Unscored
 class MetricResult(msgspec.Struct, frozen=True, gc=False):
     """One mark as aggregators see it.
 
-    The result of judge validation has a similar name: ``dm.alignment.MetricsResult``.
+    The result of judge validation has a similar name: ``dm.agreement.MetricsResult``.
 
     Attributes:
         score: Within [0, 1]; None only beside an error.

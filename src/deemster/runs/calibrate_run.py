@@ -11,8 +11,8 @@ import msgspec
 import numpy as np
 
 from deemster import __version__
-from deemster.alignment.calibrate_judge import JudgedMetric, JudgedOutput, calibrate_judge
-from deemster.alignment.calibration_result import Calibration, CalibrationCheck, MetricCalibration
+from deemster.agreement.calibrate_judge import JudgedMetric, JudgedOutput, calibrate_judge
+from deemster.agreement.calibration_result import Calibration, CalibrationCheck, MetricCalibration
 from deemster.datasets.calibration_cases import CalibrationCases, load_calibration_cases
 from deemster.datasets.human_labels import (
     HumanLabel,

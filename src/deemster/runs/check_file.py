@@ -11,8 +11,8 @@ from typing import Any, NamedTuple
 
 import msgspec
 
-from deemster.alignment.calibration_result import load_calibration
-from deemster.alignment.metrics_result import MetricsResult
+from deemster.agreement.calibration_result import load_calibration
+from deemster.agreement.metrics_result import MetricsResult
 from deemster.datasets import Dataset, RubricDataset, Votes
 from deemster.datasets.calibration_cases import load_calibration_cases
 from deemster.errors import ConfigurationError, InputError, Issue, plural

@@ -21,7 +21,7 @@ from typing import Any, NamedTuple
 import msgspec
 from msgspec.structs import replace
 
-from deemster.alignment.agreement_gain import AgreementGain, compare_agreement, lowest_p_value
+from deemster.agreement.agreement_gain import AgreementGain, compare_agreement, lowest_p_value
 from deemster.datasets.rubric_dataset import RubricDataset
 from deemster.errors import ConfigurationError, plural, show_value
 from deemster.judges.criterion_grader import CriterionGrader

@@ -8,7 +8,7 @@ from typing import Any, Final, NamedTuple
 
 from msgspec.structs import replace
 
-from deemster.alignment.agreement_gain import verdict_agreements
+from deemster.agreement.agreement_gain import verdict_agreements
 from deemster.errors import Issue, plural, show_value
 from deemster.judges.criterion_grader import CriterionGrader
 from deemster.judges.criterion_rewording import Disagreement, ask_rewording

@@ -9,7 +9,7 @@ from functools import partial
 from pathlib import Path
 from typing import Any, NamedTuple
 
-from deemster.alignment.calibration_result import load_calibration
+from deemster.agreement.calibration_result import load_calibration
 from deemster.datasets import Dataset
 from deemster.datasets.human_labels import SuiteCalibration
 from deemster.errors import ConfigurationError, InputError, Issue, OutputsError, did_you_mean, list_names, plural

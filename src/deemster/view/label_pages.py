@@ -9,7 +9,7 @@ from typing import Any
 
 import msgspec
 
-from deemster.alignment.annotator_alpha import annotator_alpha
+from deemster.agreement.annotator_alpha import annotator_alpha
 from deemster.errors import ConfigurationError, InputError
 from deemster.runs.people_labels import LabelTask, label_tasks, labelled_votes, labels_csv
 from deemster.stats import cohen_kappa

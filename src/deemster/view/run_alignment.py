@@ -6,8 +6,8 @@ from typing import Any
 
 import msgspec
 
-from deemster.alignment.compute_alignment import compute_metrics
-from deemster.alignment.inter_judge_agreement import judge_agreement
+from deemster.agreement.compute_agreement import compute_metrics
+from deemster.agreement.inter_judge_agreement import judge_agreement
 from deemster.errors import InputError
 from deemster.runs.people_labels import labelled_votes
 from deemster.view.opened_run import OpenedRun

@@ -1,0 +1,639 @@
+"""Builds the `MetricsResult` from statistics by key: criteria, judges, coverage, slices, warnings."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from functools import cache, cached_property
+from typing import Any, NamedTuple
+
+import msgspec
+import numpy as np
+
+from deemster.agreement._bootstrap_replicates import BootstrapOptions, Method
+from deemster.agreement._contingency_counts import ContingencyCounts, CriterionGroup
+from deemster.agreement._error_intervals import bias_with_interval
+from deemster.agreement._labelled_votes import FAILED_BELOW, CriterionColumn, Floats, LabelledVotes
+from deemster.agreement._numeric_agreement import Levels, correlation_result, numeric_metrics
+from deemster.agreement._score_statistics import CORRELATIONS, ICC_FORMS, ScoreComparison, ScoreSums
+from deemster.agreement._tag_slices import FEWEST_ITEMS, SliceEstimates
+from deemster.agreement._verdict_classes import AbstentionModes
+from deemster.agreement._verdict_statistics import COVERAGE_RATES, KINDS, Key
+from deemster.agreement.metrics_result import MetricsResult
+from deemster.agreement.result_models import (
+    AnyCriterion,
+    BootstrapResult,
+    BootstrapResults,
+    CalibrationMetrics,
+    CannotAssessStats,
+    ConfusionMatrix,
+    CorrectedMeans,
+    CoverageStats,
+    CriterionMetrics,
+    HumanAgreement,
+    Intervals,
+    ItemMetrics,
+    JudgeConsistency,
+    JudgeMetrics,
+    NAStats,
+    NominalCriterionMetrics,
+    NumericCriterionMetrics,
+    OptionMetrics,
+    OrdinalCriterionMetrics,
+    PooledScaleMetrics,
+    PositionBias,
+    ScoreICC,
+    ScoreLimits,
+    SliceMetrics,
+)
+from deemster.errors import list_names, visible
+from deemster.stats import confusion_tables as tables
+from deemster.stats.confidence_interval import ConfidenceInterval, interval_ends, normal_quantile
+from deemster.stats.correlation import kendall, spearman
+from deemster.stats.interpretation import interpret_kappa
+from deemster.stats.paired_tests import mcnemar
+from deemster.stats.proportion_intervals import clopper_pearson
+from deemster.stats.systematic_bias import BiasResult
+
+_MODELS: dict[str, type[CriterionMetrics | OrdinalCriterionMetrics | NominalCriterionMetrics]] = {
+    "binary": CriterionMetrics,
+    "ordinal": OrdinalCriterionMetrics,
+    "nominal": NominalCriterionMetrics,
+}
+# A statistic that is undefined in more than this share of the replicates causes a warning.
+_UNDEFINED_SHARE = 0.05
+_VERDICTS = ("MET", "UNMET", "CANNOT_ASSESS")
+# Numbers of item scores, and what they are called on a single criterion: of the panel, a judge, a criterion of numbers.
+_TWINS = (
+    ("score_concordance", "mean_kappa"),
+    ("score_alpha", "mean_krippendorff_alpha"),
+    *((f"score_{name}", phi) for name in CORRELATIONS for phi in ("criterion_phi", "phi")),
+)
+_TWINS_OF_NUMBERS = (
+    ("score_concordance", "concordance"),
+    ("score_alpha", "krippendorff_alpha"),
+    *((f"score_{name}", name) for name in CORRELATIONS),
+    *((f"score_icc.{form}", f"judge_icc.{form}") for form in ICC_FORMS),
+)
+_SAME = 1e-9
+
+
+@dataclass(frozen=True, slots=True)
+class Options:
+    """What the caller asks for.
+
+    Attributes:
+        modes: What an abstention counts as.
+        method: The method of the intervals; None for a result without.
+        bootstrap: How replicates are drawn, and the level of all intervals.
+        per_judge: Whether each judge is compared with the truth.
+        per_slice: Whether each tag has numbers of its own.
+    """
+
+    modes: AbstentionModes
+    method: Method | None
+    bootstrap: BootstrapOptions
+    per_judge: bool
+    per_slice: bool
+
+
+@dataclass(frozen=True, eq=False)
+class Statistics:
+    """Every statistic, and the counts it rests on.
+
+    Attributes:
+        layout: Where the counts stand.
+        counts: Counts of the data themselves, cells × 1.
+        scores: Score-level sums and correlations.
+        estimates: The statistics of the data by key; None where undefined.
+        intervals: Their intervals by key; None without a bootstrap.
+        slices: The slices; None where they are not asked for.
+        levels: How items are grouped for correlations of numbers.
+    """
+
+    layout: ContingencyCounts
+    counts: Floats
+    scores: ScoreSums
+    estimates: Mapping[Key, float | None]
+    intervals: Mapping[Key, BootstrapResult] | None
+    slices: SliceEstimates | None
+    levels: Levels
+
+    def value(self, *key: Any) -> float | None:
+        """A statistic by its key; None where it is undefined or does not exist."""
+        return self.estimates.get(key)
+
+    def numbers_of(self, model: type[msgspec.Struct], *scope: Any) -> dict[str, Any]:
+        """The statistics of a scope that a model has a field for, by name; None where undefined."""
+        return {name: self.value(*scope, name) for name in _number_fields(model)}
+
+    def scope_intervals(self, *scope: Any) -> Intervals:
+        """The intervals of all statistics of a scope, by name."""
+        return None if self.intervals is None else self._intervals_by_scope.get(scope, {})
+
+    @cached_property
+    def _intervals_by_scope(self) -> dict[Key, dict[str, BootstrapResult]]:
+        found: dict[Key, dict[str, BootstrapResult]] = {}
+        for key, interval in (self.intervals or {}).items():
+            found.setdefault(key[:-1], {})[key[-1]] = interval
+        return found
+
+
+@cache
+def _number_fields(model: type[msgspec.Struct]) -> tuple[str, ...]:
+    """The fields of a model that hold a number or None, in order."""
+    return tuple(field.name for field in msgspec.structs.fields(model) if field.type == float | None)
+
+
+class Extras(NamedTuple):
+    """The fields of a result that are no statistics of agreement; each is None where it does not apply."""
+
+    human: HumanAgreement | None
+    consistency: tuple[JudgeConsistency, ...] | None
+    position_bias: tuple[PositionBias, ...] | None
+    calibration: tuple[CalibrationMetrics, ...] | None
+    corrected: CorrectedMeans | None
+    items: tuple[ItemMetrics, ...] | None
+
+
+def build_result(votes: LabelledVotes, options: Options, statistics: Statistics, extras: Extras) -> MetricsResult:
+    """Build the result from every statistic."""
+    panel = statistics.scores.comparisons[0]
+    numeric, concordance = _numeric(votes, options, statistics)
+    criteria = _criteria(votes, options, statistics, numeric)
+    n_samples = sum(criterion.n_samples for criterion in criteria)
+    intervals = _overall_intervals(votes, options, statistics)
+    if intervals is not None and concordance is not None:
+        alone = criteria[0].intervals if len(criteria) == 1 else None
+        intervals = _with_one_interval(intervals, alone, _TWINS_OF_NUMBERS) | {"mean_concordance": concordance}
+    kinds = [column.criterion.kind for column in votes.columns]
+    numbers = statistics.numbers_of(MetricsResult, "all") | _errors_by_side(votes)
+    numbers |= {f"score_{name}": correlation_result(panel.correlations[name]) for name in CORRELATIONS}
+    numbers["mean_concordance"] = None if concordance is None else concordance.estimate
+    by_kind: dict[str, float | None] = {
+        kind: statistics.value("all", f"mean_kappa_by_kind.{kind}")
+        for kind in dict.fromkeys(kinds)
+        if kind != "numeric"
+    }
+    return MetricsResult(
+        mean_kappa_by_kind=by_kind,
+        bias=_bias(options, statistics),
+        score_limits=_limits(options, statistics),
+        score_icc=_icc(votes, statistics),
+        per_criterion=criteria,
+        per_judge=_judges(votes, options, statistics) if options.per_judge else None,
+        bootstrap=_bootstrap(votes, options, intervals),
+        **_counts(votes, kinds),
+        n_samples=n_samples,
+        cannot_assess_mode=options.modes.cannot_assess,
+        na_mode=options.modes.na_mode,
+        **_abstention_stats(kinds, statistics),
+        coverage_stats=_coverage(votes, options, statistics, -1, n_samples),
+        pooled_by_scale=_pooled(votes, statistics) if votes.mixed_rubrics else None,
+        slices=None if statistics.slices is None else _slices(statistics.slices, statistics),
+        warnings=(
+            *votes.warnings,
+            *_undefined_warnings(statistics, options.bootstrap.replicates),
+            *_data_warnings(votes, panel, [one.name for one in criteria if one.is_degenerate]),
+        ),
+        intervals=intervals,
+        **numbers,
+        **extras._asdict(),
+    )
+
+
+def _with_exact_shares(
+    intervals: Intervals, counts: Mapping[str, int], votes: LabelledVotes, options: Options
+) -> Intervals:
+    """Give shares of independent pairs their exact interval, which never falls below its level.
+
+    Args:
+        intervals: The intervals of one scope, by name.
+        counts: The shares among them, and how many pairs each is a share of.
+        votes: The labelled votes; where clusters are resampled, pairs are not independent and nothing changes.
+        options: The method and the level.
+    """
+    if intervals is None or options.method != "smoothed" or votes.clusters is not None:
+        return intervals
+    found = dict(intervals)
+    for name, n in counts.items():
+        estimate = found[name].estimate if name in found else None
+        if estimate is not None and n:
+            share = clopper_pearson(round(estimate * n), n, confidence=options.bootstrap.confidence)
+            found[name] = msgspec.structs.replace(found[name], ci=share.interval)
+    return found
+
+
+def _with_one_interval(
+    intervals: Mapping[str, BootstrapResult], source: Intervals, twins: Iterable[tuple[str, str]]
+) -> dict[str, BootstrapResult]:
+    """Give a number the interval that it has under another name; of a single criterion, scores are its verdicts."""
+    found = dict(intervals)
+    for name, twin in twins:
+        own, other = found.get(name), (source or {}).get(twin)
+        if own is None or other is None or own.estimate is None or other.estimate is None:
+            continue
+        # Options that are not evenly spaced make two numbers of them.
+        if abs(own.estimate - other.estimate) <= _SAME:
+            found[name] = msgspec.structs.replace(own, ci=other.ci)
+    return found
+
+
+def _share_counts(n: int, met: Floats | None) -> dict[str, int]:
+    """The shares that follow from so many pairs, and how many pairs each is a share of.
+
+    Args:
+        n: How many pairs there are.
+        met: Their table of MET against the rest; None for criteria that are not binary.
+    """
+    counts = dict.fromkeys(("accuracy", "exact_accuracy", "adjacent_accuracy", "macro_accuracy"), n)
+    if met is not None:
+        true, judged = int(met[0].sum()), int(met[:, 0].sum())
+        counts |= {"precision": judged, "recall": true, "fnr": true, "fpr": n - true, "binary_accuracy": n}
+    return counts | {f"criterion_{name}": count for name, count in counts.items()}
+
+
+def _overall_intervals(
+    votes: LabelledVotes, options: Options, statistics: Statistics, judge: int | None = None
+) -> Intervals:
+    """The intervals of all criteria together, for the panel or a judge.
+
+    With a single criterion, shares have the intervals of that one. A number has one interval under all its names.
+    """
+    intervals = statistics.scope_intervals("all") if judge is None else statistics.scope_intervals("judge", judge)
+    if intervals is not None and options.method == "smoothed":
+        ci = _bias(options, statistics, judge).ci or intervals["bias"].ci
+        names = ("bias", "score_limits.mean") if judge is None else ("bias",)
+        intervals = intervals | {name: msgspec.structs.replace(intervals[name], ci=ci) for name in names}
+    if intervals is None or len(votes.columns) > 1 or votes.columns[0].numbers is not None:
+        return intervals
+    intervals = _with_one_interval(intervals, intervals, _TWINS)
+    group = statistics.layout.groups[0]
+    counts = statistics.counts
+    table = (group.final_tables(counts) if judge is None else group.judge_tables(counts)[:, judge])[0, 0]
+    met = tables.positive_against_rest(table) if group.kind == "binary" else None
+    shares = _share_counts(int(table.sum()), met)
+    if judge is None:
+        people = _errors_by_side(votes)
+        shares |= {"passed_of_passed": people["n_people_passed"], "passed_of_failed": people["n_people_failed"]}
+    return _with_exact_shares(intervals, shares, votes, options)
+
+
+def _counts(votes: LabelledVotes, kinds: Sequence[str]) -> dict[str, Any]:
+    """What the numbers rest on, by field."""
+    return {
+        "n_items": len(votes.ids),
+        "n_units": votes.n_units,
+        "sampling": votes.votes.sampling,
+        "n_judges": len(votes.judges),
+        "n_criteria": len(kinds),
+        **{f"n_{kind}_criteria": kinds.count(kind) for kind in ("binary", "ordinal", "nominal", "numeric")},
+    }
+
+
+def _abstention_stats(kinds: Sequence[str], statistics: Statistics) -> dict[str, Any]:
+    """How judges and people agree on abstaining, by field; None where no criterion is of the kind."""
+    has_options = bool(set(kinds) - {"binary"})
+    return {
+        "na_stats": _abstentions(NAStats, "na", statistics) if has_options else None,
+        "cannot_assess_stats": _abstentions(CannotAssessStats, "ca", statistics) if "binary" in kinds else None,
+    }
+
+
+def _errors_by_side(votes: LabelledVotes) -> dict[str, Any]:
+    """How many binary pairs people pass and fail, and whether the judge's errors go one way beyond chance.
+
+    Each unit counts once, by the side to which most of its errors go.
+    """
+    passed = failed = 0
+    balance = np.zeros(votes.n_units, dtype=np.intp)
+    for column in votes.columns:
+        if column.criterion.kind != "binary":
+            continue
+        truth, final = column.truth_classes, column.final_classes
+        both = (truth >= 0) & (final >= 0)
+        is_negative = column.criterion.weight < 0
+        people, judge = (truth[both] == 0) != is_negative, (final[both] == 0) != is_negative
+        passed += int(people.sum())
+        failed += int((~people).sum())
+        np.add.at(balance, votes.unit_of_item[column.rows[both]], judge.astype(np.intp) - people)
+
+    lenient, strict = int((balance > 0).sum()), int((balance < 0).sum())
+    return {
+        "n_people_passed": passed,
+        "n_people_failed": failed,
+        "one_way_p": mcnemar(lenient, strict).p_value,
+    }
+
+
+def _bias(options: Options, statistics: Statistics, judge: int | None = None) -> BiasResult:
+    """The bias of the panel or a judge, with an interval that holds its level where few units differ."""
+    comparison = statistics.scores.comparisons[0 if judge is None else 1 + judge]
+    if options.method != "smoothed" or statistics.intervals is None:
+        return comparison.bias
+    return bias_with_interval(comparison.bias, statistics.intervals[*comparison.scope, "bias"].ci)
+
+
+def _bootstrap(votes: LabelledVotes, options: Options, intervals: Intervals) -> BootstrapResults | None:
+    if intervals is None or options.method is None:
+        return None
+    return BootstrapResults(
+        accuracy_ci=interval_ends(intervals["criterion_accuracy"].ci),
+        kappa_ci=interval_ends(intervals["mean_kappa"].ci),
+        rmse_ci=interval_ends(intervals["score_rmse"].ci),
+        n_bootstrap=options.bootstrap.replicates,
+        confidence_level=options.bootstrap.confidence,
+        seed=options.bootstrap.seed,
+        method=options.method,
+        unit=votes.unit,
+    )
+
+
+def _limits(options: Options, statistics: Statistics) -> ScoreLimits | None:
+    """The limits of agreement, with an interval of each; None without a pair of scores."""
+    n = len(statistics.scores.comparisons[0].predicted)
+    if not n:
+        return None
+    mean, lower, upper = (statistics.value("all", f"score_limits.{name}") for name in ("mean", "lower", "upper"))
+    ends: list[ConfidenceInterval | None] = [None, None]
+    deviation = statistics.value("all", "bias.std_bias")
+    if options.method == "smoothed" and statistics.intervals is not None:
+        ends = [statistics.intervals["all", f"score_limits.{name}"].ci for name in ("lower", "upper")]
+    elif deviation and lower is not None and upper is not None:
+        confidence = options.bootstrap.confidence
+        z = normal_quantile(confidence)
+        half = z * deviation * float(np.sqrt(1 / n + z * z / (2 * (n - 1))))
+        ends = [ConfidenceInterval(end - half, end + half, confidence, "normal") for end in (lower, upper)]
+    return ScoreLimits(mean=mean, lower=lower, upper=upper, lower_ci=ends[0], upper_ci=ends[1], n_samples=n)
+
+
+def _icc(votes: LabelledVotes, statistics: Statistics) -> ScoreICC | None:
+    """The intraclass correlations of the judges' scores; None below two judges."""
+    if len(votes.judges) < 2:
+        return None
+    complete = ~np.isnan(votes.judge_scores).any(axis=1)
+    forms = {name: statistics.value("all", f"score_icc.{name}") for name in ICC_FORMS}
+    return ScoreICC(n_items=int(complete.sum()), n_judges=len(votes.judges), **forms)
+
+
+def _coverage(
+    votes: LabelledVotes, options: Options, statistics: Statistics, column: int, n_covered: int
+) -> CoverageStats | None:
+    """Which pairs of a column are covered; -1 is all columns. None where abstentions are not left out."""
+    if not options.modes.exclude_all:
+        return None
+    layout = statistics.layout
+    chosen = slice(None) if column < 0 else slice(column, column + 1)
+    cells = layout.coverage_cells(statistics.counts)[chosen, :, 0]
+    errored = layout.n_errored[chosen].sum()
+    n_total = int(cells[:, 0].sum() + errored)
+    intervals = statistics.scope_intervals("coverage", column)
+    if column >= 0 or len(votes.columns) == 1:
+        intervals = _with_exact_shares(intervals, dict.fromkeys(COVERAGE_RATES, n_total), votes, options)
+    return CoverageStats(
+        n_total=n_total,
+        n_covered=n_covered,
+        n_errored=int(cells[:, 3].sum() + errored),
+        n_disputed=int(cells[:, 4].sum()),
+        intervals=intervals,
+        **statistics.numbers_of(CoverageStats, "coverage", column),
+    )
+
+
+def _abstentions(model: Any, prefix: str, statistics: Statistics) -> Any:
+    """Agreement about abstaining: ``ca`` on binary columns, ``na`` on all others."""
+    table = statistics.layout.abstention_tables(statistics.counts, binary=prefix == "ca")[0]
+    (both, missed), (extra, _) = table.astype(int).tolist()
+    kappa = statistics.value("abstaining", prefix, "kappa")
+    fields = {
+        "count_true": both + missed,
+        "count_pred": both + extra,
+        "kappa": kappa,
+        "kappa_interpretation": None if kappa is None else interpret_kappa(kappa),
+        "false_positive": extra,
+        "false_negative": missed,
+    }
+    intervals = statistics.scope_intervals("abstaining", prefix)
+    if intervals is not None:
+        intervals = {f"{prefix}_kappa": intervals["kappa"]}
+    return model(**{f"{prefix}_{name}": value for name, value in fields.items()}, intervals=intervals)
+
+
+def _numeric(
+    votes: LabelledVotes, options: Options, statistics: Statistics
+) -> tuple[dict[int, NumericCriterionMetrics], BootstrapResult | None]:
+    """The numeric criteria by place, and the mean of their concordances."""
+    pairs = {
+        place: int(table.sum())
+        for group in statistics.layout.groups
+        for place, table in zip(group.columns, group.final_tables(statistics.counts)[:, 0], strict=True)
+        if group.kind == "numeric"
+    }
+    return numeric_metrics(
+        votes,
+        statistics.levels,
+        {place: _coverage(votes, options, statistics, place, n) for place, n in pairs.items()},
+        replicates=0 if options.method is None else options.bootstrap.replicates,
+        seed=options.bootstrap.seed,
+        confidence=options.bootstrap.confidence,
+    )
+
+
+def _criteria(
+    votes: LabelledVotes,
+    options: Options,
+    statistics: Statistics,
+    numeric: Mapping[int, NumericCriterionMetrics],
+) -> tuple[AnyCriterion, ...]:
+    """Every criterion, in order."""
+    found: dict[int, AnyCriterion] = dict(numeric)
+    for group in statistics.layout.groups:
+        if group.kind == "numeric":
+            continue
+        for place, table in zip(group.columns, group.final_tables(statistics.counts)[:, 0], strict=True):
+            found[place] = _criterion(votes, votes.columns[place], options, statistics, table)
+    return tuple(found[place] for place in sorted(found))
+
+
+def _criterion(
+    votes: LabelledVotes, column: CriterionColumn, options: Options, statistics: Statistics, table: Floats
+) -> AnyCriterion:
+    """A criterion that is answered by one of several classes."""
+    kind, n = column.criterion.kind, int(table.sum())
+    met = tables.positive_against_rest(table) if kind == "binary" else None
+    model = _MODELS[kind]
+    fields = statistics.numbers_of(model, "criterion", column.index)
+    kappa = fields["weighted_kappa" if kind == "ordinal" else "kappa"]
+
+    fields |= {
+        "name": column.name,
+        "index": column.index,
+        "n_samples": n,
+        "kappa_interpretation": interpret_kappa(kappa),
+        "is_degenerate": n > 0 and kappa is None,
+        "coverage_stats": _coverage(votes, options, statistics, column.index, n),
+        "intervals": _with_exact_shares(
+            statistics.scope_intervals("criterion", column.index), _share_counts(n, met), votes, options
+        ),
+    }
+
+    if met is None:
+        fields |= _options(votes, column, options, statistics, table)
+    else:
+        fields |= {
+            "support_true": int(met[0].sum()),
+            "support_pred": int(met[:, 0].sum()),
+            "confusion_matrix": _confusion_matrix(met, _VERDICTS[:2]) if met.any() else None,
+        }
+
+    if kind == "ordinal":
+        both = (column.truth_classes >= 0) & (column.final_classes >= 0)
+        truth, final = column.truth_classes[both], column.final_classes[both]
+        for name, correlate in (("spearman", spearman), ("kendall", kendall)):
+            fields[name] = correlation_result(correlate(truth, final, confidence=options.bootstrap.confidence))
+    return model(**fields)
+
+
+def _options(
+    votes: LabelledVotes, column: CriterionColumn, options: Options, statistics: Statistics, table: Floats
+) -> dict[str, Any]:
+    """The options and the confusion matrix in the author's order."""
+    classes, order = column.classes, list(column.classes.author_order)
+    true, judged = table.sum(axis=1).astype(int).tolist(), table.sum(axis=0).astype(int).tolist()
+    per_option = tuple(
+        OptionMetrics(
+            label=classes.labels[option],
+            index=classes.codes[option],
+            **statistics.numbers_of(OptionMetrics, "option", column.index, option),
+            support_true=true[option],
+            support_pred=judged[option],
+            intervals=_with_exact_shares(
+                statistics.scope_intervals("option", column.index, option),
+                {"precision": judged[option], "recall": true[option]},
+                votes,
+                options,
+            ),
+        )
+        for option in order
+    )
+    matrix = _confusion_matrix(table[np.ix_(order, order)], tuple(classes.labels[option] for option in order))
+    return {"n_options": classes.size, "per_option": per_option, "confusion_matrix": matrix}
+
+
+def _confusion_matrix(table: Floats, labels: tuple[str, ...]) -> ConfusionMatrix:
+    """A table of counts as whole numbers."""
+    return ConfusionMatrix(matrix=tuple(tuple(int(cell) for cell in row) for row in table), labels=labels)
+
+
+def _judges(votes: LabelledVotes, options: Options, statistics: Statistics) -> dict[str, JudgeMetrics]:
+    """Every judge against the truth, by id."""
+    found = {}
+    for judge, name in enumerate(votes.judges):
+        comparison = statistics.scores.comparisons[1 + judge]
+        pairs = sum(int(group.judge_tables(statistics.counts)[:, judge].sum()) for group in statistics.layout.groups)
+        raw, failed, abstained = _raw_votes(votes, judge)
+        numbers = statistics.numbers_of(JudgeMetrics, "judge", judge)
+        numbers |= {f"score_{each}": correlation_result(comparison.correlations[each]) for each in CORRELATIONS}
+        found[name] = JudgeMetrics(
+            judge_id=name,
+            confusion_matrix=_confusion_matrix(raw, _VERDICTS) if raw.any() else None,
+            bias=_bias(options, statistics, judge),
+            n_samples=pairs,
+            n_failed=failed,
+            n_abstained=abstained,
+            intervals=_overall_intervals(votes, options, statistics, judge),
+            **numbers,
+        )
+    return found
+
+
+def _raw_votes(votes: LabelledVotes, judge: int) -> tuple[Floats, int, int]:
+    """A judge's binary votes against the truth, and how many of its votes on labelled cells failed or abstained."""
+    raw = np.zeros(9)
+    failed = abstained = 0
+    for column in votes.columns:
+        labelled = column.truth >= 0
+        truth, own = column.truth[labelled], column.votes[labelled, judge]
+        failed += int((own < FAILED_BELOW).sum())
+        abstained += sum(int((own == code).sum()) for code in column.criterion.abstentions)
+        if column.criterion.kind == "binary":
+            cast = own >= 0
+            raw += np.bincount(truth[cast].astype(np.intp) * 3 + own[cast], minlength=9)
+    return raw.reshape(3, 3), failed, abstained
+
+
+def _pooled(votes: LabelledVotes, statistics: Statistics) -> tuple[PooledScaleMetrics, ...]:
+    """All pairs of each kind of criterion that occurs."""
+    found = []
+    for kind in KINDS:
+        groups: list[CriterionGroup] = [group for group in statistics.layout.groups if group.kind == kind]
+        if not groups:
+            continue
+        final = [group.final_tables(statistics.counts)[:, 0] for group in groups]
+        matrix = None
+        if kind == "binary":
+            met = tables.positive_against_rest(final[0].sum(axis=0))
+            matrix = _confusion_matrix(met, _VERDICTS[:2]) if met.any() else None
+        found.append(
+            PooledScaleMetrics(
+                scale_type=kind,
+                n_points=sum(int(table.sum()) for table in final),
+                confusion_matrix=matrix,
+                n_abstain=sum(_abstaining_pairs(column) for column in votes.columns if column.criterion.kind == kind),
+                intervals=statistics.scope_intervals("pooled", kind),
+                **statistics.numbers_of(PooledScaleMetrics, "pooled", kind),
+            )
+        )
+    return tuple(found)
+
+
+def _abstaining_pairs(column: CriterionColumn) -> int:
+    """How many labelled and judged pairs have an abstention on either side."""
+    codes = list(column.criterion.abstentions)
+    judged = (column.truth >= 0) & (column.final >= 0)
+    return int((judged & (np.isin(column.truth, codes) | np.isin(column.final, codes))).sum())
+
+
+def _slices(slices: SliceEstimates, statistics: Statistics) -> tuple[SliceMetrics, ...]:
+    sizes, n_pairs, n_scores = (counts.tolist() for counts in (slices.tags.sizes, slices.n_pairs, slices.n_scores))
+    return tuple(
+        SliceMetrics(
+            tag=tag,
+            n_items=sizes[number],
+            n_samples=n_pairs[number],
+            n_scores=n_scores[number],
+            intervals=statistics.scope_intervals("slice", number) if sizes[number] >= FEWEST_ITEMS else None,
+            **statistics.numbers_of(SliceMetrics, "slice", number),
+        )
+        for number, tag in enumerate(slices.tags.names)
+    )
+
+
+def _undefined_warnings(statistics: Statistics, replicates: int) -> list[str]:
+    every = statistics.intervals or {}
+    fewest = (1 - _UNDEFINED_SHARE) * replicates
+    scarce = [key for key, one in every.items() if one.estimate is not None and one.n_bootstrap < fewest]
+    if not scarce:
+        return []
+    names = list_names(sorted({str(key[-1]) for key in scarce}), limit=5)
+    share = f"{len(scarce)} of {len(every)} numbers are undefined in more than 5 % of the replicates"
+    return [f"undefined-replicates: {share}, among them {names}; their intervals rest on the others."]
+
+
+def _data_warnings(votes: LabelledVotes, panel: ScoreComparison, degenerate: list[str]) -> list[str]:
+    found, bias = [], panel.bias
+    if not len(panel.predicted) and any(column.criterion.is_scored for column in votes.columns):
+        found.append("no-scores: no item has both a predicted and a true score; score-level numbers are undefined.")
+    elif len(panel.predicted) and len(np.unique(panel.true)) <= 2:
+        found.append("score-collapse: true scores take at most 2 values; correlations of scores say nothing.")
+    if degenerate:
+        names = list_names((visible(name, limit=60) for name in degenerate), limit=10)
+        found.append(f"degenerate: one class only, so no kappa, on {names}.")
+    if bias.std_bias == 0 and bias.mean_bias is not None and abs(bias.mean_bias) > 1e-12 * panel.scale.largest:
+        found.append("constant-shift: every predicted score differs from the true one by the same amount.")
+    for judge, name in enumerate(votes.judges):
+        if not any((column.votes[:, judge] >= 0).any() for column in votes.columns):
+            found.append(f"judge-silent: `{visible(name, limit=60)}` has no usable vote.")
+    if len(votes.ids) == 1:
+        found.append("one-item: everything rests on one item, and resampling it says nothing of others.")
+    return found
