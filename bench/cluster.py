@@ -21,9 +21,9 @@ from datetime import UTC, datetime
 from decimal import Decimal
 from pathlib import Path
 
-from deemster.cluster.ray_cluster import without_api_server
 from deemster.models.clock import FrozenClock
-from deemster.runs.cluster_backend import OnCluster
+from deemster.remote.cluster_backend import OnCluster
+from deemster.remote.ray_cluster import without_api_server
 from deemster.runs.resolve_evaluation import resolve_arguments
 from deemster.runs.run_evaluation import run_evaluation
 from deemster.runs.run_lifecycle import build_storage

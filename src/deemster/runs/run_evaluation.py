@@ -9,6 +9,7 @@ import msgspec
 import numpy as np
 
 from deemster.models.clock import Clock
+from deemster.remote.cluster_backend import OnCluster
 from deemster.report import Report
 from deemster.report.comparison import Comparison
 from deemster.results import MarkTable
@@ -25,7 +26,6 @@ from deemster.runs.build_report import (
     count_marks,
     finish_run,
 )
-from deemster.runs.cluster_backend import OnCluster
 from deemster.runs.gate_baseline import compare_with_baseline
 from deemster.runs.judge_anchors import judge_anchors, load_anchors
 from deemster.runs.preflight_check import check_samples

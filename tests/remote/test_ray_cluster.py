@@ -13,14 +13,14 @@ import pytest
 import deemster as dm
 from deemster.errors import MissingExtraError
 from deemster.models.clock import FrozenClock
-from deemster.runs.cluster_backend import OnCluster
+from deemster.remote.cluster_backend import OnCluster
 from deemster.runs.progress import Progress
 from deemster.runs.resolve_evaluation import resolve_arguments
 from deemster.runs.run_evaluation import run_evaluation
 from deemster.runs.run_lifecycle import build_storage
 from deemster.runs.run_sync import run_sync
 from tests.cli.workspace import FILES, called, written
-from tests.cluster.conftest import Meeting, TwoNodes
+from tests.remote.conftest import Meeting, TwoNodes
 
 pytestmark = pytest.mark.xdist_group("cluster")
 METRICS = ["exact-match", "contains", "rouge-l", "token-f1"]

@@ -15,13 +15,13 @@ from typing import Any
 import pytest
 
 import deemster as dm
-from deemster.cluster.call_coordinator import CallCoordinator, CoordinatorSettings, RoleLimits
 from deemster.models.budget import UsageBound
 from deemster.models.clock import EPOCH_VARIABLE
 from deemster.models.shared_calls import Claim
+from deemster.remote.call_coordinator import CallCoordinator, CoordinatorSettings, RoleLimits
 from deemster.testing import ModelServer
 from deemster.testing.server_replies import verdict
-from tests.cluster.conftest import Meeting, TwoNodes
+from tests.remote.conftest import Meeting, TwoNodes
 
 pytestmark = pytest.mark.xdist_group("cluster")
 COUNT = 60

@@ -7,11 +7,11 @@ from collections.abc import Mapping
 from decimal import Decimal
 from typing import Any
 
-from deemster.cluster.call_coordinator import RoleLimits
 from deemster.models.budget import UsageBound
 from deemster.models.rate_limiter import LimiterState
 from deemster.models.shared_calls import Claim
 from deemster.records import Answer
+from deemster.remote.call_coordinator import RoleLimits
 
 
 class CoordinatorClient:

@@ -11,7 +11,7 @@ from typing import Any
 
 import pytest
 
-from deemster.cluster.ray_cluster import without_api_server
+from deemster.remote.ray_cluster import without_api_server
 
 NODE = {"num_cpus": 1, "object_store_memory": 100 << 20, "include_dashboard": False, "node_ip_address": "127.0.0.1"}
 LONGEST_S = 60.0

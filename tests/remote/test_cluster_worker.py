@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 import deemster as dm
-from deemster.runs._cluster_worker import run_part
+from deemster.remote._cluster_worker import run_part
 
 
 def test_module_that_a_worker_lacks_is_named(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -13,8 +13,6 @@ from typing import Any
 
 import msgspec
 
-from deemster.cluster.call_coordinator import CallCoordinator, CoordinatorSettings, CoordinatorState, RoleLimits
-from deemster.cluster.ray_cluster import RayCluster, WorkerLostError, open_cluster
 from deemster.errors import ConfigurationError, Issue, plural
 from deemster.errors.user_code_guard import UserCodeGuard
 from deemster.models import Budget
@@ -24,7 +22,9 @@ from deemster.models.rate_limiter import LimiterState
 from deemster.models.worker_threads import WorkerThreads
 from deemster.records import Answer, Execution, Output, Usage
 from deemster.records.usage import sum_usage
-from deemster.runs._cluster_worker import PartNews, PartSettings, PartWork, run_part
+from deemster.remote._cluster_worker import PartNews, PartSettings, PartWork, run_part
+from deemster.remote.call_coordinator import CallCoordinator, CoordinatorSettings, CoordinatorState, RoleLimits
+from deemster.remote.ray_cluster import RayCluster, WorkerLostError, open_cluster
 from deemster.runs._score_batch import WorkItem, planned_work
 from deemster.runs._worker_pool import DRAIN_S
 from deemster.runs.backend import RunWork

@@ -12,8 +12,6 @@ from typing import Any, NamedTuple
 import msgspec
 
 from deemster import __version__
-from deemster.cluster.call_coordinator import RoleLimits
-from deemster.cluster.coordinator_client import CoordinatorClient
 from deemster.datasets import Dataset
 from deemster.errors import ConfigurationError
 from deemster.errors.user_code_guard import UserCodeGuard
@@ -21,6 +19,8 @@ from deemster.models import Gateway
 from deemster.models.call_log import LoggedCall
 from deemster.models.clock import Clock
 from deemster.records import Execution, Mark, Usage
+from deemster.remote.call_coordinator import RoleLimits
+from deemster.remote.coordinator_client import CoordinatorClient
 from deemster.runs._engine import PendingStorage, execute_plan
 from deemster.runs._score_batch import Answer, WorkItem
 from deemster.runs.kept_calls import KeptCalls
