@@ -17,6 +17,7 @@ from pathlib import Path
 
 import numpy as np
 
+from deemster.gate.gate_rules import BaselineRules, Gate, Rule
 from deemster.report.gate_error_rates import simulated_share
 from deemster.report.sample_subset import (
     FALSE_ALARMS,
@@ -27,7 +28,6 @@ from deemster.report.sample_subset import (
     choose_subset,
 )
 from deemster.report.simulated_runs import ExecutionPool
-from deemster.results.gate_rules import BaselineRules, Gate, Rule
 
 sys.path.insert(0, str(Path(__file__).parents[1] / "tests" / "results"))
 

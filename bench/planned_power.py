@@ -19,7 +19,7 @@ from pathlib import Path
 import numpy as np
 
 import deemster as dm
-from deemster.report.baseline_gate import _units_needed
+from deemster.gate.baseline_gate import _units_needed
 from deemster.report.compared_numbers import Difference
 from deemster.report.gate_error_rates import TrialSettings
 from deemster.report.sample_plans import Goal, Noise, plan_size, stated_noise

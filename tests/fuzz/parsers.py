@@ -15,6 +15,7 @@ import msgspec
 from deemster.agreement.metrics_result import MetricsResult
 from deemster.datasets import Dataset, RubricDataset, Votes, read_spreadsheets
 from deemster.errors import ConfigurationError, DeemsterError, InputError
+from deemster.gate import read_gate
 from deemster.judges._grading_prompt import CriterionView
 from deemster.judges._grading_questions import CriterionReply, Question, ask_questions
 from deemster.judges.judge_panel import Seat
@@ -34,7 +35,7 @@ from deemster.models.models_section import read_models
 from deemster.models.secret_redaction import Secrets
 from deemster.records import Answer, Ask, Message, MetricScore, NoAnswer, Output, Sample, Unscored
 from deemster.report import load_report
-from deemster.results import build_aggregator, read_gate
+from deemster.results import build_aggregator
 from deemster.rubrics import Rubric
 from deemster.runs import metric_catalog as catalog
 from deemster.runs.suite import load_suite

@@ -5,6 +5,7 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
+from deemster.gate.gate_rules import BaselineRules, Gate
 from deemster.report.sample_subset import (
     PlantedRegressions,
     SampleGroups,
@@ -13,7 +14,6 @@ from deemster.report.sample_subset import (
     rank_samples,
 )
 from deemster.report.simulated_runs import ExecutionPool
-from deemster.results.gate_rules import BaselineRules, Gate
 from deemster.stats import count_prediction_limit
 from tests.results import make_compared_runs
 from tests.results.simulated_histories import NAMES, draw_runs

@@ -7,6 +7,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from deemster.errors import ConfigurationError
+from deemster.gate import check_gate_names, decide_gate, read_gate
 from deemster.records import Execution, MetricScore, Output, Unscored
 from deemster.results import (
     AggregateEntry,
@@ -16,9 +17,6 @@ from deemster.results import (
     MetricsAggregator,
     MinAggregator,
     WeightedMetricsAggregator,
-    check_gate_names,
-    decide_gate,
-    read_gate,
     summarize_run,
 )
 from deemster.stats import clustered_wilson

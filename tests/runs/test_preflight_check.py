@@ -6,7 +6,7 @@ import pytest
 
 import deemster as dm
 from deemster.errors import ConfigurationError, Issue
-from deemster.results.gate_rules import read_gate
+from deemster.gate.gate_rules import read_gate
 from deemster.runs.preflight_check import SampleIssues, check_samples
 from deemster.runs.resolved_evaluation import Evaluation
 from deemster.runs.run_plan import Plan

@@ -10,7 +10,7 @@ import msgspec
 import pytest
 
 import deemster as dm
-from deemster.results import GateCheck, GateDecision
+from deemster.gate import GateCheck, GateDecision
 from tests.report.pages import PAGES, graded_page, report_page
 from tests.report.runs import CANARIES, full_report, quotes_of
 

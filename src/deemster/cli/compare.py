@@ -18,10 +18,10 @@ from deemster.errors import ConfigurationError
 _FOR_TWO_RUNS = ("junit", "junit-samples", "pr-comment")
 
 if TYPE_CHECKING:
+    from deemster.gate import Gate
+    from deemster.gate.confirmation import Confirmation
     from deemster.report.compare_columns import ComparisonSettings
     from deemster.report.comparison import Comparison
-    from deemster.report.confirmation import Confirmation
-    from deemster.results import Gate
     from deemster.runs.compare_runs import RunSource
 
 
@@ -85,9 +85,9 @@ def command(
     """
     import msgspec
 
+    from deemster.gate.confirmation import confirmation_sections
     from deemster.report.compare_columns import ComparisonSettings
     from deemster.report.comparison_gate import decide_comparison
-    from deemster.report.confirmation import confirmation_sections
     from deemster.runs.compare_runs import RunSources, compare_sources, quotes_of_either
     from deemster.runs.gate_baseline import comparison_settings
 
@@ -189,8 +189,8 @@ def find_rules(*, margin: float | None, gate: str | None, confidence: float, clu
     Raises:
         ConfigurationError: The suite cannot be read, or its gate has no rules about a baseline.
     """
-    from deemster.results import Gate, read_gate
-    from deemster.results.gate_rules import BaselineRules
+    from deemster.gate import Gate, read_gate
+    from deemster.gate.gate_rules import BaselineRules
     from deemster.runs.suite import load_suite
 
     if gate is None:

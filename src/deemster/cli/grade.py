@@ -42,11 +42,11 @@ from deemster.errors import (
 if TYPE_CHECKING:
     from deemster.agreement import MetricsResult
     from deemster.datasets import RubricDataset
+    from deemster.gate import Allowance
     from deemster.judges.criterion_grader import CriterionGrader
     from deemster.judges.grading_result import Grading
     from deemster.report import Destination
     from deemster.report.grading_summary import GradingSummary
-    from deemster.results import Allowance
     from deemster.runs.model_access import ModelAccess
     from deemster.runs.run_lifecycle import Storage
 
@@ -300,7 +300,7 @@ def command(
     are. Exit codes: 0 done, 2 bad input, 3 incomplete, or more failed verdicts than --max-failed allows.
     """
     from deemster.datasets import RubricDataset
-    from deemster.results import read_allowance
+    from deemster.gate import read_allowance
     from deemster.rubrics.rubric_definition import Rubric
     from deemster.runs.model_access import complete_model_access
     from deemster.runs.rubric_metric import build_criterion_checks

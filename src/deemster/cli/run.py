@@ -42,9 +42,9 @@ from deemster.errors import (
 
 if TYPE_CHECKING:
     from deemster.datasets import SelectedPart
+    from deemster.gate import GateDecision
     from deemster.records import Execution
     from deemster.report import Comparison, Report
-    from deemster.results import GateDecision
     from deemster.runs.resolve_evaluation import SuiteOverrides
     from deemster.runs.resolved_evaluation import Evaluation
     from deemster.runs.run_lifecycle import Storage

@@ -11,11 +11,12 @@ from typing import Literal, NamedTuple
 import pytest
 from rich.console import Console
 
+from deemster.gate import GateCheck
 from deemster.report import load_report
 from deemster.report.failing_samples import describe_sample, describe_unscored, is_failed
 from deemster.report.report_entries import ExecutionEntry, MarkEntry, ScoreEntry
 from deemster.report.report_sections import format_against_bound, gate_verdict
-from deemster.results import GateCheck, SampleEntry
+from deemster.results import SampleEntry
 from deemster.runs.resolved_evaluation import Evaluation
 from deemster.runs.run_evaluation import run_evaluation
 from deemster.runs.run_lifecycle import RunStorage

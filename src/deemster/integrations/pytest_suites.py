@@ -10,9 +10,9 @@ import pytest
 
 from deemster.datasets import Dataset
 from deemster.errors import DeemsterError, break_ci_commands, visible
+from deemster.gate import read_gate
+from deemster.gate.gate_decision import check_names
 from deemster.integrations.pytest_outcomes import COMPLETE, JudgedRun, Outcome
-from deemster.results import read_gate
-from deemster.results.gate_decision import check_names
 from deemster.runs.check_file import find_kind
 from deemster.runs.resolve_evaluation import SuiteOverrides, resolve_evaluation, suite_dataset
 from deemster.runs.resolved_evaluation import Evaluation

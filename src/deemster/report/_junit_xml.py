@@ -8,10 +8,10 @@ from itertools import islice
 from typing import TYPE_CHECKING
 from xml.sax.saxutils import quoteattr
 
+from deemster.gate import GateCheck
 from deemster.report.failing_samples import detail_notes
 from deemster.report.report_entries import MarkEntry, ScoreEntry
 from deemster.report.report_sections import panel_lines
-from deemster.results import GateCheck
 from deemster.text.escaping import escape_line
 
 if TYPE_CHECKING:

@@ -11,8 +11,8 @@ from numpy.typing import NDArray
 
 from deemster.datasets.human_labels import LabelledMetric, SuiteCalibration
 from deemster.errors import ConfigurationError, Issue
+from deemster.gate.gate_rules import CORRECTED, Gate
 from deemster.records.marks import reaches
-from deemster.results.gate_rules import CORRECTED, Gate
 from deemster.results.mark_table import MarkTable
 from deemster.results.metric_summary import (
     SCORED,

@@ -9,9 +9,9 @@ from typing import TYPE_CHECKING, NamedTuple
 
 from deemster.datasets import SelectedPart
 from deemster.errors import plural
+from deemster.gate import GateDecision
 from deemster.report.failing_samples import count_failing, describe_sample, failing_samples
 from deemster.report.report_sections import gate_section, gate_verdict, panel_lines
-from deemster.results import GateDecision
 from deemster.text.markdown_layout import join_line, markdown_blocks, markdown_table
 from deemster.text.number_format import format_number
 from deemster.text.text_sections import DataText, PassageText, TextDetail, TextField, TextLine, TextSection

@@ -10,6 +10,7 @@ import msgspec
 from deemster import __version__
 from deemster.datasets import SelectedPart
 from deemster.formats.streamed_list import Stream
+from deemster.gate import GateDecision
 from deemster.records import (
     Execution,
     MetricScore,
@@ -33,14 +34,7 @@ from deemster.report.report_entries import (
     UnscoredEntry,
     UnscoredReason,
 )
-from deemster.results import (
-    DECIMALS,
-    GateDecision,
-    MarkTable,
-    RunSummary,
-    SampleEntry,
-    summarize_samples,
-)
+from deemster.results import DECIMALS, MarkTable, RunSummary, SampleEntry, summarize_samples
 
 LONGEST = 64 * 1024
 # A store leaves out what is larger; a report that was never stored shows the same.

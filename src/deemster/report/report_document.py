@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any, Literal
 import msgspec
 
 from deemster.errors import plural
+from deemster.gate import GateDecision
 from deemster.models.budget import BudgetEntry
 from deemster.report._csv_report import csv_rows
 from deemster.report._report_dataframe import report_arrow, report_dataframe
@@ -21,7 +22,6 @@ from deemster.results import (
     Aggregate,
     Cohort,
     Cost,
-    GateDecision,
     HistogramBin,
     Precision,
     RunMetricSummary,

@@ -10,19 +10,11 @@ from typing import TYPE_CHECKING, NamedTuple
 from deemster.datasets import SelectedPart
 from deemster.datasets.where_condition import describe_where
 from deemster.errors import plural
+from deemster.gate import GateCheck, GateDecision
 from deemster.records import Where
 from deemster.report.failing_samples import failing_section
 from deemster.report.report_entries import FailureEntry
-from deemster.results import (
-    Aggregate,
-    Cost,
-    CriterionSummary,
-    GateCheck,
-    GateDecision,
-    MetricSummary,
-    RunMetricSummary,
-    UsageTotals,
-)
+from deemster.results import Aggregate, Cost, CriterionSummary, MetricSummary, RunMetricSummary, UsageTotals
 from deemster.results.attack_success import AdversarialSummary, AttackFigures
 from deemster.stats import Interval
 from deemster.text.number_format import format_change_interval, format_interval, format_number

@@ -1,8 +1,6 @@
 """Summaries of runs and gradings: statistics, cohorts, aggregators, usage and cost, and the gate."""
 
 from deemster.results.aggregator_section import build_aggregator
-from deemster.results.gate_decision import GateCheck, GateDecision, check_gate_names, decide_gate
-from deemster.results.gate_rules import NONE_UNSCORED, Allowance, Gate, read_allowance, read_gate, with_allowance
 from deemster.results.mark_table import MarkTable
 from deemster.results.metric_aggregators import (
     AggregationResult,
@@ -36,22 +34,17 @@ from deemster.results.weighted_aggregator import WeightedMetricsAggregator
 
 __all__ = [
     "DECIMALS",
-    "NONE_UNSCORED",
     "UNTAGGED",
     "Aggregate",
     "AggregateEntry",
     "AggregationResult",
     "Aggregator",
-    "Allowance",
     "AtLeast",
     "Cohort",
     "CorrectedPassRate",
     "Cost",
     "CriterionSummary",
     "Critical",
-    "Gate",
-    "GateCheck",
-    "GateDecision",
     "GeometricAggregator",
     "HistogramBin",
     "Latency",
@@ -73,12 +66,7 @@ __all__ = [
     "WeightedMetricsAggregator",
     "aggregator_name",
     "build_aggregator",
-    "check_gate_names",
     "cohort_label",
-    "decide_gate",
-    "read_allowance",
-    "read_gate",
     "summarize_run",
     "summarize_samples",
-    "with_allowance",
 ]

@@ -13,15 +13,14 @@ from deemster.datasets import SelectedPart
 from deemster.datasets.attack_facts import AttackedSamples
 from deemster.datasets.human_labels import SuiteCalibration
 from deemster.errors import ConfigurationError, StoreError
+from deemster.gate import Allowance, Gate
+from deemster.gate.baseline_gate import PinnedBaseline
 from deemster.models.budget import BudgetEntry
 from deemster.records import Metric, Usage
-from deemster.report.baseline_gate import PinnedBaseline
 from deemster.results import (
     Aggregator,
-    Allowance,
     AtLeast,
     Critical,
-    Gate,
     GeometricAggregator,
     MetricsAggregator,
     MinAggregator,

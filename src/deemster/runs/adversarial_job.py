@@ -7,7 +7,7 @@ from typing import Any
 from deemster.datasets import Dataset
 from deemster.datasets.adversarial_dataset import QUESTION, AttackSettings, build_adversarial_dataset
 from deemster.errors import ConfigurationError, Issue, list_names
-from deemster.results import read_gate
+from deemster.gate import read_gate
 from deemster.runs.resolve_evaluation import SuiteOverrides, resolve_evaluation, suite_dataset
 from deemster.runs.resolved_evaluation import Evaluation
 from deemster.runs.run_lifecycle import NOT_STORED, Storage

@@ -15,6 +15,7 @@ from deemster.datasets.human_labels import FAIL, PASS
 from deemster.datasets.planted_defects import DEFECTS, GoodOutput, OutputPool, plant_defect, reference_output
 from deemster.errors import ConfigurationError, plural
 from deemster.formats.read_file import EXTENSIONS
+from deemster.gate.gate_rules import BaselineRules, Gate
 from deemster.models.model_client import ModelFailure
 from deemster.records import Sample
 from deemster.report.dataset_health import (
@@ -33,7 +34,6 @@ from deemster.report.dataset_health import (
 )
 from deemster.report.sample_subset import SampleGroups, SampleSubset, SubsetSettings, choose_subset
 from deemster.report.simulated_runs import ExecutionPool
-from deemster.results.gate_rules import BaselineRules, Gate
 from deemster.results.run_columns import RunColumns
 from deemster.runs._report_settings import parse_settings
 from deemster.runs.audit_gate import stored_runs

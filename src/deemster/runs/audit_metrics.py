@@ -13,6 +13,8 @@ from numpy.typing import NDArray
 from deemster import __version__
 from deemster.datasets.planted_defects import DEFECTS, GoodOutput, OutputPool, PlantedDefect, plant_defect
 from deemster.errors import ConfigurationError, did_you_mean
+from deemster.gate.gate_decision import GateCheck, conclude
+from deemster.gate.gate_rules import EVERY, BaselineRules, Gate
 from deemster.models.clock import Clock
 from deemster.records import Execution, Output
 from deemster.report.gate_error_rates import decide_columns
@@ -27,8 +29,6 @@ from deemster.report.mutation_score import (
     try_gate,
 )
 from deemster.results import MarkTable
-from deemster.results.gate_decision import GateCheck, conclude
-from deemster.results.gate_rules import EVERY, BaselineRules, Gate
 from deemster.results.run_columns import ComparedRun, RunColumns
 from deemster.results.run_summary import cohort_label
 from deemster.runs.compare_runs import cluster_value

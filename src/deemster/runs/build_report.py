@@ -13,23 +13,14 @@ import numpy as np
 from deemster.datasets.golden_dataset import equal_rows
 from deemster.datasets.where_condition import applies
 from deemster.errors import ReportError
+from deemster.gate import Allowance, GateDecision, decide_gate
+from deemster.gate.baseline_gate import PinnedBaseline
 from deemster.models.budget import BudgetEntry
 from deemster.records import Execution, MetricCard, Sample, SampleFacts
 from deemster.records.shared_call_cost import PaidExecutions
 from deemster.report import Report, RunEntry, RunSamples, assemble_report
-from deemster.report.baseline_gate import PinnedBaseline
 from deemster.report.corrected_rates import with_corrections
-from deemster.results import (
-    Aggregator,
-    Allowance,
-    GateDecision,
-    MarkTable,
-    RunMetricSummary,
-    RunSummary,
-    Totals,
-    decide_gate,
-    summarize_run,
-)
+from deemster.results import Aggregator, MarkTable, RunMetricSummary, RunSummary, Totals, summarize_run
 from deemster.results.metric_aggregators import aggregator_name
 from deemster.results.metric_summary import Clusters
 from deemster.runs._report_settings import (

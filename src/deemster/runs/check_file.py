@@ -20,8 +20,8 @@ from deemster.formats import Reading, file_format, read_document
 from deemster.formats.read_file import EXTENSIONS, FORMATS
 from deemster.formats.read_parquet import ParquetFile
 from deemster.formats.read_table import TABLES, read_table_lines
+from deemster.gate import read_gate
 from deemster.report import load_comparison, load_report
-from deemster.results import read_gate
 from deemster.rubrics import Rubric
 from deemster.runs.judge_anchors import load_anchors
 from deemster.runs.model_access import ModelLimits, complete_model_access, read_model_access

@@ -11,14 +11,14 @@ import msgspec
 import numpy as np
 
 from deemster.errors import ConfigurationError, Issue, StorageError, StoreError
+from deemster.gate import Allowance
+from deemster.gate.baseline_gate import decide_again
+from deemster.gate.confirmation import Confirmation, confirm_changes, count_passes, newly_failing
 from deemster.models.budget import BudgetEntry
 from deemster.models.clock import Clock
 from deemster.report import Report
-from deemster.report.baseline_gate import decide_again
 from deemster.report.comparison import Comparison
 from deemster.report.comparison_gate import baseline_evidence
-from deemster.report.confirmation import Confirmation, confirm_changes, count_passes, newly_failing
-from deemster.results import Allowance
 from deemster.results.sample_changes import sample_sides
 from deemster.runs._report_settings import stored_baseline
 from deemster.runs._run_identity import identity_differences, plain_json

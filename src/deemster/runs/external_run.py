@@ -13,9 +13,9 @@ from deemster import __version__
 from deemster.datasets import Dataset
 from deemster.datasets.fingerprint import digest
 from deemster.errors import Issue, StoreError
+from deemster.gate import NONE_UNSCORED, Gate, check_gate_names, read_gate
 from deemster.models.clock import Clock
 from deemster.records import Execution, MetricCard
-from deemster.results import NONE_UNSCORED, Gate, check_gate_names, read_gate
 from deemster.runs._report_settings import RUBRICS_FACT, RunFindings, settings_facts
 from deemster.runs._run_identity import format_time, run_id
 from deemster.runs.build_report import batches, finish_run, stored_report, stored_run_record

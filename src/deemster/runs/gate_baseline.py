@@ -12,16 +12,16 @@ import numpy as np
 
 from deemster.datasets import Dataset
 from deemster.errors import ConfigurationError, Issue, StorageError, StoreError
+from deemster.gate.baseline_gate import PinnedBaseline
+from deemster.gate.gate_rules import BaselineRules
 from deemster.records import SampleContent, SampleFacts, SampleLabels
 from deemster.report import load_report
-from deemster.report.baseline_gate import PinnedBaseline
 from deemster.report.compare_columns import ComparisonSettings
 from deemster.report.comparison import Comparison
 from deemster.report.comparison_gate import baseline_evidence
 from deemster.report.report_assembly import execution_entry
 from deemster.report.report_entries import PrivacyEntry
 from deemster.results.difference_origin import AnchorScores
-from deemster.results.gate_rules import BaselineRules
 from deemster.results.run_columns import ComparedRun, RunColumns
 from deemster.runs._report_settings import parse_settings, stored_baseline
 from deemster.runs._run_identity import plain_json

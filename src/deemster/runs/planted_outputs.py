@@ -10,10 +10,10 @@ from typing import Any, NamedTuple
 from deemster.datasets import Dataset
 from deemster.datasets.planted_defects import GoodOutput, reference_output
 from deemster.errors import ConfigurationError, did_you_mean, plural
+from deemster.gate.gate_decision import AGGREGATES
 from deemster.models.clock import Clock
 from deemster.records import Execution, Invocation, Output, TargetFailure, Unscored
 from deemster.report.mutation_score import EXPECTED
-from deemster.results.gate_decision import AGGREGATES
 from deemster.runs._score_batch import WorkItem, settle_marks
 from deemster.runs.backend import InThisProcess, RemainingWork, RunWork
 from deemster.runs.metric_catalog import metric_spellings

@@ -17,11 +17,12 @@ from deemster.datasets.sample_selection import SampleSearch
 from deemster.datasets.where_condition import describe_where, where_selection
 from deemster.errors import ConfigurationError, Issue, list_names, nearest, plural, visible
 from deemster.errors.user_code_guard import UserCodeGuard
+from deemster.gate import Gate, check_gate_names
+from deemster.gate.gate_rules import EVERY, Rule
 from deemster.metrics.builtin_metric import BuiltinScorer
 from deemster.records import Metric, Sample
 from deemster.records.marks import reaches
-from deemster.results import Gate, MarkTable, check_gate_names, cohort_label
-from deemster.results.gate_rules import EVERY, Rule
+from deemster.results import MarkTable, cohort_label
 from deemster.runs import metric_catalog as catalog
 from deemster.runs.resolved_evaluation import Evaluation
 from deemster.runs.run_plan import Plan

@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from deemster.errors import Issue, StoreError, plural
+from deemster.gate import GateCheck
 from deemster.report import Report
-from deemster.results import GateCheck
 from deemster.runs._report_settings import stored_baseline
 from deemster.runs.build_report import stored_report
 from deemster.runs.compare_runs import stored_identities

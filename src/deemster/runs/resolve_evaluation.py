@@ -15,18 +15,10 @@ from deemster.datasets.human_labels import SuiteCalibration
 from deemster.errors import ConfigurationError, InputError, Issue, OutputsError, did_you_mean, list_names, plural
 from deemster.formats import missing_file
 from deemster.formats.schema_validation import shape_issues
+from deemster.gate import NONE_UNSCORED, Allowance, Gate, read_allowance, read_gate, with_allowance
 from deemster.records import Metric
 from deemster.report.corrected_rates import check_corrected_rules
-from deemster.results import (
-    NONE_UNSCORED,
-    Aggregator,
-    Allowance,
-    Gate,
-    build_aggregator,
-    read_allowance,
-    read_gate,
-    with_allowance,
-)
+from deemster.results import Aggregator, build_aggregator
 from deemster.results.metric_aggregators import SubsetAggregator
 from deemster.results.repetition_precision import DELTA
 from deemster.runs import metric_catalog as catalog

@@ -6,7 +6,8 @@ from collections.abc import Mapping
 from typing import Any, NamedTuple
 
 from deemster.datasets.human_labels import SuiteCalibration
-from deemster.results import NONE_UNSCORED, Aggregator, Allowance, Gate
+from deemster.gate import NONE_UNSCORED, Allowance, Gate
+from deemster.results import Aggregator
 from deemster.results.repetition_precision import DELTA
 from deemster.runs._report_settings import ReportSettings
 from deemster.runs.model_access import ModelAccess

@@ -13,10 +13,10 @@ import msgspec
 from deemster import __version__
 from deemster.datasets import Dataset
 from deemster.formats.streamed_list import Stream
+from deemster.gate.baseline_gate import PinnedBaseline
 from deemster.models.budget import BudgetEntry
 from deemster.records import Execution, SampleContent, SampleFacts, SampleLabels
 from deemster.report import Report, RunSamples
-from deemster.report.baseline_gate import PinnedBaseline
 from deemster.results import MarkTable, MetricSummary
 from deemster.results.difference_origin import AnchorScores
 from deemster.runs._engine import PendingStorage

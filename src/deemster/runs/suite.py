@@ -15,9 +15,9 @@ from deemster.formats import NO_DOCUMENT, Document, NoDocument, read_document
 from deemster.formats.document import sort_issues
 from deemster.formats.json_values import name_kind
 from deemster.formats.schema_validation import NonBlank, any_shape, shape_issues
+from deemster.gate.gate_rules import GateSection
 from deemster.models.models_section import ModelEntry
 from deemster.results.aggregator_section import AGGREGATOR_SHAPES
-from deemster.results.gate_rules import GateSection
 from deemster.results.repetition_precision import DELTA
 from deemster.store import RunRow
 from deemster.store.run_file_format import IMPORTED_FACT

@@ -9,7 +9,7 @@ import msgspec
 import numpy as np
 
 from deemster.errors import plural
-from deemster.results.gate_rules import Gate, Rule
+from deemster.gate.gate_rules import Gate, Rule
 from deemster.results.metric_summary import OUTSIDE, SCORED
 from deemster.runs.metric_catalog import card_spellings
 from deemster.runs.people_labels import LabelTask

@@ -8,9 +8,9 @@ from typing import Literal, NamedTuple, TypeAlias
 import msgspec
 
 from deemster.errors import ConfigurationError, ExitCode, Issue, did_you_mean, plural
+from deemster.gate.gate_rules import CORRECTED, EVERY, Gate, Rule
 from deemster.records.marks import reaches
 from deemster.results.attack_success import AdversarialSummary, AttackFigures
-from deemster.results.gate_rules import CORRECTED, EVERY, Gate, Rule
 from deemster.results.metric_summary import CorrectedPassRate, CriterionSummary
 from deemster.results.run_summary import Cohort, RunSummary, cohort_label
 from deemster.stats import Interval
