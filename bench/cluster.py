@@ -21,13 +21,13 @@ from datetime import UTC, datetime
 from decimal import Decimal
 from pathlib import Path
 
+from deemster.engine.run_sync import run_sync
 from deemster.models.clock import FrozenClock
 from deemster.remote.cluster_backend import OnCluster
 from deemster.remote.ray_cluster import without_api_server
 from deemster.runs.resolve_evaluation import resolve_arguments
 from deemster.runs.run_evaluation import run_evaluation
 from deemster.runs.run_lifecycle import build_storage
-from deemster.runs.run_sync import run_sync
 from deemster.testing import ModelServer
 from deemster.testing.server_replies import verdict
 

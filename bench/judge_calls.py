@@ -27,6 +27,7 @@ from environments import exists, python, version
 from measured_rows import OURS, other_tool, record_row
 
 import deemster as dm
+from deemster.engine.play_scripts import play_script
 from deemster.judges.llm_as_judge import LlmAsJudge
 from deemster.models import CallContext
 from deemster.models._endpoint_capabilities import EndpointCapabilities
@@ -36,7 +37,6 @@ from deemster.models.model_roles import Role
 from deemster.models.openai_client import OpenAIChat
 from deemster.models.price import Price
 from deemster.records import Output, Sample
-from deemster.runs.play_scripts import play_script
 
 HERE = Path(__file__).parent
 CONCURRENCY = 64

@@ -11,6 +11,7 @@ from datetime import UTC, datetime
 
 import pytest
 
+from deemster.engine.play_scripts import play_script
 from deemster.judges.llm_as_judge import LlmAsJudge
 from deemster.models import CallContext
 from deemster.models.answer_cache import Cache
@@ -18,7 +19,6 @@ from deemster.models.gateway import Gateway
 from deemster.models.model_roles import Role
 from deemster.models.openai_client import OpenAIChat, OpenAIEmbedding
 from deemster.records import Answer, Ask, Embed, Message, MetricScore, NoAnswer, Output, Sample, Unscored, Vectors
-from deemster.runs.play_scripts import play_script
 from deemster.testing import FAULTS, ModelServer
 from tests.cli.workspace import FILES, written
 

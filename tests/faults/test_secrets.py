@@ -10,11 +10,11 @@ from decimal import Decimal
 
 import pytest
 
+from deemster.engine._target_calls import redact_answer
 from deemster.errors import DeemsterError
 from deemster.models.openai_client import OpenAIChat
 from deemster.models.secret_redaction import Secrets
 from deemster.records import Output, TargetFailure, Usage
-from deemster.runs._target_calls import redact_answer
 from deemster.testing import ModelServer
 from tests.cli.workspace import called, written
 

@@ -7,12 +7,12 @@ import threading
 import pytest
 
 import deemster as dm
+from deemster.engine.run_sync import run_sync
+from deemster.engine.stop_request import Stop
 from deemster.models import Role
 from deemster.models.openai_client import OpenAIChat
 from deemster.runs.resolve_evaluation import resolve_arguments
 from deemster.runs.run_evaluation import run_evaluation
-from deemster.runs.run_sync import run_sync
-from deemster.runs.stop_request import Stop
 from deemster.testing import ModelServer
 from tests.report.runs import CLOCK
 
@@ -21,7 +21,7 @@ COUNT, CONCURRENCY, BEFORE = 60, 4, 9
 
 @pytest.mark.parametrize("answers", [True, False])
 def test_after_a_stop_no_further_request_is_made(answers, monkeypatch):
-    monkeypatch.setattr("deemster.runs._worker_pool.DRAIN_S", 30.0 if answers else 0.0)
+    monkeypatch.setattr("deemster.engine.worker_pool.DRAIN_S", 30.0 if answers else 0.0)
     stop, lock, release = Stop(), threading.Lock(), threading.Event()
     received = 0
 

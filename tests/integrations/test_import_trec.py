@@ -3,12 +3,12 @@ from __future__ import annotations
 import pytest
 import pytrec_eval
 
+from deemster.engine.run_sync import run_sync
 from deemster.errors import InputError
 from deemster.integrations.import_run import read_runs
 from deemster.runs import metric_catalog as catalog
 from deemster.runs.external_run import store_external_run
 from deemster.runs.rescore_run import rescore
-from deemster.runs.run_sync import run_sync
 from deemster.store import open_store
 from tests.integrations.imported import FIXTURES
 

@@ -11,11 +11,11 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 import deemster as dm
+from deemster.engine.stop_request import Stop
 from deemster.models import ModelFailure, Role
 from deemster.records import Answer
 from deemster.runs.resolve_evaluation import resolve_arguments
 from deemster.runs.run_lifecycle import RunStorage
-from deemster.runs.stop_request import Stop
 from deemster.store import open_store
 from tests.builders.resolved_with import ran_in
 from tests.report.runs import CLOCK

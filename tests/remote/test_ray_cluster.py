@@ -11,14 +11,14 @@ import pyarrow.parquet as pq
 import pytest
 
 import deemster as dm
+from deemster.engine.progress import Progress
+from deemster.engine.run_sync import run_sync
 from deemster.errors import MissingExtraError
 from deemster.models.clock import FrozenClock
 from deemster.remote.cluster_backend import OnCluster
-from deemster.runs.progress import Progress
 from deemster.runs.resolve_evaluation import resolve_arguments
 from deemster.runs.run_evaluation import run_evaluation
 from deemster.runs.run_lifecycle import build_storage
-from deemster.runs.run_sync import run_sync
 from tests.cli.workspace import FILES, called, written
 from tests.remote.conftest import Meeting, TwoNodes
 

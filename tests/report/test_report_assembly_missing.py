@@ -7,9 +7,9 @@ import asyncio
 import pytest
 
 import deemster as dm
+from deemster.engine.stop_request import Stop
 from deemster.runs.resolve_evaluation import resolve_arguments
 from deemster.runs.run_evaluation import run_evaluation
-from deemster.runs.stop_request import Stop
 
 SAMPLES = [{"id": f"s{place}", "input": {"n": place}, "expected_output": "yes"} for place in range(4)]
 

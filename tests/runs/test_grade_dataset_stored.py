@@ -9,6 +9,8 @@ from decimal import Decimal
 import pytest
 
 from deemster.agreement import compute_metrics
+from deemster.engine.model_access import build_model_access
+from deemster.engine.stop_request import Stop
 from deemster.errors import ConfigurationError, StoreError
 from deemster.judges.criterion_grader import CriterionGrader
 from deemster.judges.few_shot import FewShot
@@ -18,9 +20,7 @@ from deemster.models import FakeChat, ModelFailure, Price, Role
 from deemster.records import Answer, Usage
 from deemster.rubrics import LengthPenalty
 from deemster.runs.grade_dataset import grade, grade_async, run_grading
-from deemster.runs.model_access import build_model_access
 from deemster.runs.run_lifecycle import RunStorage
-from deemster.runs.stop_request import Stop
 from deemster.store import open_store
 from tests.judges.make_grader import FACTS, RUBRIC, dataset, finals, grader, reply, subject
 from tests.report.runs import CLOCK

@@ -5,11 +5,11 @@ from __future__ import annotations
 import pytest
 
 import deemster as dm
+from deemster.engine.run_plan import Plan
 from deemster.errors import ConfigurationError, Issue
 from deemster.gate.gate_rules import read_gate
 from deemster.runs.preflight_check import SampleIssues, check_samples
 from deemster.runs.resolved_evaluation import Evaluation
-from deemster.runs.run_plan import Plan
 from deemster.targets.saved_outputs import SavedOutputs
 
 

@@ -9,6 +9,8 @@ from decimal import Decimal
 import pytest
 
 import deemster as dm
+from deemster.engine.run_sync import run_sync
+from deemster.engine.stop_request import Stop
 from deemster.errors import ConfigurationError, LeaseError, StoreError
 from deemster.models import ModelFailure, Price, Role
 from deemster.records import Answer, MetricScore, Unscored, Usage
@@ -16,8 +18,6 @@ from deemster.runs.build_report import stored_report
 from deemster.runs.resolve_evaluation import resolve_arguments
 from deemster.runs.run_evaluation import run_evaluation
 from deemster.runs.run_lifecycle import RunStorage
-from deemster.runs.run_sync import run_sync
-from deemster.runs.stop_request import Stop
 from deemster.store import open_store
 from tests.builders.resolved_with import ran_in
 from tests.report.runs import CLOCK

@@ -297,10 +297,10 @@ def test_cancelled_call_kills_its_processes(tmp_path):
 @pytest.mark.usefixtures("leaves_no_process")
 def test_stopped_run_leaves_no_command_behind(tmp_path):
     from deemster.datasets import Dataset
+    from deemster.engine.execute_plan import execute_plan
+    from deemster.engine.run_plan import Plan
+    from deemster.engine.stop_request import Stop
     from deemster.models.clock import SystemClock
-    from deemster.runs._engine import execute_plan
-    from deemster.runs.run_plan import Plan
-    from deemster.runs.stop_request import Stop
 
     samples = [{"id": str(number), "input": {"n": number}, "expected_output": "x"} for number in range(20)]
     target = shell(f"echo $$ > {tmp_path}/$DEEMSTER_SAMPLE; sleep 100", concurrency=4)

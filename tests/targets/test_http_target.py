@@ -453,10 +453,10 @@ def test_run_with_open_circuit_is_incomplete_with_reason(server):
 
 def test_stopped_run_sends_no_request_and_no_retry(server):
     from deemster.datasets import Dataset
+    from deemster.engine.execute_plan import execute_plan
+    from deemster.engine.run_plan import Plan
+    from deemster.engine.stop_request import Stop
     from deemster.models.clock import SystemClock
-    from deemster.runs._engine import execute_plan
-    from deemster.runs.run_plan import Plan
-    from deemster.runs.stop_request import Stop
 
     stop = Stop()
     held = server.answer

@@ -6,6 +6,8 @@ from collections.abc import Sequence
 from contextlib import ExitStack
 from pathlib import Path
 
+from deemster.engine.model_access import NO_LIMITS, ModelLimits
+from deemster.engine.run_sync import run_sync, warner
 from deemster.errors import ConfigurationError
 from deemster.report.dataset_health import DatasetAudit
 from deemster.report.gate_error_rates import GateAudit, TrialSettings
@@ -15,9 +17,7 @@ from deemster.runs.audit_dataset import HealthSettings, audit_dataset, find_data
 from deemster.runs.audit_gate import StatedVariance, audit_gate
 from deemster.runs.audit_judge import BiasSettings, audit_judge
 from deemster.runs.audit_metrics import DefectSettings, audit_metrics
-from deemster.runs.model_access import NO_LIMITS, ModelLimits
 from deemster.runs.planted_outputs import AuditedOutputs, load_audit
-from deemster.runs.run_sync import run_sync, warner
 from deemster.runs.suite import load_suite
 from deemster.store.run_file import open_runs
 

@@ -17,8 +17,8 @@ from deemster.errors import break_ci_commands, visible
 if TYPE_CHECKING:
     from rich.console import Console
 
+    from deemster.engine.progress import Progress
     from deemster.runs.dry_run import CallRange, DryRun
-    from deemster.runs.progress import Progress
     from deemster.text.destination import Destination
     from deemster.text.text_sections import TextSection
 

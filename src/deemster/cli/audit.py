@@ -31,7 +31,7 @@ from deemster.cli.options import (
 from deemster.errors import ExitCode
 
 if TYPE_CHECKING:
-    from deemster.runs.model_access import ModelLimits
+    from deemster.engine.model_access import ModelLimits
     from deemster.runs.planted_outputs import AuditedOutputs
 
 _SHARE = NumberRange(0, 1)
@@ -221,8 +221,8 @@ def audit_metrics_command(
 
 def _run(audit: Callable[..., Any], *, quiet: bool) -> Any:
     """Run an audit that can be interrupted, with its progress."""
-    from deemster.runs.run_sync import run_sync
-    from deemster.runs.stop_request import Stop, interruptible
+    from deemster.engine.run_sync import run_sync
+    from deemster.engine.stop_request import Stop, interruptible
 
     stop = Stop()
     with interruptible(stop, tell=note, leave=leave_interrupted), show_progress(quiet=quiet) as progress:

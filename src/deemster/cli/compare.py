@@ -163,10 +163,10 @@ def _correct(
 
 def _confirm(comparison: Comparison, candidate: RunSource, times: int | None) -> Confirmation | None:
     """Which newly failing samples of the candidate really fail, after they were run again so often, or before."""
+    from deemster.engine.run_sync import run_sync
+    from deemster.engine.stop_request import Stop, interruptible
     from deemster.runs.compare_runs import StoredSource
     from deemster.runs.confirm_run import confirm_comparison, stored_confirmation
-    from deemster.runs.run_sync import run_sync
-    from deemster.runs.stop_request import Stop, interruptible
 
     if times is None:
         return stored_confirmation(comparison, candidate)

@@ -42,12 +42,12 @@ from deemster.errors import (
 if TYPE_CHECKING:
     from deemster.agreement import MetricsResult
     from deemster.datasets import RubricDataset
+    from deemster.engine.model_access import ModelAccess
     from deemster.gate import Allowance
     from deemster.judges.criterion_grader import CriterionGrader
     from deemster.judges.grading_result import Grading
     from deemster.report import Destination
     from deemster.report.grading_summary import GradingSummary
-    from deemster.runs.model_access import ModelAccess
     from deemster.runs.run_lifecycle import Storage
 
 _VOTES = (".json", ".jsonl")
@@ -98,7 +98,7 @@ class InlineModel(NamedTuple):
             ] + issues
         if issues:
             raise ConfigurationError(issues)
-        from deemster.runs.model_access import read_model_access
+        from deemster.engine.model_access import read_model_access
 
         return read_model_access({JUDGE: given}, models.limits, place=lambda path: _flag(str(path[-1])), calls=calls)
 
@@ -300,9 +300,9 @@ def command(
     are. Exit codes: 0 done, 2 bad input, 3 incomplete, or more failed verdicts than --max-failed allows.
     """
     from deemster.datasets import RubricDataset
+    from deemster.engine.model_access import complete_model_access
     from deemster.gate import read_allowance
     from deemster.rubrics.rubric_definition import Rubric
-    from deemster.runs.model_access import complete_model_access
     from deemster.runs.rubric_metric import build_criterion_checks
 
     storage.check()
@@ -339,9 +339,9 @@ def _grade(
     name: str,
     quiet: bool,
 ) -> Grading:
+    from deemster.engine.run_sync import run_sync
+    from deemster.engine.stop_request import Stop, interruptible
     from deemster.runs.grade_dataset import run_grading
-    from deemster.runs.run_sync import run_sync
-    from deemster.runs.stop_request import Stop, interruptible
 
     stop = Stop()
     with interruptible(stop, tell=note, leave=leave_interrupted), show_progress(quiet=quiet) as progress:
@@ -437,8 +437,8 @@ def _align(grading: Grading) -> MetricsResult | None:
 def _print_planned_calls(
     dataset: RubricDataset, grader: CriterionGrader, access: ModelAccess, destinations: Sequence[Destination]
 ) -> None:
+    from deemster.engine.run_sync import run_sync
     from deemster.runs.dry_run import plan_grading_calls
-    from deemster.runs.run_sync import run_sync
 
     print_planned_calls(run_sync(plan_grading_calls(dataset, grader, access)), destinations)
     if grader.cascade is not None:

@@ -32,9 +32,9 @@ def check(*, suite: str) -> None:
     A chat model is asked for a JSON object, an embedding model for the vector of a word. No request is repeated, and no
     answer is cached. Exit codes: 0 every model can be used, 2 bad input, or a model cannot be used.
     """
+    from deemster.engine.run_sync import run_sync
     from deemster.models.clock import clock_from_environment
     from deemster.runs.check_models import check_models
-    from deemster.runs.run_sync import run_sync
     from deemster.runs.suite import load_suite
     from deemster.text.terminal_layout import list_text
     from deemster.text.text_sections import TextTable

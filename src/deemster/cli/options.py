@@ -24,9 +24,9 @@ from deemster.cli.main import TO_CONTINUE
 from deemster.errors import ConfigurationError, DeemsterError, Issue, ReportError, visible
 
 if TYPE_CHECKING:
+    from deemster.engine.kept_prompts import WhichPrompts
+    from deemster.engine.model_access import ModelAccess, ModelLimits
     from deemster.report import Comparison, Destination, Report
-    from deemster.runs.kept_prompts import WhichPrompts
-    from deemster.runs.model_access import ModelAccess, ModelLimits
     from deemster.runs.run_lifecycle import Storage
     from deemster.store import Store
     from deemster.text.rendered import Rendered
@@ -550,7 +550,7 @@ class ModelOptions(NamedTuple):
         Raises:
             ConfigurationError: There is no file, something in it cannot be used, or a budget is none.
         """
-        from deemster.runs.model_access import load_model_access
+        from deemster.engine.model_access import load_model_access
 
         issues = self.limits.issues()
         if self.models is None:
@@ -581,7 +581,7 @@ CACHE_OPTIONS: Sequence[Decorator] = (
 
 def collect_limits(flags: Flags) -> ModelLimits:
     """Take the flags of cache, budget and network out of all flags; a command may lack those of the budget."""
-    from deemster.runs.model_access import ModelLimits
+    from deemster.engine.model_access import ModelLimits
 
     cache = Path(flags["cache"])
     flags["cache"] = None if flags.pop("no_cache") else cache

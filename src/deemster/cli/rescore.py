@@ -20,7 +20,7 @@ from deemster.cli.options import (
 from deemster.errors import ConfigurationError, ExitCode, plural
 
 if TYPE_CHECKING:
-    from deemster.runs.model_access import ModelLimits
+    from deemster.engine.model_access import ModelLimits
     from deemster.runs.rescore_run import Rescoring
     from deemster.store import Store
 
@@ -52,9 +52,9 @@ def command(
     `metrics` or `models`: the samples come from the run. After an interruption the same command goes on where it
     stopped.
     """
+    from deemster.engine.run_sync import run_sync
+    from deemster.engine.stop_request import Stop, interruptible
     from deemster.runs.rescore_run import find_runs, rescore, rescoring_metrics, rescoring_models
-    from deemster.runs.run_sync import run_sync
-    from deemster.runs.stop_request import Stop, interruptible
     from deemster.runs.suite import load_suite, stored_junit
 
     _check(run, dataset, reports)

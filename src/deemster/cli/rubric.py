@@ -61,13 +61,13 @@ def check(
     criterion, and the rubric as a whole, by a rubric of our own. Exit codes: 0 done, 1 issues under --strict, 2 bad
     input, 3 a judge did not answer everything.
     """
+    from deemster.engine.run_sync import run_sync
     from deemster.formats import read_document
     from deemster.formats.canonical_json import canonical
     from deemster.formats.json_values import pointer
     from deemster.rubrics.rubric_check import check_rubric, criteria_paths
     from deemster.rubrics.rubric_definition import read_rubric
     from deemster.runs.examine_rubric import examine_rubric, merge_issues
-    from deemster.runs.run_sync import run_sync
     from deemster.text.destination import Destination, write_pieces
 
     destination = None if json is None else Destination("json", json)
@@ -191,9 +191,9 @@ def improve(
     --resume goes on.
     """
     from deemster.datasets import RubricDataset
+    from deemster.engine.run_sync import run_sync
     from deemster.rubrics.rubric_definition import Rubric
     from deemster.runs.improve_rubric import run_improvement
-    from deemster.runs.run_sync import run_sync
     from deemster.text.destination import write_pieces
 
     destinations = _check_destinations(to, {"json": json, "markdown": markdown})
@@ -225,8 +225,8 @@ def improve(
 
 
 def _print_forecast(rubric: Any, items: Any, settings: Any, models: ModelOptions) -> None:
+    from deemster.engine.run_sync import run_sync
     from deemster.runs.improve_rubric import forecast
-    from deemster.runs.run_sync import run_sync
 
     found = run_sync(forecast(rubric, items, settings, access=models.access(calls=False)))
     print_planned_calls(found.planned)

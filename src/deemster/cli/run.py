@@ -42,6 +42,7 @@ from deemster.errors import (
 
 if TYPE_CHECKING:
     from deemster.datasets import SelectedPart
+    from deemster.engine.stop_request import Stop
     from deemster.gate import GateDecision
     from deemster.records import Execution
     from deemster.report import Comparison, Report
@@ -49,7 +50,6 @@ if TYPE_CHECKING:
     from deemster.runs.resolved_evaluation import Evaluation
     from deemster.runs.run_lifecycle import Storage
     from deemster.runs.run_part import RunPart
-    from deemster.runs.stop_request import Stop
     from deemster.runs.suite import Suite
     from deemster.store import Store
 
@@ -301,8 +301,8 @@ def print_dry_run(job: Evaluation, reports: ReportOptions) -> None:
     Raises:
         DeemsterError: It cannot be planned.
     """
+    from deemster.engine.run_sync import run_sync
     from deemster.runs.dry_run import plan_job_calls
-    from deemster.runs.run_sync import run_sync
 
     print_planned_calls(run_sync(plan_job_calls(job)), reports.destinations)
 
@@ -365,8 +365,8 @@ def run_and_report(
         DeemsterError: The run cannot go on.
         Exit: Always, with the exit code.
     """
+    from deemster.engine.stop_request import Stop
     from deemster.runs.confirm_run import check_confirmation
-    from deemster.runs.stop_request import Stop
 
     reports, stop, raised = writing.reports, Stop(), RaisedErrors()
     with writing.storage.open(call, keep_prompts=writing.keep_prompts) as storage:
@@ -397,10 +397,10 @@ def _run(
     """Run an evaluation with its progress, and what newly fails again where that is wanted."""
     import msgspec
 
+    from deemster.engine.run_sync import run_sync
+    from deemster.engine.stop_request import interruptible
     from deemster.runs.confirm_run import confirm_report
     from deemster.runs.run_evaluation import find_backend, run_evaluation
-    from deemster.runs.run_sync import run_sync
-    from deemster.runs.stop_request import interruptible
 
     compared: list[Comparison] = []
     with interruptible(stop, tell=note, leave=leave_interrupted), show_progress(quiet=writing.quiet) as progress:

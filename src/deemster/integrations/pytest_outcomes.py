@@ -11,6 +11,7 @@ from typing import Literal, NamedTuple
 import pytest
 from rich.console import Console
 
+from deemster.engine.run_sync import run_sync
 from deemster.gate import GateCheck
 from deemster.report import load_report
 from deemster.report.failing_samples import describe_sample, describe_unscored, is_failed
@@ -20,7 +21,6 @@ from deemster.results import SampleEntry
 from deemster.runs.resolved_evaluation import Evaluation
 from deemster.runs.run_evaluation import run_evaluation
 from deemster.runs.run_lifecycle import RunStorage
-from deemster.runs.run_sync import run_sync
 from deemster.store import open_store
 from deemster.text.terminal_layout import print_sections
 from deemster.text.text_sections import TextSection

@@ -13,6 +13,13 @@ import msgspec
 
 from deemster import __version__
 from deemster.datasets import Dataset
+from deemster.engine.execute_plan import PendingStorage, execute_plan
+from deemster.engine.kept_calls import KeptCalls
+from deemster.engine.kept_prompts import KeptPrompts, WhichPrompts
+from deemster.engine.model_access import ModelAccess, open_gateway
+from deemster.engine.run_plan import Plan
+from deemster.engine.score_batch import Answer, WorkItem
+from deemster.engine.stop_request import Stop
 from deemster.errors import ConfigurationError
 from deemster.errors.user_code_guard import UserCodeGuard
 from deemster.models import Gateway
@@ -21,13 +28,6 @@ from deemster.models.clock import Clock
 from deemster.records import Execution, Mark, Usage
 from deemster.remote.call_coordinator import RoleLimits
 from deemster.remote.coordinator_client import CoordinatorClient
-from deemster.runs._engine import PendingStorage, execute_plan
-from deemster.runs._score_batch import Answer, WorkItem
-from deemster.runs.kept_calls import KeptCalls
-from deemster.runs.kept_prompts import KeptPrompts, WhichPrompts
-from deemster.runs.model_access import ModelAccess, open_gateway
-from deemster.runs.run_plan import Plan
-from deemster.runs.stop_request import Stop
 from deemster.store import encode_execution
 from deemster.targets.saved_outputs import SavedOutputs
 

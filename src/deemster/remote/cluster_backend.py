@@ -13,6 +13,12 @@ from typing import Any
 
 import msgspec
 
+from deemster.engine.backend import RunWork
+from deemster.engine.model_access import ModelAccess
+from deemster.engine.progress import TELL_S
+from deemster.engine.score_batch import WorkItem, planned_work
+from deemster.engine.stop_request import deadline
+from deemster.engine.worker_pool import DRAIN_S
 from deemster.errors import ConfigurationError, Issue, plural
 from deemster.errors.user_code_guard import UserCodeGuard
 from deemster.models import Budget
@@ -25,12 +31,6 @@ from deemster.records.usage import sum_usage
 from deemster.remote._cluster_worker import PartNews, PartSettings, PartWork, run_part
 from deemster.remote.call_coordinator import CallCoordinator, CoordinatorSettings, CoordinatorState, RoleLimits
 from deemster.remote.ray_cluster import RayCluster, WorkerLostError, open_cluster
-from deemster.runs._score_batch import WorkItem, planned_work
-from deemster.runs._worker_pool import DRAIN_S
-from deemster.runs.backend import RunWork
-from deemster.runs.model_access import ModelAccess
-from deemster.runs.progress import TELL_S
-from deemster.runs.stop_request import deadline
 from deemster.store import decode_execution
 from deemster.targets.saved_outputs import SavedOutputs
 

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
+from deemster.engine.run_plan import Plan
 from deemster.records import MetricScore
 from deemster.records.execution import Execution
-from deemster.runs.run_plan import Plan
 
 # A judge that says the same of so many samples is reported.
 FEWEST_SAMPLES = 10

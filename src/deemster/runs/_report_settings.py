@@ -12,6 +12,7 @@ import msgspec
 from deemster.datasets import SelectedPart
 from deemster.datasets.attack_facts import AttackedSamples
 from deemster.datasets.human_labels import SuiteCalibration
+from deemster.engine.run_plan import Plan
 from deemster.errors import ConfigurationError, StoreError
 from deemster.gate import Allowance, Gate
 from deemster.gate.baseline_gate import PinnedBaseline
@@ -30,7 +31,6 @@ from deemster.results import (
 from deemster.results.difference_origin import AnchorScores
 from deemster.results.metric_aggregators import SubsetAggregator
 from deemster.results.repetition_precision import DELTA
-from deemster.runs.run_plan import Plan
 
 _PLAIN: dict[str, type[MetricsAggregator]] = {
     "and": MetricsAggregator,

@@ -7,6 +7,7 @@ from functools import cached_property
 from typing import Any, ClassVar, NamedTuple
 
 from deemster.datasets.rubric_dataset import RubricDataset
+from deemster.engine.score_batch import WorkItem
 from deemster.errors.user_code_guard import UserCodeGuard
 from deemster.judges.criterion_grader import CriterionGrader
 from deemster.judges.grading_case import make_case, submission_output
@@ -15,7 +16,6 @@ from deemster.judges.vote import Vote
 from deemster.metrics.builtin_metric import BuiltinScorer
 from deemster.records import FrozenDict, Mark, Output, Sample, Script
 from deemster.rubrics.criterion import Criterion
-from deemster.runs._score_batch import WorkItem
 from deemster.runs.stored_grading import GradedItem
 from deemster.store.graded_items import GRADING_CARD, grading_mark
 

@@ -11,6 +11,8 @@ import msgspec
 
 from deemster import __version__
 from deemster.datasets.planted_defects import GoodOutput
+from deemster.engine.progress import Progress
+from deemster.engine.stop_request import Stop
 from deemster.errors import ConfigurationError, did_you_mean, list_names
 from deemster.judges.bias_probes import ORDER, PROBES, Base, ProbePair, make_pair
 from deemster.judges.pairwise import Pairwise
@@ -27,10 +29,8 @@ from deemster.report.judge_bias import (
     probe_result,
 )
 from deemster.runs.planted_outputs import good_outputs, mark_outputs
-from deemster.runs.progress import Progress
 from deemster.runs.resolved_evaluation import Evaluation
 from deemster.runs.rubric_metric import shown_options
-from deemster.runs.stop_request import Stop
 
 SAMPLES = 50
 # The probe whose pairs without the thing show a pairwise judge the order: the answer with an introduction.

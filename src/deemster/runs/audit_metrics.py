@@ -12,6 +12,8 @@ from numpy.typing import NDArray
 
 from deemster import __version__
 from deemster.datasets.planted_defects import DEFECTS, GoodOutput, OutputPool, PlantedDefect, plant_defect
+from deemster.engine.progress import Progress
+from deemster.engine.stop_request import Stop
 from deemster.errors import ConfigurationError, did_you_mean
 from deemster.gate.gate_decision import GateCheck, conclude
 from deemster.gate.gate_rules import EVERY, BaselineRules, Gate
@@ -36,9 +38,7 @@ from deemster.runs.gate_baseline import comparison_settings, job_identities
 from deemster.runs.metric_catalog import metric_spellings
 from deemster.runs.planted_outputs import good_outputs, mark_outputs
 from deemster.runs.preflight_check import check_samples
-from deemster.runs.progress import Progress
 from deemster.runs.resolved_evaluation import Evaluation
-from deemster.runs.stop_request import Stop
 
 DRAWS = 50
 

@@ -12,6 +12,8 @@ import numpy as np
 
 from deemster.datasets.golden_dataset import equal_rows
 from deemster.datasets.where_condition import applies
+from deemster.engine.run_plan import Plan
+from deemster.engine.score_batch import needs_settling
 from deemster.errors import ReportError
 from deemster.gate import Allowance, GateDecision, decide_gate
 from deemster.gate.baseline_gate import PinnedBaseline
@@ -35,9 +37,7 @@ from deemster.runs._report_settings import (
     stored_cluster,
     stored_findings,
 )
-from deemster.runs._score_batch import needs_settling
 from deemster.runs.metric_catalog import card_spellings
-from deemster.runs.run_plan import Plan
 from deemster.store import RunFacts, RunRow, Store
 
 BATCH = 512

@@ -22,6 +22,10 @@ from deemster.datasets.human_labels import (
     label_kind,
     labels_by_subject,
 )
+from deemster.engine.model_access import ModelAccess, ModelLimits, read_model_access
+from deemster.engine.progress import Progress
+from deemster.engine.run_sync import run_sync, warner
+from deemster.engine.stop_request import Stop
 from deemster.errors import ConfigurationError, DatasetError, Issue, did_you_mean, list_names
 from deemster.models.clock import Clock
 from deemster.records import Metric, Output
@@ -36,15 +40,11 @@ from deemster.runs.build_report import report_identities, stored_report
 from deemster.runs.check_file import find_kind
 from deemster.runs.judge_anchors import build_cases_job
 from deemster.runs.metric_catalog import metric_spellings
-from deemster.runs.model_access import ModelAccess, ModelLimits, read_model_access
 from deemster.runs.people_labels import criterion_entry, label_tasks
-from deemster.runs.progress import Progress
 from deemster.runs.resolve_evaluation import suite_metrics
 from deemster.runs.rubric_metric import shown_options
 from deemster.runs.run_evaluation import run_evaluation
 from deemster.runs.run_labels import read_run_labels
-from deemster.runs.run_sync import run_sync, warner
-from deemster.runs.stop_request import Stop
 from deemster.runs.suite import Suite, load_suite
 from deemster.store import RunRow, Store
 from deemster.store.run_file import is_run_file, open_runs

@@ -15,6 +15,7 @@ from deemster.agreement.calibration_result import load_calibration
 from deemster.agreement.metrics_result import MetricsResult
 from deemster.datasets import Dataset, RubricDataset, Votes
 from deemster.datasets.calibration_cases import load_calibration_cases
+from deemster.engine.model_access import ModelLimits, complete_model_access, read_model_access
 from deemster.errors import ConfigurationError, InputError, Issue, plural
 from deemster.formats import Reading, file_format, read_document
 from deemster.formats.read_file import EXTENSIONS, FORMATS
@@ -24,7 +25,6 @@ from deemster.gate import read_gate
 from deemster.report import load_comparison, load_report
 from deemster.rubrics import Rubric
 from deemster.runs.judge_anchors import load_anchors
-from deemster.runs.model_access import ModelLimits, complete_model_access, read_model_access
 from deemster.runs.preflight_check import check_samples
 from deemster.runs.resolve_evaluation import SuiteOverrides, resolve_evaluation, suite_metrics
 from deemster.runs.suite import Suite, load_suite

@@ -9,13 +9,13 @@ from typing import Any, NamedTuple
 
 import msgspec
 
+from deemster.engine.model_access import read_model_access
 from deemster.errors import DeemsterError, visible
 from deemster.judges.reply_parser import UnreadableReplyError, parse_json_object
 from deemster.models import CallContext, Gateway, Role, missing_role_message
 from deemster.models.clock import Clock
 from deemster.records import Answer, Ask, Embed, Message, NoAnswer, Reply, Usage, Vectors
 from deemster.records.model_requests import EMBEDDING
-from deemster.runs.model_access import read_model_access
 from deemster.runs.resolve_evaluation import suite_metrics
 from deemster.runs.suite import Suite
 

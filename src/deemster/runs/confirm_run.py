@@ -10,6 +10,9 @@ from itertools import dropwhile, islice
 import msgspec
 import numpy as np
 
+from deemster.engine.model_access import ModelAccess
+from deemster.engine.progress import Progress
+from deemster.engine.stop_request import Stop
 from deemster.errors import ConfigurationError, Issue, StorageError, StoreError
 from deemster.gate import Allowance
 from deemster.gate.baseline_gate import decide_again
@@ -24,13 +27,10 @@ from deemster.runs._report_settings import stored_baseline
 from deemster.runs._run_identity import identity_differences, plain_json
 from deemster.runs.compare_runs import ReportSource, RunSource, StoredSource, stored_identities
 from deemster.runs.evaluation_identity import scoring_identity, target_identity
-from deemster.runs.model_access import ModelAccess
-from deemster.runs.progress import Progress
 from deemster.runs.resolve_evaluation import SuiteOverrides, resolve_evaluation
 from deemster.runs.resolved_evaluation import Evaluation
 from deemster.runs.run_evaluation import run_evaluation
 from deemster.runs.run_lifecycle import NotStored, RunStorage, Storage
-from deemster.runs.stop_request import Stop
 from deemster.runs.stored_columns import keep_columns
 from deemster.runs.suite import load_suite, stored_suite
 from deemster.store import RunRow, Store

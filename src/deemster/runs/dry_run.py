@@ -13,6 +13,9 @@ import numpy as np
 
 from deemster.datasets.rubric_dataset import RubricDataset
 from deemster.datasets.where_condition import applies
+from deemster.engine.model_access import ModelAccess, open_gateway
+from deemster.engine.play_scripts import ask_in_repetition, script_result
+from deemster.engine.run_plan import Plan
 from deemster.errors.user_code_guard import UserCodeGuard
 from deemster.formats.canonical_json import json_text
 from deemster.judges.criterion_grader import CriterionGrader
@@ -23,11 +26,8 @@ from deemster.models.model_call import DRY_RUN
 from deemster.records import Answer, Ask, Output, Reply, Request, Sample, Token, Vectors
 from deemster.runs.build_report import batches
 from deemster.runs.judge_anchors import anchor_jobs
-from deemster.runs.model_access import ModelAccess, open_gateway
-from deemster.runs.play_scripts import ask_in_repetition, script_result
 from deemster.runs.resolved_evaluation import Evaluation
 from deemster.runs.rubric_metric import build_criterion_checks
-from deemster.runs.run_plan import Plan
 
 _BATCH = 256
 # How many entries a list of a model's reply has, at most, where a metric does not say it as `most_listed`.

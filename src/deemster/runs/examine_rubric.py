@@ -7,6 +7,8 @@ from decimal import Decimal
 from typing import NamedTuple
 
 from deemster.datasets.rubric_dataset import RubricDataset
+from deemster.engine.model_access import ModelAccess
+from deemster.engine.progress import Progress
 from deemster.errors import visible
 from deemster.formats import Document
 from deemster.formats.json_values import Path, pointer
@@ -17,8 +19,6 @@ from deemster.rubrics.meta_rubric import ADVICE, HINTS, MEANING, PREFIX, Exam, e
 from deemster.rubrics.rubric_check import RubricIssue, criteria_paths
 from deemster.rubrics.rubric_definition import Rubric
 from deemster.runs.grade_dataset import run_grading
-from deemster.runs.model_access import ModelAccess
-from deemster.runs.progress import Progress
 
 _TASK = "Write a rubric by which judges who know nothing but its text grade submissions."
 _REASON = 400

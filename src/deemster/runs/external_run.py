@@ -12,6 +12,7 @@ import msgspec
 from deemster import __version__
 from deemster.datasets import Dataset
 from deemster.datasets.fingerprint import digest
+from deemster.engine.run_plan import Plan
 from deemster.errors import Issue, StoreError
 from deemster.gate import NONE_UNSCORED, Gate, check_gate_names, read_gate
 from deemster.models.clock import Clock
@@ -23,7 +24,6 @@ from deemster.runs.gate_baseline import compare_again, pin_baseline
 from deemster.runs.metric_catalog import card_spellings
 from deemster.runs.resolved_evaluation import Evaluation
 from deemster.runs.run_lifecycle import RunDefinition, RunTimer, StoredRun, begin_run, new_token
-from deemster.runs.run_plan import Plan
 from deemster.runs.run_writer import sample_facts
 from deemster.runs.stored_columns import keep_columns
 from deemster.runs.suite import load_suite

@@ -8,24 +8,24 @@ from pathlib import Path
 from typing import Any
 
 from deemster.datasets.rubric_dataset import RubricDataset
+from deemster.engine.model_access import (
+    ModelAccess,
+    ModelLimits,
+    build_model_access,
+    complete_model_access,
+)
+from deemster.engine.notebook_progress import notebook_progress
+from deemster.engine.progress import Progress
+from deemster.engine.run_sync import waits_for, warner
+from deemster.engine.stop_request import Stop
 from deemster.errors import ConfigurationError, plural, show_value
 from deemster.judges.criterion_grader import CriterionGrader
 from deemster.judges.grading_result import Grading
 from deemster.models.clock import Clock
 from deemster.runs._grading_run import GradingRun
 from deemster.runs.grading_identity import define_grading, grading_identity, judging_digest
-from deemster.runs.model_access import (
-    ModelAccess,
-    ModelLimits,
-    build_model_access,
-    complete_model_access,
-)
-from deemster.runs.notebook_progress import notebook_progress
-from deemster.runs.progress import Progress
 from deemster.runs.rubric_metric import build_criterion_checks
 from deemster.runs.run_lifecycle import NOT_STORED, NotStored, RunTimer, Storage, build_storage, open_run
-from deemster.runs.run_sync import waits_for, warner
-from deemster.runs.stop_request import Stop
 from deemster.store import Store
 
 

@@ -23,6 +23,15 @@ from msgspec.structs import replace
 
 from deemster.agreement.agreement_gain import AgreementGain, compare_agreement, lowest_p_value
 from deemster.datasets.rubric_dataset import RubricDataset
+from deemster.engine.model_access import (
+    ModelAccess,
+    ModelLimits,
+    build_model_access,
+    complete_model_access,
+    open_gateway,
+)
+from deemster.engine.progress import Progress
+from deemster.engine.run_sync import run_sync
 from deemster.errors import ConfigurationError, plural, show_value
 from deemster.judges.criterion_grader import CriterionGrader
 from deemster.models.clock import Clock, clock_from_environment
@@ -45,15 +54,6 @@ from deemster.runs.improvement_judging import (
     ImprovementSettings,
     ImprovementStopped,
 )
-from deemster.runs.model_access import (
-    ModelAccess,
-    ModelLimits,
-    build_model_access,
-    complete_model_access,
-    open_gateway,
-)
-from deemster.runs.progress import Progress
-from deemster.runs.run_sync import run_sync
 
 
 def improve_rubric(

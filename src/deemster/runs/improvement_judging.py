@@ -9,6 +9,10 @@ from typing import Any, Final, NamedTuple
 from msgspec.structs import replace
 
 from deemster.agreement.agreement_gain import verdict_agreements
+from deemster.engine.play_scripts import script_result
+from deemster.engine.progress import Progress
+from deemster.engine.stop_request import Stop
+from deemster.engine.worker_pool import worker_pool
 from deemster.errors import Issue, plural, show_value
 from deemster.judges.criterion_grader import CriterionGrader
 from deemster.judges.criterion_rewording import Disagreement, ask_rewording
@@ -25,10 +29,6 @@ from deemster.rubrics.rubric_definition import Rubric
 from deemster.rubrics.vote_aggregation import is_missing
 from deemster.runs._improvement_log import ImprovementLog, LoggedProposal, LoggedVerdicts
 from deemster.runs._improvement_split import DatasetPart
-from deemster.runs._worker_pool import worker_pool
-from deemster.runs.play_scripts import script_result
-from deemster.runs.progress import Progress
-from deemster.runs.stop_request import Stop
 
 TRAIN: Final = "train"
 HELD_OUT: Final = "held_out"

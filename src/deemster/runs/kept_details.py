@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
+from deemster.engine.kept_prompts import PROMPTS_FACT
 from deemster.records import TargetFailure
 from deemster.report.sample_report import KeptDetails
-from deemster.runs.kept_prompts import PROMPTS_FACT
 from deemster.store import Store
 from deemster.store.run_file_format import IMPORTED_FACT
 

@@ -9,21 +9,21 @@ from typing import Any, NamedTuple
 
 from deemster.datasets import Dataset
 from deemster.datasets.planted_defects import GoodOutput, reference_output
+from deemster.engine.backend import InThisProcess, RemainingWork, RunWork
+from deemster.engine.model_access import NO_LIMITS, ModelLimits
+from deemster.engine.progress import Progress, ProgressCounter
+from deemster.engine.score_batch import WorkItem, settle_marks
+from deemster.engine.stop_request import Stop
 from deemster.errors import ConfigurationError, did_you_mean, plural
 from deemster.gate.gate_decision import AGGREGATES
 from deemster.models.clock import Clock
 from deemster.records import Execution, Invocation, Output, TargetFailure, Unscored
 from deemster.report.mutation_score import EXPECTED
-from deemster.runs._score_batch import WorkItem, settle_marks
-from deemster.runs.backend import InThisProcess, RemainingWork, RunWork
 from deemster.runs.metric_catalog import metric_spellings
-from deemster.runs.model_access import NO_LIMITS, ModelLimits
-from deemster.runs.progress import Progress, ProgressCounter
 from deemster.runs.resolve_evaluation import SuiteOverrides, resolve_evaluation
 from deemster.runs.resolved_evaluation import Evaluation
 from deemster.runs.resume_backlog import RETRIED_CAUSES
 from deemster.runs.run_lifecycle import RunTimer
-from deemster.runs.stop_request import Stop
 from deemster.runs.suite import Suite, load_suite
 from deemster.store import Store
 from deemster.store.run_file import open_runs

@@ -15,6 +15,7 @@ from deemster.datasets.attack_facts import KEY as ATTACK
 from deemster.datasets.attack_facts import AttackCollector, AttackedSamples
 from deemster.datasets.sample_selection import SampleSearch
 from deemster.datasets.where_condition import describe_where, where_selection
+from deemster.engine.run_plan import Plan
 from deemster.errors import ConfigurationError, Issue, list_names, nearest, plural, visible
 from deemster.errors.user_code_guard import UserCodeGuard
 from deemster.gate import Gate, check_gate_names
@@ -25,7 +26,6 @@ from deemster.records.marks import reaches
 from deemster.results import MarkTable, cohort_label
 from deemster.runs import metric_catalog as catalog
 from deemster.runs.resolved_evaluation import Evaluation
-from deemster.runs.run_plan import Plan
 from deemster.stats import bounded_mean, certifiable_margin, wilson
 
 _MOST_MARGINS = 5

@@ -6,6 +6,12 @@ from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
 from typing import Any, NamedTuple
 
+from deemster.engine.backend import InThisProcess, RemainingWork, RunWork
+from deemster.engine.model_access import ModelAccess, ModelLimits, complete_model_access, read_model_access
+from deemster.engine.progress import Progress, ProgressCounter
+from deemster.engine.run_plan import Plan, collect_secrets
+from deemster.engine.score_batch import WorkItem, needs_settling, settle_marks
+from deemster.engine.stop_request import Stop
 from deemster.errors import ConfigurationError, StoreError, did_you_mean
 from deemster.formats.streamed_list import Stream
 from deemster.models.clock import Clock
@@ -14,21 +20,15 @@ from deemster.records.shared_call_cost import sum_spending
 from deemster.report import Report
 from deemster.runs import metric_catalog as catalog
 from deemster.runs._report_settings import rubric_facts
-from deemster.runs._score_batch import WorkItem, needs_settling, settle_marks
-from deemster.runs.backend import InThisProcess, RemainingWork, RunWork
 from deemster.runs.build_report import ExecutionSlots, StoredSamples, stored_report
 from deemster.runs.evaluation_identity import scoring_identity
 from deemster.runs.gate_baseline import compare_again
-from deemster.runs.model_access import ModelAccess, ModelLimits, complete_model_access, read_model_access
 from deemster.runs.preflight_check import check_samples
-from deemster.runs.progress import Progress, ProgressCounter
 from deemster.runs.resolve_evaluation import suite_metrics
 from deemster.runs.resolved_evaluation import Evaluation
 from deemster.runs.resume_backlog import is_retried, restore_invalid_text
 from deemster.runs.run_figures import NO_FIGURES
 from deemster.runs.run_lifecycle import RunTimer, StoredRun, open_scoring
-from deemster.runs.run_plan import Plan, collect_secrets
-from deemster.runs.stop_request import Stop
 from deemster.runs.stored_columns import keep_columns
 from deemster.runs.suite import Suite, stored_suite
 from deemster.store import RunRow, Store

@@ -12,6 +12,14 @@ from typing import Any, NamedTuple
 from deemster.agreement.calibration_result import load_calibration
 from deemster.datasets import Dataset
 from deemster.datasets.human_labels import SuiteCalibration
+from deemster.engine.model_access import (
+    ModelAccess,
+    ModelLimits,
+    build_model_access,
+    complete_model_access,
+    read_model_access,
+)
+from deemster.engine.run_plan import Plan, Target, collect_secrets
 from deemster.errors import ConfigurationError, InputError, Issue, OutputsError, did_you_mean, list_names, plural
 from deemster.formats import missing_file
 from deemster.formats.schema_validation import shape_issues
@@ -24,17 +32,9 @@ from deemster.results.repetition_precision import DELTA
 from deemster.runs import metric_catalog as catalog
 from deemster.runs.import_user_code import import_object
 from deemster.runs.metric_catalog import metric_spellings, names_of_group, with_group
-from deemster.runs.model_access import (
-    ModelAccess,
-    ModelLimits,
-    build_model_access,
-    complete_model_access,
-    read_model_access,
-)
 from deemster.runs.resolved_evaluation import Evaluation
 from deemster.runs.run_lifecycle import NOT_STORED, Storage
 from deemster.runs.run_part import find_resumed_run
-from deemster.runs.run_plan import Plan, Target, collect_secrets
 from deemster.runs.suite import CONCURRENCY, SEED, Suite, SuiteFile
 from deemster.targets.python_target import as_target
 from deemster.targets.saved_outputs import SavedOutputs

@@ -7,11 +7,11 @@ from typing import TypeAlias
 
 import msgspec
 
+from deemster.engine.backend import RemainingWork
+from deemster.engine.score_batch import WorkItem
 from deemster.records import Execution, Mark, MetricScore, NotApplicable, Output, Sample, TargetFailure, Unscored
 from deemster.records.marks import failed_votes
 from deemster.records.shared_call_cost import sum_spending
-from deemster.runs._score_batch import WorkItem
-from deemster.runs.backend import RemainingWork
 
 # Causes that a second attempt may remove.
 RETRIED_CAUSES = frozenset({"model_failed", "rate_limited", "not_run", "unreadable", "no_quorum", "metric_failed"})

@@ -13,14 +13,14 @@ from typing import Any, NamedTuple, Self, TypeAlias
 
 import msgspec
 
+from deemster.engine.kept_calls import KeptCalls
+from deemster.engine.kept_prompts import KeptPrompts, WhichPrompts, check_keep_prompts
 from deemster.errors import ConfigurationError, DeemsterError, Issue, RunExistsError, StoreError
 from deemster.models.call_log import LoggedCall
 from deemster.models.clock import Clock, clock_from_environment
 from deemster.models.secret_redaction import Secrets
 from deemster.records import Execution, MetricCard, SampleFacts
 from deemster.runs._run_identity import format_time, identity_differences
-from deemster.runs.kept_calls import KeptCalls
-from deemster.runs.kept_prompts import KeptPrompts, WhichPrompts, check_keep_prompts
 from deemster.runs.run_figures import NO_FIGURES
 from deemster.store import Lease, RunFacts, RunRow, Store, open_store
 from deemster.store.run_facts import TRAITS, RunKind, RunStatus

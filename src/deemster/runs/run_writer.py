@@ -12,6 +12,10 @@ import msgspec
 
 from deemster import __version__
 from deemster.datasets import Dataset
+from deemster.engine.backend import RemainingWork
+from deemster.engine.execute_plan import PendingStorage
+from deemster.engine.kept_prompts import PROMPTS_FACT, WhichPrompts
+from deemster.engine.score_batch import needs_settling, settle_marks
 from deemster.formats.streamed_list import Stream
 from deemster.gate.baseline_gate import PinnedBaseline
 from deemster.models.budget import BudgetEntry
@@ -19,7 +23,6 @@ from deemster.records import Execution, SampleContent, SampleFacts, SampleLabels
 from deemster.report import Report, RunSamples
 from deemster.results import MarkTable, MetricSummary
 from deemster.results.difference_origin import AnchorScores
-from deemster.runs._engine import PendingStorage
 from deemster.runs._report_settings import (
     RunFindings,
     settings_facts,
@@ -28,12 +31,9 @@ from deemster.runs._report_settings import (
     stored_findings,
 )
 from deemster.runs._run_identity import plain_json
-from deemster.runs._score_batch import needs_settling, settle_marks
-from deemster.runs.backend import RemainingWork
 from deemster.runs.build_report import ExecutionSlots, LiveMarks, RunRecord, StoredSamples, batches, stored_report
 from deemster.runs.evaluation_identity import evaluation_id, evaluation_identity, scoring_identity, target_name
 from deemster.runs.gate_baseline import pin_baseline
-from deemster.runs.kept_prompts import PROMPTS_FACT, WhichPrompts
 from deemster.runs.preflight_check import CheckedSamples
 from deemster.runs.report_figures import figures_facts
 from deemster.runs.resolved_evaluation import Evaluation

@@ -8,6 +8,7 @@ from typing import Any, NamedTuple, TypeAlias
 import msgspec
 
 from deemster.datasets.where_condition import applies
+from deemster.engine.run_plan import Plan
 from deemster.metrics.score_outputs import score_outputs
 from deemster.records import (
     NOT_APPLICABLE,
@@ -20,7 +21,6 @@ from deemster.records import (
     TargetFailure,
 )
 from deemster.records.shared_call_cost import add_earlier_calls
-from deemster.runs.run_plan import Plan
 
 
 def needs_settling(metrics: Sequence[Any]) -> bool:

@@ -12,11 +12,11 @@ import msgspec
 import pytest
 
 import deemster as dm
+from deemster.engine.execute_plan import execute_plan
+from deemster.engine.run_plan import Plan
+from deemster.engine.score_batch import WorkItem
+from deemster.engine.stop_request import Stop
 from deemster.records import Output, TargetFailure
-from deemster.runs._engine import execute_plan
-from deemster.runs._score_batch import WorkItem
-from deemster.runs.run_plan import Plan
-from deemster.runs.stop_request import Stop
 from deemster.targets.python_target import PythonTarget
 from tests.report.runs import CLOCK
 
@@ -221,17 +221,17 @@ def test_target_that_cancels_its_task_fails_only_its_sample():
 
 STUCK = """
 import threading, deemster as dm
-from deemster.runs.stop_request import Stop
+from deemster.engine.stop_request import Stop
 from deemster.runs.resolve_evaluation import resolve_arguments
 from deemster.runs.run_evaluation import run_evaluation
-from deemster.runs.run_sync import run_sync
+from deemster.engine.run_sync import run_sync
 
 stop = Stop()
 def answer(asked):
     stop.request("enough")
     threading.Event().wait()
 
-import deemster.runs._worker_pool as pools
+import deemster.engine.worker_pool as pools
 pools.DRAIN_S = 0.01
 job = resolve_arguments([dm.Sample("a", {"n": 1}, "x")], target=answer, metrics=["exact-match"])
 print(run_sync(run_evaluation(job, stop=stop, warn=print)).totals.not_run)

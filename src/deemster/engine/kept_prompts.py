@@ -7,11 +7,11 @@ from typing import Any, Literal, TypeAlias, get_args
 
 import msgspec
 
+from deemster.engine.play_scripts import Ask
 from deemster.errors import ConfigurationError, DeemsterError
 from deemster.models.secret_redaction import Secrets
 from deemster.records import Answer, Exchange, Mark, MetricScore, NoAnswer, Reply, Request
 from deemster.records import Ask as Question
-from deemster.runs.play_scripts import Ask
 
 WhichPrompts: TypeAlias = Literal["failed", "all", "none"]
 # The fact of a run that says which prompts it keeps; runs of earlier versions and imported runs have none.

@@ -6,13 +6,13 @@ import asyncio
 
 import pytest
 
-from deemster.runs._worker_pool import worker_pool
-from deemster.runs.stop_request import Stop
+from deemster.engine.stop_request import Stop
+from deemster.engine.worker_pool import worker_pool
 
 
 @pytest.fixture(autouse=True)
 def _impatient(monkeypatch):
-    monkeypatch.setattr("deemster.runs._worker_pool.DRAIN_S", 0.0)
+    monkeypatch.setattr("deemster.engine.worker_pool.DRAIN_S", 0.0)
 
 
 def test_concurrency_is_bounded_by_workers():

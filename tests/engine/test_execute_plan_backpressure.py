@@ -8,13 +8,13 @@ import threading
 import pytest
 
 import deemster as dm
-from deemster.runs import _judge_outputs as judging
-from deemster.runs._engine import execute_plan
-from deemster.runs._score_batch import WorkItem
-from deemster.runs._target_calls import BATCH
+from deemster.engine import _judge_outputs as judging
+from deemster.engine._target_calls import BATCH
+from deemster.engine.execute_plan import execute_plan
+from deemster.engine.run_plan import Plan
+from deemster.engine.score_batch import WorkItem
+from deemster.engine.stop_request import Stop
 from deemster.runs.metric_catalog import resolve_all
-from deemster.runs.run_plan import Plan
-from deemster.runs.stop_request import Stop
 from deemster.targets.python_target import PythonTarget
 from deemster.targets.saved_outputs import SavedOutputs
 from tests.report.runs import CLOCK

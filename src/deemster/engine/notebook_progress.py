@@ -7,7 +7,7 @@ import time
 from collections.abc import Callable
 from typing import Any
 
-from deemster.runs.progress import Progress
+from deemster.engine.progress import Progress
 
 _SECONDS_BETWEEN_UPDATES = 0.2
 

@@ -10,13 +10,13 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 import deemster as dm
+from deemster.engine import _judge_outputs as judging
+from deemster.engine.execute_plan import execute_plan
+from deemster.engine.run_plan import Plan
+from deemster.engine.stop_request import Stop
 from deemster.models.clock import FrozenClock, SystemClock
 from deemster.records import MetricScore
-from deemster.runs import _judge_outputs as judging
-from deemster.runs._engine import execute_plan
 from deemster.runs.metric_catalog import resolve_all
-from deemster.runs.run_plan import Plan
-from deemster.runs.stop_request import Stop
 from deemster.targets.python_target import PythonTarget
 from deemster.targets.saved_outputs import SavedOutputs
 from tests.report.runs import CLOCK
@@ -106,7 +106,7 @@ def greedy(sample, output):
 
 @pytest.mark.parametrize("bad", [Scripted(greedy, "bad"), Together(failing_together, "bad")])
 def test_failed_scorer_does_not_affect_other_metrics(bad, monkeypatch):
-    monkeypatch.setattr("deemster.runs.play_scripts.ROUNDS", 10)
+    monkeypatch.setattr("deemster.engine.play_scripts.ROUNDS", 10)
     for row in marks(judged(plan(["contains", bad, Scripted(rated, "good")]))).values():
         assert [score_or_cause(mark) for mark in row] == [1.0, "metric_failed", 0.5]
 
@@ -241,7 +241,7 @@ def test_after_stop_open_scripts_finish_and_none_begins(monkeypatch):
 
 
 def test_unanswered_scripts_are_abandoned_after_stop(monkeypatch):
-    monkeypatch.setattr("deemster.runs._worker_pool.DRAIN_S", 0.01)
+    monkeypatch.setattr("deemster.engine.worker_pool.DRAIN_S", 0.01)
     stop, closed = Stop(), []
 
     def script(sample, output):

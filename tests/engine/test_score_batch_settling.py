@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 import deemster as dm
+from deemster.engine.score_batch import needs_settling, settle_marks
+from deemster.engine.stop_request import Stop
 from deemster.records import Call, Execution, MetricScore, Output, Unscored
-from deemster.runs._score_batch import needs_settling, settle_marks
 from deemster.runs.build_report import stored_report
 from deemster.runs.resolve_evaluation import resolve_arguments
 from deemster.runs.run_lifecycle import NOT_STORED, RunStorage
-from deemster.runs.stop_request import Stop
 from deemster.store import open_store
 from tests.builders.resolved_with import ran_in
 from tests.report.runs import CLOCK

@@ -8,10 +8,10 @@ from operator import add
 from typing import Any, Literal, NamedTuple, Protocol, TypeAlias
 
 from deemster.datasets import Dataset
+from deemster.engine.model_access import ModelAccess
 from deemster.models.secret_redaction import NO_SECRETS, Secrets
 from deemster.records import Invocation, Metric, MetricCard, Output, TargetFailure, Where
 from deemster.runs import metric_catalog as catalog
-from deemster.runs.model_access import ModelAccess
 from deemster.targets.saved_outputs import SavedOutputs
 
 

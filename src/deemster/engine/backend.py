@@ -7,18 +7,18 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from contextlib import AbstractContextManager, nullcontext
 from typing import Any, NamedTuple, Protocol
 
+from deemster.engine.execute_plan import PendingStorage, Sink, execute_plan
+from deemster.engine.kept_calls import KeptCalls
+from deemster.engine.kept_prompts import KeptPrompts
+from deemster.engine.model_access import ModelAccess, open_gateway
+from deemster.engine.progress import ProgressCounter
+from deemster.engine.run_plan import Plan
+from deemster.engine.score_batch import WorkItem
+from deemster.engine.stop_request import Stop
 from deemster.models import Gateway
 from deemster.models.clock import Clock
 from deemster.records import Execution
 from deemster.records.shared_call_cost import NOTHING_SPENT, Spending
-from deemster.runs._engine import PendingStorage, Sink, execute_plan
-from deemster.runs._score_batch import WorkItem
-from deemster.runs.kept_calls import KeptCalls
-from deemster.runs.kept_prompts import KeptPrompts
-from deemster.runs.model_access import ModelAccess, open_gateway
-from deemster.runs.progress import ProgressCounter
-from deemster.runs.run_plan import Plan
-from deemster.runs.stop_request import Stop
 
 
 class Runnable(Protocol):

@@ -7,7 +7,7 @@ from collections.abc import AsyncIterator, Callable, Coroutine, Iterable
 from contextlib import asynccontextmanager
 from typing import Any, TypeVar
 
-from deemster.runs.stop_request import Stop
+from deemster.engine.stop_request import Stop
 
 DRAIN_S = 2.0
 _Entry = TypeVar("_Entry")

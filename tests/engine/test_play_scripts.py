@@ -11,9 +11,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 import deemster as dm
+from deemster.engine import play_scripts as playing
+from deemster.engine.play_scripts import SAMPLES, ask_in_repetition, play_batch_script, play_script
 from deemster.records import Answer, Embed, MetricScore, NoAnswer, Usage
-from deemster.runs import play_scripts as playing
-from deemster.runs.play_scripts import SAMPLES, ask_in_repetition, play_batch_script, play_script
 from tests.runs.make_scorers import (
     DOWN,
     OUTPUT,

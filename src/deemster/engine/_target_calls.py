@@ -9,16 +9,16 @@ from typing import Any
 
 import msgspec
 
+from deemster.engine.run_plan import LiveTarget, Plan
+from deemster.engine.score_batch import Answer, AnsweredBatch, WorkItem
+from deemster.engine.stop_request import Stop
+from deemster.engine.worker_pool import worker_pool
 from deemster.errors.user_code_guard import UserCodeGuard
 from deemster.models.clock import Clock
 from deemster.models.secret_redaction import NO_SECRETS, Secrets
 from deemster.models.worker_threads import WorkerThreads
 from deemster.records import Invocation, Output, TargetFailure
 from deemster.records.output import elapsed_ms, with_latency
-from deemster.runs._score_batch import Answer, AnsweredBatch, WorkItem
-from deemster.runs._worker_pool import worker_pool
-from deemster.runs.run_plan import LiveTarget, Plan
-from deemster.runs.stop_request import Stop
 
 BATCH = 512
 _encode = msgspec.json.Encoder().encode

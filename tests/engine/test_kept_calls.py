@@ -16,18 +16,18 @@ from hypothesis import strategies as st
 
 import deemster as dm
 from deemster import records
+from deemster.engine.model_access import build_model_access
+from deemster.engine.run_sync import run_sync
+from deemster.engine.stop_request import Stop
 from deemster.judges.criterion_grader import CriterionGrader
 from deemster.judges.judge_panel import Judge
 from deemster.models import ModelFailure, Price, Role
 from deemster.records import Answer, Usage
 from deemster.runs.grade_dataset import run_grading
 from deemster.runs.metric_catalog import resolve_all
-from deemster.runs.model_access import build_model_access
 from deemster.runs.rescore_run import rescore
 from deemster.runs.resolve_evaluation import resolve_arguments
 from deemster.runs.run_lifecycle import NOT_STORED, RunStorage
-from deemster.runs.run_sync import run_sync
-from deemster.runs.stop_request import Stop
 from deemster.store import open_store
 from deemster.store.find_damage import find_damage
 from tests.builders.resolved_with import ran_in
@@ -315,7 +315,7 @@ def test_run_with_a_cache_counts_what_an_earlier_process_spent(tmp_path):
 
 
 def test_run_that_is_cancelled_counts_requests_under_way_as_estimates(tmp_path, monkeypatch):
-    monkeypatch.setattr("deemster.runs._worker_pool.DRAIN_S", 0.0)
+    monkeypatch.setattr("deemster.engine.worker_pool.DRAIN_S", 0.0)
     with open_store(tmp_path / "runs.db") as store:
         first = Judges(Stop(), after=5, slow_s=5)
         evaluated(first, RunStorage(store), concurrency=2)
@@ -328,7 +328,7 @@ def test_run_that_is_cancelled_counts_requests_under_way_as_estimates(tmp_path, 
 
 def test_call_that_failed_and_cost_is_in_the_bill_of_the_resumed_run(tmp_path, monkeypatch):
     """The run was cancelled before the mark was made: nothing but the kept call knows of the reply that was odd."""
-    monkeypatch.setattr("deemster.runs._worker_pool.DRAIN_S", 0.0)
+    monkeypatch.setattr("deemster.engine.worker_pool.DRAIN_S", 0.0)
 
     class Odd(Judges):
         async def reply(self, role, ask):

@@ -8,17 +8,17 @@ import threading
 import pytest
 
 import deemster as dm
+from deemster.engine.execute_plan import ExecutionHandover, PendingStorage
+from deemster.engine.run_sync import run_sync
+from deemster.engine.score_batch import WorkItem, finish_work
+from deemster.engine.stop_request import Stop
 from deemster.models import Role
 from deemster.models.worker_threads import WorkerThreads
 from deemster.records import Answer, MetricScore, Output, Sample, Unscored, Usage
-from deemster.runs._engine import ExecutionHandover, PendingStorage
-from deemster.runs._score_batch import WorkItem, finish_work
 from deemster.runs.build_report import stored_report
 from deemster.runs.resolve_evaluation import resolve_arguments
 from deemster.runs.run_evaluation import run_evaluation
 from deemster.runs.run_lifecycle import RunStorage
-from deemster.runs.run_sync import run_sync
-from deemster.runs.stop_request import Stop
 from deemster.store import open_store
 from tests.builders.resolved_with import ran_in
 from tests.report.runs import CLOCK
@@ -59,7 +59,7 @@ def store(request, tmp_path):
 
 
 def test_stored_answers_are_not_requested_again_after_stop(store, monkeypatch):
-    monkeypatch.setattr("deemster.runs._worker_pool.DRAIN_S", 0.0)
+    monkeypatch.setattr("deemster.engine.worker_pool.DRAIN_S", 0.0)
     whole = run_sync(run_evaluation(job([], Judge(None, 1000)), clock=CLOCK, warn=[].append))
     calls, stop = [], Stop()
     judge = Judge(lambda: stop.request("enough"), 5)
@@ -101,7 +101,7 @@ def test_stored_answers_are_not_requested_again_after_kill(store):
 
 
 def test_hanging_metric_does_not_delay_judged_run_at_deadline(store, monkeypatch):
-    monkeypatch.setattr("deemster.runs._worker_pool.DRAIN_S", 0.0)
+    monkeypatch.setattr("deemster.engine.worker_pool.DRAIN_S", 0.0)
     released, calls = threading.Event(), []
 
     class Stuck:

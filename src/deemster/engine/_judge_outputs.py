@@ -6,15 +6,15 @@ import asyncio
 from collections.abc import Awaitable, Callable, Mapping, Sequence
 from typing import Any, TypeAlias
 
+from deemster.engine.kept_prompts import KeptPrompts
+from deemster.engine.play_scripts import Ask, ask_anew, ask_in_repetition, play_batch_script, play_script
+from deemster.engine.run_plan import Plan
+from deemster.engine.score_batch import Answer, AnsweredBatch, WorkItem, finish_work, is_missing, mark_rows
+from deemster.engine.stop_request import Stop
+from deemster.engine.worker_pool import WorkerPool, worker_pool
 from deemster.metrics.score_outputs import failed_marks, with_threshold
 from deemster.models.worker_threads import WorkerThreads
 from deemster.records import Execution, Mark, Output, Reply, Request, Sample
-from deemster.runs._score_batch import Answer, AnsweredBatch, WorkItem, finish_work, is_missing, mark_rows
-from deemster.runs._worker_pool import WorkerPool, worker_pool
-from deemster.runs.kept_prompts import KeptPrompts
-from deemster.runs.play_scripts import Ask, ask_anew, ask_in_repetition, play_batch_script, play_script
-from deemster.runs.run_plan import Plan
-from deemster.runs.stop_request import Stop
 
 LIVE = 1024
 FLUSH_S = 0.02

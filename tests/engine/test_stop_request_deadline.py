@@ -9,10 +9,10 @@ import threading
 import pytest
 
 import deemster as dm
+from deemster.engine.run_sync import run_sync
+from deemster.engine.stop_request import Stop, deadline, interruptible
 from deemster.runs.resolve_evaluation import resolve_arguments
 from deemster.runs.run_evaluation import run_evaluation
-from deemster.runs.run_sync import run_sync
-from deemster.runs.stop_request import Stop, deadline, interruptible
 from tests.report.runs import CLOCK
 
 SAMPLES = [dm.Sample(f"s{n}", {"n": n}, "x") for n in range(5)]
@@ -25,7 +25,7 @@ def reported(target, *, timeout_s, metrics=("exact-match",), **options):
 
 
 def test_executions_not_started_at_deadline_are_not_run(monkeypatch):
-    monkeypatch.setattr("deemster.runs._worker_pool.DRAIN_S", 0.0)
+    monkeypatch.setattr("deemster.engine.worker_pool.DRAIN_S", 0.0)
 
     async def answer(asked):
         if asked["n"] == 2:
@@ -46,7 +46,7 @@ def test_run_within_its_time_is_complete():
 
 
 def test_hanging_metric_does_not_delay_end_at_deadline(monkeypatch):
-    monkeypatch.setattr("deemster.runs._worker_pool.DRAIN_S", 0.0)
+    monkeypatch.setattr("deemster.engine.worker_pool.DRAIN_S", 0.0)
     released = threading.Event()
 
     class Stuck:

@@ -9,12 +9,12 @@ from typing import Any, NamedTuple, TypeAlias
 
 import msgspec
 
-from deemster.models.clock import Clock
-from deemster.models.secret_redaction import NO_SECRETS, Secrets
-from deemster.models.worker_threads import WorkerThreads
-from deemster.records import Execution, Mark, Output, Unscored
-from deemster.runs._judge_outputs import JudgePool
-from deemster.runs._score_batch import (
+from deemster.engine._judge_outputs import JudgePool
+from deemster.engine._target_calls import BATCH, TargetCaller
+from deemster.engine.kept_prompts import KeptPrompts
+from deemster.engine.play_scripts import Ask
+from deemster.engine.run_plan import Plan
+from deemster.engine.score_batch import (
     Answer,
     AnsweredBatch,
     WorkItem,
@@ -23,12 +23,12 @@ from deemster.runs._score_batch import (
     planned_work,
     score_batch,
 )
-from deemster.runs._target_calls import BATCH, TargetCaller
-from deemster.runs._worker_pool import worker_pool
-from deemster.runs.kept_prompts import KeptPrompts
-from deemster.runs.play_scripts import Ask
-from deemster.runs.run_plan import Plan
-from deemster.runs.stop_request import Stop, deadline
+from deemster.engine.stop_request import Stop, deadline
+from deemster.engine.worker_pool import worker_pool
+from deemster.models.clock import Clock
+from deemster.models.secret_redaction import NO_SECRETS, Secrets
+from deemster.models.worker_threads import WorkerThreads
+from deemster.records import Execution, Mark, Output, Unscored
 from deemster.targets.saved_outputs import SavedOutputs
 
 

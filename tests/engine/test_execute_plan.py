@@ -9,14 +9,14 @@ import threading
 import pytest
 
 import deemster as dm
+from deemster.engine.execute_plan import BATCH, execute_plan
+from deemster.engine.run_plan import Plan
+from deemster.engine.run_sync import run_sync
+from deemster.engine.score_batch import planned_work
+from deemster.engine.stop_request import Stop
 from deemster.models.clock import SystemClock
-from deemster.runs._engine import BATCH, execute_plan
-from deemster.runs._score_batch import planned_work
 from deemster.runs.resolve_evaluation import resolve_arguments
 from deemster.runs.run_evaluation import run_evaluation
-from deemster.runs.run_plan import Plan
-from deemster.runs.run_sync import run_sync
-from deemster.runs.stop_request import Stop
 from deemster.targets.python_target import PythonTarget
 from tests.report.runs import CLOCK
 
@@ -337,7 +337,7 @@ def test_stop_before_the_first_call_runs_nothing():
 
 
 def test_hanging_target_is_abandoned_after_stop(monkeypatch):
-    monkeypatch.setattr("deemster.runs._worker_pool.DRAIN_S", 0.01)
+    monkeypatch.setattr("deemster.engine.worker_pool.DRAIN_S", 0.01)
     stop = Stop()
 
     async def answer(asked):

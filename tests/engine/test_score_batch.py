@@ -9,12 +9,12 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 import deemster as dm
+from deemster.engine.execute_plan import execute_plan
+from deemster.engine.run_plan import Plan
+from deemster.engine.score_batch import WorkItem
+from deemster.engine.stop_request import Stop
 from deemster.records import Call, MetricScore, TargetFailure, Unscored, Usage
-from deemster.runs._engine import execute_plan
-from deemster.runs._score_batch import WorkItem
 from deemster.runs.metric_catalog import resolve_all
-from deemster.runs.run_plan import Plan
-from deemster.runs.stop_request import Stop
 from deemster.targets.python_target import PythonTarget
 from deemster.targets.saved_outputs import SavedOutputs
 from tests.report.runs import CLOCK

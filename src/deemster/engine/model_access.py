@@ -11,6 +11,8 @@ from functools import partial
 from pathlib import Path
 from typing import Any, NamedTuple
 
+from deemster.engine.kept_calls import NO_CALLS, KeptCalls
+from deemster.engine.stop_request import Stop
 from deemster.errors import ConfigurationError, Issue
 from deemster.formats import read_document
 from deemster.formats.json_values import name_kind
@@ -22,8 +24,6 @@ from deemster.models.shared_calls import SharedCalls
 from deemster.records.model_requests import EMBEDDING
 from deemster.records.shared_call_cost import NOTHING_SPENT, Spending
 from deemster.runs.import_user_code import import_object
-from deemster.runs.kept_calls import NO_CALLS, KeptCalls
-from deemster.runs.stop_request import Stop
 
 
 class ModelAccess(NamedTuple):

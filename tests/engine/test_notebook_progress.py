@@ -8,7 +8,7 @@ import warnings
 
 import pytest
 
-from deemster.runs.notebook_progress import notebook_progress
+from deemster.engine.notebook_progress import notebook_progress
 
 # They share one notebook, which takes three seconds.
 pytestmark = pytest.mark.xdist_group("notebook")
