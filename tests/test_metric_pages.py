@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from deemster.runs.metric_catalog import entries
+from deemster.judges.metric_catalog import entries
 from website import metric_pages
 
 FOLDER = Path(__file__).parent.parent / "docs" / "metrics"

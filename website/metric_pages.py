@@ -17,9 +17,9 @@ import yaml
 
 import deemster as dm
 from deemster.cli.metrics import describe_needs
+from deemster.judges.metric_catalog import CatalogEntry, CatalogOption, entries, resolve
 from deemster.judges.metric_groups import GROUPS
 from deemster.models.embedded_embedding import EmbeddedEmbedding
-from deemster.runs.metric_catalog import CatalogEntry, CatalogOption, entries, resolve
 
 EXAMPLES = yaml.safe_load((Path(__file__).parent / "metric_examples.yml").read_text(encoding="utf-8"))
 READY_MADE = "judge-presets"

@@ -31,6 +31,8 @@ from deemster.judges import CriterionGrader as CriterionGrader
 from deemster.judges import Grading as Grading
 from deemster.judges import Judge as Judge
 from deemster.judges import Vote as Vote
+from deemster.judges.metric_catalog import parse_metric as parse_metric
+from deemster.judges.rubric_metric import RubricMetric as RubricMetric
 from deemster.metrics import metric as metric
 from deemster.records import Invocation as Invocation
 from deemster.records import Metric as Metric
@@ -53,11 +55,9 @@ from deemster.runs.evaluate_dataset import evaluate_async as evaluate_async
 from deemster.runs.grade_dataset import grade as grade
 from deemster.runs.grade_dataset import grade_async as grade_async
 from deemster.runs.improve_rubric import improve_rubric as improve_rubric
-from deemster.runs.metric_catalog import parse_metric as parse_metric
 from deemster.runs.monitor_traffic import monitor as monitor
 from deemster.runs.recorder import Recorder as Recorder
 from deemster.runs.recording_writer import Record as Record
-from deemster.runs.rubric_metric import RubricMetric as RubricMetric
 
 __version__: str
 

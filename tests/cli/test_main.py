@@ -12,8 +12,8 @@ from deemster.cli import _retired
 from deemster.cli.export import RETIRED_EXPORTS
 from deemster.cli.main import COMMANDS, GROUPS
 from deemster.errors import ConfigurationError, MissingExtraError
-from deemster.runs._metric_table import PLACES, PRESETS
-from deemster.runs.metric_catalog import parse_metric
+from deemster.judges._metric_table import PLACES, PRESETS
+from deemster.judges.metric_catalog import parse_metric
 from tests.cli.workspace import FILES, called, written
 
 

@@ -14,7 +14,7 @@ from deemster.engine.execute_plan import execute_plan
 from deemster.engine.run_plan import Plan
 from deemster.engine.score_batch import WorkItem
 from deemster.engine.stop_request import Stop
-from deemster.runs.metric_catalog import resolve_all
+from deemster.judges.metric_catalog import resolve_all
 from deemster.targets.python_target import PythonTarget
 from deemster.targets.saved_outputs import SavedOutputs
 from tests.report.runs import CLOCK

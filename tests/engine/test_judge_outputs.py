@@ -14,9 +14,9 @@ from deemster.engine import _judge_outputs as judging
 from deemster.engine.execute_plan import execute_plan
 from deemster.engine.run_plan import Plan
 from deemster.engine.stop_request import Stop
+from deemster.judges.metric_catalog import resolve_all
 from deemster.models.clock import FrozenClock, SystemClock
 from deemster.records import MetricScore
-from deemster.runs.metric_catalog import resolve_all
 from deemster.targets.python_target import PythonTarget
 from deemster.targets.saved_outputs import SavedOutputs
 from tests.report.runs import CLOCK

@@ -16,6 +16,7 @@ from deemster.agreement.metrics_result import MetricsResult
 from deemster.datasets import Dataset, RubricDataset, Votes, read_spreadsheets
 from deemster.errors import ConfigurationError, DeemsterError, InputError
 from deemster.gate import read_gate
+from deemster.judges import metric_catalog as catalog
 from deemster.judges._grading_prompt import CriterionView
 from deemster.judges._grading_questions import CriterionReply, Question, ask_questions
 from deemster.judges.judge_panel import Seat
@@ -37,7 +38,6 @@ from deemster.records import Answer, Ask, Message, MetricScore, NoAnswer, Output
 from deemster.report import load_report
 from deemster.results import build_aggregator
 from deemster.rubrics import Rubric
-from deemster.runs import metric_catalog as catalog
 from deemster.runs.suite import load_suite
 from deemster.targets.saved_outputs import SavedOutputs
 

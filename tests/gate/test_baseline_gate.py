@@ -11,7 +11,7 @@ import pytest
 from deemster.gate.baseline_gate import BaselineEvidence, LostScore, PinnedBaseline, baseline_checks
 from deemster.gate.gate_decision import conclude
 from deemster.gate.gate_rules import BaselineRules, Gate
-from deemster.report.compared_numbers import CohortComparison, Difference, SampleCounts
+from deemster.results.compared_numbers import CohortComparison, Difference, SampleCounts
 from deemster.results.difference_origin import JudgeDrift
 from deemster.results.run_columns import ComparedRun
 from deemster.stats import Interval, noise_split, paired_difference

@@ -10,8 +10,8 @@ from deemster.errors import InputError
 from deemster.integrations.import_promptfoo_config import is_promptfoo_config, read_promptfoo_config
 from deemster.integrations.import_run import read_runs
 from deemster.integrations.source_file import SourceFile
+from deemster.judges import metric_catalog as catalog
 from deemster.records import MetricScore
-from deemster.runs import metric_catalog as catalog
 from deemster.runs.check_file import check_file
 from tests.integrations.imported import FIXTURES
 

@@ -3,15 +3,15 @@
 import pytest
 
 from deemster.errors import ConfigurationError
+from deemster.judges._metric_table import PRESETS
 from deemster.judges.geval import GEval
 from deemster.judges.geval_definition import load_preset, preset_names
+from deemster.judges.metric_catalog import parse_metric, resolve_all
 from deemster.judges.metric_groups import GROUPS, metric_group
 from deemster.metrics.metric_spec import parse_spec
 from deemster.records import Output, Sample
 from deemster.results.aggregator_section import build_aggregator
 from deemster.results.metric_aggregators import MetricResult
-from deemster.runs._metric_table import PRESETS
-from deemster.runs.metric_catalog import parse_metric, resolve_all
 from tests.judges.play import play, scored
 
 SAMPLE = Sample("s", {"question": "the question", "context": ["one passage", "another passage"]}, "the reference")

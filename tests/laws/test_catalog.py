@@ -13,9 +13,9 @@ from hypothesis import HealthCheck, assume, given, settings
 from hypothesis import strategies as st
 
 from deemster.errors import ConfigurationError
+from deemster.judges import metric_catalog as catalog
+from deemster.judges._metric_table import PLACES
 from deemster.records import CAUSES, MetricScore, Output, Sample, Trajectory, Unscored, Usage, freeze
-from deemster.runs import metric_catalog as catalog
-from deemster.runs._metric_table import PLACES
 
 few = settings(max_examples=15, deadline=None, suppress_health_check=[HealthCheck.too_slow, HealthCheck.data_too_large])
 
@@ -464,7 +464,7 @@ SCRIPT = """
 import json, msgspec
 from deemster.records import Output, Sample, Trajectory, Usage
 from deemster.runs import metric_catalog as catalog
-from deemster.runs._metric_table import PLACES
+from deemster.judges._metric_table import PLACES
 words = ["search", "pay", "b a", "c"]
 meta = {"relevant": words, "ordinal_scale": words, "citations": words, "json_schema": {"required": words},
         "max_latency_ms": 1, "max_cost_usd": 1, "trajectory": {"tools": words, "forbidden_tools": words, "order": words,

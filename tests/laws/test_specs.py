@@ -7,9 +7,9 @@ import pytest
 from hypothesis import assume, given, settings
 from hypothesis import strategies as st
 
+from deemster.judges import metric_catalog as catalog
 from deemster.judges.geval_definition import FIELDS, TENTHS, load_preset, preset_names
 from deemster.judges.judge_panel import COMBINATIONS
-from deemster.runs import metric_catalog as catalog
 
 few = settings(max_examples=20, deadline=None)
 # Quotes, brackets, commas, line ends, words that JSON knows, and letters of every kind.

@@ -8,9 +8,9 @@ import numpy as np
 import pytest
 
 from deemster.errors import ConfigurationError
+from deemster.judges import metric_catalog as catalog
 from deemster.metrics.function_metric import mark_from, metric
 from deemster.records import FrozenDict, Metric, MetricScore, Output, Sample, Trajectory, Unscored
-from deemster.runs import metric_catalog as catalog
 
 
 @metric("jaccard-words")

@@ -6,8 +6,8 @@ import functools
 from datetime import UTC, datetime
 
 import deemster as dm
+from deemster.judges import metric_catalog as catalog
 from deemster.models.clock import FrozenClock
-from deemster.runs import metric_catalog as catalog
 
 CLOCK = FrozenClock(datetime(2025, 6, 15, 12, 0, tzinfo=UTC))
 CANARIES = {

@@ -12,8 +12,8 @@ from deemster.engine.model_access import build_model_access
 from deemster.engine.run_sync import run_sync
 from deemster.engine.stop_request import Stop
 from deemster.errors import ConfigurationError, StoreError
+from deemster.judges import metric_catalog as catalog
 from deemster.records import Answer, Execution, MetricScore, Output, SampleContent, SampleFacts, SampleLabels
-from deemster.runs import metric_catalog as catalog
 from deemster.runs._run_identity import format_time
 from deemster.runs.build_report import stored_report
 from deemster.runs.rescore_run import rescore

@@ -7,8 +7,8 @@ import pytest
 
 import deemster as dm
 from deemster.engine.run_sync import run_sync
+from deemster.judges.metric_catalog import parse_metric
 from deemster.records import Usage
-from deemster.runs.metric_catalog import parse_metric
 from deemster.runs.rescore_run import rescore
 from deemster.runs.run_figures import stored_figures
 from deemster.runs.stored_columns import load_columns, read_columns

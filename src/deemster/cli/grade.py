@@ -302,8 +302,8 @@ def command(
     from deemster.datasets import RubricDataset
     from deemster.engine.model_access import complete_model_access
     from deemster.gate import read_allowance
+    from deemster.judges.rubric_metric import build_criterion_checks
     from deemster.rubrics.rubric_definition import Rubric
-    from deemster.runs.rubric_metric import build_criterion_checks
 
     storage.check()
     allowance = read_allowance(max_failed)

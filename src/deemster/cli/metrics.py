@@ -12,8 +12,8 @@ from deemster.cli._console import write_out
 from deemster.cli.options import file_option, write_file
 
 if TYPE_CHECKING:
+    from deemster.judges.metric_catalog import CatalogEntry
     from deemster.judges.metric_groups import MetricGroup
-    from deemster.runs.metric_catalog import CatalogEntry
 
 _LONGEST_DEFAULT = 60
 
@@ -29,8 +29,8 @@ def command(*, name: str | None, json: str | None) -> None:
     """
     import msgspec
 
+    from deemster.judges.metric_catalog import describe, entries
     from deemster.judges.metric_groups import GROUPS
-    from deemster.runs.metric_catalog import describe, entries
 
     if name is not None and name in GROUPS:
         value, text = msgspec.to_builtins(GROUPS[name]), _describe_group(GROUPS[name])

@@ -376,8 +376,8 @@ class ReportOptions(NamedTuple):
             report: The report.
             quotes: By a metric's name, the details that may repeat text; otherwise the report's specs say which may.
         """
+        from deemster.judges.metric_catalog import quotes_of_spec
         from deemster.report import redact_report
-        from deemster.runs.metric_catalog import quotes_of_spec
 
         known = dict(quotes or {})
         for name, figures in report.metrics.items():

@@ -9,9 +9,9 @@ from typing import Any, Literal, NamedTuple, Protocol, TypeAlias
 
 from deemster.datasets import Dataset
 from deemster.engine.model_access import ModelAccess
+from deemster.judges import metric_catalog as catalog
 from deemster.models.secret_redaction import NO_SECRETS, Secrets
 from deemster.records import Invocation, Metric, MetricCard, Output, TargetFailure, Where
-from deemster.runs import metric_catalog as catalog
 from deemster.targets.saved_outputs import SavedOutputs
 
 

@@ -14,7 +14,7 @@ from deemster.gate.confirmation import Confirmation
 from deemster.gate.gate_decision import GateCheck, GateDecision, Status, conclude
 from deemster.gate.gate_rules import EVERY, BaselineRules, Gate
 from deemster.records.marks import reaches
-from deemster.report.compared_numbers import CohortComparison, Difference, SampleCounts
+from deemster.results.compared_numbers import CohortComparison, Difference, SampleCounts
 from deemster.results.difference_origin import DRIFT_LEVEL, JudgeDrift
 from deemster.results.run_columns import ComparedRun
 from deemster.stats import Interval, PairedNoise, gate_power, holm

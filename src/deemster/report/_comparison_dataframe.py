@@ -11,8 +11,8 @@ from deemster.formats.dataframe import dataframe
 if TYPE_CHECKING:
     import pandas as pd
 
-    from deemster.report.compared_numbers import Difference
     from deemster.report.comparison import Comparison
+    from deemster.results.compared_numbers import Difference
 
 FORMS = ("metrics", "samples")
 _FIELDS = ("n", "units", "baseline", "candidate", "difference")

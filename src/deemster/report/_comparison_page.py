@@ -26,8 +26,8 @@ from deemster.text.text_sections import (
 )
 
 if TYPE_CHECKING:
-    from deemster.report.compared_numbers import Difference
     from deemster.report.comparison import Comparison
+    from deemster.results.compared_numbers import Difference
 
 # The order of a page.
 _ORDER = (

@@ -10,7 +10,9 @@ from numpy.typing import NDArray
 
 from deemster.errors import ReportError
 from deemster.records import MetricCard
-from deemster.report.compared_numbers import (
+from deemster.report.comparison import SCHEMA, Comparison
+from deemster.results.alike_samples import MOST_SAMPLES, alike_warnings, may_group
+from deemster.results.compared_numbers import (
     CohortComparison,
     Difference,
     MetricComparison,
@@ -19,8 +21,6 @@ from deemster.report.compared_numbers import (
     SampleDrop,
     UsageComparison,
 )
-from deemster.report.comparison import SCHEMA, Comparison
-from deemster.results.alike_samples import MOST_SAMPLES, alike_warnings, may_group
 from deemster.results.difference_origin import (
     DifferenceOrigin,
     MatchedOutputs,

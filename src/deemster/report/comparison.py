@@ -11,7 +11,10 @@ import msgspec
 from deemster.gate import GateDecision
 from deemster.report._comparison_dataframe import comparison_dataframe
 from deemster.report._comparison_page import comparison_notebook, comparison_page
-from deemster.report.compared_numbers import (
+from deemster.report.comparison_comment import comparison_comment
+from deemster.report.comparison_sections import comparison_sections, comparison_summary, comparison_verdict
+from deemster.report.report_entries import ExecutionEntry, PrivacyEntry
+from deemster.results.compared_numbers import (
     CohortComparison,
     CorrectedComparison,
     Difference,
@@ -20,9 +23,6 @@ from deemster.report.compared_numbers import (
     SampleCounts,
     UsageComparison,
 )
-from deemster.report.comparison_comment import comparison_comment
-from deemster.report.comparison_sections import comparison_sections, comparison_summary, comparison_verdict
-from deemster.report.report_entries import ExecutionEntry, PrivacyEntry
 from deemster.results.difference_origin import DifferenceOrigin, JudgeDrift
 from deemster.results.run_columns import ComparedRun
 from deemster.results.sample_changes import SampleChange, SampleSide

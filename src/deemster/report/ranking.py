@@ -11,9 +11,9 @@ import msgspec
 from deemster.errors import plural
 from deemster.formats.dataframe import dataframe
 from deemster.report.compare_columns import ComparisonSettings, compare_columns
-from deemster.report.compared_numbers import Difference, PassTable, SampleCounts
 from deemster.report.comparison import Comparison
 from deemster.report.ranking_report import ranking_sections, ranking_verdict
+from deemster.results.compared_numbers import Difference, PassTable, SampleCounts
 from deemster.results.run_columns import ComparedRun, RunColumns
 from deemster.stats import Interval
 from deemster.stats.run_ranking import pair_confidence, rank_ranges

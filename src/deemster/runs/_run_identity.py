@@ -15,8 +15,8 @@ import msgspec
 
 from deemster.errors import visible
 from deemster.formats.canonical_json import canonical
+from deemster.judges.metric_catalog import AdjustedMetric
 from deemster.models import Role
-from deemster.runs.metric_catalog import AdjustedMetric
 
 _LONGEST = 80
 _DIGEST = re.compile(r"\b([0-9a-f]{12})[0-9a-f]{52}\b")

@@ -16,6 +16,7 @@ from deemster.datasets.planted_defects import DEFECTS, GoodOutput, OutputPool, p
 from deemster.errors import ConfigurationError, plural
 from deemster.formats.read_file import EXTENSIONS
 from deemster.gate.gate_rules import BaselineRules, Gate
+from deemster.judges.metric_catalog import card_spellings
 from deemster.models.model_client import ModelFailure
 from deemster.records import Sample
 from deemster.report.dataset_health import (
@@ -38,7 +39,6 @@ from deemster.results.run_columns import RunColumns
 from deemster.runs._report_settings import parse_settings
 from deemster.runs.audit_gate import stored_runs
 from deemster.runs.build_report import to_sample
-from deemster.runs.metric_catalog import card_spellings
 from deemster.store import Store
 from deemster.store.open_and_migrate import DEFAULT
 from deemster.store.run_file import is_run_file, open_runs

@@ -16,6 +16,7 @@ from deemster.engine.stop_request import Stop
 from deemster.errors import ConfigurationError, did_you_mean, list_names
 from deemster.judges.bias_probes import ORDER, PROBES, Base, ProbePair, make_pair
 from deemster.judges.pairwise import Pairwise
+from deemster.judges.rubric_metric import shown_options
 from deemster.models.clock import Clock
 from deemster.records import Mark, MetricScore, NotApplicable, Output
 from deemster.report.judge_bias import (
@@ -30,7 +31,6 @@ from deemster.report.judge_bias import (
 )
 from deemster.runs.planted_outputs import good_outputs, mark_outputs
 from deemster.runs.resolved_evaluation import Evaluation
-from deemster.runs.rubric_metric import shown_options
 
 SAMPLES = 50
 # The probe whose pairs without the thing show a pairwise judge the order: the answer with an introduction.

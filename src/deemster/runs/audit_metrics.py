@@ -17,6 +17,7 @@ from deemster.engine.stop_request import Stop
 from deemster.errors import ConfigurationError, did_you_mean
 from deemster.gate.gate_decision import GateCheck, conclude
 from deemster.gate.gate_rules import EVERY, BaselineRules, Gate
+from deemster.judges.metric_catalog import metric_spellings
 from deemster.models.clock import Clock
 from deemster.records import Execution, Output
 from deemster.report.gate_error_rates import decide_columns
@@ -35,7 +36,6 @@ from deemster.results.run_columns import ComparedRun, RunColumns
 from deemster.results.run_summary import cohort_label
 from deemster.runs.compare_runs import cluster_value
 from deemster.runs.gate_baseline import comparison_settings, job_identities
-from deemster.runs.metric_catalog import metric_spellings
 from deemster.runs.planted_outputs import good_outputs, mark_outputs
 from deemster.runs.preflight_check import check_samples
 from deemster.runs.resolved_evaluation import Evaluation

@@ -17,6 +17,7 @@ from deemster.engine.score_batch import needs_settling
 from deemster.errors import ReportError
 from deemster.gate import Allowance, GateDecision, decide_gate
 from deemster.gate.baseline_gate import PinnedBaseline
+from deemster.judges.metric_catalog import card_spellings
 from deemster.models.budget import BudgetEntry
 from deemster.records import Execution, MetricCard, Sample, SampleFacts
 from deemster.records.shared_call_cost import PaidExecutions
@@ -37,7 +38,6 @@ from deemster.runs._report_settings import (
     stored_cluster,
     stored_findings,
 )
-from deemster.runs.metric_catalog import card_spellings
 from deemster.store import RunFacts, RunRow, Store
 
 BATCH = 512

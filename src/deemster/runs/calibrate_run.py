@@ -27,6 +27,8 @@ from deemster.engine.progress import Progress
 from deemster.engine.run_sync import run_sync, warner
 from deemster.engine.stop_request import Stop
 from deemster.errors import ConfigurationError, DatasetError, Issue, did_you_mean, list_names
+from deemster.judges.metric_catalog import metric_spellings
+from deemster.judges.rubric_metric import shown_options
 from deemster.models.clock import Clock
 from deemster.records import Metric, Output
 from deemster.records.marks import reaches
@@ -39,10 +41,8 @@ from deemster.runs._report_settings import stored_cluster
 from deemster.runs.build_report import report_identities, stored_report
 from deemster.runs.check_file import find_kind
 from deemster.runs.judge_anchors import build_cases_job
-from deemster.runs.metric_catalog import metric_spellings
 from deemster.runs.people_labels import criterion_entry, label_tasks
 from deemster.runs.resolve_evaluation import suite_metrics
-from deemster.runs.rubric_metric import shown_options
 from deemster.runs.run_evaluation import run_evaluation
 from deemster.runs.run_labels import read_run_labels
 from deemster.runs.suite import Suite, load_suite

@@ -12,7 +12,7 @@ from numpy.typing import NDArray
 from deemster.datasets.human_labels import HumanLabel, LabelKind, join_labels, label_kind, labels_by_subject
 from deemster.errors import ConfigurationError, DatasetError, Issue, did_you_mean
 from deemster.report.compare_columns import ComparisonSettings, comparable_metrics
-from deemster.report.compared_numbers import CorrectedComparison
+from deemster.results.compared_numbers import CorrectedComparison
 from deemster.results.metric_summary import SCORED
 from deemster.results.run_columns import RunColumns, join_samples
 from deemster.runs.run_labels import VIEWER, read_run_labels

@@ -15,6 +15,7 @@ import numpy as np
 from deemster import __version__
 from deemster.engine.run_sync import warner
 from deemster.errors import ConfigurationError, ReportError
+from deemster.judges.metric_catalog import quotes_of_spec
 from deemster.records import CAUSES, MetricCard, SampleFacts
 from deemster.report import Report, load_report
 from deemster.report.compare_columns import ComparisonSettings, compare_columns
@@ -34,7 +35,6 @@ from deemster.results.sample_changes import ChangedSamples, Status
 from deemster.runs._report_settings import parse_part, stored_anchors, stored_cluster
 from deemster.runs.build_report import metric_identity, quoted_details, report_identities
 from deemster.runs.compare_labels import compare_labels, read_both_labels
-from deemster.runs.metric_catalog import quotes_of_spec
 from deemster.runs.stored_columns import SampleColumns, run_columns
 from deemster.store import RunRow, Store, open_store
 from deemster.store.run_file import is_run_file, open_runs

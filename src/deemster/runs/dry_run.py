@@ -20,6 +20,7 @@ from deemster.errors.user_code_guard import UserCodeGuard
 from deemster.formats.canonical_json import json_text
 from deemster.judges.criterion_grader import CriterionGrader
 from deemster.judges.grading_case import make_case
+from deemster.judges.rubric_metric import build_criterion_checks
 from deemster.models import Gateway
 from deemster.models.call_context import PlannedCalls
 from deemster.models.model_call import DRY_RUN
@@ -27,7 +28,6 @@ from deemster.records import Answer, Ask, Output, Reply, Request, Sample, Token,
 from deemster.runs.build_report import batches
 from deemster.runs.judge_anchors import anchor_jobs
 from deemster.runs.resolved_evaluation import Evaluation
-from deemster.runs.rubric_metric import build_criterion_checks
 
 _BATCH = 256
 # How many entries a list of a model's reply has, at most, where a metric does not say it as `most_listed`.

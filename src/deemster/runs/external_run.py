@@ -15,13 +15,13 @@ from deemster.datasets.fingerprint import digest
 from deemster.engine.run_plan import Plan
 from deemster.errors import Issue, StoreError
 from deemster.gate import NONE_UNSCORED, Gate, check_gate_names, read_gate
+from deemster.judges.metric_catalog import card_spellings
 from deemster.models.clock import Clock
 from deemster.records import Execution, MetricCard
 from deemster.runs._report_settings import RUBRICS_FACT, RunFindings, settings_facts
 from deemster.runs._run_identity import format_time, run_id
 from deemster.runs.build_report import batches, finish_run, stored_report, stored_run_record
 from deemster.runs.gate_baseline import compare_again, pin_baseline
-from deemster.runs.metric_catalog import card_spellings
 from deemster.runs.resolved_evaluation import Evaluation
 from deemster.runs.run_lifecycle import RunDefinition, RunTimer, StoredRun, begin_run, new_token
 from deemster.runs.run_writer import sample_facts

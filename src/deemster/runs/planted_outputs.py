@@ -16,10 +16,10 @@ from deemster.engine.score_batch import WorkItem, settle_marks
 from deemster.engine.stop_request import Stop
 from deemster.errors import ConfigurationError, did_you_mean, plural
 from deemster.gate.gate_decision import AGGREGATES
+from deemster.judges.metric_catalog import metric_spellings
 from deemster.models.clock import Clock
 from deemster.records import Execution, Invocation, Output, TargetFailure, Unscored
 from deemster.report.mutation_score import EXPECTED
-from deemster.runs.metric_catalog import metric_spellings
 from deemster.runs.resolve_evaluation import SuiteOverrides, resolve_evaluation
 from deemster.runs.resolved_evaluation import Evaluation
 from deemster.runs.resume_backlog import RETRIED_CAUSES

@@ -20,11 +20,11 @@ from deemster.errors import ConfigurationError, Issue, list_names, nearest, plur
 from deemster.errors.user_code_guard import UserCodeGuard
 from deemster.gate import Gate, check_gate_names
 from deemster.gate.gate_rules import EVERY, Rule
+from deemster.judges import metric_catalog as catalog
 from deemster.metrics.builtin_metric import BuiltinScorer
 from deemster.records import Metric, Sample
 from deemster.records.marks import reaches
 from deemster.results import MarkTable, cohort_label
-from deemster.runs import metric_catalog as catalog
 from deemster.runs.resolved_evaluation import Evaluation
 from deemster.stats import bounded_mean, certifiable_margin, wilson
 

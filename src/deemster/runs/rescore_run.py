@@ -14,11 +14,11 @@ from deemster.engine.score_batch import WorkItem, needs_settling, settle_marks
 from deemster.engine.stop_request import Stop
 from deemster.errors import ConfigurationError, StoreError, did_you_mean
 from deemster.formats.streamed_list import Stream
+from deemster.judges import metric_catalog as catalog
 from deemster.models.clock import Clock
 from deemster.records import Execution, Mark, Metric, Output, Unscored
 from deemster.records.shared_call_cost import sum_spending
 from deemster.report import Report
-from deemster.runs import metric_catalog as catalog
 from deemster.runs._report_settings import rubric_facts
 from deemster.runs.build_report import ExecutionSlots, StoredSamples, stored_report
 from deemster.runs.evaluation_identity import scoring_identity

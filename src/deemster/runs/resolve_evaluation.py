@@ -24,14 +24,14 @@ from deemster.errors import ConfigurationError, InputError, Issue, OutputsError,
 from deemster.formats import missing_file
 from deemster.formats.schema_validation import shape_issues
 from deemster.gate import NONE_UNSCORED, Allowance, Gate, read_allowance, read_gate, with_allowance
+from deemster.judges import metric_catalog as catalog
+from deemster.judges.metric_catalog import metric_spellings, names_of_group, with_group
+from deemster.metrics.import_user_code import import_object
 from deemster.records import Metric
 from deemster.report.corrected_rates import check_corrected_rules
 from deemster.results import Aggregator, build_aggregator
 from deemster.results.metric_aggregators import SubsetAggregator
 from deemster.results.repetition_precision import DELTA
-from deemster.runs import metric_catalog as catalog
-from deemster.runs.import_user_code import import_object
-from deemster.runs.metric_catalog import metric_spellings, names_of_group, with_group
 from deemster.runs.resolved_evaluation import Evaluation
 from deemster.runs.run_lifecycle import NOT_STORED, Storage
 from deemster.runs.run_part import find_resumed_run

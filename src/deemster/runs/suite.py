@@ -229,7 +229,7 @@ def _with_group(
     name: str, metrics: Sequence[Any], aggregator: Any, document: Document
 ) -> tuple[Sequence[Any], Any, Sequence[Issue]]:
     """The metrics and the aggregator of a suite together with those of a ready-made group."""
-    from deemster.runs.metric_catalog import with_group  # noqa: PLC0415 - few suites have one
+    from deemster.judges.metric_catalog import with_group  # noqa: PLC0415 - few suites have one
 
     try:
         return (*with_group(name, metrics, aggregator), ())

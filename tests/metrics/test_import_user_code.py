@@ -7,7 +7,7 @@ import sys
 import pytest
 
 from deemster.errors import ConfigurationError
-from deemster.runs.import_user_code import import_object
+from deemster.metrics.import_user_code import import_object
 
 
 def found(path, folder=None):

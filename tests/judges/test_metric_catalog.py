@@ -10,12 +10,12 @@ import pytest
 
 import deemster as dm
 from deemster.errors import ConfigurationError
+from deemster.judges import metric_catalog as catalog
+from deemster.judges._metric_table import CORE, PLACES, PRESETS, SHORT, TABLE
 from deemster.metrics.function_metric import metric
 from deemster.metrics.json_validity import JsonValid
 from deemster.metrics.ordinal_distance import OrdinalDistance
 from deemster.records import MetricScore, Output, Sample
-from deemster.runs import metric_catalog as catalog
-from deemster.runs._metric_table import CORE, PLACES, PRESETS, SHORT, TABLE
 
 
 @metric("decorated", version="3", quotes=["said"])
@@ -427,7 +427,7 @@ def test_one_metric_is_described_by_any_of_its_names():
 
 def test_importing_catalog_loads_no_metric_module():
     code = (
-        "import sys, deemster.runs.metric_catalog\n"
+        "import sys, deemster.judges.metric_catalog\n"
         "heavy = {'numpy', 'scipy', 'rapidfuzz', 're2', 'jsonschema_rs', 'sacrebleu', 'pyarrow', 'yaml'}\n"
         "ours = {m for m in sys.modules if m.startswith('deemster.metrics.')}\n"
         "print(sorted(heavy & set(sys.modules)), sorted(ours))"

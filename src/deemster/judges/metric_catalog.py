@@ -18,14 +18,14 @@ import msgspec
 from deemster.datasets.where_condition import AUTO, parse_condition
 from deemster.errors import ConfigurationError, Issue, MissingExtraError, did_you_mean, list_names, show_value
 from deemster.errors.user_code_guard import UserCodeGuard
+from deemster.judges._metric_table import CORE, PLACES, PRESETS, SHORT
 from deemster.judges.metric_groups import metric_group
 from deemster.metrics.builtin_metric import BuiltinScorer, UnscoredError, output_text
+from deemster.metrics.import_user_code import import_object
 from deemster.metrics.metric_signature import reads_output_text
 from deemster.metrics.metric_spec import format_options, parse_spec
 from deemster.metrics.option_checks import describe_type
 from deemster.records import Metric, MetricCard, MetricScore, Output, Sample, Unscored, Where
-from deemster.runs._metric_table import CORE, PLACES, PRESETS, SHORT
-from deemster.runs.import_user_code import import_object
 
 OPTIONS = frozenset({"name", "threshold", "where"})
 
@@ -89,7 +89,7 @@ def _script_with_text(script: Any, sample: Sample, output: Output) -> Any:
 
 
 GROUP = "deemster.metrics"
-_ROOMS = ("deemster.metrics.", "deemster.judges.", "deemster.runs.rubric_metric")
+_ROOMS = ("deemster.metrics.", "deemster.judges.", "deemster.judges.rubric_metric")
 _OF_PRESETS = ("threshold", "higher_is_better", "fields", "steps", "rubric")
 
 

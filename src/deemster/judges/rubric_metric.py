@@ -16,6 +16,7 @@ from deemster.errors import ConfigurationError, InputError, Issue, visible
 from deemster.errors.user_code_guard import UserCodeGuard
 from deemster.formats import missing_file
 from deemster.formats.canonical_json import canonical
+from deemster.judges import metric_catalog as catalog
 from deemster.judges.criterion_grader import CriterionGrader
 from deemster.judges.grader_section import KEYS, build_grader
 from deemster.judges.grading_case import GradingCase, text_digest
@@ -34,7 +35,6 @@ from deemster.records.model_requests import JUDGE
 from deemster.rubrics.criterion import Criterion
 from deemster.rubrics.length_penalty import submission_parts
 from deemster.rubrics.rubric_definition import Rubric
-from deemster.runs import metric_catalog as catalog
 
 
 class RubricMetric(JudgeMetric, frozen=True, kw_only=True, dict=True):

@@ -8,11 +8,11 @@ import pytest
 
 import deemster as dm
 from deemster.errors import ConfigurationError
+from deemster.judges import metric_catalog as catalog
 from deemster.judges.judge_panel import Judge
+from deemster.judges.rubric_metric import RubricMetric
 from deemster.models import FakeChat, ModelFailure
 from deemster.records import MetricScore, NoAnswer, Output, Sample, Unscored
-from deemster.runs import metric_catalog as catalog
-from deemster.runs.rubric_metric import RubricMetric
 from tests.judges.make_grader import DEPTH, FACTS, FLUFF, RUBRIC, reply, says, subject
 from tests.judges.play import answered
 from tests.report.runs import CLOCK
