@@ -15,7 +15,7 @@ from deemster.engine.stop_request import Stop
 from deemster.models import Role
 from deemster.models.worker_threads import WorkerThreads
 from deemster.records import Answer, MetricScore, Output, Sample, Unscored, Usage
-from deemster.runs.build_report import stored_report
+from deemster.report.build_report import stored_report
 from deemster.runs.resolve_evaluation import resolve_arguments
 from deemster.runs.run_evaluation import run_evaluation
 from deemster.runs.run_lifecycle import RunStorage

@@ -13,7 +13,7 @@ from deemster.errors import ConfigurationError
 from deemster.judges.metric_catalog import resolve_all
 from deemster.models import ModelFailure
 from deemster.records import Answer
-from deemster.runs.kept_details import kept_details
+from deemster.report.kept_details import kept_details
 from deemster.runs.rescore_run import rescore
 from deemster.store import open_store
 from deemster.store.find_damage import find_damage

@@ -6,7 +6,7 @@ import deemster as dm
 from deemster.engine.score_batch import needs_settling, settle_marks
 from deemster.engine.stop_request import Stop
 from deemster.records import Call, Execution, MetricScore, Output, Unscored
-from deemster.runs.build_report import stored_report
+from deemster.report.build_report import stored_report
 from deemster.runs.resolve_evaluation import resolve_arguments
 from deemster.runs.run_lifecycle import NOT_STORED, RunStorage
 from deemster.store import open_store

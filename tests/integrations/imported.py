@@ -6,7 +6,7 @@ from pathlib import Path
 
 import deemster as dm
 from deemster.records import NOT_APPLICABLE, NotApplicable, Output, TargetFailure
-from deemster.runs.build_report import stored_report
+from deemster.report.build_report import stored_report
 from deemster.runs.external_run import store_external_run
 from deemster.store import open_store
 

@@ -10,8 +10,8 @@ from hypothesis import strategies as st
 
 import deemster as dm
 from deemster.report import redact_report
+from deemster.report.build_report import stored_report
 from deemster.report.report_assembly import LONGEST, cut_text, shorten_texts
-from deemster.runs.build_report import stored_report
 from deemster.store import open_store
 from tests.report.runs import CLOCK, small_report
 

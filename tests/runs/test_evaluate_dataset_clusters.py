@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 
 import deemster as dm
-from deemster.runs.build_report import stored_report
+from deemster.report.build_report import stored_report
 from deemster.runs.people_labels import labelled_votes
 from deemster.store import LabelFacts, open_store
 

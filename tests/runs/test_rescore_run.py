@@ -14,8 +14,8 @@ from deemster.engine.stop_request import Stop
 from deemster.errors import ConfigurationError, StoreError
 from deemster.judges import metric_catalog as catalog
 from deemster.records import Answer, Execution, MetricScore, Output, SampleContent, SampleFacts, SampleLabels
+from deemster.report.build_report import stored_report
 from deemster.runs._run_identity import format_time
-from deemster.runs.build_report import stored_report
 from deemster.runs.rescore_run import rescore
 from deemster.runs.resolve_evaluation import resolve_arguments
 from deemster.runs.run_evaluation import run_evaluation

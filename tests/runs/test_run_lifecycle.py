@@ -14,7 +14,7 @@ from deemster.engine.stop_request import Stop
 from deemster.errors import ConfigurationError, LeaseError, StoreError
 from deemster.models import ModelFailure, Price, Role
 from deemster.records import Answer, MetricScore, Unscored, Usage
-from deemster.runs.build_report import stored_report
+from deemster.report.build_report import stored_report
 from deemster.runs.resolve_evaluation import resolve_arguments
 from deemster.runs.run_evaluation import run_evaluation
 from deemster.runs.run_lifecycle import RunStorage

@@ -38,9 +38,9 @@ def command(*, run: str, against: str | None, max_chars: int, reports: ReportOpt
     The brief is Markdown and needs nothing else to be understood. Text of samples and models stands between fences.
     """
     from deemster.report import Report
+    from deemster.report.build_report import quoted_details, stored_report
     from deemster.report.failure_brief import comparison_brief, report_brief
     from deemster.report.report_loader import load_report_or_comparison
-    from deemster.runs.build_report import quoted_details, stored_report
     from deemster.runs.compare_runs import RunSources
 
     with RunSources(store) as sources:

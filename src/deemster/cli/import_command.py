@@ -38,7 +38,7 @@ def command(
     """
     from deemster.cli.run import exit_code, warn_of_open_checks
     from deemster.integrations.import_run import read_runs
-    from deemster.runs.build_report import stored_report
+    from deemster.report.build_report import stored_report
     from deemster.runs.external_run import load_gate, store_external_run
 
     files = tuple(file for file in files if not _write_suite(file, kind, to))

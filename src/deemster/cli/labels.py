@@ -52,8 +52,8 @@ def sheet(
     run's metrics said is not shown. Each line has the probability with which its sample was drawn; estimates weight by
     it. To compare the labels with the run: `deemster calibrate RUN --labels labels.csv`.
     """
+    from deemster.report.build_report import stored_report
     from deemster.report.label_sheet import draw_samples, label_sheet
-    from deemster.runs.build_report import stored_report
 
     if stratify and balance is not None:
         raise ConfigurationError("Give `--stratify` or `--balance`, not both.")

@@ -31,7 +31,7 @@ def command(*, run: str, reports: ReportOptions, store: str) -> None:
 
         _render(reports.redact(load_report(run)), reports)
         return
-    from deemster.runs.build_report import quoted_details, stored_report
+    from deemster.report.build_report import quoted_details, stored_report
     from deemster.runs.suite import stored_junit
 
     with open_run(store, run) as (opened, name):

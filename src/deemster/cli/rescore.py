@@ -90,7 +90,7 @@ def _check(run: str | None, dataset: str | None, reports: ReportOptions) -> None
 def _write_and_print(rescoring: Rescoring, store: Store, reports: ReportOptions | None, *, quiet: bool) -> ExitCode:
     """Write and print the report of one run, or a line about one of several; returns the exit code."""
     from deemster.cli.run import write_and_print
-    from deemster.runs.build_report import quoted_details
+    from deemster.report.build_report import quoted_details
 
     report, code = rescoring.report, ExitCode.PASSED
     if reports is not None:

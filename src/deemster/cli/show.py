@@ -46,8 +46,8 @@ def command(*, run: str, sample: str, redact: str, prompts: bool, store: str) ->
         report = options.redact(load_report(run))
         print_sections(list(sample_sections(report, find_sample(report, sample))))
         return
-    from deemster.runs.build_report import quoted_details, stored_report
-    from deemster.runs.kept_details import kept_details
+    from deemster.report.build_report import quoted_details, stored_report
+    from deemster.report.kept_details import kept_details
 
     with open_run(store, run) as (opened, name):
         stored = stored_report(opened, name, warn=warn)

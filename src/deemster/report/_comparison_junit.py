@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import TYPE_CHECKING
 
-from deemster.report._junit_xml import check_outcome, junit_case
+from deemster.report.junit_xml import check_outcome, junit_case
 from deemster.results.sample_changes import SampleChange
 
 if TYPE_CHECKING:

@@ -15,7 +15,7 @@ if TYPE_CHECKING:
 
 
 def _junit(report: Report, *, samples_fail: bool = False) -> Iterable[bytes]:
-    from deemster.report._junit_xml import junit_pieces  # noqa: PLC0415 - its XML library loads an HTTP client
+    from deemster.report.junit_xml import junit_pieces  # noqa: PLC0415 - its XML library loads an HTTP client
 
     return junit_pieces(report, samples_fail=samples_fail)
 

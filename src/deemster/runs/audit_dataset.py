@@ -19,6 +19,7 @@ from deemster.gate.gate_rules import BaselineRules, Gate
 from deemster.judges.metric_catalog import card_spellings
 from deemster.models.model_client import ModelFailure
 from deemster.records import Sample
+from deemster.report.build_report import to_sample
 from deemster.report.dataset_health import (
     DatasetAudit,
     DisputedSample,
@@ -33,12 +34,11 @@ from deemster.report.dataset_health import (
     small_cohorts,
     suggest_labels,
 )
+from deemster.report.report_settings import parse_settings
 from deemster.report.sample_subset import SampleGroups, SampleSubset, SubsetSettings, choose_subset
 from deemster.report.simulated_runs import ExecutionPool
 from deemster.results.run_columns import RunColumns
-from deemster.runs._report_settings import parse_settings
 from deemster.runs.audit_gate import stored_runs
-from deemster.runs.build_report import to_sample
 from deemster.store import Store
 from deemster.store.open_and_migrate import DEFAULT
 from deemster.store.run_file import is_run_file, open_runs

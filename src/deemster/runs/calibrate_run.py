@@ -33,12 +33,12 @@ from deemster.models.clock import Clock
 from deemster.records import Metric, Output
 from deemster.records.marks import reaches
 from deemster.report import Report, load_report
+from deemster.report.build_report import report_identities, stored_report
 from deemster.report.report_entries import ExecutionEntry, ScoreEntry
+from deemster.report.report_settings import stored_cluster
 from deemster.results import RunMetricSummary
 from deemster.results.mark_table import output_digest
 from deemster.rubrics.verdicts import VERDICTS
-from deemster.runs._report_settings import stored_cluster
-from deemster.runs.build_report import report_identities, stored_report
 from deemster.runs.check_file import find_kind
 from deemster.runs.judge_anchors import build_cases_job
 from deemster.runs.people_labels import criterion_entry, label_tasks

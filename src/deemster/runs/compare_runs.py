@@ -18,6 +18,7 @@ from deemster.errors import ConfigurationError, ReportError
 from deemster.judges.metric_catalog import quotes_of_spec
 from deemster.records import CAUSES, MetricCard, SampleFacts
 from deemster.report import Report, load_report
+from deemster.report.build_report import metric_identity, quoted_details, report_identities
 from deemster.report.compare_columns import ComparisonSettings, compare_columns
 from deemster.report.comparison import ComparedSample, Comparison
 from deemster.report.failing_samples import executed_samples
@@ -25,6 +26,8 @@ from deemster.report.privacy_levels import widen_privacy
 from deemster.report.ranking import Ranking, rank_columns
 from deemster.report.report_assembly import execution_entry
 from deemster.report.report_entries import ExecutionEntry, PrivacyEntry, ScoreEntry
+from deemster.report.report_settings import parse_part, stored_anchors, stored_cluster
+from deemster.report.stored_columns import SampleColumns, run_columns
 from deemster.results import MarkTable, RunMetricSummary, SampleEntry
 from deemster.results.difference_origin import AnchorScores, find_anchor_drift
 from deemster.results.mark_table import output_digest
@@ -32,10 +35,7 @@ from deemster.results.metric_summary import SCORED
 from deemster.results.run_columns import ComparedRun, RunColumns
 from deemster.results.run_summary import pass_rates
 from deemster.results.sample_changes import ChangedSamples, Status
-from deemster.runs._report_settings import parse_part, stored_anchors, stored_cluster
-from deemster.runs.build_report import metric_identity, quoted_details, report_identities
 from deemster.runs.compare_labels import compare_labels, read_both_labels
-from deemster.runs.stored_columns import SampleColumns, run_columns
 from deemster.store import RunRow, Store, open_store
 from deemster.store.run_file import is_run_file, open_runs
 

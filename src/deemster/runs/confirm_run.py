@@ -22,8 +22,9 @@ from deemster.models.clock import Clock
 from deemster.report import Report
 from deemster.report.comparison import Comparison
 from deemster.report.comparison_gate import baseline_evidence
+from deemster.report.report_settings import stored_baseline
+from deemster.report.stored_columns import keep_columns
 from deemster.results.sample_changes import sample_sides
-from deemster.runs._report_settings import stored_baseline
 from deemster.runs._run_identity import identity_differences, plain_json
 from deemster.runs.compare_runs import ReportSource, RunSource, StoredSource, stored_identities
 from deemster.runs.evaluation_identity import scoring_identity, target_identity
@@ -31,7 +32,6 @@ from deemster.runs.resolve_evaluation import SuiteOverrides, resolve_evaluation
 from deemster.runs.resolved_evaluation import Evaluation
 from deemster.runs.run_evaluation import run_evaluation
 from deemster.runs.run_lifecycle import NotStored, RunStorage, Storage
-from deemster.runs.stored_columns import keep_columns
 from deemster.runs.suite import load_suite, stored_suite
 from deemster.store import RunRow, Store
 from deemster.targets.saved_outputs import SavedOutputs

@@ -25,7 +25,7 @@ from deemster.models import Gateway
 from deemster.models.call_context import PlannedCalls
 from deemster.models.model_call import DRY_RUN
 from deemster.records import Answer, Ask, Output, Reply, Request, Sample, Token, Vectors
-from deemster.runs.build_report import batches
+from deemster.report.build_report import batches
 from deemster.runs.judge_anchors import anchor_jobs
 from deemster.runs.resolved_evaluation import Evaluation
 

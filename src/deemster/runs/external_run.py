@@ -18,14 +18,14 @@ from deemster.gate import NONE_UNSCORED, Gate, check_gate_names, read_gate
 from deemster.judges.metric_catalog import card_spellings
 from deemster.models.clock import Clock
 from deemster.records import Execution, MetricCard
-from deemster.runs._report_settings import RUBRICS_FACT, RunFindings, settings_facts
+from deemster.report.build_report import batches, finish_run, stored_report, stored_run_record
+from deemster.report.report_settings import RUBRICS_FACT, RunFindings, settings_facts
+from deemster.report.stored_columns import keep_columns
 from deemster.runs._run_identity import format_time, run_id
-from deemster.runs.build_report import batches, finish_run, stored_report, stored_run_record
 from deemster.runs.gate_baseline import compare_again, pin_baseline
 from deemster.runs.resolved_evaluation import Evaluation
 from deemster.runs.run_lifecycle import RunDefinition, RunTimer, StoredRun, begin_run, new_token
 from deemster.runs.run_writer import sample_facts
-from deemster.runs.stored_columns import keep_columns
 from deemster.runs.suite import load_suite
 from deemster.store import RunFacts, Store
 from deemster.store.run_file_format import IMPORTED_FACT

@@ -19,8 +19,9 @@ from deemster.models.clock import Clock
 from deemster.records import Execution, Mark, Metric, Output, Unscored
 from deemster.records.shared_call_cost import sum_spending
 from deemster.report import Report
-from deemster.runs._report_settings import rubric_facts
-from deemster.runs.build_report import ExecutionSlots, StoredSamples, stored_report
+from deemster.report.build_report import ExecutionSlots, StoredSamples, stored_report
+from deemster.report.report_settings import rubric_facts
+from deemster.report.stored_columns import keep_columns
 from deemster.runs.evaluation_identity import scoring_identity
 from deemster.runs.gate_baseline import compare_again
 from deemster.runs.preflight_check import check_samples
@@ -29,7 +30,6 @@ from deemster.runs.resolved_evaluation import Evaluation
 from deemster.runs.resume_backlog import is_retried, restore_invalid_text
 from deemster.runs.run_figures import NO_FIGURES
 from deemster.runs.run_lifecycle import RunTimer, StoredRun, open_scoring
-from deemster.runs.stored_columns import keep_columns
 from deemster.runs.suite import Suite, stored_suite
 from deemster.store import RunRow, Store
 from deemster.targets.saved_outputs import SavedOutputs

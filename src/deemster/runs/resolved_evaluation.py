@@ -9,9 +9,9 @@ from deemster.datasets.human_labels import SuiteCalibration
 from deemster.engine.model_access import ModelAccess
 from deemster.engine.run_plan import Plan
 from deemster.gate import NONE_UNSCORED, Allowance, Gate
+from deemster.report.report_settings import ReportSettings
 from deemster.results import Aggregator
 from deemster.results.repetition_precision import DELTA
-from deemster.runs._report_settings import ReportSettings
 from deemster.runs.suite import SEED
 from deemster.store.run_facts import RunKind
 

@@ -15,12 +15,7 @@ from deemster.engine.stop_request import Stop
 from deemster.models.clock import Clock
 from deemster.remote.cluster_backend import OnCluster
 from deemster.report import Report
-from deemster.report.comparison import Comparison
-from deemster.results import MarkTable
-from deemster.results.alike_samples import ALIKE, FEWEST_SAMPLES, MOST_SAMPLES, alike_warnings
-from deemster.results.metric_summary import OUTSIDE
-from deemster.runs._constant_judge_warning import ConstantJudgeWatch
-from deemster.runs.build_report import (
+from deemster.report.build_report import (
     FinishedRun,
     LiveMarks,
     RunRecord,
@@ -28,6 +23,11 @@ from deemster.runs.build_report import (
     count_marks,
     finish_run,
 )
+from deemster.report.comparison import Comparison
+from deemster.results import MarkTable
+from deemster.results.alike_samples import ALIKE, FEWEST_SAMPLES, MOST_SAMPLES, alike_warnings
+from deemster.results.metric_summary import OUTSIDE
+from deemster.runs._constant_judge_warning import ConstantJudgeWatch
 from deemster.runs.gate_baseline import compare_with_baseline
 from deemster.runs.judge_anchors import judge_anchors, load_anchors
 from deemster.runs.preflight_check import check_samples

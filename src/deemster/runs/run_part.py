@@ -9,9 +9,9 @@ from typing import NamedTuple
 from deemster.datasets import Dataset, SelectedPart
 from deemster.errors import Issue, StoreError
 from deemster.records import Metric
+from deemster.report.build_report import stored_report
 from deemster.report.failing_samples import failing_samples
-from deemster.runs._report_settings import has_random_order, parse_part
-from deemster.runs.build_report import stored_report
+from deemster.report.report_settings import has_random_order, parse_part
 from deemster.runs.run_lifecycle import NotStored, Storage, choose_run, find_resumed
 from deemster.store import RunRow, Store
 

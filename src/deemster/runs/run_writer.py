@@ -21,21 +21,22 @@ from deemster.gate.baseline_gate import PinnedBaseline
 from deemster.models.budget import BudgetEntry
 from deemster.records import Execution, SampleContent, SampleFacts, SampleLabels
 from deemster.report import Report, RunSamples
-from deemster.results import MarkTable, MetricSummary
-from deemster.results.difference_origin import AnchorScores
-from deemster.runs._report_settings import (
+from deemster.report.build_report import ExecutionSlots, LiveMarks, RunRecord, StoredSamples, batches, stored_report
+from deemster.report.report_figures import figures_facts
+from deemster.report.report_settings import (
     RunFindings,
     settings_facts,
     stop_reason,
     stored_changes,
     stored_findings,
 )
+from deemster.report.stored_columns import save_columns
+from deemster.results import MarkTable, MetricSummary
+from deemster.results.difference_origin import AnchorScores
 from deemster.runs._run_identity import plain_json
-from deemster.runs.build_report import ExecutionSlots, LiveMarks, RunRecord, StoredSamples, batches, stored_report
 from deemster.runs.evaluation_identity import evaluation_id, evaluation_identity, scoring_identity, target_name
 from deemster.runs.gate_baseline import pin_baseline
 from deemster.runs.preflight_check import CheckedSamples
-from deemster.runs.report_figures import figures_facts
 from deemster.runs.resolved_evaluation import Evaluation
 from deemster.runs.resume_backlog import RETRIED_CAUSES, ResumeBacklog
 from deemster.runs.run_figures import NO_FIGURES
@@ -49,7 +50,6 @@ from deemster.runs.run_lifecycle import (
     new_token,
     open_found_run,
 )
-from deemster.runs.stored_columns import save_columns
 from deemster.store import RunFacts, RunRow, Spool, Store
 from deemster.targets.saved_outputs import SavedOutputs
 

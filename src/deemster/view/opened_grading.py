@@ -13,10 +13,10 @@ from deemster.errors import ReportError
 from deemster.judges.grading_result import Grading, ItemGrading
 from deemster.records import CAUSES, Execution, MetricCard, SampleFacts
 from deemster.report.grading_summary import summarize_grading
+from deemster.report.stored_columns import SampleColumns
 from deemster.results import MarkTable
 from deemster.results.metric_summary import OUTSIDE, SCORED, histogram
 from deemster.runs.people_labels import LabelTask
-from deemster.runs.stored_columns import SampleColumns
 from deemster.runs.stored_grading import stored_grading
 from deemster.view.opened_run import OpenedRun
 

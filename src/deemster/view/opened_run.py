@@ -17,12 +17,12 @@ from deemster.datasets.human_labels import FAIL, PASS
 from deemster.errors import ReportError
 from deemster.judges.grading_result import ItemGrading
 from deemster.records import Execution, MetricCard, Output, SampleFacts
+from deemster.report.build_report import stored_report
+from deemster.report.stored_columns import SampleColumns, page_table, run_columns, stored_head
 from deemster.results import MarkTable
 from deemster.results.metric_summary import OUTSIDE, SCORED
 from deemster.results.usage_and_cost import USAGE
-from deemster.runs.build_report import stored_report
 from deemster.runs.people_labels import LabelTask, criterion_entry
-from deemster.runs.stored_columns import SampleColumns, page_table, run_columns, stored_head
 from deemster.store import RunRow, Store
 from deemster.store.run_facts import TextTable
 

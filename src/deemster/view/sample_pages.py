@@ -13,12 +13,12 @@ from numpy.typing import NDArray
 from deemster.errors import InputError
 from deemster.records import CAUSES, Execution, Output, SampleFacts, TargetFailure
 from deemster.report.failing_samples import quoted_text
+from deemster.report.kept_details import kept_details
 from deemster.report.privacy_levels import EntryView
 from deemster.report.report_assembly import execution_entry
 from deemster.report.report_entries import ScoreEntry
 from deemster.results import MarkTable, SampleEntry, summarize_samples
 from deemster.results.metric_summary import OUTSIDE, SCORED
-from deemster.runs.kept_details import kept_details
 from deemster.runs.people_labels import LabelTask, criterion_entry
 from deemster.view.opened_run import OpenedRun, mean_latencies, mean_lengths
 from deemster.view.sample_query import SampleQuery, find_samples, neighbours

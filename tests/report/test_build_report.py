@@ -10,9 +10,9 @@ import pytest
 import deemster as dm
 from deemster.errors import ReportError, StoreError
 from deemster.report import LEVELS, redact_report
+from deemster.report.build_report import StoredSamples, quoted_details, stored_report
+from deemster.report.report_settings import parse_settings, settings_facts, without_secrets
 from deemster.results.metric_aggregators import SubsetAggregator
-from deemster.runs._report_settings import parse_settings, settings_facts, without_secrets
-from deemster.runs.build_report import StoredSamples, quoted_details, stored_report
 from deemster.runs.resolve_evaluation import resolve_arguments
 from deemster.runs.run_lifecycle import NOT_STORED, RunStorage
 from deemster.store import RunFacts, open_store

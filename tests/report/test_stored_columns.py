@@ -9,9 +9,9 @@ import deemster as dm
 from deemster.engine.run_sync import run_sync
 from deemster.judges.metric_catalog import parse_metric
 from deemster.records import Usage
+from deemster.report.stored_columns import load_columns, read_columns
 from deemster.runs.rescore_run import rescore
 from deemster.runs.run_figures import stored_figures
-from deemster.runs.stored_columns import load_columns, read_columns
 from deemster.store import open_store
 from tests.cli.workspace import called
 

@@ -23,10 +23,7 @@ from deemster.records import Execution, MetricCard, Sample, SampleFacts
 from deemster.records.shared_call_cost import PaidExecutions
 from deemster.report import Report, RunEntry, RunSamples, assemble_report
 from deemster.report.corrected_rates import with_corrections
-from deemster.results import Aggregator, MarkTable, RunMetricSummary, RunSummary, Totals, summarize_run
-from deemster.results.metric_aggregators import aggregator_name
-from deemster.results.metric_summary import Clusters
-from deemster.runs._report_settings import (
+from deemster.report.report_settings import (
     RECORDING_SETTINGS,
     ReportSettings,
     RunFindings,
@@ -38,6 +35,9 @@ from deemster.runs._report_settings import (
     stored_cluster,
     stored_findings,
 )
+from deemster.results import Aggregator, MarkTable, RunMetricSummary, RunSummary, Totals, summarize_run
+from deemster.results.metric_aggregators import aggregator_name
+from deemster.results.metric_summary import Clusters
 from deemster.store import RunFacts, RunRow, Store
 
 BATCH = 512

@@ -16,11 +16,11 @@ from deemster.datasets.where_condition import applies
 from deemster.errors import StoreError
 from deemster.records import Execution, MetricCard, SampleFacts
 from deemster.report import Report
+from deemster.report.build_report import batches, to_sample
+from deemster.report.report_figures import figures_facts
 from deemster.results import MarkTable
 from deemster.results.metric_summary import PanelSummary
 from deemster.results.usage_and_cost import USAGE
-from deemster.runs.build_report import batches, to_sample
-from deemster.runs.report_figures import figures_facts
 from deemster.runs.run_figures import stored_figures
 from deemster.store import RunRow, Store
 
