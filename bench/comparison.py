@@ -61,7 +61,7 @@ def ours(store):
     import scipy.optimize
     import scipy.special  # noqa: F401 - imports are left out
 
-    from deemster.runs.compare_runs import compare
+    from deemster.comparison.compare_runs import compare
 
     times = []
     for _ in range(REPEATS):

@@ -11,6 +11,8 @@ import msgspec
 
 from deemster.agreement.calibration_result import Calibration
 from deemster.agreement.metrics_result import MetricsResult
+from deemster.comparison.comparison import Comparison
+from deemster.comparison.ranking import Ranking
 from deemster.datasets.calibration_cases import CalibrationFile
 from deemster.datasets.dataset_format import DatasetFile
 from deemster.datasets.rubric_dataset import RubricDatasetFile
@@ -18,13 +20,11 @@ from deemster.datasets.votes_format import VotesFile
 from deemster.formats.schema_validation import DRAFT, json_schema
 from deemster.records import ToolCall, Trajectory
 from deemster.report import Report, ScoreEntry, UnscoredEntry
-from deemster.report.comparison import Comparison
 from deemster.report.dataset_health import DatasetAudit
 from deemster.report.gate_error_rates import GateAudit
 from deemster.report.grading_summary import GradingSummary
 from deemster.report.judge_bias import JudgeAudit
 from deemster.report.mutation_score import MetricAudit
-from deemster.report.ranking import Ranking
 from deemster.rubrics.rubric_format import RubricFile, add_rubric_shapes
 from deemster.runs.suite import SuiteFile
 from deemster.targets.saved_output_format import OutputsFile

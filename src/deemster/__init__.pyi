@@ -18,6 +18,9 @@ from deemster.agreement import align as align
 from deemster.agreement import calibrate_cascade as calibrate_cascade
 from deemster.agreement import compare_judges as compare_judges
 from deemster.agreement import compute_metrics as compute_metrics
+from deemster.comparison import load_comparison as load_comparison
+from deemster.comparison import load_report as load_report
+from deemster.comparison.compare_runs import compare as compare
 from deemster.datasets import Dataset as Dataset
 from deemster.datasets import RubricDataset as RubricDataset
 from deemster.datasets import RubricItem as RubricItem
@@ -43,13 +46,10 @@ from deemster.records import Scorer as Scorer
 from deemster.records import Unscored as Unscored
 from deemster.records import Usage as Usage
 from deemster.report import Report as Report
-from deemster.report import load_comparison as load_comparison
-from deemster.report import load_report as load_report
 from deemster.rubrics import Criterion as Criterion
 from deemster.rubrics import Option as Option
 from deemster.rubrics import Rubric as Rubric
 from deemster.runs.calibrate_run import calibrate as calibrate
-from deemster.runs.compare_runs import compare as compare
 from deemster.runs.evaluate_dataset import evaluate as evaluate
 from deemster.runs.evaluate_dataset import evaluate_async as evaluate_async
 from deemster.runs.grade_dataset import grade as grade

@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from deemster.report import load_comparison
+from deemster.comparison import load_comparison
 from deemster.store import LabelFacts, open_store
 from tests.cli.workspace import called
 from tests.runs.calibration_shop import fill_in, write_shop

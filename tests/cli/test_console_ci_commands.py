@@ -20,8 +20,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from deemster.cli import app
+from deemster.comparison import load_report
 from deemster.errors import break_ci_commands
-from deemster.report import load_report
 from deemster.report.report_files import FORMATS
 from deemster.testing import ModelServer
 from tests.cli.workspace import called, written

@@ -11,7 +11,7 @@ from xml.etree import ElementTree as ET
 
 import pytest
 
-from deemster.report.report_loader import load_report
+from deemster.comparison.report_loader import load_report
 from deemster.store import open_store
 from deemster.testing import ModelServer
 from tests.cli.workspace import called, started, written

@@ -13,6 +13,7 @@ from typing import Any, NamedTuple
 import msgspec
 
 from deemster.agreement.metrics_result import MetricsResult
+from deemster.comparison import load_report
 from deemster.datasets import Dataset, RubricDataset, Votes, read_spreadsheets
 from deemster.errors import ConfigurationError, DeemsterError, InputError
 from deemster.gate import read_gate
@@ -35,7 +36,6 @@ from deemster.models.answer_cache import Cache
 from deemster.models.models_section import read_models
 from deemster.models.secret_redaction import Secrets
 from deemster.records import Answer, Ask, Message, MetricScore, NoAnswer, Output, Sample, Unscored
-from deemster.report import load_report
 from deemster.results import build_aggregator
 from deemster.rubrics import Rubric
 from deemster.runs.suite import load_suite

@@ -6,6 +6,7 @@ import json
 
 import pytest
 
+from deemster.comparison import load_report
 from deemster.datasets import RubricDataset, Votes
 from deemster.errors import ConfigurationError, DatasetError, OutputsError, ReportError, VotesError
 from deemster.models._record_replay import Recording
@@ -13,7 +14,6 @@ from deemster.models.answer_cache import Cache
 from deemster.models.models_section import read_models
 from deemster.models.secret_redaction import Secrets
 from deemster.records import Answer
-from deemster.report import load_report
 from deemster.targets import SavedOutputs
 from tests.fuzz.parsers import CORPUS, check_sum
 

@@ -18,7 +18,7 @@ from deemster.report.pass_rate_over_time import MonitoredRecord, track_pass_rate
 from deemster.report.report_entries import ScoreEntry
 from deemster.stats.confidence_interval import ConfidenceInterval
 from tests.agreement import make_results
-from tests.report.test_comparison_sections import renamed
+from tests.comparison.test_comparison_sections import renamed
 from tests.report.test_report_sections import hostile
 
 # Fields of a result of alignment that hold names; `labels` holds the names of classes.

@@ -8,8 +8,8 @@ import msgspec
 import pytest
 
 import deemster as dm
+from deemster.comparison import LEVELS, redact_report
 from deemster.errors import ReportError, StoreError
-from deemster.report import LEVELS, redact_report
 from deemster.report.build_report import StoredSamples, quoted_details, stored_report
 from deemster.report.report_settings import parse_settings, settings_facts, without_secrets
 from deemster.results.metric_aggregators import SubsetAggregator

@@ -104,7 +104,7 @@ def test_details_tell_reasons_claims_and_what_is_missing(details, notes):
 
 
 def test_privacy_level_removes_what_a_sample_says():
-    from deemster.report.privacy_levels import redact_report
+    from deemster.comparison.privacy_levels import redact_report
 
     report = evaluated("secret answer", "secret output", retrieved=["secret"])
     shown = redact_report(report, level="all", quotes=lambda _: frozenset())

@@ -3,12 +3,12 @@ import pytest
 from hypothesis import given
 from markdown_it import MarkdownIt
 
+from deemster.comparison.comparison_comment import comparison_comment
 from deemster.gate import GateCheck, GateDecision
-from deemster.report.comparison_comment import comparison_comment
 from deemster.report.pull_request_comment import LIMIT, comment_marker, pull_request_comment
+from tests.comparison.test_comparison_sections import TEXT, renamed
 from tests.report.comparisons import HOSTILE, compared, helpdesk, hostile
 from tests.report.runs import full_report, small_report
-from tests.report.test_comparison_sections import TEXT, renamed
 from tests.report.test_report_sections import MARKDOWN, NAMES, QUICK, parsed
 from tests.report.test_report_sections import hostile as hostile_report
 

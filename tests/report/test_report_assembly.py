@@ -9,7 +9,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 import deemster as dm
-from deemster.report import redact_report
+from deemster.comparison import redact_report
 from deemster.report.build_report import stored_report
 from deemster.report.report_assembly import LONGEST, cut_text, shorten_texts
 from deemster.store import open_store

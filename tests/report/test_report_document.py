@@ -7,7 +7,8 @@ import io
 import pytest
 from rich.console import Console
 
-from deemster.report import FORMATS, redact_report
+from deemster.comparison import redact_report
+from deemster.report import FORMATS
 from deemster.report.report_sections import report_sections
 from deemster.text.terminal_layout import print_sections
 from tests.report.runs import full_report, quotes_of

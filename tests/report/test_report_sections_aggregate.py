@@ -12,8 +12,9 @@ import pytest
 from rich.console import Console
 
 import deemster as dm
+from deemster.comparison import load_report
 from deemster.errors import ReportError
-from deemster.report import FORMATS, load_report
+from deemster.report import FORMATS
 from deemster.report.report_sections import report_sections
 from deemster.text.terminal_layout import print_sections
 from tests.report.runs import CLOCK, full_report, small_report

@@ -6,8 +6,8 @@ import hashlib
 
 import numpy as np
 
+from deemster.comparison.compare_columns import ComparisonSettings, compare_columns
 from deemster.records import CAUSES, MetricCard
-from deemster.report.compare_columns import ComparisonSettings, compare_columns
 from deemster.results import MarkTable
 from deemster.results.run_columns import ComparedRun, RunColumns
 

@@ -7,8 +7,8 @@ from decimal import Decimal
 import pytest
 
 import deemster as dm
+from deemster.comparison.compare_runs import StoredSource, compare_sources
 from deemster.report.build_report import stored_report
-from deemster.runs.compare_runs import StoredSource, compare_sources
 from deemster.runs.confirm_run import stored_confirmation
 from deemster.store import open_store
 

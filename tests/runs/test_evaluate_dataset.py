@@ -11,7 +11,7 @@ import warnings
 import pytest
 
 import deemster as dm
-from deemster.report import load_report
+from deemster.comparison import load_report
 from tests.report.runs import CLOCK
 
 SAMPLES = [dm.Sample("a", {"q": 1}, "yes"), dm.Sample("b", {"q": 2}, "no")]

@@ -8,7 +8,8 @@ import pytest
 
 from deemster.agreement import agreement_page as alignment_page
 from deemster.agreement import metrics_result
-from deemster.report import comparison, report_document
+from deemster.comparison import comparison
+from deemster.report import report_document
 from deemster.text.terminal_layout import plain_text
 from deemster.text.text_sections import TextSection, in_order, with_keys, without_keys
 from tests.agreement.make_results import full_result

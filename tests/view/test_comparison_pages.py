@@ -7,7 +7,7 @@ import json
 import pytest
 
 import deemster as dm
-from deemster.runs.compare_runs import compare
+from deemster.comparison.compare_runs import compare
 from deemster.store import open_store
 from tests.view.conftest import SAMPLES, evaluate
 from tests.view.viewer_client import running_viewer

@@ -12,8 +12,9 @@ from deemster.cli.options import ReportOptions, is_report_file, open_run, privac
 from deemster.errors import ConfigurationError, ReportError, visible
 
 if TYPE_CHECKING:
-    from deemster.report import Comparison, Report
-    from deemster.runs.compare_runs import RunSources
+    from deemster.comparison import Comparison
+    from deemster.comparison.compare_runs import RunSources
+    from deemster.report import Report
     from deemster.store import Store
 
 MAX_CHARS = 12_000
@@ -37,11 +38,11 @@ def command(*, run: str, against: str | None, max_chars: int, reports: ReportOpt
 
     The brief is Markdown and needs nothing else to be understood. Text of samples and models stands between fences.
     """
+    from deemster.comparison.compare_runs import RunSources
+    from deemster.comparison.failure_brief import comparison_brief, report_brief
+    from deemster.comparison.report_loader import load_report_or_comparison
     from deemster.report import Report
     from deemster.report.build_report import quoted_details, stored_report
-    from deemster.report.failure_brief import comparison_brief, report_brief
-    from deemster.report.report_loader import load_report_or_comparison
-    from deemster.runs.compare_runs import RunSources
 
     with RunSources(store) as sources:
         stored = None if is_report_file(run) else sources.enter_context(open_run(store, run))
@@ -62,7 +63,7 @@ def _compare(
     report: Report, against: str | None, reports: ReportOptions, sources: RunSources, store: Store | None
 ) -> Comparison | None:
     """The comparison of a run with the one that is named, else with its suite's baseline; None where there is none."""
-    from deemster.runs.compare_runs import StoredSource, compare_sources, quotes_of_either
+    from deemster.comparison.compare_runs import StoredSource, compare_sources, quotes_of_either
 
     run = sources.find(report) if store is None else StoredSource(store, store.run(report.run.id))
     named = against is not None

@@ -18,11 +18,11 @@ from deemster.errors import ConfigurationError
 _FOR_TWO_RUNS = ("junit", "junit-samples", "pr-comment")
 
 if TYPE_CHECKING:
+    from deemster.comparison.compare_columns import ComparisonSettings
+    from deemster.comparison.compare_runs import RunSource
+    from deemster.comparison.comparison import Comparison
     from deemster.gate import Gate
     from deemster.gate.confirmation import Confirmation
-    from deemster.report.compare_columns import ComparisonSettings
-    from deemster.report.comparison import Comparison
-    from deemster.runs.compare_runs import RunSource
 
 
 @click.command("compare", cls=Verb, short_help="Compare two runs: is the second worse, where, and why?")
@@ -85,10 +85,10 @@ def command(
     """
     import msgspec
 
+    from deemster.comparison.compare_columns import ComparisonSettings
+    from deemster.comparison.compare_runs import RunSources, compare_sources, quotes_of_either
+    from deemster.comparison.comparison_gate import decide_comparison
     from deemster.gate.confirmation import confirmation_sections
-    from deemster.report.compare_columns import ComparisonSettings
-    from deemster.report.comparison_gate import decide_comparison
-    from deemster.runs.compare_runs import RunSources, compare_sources, quotes_of_either
     from deemster.runs.gate_baseline import comparison_settings
 
     settings = ComparisonSettings(confidence=confidence, margin=margin, cluster=cluster, seed=seed)
@@ -132,8 +132,8 @@ def _with_junit_of(source: RunSource, reports: ReportOptions) -> ReportOptions:
 
 def _rank(names: Sequence[str], settings: ComparisonSettings, reports: ReportOptions, store: str) -> None:
     """Rank more than two runs."""
-    from deemster.report.privacy_levels import redact_ranking
-    from deemster.runs.compare_runs import RunSources, rank_sources
+    from deemster.comparison.compare_runs import RunSources, rank_sources
+    from deemster.comparison.privacy_levels import redact_ranking
 
     if unknown := [one.format for one in reports.destinations if one.format in _FOR_TWO_RUNS]:
         raise ConfigurationError(f"`--{unknown[0]}` is for two runs.")
@@ -155,7 +155,7 @@ def _correct(
     """The comparison, corrected by labels on both runs."""
     import msgspec
 
-    from deemster.runs.compare_labels import compare_labels, read_both_labels
+    from deemster.comparison.compare_labels import compare_labels, read_both_labels
 
     labels = read_both_labels(files, runs, warn=warn)
     return msgspec.structs.replace(comparison, corrected=compare_labels(*runs, labels, settings=settings))
@@ -163,9 +163,9 @@ def _correct(
 
 def _confirm(comparison: Comparison, candidate: RunSource, times: int | None) -> Confirmation | None:
     """Which newly failing samples of the candidate really fail, after they were run again so often, or before."""
+    from deemster.comparison.compare_runs import StoredSource
     from deemster.engine.run_sync import run_sync
     from deemster.engine.stop_request import Stop, interruptible
-    from deemster.runs.compare_runs import StoredSource
     from deemster.runs.confirm_run import confirm_comparison, stored_confirmation
 
     if times is None:

@@ -24,9 +24,10 @@ from deemster.cli.main import TO_CONTINUE
 from deemster.errors import ConfigurationError, DeemsterError, Issue, ReportError, visible
 
 if TYPE_CHECKING:
+    from deemster.comparison import Comparison
     from deemster.engine.kept_prompts import WhichPrompts
     from deemster.engine.model_access import ModelAccess, ModelLimits
-    from deemster.report import Comparison, Destination, Report
+    from deemster.report import Destination, Report
     from deemster.runs.run_lifecycle import Storage
     from deemster.store import Store
     from deemster.text.rendered import Rendered
@@ -376,8 +377,8 @@ class ReportOptions(NamedTuple):
             report: The report.
             quotes: By a metric's name, the details that may repeat text; otherwise the report's specs say which may.
         """
+        from deemster.comparison import redact_report
         from deemster.judges.metric_catalog import quotes_of_spec
-        from deemster.report import redact_report
 
         known = dict(quotes or {})
         for name, figures in report.metrics.items():
@@ -392,7 +393,7 @@ class ReportOptions(NamedTuple):
             comparison: The comparison.
             quotes: Says by a metric's name which of its details may repeat text; None for all.
         """
-        from deemster.report.privacy_levels import redact_comparison
+        from deemster.comparison.privacy_levels import redact_comparison
 
         return redact_comparison(comparison, level=self.level, include_input=self.include_input, quotes=quotes)
 
@@ -407,8 +408,8 @@ class ReportOptions(NamedTuple):
         Raises:
             ReportError: It cannot be written to some of them; it is to the others.
         """
-        from deemster.report.comparison_comment import comparison_comment
-        from deemster.report.comparison_sections import comparison_summary
+        from deemster.comparison.comparison_comment import comparison_comment
+        from deemster.comparison.comparison_sections import comparison_summary
         from deemster.report.github_summary import github_job_summary
         from deemster.report.pull_request_comment import pull_request_comment
         from deemster.text.destination import write_pieces

@@ -240,8 +240,8 @@ def _is_dataset(place: str) -> bool:
 
 
 def _read_runs(run: str, stated: StatedNoise, store: str) -> tuple[RunColumns, RunNoise]:
+    from deemster.comparison.compare_runs import RunSources
     from deemster.report.sample_plans import RunNoise
-    from deemster.runs.compare_runs import RunSources
 
     noise = stated.noise()
     with RunSources(store) as sources:

@@ -27,7 +27,7 @@ def command(*, run: str, reports: ReportOptions, store: str) -> None:
     """
     reports.check()
     if is_report_file(run):
-        from deemster.report import load_report
+        from deemster.comparison import load_report
 
         _render(reports.redact(load_report(run)), reports)
         return

@@ -41,11 +41,12 @@ from deemster.errors import (
 )
 
 if TYPE_CHECKING:
+    from deemster.comparison import Comparison
     from deemster.datasets import SelectedPart
     from deemster.engine.stop_request import Stop
     from deemster.gate import GateDecision
     from deemster.records import Execution
-    from deemster.report import Comparison, Report
+    from deemster.report import Report
     from deemster.runs.resolve_evaluation import SuiteOverrides
     from deemster.runs.resolved_evaluation import Evaluation
     from deemster.runs.run_lifecycle import Storage

@@ -39,7 +39,7 @@ def command(*, run: str, sample: str, redact: str, prompts: bool, store: str) ->
     if prompts and redact != REDACT_LEVELS[0]:
         raise ConfigurationError("Prompts quote inputs and outputs: `--prompts` does not go with `--redact`.")
     if is_report_file(run):
-        from deemster.report import load_report
+        from deemster.comparison import load_report
 
         if prompts:
             raise ConfigurationError("A report file holds no prompts: name a stored run.")

@@ -11,9 +11,9 @@ from typing import Literal, NamedTuple
 import pytest
 from rich.console import Console
 
+from deemster.comparison import load_report
 from deemster.engine.run_sync import run_sync
 from deemster.gate import GateCheck
-from deemster.report import load_report
 from deemster.report.failing_samples import describe_sample, describe_unscored, is_failed
 from deemster.report.report_entries import ExecutionEntry, MarkEntry, ScoreEntry
 from deemster.report.report_sections import format_against_bound, gate_verdict

@@ -1,9 +1,5 @@
 from deemster.models.budget import BudgetEntry as BudgetEntry
-from deemster.report.comparison import Comparison as Comparison
 from deemster.report.improvement_report import Improvement as Improvement
-from deemster.report.privacy_levels import LEVELS as LEVELS
-from deemster.report.privacy_levels import PUBLISH_SAFE as PUBLISH_SAFE
-from deemster.report.privacy_levels import redact_report as redact_report
 from deemster.report.report_assembly import RunSamples as RunSamples
 from deemster.report.report_assembly import assemble_report as assemble_report
 from deemster.report.report_document import SCHEMA as SCHEMA
@@ -17,7 +13,5 @@ from deemster.report.report_entries import ScoreEntry as ScoreEntry
 from deemster.report.report_entries import UnscoredEntry as UnscoredEntry
 from deemster.report.report_entries import UnscoredReason as UnscoredReason
 from deemster.report.report_files import FORMATS as FORMATS
-from deemster.report.report_loader import load_comparison as load_comparison
-from deemster.report.report_loader import load_report as load_report
 from deemster.results.sample_summary import SampleEntry as SampleEntry
 from deemster.text.destination import Destination as Destination

@@ -11,12 +11,12 @@ import numpy as np
 from numpy.typing import NDArray
 
 from deemster import __version__
+from deemster.comparison.compare_columns import ComparisonSettings, compare_columns
+from deemster.comparison.comparison_gate import baseline_evidence
 from deemster.errors import ConfigurationError, did_you_mean
 from deemster.gate.baseline_gate import BaselineEvidence, baseline_checks, margin_numbers
 from deemster.gate.gate_decision import GateCheck, GateDecision, decide_gate
 from deemster.gate.gate_rules import CORRECTED, Gate, Rule
-from deemster.report.compare_columns import ComparisonSettings, compare_columns
-from deemster.report.comparison_gate import baseline_evidence
 from deemster.report.gate_audit_report import gate_audit_sections
 from deemster.report.simulated_runs import ExecutionPool, SimulatedRun
 from deemster.results.mark_table import MarkTable

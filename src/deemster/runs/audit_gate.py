@@ -8,19 +8,19 @@ from typing import NamedTuple
 import numpy as np
 
 from deemster import __version__
+from deemster.comparison.compare_columns import ComparisonSettings, comparable_metrics, compare_columns
+from deemster.comparison.compare_runs import StoredSource
 from deemster.datasets import Dataset
 from deemster.errors import ConfigurationError, plural
 from deemster.gate import read_gate
 from deemster.gate.gate_decision import check_gate_names
 from deemster.gate.gate_rules import Gate
 from deemster.judges.metric_catalog import card, card_spellings
-from deemster.report.compare_columns import ComparisonSettings, comparable_metrics, compare_columns
 from deemster.report.gate_error_rates import GateAudit, TrialSettings, audit_gate_rates
 from deemster.report.simulated_runs import ExecutionPool
 from deemster.results import MarkTable
 from deemster.results.metric_summary import SCORED
 from deemster.results.run_columns import ComparedRun, RunColumns, join_samples
-from deemster.runs.compare_runs import StoredSource
 from deemster.runs.resolve_evaluation import suite_metrics
 from deemster.runs.suite import Suite
 from deemster.store import Store

@@ -11,6 +11,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from deemster import __version__
+from deemster.comparison.compare_runs import cluster_value
 from deemster.datasets.planted_defects import DEFECTS, GoodOutput, OutputPool, PlantedDefect, plant_defect
 from deemster.engine.progress import Progress
 from deemster.engine.stop_request import Stop
@@ -34,7 +35,6 @@ from deemster.report.mutation_score import (
 from deemster.results import MarkTable
 from deemster.results.run_columns import ComparedRun, RunColumns
 from deemster.results.run_summary import cohort_label
-from deemster.runs.compare_runs import cluster_value
 from deemster.runs.gate_baseline import comparison_settings, job_identities
 from deemster.runs.planted_outputs import good_outputs, mark_outputs
 from deemster.runs.preflight_check import check_samples

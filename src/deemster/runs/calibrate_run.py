@@ -13,6 +13,7 @@ import numpy as np
 from deemster import __version__
 from deemster.agreement.calibrate_judge import JudgedMetric, JudgedOutput, calibrate_judge
 from deemster.agreement.calibration_result import Calibration, CalibrationCheck, MetricCalibration
+from deemster.comparison import load_report
 from deemster.datasets.calibration_cases import CalibrationCases, load_calibration_cases
 from deemster.datasets.human_labels import (
     HumanLabel,
@@ -32,7 +33,7 @@ from deemster.judges.rubric_metric import shown_options
 from deemster.models.clock import Clock
 from deemster.records import Metric, Output
 from deemster.records.marks import reaches
-from deemster.report import Report, load_report
+from deemster.report import Report
 from deemster.report.build_report import report_identities, stored_report
 from deemster.report.report_entries import ExecutionEntry, ScoreEntry
 from deemster.report.report_settings import stored_cluster

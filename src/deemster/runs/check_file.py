@@ -13,6 +13,7 @@ import msgspec
 
 from deemster.agreement.calibration_result import load_calibration
 from deemster.agreement.metrics_result import MetricsResult
+from deemster.comparison import load_comparison, load_report
 from deemster.datasets import Dataset, RubricDataset, Votes
 from deemster.datasets.calibration_cases import load_calibration_cases
 from deemster.engine.model_access import ModelLimits, complete_model_access, read_model_access
@@ -22,7 +23,6 @@ from deemster.formats.read_file import EXTENSIONS, FORMATS
 from deemster.formats.read_parquet import ParquetFile
 from deemster.formats.read_table import TABLES, read_table_lines
 from deemster.gate import read_gate
-from deemster.report import load_comparison, load_report
 from deemster.rubrics import Rubric
 from deemster.runs.judge_anchors import load_anchors
 from deemster.runs.preflight_check import check_samples

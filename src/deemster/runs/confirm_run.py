@@ -10,6 +10,9 @@ from itertools import dropwhile, islice
 import msgspec
 import numpy as np
 
+from deemster.comparison.compare_runs import ReportSource, RunSource, StoredSource, stored_identities
+from deemster.comparison.comparison import Comparison
+from deemster.comparison.comparison_gate import baseline_evidence
 from deemster.engine.model_access import ModelAccess
 from deemster.engine.progress import Progress
 from deemster.engine.stop_request import Stop
@@ -20,13 +23,10 @@ from deemster.gate.confirmation import Confirmation, confirm_changes, count_pass
 from deemster.models.budget import BudgetEntry
 from deemster.models.clock import Clock
 from deemster.report import Report
-from deemster.report.comparison import Comparison
-from deemster.report.comparison_gate import baseline_evidence
 from deemster.report.report_settings import stored_baseline
 from deemster.report.stored_columns import keep_columns
 from deemster.results.sample_changes import sample_sides
 from deemster.runs._run_identity import identity_differences, plain_json
-from deemster.runs.compare_runs import ReportSource, RunSource, StoredSource, stored_identities
 from deemster.runs.evaluation_identity import scoring_identity, target_identity
 from deemster.runs.resolve_evaluation import SuiteOverrides, resolve_evaluation
 from deemster.runs.resolved_evaluation import Evaluation

@@ -7,13 +7,14 @@ from decimal import Decimal
 from pathlib import Path
 from typing import Any
 
+from deemster.comparison import redact_report
+from deemster.comparison.comparison import Comparison
 from deemster.datasets import Dataset
 from deemster.engine.notebook_progress import notebook_progress
 from deemster.engine.run_sync import waits_for, warner
 from deemster.errors import plural
 from deemster.models.clock import Clock
-from deemster.report import Report, redact_report
-from deemster.report.comparison import Comparison
+from deemster.report import Report
 from deemster.report.report_sections import group_failures
 from deemster.results import Aggregator
 from deemster.results.repetition_precision import DELTA

@@ -10,23 +10,9 @@ from typing import Any
 import msgspec
 import numpy as np
 
-from deemster.datasets import Dataset
-from deemster.errors import ConfigurationError, Issue, StorageError, StoreError
-from deemster.gate.baseline_gate import PinnedBaseline
-from deemster.gate.gate_rules import BaselineRules
-from deemster.records import SampleContent, SampleFacts, SampleLabels
-from deemster.report import load_report
-from deemster.report.build_report import FinishedRun, metric_identity
-from deemster.report.compare_columns import ComparisonSettings
-from deemster.report.comparison import Comparison
-from deemster.report.comparison_gate import baseline_evidence
-from deemster.report.report_assembly import execution_entry
-from deemster.report.report_entries import PrivacyEntry
-from deemster.report.report_settings import parse_settings, stored_baseline
-from deemster.results.difference_origin import AnchorScores
-from deemster.results.run_columns import ComparedRun, RunColumns
-from deemster.runs._run_identity import plain_json
-from deemster.runs.compare_runs import (
+from deemster.comparison import load_report
+from deemster.comparison.compare_columns import ComparisonSettings
+from deemster.comparison.compare_runs import (
     RunSource,
     RunSources,
     ShownSample,
@@ -34,6 +20,20 @@ from deemster.runs.compare_runs import (
     cluster_value,
     compare_sources,
 )
+from deemster.comparison.comparison import Comparison
+from deemster.comparison.comparison_gate import baseline_evidence
+from deemster.datasets import Dataset
+from deemster.errors import ConfigurationError, Issue, StorageError, StoreError
+from deemster.gate.baseline_gate import PinnedBaseline
+from deemster.gate.gate_rules import BaselineRules
+from deemster.records import SampleContent, SampleFacts, SampleLabels
+from deemster.report.build_report import FinishedRun, metric_identity
+from deemster.report.report_assembly import execution_entry
+from deemster.report.report_entries import PrivacyEntry
+from deemster.report.report_settings import parse_settings, stored_baseline
+from deemster.results.difference_origin import AnchorScores
+from deemster.results.run_columns import ComparedRun, RunColumns
+from deemster.runs._run_identity import plain_json
 from deemster.runs.evaluation_identity import scoring_identity
 from deemster.runs.resolved_evaluation import Evaluation
 from deemster.store import Store

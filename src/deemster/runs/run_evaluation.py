@@ -8,6 +8,7 @@ from functools import partial
 import msgspec
 import numpy as np
 
+from deemster.comparison.comparison import Comparison
 from deemster.engine.backend import Backend, InThisProcess, RunWork
 from deemster.engine.execute_plan import Sink
 from deemster.engine.progress import Progress, ProgressCounter
@@ -23,7 +24,6 @@ from deemster.report.build_report import (
     count_marks,
     finish_run,
 )
-from deemster.report.comparison import Comparison
 from deemster.results import MarkTable
 from deemster.results.alike_samples import ALIKE, FEWEST_SAMPLES, MOST_SAMPLES, alike_warnings
 from deemster.results.metric_summary import OUTSIDE

@@ -9,9 +9,10 @@ from pathlib import Path
 from typing import Any, NamedTuple
 
 from deemster import __version__
+from deemster.comparison import load_report, redact_report
 from deemster.datasets.fingerprint import list_hash
 from deemster.errors import Issue, ReportError, visible
-from deemster.report import Report, load_report, redact_report
+from deemster.report import Report
 from deemster.report.build_report import quoted_details, stored_report
 from deemster.store import RunRow, Store
 from deemster.store.run_file import file_sha256, open_run_file

@@ -11,9 +11,9 @@ import msgspec
 import numpy as np
 from numpy.typing import NDArray
 
+from deemster.comparison.compare_runs import StoredSource, compare_sources, quotes_of_either, rank_sources
 from deemster.errors import InputError, did_you_mean
 from deemster.results.sample_changes import STATUSES, ChangedSamples, ChangeTable
-from deemster.runs.compare_runs import StoredSource, compare_sources, quotes_of_either, rank_sources
 from deemster.view.opened_run import OpenedRun
 from deemster.view.run_cache import RunCache
 from deemster.view.sample_pages import add_prompts, execution_facts, sample_at, sample_facts, sample_rows

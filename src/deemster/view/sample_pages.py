@@ -10,11 +10,11 @@ import msgspec
 import numpy as np
 from numpy.typing import NDArray
 
+from deemster.comparison.privacy_levels import EntryView
 from deemster.errors import InputError
 from deemster.records import CAUSES, Execution, Output, SampleFacts, TargetFailure
 from deemster.report.failing_samples import quoted_text
 from deemster.report.kept_details import kept_details
-from deemster.report.privacy_levels import EntryView
 from deemster.report.report_assembly import execution_entry
 from deemster.report.report_entries import ScoreEntry
 from deemster.results import MarkTable, SampleEntry, summarize_samples

@@ -12,10 +12,10 @@ import msgspec
 import numpy as np
 
 from deemster import __version__
+from deemster.comparison.privacy_levels import PUBLISH_SAFE, EntryView, redact_comparison, redact_report, widen_privacy
 from deemster.errors import Issue, ReportError
 from deemster.formats.atomic_write import folder_aside
 from deemster.report.build_report import batches, quoted_details, stored_report
-from deemster.report.privacy_levels import PUBLISH_SAFE, EntryView, redact_comparison, redact_report, widen_privacy
 from deemster.report.report_entries import PrivacyEntry
 from deemster.store import Store
 from deemster.view.comparison_pages import ChangeQuery, OpenedComparison, change_rows

@@ -8,11 +8,11 @@ from typing import TYPE_CHECKING
 
 import msgspec
 
+from deemster.comparison.compare_columns import ComparisonSettings, compare_columns
+from deemster.comparison.comparison import Comparison
+from deemster.comparison.ranking_report import ranking_sections, ranking_verdict
 from deemster.errors import plural
 from deemster.formats.dataframe import dataframe
-from deemster.report.compare_columns import ComparisonSettings, compare_columns
-from deemster.report.comparison import Comparison
-from deemster.report.ranking_report import ranking_sections, ranking_verdict
 from deemster.results.compared_numbers import Difference, PassTable, SampleCounts
 from deemster.results.run_columns import ComparedRun, RunColumns
 from deemster.stats import Interval

@@ -11,7 +11,7 @@ from deemster.text.table_plots import IntervalCell, PlotColumn, drawn_columns, s
 from deemster.text.text_sections import DataText, MetricName, SentenceText, TextLine, TextSection, TextTable
 
 if TYPE_CHECKING:
-    from deemster.report.ranking import RankedEntry, Ranking
+    from deemster.comparison.ranking import RankedEntry, Ranking
 
 
 def ranking_verdict(ranking: Ranking) -> TextLine:

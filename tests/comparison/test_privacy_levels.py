@@ -12,8 +12,9 @@ from hypothesis import strategies as st
 from rich.console import Console
 
 import deemster as dm
+from deemster.comparison import LEVELS, redact_report
 from deemster.engine.run_sync import run_sync
-from deemster.report import FORMATS, LEVELS, redact_report
+from deemster.report import FORMATS
 from deemster.report.report_sections import report_sections
 from deemster.runs.resolve_evaluation import resolve_arguments
 from deemster.runs.run_evaluation import run_evaluation

@@ -5,12 +5,12 @@ import pytest
 from hypothesis import given
 
 import deemster as dm
+from deemster.comparison.failure_brief import LEAST_CHARS, comparison_brief, report_brief
 from deemster.errors import ReportError
 from deemster.report.failing_samples import describe_sample, failing_samples
-from deemster.report.failure_brief import LEAST_CHARS, comparison_brief, report_brief
+from tests.comparison.test_comparison_sections import renamed
 from tests.report.comparisons import HOSTILE, compared, evaluated, helpdesk, hostile
 from tests.report.runs import full_report, small_report
-from tests.report.test_comparison_sections import renamed
 from tests.report.test_report_sections import NAMES, QUICK
 from tests.report.test_report_sections import hostile as hostile_report
 

@@ -9,9 +9,9 @@ from typing import TYPE_CHECKING, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
+from deemster.comparison.compare_columns import ComparisonSettings, comparable_metrics
 from deemster.datasets.human_labels import HumanLabel, LabelKind, join_labels, label_kind, labels_by_subject
 from deemster.errors import ConfigurationError, DatasetError, Issue, did_you_mean
-from deemster.report.compare_columns import ComparisonSettings, comparable_metrics
 from deemster.results.compared_numbers import CorrectedComparison
 from deemster.results.metric_summary import SCORED
 from deemster.results.run_columns import RunColumns, join_samples
@@ -20,7 +20,7 @@ from deemster.stats import LabelledSide, corrected_difference
 from deemster.stats.confidence_interval import interval_ends
 
 if TYPE_CHECKING:
-    from deemster.runs.compare_runs import RunSource
+    from deemster.comparison.compare_runs import RunSource
 
 
 def read_both_labels(

@@ -7,7 +7,7 @@ import numpy as np
 import pytest
 
 import deemster as dm
-from deemster.report.ranking_report import ranking_sections
+from deemster.comparison.ranking_report import ranking_sections
 from deemster.stats import paired_difference
 from deemster.stats.run_ranking import pair_confidence, rank_ranges
 from tests.report.comparisons import evaluated

@@ -13,17 +13,19 @@ import msgspec
 import numpy as np
 
 from deemster import __version__
+from deemster.comparison import load_report
+from deemster.comparison.compare_columns import ComparisonSettings, compare_columns
+from deemster.comparison.compare_labels import compare_labels, read_both_labels
+from deemster.comparison.comparison import ComparedSample, Comparison
+from deemster.comparison.privacy_levels import widen_privacy
+from deemster.comparison.ranking import Ranking, rank_columns
 from deemster.engine.run_sync import warner
 from deemster.errors import ConfigurationError, ReportError
 from deemster.judges.metric_catalog import quotes_of_spec
 from deemster.records import CAUSES, MetricCard, SampleFacts
-from deemster.report import Report, load_report
+from deemster.report import Report
 from deemster.report.build_report import metric_identity, quoted_details, report_identities
-from deemster.report.compare_columns import ComparisonSettings, compare_columns
-from deemster.report.comparison import ComparedSample, Comparison
 from deemster.report.failing_samples import executed_samples
-from deemster.report.privacy_levels import widen_privacy
-from deemster.report.ranking import Ranking, rank_columns
 from deemster.report.report_assembly import execution_entry
 from deemster.report.report_entries import ExecutionEntry, PrivacyEntry, ScoreEntry
 from deemster.report.report_settings import parse_part, stored_anchors, stored_cluster
@@ -35,7 +37,6 @@ from deemster.results.metric_summary import SCORED
 from deemster.results.run_columns import ComparedRun, RunColumns
 from deemster.results.run_summary import pass_rates
 from deemster.results.sample_changes import ChangedSamples, Status
-from deemster.runs.compare_labels import compare_labels, read_both_labels
 from deemster.store import RunRow, Store, open_store
 from deemster.store.run_file import is_run_file, open_runs
 

@@ -8,9 +8,9 @@ from hypothesis import given
 from markdown_it import MarkdownIt
 
 import deemster as dm
+from deemster.comparison.privacy_levels import redact_ranking
 from deemster.errors import ReportError
-from deemster.report.privacy_levels import redact_ranking
-from tests.report.test_comparison_sections import answers, evaluated
+from tests.comparison.test_comparison_sections import answers, evaluated
 from tests.report.test_report_sections import MARKDOWN, NAMES, QUICK, parsed
 
 SCHEMA = json.loads((Path(__file__).parents[2] / "schemas" / "deemster.ranking.v1.json").read_text(encoding="utf-8"))

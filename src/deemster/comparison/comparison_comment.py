@@ -6,12 +6,12 @@ from typing import TYPE_CHECKING
 
 import msgspec
 
-from deemster.report.comparison_sections import comparison_sections, comparison_verdict, describe_change
+from deemster.comparison.comparison_sections import comparison_sections, comparison_verdict, describe_change
 from deemster.report.pull_request_comment import CommentContent, render_comment, run_notes
 from deemster.text.text_sections import with_keys
 
 if TYPE_CHECKING:
-    from deemster.report.comparison import Comparison
+    from deemster.comparison.comparison import Comparison
     from deemster.report.report_document import Report
 
 _MOST_WARNINGS = 10

@@ -7,8 +7,8 @@ from collections import Counter
 from collections.abc import Iterator
 from typing import TYPE_CHECKING
 
+from deemster.comparison.comparison_sections import comparison_kind
 from deemster.errors import plural
-from deemster.report.comparison_sections import comparison_kind
 from deemster.report.report_sections import gate_verdict
 from deemster.text.html_page import PageHead, Tile, render_page, render_part
 from deemster.text.number_format import format_change, format_change_interval, format_number
@@ -26,7 +26,7 @@ from deemster.text.text_sections import (
 )
 
 if TYPE_CHECKING:
-    from deemster.report.comparison import Comparison
+    from deemster.comparison.comparison import Comparison
     from deemster.results.compared_numbers import Difference
 
 # The order of a page.

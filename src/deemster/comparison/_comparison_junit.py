@@ -9,7 +9,7 @@ from deemster.report.junit_xml import check_outcome, junit_case
 from deemster.results.sample_changes import SampleChange
 
 if TYPE_CHECKING:
-    from deemster.report.comparison import Comparison
+    from deemster.comparison.comparison import Comparison
 
 _FAILED = ("newly_failing", "unscored_now")
 _WORSE = (*_FAILED, "regressed", "removed")

@@ -7,9 +7,9 @@ from typing import Any, TypeAlias
 
 import msgspec
 
+from deemster.comparison.comparison import ComparedSample, Comparison
+from deemster.comparison.ranking import Ranking
 from deemster.formats.streamed_list import Stream
-from deemster.report.comparison import ComparedSample, Comparison
-from deemster.report.ranking import Ranking
 from deemster.report.report_document import Report
 from deemster.report.report_entries import (
     ExecutionEntry,

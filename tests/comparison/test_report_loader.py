@@ -6,8 +6,9 @@ import json
 
 import pytest
 
+from deemster.comparison import LEVELS, load_report, redact_report
 from deemster.errors import ReportError
-from deemster.report import FORMATS, LEVELS, load_report, redact_report
+from deemster.report import FORMATS
 from tests.report.runs import full_report, quotes_of, small_report
 
 

@@ -29,7 +29,7 @@ from deemster.text.text_sections import (
 )
 
 if TYPE_CHECKING:
-    from deemster.report.comparison import ComparedSample, Comparison
+    from deemster.comparison.comparison import ComparedSample, Comparison
     from deemster.results.compared_numbers import Difference, PassTable
 
 # So many samples of a kind are shown with both answers: in a document, and in a short form.

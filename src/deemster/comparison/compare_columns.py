@@ -8,9 +8,9 @@ from typing import Any, NamedTuple, TypeAlias
 import numpy as np
 from numpy.typing import NDArray
 
+from deemster.comparison.comparison import SCHEMA, Comparison
 from deemster.errors import ReportError
 from deemster.records import MetricCard
-from deemster.report.comparison import SCHEMA, Comparison
 from deemster.results.alike_samples import MOST_SAMPLES, alike_warnings, may_group
 from deemster.results.compared_numbers import (
     CohortComparison,

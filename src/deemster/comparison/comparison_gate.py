@@ -6,11 +6,11 @@ from collections.abc import Sequence
 
 import msgspec
 
+from deemster.comparison.comparison import Comparison
 from deemster.gate.baseline_gate import BaselineEvidence, LostScore, baseline_checks
 from deemster.gate.confirmation import Confirmation
 from deemster.gate.gate_decision import GateDecision, conclude
 from deemster.gate.gate_rules import EVERY, BaselineRules, Gate
-from deemster.report.comparison import Comparison
 
 
 def baseline_evidence(comparison: Comparison, *, cohorts: Sequence[str]) -> BaselineEvidence:

@@ -10,8 +10,8 @@ from rich.cells import cell_len
 from rich.console import Console
 
 import deemster as dm
-from deemster.report.comparison_comment import comparison_comment
-from deemster.report.comparison_sections import comparison_sections
+from deemster.comparison.comparison_comment import comparison_comment
+from deemster.comparison.comparison_sections import comparison_sections
 from deemster.results.compared_numbers import UsageComparison
 from deemster.results.difference_origin import DifferenceOrigin, JudgeDrift
 from deemster.stats import Interval

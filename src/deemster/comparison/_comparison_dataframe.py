@@ -11,7 +11,7 @@ from deemster.formats.dataframe import dataframe
 if TYPE_CHECKING:
     import pandas as pd
 
-    from deemster.report.comparison import Comparison
+    from deemster.comparison.comparison import Comparison
     from deemster.results.compared_numbers import Difference
 
 FORMS = ("metrics", "samples")

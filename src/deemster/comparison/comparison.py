@@ -8,11 +8,11 @@ from typing import TYPE_CHECKING, Any, Literal
 
 import msgspec
 
+from deemster.comparison._comparison_dataframe import comparison_dataframe
+from deemster.comparison._comparison_page import comparison_notebook, comparison_page
+from deemster.comparison.comparison_comment import comparison_comment
+from deemster.comparison.comparison_sections import comparison_sections, comparison_summary, comparison_verdict
 from deemster.gate import GateDecision
-from deemster.report._comparison_dataframe import comparison_dataframe
-from deemster.report._comparison_page import comparison_notebook, comparison_page
-from deemster.report.comparison_comment import comparison_comment
-from deemster.report.comparison_sections import comparison_sections, comparison_summary, comparison_verdict
 from deemster.report.report_entries import ExecutionEntry, PrivacyEntry
 from deemster.results.compared_numbers import (
     CohortComparison,
@@ -200,6 +200,6 @@ class Comparison(Rendered, msgspec.Struct, frozen=True, kw_only=True, forbid_unk
 
 
 def _junit(comparison: Comparison, *, samples_fail: bool = False) -> Iterable[bytes]:
-    from deemster.report._comparison_junit import comparison_junit  # noqa: PLC0415 - its XML library loads an HTTP client
+    from deemster.comparison._comparison_junit import comparison_junit  # noqa: PLC0415 - its XML library loads an HTTP client
 
     return comparison_junit(comparison, samples_fail=samples_fail)

@@ -7,9 +7,9 @@ import msgspec
 import pytest
 
 import deemster as dm
+from deemster.comparison.privacy_levels import LEVELS, redact_comparison
 from deemster.errors import ReportError
 from deemster.gate import GateCheck, GateDecision
-from deemster.report.privacy_levels import LEVELS, redact_comparison
 from tests.report.comparisons import compared, evaluated, helpdesk, hostile
 from tests.report.runs import CANARIES, METRICS, answers, quotes_of, samples
 

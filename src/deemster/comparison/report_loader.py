@@ -8,12 +8,12 @@ from typing import Any
 
 import msgspec
 
+from deemster.comparison.comparison import OPTIONAL, ComparedSample, Comparison
+from deemster.comparison.comparison import SCHEMA as COMPARISON_SCHEMA
+from deemster.comparison.privacy_levels import LEVELS, REMOVABLE
 from deemster.errors import Issue, ReportError, list_names
 from deemster.formats import read_value
 from deemster.formats.json_values import name_kind
-from deemster.report.comparison import OPTIONAL, ComparedSample, Comparison
-from deemster.report.comparison import SCHEMA as COMPARISON_SCHEMA
-from deemster.report.privacy_levels import LEVELS, REMOVABLE
 from deemster.report.report_document import SCHEMA, Report
 from deemster.report.report_entries import (
     ExecutionEntry,

@@ -11,8 +11,8 @@ from functools import partial
 from itertools import islice
 from typing import TYPE_CHECKING, Any, NamedTuple, TypeAlias
 
+from deemster.comparison.comparison_sections import comparison_verdict, describe_change
 from deemster.errors import ReportError, plural, visible
-from deemster.report.comparison_sections import comparison_verdict, describe_change
 from deemster.report.failing_samples import (
     describe_sample,
     describe_unscored,
@@ -28,7 +28,7 @@ from deemster.text.number_format import format_change, format_number
 from deemster.text.text_sections import AddedText, RemovedText, TextDetail, TextField
 
 if TYPE_CHECKING:
-    from deemster.report.comparison import Comparison
+    from deemster.comparison.comparison import Comparison
     from deemster.report.report_document import Report
 
 _Trait: TypeAlias = tuple[str, str]
