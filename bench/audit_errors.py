@@ -25,11 +25,11 @@ from click.testing import CliRunner
 from judge_biases import dataset
 
 from deemster.cli import app
+from deemster.evaluation.resolve_evaluation import resolve_arguments
 from deemster.models.fake_models import FakeChat
 from deemster.runs.audit_judge import audit_judge
 from deemster.runs.audit_metrics import DefectSettings, audit_metrics
 from deemster.runs.planted_outputs import expected_outputs
-from deemster.runs.resolve_evaluation import resolve_arguments
 
 ALLOWED = 0.081
 COVERED = 0.92

@@ -22,11 +22,11 @@ from decimal import Decimal
 from pathlib import Path
 
 from deemster.engine.run_sync import run_sync
+from deemster.evaluation.resolve_evaluation import resolve_arguments
+from deemster.evaluation.run_evaluation import run_evaluation
 from deemster.models.clock import FrozenClock
 from deemster.remote.cluster_backend import OnCluster
 from deemster.remote.ray_cluster import without_api_server
-from deemster.runs.resolve_evaluation import resolve_arguments
-from deemster.runs.run_evaluation import run_evaluation
 from deemster.runs.run_lifecycle import build_storage
 from deemster.testing import ModelServer
 from deemster.testing.server_replies import verdict

@@ -12,10 +12,10 @@ import sys
 from pathlib import Path
 
 from deemster.datasets import Dataset
+from deemster.evaluation.resolve_evaluation import resolve_arguments
 from deemster.judges.bias_probes import ORDER, PROBES
 from deemster.runs.audit_judge import audit_judge
 from deemster.runs.planted_outputs import expected_outputs
-from deemster.runs.resolve_evaluation import resolve_arguments
 
 sys.path.insert(0, str(Path(__file__).parents[1] / "tests" / "builders"))
 

@@ -17,6 +17,7 @@ from deemster.datasets.calibration_cases import CalibrationFile
 from deemster.datasets.dataset_format import DatasetFile
 from deemster.datasets.rubric_dataset import RubricDatasetFile
 from deemster.datasets.votes_format import VotesFile
+from deemster.evaluation.suite import SuiteFile
 from deemster.formats.schema_validation import DRAFT, json_schema
 from deemster.records import ToolCall, Trajectory
 from deemster.report import Report, ScoreEntry, UnscoredEntry
@@ -26,7 +27,6 @@ from deemster.report.grading_summary import GradingSummary
 from deemster.report.judge_bias import JudgeAudit
 from deemster.report.mutation_score import MetricAudit
 from deemster.rubrics.rubric_format import RubricFile, add_rubric_shapes
-from deemster.runs.suite import SuiteFile
 from deemster.targets.saved_output_format import OutputsFile
 
 HERE = Path(__file__).parent

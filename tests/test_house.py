@@ -29,7 +29,7 @@ NAMES = [str(path.relative_to(SOURCE)) for path in FILES]
 GUARD = "errors/user_code_guard.py"
 LONGEST_FUNCTION = 60
 # A user reads its more than twenty parameters, each on its own line with an explanation.
-EVALUATE = ("runs/evaluate_dataset.py", "evaluate_async")
+EVALUATE = ("evaluation/evaluate_dataset.py", "evaluate_async")
 # Words that end like a participle and are none, or that the field uses as a noun.
 PARTICIPLES_ALLOWED = frozenset({"freeze"})
 IRREGULAR_PARTICIPLES = frozenset(

@@ -30,6 +30,8 @@ from deemster.errors import DeemsterError as DeemsterError
 from deemster.errors import InputError as InputError
 from deemster.errors import Issue as Issue
 from deemster.errors import StoreError as StoreError
+from deemster.evaluation.evaluate_dataset import evaluate as evaluate
+from deemster.evaluation.evaluate_dataset import evaluate_async as evaluate_async
 from deemster.judges import CriterionGrader as CriterionGrader
 from deemster.judges import Grading as Grading
 from deemster.judges import Judge as Judge
@@ -50,8 +52,6 @@ from deemster.rubrics import Criterion as Criterion
 from deemster.rubrics import Option as Option
 from deemster.rubrics import Rubric as Rubric
 from deemster.runs.calibrate_run import calibrate as calibrate
-from deemster.runs.evaluate_dataset import evaluate as evaluate
-from deemster.runs.evaluate_dataset import evaluate_async as evaluate_async
 from deemster.runs.grade_dataset import grade as grade
 from deemster.runs.grade_dataset import grade_async as grade_async
 from deemster.runs.improve_rubric import improve_rubric as improve_rubric

@@ -5,11 +5,11 @@ from __future__ import annotations
 from typing import Any
 
 from deemster.engine.run_sync import run_sync
+from deemster.evaluation.resolved_evaluation import Evaluation
+from deemster.evaluation.run_evaluation import run_evaluation
+from deemster.evaluation.run_part import find_resumed_run
 from deemster.report import Report
-from deemster.runs.resolved_evaluation import Evaluation
-from deemster.runs.run_evaluation import run_evaluation
 from deemster.runs.run_lifecycle import Storage
-from deemster.runs.run_part import find_resumed_run
 
 
 def resolved_with(storage: Storage, evaluation: Evaluation) -> Evaluation:

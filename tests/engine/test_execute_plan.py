@@ -14,9 +14,9 @@ from deemster.engine.run_plan import Plan
 from deemster.engine.run_sync import run_sync
 from deemster.engine.score_batch import planned_work
 from deemster.engine.stop_request import Stop
+from deemster.evaluation.resolve_evaluation import resolve_arguments
+from deemster.evaluation.run_evaluation import run_evaluation
 from deemster.models.clock import SystemClock
-from deemster.runs.resolve_evaluation import resolve_arguments
-from deemster.runs.run_evaluation import run_evaluation
 from deemster.targets.python_target import PythonTarget
 from tests.report.runs import CLOCK
 

@@ -12,12 +12,12 @@ from deemster.engine.execute_plan import ExecutionHandover, PendingStorage
 from deemster.engine.run_sync import run_sync
 from deemster.engine.score_batch import WorkItem, finish_work
 from deemster.engine.stop_request import Stop
+from deemster.evaluation.resolve_evaluation import resolve_arguments
+from deemster.evaluation.run_evaluation import run_evaluation
 from deemster.models import Role
 from deemster.models.worker_threads import WorkerThreads
 from deemster.records import Answer, MetricScore, Output, Sample, Unscored, Usage
 from deemster.report.build_report import stored_report
-from deemster.runs.resolve_evaluation import resolve_arguments
-from deemster.runs.run_evaluation import run_evaluation
 from deemster.runs.run_lifecycle import RunStorage
 from deemster.store import open_store
 from tests.builders.resolved_with import ran_in

@@ -10,11 +10,11 @@ import deemster as dm
 from deemster.engine.model_access import build_model_access
 from deemster.engine.run_sync import run_sync
 from deemster.errors import ConfigurationError
+from deemster.evaluation.rescore_run import rescore
 from deemster.judges.metric_catalog import resolve_all
 from deemster.models import ModelFailure
 from deemster.records import Answer
 from deemster.report.kept_details import kept_details
-from deemster.runs.rescore_run import rescore
 from deemster.store import open_store
 from deemster.store.find_damage import find_damage
 from deemster.store.run_export import export_runs

@@ -15,11 +15,11 @@ import pytest
 import deemster as dm
 from deemster.engine.run_sync import run_sync
 from deemster.engine.stop_request import Stop
+from deemster.evaluation._constant_judge_warning import FEWEST_SAMPLES
+from deemster.evaluation.resolve_evaluation import resolve_arguments
+from deemster.evaluation.run_evaluation import run_evaluation
 from deemster.models import FakeChat, FakeEmbedding, ModelFailure, Price, Role
 from deemster.records import Answer, Ask, Embed, Message, MetricScore, Usage
-from deemster.runs._constant_judge_warning import FEWEST_SAMPLES
-from deemster.runs.resolve_evaluation import resolve_arguments
-from deemster.runs.run_evaluation import run_evaluation
 from tests.report.runs import CLOCK
 
 GOOD = {"reason": "It says so.", "score": 0.75}

@@ -5,9 +5,9 @@ from __future__ import annotations
 import deemster as dm
 from deemster.engine.score_batch import needs_settling, settle_marks
 from deemster.engine.stop_request import Stop
+from deemster.evaluation.resolve_evaluation import resolve_arguments
 from deemster.records import Call, Execution, MetricScore, Output, Unscored
 from deemster.report.build_report import stored_report
-from deemster.runs.resolve_evaluation import resolve_arguments
 from deemster.runs.run_lifecycle import NOT_STORED, RunStorage
 from deemster.store import open_store
 from tests.builders.resolved_with import ran_in

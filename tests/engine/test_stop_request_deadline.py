@@ -11,8 +11,8 @@ import pytest
 import deemster as dm
 from deemster.engine.run_sync import run_sync
 from deemster.engine.stop_request import Stop, deadline, interruptible
-from deemster.runs.resolve_evaluation import resolve_arguments
-from deemster.runs.run_evaluation import run_evaluation
+from deemster.evaluation.resolve_evaluation import resolve_arguments
+from deemster.evaluation.run_evaluation import run_evaluation
 from tests.report.runs import CLOCK
 
 SAMPLES = [dm.Sample(f"s{n}", {"n": n}, "x") for n in range(5)]

@@ -222,8 +222,8 @@ def test_target_that_cancels_its_task_fails_only_its_sample():
 STUCK = """
 import threading, deemster as dm
 from deemster.engine.stop_request import Stop
-from deemster.runs.resolve_evaluation import resolve_arguments
-from deemster.runs.run_evaluation import run_evaluation
+from deemster.evaluation.resolve_evaluation import resolve_arguments
+from deemster.evaluation.run_evaluation import run_evaluation
 from deemster.engine.run_sync import run_sync
 
 stop = Stop()

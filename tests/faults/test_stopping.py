@@ -9,10 +9,10 @@ import pytest
 import deemster as dm
 from deemster.engine.run_sync import run_sync
 from deemster.engine.stop_request import Stop
+from deemster.evaluation.resolve_evaluation import resolve_arguments
+from deemster.evaluation.run_evaluation import run_evaluation
 from deemster.models import Role
 from deemster.models.openai_client import OpenAIChat
-from deemster.runs.resolve_evaluation import resolve_arguments
-from deemster.runs.run_evaluation import run_evaluation
 from deemster.testing import ModelServer
 from tests.report.runs import CLOCK
 

@@ -231,7 +231,7 @@ def test_error_that_nobody_expected_is_exit_code_3_with_its_traceback_in_a_file(
     monkeypatch.setenv("SOME_API_KEY", "hunter2-hunter2")
     monkeypatch.setenv("TMPDIR", str(tmp_path))
     monkeypatch.setattr("tempfile.tempdir", None)
-    monkeypatch.setattr("deemster.runs.run_evaluation.build_report", broken)
+    monkeypatch.setattr("deemster.evaluation.run_evaluation.build_report", broken)
     result, _ = wild("pass")
     assert result.exit_code == 3
     first, second, third = result.stderr.splitlines()

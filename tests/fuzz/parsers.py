@@ -16,6 +16,7 @@ from deemster.agreement.metrics_result import MetricsResult
 from deemster.comparison import load_report
 from deemster.datasets import Dataset, RubricDataset, Votes, read_spreadsheets
 from deemster.errors import ConfigurationError, DeemsterError, InputError
+from deemster.evaluation.suite import load_suite
 from deemster.gate import read_gate
 from deemster.judges import metric_catalog as catalog
 from deemster.judges._grading_prompt import CriterionView
@@ -38,7 +39,6 @@ from deemster.models.secret_redaction import Secrets
 from deemster.records import Answer, Ask, Message, MetricScore, NoAnswer, Output, Sample, Unscored
 from deemster.results import build_aggregator
 from deemster.rubrics import Rubric
-from deemster.runs.suite import load_suite
 from deemster.targets.saved_outputs import SavedOutputs
 
 SECONDS = 1.0

@@ -5,11 +5,11 @@ import json
 import pytest
 
 from deemster.cli.export import EXPORTS
+from deemster.evaluation.external_run import store_external_run
 from deemster.integrations.export_run import EXPORTERS, export_run
 from deemster.integrations.import_run import read_runs
 from deemster.records import MetricScore, TargetFailure
 from deemster.report.build_report import StoredSamples, stored_report
-from deemster.runs.external_run import store_external_run
 from deemster.store import open_store
 from tests.integrations.imported import FIXTURES
 

@@ -4,9 +4,9 @@ import json
 
 import pytest
 
+from deemster.evaluation.external_run import store_external_run
 from deemster.integrations.import_run import read_runs
 from deemster.records import MetricScore, TargetFailure
-from deemster.runs.external_run import store_external_run
 from deemster.store import open_store
 from tests.integrations.imported import FIXTURES
 

@@ -7,12 +7,12 @@ import yaml
 
 import deemster as dm
 from deemster.errors import InputError
+from deemster.evaluation.check_file import check_file
 from deemster.integrations.import_promptfoo_config import is_promptfoo_config, read_promptfoo_config
 from deemster.integrations.import_run import read_runs
 from deemster.integrations.source_file import SourceFile
 from deemster.judges import metric_catalog as catalog
 from deemster.records import MetricScore
-from deemster.runs.check_file import check_file
 from tests.integrations.imported import FIXTURES
 
 CONFIG = FIXTURES / "promptfoo" / "promptfooconfig.yaml"

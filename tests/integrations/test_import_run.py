@@ -10,9 +10,9 @@ import pytest
 
 from deemster.cli.import_command import KINDS
 from deemster.errors import InputError
+from deemster.evaluation.external_run import store_external_run
 from deemster.integrations.import_run import IMPORTERS, read_runs
 from deemster.records import NotApplicable
-from deemster.runs.external_run import store_external_run
 from deemster.store import open_store
 from tests.cli.workspace import called
 from tests.integrations.imported import FIXTURES, assert_same_numbers, imported_report, native_report

@@ -5,10 +5,10 @@ import pytrec_eval
 
 from deemster.engine.run_sync import run_sync
 from deemster.errors import InputError
+from deemster.evaluation.external_run import store_external_run
+from deemster.evaluation.rescore_run import rescore
 from deemster.integrations.import_run import read_runs
 from deemster.judges import metric_catalog as catalog
-from deemster.runs.external_run import store_external_run
-from deemster.runs.rescore_run import rescore
 from deemster.store import open_store
 from tests.integrations.imported import FIXTURES
 

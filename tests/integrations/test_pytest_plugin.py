@@ -12,7 +12,7 @@ from xml.etree import ElementTree as ET
 import pytest
 from _pytest.pytester import SysModulesSnapshot
 
-from deemster.runs.promote_baseline import promote_baseline
+from deemster.evaluation.promote_baseline import promote_baseline
 from deemster.store import open_store
 
 pytest_plugins = ["pytester"]

@@ -12,12 +12,12 @@ from hypothesis import strategies as st
 
 import deemster as dm
 from deemster.engine.model_access import build_model_access
+from deemster.evaluation.dry_run import plan_grading_calls, plan_job_calls
+from deemster.evaluation.resolve_evaluation import resolve_arguments
 from deemster.judges._metric_table import PRESETS, TABLE
 from deemster.judges.judge_cascade import Cascade
 from deemster.models import FakeChat, FakeEmbedding, Role
 from deemster.records import Answer, Ask, MetricScore, Output, Token
-from deemster.runs.dry_run import plan_grading_calls, plan_job_calls
-from deemster.runs.resolve_evaluation import resolve_arguments
 
 pytestmark = pytest.mark.filterwarnings("ignore::UserWarning")
 OPTIONS = [

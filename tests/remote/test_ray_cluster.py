@@ -14,10 +14,10 @@ import deemster as dm
 from deemster.engine.progress import Progress
 from deemster.engine.run_sync import run_sync
 from deemster.errors import MissingExtraError
+from deemster.evaluation.resolve_evaluation import resolve_arguments
+from deemster.evaluation.run_evaluation import run_evaluation
 from deemster.models.clock import FrozenClock
 from deemster.remote.cluster_backend import OnCluster
-from deemster.runs.resolve_evaluation import resolve_arguments
-from deemster.runs.run_evaluation import run_evaluation
 from deemster.runs.run_lifecycle import build_storage
 from tests.cli.workspace import FILES, called, written
 from tests.remote.conftest import Meeting, TwoNodes

@@ -10,10 +10,10 @@ import pytest
 import deemster as dm
 from deemster.comparison import LEVELS, redact_report
 from deemster.errors import ReportError, StoreError
+from deemster.evaluation.resolve_evaluation import resolve_arguments
 from deemster.report.build_report import StoredSamples, quoted_details, stored_report
 from deemster.report.report_settings import parse_settings, settings_facts, without_secrets
 from deemster.results.metric_aggregators import SubsetAggregator
-from deemster.runs.resolve_evaluation import resolve_arguments
 from deemster.runs.run_lifecycle import NOT_STORED, RunStorage
 from deemster.store import RunFacts, open_store
 from tests.builders.resolved_with import ran_in

@@ -10,11 +10,11 @@ import pytest
 
 import deemster as dm
 from deemster.engine.stop_request import Stop
+from deemster.evaluation.resolve_evaluation import resolve_arguments
 from deemster.records import Call, MetricScore, Unscored, Usage
 from deemster.report import build_report as deriving
 from deemster.report.build_report import stored_report
 from deemster.results import MetricsAggregator
-from deemster.runs.resolve_evaluation import resolve_arguments
 from deemster.runs.run_lifecycle import NOT_STORED, RunStorage
 from deemster.store import open_store
 from tests.builders.resolved_with import ran_in

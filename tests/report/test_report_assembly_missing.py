@@ -8,8 +8,8 @@ import pytest
 
 import deemster as dm
 from deemster.engine.stop_request import Stop
-from deemster.runs.resolve_evaluation import resolve_arguments
-from deemster.runs.run_evaluation import run_evaluation
+from deemster.evaluation.resolve_evaluation import resolve_arguments
+from deemster.evaluation.run_evaluation import run_evaluation
 
 SAMPLES = [{"id": f"s{place}", "input": {"n": place}, "expected_output": "yes"} for place in range(4)]
 

@@ -7,10 +7,10 @@ import pytest
 
 import deemster as dm
 from deemster.engine.run_sync import run_sync
+from deemster.evaluation.rescore_run import rescore
 from deemster.judges.metric_catalog import parse_metric
 from deemster.records import Usage
 from deemster.report.stored_columns import load_columns, read_columns
-from deemster.runs.rescore_run import rescore
 from deemster.runs.run_figures import stored_figures
 from deemster.store import open_store
 from tests.cli.workspace import called

@@ -12,11 +12,11 @@ import deemster as dm
 from deemster.engine.run_sync import run_sync
 from deemster.engine.stop_request import Stop
 from deemster.errors import ConfigurationError, LeaseError, StoreError
+from deemster.evaluation.resolve_evaluation import resolve_arguments
+from deemster.evaluation.run_evaluation import run_evaluation
 from deemster.models import ModelFailure, Price, Role
 from deemster.records import Answer, MetricScore, Unscored, Usage
 from deemster.report.build_report import stored_report
-from deemster.runs.resolve_evaluation import resolve_arguments
-from deemster.runs.run_evaluation import run_evaluation
 from deemster.runs.run_lifecycle import RunStorage
 from deemster.store import open_store
 from tests.builders.resolved_with import ran_in

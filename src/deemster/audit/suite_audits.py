@@ -9,6 +9,7 @@ from pathlib import Path
 from deemster.engine.model_access import NO_LIMITS, ModelLimits
 from deemster.engine.run_sync import run_sync, warner
 from deemster.errors import ConfigurationError
+from deemster.evaluation.suite import load_suite
 from deemster.report.dataset_health import DatasetAudit
 from deemster.report.gate_error_rates import GateAudit, TrialSettings
 from deemster.report.judge_bias import JudgeAudit
@@ -18,7 +19,6 @@ from deemster.runs.audit_gate import StatedVariance, audit_gate
 from deemster.runs.audit_judge import BiasSettings, audit_judge
 from deemster.runs.audit_metrics import DefectSettings, audit_metrics
 from deemster.runs.planted_outputs import AuditedOutputs, load_audit
-from deemster.runs.suite import load_suite
 from deemster.store.run_file import open_runs
 
 _EXPECTED_OUTPUTS = AuditedOutputs()

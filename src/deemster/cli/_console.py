@@ -18,7 +18,7 @@ if TYPE_CHECKING:
     from rich.console import Console
 
     from deemster.engine.progress import Progress
-    from deemster.runs.dry_run import CallRange, DryRun
+    from deemster.evaluation.dry_run import CallRange, DryRun
     from deemster.text.destination import Destination
     from deemster.text.text_sections import TextSection
 

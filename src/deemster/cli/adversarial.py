@@ -43,8 +43,8 @@ from deemster.errors import ConfigurationError, plural
 if TYPE_CHECKING:
     from deemster.datasets import Dataset
     from deemster.datasets.adversarial_dataset import AttackSettings
+    from deemster.evaluation.resolve_evaluation import SuiteOverrides
     from deemster.report import Report
-    from deemster.runs.resolve_evaluation import SuiteOverrides
     from deemster.store import Store
 
 _ATTACKS = (
@@ -129,8 +129,8 @@ def command(
     `gate.adversarial`: no critical attack may succeed, and there must be no drop of 5 points against the baseline.
     Exit codes: 0 passed, 1 the gate fails, 2 bad input, 3 incomplete, 4 inconclusive.
     """
+    from deemster.evaluation.suite import load_suite
     from deemster.runs.adversarial_job import build_adversarial_job, lane_dataset
-    from deemster.runs.suite import load_suite
 
     writing = RunWriting(reports, storage, "failed", promote_baseline, quiet=quiet, verbose=verbose)
     writing.check()

@@ -269,9 +269,9 @@ def audit_gate_command(
     Without stored repetitions, state the noise: --flip-rate or --sd; without any stored run, --pass-rate too.
     Exit codes: 0 done, 2 bad input.
     """
+    from deemster.evaluation.suite import load_suite
     from deemster.report.gate_error_rates import TrialSettings
     from deemster.runs.audit_gate import StatedVariance, audit_gate
-    from deemster.runs.suite import load_suite
     from deemster.store.run_file import open_runs
 
     loaded = load_suite(suite, calls_target=False)

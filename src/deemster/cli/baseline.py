@@ -46,7 +46,7 @@ def promote_run(store: Store, run: str) -> None:
     Raises:
         StoreError: There is no such run, or it cannot become the baseline.
     """
-    from deemster.runs.promote_baseline import promote_baseline
+    from deemster.evaluation.promote_baseline import promote_baseline
     from deemster.runs.run_lifecycle import RunTimer
 
     row = promote_baseline(store, run, now=RunTimer().now())

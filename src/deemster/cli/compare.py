@@ -88,8 +88,8 @@ def command(
     from deemster.comparison.compare_columns import ComparisonSettings
     from deemster.comparison.compare_runs import RunSources, compare_sources, quotes_of_either
     from deemster.comparison.comparison_gate import decide_comparison
+    from deemster.evaluation.gate_baseline import comparison_settings
     from deemster.gate.confirmation import confirmation_sections
-    from deemster.runs.gate_baseline import comparison_settings
 
     settings = ComparisonSettings(confidence=confidence, margin=margin, cluster=cluster, seed=seed)
     if len(candidates) > 1:
@@ -122,7 +122,7 @@ def command(
 
 def _with_junit_of(source: RunSource, reports: ReportOptions) -> ReportOptions:
     """The reports, with what fails in JUnit by the suite of a stored run."""
-    from deemster.runs.suite import stored_junit
+    from deemster.evaluation.suite import stored_junit
 
     if source.stored is None:
         return reports
@@ -166,7 +166,7 @@ def _confirm(comparison: Comparison, candidate: RunSource, times: int | None) ->
     from deemster.comparison.compare_runs import StoredSource
     from deemster.engine.run_sync import run_sync
     from deemster.engine.stop_request import Stop, interruptible
-    from deemster.runs.confirm_run import confirm_comparison, stored_confirmation
+    from deemster.evaluation.confirm_run import confirm_comparison, stored_confirmation
 
     if times is None:
         return stored_confirmation(comparison, candidate)
@@ -189,9 +189,9 @@ def find_rules(*, margin: float | None, gate: str | None, confidence: float, clu
     Raises:
         ConfigurationError: The suite cannot be read, or its gate has no rules about a baseline.
     """
+    from deemster.evaluation.suite import load_suite
     from deemster.gate import Gate, read_gate
     from deemster.gate.gate_rules import BaselineRules
-    from deemster.runs.suite import load_suite
 
     if gate is None:
         if margin is None:

@@ -12,7 +12,7 @@ from deemster.cli._console import note, write_out
 from deemster.errors import ExitCode, visible
 
 if TYPE_CHECKING:
-    from deemster.runs.check_models import RoleCheck
+    from deemster.evaluation.check_models import RoleCheck
 
 _HEAD = ("role", "model", "works", "latency", "tokens", "price")
 
@@ -33,9 +33,9 @@ def check(*, suite: str) -> None:
     answer is cached. Exit codes: 0 every model can be used, 2 bad input, or a model cannot be used.
     """
     from deemster.engine.run_sync import run_sync
+    from deemster.evaluation.check_models import check_models
+    from deemster.evaluation.suite import load_suite
     from deemster.models.clock import clock_from_environment
-    from deemster.runs.check_models import check_models
-    from deemster.runs.suite import load_suite
     from deemster.text.terminal_layout import list_text
     from deemster.text.text_sections import TextTable
 
@@ -74,7 +74,7 @@ def _format_price(check: RoleCheck) -> str:
     """What the request cost, in US dollars.
 
     >>> from deemster.records import Usage
-    >>> from deemster.runs.check_models import RoleCheck
+    >>> from deemster.evaluation.check_models import RoleCheck
     >>> _format_price(RoleCheck("judge", usage=Usage(cost_usd=Decimal("0.0000125")))), _format_price(RoleCheck("judge"))
     ('$0.000012', 'unknown')
     """

@@ -234,7 +234,7 @@ def labels(
 
 
 def _is_dataset(place: str) -> bool:
-    from deemster.runs.check_file import find_kind
+    from deemster.evaluation.check_file import find_kind
 
     return Path(place).is_file() and find_kind(place) not in ("report", "run")
 

@@ -31,8 +31,8 @@ def command(*, run: str, reports: ReportOptions, store: str) -> None:
 
         _render(reports.redact(load_report(run)), reports)
         return
+    from deemster.evaluation.suite import stored_junit
     from deemster.report.build_report import quoted_details, stored_report
-    from deemster.runs.suite import stored_junit
 
     with open_run(store, run) as (opened, name):
         report = stored_report(opened, name, warn=warn)

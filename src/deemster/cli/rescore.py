@@ -21,7 +21,7 @@ from deemster.errors import ConfigurationError, ExitCode, plural
 
 if TYPE_CHECKING:
     from deemster.engine.model_access import ModelLimits
-    from deemster.runs.rescore_run import Rescoring
+    from deemster.evaluation.rescore_run import Rescoring
     from deemster.store import Store
 
 
@@ -54,8 +54,8 @@ def command(
     """
     from deemster.engine.run_sync import run_sync
     from deemster.engine.stop_request import Stop, interruptible
-    from deemster.runs.rescore_run import find_runs, rescore, rescoring_metrics, rescoring_models
-    from deemster.runs.suite import load_suite, stored_junit
+    from deemster.evaluation.rescore_run import find_runs, rescore, rescoring_metrics, rescoring_models
+    from deemster.evaluation.suite import load_suite, stored_junit
 
     _check(run, dataset, reports)
     stop = Stop()

@@ -44,14 +44,14 @@ if TYPE_CHECKING:
     from deemster.comparison import Comparison
     from deemster.datasets import SelectedPart
     from deemster.engine.stop_request import Stop
+    from deemster.evaluation.resolve_evaluation import SuiteOverrides
+    from deemster.evaluation.resolved_evaluation import Evaluation
+    from deemster.evaluation.run_part import RunPart
+    from deemster.evaluation.suite import Suite
     from deemster.gate import GateDecision
     from deemster.records import Execution
     from deemster.report import Report
-    from deemster.runs.resolve_evaluation import SuiteOverrides
-    from deemster.runs.resolved_evaluation import Evaluation
     from deemster.runs.run_lifecycle import Storage
-    from deemster.runs.run_part import RunPart
-    from deemster.runs.suite import Suite
     from deemster.store import Store
 
 
@@ -67,7 +67,7 @@ def _override_options(command: Command) -> Command:
 
 def take_overrides(flags: Flags) -> SuiteOverrides:
     """What is given as flags, which wins over the suite; it takes these flags out."""
-    from deemster.runs.resolve_evaluation import SuiteOverrides
+    from deemster.evaluation.resolve_evaluation import SuiteOverrides
 
     flags["limits"] = collect_limits(flags)
     flags["thresholds"] = _parse_thresholds(flags.get("thresholds", ()))
@@ -117,7 +117,7 @@ class PartOptions(NamedTuple):
         """
         from deemster.datasets import Dataset
         from deemster.datasets.sample_selection import parse_where
-        from deemster.runs.run_part import RunPart, failed_samples, resumed_samples
+        from deemster.evaluation.run_part import RunPart, failed_samples, resumed_samples
 
         if self.seed is not None and self.sample is None:
             raise ConfigurationError("`--seed` is for `--sample`, which draws samples at random.")
@@ -268,9 +268,9 @@ def command(
 
     Exit codes: 0 all rules pass (or none is declared), 1 a gate rule fails, 2 bad input, 3 incomplete, 4 inconclusive.
     """
-    from deemster.runs.confirm_run import check_confirmation
-    from deemster.runs.resolve_evaluation import resolve_evaluation
-    from deemster.runs.suite import load_suite
+    from deemster.evaluation.confirm_run import check_confirmation
+    from deemster.evaluation.resolve_evaluation import resolve_evaluation
+    from deemster.evaluation.suite import load_suite
 
     overrides = overrides._replace(redact_warnings=reports.level != REDACT_LEVELS[0], calls=not dry_run)
     writing = RunWriting(
@@ -303,7 +303,7 @@ def print_dry_run(job: Evaluation, reports: ReportOptions) -> None:
         DeemsterError: It cannot be planned.
     """
     from deemster.engine.run_sync import run_sync
-    from deemster.runs.dry_run import plan_job_calls
+    from deemster.evaluation.dry_run import plan_job_calls
 
     print_planned_calls(run_sync(plan_job_calls(job)), reports.destinations)
 
@@ -367,7 +367,7 @@ def run_and_report(
         Exit: Always, with the exit code.
     """
     from deemster.engine.stop_request import Stop
-    from deemster.runs.confirm_run import check_confirmation
+    from deemster.evaluation.confirm_run import check_confirmation
 
     reports, stop, raised = writing.reports, Stop(), RaisedErrors()
     with writing.storage.open(call, keep_prompts=writing.keep_prompts) as storage:
@@ -400,8 +400,8 @@ def _run(
 
     from deemster.engine.run_sync import run_sync
     from deemster.engine.stop_request import interruptible
-    from deemster.runs.confirm_run import confirm_report
-    from deemster.runs.run_evaluation import find_backend, run_evaluation
+    from deemster.evaluation.confirm_run import confirm_report
+    from deemster.evaluation.run_evaluation import find_backend, run_evaluation
 
     compared: list[Comparison] = []
     with interruptible(stop, tell=note, leave=leave_interrupted), show_progress(quiet=writing.quiet) as progress:

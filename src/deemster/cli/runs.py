@@ -261,7 +261,7 @@ def _named(text: Any) -> str:
 
 def _samples(run: RunRow) -> str:
     """How many samples a run has, of how many where it took a part."""
-    from deemster.runs.run_part import stored_part
+    from deemster.evaluation.run_part import stored_part
 
     try:
         part = stored_part(run)
@@ -286,7 +286,7 @@ def _cost(figures: RunFigures) -> str:
 
 def _part(run: RunRow) -> str | None:
     """The part of its dataset that a run took."""
-    from deemster.runs.run_part import stored_part
+    from deemster.evaluation.run_part import stored_part
 
     part = stored_part(run)
     return None if part is None else part.describe()

@@ -104,7 +104,7 @@ def take(*, files: tuple[str, ...], store: str) -> None:
     A file is taken in as a whole, or not at all. A run that is there already is left as it is where
     it is the same, and refused where it is another one.
     """
-    from deemster.runs.take_in_runs import take_in
+    from deemster.evaluation.take_in_runs import take_in
 
     with open_run_store(store, create=True) as opened:
         for file in files:
@@ -175,7 +175,7 @@ def verify(*, report: str, file: str, sha256: str | None) -> None:
 
     Exit codes: 0 the report follows from the facts, 1 something differs, 2 a file cannot be used.
     """
-    from deemster.runs.verify_report import verify_report
+    from deemster.evaluation.verify_report import verify_report
 
     verified = verify_report(report, file, sha256=sha256)
     for difference in verified.differences:

@@ -36,7 +36,7 @@ def command(*, files: tuple[str, ...], kind: str | None) -> None:
     Of a directory, and of the directories in it, every suite is checked, and every file whose `schema_version` is one
     of deemster's.
     """
-    from deemster.runs.check_file import check_file, find_files
+    from deemster.evaluation.check_file import check_file, find_files
 
     found = find_files(files, kind)
     failing, code = 0, ExitCode.PASSED

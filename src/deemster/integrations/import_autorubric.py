@@ -6,12 +6,12 @@ from collections.abc import Mapping
 from typing import Any
 
 from deemster.errors import InputError, visible
+from deemster.evaluation.external_run import ExternalRun
 from deemster.formats.json_values import is_number
 from deemster.integrations.run_builder import RunBuilder, as_map, as_text, parse_time, read_mark, shorten
 from deemster.integrations.source_file import SourceFile
 from deemster.records import Mark, Output, Unscored
 from deemster.records.model_requests import JUDGE
-from deemster.runs.external_run import ExternalRun
 
 _SCORE = "rubric"
 _VERDICTS = {"MET": True, "UNMET": False}

@@ -6,10 +6,10 @@ from collections.abc import Mapping
 from typing import Any
 
 from deemster.errors import visible
+from deemster.evaluation.external_run import ExternalRun
 from deemster.integrations.run_builder import RunBuilder, as_map, as_text, parse_time, read_mark, read_usage
 from deemster.integrations.source_file import SourceFile
 from deemster.records import Mark, Output, Trajectory, Unscored
-from deemster.runs.external_run import ExternalRun
 
 _RUN_KEYS = frozenset(
     {"testCases", "conversationalTestCases", "metricsScores", "testPassed", "testFailed", "runDuration", "identifier"}

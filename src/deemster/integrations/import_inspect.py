@@ -7,11 +7,11 @@ from collections.abc import Iterator, Mapping
 from typing import Any
 
 from deemster.errors import InputError, Issue, visible
+from deemster.evaluation.external_run import ExternalRun
 from deemster.formats.json_values import is_number
 from deemster.integrations.run_builder import RunBuilder, as_map, as_text, describe, parse_time, read_mark, read_usage
 from deemster.integrations.source_file import SourceFile
 from deemster.records import Mark, Output, TargetFailure, Trajectory, Unscored
-from deemster.runs.external_run import ExternalRun
 
 # What Inspect's own `value_to_float` makes of the letters of a grade, and of words.
 _GRADES = {"C": 1.0, "P": 0.5, "I": 0.0, "N": 0.0, "yes": 1.0, "true": 1.0, "no": 0.0, "false": 0.0}

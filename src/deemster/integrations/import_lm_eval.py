@@ -7,10 +7,10 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 from deemster.errors import InputError
+from deemster.evaluation.external_run import ExternalRun
 from deemster.integrations.run_builder import RunBuilder, as_map, as_text, parse_time, read_mark
 from deemster.integrations.source_file import SourceFile
 from deemster.records import Mark, Output
-from deemster.runs.external_run import ExternalRun
 
 _FILE = re.compile(r"samples_(?P<task>.+)_(?P<at>[0-9]{4}-[0-9]{2}-[0-9]{2}T[0-9.:-]+)")
 _ROW_KEYS = frozenset(

@@ -8,10 +8,10 @@ from datetime import UTC, datetime
 from typing import Any, NamedTuple
 
 from deemster.errors import visible
+from deemster.evaluation.external_run import ExternalRun
 from deemster.integrations.run_builder import RunBuilder, as_map, as_text, read_mark, read_usage
 from deemster.integrations.source_file import SourceFile
 from deemster.records import Mark, Output, TargetFailure, Trajectory
-from deemster.runs.external_run import ExternalRun
 
 _EVALUATION = "gen_ai.evaluation.result"
 _VERDICTS = {"pass": True, "passed": True, "fail": False, "failed": False}

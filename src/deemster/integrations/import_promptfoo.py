@@ -6,11 +6,11 @@ from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
 from deemster.errors import InputError, Issue, visible
+from deemster.evaluation.external_run import ExternalRun
 from deemster.formats.canonical_json import json_text
 from deemster.integrations.run_builder import RunBuilder, as_map, parse_time, read_mark, read_usage
 from deemster.integrations.source_file import SourceFile
 from deemster.records import Mark, Output, TargetFailure, Unscored
-from deemster.runs.external_run import ExternalRun
 
 # Assertions whose value is the text that should have come out.
 _REFERENCES = ("equals", "similar", "levenshtein", "rouge-n", "bleu", "gleu", "meteor", "factuality")

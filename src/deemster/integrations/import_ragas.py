@@ -7,10 +7,10 @@ import json
 from collections.abc import Mapping, Sequence
 from typing import Any
 
+from deemster.evaluation.external_run import ExternalRun
 from deemster.integrations.run_builder import RunBuilder, read_mark
 from deemster.integrations.source_file import SourceFile
 from deemster.records import Mark, Output
-from deemster.runs.external_run import ExternalRun
 
 # The columns of a sample, in the names of later and of earlier versions.
 _INPUT, _OUTPUT = ("user_input", "question"), ("response", "answer")

@@ -7,6 +7,7 @@ from pathlib import Path
 from typing import NamedTuple
 
 from deemster.errors import DeemsterError, InputError, Issue
+from deemster.evaluation.external_run import ExternalRun
 from deemster.integrations.import_autorubric import is_autorubric, read_autorubric
 from deemster.integrations.import_deepeval import is_deepeval, read_deepeval
 from deemster.integrations.import_inspect import is_inspect, read_inspect
@@ -16,7 +17,6 @@ from deemster.integrations.import_promptfoo import is_promptfoo, read_promptfoo
 from deemster.integrations.import_ragas import is_ragas, read_ragas
 from deemster.integrations.import_trec import is_qrels, is_trec_run, read_trec
 from deemster.integrations.source_file import SourceFile
-from deemster.runs.external_run import ExternalRun
 
 
 class Importer(NamedTuple):

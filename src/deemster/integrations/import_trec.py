@@ -6,10 +6,10 @@ import math
 from collections.abc import Iterator, Sequence
 
 from deemster.errors import InputError, Issue
+from deemster.evaluation.external_run import ExternalRun
 from deemster.integrations.run_builder import RunBuilder
 from deemster.integrations.source_file import SourceFile
 from deemster.records import Output
-from deemster.runs.external_run import ExternalRun
 
 _RUN_COLUMNS, _QRELS_COLUMNS = 6, 4
 

@@ -12,11 +12,11 @@ import pytest
 
 from deemster.datasets import Dataset
 from deemster.errors import ConfigurationError, InputError, did_you_mean, visible
+from deemster.evaluation.resolve_evaluation import resolve_arguments
+from deemster.evaluation.resolved_evaluation import Evaluation
 from deemster.formats.canonical_json import canonical
 from deemster.judges import metric_catalog as catalog
 from deemster.records import Output
-from deemster.runs.resolve_evaluation import resolve_arguments
-from deemster.runs.resolved_evaluation import Evaluation
 from deemster.targets.python_target import as_output
 from deemster.targets.saved_outputs import SavedOutputs
 

@@ -10,13 +10,13 @@ import pytest
 
 from deemster.datasets import Dataset
 from deemster.errors import DeemsterError, break_ci_commands, visible
+from deemster.evaluation.check_file import find_kind
+from deemster.evaluation.resolve_evaluation import SuiteOverrides, resolve_evaluation, suite_dataset
+from deemster.evaluation.resolved_evaluation import Evaluation
+from deemster.evaluation.suite import load_suite
 from deemster.gate import read_gate
 from deemster.gate.gate_decision import check_names
 from deemster.integrations.pytest_outcomes import COMPLETE, JudgedRun, Outcome
-from deemster.runs.check_file import find_kind
-from deemster.runs.resolve_evaluation import SuiteOverrides, resolve_evaluation, suite_dataset
-from deemster.runs.resolved_evaluation import Evaluation
-from deemster.runs.suite import load_suite
 
 _SUFFIXES = frozenset({".yml", ".yaml", ".json"})
 _MARK = b"deemster.suite.v1"

@@ -11,12 +11,12 @@ from typing import Any
 
 from deemster.datasets import Dataset
 from deemster.errors import DatasetError, InputError, Issue, visible
+from deemster.evaluation.external_run import ExternalRun
 from deemster.formats.json_values import is_number
 from deemster.records import NOT_APPLICABLE, Execution, Mark, MetricCard, MetricScore, Output, TargetFailure, Unscored
 from deemster.records.marks import reaches
 from deemster.records.usage import Usage, cached_usage
 from deemster.rubrics.rubric_definition import Rubric
-from deemster.runs.external_run import ExternalRun
 
 THRESHOLD = 0.5
 _LONGEST_NAME = 200

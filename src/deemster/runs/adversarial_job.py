@@ -7,11 +7,11 @@ from typing import Any
 from deemster.datasets import Dataset
 from deemster.datasets.adversarial_dataset import QUESTION, AttackSettings, build_adversarial_dataset
 from deemster.errors import ConfigurationError, Issue, list_names
+from deemster.evaluation.resolve_evaluation import SuiteOverrides, resolve_evaluation, suite_dataset
+from deemster.evaluation.resolved_evaluation import Evaluation
+from deemster.evaluation.suite import Suite
 from deemster.gate import read_gate
-from deemster.runs.resolve_evaluation import SuiteOverrides, resolve_evaluation, suite_dataset
-from deemster.runs.resolved_evaluation import Evaluation
 from deemster.runs.run_lifecycle import NOT_STORED, Storage
-from deemster.runs.suite import Suite
 
 JUDGE = "judge"
 MARGIN = 0.05

@@ -12,6 +12,8 @@ from deemster.comparison.compare_columns import ComparisonSettings, comparable_m
 from deemster.comparison.compare_runs import StoredSource
 from deemster.datasets import Dataset
 from deemster.errors import ConfigurationError, plural
+from deemster.evaluation.resolve_evaluation import suite_metrics
+from deemster.evaluation.suite import Suite
 from deemster.gate import read_gate
 from deemster.gate.gate_decision import check_gate_names
 from deemster.gate.gate_rules import Gate
@@ -21,8 +23,6 @@ from deemster.report.simulated_runs import ExecutionPool
 from deemster.results import MarkTable
 from deemster.results.metric_summary import SCORED
 from deemster.results.run_columns import ComparedRun, RunColumns, join_samples
-from deemster.runs.resolve_evaluation import suite_metrics
-from deemster.runs.suite import Suite
 from deemster.store import Store
 
 # Runs that differ so clearly are not runs without a change.

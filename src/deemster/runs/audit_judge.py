@@ -14,6 +14,7 @@ from deemster.datasets.planted_defects import GoodOutput
 from deemster.engine.progress import Progress
 from deemster.engine.stop_request import Stop
 from deemster.errors import ConfigurationError, did_you_mean, list_names
+from deemster.evaluation.resolved_evaluation import Evaluation
 from deemster.judges.bias_probes import ORDER, PROBES, Base, ProbePair, make_pair
 from deemster.judges.pairwise import Pairwise
 from deemster.judges.rubric_metric import shown_options
@@ -30,7 +31,6 @@ from deemster.report.judge_bias import (
     probe_result,
 )
 from deemster.runs.planted_outputs import good_outputs, mark_outputs
-from deemster.runs.resolved_evaluation import Evaluation
 
 SAMPLES = 50
 # The probe whose pairs without the thing show a pairwise judge the order: the answer with an introduction.

@@ -16,6 +16,9 @@ from deemster.datasets.planted_defects import DEFECTS, GoodOutput, OutputPool, P
 from deemster.engine.progress import Progress
 from deemster.engine.stop_request import Stop
 from deemster.errors import ConfigurationError, did_you_mean
+from deemster.evaluation.gate_baseline import comparison_settings, job_identities
+from deemster.evaluation.preflight_check import check_samples
+from deemster.evaluation.resolved_evaluation import Evaluation
 from deemster.gate.gate_decision import GateCheck, conclude
 from deemster.gate.gate_rules import EVERY, BaselineRules, Gate
 from deemster.judges.metric_catalog import metric_spellings
@@ -35,10 +38,7 @@ from deemster.report.mutation_score import (
 from deemster.results import MarkTable
 from deemster.results.run_columns import ComparedRun, RunColumns
 from deemster.results.run_summary import cohort_label
-from deemster.runs.gate_baseline import comparison_settings, job_identities
 from deemster.runs.planted_outputs import good_outputs, mark_outputs
-from deemster.runs.preflight_check import check_samples
-from deemster.runs.resolved_evaluation import Evaluation
 
 DRAWS = 50
 

@@ -28,6 +28,11 @@ from deemster.engine.progress import Progress
 from deemster.engine.run_sync import run_sync, warner
 from deemster.engine.stop_request import Stop
 from deemster.errors import ConfigurationError, DatasetError, Issue, did_you_mean, list_names
+from deemster.evaluation.check_file import find_kind
+from deemster.evaluation.judge_anchors import build_cases_job
+from deemster.evaluation.resolve_evaluation import suite_metrics
+from deemster.evaluation.run_evaluation import run_evaluation
+from deemster.evaluation.suite import Suite, load_suite
 from deemster.judges.metric_catalog import metric_spellings
 from deemster.judges.rubric_metric import shown_options
 from deemster.models.clock import Clock
@@ -40,13 +45,8 @@ from deemster.report.report_settings import stored_cluster
 from deemster.results import RunMetricSummary
 from deemster.results.mark_table import output_digest
 from deemster.rubrics.verdicts import VERDICTS
-from deemster.runs.check_file import find_kind
-from deemster.runs.judge_anchors import build_cases_job
 from deemster.runs.people_labels import criterion_entry, label_tasks
-from deemster.runs.resolve_evaluation import suite_metrics
-from deemster.runs.run_evaluation import run_evaluation
 from deemster.runs.run_labels import read_run_labels
-from deemster.runs.suite import Suite, load_suite
 from deemster.store import RunRow, Store
 from deemster.store.run_file import is_run_file, open_runs
 

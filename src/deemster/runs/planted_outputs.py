@@ -15,16 +15,16 @@ from deemster.engine.progress import Progress, ProgressCounter
 from deemster.engine.score_batch import WorkItem, settle_marks
 from deemster.engine.stop_request import Stop
 from deemster.errors import ConfigurationError, did_you_mean, plural
+from deemster.evaluation.resolve_evaluation import SuiteOverrides, resolve_evaluation
+from deemster.evaluation.resolved_evaluation import Evaluation
+from deemster.evaluation.suite import Suite, load_suite
 from deemster.gate.gate_decision import AGGREGATES
 from deemster.judges.metric_catalog import metric_spellings
 from deemster.models.clock import Clock
 from deemster.records import Execution, Invocation, Output, TargetFailure, Unscored
 from deemster.report.mutation_score import EXPECTED
-from deemster.runs.resolve_evaluation import SuiteOverrides, resolve_evaluation
-from deemster.runs.resolved_evaluation import Evaluation
 from deemster.runs.resume_backlog import RETRIED_CAUSES
 from deemster.runs.run_lifecycle import RunTimer
-from deemster.runs.suite import Suite, load_suite
 from deemster.store import Store
 from deemster.store.run_file import open_runs
 from deemster.targets.saved_outputs import SavedOutputs

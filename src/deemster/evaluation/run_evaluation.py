@@ -13,6 +13,12 @@ from deemster.engine.backend import Backend, InThisProcess, RunWork
 from deemster.engine.execute_plan import Sink
 from deemster.engine.progress import Progress, ProgressCounter
 from deemster.engine.stop_request import Stop
+from deemster.evaluation._constant_judge_warning import ConstantJudgeWatch
+from deemster.evaluation.gate_baseline import compare_with_baseline
+from deemster.evaluation.judge_anchors import judge_anchors, load_anchors
+from deemster.evaluation.preflight_check import check_samples
+from deemster.evaluation.resolved_evaluation import Evaluation
+from deemster.evaluation.run_writer import RunEnd, open_run_writer
 from deemster.models.clock import Clock
 from deemster.remote.cluster_backend import OnCluster
 from deemster.report import Report
@@ -27,13 +33,7 @@ from deemster.report.build_report import (
 from deemster.results import MarkTable
 from deemster.results.alike_samples import ALIKE, FEWEST_SAMPLES, MOST_SAMPLES, alike_warnings
 from deemster.results.metric_summary import OUTSIDE
-from deemster.runs._constant_judge_warning import ConstantJudgeWatch
-from deemster.runs.gate_baseline import compare_with_baseline
-from deemster.runs.judge_anchors import judge_anchors, load_anchors
-from deemster.runs.preflight_check import check_samples
-from deemster.runs.resolved_evaluation import Evaluation
 from deemster.runs.run_lifecycle import NOT_STORED, RunTimer, Storage
-from deemster.runs.run_writer import RunEnd, open_run_writer
 
 IN_THIS_PROCESS = InThisProcess()
 

@@ -14,6 +14,10 @@ from deemster.datasets import Dataset
 from deemster.datasets.fingerprint import digest
 from deemster.engine.run_plan import Plan
 from deemster.errors import Issue, StoreError
+from deemster.evaluation.gate_baseline import compare_again, pin_baseline
+from deemster.evaluation.resolved_evaluation import Evaluation
+from deemster.evaluation.run_writer import sample_facts
+from deemster.evaluation.suite import load_suite
 from deemster.gate import NONE_UNSCORED, Gate, check_gate_names, read_gate
 from deemster.judges.metric_catalog import card_spellings
 from deemster.models.clock import Clock
@@ -22,11 +26,7 @@ from deemster.report.build_report import batches, finish_run, stored_report, sto
 from deemster.report.report_settings import RUBRICS_FACT, RunFindings, settings_facts
 from deemster.report.stored_columns import keep_columns
 from deemster.runs._run_identity import format_time, run_id
-from deemster.runs.gate_baseline import compare_again, pin_baseline
-from deemster.runs.resolved_evaluation import Evaluation
 from deemster.runs.run_lifecycle import RunDefinition, RunTimer, StoredRun, begin_run, new_token
-from deemster.runs.run_writer import sample_facts
-from deemster.runs.suite import load_suite
 from deemster.store import RunFacts, Store
 from deemster.store.run_file_format import IMPORTED_FACT
 from deemster.targets.saved_outputs import SavedOutputs

@@ -24,6 +24,8 @@ from deemster.comparison.comparison import Comparison
 from deemster.comparison.comparison_gate import baseline_evidence
 from deemster.datasets import Dataset
 from deemster.errors import ConfigurationError, Issue, StorageError, StoreError
+from deemster.evaluation.evaluation_identity import scoring_identity
+from deemster.evaluation.resolved_evaluation import Evaluation
 from deemster.gate.baseline_gate import PinnedBaseline
 from deemster.gate.gate_rules import BaselineRules
 from deemster.records import SampleContent, SampleFacts, SampleLabels
@@ -34,8 +36,6 @@ from deemster.report.report_settings import parse_settings, stored_baseline
 from deemster.results.difference_origin import AnchorScores
 from deemster.results.run_columns import ComparedRun, RunColumns
 from deemster.runs._run_identity import plain_json
-from deemster.runs.evaluation_identity import scoring_identity
-from deemster.runs.resolved_evaluation import Evaluation
 from deemster.store import Store
 from deemster.store.run_file import is_run_file, open_runs
 

@@ -16,6 +16,10 @@ from deemster.engine.backend import RemainingWork
 from deemster.engine.execute_plan import PendingStorage
 from deemster.engine.kept_prompts import PROMPTS_FACT, WhichPrompts
 from deemster.engine.score_batch import needs_settling, settle_marks
+from deemster.evaluation.evaluation_identity import evaluation_id, evaluation_identity, scoring_identity, target_name
+from deemster.evaluation.gate_baseline import pin_baseline
+from deemster.evaluation.preflight_check import CheckedSamples
+from deemster.evaluation.resolved_evaluation import Evaluation
 from deemster.formats.streamed_list import Stream
 from deemster.gate.baseline_gate import PinnedBaseline
 from deemster.models.budget import BudgetEntry
@@ -34,10 +38,6 @@ from deemster.report.stored_columns import save_columns
 from deemster.results import MarkTable, MetricSummary
 from deemster.results.difference_origin import AnchorScores
 from deemster.runs._run_identity import plain_json
-from deemster.runs.evaluation_identity import evaluation_id, evaluation_identity, scoring_identity, target_name
-from deemster.runs.gate_baseline import pin_baseline
-from deemster.runs.preflight_check import CheckedSamples
-from deemster.runs.resolved_evaluation import Evaluation
 from deemster.runs.resume_backlog import RETRIED_CAUSES, ResumeBacklog
 from deemster.runs.run_figures import NO_FIGURES
 from deemster.runs.run_lifecycle import (

@@ -10,11 +10,11 @@ from typing import Any
 
 from deemster.datasets.where_condition import describe_where
 from deemster.engine.run_plan import Plan
+from deemster.evaluation.resolved_evaluation import Evaluation
 from deemster.models import Role
 from deemster.records import MetricCard
 from deemster.results import aggregator_name
 from deemster.runs._run_identity import format_time, model_identity, plain_json, run_id, source_digest
-from deemster.runs.resolved_evaluation import Evaluation
 from deemster.targets.saved_outputs import SavedOutputs
 
 

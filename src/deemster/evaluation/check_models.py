@@ -11,13 +11,13 @@ import msgspec
 
 from deemster.engine.model_access import read_model_access
 from deemster.errors import DeemsterError, visible
+from deemster.evaluation.resolve_evaluation import suite_metrics
+from deemster.evaluation.suite import Suite
 from deemster.judges.reply_parser import UnreadableReplyError, parse_json_object
 from deemster.models import CallContext, Gateway, Role, missing_role_message
 from deemster.models.clock import Clock
 from deemster.records import Answer, Ask, Embed, Message, NoAnswer, Reply, Usage, Vectors
 from deemster.records.model_requests import EMBEDDING
-from deemster.runs.resolve_evaluation import suite_metrics
-from deemster.runs.suite import Suite
 
 _SCHEMA = {
     "type": "object",

@@ -8,11 +8,11 @@ from typing import Any, NamedTuple
 from deemster.datasets.human_labels import SuiteCalibration
 from deemster.engine.model_access import ModelAccess
 from deemster.engine.run_plan import Plan
+from deemster.evaluation.suite import SEED
 from deemster.gate import NONE_UNSCORED, Allowance, Gate
 from deemster.report.report_settings import ReportSettings
 from deemster.results import Aggregator
 from deemster.results.repetition_precision import DELTA
-from deemster.runs.suite import SEED
 from deemster.store.run_facts import RunKind
 
 

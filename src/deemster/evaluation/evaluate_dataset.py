@@ -13,17 +13,17 @@ from deemster.datasets import Dataset
 from deemster.engine.notebook_progress import notebook_progress
 from deemster.engine.run_sync import waits_for, warner
 from deemster.errors import plural
+from deemster.evaluation.confirm_run import check_confirmation, confirm_report
+from deemster.evaluation.resolve_evaluation import resolve_arguments
+from deemster.evaluation.resolved_evaluation import Evaluation
+from deemster.evaluation.run_evaluation import find_backend, run_evaluation
+from deemster.evaluation.suite import CONCURRENCY, SEED
 from deemster.models.clock import Clock
 from deemster.report import Report
 from deemster.report.report_sections import group_failures
 from deemster.results import Aggregator
 from deemster.results.repetition_precision import DELTA
-from deemster.runs.confirm_run import check_confirmation, confirm_report
-from deemster.runs.resolve_evaluation import resolve_arguments
-from deemster.runs.resolved_evaluation import Evaluation
-from deemster.runs.run_evaluation import find_backend, run_evaluation
 from deemster.runs.run_lifecycle import Storage, build_storage
-from deemster.runs.suite import CONCURRENCY, SEED
 from deemster.store import Store
 from deemster.targets.saved_outputs import SavedOutputs
 

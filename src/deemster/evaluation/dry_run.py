@@ -17,6 +17,8 @@ from deemster.engine.model_access import ModelAccess, open_gateway
 from deemster.engine.play_scripts import ask_in_repetition, script_result
 from deemster.engine.run_plan import Plan
 from deemster.errors.user_code_guard import UserCodeGuard
+from deemster.evaluation.judge_anchors import anchor_jobs
+from deemster.evaluation.resolved_evaluation import Evaluation
 from deemster.formats.canonical_json import json_text
 from deemster.judges.criterion_grader import CriterionGrader
 from deemster.judges.grading_case import make_case
@@ -26,8 +28,6 @@ from deemster.models.call_context import PlannedCalls
 from deemster.models.model_call import DRY_RUN
 from deemster.records import Answer, Ask, Output, Reply, Request, Sample, Token, Vectors
 from deemster.report.build_report import batches
-from deemster.runs.judge_anchors import anchor_jobs
-from deemster.runs.resolved_evaluation import Evaluation
 
 _BATCH = 256
 # How many entries a list of a model's reply has, at most, where a metric does not say it as `most_listed`.

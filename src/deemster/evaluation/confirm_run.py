@@ -17,6 +17,11 @@ from deemster.engine.model_access import ModelAccess
 from deemster.engine.progress import Progress
 from deemster.engine.stop_request import Stop
 from deemster.errors import ConfigurationError, Issue, StorageError, StoreError
+from deemster.evaluation.evaluation_identity import scoring_identity, target_identity
+from deemster.evaluation.resolve_evaluation import SuiteOverrides, resolve_evaluation
+from deemster.evaluation.resolved_evaluation import Evaluation
+from deemster.evaluation.run_evaluation import run_evaluation
+from deemster.evaluation.suite import load_suite, stored_suite
 from deemster.gate import Allowance
 from deemster.gate.baseline_gate import decide_again
 from deemster.gate.confirmation import Confirmation, confirm_changes, count_passes, newly_failing
@@ -27,12 +32,7 @@ from deemster.report.report_settings import stored_baseline
 from deemster.report.stored_columns import keep_columns
 from deemster.results.sample_changes import sample_sides
 from deemster.runs._run_identity import identity_differences, plain_json
-from deemster.runs.evaluation_identity import scoring_identity, target_identity
-from deemster.runs.resolve_evaluation import SuiteOverrides, resolve_evaluation
-from deemster.runs.resolved_evaluation import Evaluation
-from deemster.runs.run_evaluation import run_evaluation
 from deemster.runs.run_lifecycle import NotStored, RunStorage, Storage
-from deemster.runs.suite import load_suite, stored_suite
 from deemster.store import RunRow, Store
 from deemster.targets.saved_outputs import SavedOutputs
 

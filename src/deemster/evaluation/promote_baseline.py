@@ -6,11 +6,11 @@ from collections.abc import Iterator
 
 from deemster.comparison.compare_runs import stored_identities
 from deemster.errors import Issue, StoreError, plural
+from deemster.evaluation.run_part import stored_part
 from deemster.gate import GateCheck
 from deemster.report import Report
 from deemster.report.build_report import stored_report
 from deemster.report.report_settings import stored_baseline
-from deemster.runs.run_part import stored_part
 from deemster.store import BaselineFacts, BaselineRow, RunRow, Store
 
 

@@ -8,8 +8,8 @@ import pytest
 
 import deemster as dm
 from deemster.comparison.compare_runs import StoredSource, compare_sources
+from deemster.evaluation.confirm_run import stored_confirmation
 from deemster.report.build_report import stored_report
-from deemster.runs.confirm_run import stored_confirmation
 from deemster.store import open_store
 
 SAMPLES = [{"id": f"q{n}", "input": {"n": n}, "expected_output": f"answer {n}"} for n in range(30)]

@@ -18,6 +18,7 @@ from deemster.datasets.where_condition import describe_where, where_selection
 from deemster.engine.run_plan import Plan
 from deemster.errors import ConfigurationError, Issue, list_names, nearest, plural, visible
 from deemster.errors.user_code_guard import UserCodeGuard
+from deemster.evaluation.resolved_evaluation import Evaluation
 from deemster.gate import Gate, check_gate_names
 from deemster.gate.gate_rules import EVERY, Rule
 from deemster.judges import metric_catalog as catalog
@@ -25,7 +26,6 @@ from deemster.metrics.builtin_metric import BuiltinScorer
 from deemster.records import Metric, Sample
 from deemster.records.marks import reaches
 from deemster.results import MarkTable, cohort_label
-from deemster.runs.resolved_evaluation import Evaluation
 from deemster.stats import bounded_mean, certifiable_margin, wilson
 
 _MOST_MARGINS = 5

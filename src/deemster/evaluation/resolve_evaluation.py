@@ -21,6 +21,9 @@ from deemster.engine.model_access import (
 )
 from deemster.engine.run_plan import Plan, Target, collect_secrets
 from deemster.errors import ConfigurationError, InputError, Issue, OutputsError, did_you_mean, list_names, plural
+from deemster.evaluation.resolved_evaluation import Evaluation
+from deemster.evaluation.run_part import find_resumed_run
+from deemster.evaluation.suite import CONCURRENCY, SEED, Suite, SuiteFile
 from deemster.formats import missing_file
 from deemster.formats.schema_validation import shape_issues
 from deemster.gate import NONE_UNSCORED, Allowance, Gate, read_allowance, read_gate, with_allowance
@@ -32,10 +35,7 @@ from deemster.report.corrected_rates import check_corrected_rules
 from deemster.results import Aggregator, build_aggregator
 from deemster.results.metric_aggregators import SubsetAggregator
 from deemster.results.repetition_precision import DELTA
-from deemster.runs.resolved_evaluation import Evaluation
 from deemster.runs.run_lifecycle import NOT_STORED, Storage
-from deemster.runs.run_part import find_resumed_run
-from deemster.runs.suite import CONCURRENCY, SEED, Suite, SuiteFile
 from deemster.targets.python_target import as_target
 from deemster.targets.saved_outputs import SavedOutputs
 from deemster.targets.target_section import build_target

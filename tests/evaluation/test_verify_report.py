@@ -17,7 +17,7 @@ from click.testing import CliRunner
 import deemster as dm
 from deemster.cli import app
 from deemster.errors import InputError, ReportError, StoreError
-from deemster.runs.verify_report import verify_report
+from deemster.evaluation.verify_report import verify_report
 from deemster.store import open_store
 from deemster.store.run_export import export_runs
 

@@ -15,10 +15,10 @@ from hypothesis import strategies as st
 import deemster as dm
 from deemster.engine.run_sync import run_sync
 from deemster.engine.stop_request import Stop
+from deemster.evaluation.resolve_evaluation import resolve_arguments
+from deemster.evaluation.run_evaluation import run_evaluation
 from deemster.models import Price, Role
 from deemster.records import Answer, Usage
-from deemster.runs.resolve_evaluation import resolve_arguments
-from deemster.runs.run_evaluation import run_evaluation
 from deemster.runs.run_lifecycle import RunStorage
 from deemster.store import open_store
 from tests.builders.resolved_with import ran_in

@@ -4,12 +4,12 @@ import pytest
 
 from deemster.comparison.compare_runs import StoredSource, compare_sources
 from deemster.errors import ConfigurationError
+from deemster.evaluation.check_file import check_file
+from deemster.evaluation.external_run import load_gate, store_external_run
+from deemster.evaluation.promote_baseline import promote_baseline
 from deemster.integrations.run_builder import RunBuilder, read_mark
 from deemster.records import Output, TargetFailure, Unscored
 from deemster.report.build_report import stored_report
-from deemster.runs.check_file import check_file
-from deemster.runs.external_run import load_gate, store_external_run
-from deemster.runs.promote_baseline import promote_baseline
 from deemster.store import open_store
 
 SUITE = "name: bot\ngate:\n  min_pass_rate: 0.6\n"

@@ -9,14 +9,14 @@ import msgspec
 
 from deemster.datasets.calibration_cases import CalibrationCases, load_calibration_cases
 from deemster.engine.model_access import ModelAccess, complete_model_access
+from deemster.evaluation.resolve_evaluation import build_plan
+from deemster.evaluation.resolved_evaluation import Evaluation
 from deemster.records import Metric, Usage
 from deemster.records.usage import sum_usage
 from deemster.report import Report
 from deemster.report.report_entries import ScoreEntry
 from deemster.results.difference_origin import AnchorScores
 from deemster.results.mark_table import output_digest
-from deemster.runs.resolve_evaluation import build_plan
-from deemster.runs.resolved_evaluation import Evaluation
 from deemster.targets.saved_outputs import SavedOutputs
 
 

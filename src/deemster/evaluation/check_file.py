@@ -18,16 +18,16 @@ from deemster.datasets import Dataset, RubricDataset, Votes
 from deemster.datasets.calibration_cases import load_calibration_cases
 from deemster.engine.model_access import ModelLimits, complete_model_access, read_model_access
 from deemster.errors import ConfigurationError, InputError, Issue, plural
+from deemster.evaluation.judge_anchors import load_anchors
+from deemster.evaluation.preflight_check import check_samples
+from deemster.evaluation.resolve_evaluation import SuiteOverrides, resolve_evaluation, suite_metrics
+from deemster.evaluation.suite import Suite, load_suite
 from deemster.formats import Reading, file_format, read_document
 from deemster.formats.read_file import EXTENSIONS, FORMATS
 from deemster.formats.read_parquet import ParquetFile
 from deemster.formats.read_table import TABLES, read_table_lines
 from deemster.gate import read_gate
 from deemster.rubrics import Rubric
-from deemster.runs.judge_anchors import load_anchors
-from deemster.runs.preflight_check import check_samples
-from deemster.runs.resolve_evaluation import SuiteOverrides, resolve_evaluation, suite_metrics
-from deemster.runs.suite import Suite, load_suite
 from deemster.store.run_file_check import check_run_file
 from deemster.targets.saved_outputs import SavedOutputs
 from deemster.text.number_format import count_criteria

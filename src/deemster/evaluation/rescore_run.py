@@ -13,6 +13,12 @@ from deemster.engine.run_plan import Plan, collect_secrets
 from deemster.engine.score_batch import WorkItem, needs_settling, settle_marks
 from deemster.engine.stop_request import Stop
 from deemster.errors import ConfigurationError, StoreError, did_you_mean
+from deemster.evaluation.evaluation_identity import scoring_identity
+from deemster.evaluation.gate_baseline import compare_again
+from deemster.evaluation.preflight_check import check_samples
+from deemster.evaluation.resolve_evaluation import suite_metrics
+from deemster.evaluation.resolved_evaluation import Evaluation
+from deemster.evaluation.suite import Suite, stored_suite
 from deemster.formats.streamed_list import Stream
 from deemster.judges import metric_catalog as catalog
 from deemster.models.clock import Clock
@@ -22,15 +28,9 @@ from deemster.report import Report
 from deemster.report.build_report import ExecutionSlots, StoredSamples, stored_report
 from deemster.report.report_settings import rubric_facts
 from deemster.report.stored_columns import keep_columns
-from deemster.runs.evaluation_identity import scoring_identity
-from deemster.runs.gate_baseline import compare_again
-from deemster.runs.preflight_check import check_samples
-from deemster.runs.resolve_evaluation import suite_metrics
-from deemster.runs.resolved_evaluation import Evaluation
 from deemster.runs.resume_backlog import is_retried, restore_invalid_text
 from deemster.runs.run_figures import NO_FIGURES
 from deemster.runs.run_lifecycle import RunTimer, StoredRun, open_scoring
-from deemster.runs.suite import Suite, stored_suite
 from deemster.store import RunRow, Store
 from deemster.targets.saved_outputs import SavedOutputs
 

@@ -12,13 +12,13 @@ from deemster.engine.model_access import build_model_access
 from deemster.engine.run_sync import run_sync
 from deemster.engine.stop_request import Stop
 from deemster.errors import ConfigurationError, StoreError
+from deemster.evaluation.rescore_run import rescore
+from deemster.evaluation.resolve_evaluation import resolve_arguments
+from deemster.evaluation.run_evaluation import run_evaluation
 from deemster.judges import metric_catalog as catalog
 from deemster.records import Answer, Execution, MetricScore, Output, SampleContent, SampleFacts, SampleLabels
 from deemster.report.build_report import stored_report
 from deemster.runs._run_identity import format_time
-from deemster.runs.rescore_run import rescore
-from deemster.runs.resolve_evaluation import resolve_arguments
-from deemster.runs.run_evaluation import run_evaluation
 from deemster.runs.run_lifecycle import NOT_STORED, RunStorage
 from deemster.store import RunFacts, open_store
 from tests.builders.resolved_with import ran_in

@@ -10,9 +10,9 @@ from hypothesis import strategies as st
 
 from deemster.datasets import Dataset
 from deemster.errors import ConfigurationError
+from deemster.evaluation.resolve_evaluation import SuiteOverrides, resolve_evaluation
+from deemster.evaluation.suite import CONCURRENCY, SEED, load_suite
 from deemster.records import Sample
-from deemster.runs.resolve_evaluation import SuiteOverrides, resolve_evaluation
-from deemster.runs.suite import CONCURRENCY, SEED, load_suite
 from deemster.targets.python_target import as_target
 
 GOOD = "dataset: golden.yml\ntarget: { python: 'app:answer' }\nmetrics: [exact-match]\n"

@@ -1,0 +1,1 @@
+"""Evaluates a dataset: the suite, its one resolver, the look before the run, and the run itself."""
