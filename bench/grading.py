@@ -22,12 +22,12 @@ import time
 from pathlib import Path
 
 from deemster.datasets import RubricDataset
+from deemster.grading.grade_dataset import grade
 from deemster.judges.criterion_grader import CriterionGrader
 from deemster.judges.judge_panel import Judge
 from deemster.models import Role
 from deemster.models.openai_client import OpenAIChat
 from deemster.records import Answer
-from deemster.runs.grade_dataset import grade
 
 ITEMS, CRITERIA, MANY = 200, 10, 50_000
 CONCURRENCY = 32

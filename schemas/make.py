@@ -19,11 +19,11 @@ from deemster.datasets.rubric_dataset import RubricDatasetFile
 from deemster.datasets.votes_format import VotesFile
 from deemster.evaluation.suite import SuiteFile
 from deemster.formats.schema_validation import DRAFT, json_schema
+from deemster.grading.grading_summary import GradingSummary
 from deemster.records import ToolCall, Trajectory
 from deemster.report import Report, ScoreEntry, UnscoredEntry
 from deemster.report.dataset_health import DatasetAudit
 from deemster.report.gate_error_rates import GateAudit
-from deemster.report.grading_summary import GradingSummary
 from deemster.report.judge_bias import JudgeAudit
 from deemster.report.mutation_score import MetricAudit
 from deemster.rubrics.rubric_format import RubricFile, add_rubric_shapes

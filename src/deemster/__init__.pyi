@@ -32,6 +32,9 @@ from deemster.errors import Issue as Issue
 from deemster.errors import StoreError as StoreError
 from deemster.evaluation.evaluate_dataset import evaluate as evaluate
 from deemster.evaluation.evaluate_dataset import evaluate_async as evaluate_async
+from deemster.grading.grade_dataset import grade as grade
+from deemster.grading.grade_dataset import grade_async as grade_async
+from deemster.grading.improve_rubric import improve_rubric as improve_rubric
 from deemster.judges import CriterionGrader as CriterionGrader
 from deemster.judges import Grading as Grading
 from deemster.judges import Judge as Judge
@@ -52,9 +55,6 @@ from deemster.rubrics import Criterion as Criterion
 from deemster.rubrics import Option as Option
 from deemster.rubrics import Rubric as Rubric
 from deemster.runs.calibrate_run import calibrate as calibrate
-from deemster.runs.grade_dataset import grade as grade
-from deemster.runs.grade_dataset import grade_async as grade_async
-from deemster.runs.improve_rubric import improve_rubric as improve_rubric
 from deemster.runs.monitor_traffic import monitor as monitor
 from deemster.runs.recorder import Recorder as Recorder
 from deemster.runs.recording_writer import Record as Record

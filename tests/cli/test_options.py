@@ -9,11 +9,11 @@ import deemster as dm
 from deemster.cli import grade, monitor, options, rubric
 from deemster.cli.main import COMMANDS, app
 from deemster.comparison import LEVELS, PUBLISH_SAFE
+from deemster.grading import improvement_judging
 from deemster.judges import criterion_grader, judge_cascade
 from deemster.records import model_requests
 from deemster.report import pass_rate_over_time
 from deemster.rubrics import rubric_scoring
-from deemster.runs import improvement_judging
 from deemster.store import open_and_migrate
 
 

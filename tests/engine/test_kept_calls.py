@@ -21,12 +21,12 @@ from deemster.engine.run_sync import run_sync
 from deemster.engine.stop_request import Stop
 from deemster.evaluation.rescore_run import rescore
 from deemster.evaluation.resolve_evaluation import resolve_arguments
+from deemster.grading.grade_dataset import run_grading
 from deemster.judges.criterion_grader import CriterionGrader
 from deemster.judges.judge_panel import Judge
 from deemster.judges.metric_catalog import resolve_all
 from deemster.models import ModelFailure, Price, Role
 from deemster.records import Answer, Usage
-from deemster.runs.grade_dataset import run_grading
 from deemster.runs.run_lifecycle import NOT_STORED, RunStorage
 from deemster.store import open_store
 from deemster.store.find_damage import find_damage

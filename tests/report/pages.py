@@ -10,10 +10,10 @@ import msgspec
 from deemster.agreement import JudgePair, MetricsResult
 from deemster.agreement.agreement_page import alignment_page
 from deemster.datasets import RubricDataset
+from deemster.grading.grading_page import grading_page
+from deemster.grading.grading_summary import summarize_grading
 from deemster.judges.grading_result import CriterionGrading, Grading, ItemGrading, JudgeGrading
 from deemster.judges.vote import Vote
-from deemster.report.grading_page import grading_page
-from deemster.report.grading_summary import summarize_grading
 from deemster.report.pass_rate_over_time import MonitoredRecord, track_pass_rate
 from deemster.report.report_entries import ScoreEntry
 from deemster.stats.confidence_interval import ConfidenceInterval

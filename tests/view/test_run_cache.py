@@ -13,8 +13,8 @@ import pytest
 import deemster as dm
 from deemster.engine.run_sync import run_sync
 from deemster.evaluation.rescore_run import rescore
+from deemster.grading.grading_summary import summarize_grading
 from deemster.judges.metric_catalog import parse_metric
-from deemster.report.grading_summary import summarize_grading
 from deemster.runs.run_figures import NO_FIGURES
 from deemster.runs.stored_grading import stored_grading
 from deemster.store import open_store

@@ -44,10 +44,10 @@ if TYPE_CHECKING:
     from deemster.datasets import RubricDataset
     from deemster.engine.model_access import ModelAccess
     from deemster.gate import Allowance
+    from deemster.grading.grading_summary import GradingSummary
     from deemster.judges.criterion_grader import CriterionGrader
     from deemster.judges.grading_result import Grading
     from deemster.report import Destination
-    from deemster.report.grading_summary import GradingSummary
     from deemster.runs.run_lifecycle import Storage
 
 _VOTES = (".json", ".jsonl")
@@ -341,7 +341,7 @@ def _grade(
 ) -> Grading:
     from deemster.engine.run_sync import run_sync
     from deemster.engine.stop_request import Stop, interruptible
-    from deemster.runs.grade_dataset import run_grading
+    from deemster.grading.grade_dataset import run_grading
 
     stop = Stop()
     with interruptible(stop, tell=note, leave=leave_interrupted), show_progress(quiet=quiet) as progress:
@@ -368,9 +368,9 @@ def _write_and_print(
     reasons: bool,
 ) -> ExitCode:
     """Write and print the results; returns the exit code."""
-    from deemster.report.grading_page import grading_page
-    from deemster.report.grading_report import grading_json
-    from deemster.report.grading_summary import summarize_grading
+    from deemster.grading.grading_page import grading_page
+    from deemster.grading.grading_report import grading_json
+    from deemster.grading.grading_summary import summarize_grading
     from deemster.text.destination import write_pieces
 
     status, reason = grading.status, grading.reason
@@ -413,7 +413,7 @@ def _describe_failed_verdicts(figures: GradingSummary, allowance: Allowance) -> 
 
 def _print_results(grading: Grading, figures: GradingSummary, alignment: MetricsResult | None) -> None:
     from deemster.agreement.agreement_report import short_alignment_sections
-    from deemster.report.grading_report import grading_sections
+    from deemster.grading.grading_report import grading_sections
 
     print_sections(grading_sections(grading, figures))
     if alignment is not None:

@@ -26,11 +26,11 @@ from deemster.cli.options import (
 from deemster.errors import ExitCode, Issue, ReportError, RubricError, plural, visible
 
 if TYPE_CHECKING:
-    from deemster.report.improvement_report import Improvement, WordingTrial
+    from deemster.grading.examine_rubric import RubricExamination
+    from deemster.grading.improvement_judging import ImprovementSettings
+    from deemster.grading.improvement_report import Improvement, WordingTrial
     from deemster.rubrics.rubric_check import RubricIssue
     from deemster.rubrics.rubric_definition import Rubric
-    from deemster.runs.examine_rubric import RubricExamination
-    from deemster.runs.improvement_judging import ImprovementSettings
 
 
 # The defaults of `improve_rubric`.
@@ -65,9 +65,9 @@ def check(
     from deemster.formats import read_document
     from deemster.formats.canonical_json import canonical
     from deemster.formats.json_values import pointer
+    from deemster.grading.examine_rubric import examine_rubric, merge_issues
     from deemster.rubrics.rubric_check import check_rubric, criteria_paths
     from deemster.rubrics.rubric_definition import read_rubric
-    from deemster.runs.examine_rubric import examine_rubric, merge_issues
     from deemster.text.destination import Destination, write_pieces
 
     destination = None if json is None else Destination("json", json)
@@ -139,9 +139,9 @@ def _settings_option(command: Command) -> Command:
 
 
 def _take_settings(flags: Flags) -> ImprovementSettings:
+    from deemster.grading.improvement_judging import ImprovementSettings
     from deemster.judges.criterion_grader import CriterionGrader
     from deemster.judges.judge_panel import Judge
-    from deemster.runs.improvement_judging import ImprovementSettings
 
     judges = flags.pop("judges")
     flags["grader"] = CriterionGrader(tuple(Judge(role, role) for role in judges), seed=flags["seed"])
@@ -192,8 +192,8 @@ def improve(
     """
     from deemster.datasets import RubricDataset
     from deemster.engine.run_sync import run_sync
+    from deemster.grading.improve_rubric import run_improvement
     from deemster.rubrics.rubric_definition import Rubric
-    from deemster.runs.improve_rubric import run_improvement
     from deemster.text.destination import write_pieces
 
     destinations = _check_destinations(to, {"json": json, "markdown": markdown})
@@ -226,7 +226,7 @@ def improve(
 
 def _print_forecast(rubric: Any, items: Any, settings: Any, models: ModelOptions) -> None:
     from deemster.engine.run_sync import run_sync
-    from deemster.runs.improve_rubric import forecast
+    from deemster.grading.improve_rubric import forecast
 
     found = run_sync(forecast(rubric, items, settings, access=models.access(calls=False)))
     print_planned_calls(found.planned)

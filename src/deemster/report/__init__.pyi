@@ -1,5 +1,4 @@
 from deemster.models.budget import BudgetEntry as BudgetEntry
-from deemster.report.improvement_report import Improvement as Improvement
 from deemster.report.report_assembly import RunSamples as RunSamples
 from deemster.report.report_assembly import assemble_report as assemble_report
 from deemster.report.report_document import SCHEMA as SCHEMA

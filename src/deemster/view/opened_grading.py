@@ -10,9 +10,9 @@ import numpy as np
 from numpy.typing import NDArray
 
 from deemster.errors import ReportError
+from deemster.grading.grading_summary import summarize_grading
 from deemster.judges.grading_result import Grading, ItemGrading
 from deemster.records import CAUSES, Execution, MetricCard, SampleFacts
-from deemster.report.grading_summary import summarize_grading
 from deemster.report.stored_columns import SampleColumns
 from deemster.results import MarkTable
 from deemster.results.metric_summary import OUTSIDE, SCORED, histogram

@@ -8,9 +8,9 @@ import pytest
 
 import deemster as dm
 from deemster.datasets import Votes, derive
+from deemster.grading.grade_dataset import grade
 from deemster.judges.few_shot import FewShot
 from deemster.models import Role
-from deemster.runs.grade_dataset import grade
 from deemster.testing import ModelServer
 from tests.judges.make_grader import FACTS, dataset, grader
 from tests.report.runs import CLOCK

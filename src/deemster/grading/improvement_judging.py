@@ -14,6 +14,8 @@ from deemster.engine.progress import Progress
 from deemster.engine.stop_request import Stop
 from deemster.engine.worker_pool import worker_pool
 from deemster.errors import Issue, plural, show_value
+from deemster.grading._improvement_log import ImprovementLog, LoggedProposal, LoggedVerdicts
+from deemster.grading._improvement_split import DatasetPart
 from deemster.judges.criterion_grader import CriterionGrader
 from deemster.judges.criterion_rewording import Disagreement, ask_rewording
 from deemster.judges.grading_case import GradingCase, parts_digest
@@ -27,8 +29,6 @@ from deemster.records.usage import count_tokens, sum_usage
 from deemster.rubrics.criterion import FAILED, Criterion
 from deemster.rubrics.rubric_definition import Rubric
 from deemster.rubrics.vote_aggregation import is_missing
-from deemster.runs._improvement_log import ImprovementLog, LoggedProposal, LoggedVerdicts
-from deemster.runs._improvement_split import DatasetPart
 
 TRAIN: Final = "train"
 HELD_OUT: Final = "held_out"

@@ -17,6 +17,7 @@ from deemster.engine.progress import Progress, ProgressCounter
 from deemster.engine.run_plan import Plan, collect_secrets
 from deemster.engine.stop_request import Stop
 from deemster.evaluation.resolved_evaluation import Evaluation
+from deemster.grading._submissions import SubmissionMetric, Submissions
 from deemster.judges.criterion_grader import CriterionGrader
 from deemster.judges.grading_case import make_case
 from deemster.judges.grading_result import Grading, ItemGrading, vote_payments
@@ -24,7 +25,6 @@ from deemster.models.clock import Clock
 from deemster.records import Execution, Mark
 from deemster.records.shared_call_cost import NOTHING_SPENT, Spending, paid_amount
 from deemster.rubrics.criterion import Criterion
-from deemster.runs._submissions import SubmissionMetric, Submissions
 from deemster.runs.run_lifecycle import StoredRun
 from deemster.runs.stored_grading import GradedItem, graded_item, view_grading
 from deemster.store import Spool

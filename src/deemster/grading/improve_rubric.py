@@ -34,16 +34,9 @@ from deemster.engine.progress import Progress
 from deemster.engine.run_sync import run_sync
 from deemster.errors import ConfigurationError, plural, show_value
 from deemster.evaluation.dry_run import DryRun, open_call_counter, rarely_asked
-from deemster.judges.criterion_grader import CriterionGrader
-from deemster.models.clock import Clock, clock_from_environment
-from deemster.report.improvement_report import Improvement, TargetCriterion, WordingTrial
-from deemster.rubrics.criterion import Criterion
-from deemster.rubrics.rubric_definition import Rubric
-from deemster.rubrics.vote_aggregation import is_missing
-from deemster.runs._improvement_log import ImprovementLog
-from deemster.runs._improvement_split import DatasetPart, split_train_test
-from deemster.runs._run_identity import digest
-from deemster.runs.improvement_judging import (
+from deemster.grading._improvement_log import ImprovementLog
+from deemster.grading._improvement_split import DatasetPart, split_train_test
+from deemster.grading.improvement_judging import (
     ALPHA,
     CRITERIA,
     EXEMPLARS,
@@ -54,6 +47,13 @@ from deemster.runs.improvement_judging import (
     ImprovementSettings,
     ImprovementStopped,
 )
+from deemster.grading.improvement_report import Improvement, TargetCriterion, WordingTrial
+from deemster.judges.criterion_grader import CriterionGrader
+from deemster.models.clock import Clock, clock_from_environment
+from deemster.rubrics.criterion import Criterion
+from deemster.rubrics.rubric_definition import Rubric
+from deemster.rubrics.vote_aggregation import is_missing
+from deemster.runs._run_identity import digest
 
 
 def improve_rubric(

@@ -8,9 +8,9 @@ from collections.abc import Iterator
 from deemster.agreement.agreement_page import alignment_parts
 from deemster.agreement.metrics_result import MetricsResult
 from deemster.errors import plural
+from deemster.grading.grading_report import grading_sections
+from deemster.grading.grading_summary import GradingSummary, score_histogram
 from deemster.judges.grading_result import CriterionGrading, Grading, ItemGrading
-from deemster.report.grading_report import grading_sections
-from deemster.report.grading_summary import GradingSummary, score_histogram
 from deemster.text.html_page import PageHead, Tile, rate_tile, render_page
 from deemster.text.number_format import format_interval, format_number
 from deemster.text.table_plots import HistogramCell, PlotColumn, drawn_columns

@@ -12,6 +12,7 @@ from deemster.agreement import compute_metrics
 from deemster.engine.model_access import build_model_access
 from deemster.engine.stop_request import Stop
 from deemster.errors import ConfigurationError, StoreError
+from deemster.grading.grade_dataset import grade, grade_async, run_grading
 from deemster.judges.criterion_grader import CriterionGrader
 from deemster.judges.few_shot import FewShot
 from deemster.judges.judge_cascade import Cascade
@@ -19,12 +20,11 @@ from deemster.judges.judge_panel import Judge
 from deemster.models import FakeChat, ModelFailure, Price, Role
 from deemster.records import Answer, Usage
 from deemster.rubrics import LengthPenalty
-from deemster.runs.grade_dataset import grade, grade_async, run_grading
 from deemster.runs.run_lifecycle import RunStorage
 from deemster.store import open_store
+from tests.grading.test_grade_dataset import GOOD, items, models, truthful, votes
 from tests.judges.make_grader import FACTS, RUBRIC, dataset, finals, grader, reply, subject
 from tests.report.runs import CLOCK
-from tests.runs.test_grade_dataset import GOOD, items, models, truthful, votes
 
 
 @pytest.fixture

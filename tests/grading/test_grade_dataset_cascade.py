@@ -11,12 +11,12 @@ import pytest
 from deemster.agreement import compute_metrics
 from deemster.agreement.cascade_calibration import calibrate_cascade
 from deemster.datasets import RubricDataset, Votes, derive
+from deemster.grading.grade_dataset import grade
 from deemster.judges.criterion_grader import CriterionGrader
 from deemster.judges.judge_cascade import Cascade
 from deemster.judges.judge_panel import Judge
 from deemster.models import FakeChat
 from deemster.records import Answer, Token
-from deemster.runs.grade_dataset import grade
 from tests.report.runs import CLOCK
 
 CHEAP, STRONG = Judge("cheap", "cheap"), Judge("strong", "strong")

@@ -10,8 +10,8 @@ from pathlib import Path
 import msgspec
 import pytest
 
-from deemster.report.grading_summary import summarize_grading
-from deemster.runs.grade_dataset import grade
+from deemster.grading.grade_dataset import grade
+from deemster.grading.grading_summary import summarize_grading
 from deemster.runs.stored_grading import stored_grading
 from deemster.store import open_store
 from tests.cli.workspace import called

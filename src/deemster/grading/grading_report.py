@@ -8,8 +8,8 @@ import msgspec
 
 from deemster.agreement.metrics_result import MetricsResult
 from deemster.errors import plural
+from deemster.grading.grading_summary import GradingSummary, JudgeSummary
 from deemster.judges.grading_result import Grading
-from deemster.report.grading_summary import GradingSummary, JudgeSummary
 from deemster.report.report_sections import criteria_plots, criteria_table
 from deemster.text.number_format import format_interval, format_number
 from deemster.text.table_plots import BarCell, PlotColumn, drawn_columns

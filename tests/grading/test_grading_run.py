@@ -4,10 +4,10 @@ from __future__ import annotations
 
 import pytest
 
+from deemster.grading._grading_run import GradedItems
 from deemster.judges.grading_result import CriterionGrading, ItemGrading
 from deemster.judges.vote import Vote, vote_failure
 from deemster.records import FrozenDict, Usage
-from deemster.runs._grading_run import GradedItems
 from deemster.store import spool
 from deemster.store.graded_items import grading_mark
 

@@ -15,12 +15,12 @@ from deemster.datasets import RubricDataset, Votes, derive
 from deemster.engine.model_access import build_model_access
 from deemster.engine.stop_request import Stop
 from deemster.errors import ConfigurationError
+from deemster.grading.grade_dataset import grade, grade_async, run_grading
 from deemster.judges.criterion_grader import CriterionGrader
 from deemster.judges.judge_panel import Judge
 from deemster.models import FakeChat, ModelFailure, Price, Role
 from deemster.records import Answer, Usage
 from deemster.rubrics import LengthPenalty
-from deemster.runs.grade_dataset import grade, grade_async, run_grading
 from deemster.testing import ModelServer
 from tests.judges.make_grader import DEPTH, FACTS, FLUFF, RUBRIC, dataset, finals, grader, reply, subject
 from tests.report.runs import CLOCK

@@ -6,13 +6,13 @@ from decimal import Decimal
 
 import pytest
 
+from deemster.grading.grade_dataset import grade
 from deemster.models import FakeChat, ModelFailure, Price, Role
 from deemster.records import Answer, Usage
-from deemster.runs.grade_dataset import grade
 from deemster.store import RunFacts, open_store
+from tests.grading.test_grade_dataset import items, truthful, votes
 from tests.judges.make_grader import FACTS, dataset, finals, grader, reply, subject
 from tests.report.runs import CLOCK
-from tests.runs.test_grade_dataset import items, truthful, votes
 
 PRICES = {"": Price(Decimal(1), Decimal(2))}
 EACH = Decimal("0.0002")

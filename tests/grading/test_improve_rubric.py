@@ -11,9 +11,9 @@ import pytest
 
 import deemster as dm
 from deemster.engine.run_sync import run_sync
-from deemster.runs._improvement_log import LoggedProposal
-from deemster.runs.improve_rubric import RubricImprovement, reword_rubric
-from deemster.runs.improvement_judging import HELD_OUT, TRAIN, ImprovementSettings
+from deemster.grading._improvement_log import LoggedProposal
+from deemster.grading.improve_rubric import RubricImprovement, reword_rubric
+from deemster.grading.improvement_judging import HELD_OUT, TRAIN, ImprovementSettings
 from tests.runs.make_rewordings import BETTER, GRADER, RUBRIC, Judge, Writer, dataset, models
 
 WEAK = {"The facts are alright.": 0.6}

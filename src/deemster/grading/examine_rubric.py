@@ -12,13 +12,13 @@ from deemster.engine.progress import Progress
 from deemster.errors import visible
 from deemster.formats import Document
 from deemster.formats.json_values import Path, pointer
+from deemster.grading.grade_dataset import run_grading
 from deemster.judges.criterion_grader import CriterionGrader
 from deemster.judges.grading_result import CriterionGrading, Grading
 from deemster.judges.judge_panel import Judge
 from deemster.rubrics.meta_rubric import ADVICE, HINTS, MEANING, PREFIX, Exam, exams
 from deemster.rubrics.rubric_check import RubricIssue, criteria_paths
 from deemster.rubrics.rubric_definition import Rubric
-from deemster.runs.grade_dataset import run_grading
 
 _TASK = "Write a rubric by which judges who know nothing but its text grade submissions."
 _REASON = 400

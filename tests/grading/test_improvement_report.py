@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 
 from deemster.agreement.agreement_gain import compare_agreement
-from deemster.report.improvement_report import Improvement, TargetCriterion, WordingTrial
+from deemster.grading.improvement_report import Improvement, TargetCriterion, WordingTrial
 from deemster.rubrics import Criterion, Rubric
 
 HOSTILE = "```\n# Heading | <img src=x> @team https://evil.example `x`"

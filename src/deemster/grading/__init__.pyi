@@ -1,0 +1,1 @@
+from deemster.grading.improvement_report import Improvement as Improvement
