@@ -18,6 +18,7 @@ from deemster.agreement import align as align
 from deemster.agreement import calibrate_cascade as calibrate_cascade
 from deemster.agreement import compare_judges as compare_judges
 from deemster.agreement import compute_metrics as compute_metrics
+from deemster.calibration.calibrate_run import calibrate as calibrate
 from deemster.comparison import load_comparison as load_comparison
 from deemster.comparison import load_report as load_report
 from deemster.comparison.compare_runs import compare as compare
@@ -54,7 +55,6 @@ from deemster.report import Report as Report
 from deemster.rubrics import Criterion as Criterion
 from deemster.rubrics import Option as Option
 from deemster.rubrics import Rubric as Rubric
-from deemster.runs.calibrate_run import calibrate as calibrate
 from deemster.runs.monitor_traffic import monitor as monitor
 from deemster.runs.recorder import Recorder as Recorder
 from deemster.runs.recording_writer import Record as Record

@@ -8,8 +8,8 @@ import numpy as np
 import pytest
 
 import deemster as dm
+from deemster.calibration.people_labels import labelled_votes
 from deemster.report.build_report import stored_report
-from deemster.runs.people_labels import labelled_votes
 from deemster.store import LabelFacts, open_store
 
 DOCUMENTS, QUESTIONS = 15, 8

@@ -6,10 +6,10 @@ import shutil
 import pytest
 
 import deemster as dm
+from deemster.calibration.people_labels import label_tasks, labelled_votes
 from deemster.evaluation.external_run import store_external_run
 from deemster.integrations.import_run import read_runs
 from deemster.records import MetricScore, Unscored
-from deemster.runs.people_labels import label_tasks, labelled_votes
 from deemster.store import LabelFacts, open_store
 from tests.cli.workspace import called
 from tests.integrations.imported import FIXTURES, imported_report

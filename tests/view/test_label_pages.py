@@ -10,6 +10,7 @@ import warnings
 import pytest
 
 import deemster as dm
+from deemster.calibration.people_labels import LabelTask, label_tasks, labelled_votes, labels_csv
 from deemster.engine.model_access import build_model_access
 from deemster.engine.run_sync import run_sync
 from deemster.errors import ReportError
@@ -17,7 +18,6 @@ from deemster.evaluation.rescore_run import rescore
 from deemster.judges.rubric_metric import RubricMetric
 from deemster.models import FakeChat
 from deemster.rubrics.criterion import Criterion
-from deemster.runs.people_labels import LabelTask, label_tasks, labelled_votes, labels_csv
 from deemster.store import open_store
 from tests.judges.make_grader import DEPTH, FACTS, reply, subject
 from tests.view.conftest import evaluate

@@ -118,7 +118,7 @@ class InputOptions(NamedTuple):
 
         labels: RubricDataset | None = None
         if self.run is not None:
-            from deemster.runs.people_labels import labelled_votes, rubric_votes
+            from deemster.calibration.people_labels import labelled_votes, rubric_votes
 
             labels = None if self.dataset is None else RubricDataset.load(self.dataset)
             read_votes = labelled_votes if labels is None else rubric_votes

@@ -26,8 +26,8 @@ from deemster.cli.options import (
 from deemster.errors import ExitCode
 
 if TYPE_CHECKING:
+    from deemster.calibration.calibrate_run import CalibrationSettings
     from deemster.engine.model_access import ModelLimits
-    from deemster.runs.calibrate_run import CalibrationSettings
 
 _SHARE = NumberRange(0, 1)
 
@@ -38,7 +38,7 @@ def _settings_option(command: Command) -> Command:
 
 
 def _take_settings(flags: Flags) -> CalibrationSettings:
-    from deemster.runs.calibrate_run import CalibrationBounds, CalibrationSettings
+    from deemster.calibration.calibrate_run import CalibrationBounds, CalibrationSettings
 
     flags["bounds"] = take_flags(CalibrationBounds, flags)
     settings: CalibrationSettings = take_flags(CalibrationSettings, flags)
@@ -103,9 +103,9 @@ def command(
     errors. The JSON file is what a suite names as `calibration: FILE`, so that later runs are corrected too. Exit
     codes: 0 done, 1 a bound is missed, 2 bad input, 3 a result could not be written.
     """
+    from deemster.calibration.calibrate_run import calibrate_cases, calibrate_labelled, is_cases_file
     from deemster.engine.run_sync import run_sync
     from deemster.engine.stop_request import Stop, interruptible
-    from deemster.runs.calibrate_run import calibrate_cases, calibrate_labelled, is_cases_file
 
     reports = result_files(json=json, markdown=markdown, html=html)
     if is_cases_file(source):

@@ -52,8 +52,8 @@ def sheet(
     run's metrics said is not shown. Each line has the probability with which its sample was drawn; estimates weight by
     it. To compare the labels with the run: `deemster calibrate RUN --labels labels.csv`.
     """
+    from deemster.calibration.label_sheet import draw_samples, label_sheet
     from deemster.report.build_report import stored_report
-    from deemster.report.label_sheet import draw_samples, label_sheet
 
     if stratify and balance is not None:
         raise ConfigurationError("Give `--stratify` or `--balance`, not both.")
@@ -86,8 +86,8 @@ def export(*, run: str, file: str, form: str, store: str) -> None:
     RUN is the id of a stored run, the beginning of one, `latest`, or a run file. `deemster align --labels` reads the
     CSV, and `deemster align` the votes; `deemster align --run RUN` needs neither.
     """
+    from deemster.calibration.people_labels import labelled_votes, labels_csv
     from deemster.formats.canonical_json import json_text
-    from deemster.runs.people_labels import labelled_votes, labels_csv
 
     with open_run(store, run) as (opened, name):
         row = opened.run(name)

@@ -8,11 +8,11 @@ from typing import Any, TypeAlias
 import msgspec
 import numpy as np
 
+from deemster.calibration.people_labels import LabelTask
 from deemster.errors import plural
 from deemster.gate.gate_rules import Gate, Rule
 from deemster.judges.metric_catalog import card_spellings
 from deemster.results.metric_summary import OUTSIDE, SCORED
-from deemster.runs.people_labels import LabelTask
 from deemster.stats import ConfidenceInterval, ppi_mean, wilson
 from deemster.stats.power_analysis import label_size
 from deemster.store import LabelFacts

@@ -10,8 +10,8 @@ from typing import Any
 import msgspec
 
 from deemster.agreement.annotator_alpha import annotator_alpha
+from deemster.calibration.people_labels import LabelTask, label_tasks, labelled_votes, labels_csv
 from deemster.errors import ConfigurationError, InputError
-from deemster.runs.people_labels import LabelTask, label_tasks, labelled_votes, labels_csv
 from deemster.stats import cohen_kappa
 from deemster.stats.confidence_interval import interval_ends
 from deemster.store import LabelFacts

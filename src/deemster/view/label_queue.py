@@ -8,9 +8,9 @@ from typing import Any, NamedTuple, get_args
 import numpy as np
 from numpy.typing import NDArray
 
+from deemster.calibration.label_sheet import draw_places
+from deemster.calibration.people_labels import LabelTask
 from deemster.errors import InputError, did_you_mean
-from deemster.report.label_sheet import draw_places
-from deemster.runs.people_labels import LabelTask
 from deemster.store.run_facts import LabelFacts, LabelOrder
 from deemster.view.opened_run import OpenedRun
 

@@ -9,6 +9,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from deemster.calibration.people_labels import LabelTask
 from deemster.errors import ReportError
 from deemster.grading.grading_summary import summarize_grading
 from deemster.judges.grading_result import Grading, ItemGrading
@@ -16,7 +17,6 @@ from deemster.records import CAUSES, Execution, MetricCard, SampleFacts
 from deemster.report.stored_columns import SampleColumns
 from deemster.results import MarkTable
 from deemster.results.metric_summary import OUTSIDE, SCORED, histogram
-from deemster.runs.people_labels import LabelTask
 from deemster.runs.stored_grading import stored_grading
 from deemster.view.opened_run import OpenedRun
 

@@ -13,6 +13,7 @@ import msgspec
 import numpy as np
 from numpy.typing import NDArray
 
+from deemster.calibration.people_labels import LabelTask, criterion_entry
 from deemster.datasets.human_labels import FAIL, PASS
 from deemster.errors import ReportError
 from deemster.judges.grading_result import ItemGrading
@@ -22,7 +23,6 @@ from deemster.report.stored_columns import SampleColumns, page_table, run_column
 from deemster.results import MarkTable
 from deemster.results.metric_summary import OUTSIDE, SCORED
 from deemster.results.usage_and_cost import USAGE
-from deemster.runs.people_labels import LabelTask, criterion_entry
 from deemster.store import RunRow, Store
 from deemster.store.run_facts import TextTable
 

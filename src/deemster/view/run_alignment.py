@@ -8,8 +8,8 @@ import msgspec
 
 from deemster.agreement.compute_agreement import compute_metrics
 from deemster.agreement.inter_judge_agreement import judge_agreement
+from deemster.calibration.people_labels import labelled_votes
 from deemster.errors import InputError
-from deemster.runs.people_labels import labelled_votes
 from deemster.view.opened_run import OpenedRun
 
 # A page is shown while labels come in, so fewer replicates than `deemster align` draws.

@@ -10,6 +10,7 @@ import msgspec
 import numpy as np
 from numpy.typing import NDArray
 
+from deemster.calibration.people_labels import LabelTask, criterion_entry
 from deemster.comparison.privacy_levels import EntryView
 from deemster.errors import InputError
 from deemster.records import CAUSES, Execution, Output, SampleFacts, TargetFailure
@@ -19,7 +20,6 @@ from deemster.report.report_assembly import execution_entry
 from deemster.report.report_entries import ScoreEntry
 from deemster.results import MarkTable, SampleEntry, summarize_samples
 from deemster.results.metric_summary import OUTSIDE, SCORED
-from deemster.runs.people_labels import LabelTask, criterion_entry
 from deemster.view.opened_run import OpenedRun, mean_latencies, mean_lengths
 from deemster.view.sample_query import SampleQuery, find_samples, neighbours
 

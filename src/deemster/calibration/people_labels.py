@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import Any, NamedTuple, TypeAlias
 
+from deemster.calibration.label_sheet import sheet_text
 from deemster.datasets.human_labels import FAIL, PASS
 from deemster.datasets.votes import Votes
 from deemster.datasets.votes_format import SCHEMA, Sampling
@@ -12,7 +13,6 @@ from deemster.errors import ReportError, plural
 from deemster.judges.vote import vote_failure
 from deemster.records import MetricScore, SampleFacts, Unscored
 from deemster.records.marks import reaches
-from deemster.report.label_sheet import sheet_text
 from deemster.report.report_settings import RUBRICS_FACT, stored_cluster
 from deemster.rubrics.criterion import Criterion
 from deemster.rubrics.rubric_definition import Rubric

@@ -7,7 +7,7 @@ import random
 import pytest
 
 import deemster as dm
-from deemster.runs.people_labels import labelled_votes
+from deemster.calibration.people_labels import labelled_votes
 from deemster.store import LabelFacts, open_store
 
 SAMPLES = [{"id": f"s{n}", "input": {"n": n}, "expected_output": "right" if n % 4 else "other"} for n in range(120)]

@@ -13,6 +13,7 @@ import numpy as np
 from deemster import __version__
 from deemster.agreement.calibrate_judge import JudgedMetric, JudgedOutput, calibrate_judge
 from deemster.agreement.calibration_result import Calibration, CalibrationCheck, MetricCalibration
+from deemster.calibration.people_labels import criterion_entry, label_tasks
 from deemster.comparison import load_report
 from deemster.datasets.calibration_cases import CalibrationCases, load_calibration_cases
 from deemster.datasets.human_labels import (
@@ -45,7 +46,6 @@ from deemster.report.report_settings import stored_cluster
 from deemster.results import RunMetricSummary
 from deemster.results.mark_table import output_digest
 from deemster.rubrics.verdicts import VERDICTS
-from deemster.runs.people_labels import criterion_entry, label_tasks
 from deemster.runs.run_labels import read_run_labels
 from deemster.store import RunRow, Store
 from deemster.store.run_file import is_run_file, open_runs
