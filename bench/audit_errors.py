@@ -24,12 +24,12 @@ import yaml
 from click.testing import CliRunner
 from judge_biases import dataset
 
+from deemster.audit.audit_judge import audit_judge
+from deemster.audit.audit_metrics import DefectSettings, audit_metrics
+from deemster.audit.planted_outputs import expected_outputs
 from deemster.cli import app
 from deemster.evaluation.resolve_evaluation import resolve_arguments
 from deemster.models.fake_models import FakeChat
-from deemster.runs.audit_judge import audit_judge
-from deemster.runs.audit_metrics import DefectSettings, audit_metrics
-from deemster.runs.planted_outputs import expected_outputs
 
 ALLOWED = 0.081
 COVERED = 0.92

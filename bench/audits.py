@@ -17,9 +17,8 @@ from pathlib import Path
 
 import numpy as np
 
-from deemster.gate.gate_rules import BaselineRules, Gate, Rule
-from deemster.report.gate_error_rates import simulated_share
-from deemster.report.sample_subset import (
+from deemster.audit.gate_error_rates import simulated_share
+from deemster.audit.sample_subset import (
     FALSE_ALARMS,
     KEPT,
     PlantedRegressions,
@@ -27,7 +26,8 @@ from deemster.report.sample_subset import (
     SubsetSettings,
     choose_subset,
 )
-from deemster.report.simulated_runs import ExecutionPool
+from deemster.audit.simulated_runs import ExecutionPool
+from deemster.gate.gate_rules import BaselineRules, Gate, Rule
 
 sys.path.insert(0, str(Path(__file__).parents[1] / "tests" / "results"))
 

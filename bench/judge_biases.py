@@ -11,11 +11,11 @@ import asyncio
 import sys
 from pathlib import Path
 
+from deemster.audit.audit_judge import audit_judge
+from deemster.audit.planted_outputs import expected_outputs
 from deemster.datasets import Dataset
 from deemster.evaluation.resolve_evaluation import resolve_arguments
 from deemster.judges.bias_probes import ORDER, PROBES
-from deemster.runs.audit_judge import audit_judge
-from deemster.runs.planted_outputs import expected_outputs
 
 sys.path.insert(0, str(Path(__file__).parents[1] / "tests" / "builders"))
 

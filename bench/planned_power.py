@@ -19,12 +19,12 @@ from pathlib import Path
 import numpy as np
 
 import deemster as dm
+from deemster.audit.audit_gate import StatedVariance, audit_gate
+from deemster.audit.gate_error_rates import TrialSettings
 from deemster.evaluation.suite import load_suite
 from deemster.gate.baseline_gate import _units_needed
-from deemster.report.gate_error_rates import TrialSettings
 from deemster.report.sample_plans import Goal, Noise, plan_size, stated_noise
 from deemster.results.compared_numbers import Difference
-from deemster.runs.audit_gate import StatedVariance, audit_gate
 from deemster.stats import Interval
 
 PROMISED = 0.8

@@ -11,6 +11,10 @@ import msgspec
 
 from deemster.agreement.calibration_result import Calibration
 from deemster.agreement.metrics_result import MetricsResult
+from deemster.audit.dataset_health import DatasetAudit
+from deemster.audit.gate_error_rates import GateAudit
+from deemster.audit.judge_bias import JudgeAudit
+from deemster.audit.mutation_score import MetricAudit
 from deemster.comparison.comparison import Comparison
 from deemster.comparison.ranking import Ranking
 from deemster.datasets.calibration_cases import CalibrationFile
@@ -22,10 +26,6 @@ from deemster.formats.schema_validation import DRAFT, json_schema
 from deemster.grading.grading_summary import GradingSummary
 from deemster.records import ToolCall, Trajectory
 from deemster.report import Report, ScoreEntry, UnscoredEntry
-from deemster.report.dataset_health import DatasetAudit
-from deemster.report.gate_error_rates import GateAudit
-from deemster.report.judge_bias import JudgeAudit
-from deemster.report.mutation_score import MetricAudit
 from deemster.rubrics.rubric_format import RubricFile, add_rubric_shapes
 from deemster.targets.saved_output_format import OutputsFile
 

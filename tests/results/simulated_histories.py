@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import numpy as np
 
+from deemster.audit.gate_error_rates import GateTrial, TrialSettings, audit_gate_rates
+from deemster.audit.simulated_runs import ExecutionPool
 from deemster.errors import ConfigurationError
-from deemster.report.gate_error_rates import GateTrial, TrialSettings, audit_gate_rates
-from deemster.report.simulated_runs import ExecutionPool
 
 NAMES = {"quality": "quality"}
 

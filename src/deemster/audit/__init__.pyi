@@ -1,11 +1,11 @@
+from deemster.audit.audit_dataset import HealthSettings as HealthSettings
+from deemster.audit.audit_gate import StatedVariance as StatedVariance
+from deemster.audit.audit_judge import BiasSettings as BiasSettings
+from deemster.audit.audit_metrics import DefectSettings as DefectSettings
+from deemster.audit.gate_error_rates import TrialSettings as TrialSettings
+from deemster.audit.planted_outputs import AuditedOutputs as AuditedOutputs
 from deemster.audit.suite_audits import dataset as dataset
 from deemster.audit.suite_audits import gate as gate
 from deemster.audit.suite_audits import judge as judge
 from deemster.audit.suite_audits import metrics as metrics
 from deemster.engine.model_access import ModelLimits as ModelLimits
-from deemster.report.gate_error_rates import TrialSettings as TrialSettings
-from deemster.runs.audit_dataset import HealthSettings as HealthSettings
-from deemster.runs.audit_gate import StatedVariance as StatedVariance
-from deemster.runs.audit_judge import BiasSettings as BiasSettings
-from deemster.runs.audit_metrics import DefectSettings as DefectSettings
-from deemster.runs.planted_outputs import AuditedOutputs as AuditedOutputs

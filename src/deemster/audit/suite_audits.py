@@ -6,19 +6,19 @@ from collections.abc import Sequence
 from contextlib import ExitStack
 from pathlib import Path
 
+from deemster.audit.audit_dataset import HealthSettings, audit_dataset, find_dataset
+from deemster.audit.audit_gate import StatedVariance, audit_gate
+from deemster.audit.audit_judge import BiasSettings, audit_judge
+from deemster.audit.audit_metrics import DefectSettings, audit_metrics
+from deemster.audit.dataset_health import DatasetAudit
+from deemster.audit.gate_error_rates import GateAudit, TrialSettings
+from deemster.audit.judge_bias import JudgeAudit
+from deemster.audit.mutation_score import MetricAudit
+from deemster.audit.planted_outputs import AuditedOutputs, load_audit
 from deemster.engine.model_access import NO_LIMITS, ModelLimits
 from deemster.engine.run_sync import run_sync, warner
 from deemster.errors import ConfigurationError
 from deemster.evaluation.suite import load_suite
-from deemster.report.dataset_health import DatasetAudit
-from deemster.report.gate_error_rates import GateAudit, TrialSettings
-from deemster.report.judge_bias import JudgeAudit
-from deemster.report.mutation_score import MetricAudit
-from deemster.runs.audit_dataset import HealthSettings, audit_dataset, find_dataset
-from deemster.runs.audit_gate import StatedVariance, audit_gate
-from deemster.runs.audit_judge import BiasSettings, audit_judge
-from deemster.runs.audit_metrics import DefectSettings, audit_metrics
-from deemster.runs.planted_outputs import AuditedOutputs, load_audit
 from deemster.store.run_file import open_runs
 
 _EXPECTED_OUTPUTS = AuditedOutputs()

@@ -31,8 +31,8 @@ from deemster.cli.options import (
 from deemster.errors import ExitCode
 
 if TYPE_CHECKING:
+    from deemster.audit.planted_outputs import AuditedOutputs
     from deemster.engine.model_access import ModelLimits
-    from deemster.runs.planted_outputs import AuditedOutputs
 
 _SHARE = NumberRange(0, 1)
 
@@ -97,7 +97,7 @@ def writing_options(audit: Command) -> Command:
 
 
 def _take_outputs(flags: Flags) -> AuditedOutputs:
-    from deemster.runs.planted_outputs import AuditedOutputs
+    from deemster.audit.planted_outputs import AuditedOutputs
 
     return AuditedOutputs(flags.pop("run"), flags.pop("outputs"), flags.pop("store"))
 
@@ -151,8 +151,8 @@ def audit_judge_command(
     The report has the share of pairs whose verdict flips, what each thing moves in the pass-rate, and a flag where a
     bias is no chance. Exit codes: 0 done, 1 a flag with --fail-on-flag, 2 bad input, 3 incomplete.
     """
-    from deemster.runs.audit_judge import BiasSettings, audit_judge
-    from deemster.runs.planted_outputs import load_audit
+    from deemster.audit.audit_judge import BiasSettings, audit_judge
+    from deemster.audit.planted_outputs import load_audit
 
     settings = BiasSettings(probes, max_samples, confidence, seed)
     job, found, source = load_audit(suite, outputs, metrics=metrics, limits=limits)
@@ -204,9 +204,9 @@ def audit_metrics_command(
     good outputs that do not pass their own metrics. Exit codes: 0 done, 1 fewer noticed than --min-killed, 2 bad input,
     3 incomplete.
     """
+    from deemster.audit.audit_metrics import DefectSettings, audit_metrics
+    from deemster.audit.planted_outputs import load_audit
     from deemster.records.marks import reaches
-    from deemster.runs.audit_metrics import DefectSettings, audit_metrics
-    from deemster.runs.planted_outputs import load_audit
 
     settings = DefectSettings(defects, max_samples, draws, confidence, seed)
     job, found, source = load_audit(suite, outputs, metrics=metrics, limits=limits)
@@ -269,9 +269,9 @@ def audit_gate_command(
     Without stored repetitions, state the noise: --flip-rate or --sd; without any stored run, --pass-rate too.
     Exit codes: 0 done, 2 bad input.
     """
+    from deemster.audit.audit_gate import StatedVariance, audit_gate
+    from deemster.audit.gate_error_rates import TrialSettings
     from deemster.evaluation.suite import load_suite
-    from deemster.report.gate_error_rates import TrialSettings
-    from deemster.runs.audit_gate import StatedVariance, audit_gate
     from deemster.store.run_file import open_runs
 
     loaded = load_suite(suite, calls_target=False)
@@ -326,7 +326,7 @@ def audit_dataset_command(
 
     Exit codes: 0 done, 2 bad input.
     """
-    from deemster.runs.audit_dataset import HealthSettings, audit_dataset, find_dataset
+    from deemster.audit.audit_dataset import HealthSettings, audit_dataset, find_dataset
 
     settings = HealthSettings(near, margin, draws, confidence, seed)
     with ExitStack() as opened:

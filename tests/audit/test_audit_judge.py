@@ -7,14 +7,14 @@ import asyncio
 import pytest
 
 from bench import judge_biases
+from deemster.audit.audit_judge import BiasSettings, audit_judge
+from deemster.audit.judge_audit_report import judge_audit_sections
+from deemster.audit.planted_outputs import expected_outputs
 from deemster.datasets.planted_defects import reference_output
 from deemster.errors import ConfigurationError
 from deemster.evaluation.resolve_evaluation import resolve_arguments
 from deemster.judges.bias_probes import ORDER, PROBES
 from deemster.models.model_client import ModelFailure
-from deemster.report.judge_audit_report import judge_audit_sections
-from deemster.runs.audit_judge import BiasSettings, audit_judge
-from deemster.runs.planted_outputs import expected_outputs
 from tests.builders.biased_judges import BIASES, biased_judge
 
 

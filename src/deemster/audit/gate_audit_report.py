@@ -9,7 +9,7 @@ from deemster.text.number_format import format_percent
 from deemster.text.text_sections import DataText, SentenceText, TextLine, TextSection, TextTable
 
 if TYPE_CHECKING:
-    from deemster.report.gate_error_rates import GateAudit, SimulatedShare
+    from deemster.audit.gate_error_rates import GateAudit, SimulatedShare
 
 
 def gate_audit_sections(audit: GateAudit) -> list[TextSection]:

@@ -11,9 +11,9 @@ import msgspec
 import numpy as np
 from numpy.typing import NDArray
 
+from deemster.audit.gate_error_rates import GateTrial, SimulatedShare, simulated_gate, simulated_share
+from deemster.audit.simulated_runs import ExecutionPool, SimulatedRun
 from deemster.gate.gate_rules import Gate
-from deemster.report.gate_error_rates import GateTrial, SimulatedShare, simulated_gate, simulated_share
-from deemster.report.simulated_runs import ExecutionPool, SimulatedRun
 from deemster.stats import certifiable_margin, count_prediction_limit
 
 _Places: TypeAlias = NDArray[np.int64]

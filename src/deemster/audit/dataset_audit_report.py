@@ -5,14 +5,14 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from typing import TYPE_CHECKING
 
+from deemster.audit.gate_audit_report import share_text
+from deemster.audit.sample_subset import SampleSubset
 from deemster.errors import plural
-from deemster.report.gate_audit_report import share_text
-from deemster.report.sample_subset import SampleSubset
 from deemster.text.number_format import format_percent
 from deemster.text.text_sections import DataText, MetricName, SentenceText, TextLine, TextSection, TextTable
 
 if TYPE_CHECKING:
-    from deemster.report.dataset_health import DatasetAudit, SampleHistory, SimilarSamples
+    from deemster.audit.dataset_health import DatasetAudit, SampleHistory, SimilarSamples
 
 _MOST = 20
 _SUBSET_TITLE = ("A part that keeps the gate's power",)

@@ -10,6 +10,17 @@ from typing import NamedTuple
 import msgspec
 
 from deemster import __version__
+from deemster.audit.judge_bias import (
+    JudgeAudit,
+    ProbedPair,
+    ProbeResult,
+    fewest_samples,
+    flag_biases,
+    option_order_result,
+    order_result,
+    probe_result,
+)
+from deemster.audit.planted_outputs import good_outputs, mark_outputs
 from deemster.datasets.planted_defects import GoodOutput
 from deemster.engine.progress import Progress
 from deemster.engine.stop_request import Stop
@@ -20,17 +31,6 @@ from deemster.judges.pairwise import Pairwise
 from deemster.judges.rubric_metric import shown_options
 from deemster.models.clock import Clock
 from deemster.records import Mark, MetricScore, NotApplicable, Output
-from deemster.report.judge_bias import (
-    JudgeAudit,
-    ProbedPair,
-    ProbeResult,
-    fewest_samples,
-    flag_biases,
-    option_order_result,
-    order_result,
-    probe_result,
-)
-from deemster.runs.planted_outputs import good_outputs, mark_outputs
 
 SAMPLES = 50
 # The probe whose pairs without the thing show a pairwise judge the order: the answer with an introduction.

@@ -9,8 +9,8 @@ import msgspec
 import numpy as np
 from numpy.typing import NDArray
 
+from deemster.audit.metric_audit_report import metric_audit_sections
 from deemster.records import CAUSES
-from deemster.report.metric_audit_report import metric_audit_sections
 from deemster.results.mark_table import MarkTable
 from deemster.results.metric_summary import OUTSIDE, SCORED
 from deemster.results.run_summary import cohort_label

@@ -8,6 +8,8 @@ from typing import NamedTuple
 import numpy as np
 
 from deemster import __version__
+from deemster.audit.gate_error_rates import GateAudit, TrialSettings, audit_gate_rates
+from deemster.audit.simulated_runs import ExecutionPool
 from deemster.comparison.compare_columns import ComparisonSettings, comparable_metrics, compare_columns
 from deemster.comparison.compare_runs import StoredSource
 from deemster.datasets import Dataset
@@ -18,8 +20,6 @@ from deemster.gate import read_gate
 from deemster.gate.gate_decision import check_gate_names
 from deemster.gate.gate_rules import Gate
 from deemster.judges.metric_catalog import card, card_spellings
-from deemster.report.gate_error_rates import GateAudit, TrialSettings, audit_gate_rates
-from deemster.report.simulated_runs import ExecutionPool
 from deemster.results import MarkTable
 from deemster.results.metric_summary import SCORED
 from deemster.results.run_columns import ComparedRun, RunColumns, join_samples

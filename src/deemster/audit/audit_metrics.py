@@ -11,6 +11,18 @@ import numpy as np
 from numpy.typing import NDArray
 
 from deemster import __version__
+from deemster.audit.gate_error_rates import decide_columns
+from deemster.audit.mutation_score import (
+    DefectAudit,
+    LetThrough,
+    MetricAudit,
+    PlantedMarks,
+    audit_defect,
+    check_references,
+    total_kill_rate,
+    try_gate,
+)
+from deemster.audit.planted_outputs import good_outputs, mark_outputs
 from deemster.comparison.compare_runs import cluster_value
 from deemster.datasets.planted_defects import DEFECTS, GoodOutput, OutputPool, PlantedDefect, plant_defect
 from deemster.engine.progress import Progress
@@ -24,21 +36,9 @@ from deemster.gate.gate_rules import EVERY, BaselineRules, Gate
 from deemster.judges.metric_catalog import metric_spellings
 from deemster.models.clock import Clock
 from deemster.records import Execution, Output
-from deemster.report.gate_error_rates import decide_columns
-from deemster.report.mutation_score import (
-    DefectAudit,
-    LetThrough,
-    MetricAudit,
-    PlantedMarks,
-    audit_defect,
-    check_references,
-    total_kill_rate,
-    try_gate,
-)
 from deemster.results import MarkTable
 from deemster.results.run_columns import ComparedRun, RunColumns
 from deemster.results.run_summary import cohort_label
-from deemster.runs.planted_outputs import good_outputs, mark_outputs
 
 DRAWS = 50
 

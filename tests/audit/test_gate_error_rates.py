@@ -5,10 +5,10 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
+from deemster.audit.gate_error_rates import GateTrial, TrialSettings, audit_gate_rates, simulated_gate
+from deemster.audit.simulated_runs import ExecutionPool
 from deemster.errors import ConfigurationError
 from deemster.gate.gate_rules import BaselineRules, Gate, Rule
-from deemster.report.gate_error_rates import GateTrial, TrialSettings, audit_gate_rates, simulated_gate
-from deemster.report.simulated_runs import ExecutionPool
 from tests.results import make_compared_runs
 from tests.results.simulated_histories import NAMES, compare_rates, draw_runs
 

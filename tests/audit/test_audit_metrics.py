@@ -9,6 +9,10 @@ import msgspec
 import pytest
 from scipy.stats import binom
 
+from deemster.audit.audit_metrics import DefectSettings, audit_metrics
+from deemster.audit.metric_audit_report import metric_audit_sections
+from deemster.audit.mutation_score import EXPECTED
+from deemster.audit.planted_outputs import audit_job, expected_outputs, saved_outputs
 from deemster.datasets import Dataset
 from deemster.engine.stop_request import Stop
 from deemster.errors import ConfigurationError
@@ -16,10 +20,6 @@ from deemster.evaluation.resolve_evaluation import SuiteOverrides, resolve_argum
 from deemster.evaluation.suite import load_suite
 from deemster.models.fake_models import FakeChat
 from deemster.models.model_client import ModelFailure
-from deemster.report.metric_audit_report import metric_audit_sections
-from deemster.report.mutation_score import EXPECTED
-from deemster.runs.audit_metrics import DefectSettings, audit_metrics
-from deemster.runs.planted_outputs import audit_job, expected_outputs, saved_outputs
 from deemster.stats.power_analysis import PairedNoise, gate_power
 from deemster.text.markdown_layout import render_markdown
 from tests.runs import word_overlap_judge

@@ -7,6 +7,7 @@ from pathlib import Path
 from random import Random
 from typing import Any, NamedTuple
 
+from deemster.audit.mutation_score import EXPECTED
 from deemster.datasets import Dataset
 from deemster.datasets.planted_defects import GoodOutput, reference_output
 from deemster.engine.backend import InThisProcess, RemainingWork, RunWork
@@ -22,7 +23,6 @@ from deemster.gate.gate_decision import AGGREGATES
 from deemster.judges.metric_catalog import metric_spellings
 from deemster.models.clock import Clock
 from deemster.records import Execution, Invocation, Output, TargetFailure, Unscored
-from deemster.report.mutation_score import EXPECTED
 from deemster.runs.resume_backlog import RETRIED_CAUSES
 from deemster.runs.run_lifecycle import RunTimer
 from deemster.store import Store

@@ -6,9 +6,7 @@ import numpy as np
 import pytest
 from scipy.stats import pointbiserialr
 
-from deemster.models.embedded_embedding import EmbeddedEmbedding
-from deemster.records import Sample
-from deemster.report.dataset_health import (
+from deemster.audit.dataset_health import (
     DisputedSample,
     find_leaks,
     find_similar,
@@ -18,6 +16,8 @@ from deemster.report.dataset_health import (
     small_cohorts,
     suggest_labels,
 )
+from deemster.models.embedded_embedding import EmbeddedEmbedding
+from deemster.records import Sample
 
 ROWS = {
     "window": ("How long is the return window for shoes?", "30 days"),

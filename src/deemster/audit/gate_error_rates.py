@@ -11,14 +11,14 @@ import numpy as np
 from numpy.typing import NDArray
 
 from deemster import __version__
+from deemster.audit.gate_audit_report import gate_audit_sections
+from deemster.audit.simulated_runs import ExecutionPool, SimulatedRun
 from deemster.comparison.compare_columns import ComparisonSettings, compare_columns
 from deemster.comparison.comparison_gate import baseline_evidence
 from deemster.errors import ConfigurationError, did_you_mean
 from deemster.gate.baseline_gate import BaselineEvidence, baseline_checks, margin_numbers
 from deemster.gate.gate_decision import GateCheck, GateDecision, decide_gate
 from deemster.gate.gate_rules import CORRECTED, Gate, Rule
-from deemster.report.gate_audit_report import gate_audit_sections
-from deemster.report.simulated_runs import ExecutionPool, SimulatedRun
 from deemster.results.mark_table import MarkTable
 from deemster.results.run_columns import RunColumns
 from deemster.results.run_summary import cohort_label, summarize_run

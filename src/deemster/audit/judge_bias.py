@@ -10,8 +10,8 @@ import numpy as np
 
 from deemster.agreement.calibrate_judge import ShownOption, option_order_bias
 from deemster.agreement.calibration_result import Estimate
+from deemster.audit.judge_audit_report import judge_audit_sections
 from deemster.judges.bias_probes import Base, BiasProbe
-from deemster.report.judge_audit_report import judge_audit_sections
 from deemster.stats import holm, mcnemar
 from deemster.stats.bounded_mean import bounded_mean
 from deemster.stats.confidence_interval import interval_ends

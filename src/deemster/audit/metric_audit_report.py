@@ -9,7 +9,7 @@ from deemster.text.number_format import format_percent
 from deemster.text.text_sections import DataText, MetricName, ShadedNumber, TextLine, TextSection, TextTable
 
 if TYPE_CHECKING:
-    from deemster.report.mutation_score import DefectAudit, KillRate, MetricAudit
+    from deemster.audit.mutation_score import DefectAudit, KillRate, MetricAudit
 
 _MOST_FAULTS = 20
 

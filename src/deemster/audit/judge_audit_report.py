@@ -6,14 +6,14 @@ from collections.abc import Iterator
 from typing import TYPE_CHECKING
 
 from deemster.agreement.calibration_result import Estimate
+from deemster.audit.mutation_score import EXPECTED
 from deemster.errors import plural
 from deemster.judges.bias_probes import ORDER
-from deemster.report.mutation_score import EXPECTED
 from deemster.text.number_format import format_p_value, format_percent
 from deemster.text.text_sections import DataText, MetricName, TextLine, TextSection, TextTable
 
 if TYPE_CHECKING:
-    from deemster.report.judge_bias import JudgeAudit, ProbeResult
+    from deemster.audit.judge_bias import JudgeAudit, ProbeResult
 
 
 def judge_audit_sections(audit: JudgeAudit) -> list[TextSection]:

@@ -5,8 +5,8 @@ from __future__ import annotations
 import pytest
 from scipy.stats import binom, binomtest
 
+from deemster.audit.judge_bias import ProbedPair, fewest_samples, flag_biases, order_result, probe_result
 from deemster.judges.bias_probes import PROBES
-from deemster.report.judge_bias import ProbedPair, fewest_samples, flag_biases, order_result, probe_result
 
 
 def result(name, rows):

@@ -10,17 +10,8 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from deemster.datasets import Dataset
-from deemster.datasets.human_labels import FAIL, PASS
-from deemster.datasets.planted_defects import DEFECTS, GoodOutput, OutputPool, plant_defect, reference_output
-from deemster.errors import ConfigurationError, plural
-from deemster.formats.read_file import EXTENSIONS
-from deemster.gate.gate_rules import BaselineRules, Gate
-from deemster.judges.metric_catalog import card_spellings
-from deemster.models.model_client import ModelFailure
-from deemster.records import Sample
-from deemster.report.build_report import to_sample
-from deemster.report.dataset_health import (
+from deemster.audit.audit_gate import stored_runs
+from deemster.audit.dataset_health import (
     DatasetAudit,
     DisputedSample,
     SampleHistory,
@@ -34,11 +25,20 @@ from deemster.report.dataset_health import (
     small_cohorts,
     suggest_labels,
 )
+from deemster.audit.sample_subset import SampleGroups, SampleSubset, SubsetSettings, choose_subset
+from deemster.audit.simulated_runs import ExecutionPool
+from deemster.datasets import Dataset
+from deemster.datasets.human_labels import FAIL, PASS
+from deemster.datasets.planted_defects import DEFECTS, GoodOutput, OutputPool, plant_defect, reference_output
+from deemster.errors import ConfigurationError, plural
+from deemster.formats.read_file import EXTENSIONS
+from deemster.gate.gate_rules import BaselineRules, Gate
+from deemster.judges.metric_catalog import card_spellings
+from deemster.models.model_client import ModelFailure
+from deemster.records import Sample
+from deemster.report.build_report import to_sample
 from deemster.report.report_settings import parse_settings
-from deemster.report.sample_subset import SampleGroups, SampleSubset, SubsetSettings, choose_subset
-from deemster.report.simulated_runs import ExecutionPool
 from deemster.results.run_columns import RunColumns
-from deemster.runs.audit_gate import stored_runs
 from deemster.store import Store
 from deemster.store.open_and_migrate import DEFAULT
 from deemster.store.run_file import is_run_file, open_runs

@@ -5,15 +5,15 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from deemster.gate.gate_rules import BaselineRules, Gate
-from deemster.report.sample_subset import (
+from deemster.audit.sample_subset import (
     PlantedRegressions,
     SampleGroups,
     SubsetSettings,
     choose_subset,
     rank_samples,
 )
-from deemster.report.simulated_runs import ExecutionPool
+from deemster.audit.simulated_runs import ExecutionPool
+from deemster.gate.gate_rules import BaselineRules, Gate
 from deemster.stats import count_prediction_limit
 from tests.results import make_compared_runs
 from tests.results.simulated_histories import NAMES, draw_runs

@@ -11,10 +11,10 @@ import msgspec
 import numpy as np
 from numpy.typing import NDArray
 
+from deemster.audit.dataset_audit_report import dataset_audit_sections
+from deemster.audit.sample_subset import SampleSubset
 from deemster.formats.canonical_json import json_text
 from deemster.records import Sample
-from deemster.report.dataset_audit_report import dataset_audit_sections
-from deemster.report.sample_subset import SampleSubset
 from deemster.results.run_summary import cohort_label
 from deemster.stats import PairedNoise, certifiable_margin, fisher_interval, samples_to_certify, wilson
 from deemster.stats.confidence_interval import interval_ends
