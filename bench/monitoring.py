@@ -22,7 +22,7 @@ from click.testing import CliRunner
 import deemster as dm
 from deemster.cli import app
 from deemster.models.clock import SystemClock
-from deemster.report.pass_rate_over_time import MonitoredRecord, track_pass_rate
+from deemster.monitoring.pass_rate_over_time import MonitoredRecord, track_pass_rate
 from deemster.stats import rate_drift
 
 START = datetime(2026, 1, 1, tzinfo=UTC)

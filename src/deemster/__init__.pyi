@@ -43,6 +43,9 @@ from deemster.judges import Vote as Vote
 from deemster.judges.metric_catalog import parse_metric as parse_metric
 from deemster.judges.rubric_metric import RubricMetric as RubricMetric
 from deemster.metrics import metric as metric
+from deemster.monitoring.monitor_traffic import monitor as monitor
+from deemster.monitoring.recorder import Recorder as Recorder
+from deemster.monitoring.recording_writer import Record as Record
 from deemster.records import Invocation as Invocation
 from deemster.records import Metric as Metric
 from deemster.records import MetricScore as MetricScore
@@ -55,9 +58,6 @@ from deemster.report import Report as Report
 from deemster.rubrics import Criterion as Criterion
 from deemster.rubrics import Option as Option
 from deemster.rubrics import Rubric as Rubric
-from deemster.runs.monitor_traffic import monitor as monitor
-from deemster.runs.recorder import Recorder as Recorder
-from deemster.runs.recording_writer import Record as Record
 
 __version__: str
 

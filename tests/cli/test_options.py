@@ -11,8 +11,8 @@ from deemster.cli.main import COMMANDS, app
 from deemster.comparison import LEVELS, PUBLISH_SAFE
 from deemster.grading import improvement_judging
 from deemster.judges import criterion_grader, judge_cascade
+from deemster.monitoring import pass_rate_over_time
 from deemster.records import model_requests
-from deemster.report import pass_rate_over_time
 from deemster.rubrics import rubric_scoring
 from deemster.store import open_and_migrate
 

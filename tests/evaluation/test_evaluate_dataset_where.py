@@ -11,7 +11,7 @@ import pytest
 import deemster as dm
 from deemster.errors import ConfigurationError
 from deemster.models.clock import FrozenClock
-from deemster.report.pass_rate_over_time import MonitoredRecord, track_pass_rate
+from deemster.monitoring.pass_rate_over_time import MonitoredRecord, track_pass_rate
 from deemster.results.metric_aggregators import AtLeast, Critical
 
 CLOCK = FrozenClock(datetime(2026, 1, 1, tzinfo=UTC))

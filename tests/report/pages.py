@@ -14,7 +14,7 @@ from deemster.grading.grading_page import grading_page
 from deemster.grading.grading_summary import summarize_grading
 from deemster.judges.grading_result import CriterionGrading, Grading, ItemGrading, JudgeGrading
 from deemster.judges.vote import Vote
-from deemster.report.pass_rate_over_time import MonitoredRecord, track_pass_rate
+from deemster.monitoring.pass_rate_over_time import MonitoredRecord, track_pass_rate
 from deemster.report.report_entries import ScoreEntry
 from deemster.stats.confidence_interval import ConfidenceInterval
 from tests.agreement import make_results

@@ -177,7 +177,7 @@ def _write(dataset: Dataset, path: str) -> None:
 
 
 def _promote_failures(store: Store, report: Report, path: str) -> None:
-    from deemster.runs.promote_failures import promote_failures
+    from deemster.monitoring.promote_failures import promote_failures
 
     found = promote_failures(store, [store.run(report.run.id)], path, name=Path(path).stem)
     known = f"; {plural(found.known, 'sample')} left out whose input is there already" if found.known else ""

@@ -63,8 +63,8 @@ def command(
     DATASET is the name the recorder was given. Control limits show what to expect of so many records, given the
     baseline. The test of drift stays valid however often you look.
     """
-    from deemster.report.monitoring_report import drift_words
-    from deemster.runs.monitor_traffic import monitor
+    from deemster.monitoring.monitor_traffic import monitor
+    from deemster.monitoring.monitoring_report import drift_words
 
     reports = result_files(json=json, html=html)
     history = monitor(dataset, store=store, metric=metric, every=every, baseline=baseline, alpha=alpha, since=since)

@@ -35,7 +35,7 @@ def command(
     `to-complete`. Its expected output is null unless it had one. Its metadata hold the output and the metrics that it
     failed.
     """
-    from deemster.runs.promote_failures import TAG, promote_failures
+    from deemster.monitoring.promote_failures import TAG, promote_failures
 
     if metric is not None and ids:
         raise ConfigurationError("`--metric` chooses failing records and `--id` names records: give one of them.")

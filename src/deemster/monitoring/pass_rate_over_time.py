@@ -12,8 +12,8 @@ import msgspec
 import numpy as np
 
 from deemster.errors import ConfigurationError, did_you_mean
-from deemster.report.monitoring_page import monitoring_page
-from deemster.report.monitoring_report import monitoring_sections
+from deemster.monitoring.monitoring_page import monitoring_page
+from deemster.monitoring.monitoring_report import monitoring_sections
 from deemster.stats import wilson
 from deemster.stats.confidence_interval import Interval, interval_ends
 from deemster.stats.drift_test import Drift, rate_drift

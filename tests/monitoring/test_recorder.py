@@ -16,7 +16,7 @@ import pytest
 import deemster as dm
 from deemster.errors import ConfigurationError
 from deemster.models.clock import SystemClock
-from deemster.runs.recording_writer import RecordingWriter
+from deemster.monitoring.recording_writer import RecordingWriter
 from deemster.store import open_store
 
 
@@ -266,7 +266,7 @@ def test_full_recording_is_rotated(place):
 
 
 def test_recording_ends_after_an_hour(place, monkeypatch):
-    monkeypatch.setattr("deemster.runs.recording_writer.LASTS_S", -1.0)
+    monkeypatch.setattr("deemster.monitoring.recording_writer.LASTS_S", -1.0)
     assert shelved(place, [0], [1, 2]) == [2, 1]
 
 

@@ -6,14 +6,14 @@ from collections.abc import Iterator
 from typing import TYPE_CHECKING
 
 from deemster.errors import plural
-from deemster.report.monitoring_report import drift_words, monitoring_sections
+from deemster.monitoring.monitoring_report import drift_words, monitoring_sections
 from deemster.text.html_page import PageHead, Tile, rate_tile, render_page
 from deemster.text.number_format import format_interval, format_number
 from deemster.text.svg_plots import PlotArea
 from deemster.text.text_sections import Figure, TextSection
 
 if TYPE_CHECKING:
-    from deemster.report.pass_rate_over_time import PassRateHistory, Period
+    from deemster.monitoring.pass_rate_over_time import PassRateHistory, Period
 
 # The last so many periods are drawn.
 _MOST_PERIODS = 120

@@ -7,8 +7,8 @@ from datetime import UTC, datetime
 from pathlib import Path
 
 from deemster.errors import ConfigurationError, did_you_mean, visible
+from deemster.monitoring.pass_rate_over_time import BASELINE, MonitoredRecord, PassRateHistory, track_pass_rate
 from deemster.records import Execution, Mark, NotApplicable, TargetFailure
-from deemster.report.pass_rate_over_time import BASELINE, MonitoredRecord, PassRateHistory, track_pass_rate
 from deemster.store import RunRow, Store, open_store
 
 

@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 
 from deemster.errors import ConfigurationError
-from deemster.report.pass_rate_over_time import MonitoredRecord, track_pass_rate
+from deemster.monitoring.pass_rate_over_time import MonitoredRecord, track_pass_rate
 from deemster.stats import rate_drift
 
 START = datetime(2026, 3, 2, 10, 30, tzinfo=UTC)

@@ -22,8 +22,8 @@ import msgspec
 from deemster.errors import ConfigurationError
 from deemster.errors.user_code_guard import UserCodeGuard
 from deemster.models.clock import Clock, clock_from_environment
+from deemster.monitoring.recording_writer import Record, RecordingWriter
 from deemster.records import Usage
-from deemster.runs.recording_writer import Record, RecordingWriter
 
 LARGEST = 8 * 1024 * 1024
 _BATCH = 256

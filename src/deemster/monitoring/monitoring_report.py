@@ -11,7 +11,7 @@ from deemster.text.table_plots import IntervalCell, PlotColumn, drawn_columns
 from deemster.text.text_sections import DataText, TextLine, TextSection, TextTable
 
 if TYPE_CHECKING:
-    from deemster.report.pass_rate_over_time import PassRateHistory, Period
+    from deemster.monitoring.pass_rate_over_time import PassRateHistory, Period
 
 
 def monitoring_sections(shown: PassRateHistory) -> list[TextSection]:

@@ -1,0 +1,1 @@
+"""Recorded traffic: recorders, the pass-rate over time, golden samples from what failed."""
