@@ -23,7 +23,7 @@ from deemster.audit.audit_gate import StatedVariance, audit_gate
 from deemster.audit.gate_error_rates import TrialSettings
 from deemster.evaluation.suite import load_suite
 from deemster.gate.baseline_gate import _units_needed
-from deemster.report.sample_plans import Goal, Noise, plan_size, stated_noise
+from deemster.planning.sample_plans import Goal, Noise, plan_size, stated_noise
 from deemster.results.compared_numbers import Difference
 from deemster.stats import Interval
 

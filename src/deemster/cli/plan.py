@@ -21,7 +21,7 @@ from deemster.cli.options import (
 from deemster.errors import ConfigurationError
 
 if TYPE_CHECKING:
-    from deemster.report.sample_plans import Noise, RunNoise
+    from deemster.planning.sample_plans import Noise, RunNoise
     from deemster.results.run_columns import RunColumns
 
 _SHARE = NumberRange(0, 1)
@@ -51,7 +51,7 @@ class StatedNoise(NamedTuple):
         Raises:
             ConfigurationError: Two things are said that exclude each other.
         """
-        from deemster.report.sample_plans import USUAL_ICC, stated_noise
+        from deemster.planning.sample_plans import USUAL_ICC, stated_noise
 
         if self.flip_rate is not None and self.sd is not None:
             raise ConfigurationError("`--flip-rate` is for pass or fail, `--sd` for scores. Give one of them.")
@@ -122,8 +122,8 @@ def detect(
     file that `deemster run --json FILE` wrote. The noise is measured on `--against`, else on the run's repetitions,
     else guessed from the spread of its marks. For a dataset it is stated, or 10 % of samples flip.
     """
-    from deemster.report.plan_report import DetectionPlan
-    from deemster.report.sample_plans import Goal, plan_dataset, plan_run, stated_noise
+    from deemster.planning.plan_report import DetectionPlan
+    from deemster.planning.sample_plans import Goal, plan_dataset, plan_run, stated_noise
 
     reports = result_files(json=json)
     goal = Goal(confidence, power)
@@ -175,8 +175,8 @@ def size(
     """
     import numpy as np
 
-    from deemster.report.plan_report import SizePlan
-    from deemster.report.sample_plans import EVERY_METRIC, Goal, plan_size, stated_noise
+    from deemster.planning.plan_report import SizePlan
+    from deemster.planning.sample_plans import EVERY_METRIC, Goal, plan_size, stated_noise
 
     reports = result_files(json=json)
     goal = Goal(confidence, power)
@@ -224,7 +224,7 @@ def labels(
     The judge scores all samples, people label some of them, drawn at random. The estimate is prediction-powered: the
     labels correct the judge, so its errors cost precision, never truth.
     """
-    from deemster.report.plan_report import LabelPlan
+    from deemster.planning.plan_report import LabelPlan
     from deemster.stats.power_analysis import label_size
 
     reports = result_files(json=json)
@@ -241,7 +241,7 @@ def _is_dataset(place: str) -> bool:
 
 def _read_runs(run: str, stated: StatedNoise, store: str) -> tuple[RunColumns, RunNoise]:
     from deemster.comparison.compare_runs import RunSources
-    from deemster.report.sample_plans import RunNoise
+    from deemster.planning.sample_plans import RunNoise
 
     noise = stated.noise()
     with RunSources(store) as sources:

@@ -7,8 +7,8 @@ import json
 import msgspec
 import pytest
 
-from deemster.report.plan_report import DetectionPlan, LabelPlan, SizePlan
-from deemster.report.sample_plans import Goal, Noise, plan_dataset, plan_size
+from deemster.planning.plan_report import DetectionPlan, LabelPlan, SizePlan
+from deemster.planning.sample_plans import Goal, Noise, plan_dataset, plan_size
 from deemster.stats.power_analysis import LabelSize, label_size
 
 NOISE = {

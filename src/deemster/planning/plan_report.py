@@ -5,7 +5,7 @@ from __future__ import annotations
 import msgspec
 
 from deemster.errors import plural
-from deemster.report.sample_plans import EVERY_METRIC, Detection, Noise, SamplePlan
+from deemster.planning.sample_plans import EVERY_METRIC, Detection, Noise, SamplePlan
 from deemster.stats.power_analysis import LabelSize
 from deemster.text.rendered import Rendered
 from deemster.text.text_sections import DataText, MetricName, TextLine, TextSection, TextTable

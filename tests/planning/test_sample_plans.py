@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from deemster.report.sample_plans import Goal, Noise, detection, plan_dataset, plan_size, stated_noise
+from deemster.planning.sample_plans import Goal, Noise, detection, plan_dataset, plan_size, stated_noise
 from deemster.stats import certifiable_margin, paired_difference
 
 
