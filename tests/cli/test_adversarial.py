@@ -8,8 +8,8 @@ from pathlib import Path
 
 import pytest
 
+from deemster.attack.adversarial_dataset import CATEGORIES
 from deemster.datasets import Dataset
-from deemster.datasets.adversarial_dataset import CATEGORIES
 from deemster.testing import ModelServer
 from tests.cli.workspace import called, written
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from deemster.datasets.adversarial_dataset import QUESTION, load_adversarial_seeds
+from deemster.attack.adversarial_dataset import QUESTION, load_adversarial_seeds
 from deemster.datasets.attack_mutators import MUTATORS, decode_base64_words, mutate_text, reveal_tags
 
 TEXTS = {sample.id: sample.input[QUESTION] for sample in load_adversarial_seeds()}

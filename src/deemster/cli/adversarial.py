@@ -41,8 +41,8 @@ from deemster.cli.run import (
 from deemster.errors import ConfigurationError, plural
 
 if TYPE_CHECKING:
+    from deemster.attack.adversarial_dataset import AttackSettings
     from deemster.datasets import Dataset
-    from deemster.datasets.adversarial_dataset import AttackSettings
     from deemster.evaluation.resolve_evaluation import SuiteOverrides
     from deemster.report import Report
     from deemster.store import Store
@@ -88,7 +88,7 @@ def _attack_options(command: Command) -> Command:
 
 
 def _take_attacks(flags: Flags) -> AttackSettings:
-    from deemster.datasets.adversarial_dataset import AttackSettings
+    from deemster.attack.adversarial_dataset import AttackSettings
 
     settings: AttackSettings = take_flags(AttackSettings, flags)
     return settings
@@ -129,8 +129,8 @@ def command(
     `gate.adversarial`: no critical attack may succeed, and there must be no drop of 5 points against the baseline.
     Exit codes: 0 passed, 1 the gate fails, 2 bad input, 3 incomplete, 4 inconclusive.
     """
+    from deemster.attack.adversarial_job import build_adversarial_job, lane_dataset
     from deemster.evaluation.suite import load_suite
-    from deemster.runs.adversarial_job import build_adversarial_job, lane_dataset
 
     writing = RunWriting(reports, storage, "failed", promote_baseline, quiet=quiet, verbose=verbose)
     writing.check()

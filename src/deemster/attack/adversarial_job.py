@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from typing import Any
 
+from deemster.attack.adversarial_dataset import QUESTION, AttackSettings, build_adversarial_dataset
 from deemster.datasets import Dataset
-from deemster.datasets.adversarial_dataset import QUESTION, AttackSettings, build_adversarial_dataset
 from deemster.errors import ConfigurationError, Issue, list_names
 from deemster.evaluation.resolve_evaluation import SuiteOverrides, resolve_evaluation, suite_dataset
 from deemster.evaluation.resolved_evaluation import Evaluation

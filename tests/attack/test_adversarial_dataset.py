@@ -8,13 +8,13 @@ from collections import Counter
 
 import pytest
 
-from deemster.datasets import Dataset
-from deemster.datasets.adversarial_dataset import (
+from deemster.attack.adversarial_dataset import (
     CATEGORIES,
     AttackSettings,
     build_adversarial_dataset,
     load_adversarial_seeds,
 )
+from deemster.datasets import Dataset
 from deemster.datasets.attack_facts import AIMS, SEVERITIES, AttackCollector, read_attack
 from deemster.datasets.attack_mutators import MUTATORS, reveal_tags
 from deemster.errors import ConfigurationError
