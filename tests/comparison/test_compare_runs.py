@@ -12,7 +12,7 @@ from deemster.comparison.compare_runs import SHOWN
 from deemster.engine.model_access import ModelLimits, build_model_access
 from deemster.errors import ReportError, StoreError
 from deemster.models.clock import FrozenClock
-from deemster.runs._run_identity import model_identity
+from deemster.runs.run_identity import model_identity
 
 CLOCK = FrozenClock(datetime(2026, 1, 1, tzinfo=UTC))
 SAMPLES = [

@@ -31,7 +31,7 @@ from deemster.report import Report
 from deemster.report.report_settings import stored_baseline
 from deemster.report.stored_columns import keep_columns
 from deemster.results.sample_changes import sample_sides
-from deemster.runs._run_identity import identity_differences, plain_json
+from deemster.runs.run_identity import identity_differences, plain_json
 from deemster.runs.run_lifecycle import NotStored, RunStorage, Storage
 from deemster.store import RunRow, Store
 from deemster.targets.saved_outputs import SavedOutputs

@@ -25,7 +25,7 @@ from deemster.records import Execution, MetricCard
 from deemster.report.build_report import batches, finish_run, stored_report, stored_run_record
 from deemster.report.report_settings import RUBRICS_FACT, RunFindings, settings_facts
 from deemster.report.stored_columns import keep_columns
-from deemster.runs._run_identity import format_time, run_id
+from deemster.runs.run_identity import format_time, run_id
 from deemster.runs.run_lifecycle import RunDefinition, RunTimer, StoredRun, begin_run, new_token
 from deemster.store import RunFacts, Store
 from deemster.store.run_file_format import IMPORTED_FACT

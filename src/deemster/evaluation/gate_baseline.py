@@ -35,7 +35,7 @@ from deemster.report.report_entries import PrivacyEntry
 from deemster.report.report_settings import parse_settings, stored_baseline
 from deemster.results.difference_origin import AnchorScores
 from deemster.results.run_columns import ComparedRun, RunColumns
-from deemster.runs._run_identity import plain_json
+from deemster.runs.run_identity import plain_json
 from deemster.store import Store
 from deemster.store.run_file import is_run_file, open_runs
 

@@ -37,9 +37,9 @@ from deemster.report.report_settings import (
 from deemster.report.stored_columns import save_columns
 from deemster.results import MarkTable, MetricSummary
 from deemster.results.difference_origin import AnchorScores
-from deemster.runs._run_identity import plain_json
 from deemster.runs.resume_backlog import RETRIED_CAUSES, ResumeBacklog
 from deemster.runs.run_figures import NO_FIGURES
+from deemster.runs.run_identity import plain_json
 from deemster.runs.run_lifecycle import (
     NotStored,
     RunDefinition,

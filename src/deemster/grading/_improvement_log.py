@@ -16,7 +16,7 @@ from deemster.formats.atomic_write import write_aside
 from deemster.models.call_log import LoggedCall
 from deemster.records import Usage
 from deemster.records.shared_call_cost import Spending
-from deemster.runs._run_identity import identity_differences, plain_json
+from deemster.runs.run_identity import identity_differences, plain_json
 from deemster.runs.run_lifecycle import new_token, refuse_changes
 
 SCHEMA = "deemster.improvement-progress.v1"

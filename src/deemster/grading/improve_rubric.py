@@ -53,7 +53,7 @@ from deemster.models.clock import Clock, clock_from_environment
 from deemster.rubrics.criterion import Criterion
 from deemster.rubrics.rubric_definition import Rubric
 from deemster.rubrics.vote_aggregation import is_missing
-from deemster.runs._run_identity import digest
+from deemster.runs.run_identity import digest
 
 
 def improve_rubric(

@@ -16,7 +16,7 @@ from deemster.datasets.fingerprint import row_hash
 from deemster.errors.user_code_guard import UserCodeGuard
 from deemster.models.clock import Clock
 from deemster.records import Execution, Output, SampleContent, SampleFacts, SampleLabels, TargetFailure, Usage
-from deemster.runs._run_identity import run_id
+from deemster.runs.run_identity import run_id
 from deemster.runs.run_lifecycle import RunDefinition, RunTimer, StoredRun, begin_run
 from deemster.store import RunFacts, open_store
 from deemster.targets.python_target import as_output

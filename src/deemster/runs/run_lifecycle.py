@@ -20,8 +20,8 @@ from deemster.models.call_log import LoggedCall
 from deemster.models.clock import Clock, clock_from_environment
 from deemster.models.secret_redaction import Secrets
 from deemster.records import Execution, MetricCard, SampleFacts
-from deemster.runs._run_identity import format_time, identity_differences
 from deemster.runs.run_figures import NO_FIGURES
+from deemster.runs.run_identity import format_time, identity_differences
 from deemster.store import Lease, RunFacts, RunRow, Store, open_store
 from deemster.store.run_facts import TRAITS, RunKind, RunStatus
 
