@@ -1,6 +1,6 @@
 from collections.abc import Callable
 
-from deemster import agreement as alignment
+from deemster import agreement as agreement
 from deemster import audit as audit
 from deemster import errors as errors
 from deemster import judges as judges

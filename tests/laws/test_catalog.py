@@ -463,7 +463,7 @@ def test_credit_never_rises_with_distance(levels, credit, data):
 SCRIPT = """
 import json, msgspec
 from deemster.records import Output, Sample, Trajectory, Usage
-from deemster.runs import metric_catalog as catalog
+from deemster.judges import metric_catalog as catalog
 from deemster.judges._metric_table import PLACES
 words = ["search", "pay", "b a", "c"]
 meta = {"relevant": words, "ordinal_scale": words, "citations": words, "json_schema": {"required": words},

@@ -62,7 +62,7 @@ TABLE: dict[str, dict[str, str]] = {
         "pairwise": "judges.pairwise:Pairwise",
         "g-eval": "judges.geval:GEval",
         "claim-faithfulness": "judges.claim_faithfulness:ClaimFaithfulness",
-        "rubric": "runs.rubric_metric:RubricMetric",
+        "rubric": "judges.rubric_metric:RubricMetric",
     },
 }
 # Ready-made judges: an alias, and the metric that takes it as its `preset`.

@@ -89,7 +89,7 @@ def _script_with_text(script: Any, sample: Sample, output: Output) -> Any:
 
 
 GROUP = "deemster.metrics"
-_ROOMS = ("deemster.metrics.", "deemster.judges.", "deemster.judges.rubric_metric")
+_ROOMS = ("deemster.metrics.", "deemster.judges.")
 _OF_PRESETS = ("threshold", "higher_is_better", "fields", "steps", "rubric")
 
 
