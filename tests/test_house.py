@@ -270,7 +270,7 @@ def test_a_name_that_no_stub_declares_is_an_attribute_error(family):
 
 
 def test_the_old_name_of_a_family_says_what_to_type_now():
-    with pytest.raises(AttributeError, match="has no attribute `alignment`; it is `deemster.agreement` now"):
+    with pytest.raises(AttributeError, match=r"has no attribute `alignment`; it is `deemster\.agreement` now"):
         deemster.alignment  # noqa: B018 - looking it up is the test
 
 

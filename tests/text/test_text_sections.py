@@ -6,8 +6,7 @@ import re
 
 import pytest
 
-from deemster.agreement import agreement_page as agreement_page
-from deemster.agreement import metrics_result
+from deemster.agreement import agreement_page, metrics_result
 from deemster.comparison import comparison
 from deemster.report import report_document
 from deemster.text.terminal_layout import plain_text

@@ -1,4 +1,4 @@
-"""The agreement of judges with people as an HTML page: can the judge be trusted, criteria, confusion matrices, reliability."""
+"""The agreement of judges with people as an HTML page: the answer, criteria, confusion matrices, reliability."""
 
 from __future__ import annotations
 
