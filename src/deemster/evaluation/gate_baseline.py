@@ -28,7 +28,6 @@ from deemster.evaluation.evaluation_identity import scoring_identity
 from deemster.evaluation.resolved_evaluation import Evaluation
 from deemster.gate.baseline_gate import PinnedBaseline
 from deemster.gate.gate_rules import BaselineRules
-from deemster.records import SampleContent, SampleFacts, SampleLabels
 from deemster.report.build_report import FinishedRun, metric_identity
 from deemster.report.report_assembly import execution_entry
 from deemster.report.report_entries import PrivacyEntry
@@ -272,13 +271,11 @@ class _FinishedSource:
         executions = iter(record.executions)
         found: dict[int, ShownSample] = {}
         # One pass: they may be read from a store or a file.
-        for position, (sample, row_hash) in enumerate(zip(record.samples, record.samples.row_hashes, strict=True)):
+        for sample in record.samples.facts():
             own = list(islice(executions, repetitions))
-            if position in wanted:
+            if sample.position in wanted:
                 entries = [execution_entry(execution, names) for execution in own if execution is not None]
-                labels, content = SampleLabels(sample.tags), SampleContent(sample.expected_output, sample.input)
-                shown = SampleFacts(position, sample.id, row_hash, labels, content)
-                found[position] = shown, entries
+                found[sample.position] = sample, entries
         return [found[position] for position in positions]
 
 

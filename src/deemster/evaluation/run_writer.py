@@ -11,7 +11,6 @@ from typing import NamedTuple
 import msgspec
 
 from deemster import __version__
-from deemster.datasets import Dataset
 from deemster.engine.backend import RemainingWork
 from deemster.engine.execute_plan import PendingStorage
 from deemster.engine.kept_prompts import PROMPTS_FACT, WhichPrompts
@@ -23,7 +22,7 @@ from deemster.evaluation.resolved_evaluation import Evaluation
 from deemster.formats.streamed_list import Stream
 from deemster.gate.baseline_gate import PinnedBaseline
 from deemster.models.budget import BudgetEntry
-from deemster.records import Execution, SampleContent, SampleFacts, SampleLabels
+from deemster.records import Execution
 from deemster.report import Report, RunSamples
 from deemster.report.build_report import ExecutionSlots, LiveMarks, RunRecord, StoredSamples, batches, stored_report
 from deemster.report.report_figures import figures_facts
@@ -340,9 +339,7 @@ def _definition(
     if job.plan.scorers:
         further[PROMPTS_FACT] = storage.keep_prompts
     facts = msgspec.structs.replace(facts, identity=identity, facts=further)
-    return RunDefinition(
-        facts, partial(sample_facts, job.plan.dataset), job.plan.cards, partial(_shape_changes, job, order)
-    )
+    return RunDefinition(facts, job.plan.dataset.facts, job.plan.cards, partial(_shape_changes, job, order))
 
 
 def _run_facts(job: Evaluation, timer: RunTimer) -> RunFacts:
@@ -362,18 +359,6 @@ def _run_facts(job: Evaluation, timer: RunTimer) -> RunFacts:
         identity=plain_json(scoring_identity(job)),
         facts={"label": job.label, "target": target_name(job), **job.facts},
     )
-
-
-def sample_facts(dataset: Dataset) -> Iterator[SampleFacts]:
-    """The samples of a dataset as a store keeps them, in order."""
-    for position, (sample, row_hash) in enumerate(zip(dataset, dataset.row_hashes, strict=True)):
-        yield SampleFacts(
-            position=position,
-            id=sample.id,
-            row_hash=row_hash,
-            labels=SampleLabels(tuple(sample.tags), sample.metadata),
-            content=SampleContent(sample.expected_output, sample.input),
-        )
 
 
 def _shape_changes(job: Evaluation, order: str, store: Store, row: RunRow) -> list[str]:
