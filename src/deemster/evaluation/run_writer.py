@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from functools import partial
 from itertools import islice, zip_longest
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import msgspec
 
@@ -138,7 +138,7 @@ class SpooledWriter:
     def __init__(self, job: Evaluation, findings: RunFindings, *, timer: RunTimer) -> None:
         self.job, self.findings, self._timer = job, findings, timer
         self._spool = Spool(samples=len(job.plan.dataset), repetitions=job.plan.repetitions)
-        self._facts = _run_facts(job, timer)
+        self._facts = _run_facts(job, timer, identity=plain_json(scoring_identity(job)))
 
     @property
     def size(self) -> int:
@@ -328,8 +328,7 @@ def _definition(
     job: Evaluation, storage: RunStorage, findings: RunFindings, timer: RunTimer, *, order: str
 ) -> RunDefinition:
     """An evaluation as a store begins or resumes it."""
-    identity = evaluation_identity(job, order=order)
-    facts = _run_facts(job, timer)
+    facts = _run_facts(job, timer, identity=evaluation_identity(job, order=order))
     further = {
         **settings_facts(job.report_settings, job.plan, origin=job.origin),
         **findings.facts(),
@@ -338,11 +337,11 @@ def _definition(
     }
     if job.plan.scorers:
         further[PROMPTS_FACT] = storage.keep_prompts
-    facts = msgspec.structs.replace(facts, identity=identity, facts=further)
+    facts = msgspec.structs.replace(facts, facts=further)
     return RunDefinition(facts, job.plan.dataset.facts, job.plan.cards, partial(_shape_changes, job, order))
 
 
-def _run_facts(job: Evaluation, timer: RunTimer) -> RunFacts:
+def _run_facts(job: Evaluation, timer: RunTimer, *, identity: Mapping[str, Any]) -> RunFacts:
     """What is known of an evaluation when it begins, stored or not."""
     plan = job.plan
     return RunFacts(
@@ -356,7 +355,7 @@ def _run_facts(job: Evaluation, timer: RunTimer) -> RunFacts:
         samples=len(plan.dataset),
         started_at=timer.started_at,
         tool_version=__version__,
-        identity=plain_json(scoring_identity(job)),
+        identity=identity,
         facts={"label": job.label, "target": target_name(job), **job.facts},
     )
 
