@@ -105,7 +105,7 @@ def test_every_unknown_and_missing_key_is_listed_with_its_line(tmp_path):
     assert complaint(path) == (
         "FILE:1: `bias` is missing.\n"
         "FILE:1: `n_items` is missing.\n"
-        f"FILE:{line_with(path, 'mean_kapa')}: `mean_kapa` is no key of a result of alignment. "
+        f"FILE:{line_with(path, 'mean_kapa')}: `mean_kapa` is no key of a result of agreement. "
         "Did you mean `mean_kappa`?"
     )
 
@@ -129,11 +129,11 @@ def test_confusion_matrix_that_is_not_square_is_refused(tmp_path):
 @pytest.mark.parametrize(
     ("text", "message"),
     [
-        ("[]", "FILE: A result of alignment is a map, not a list."),
-        ("{}", f"FILE: A result of alignment has the schema_version `{SCHEMA}`, and this file has none."),
+        ("[]", "FILE: A result of agreement is a map, not a list."),
+        ("{}", f"FILE: A result of agreement has the schema_version `{SCHEMA}`, and this file has none."),
         (
             '{"schema_version": "deemster.report.v1"}',
-            f"FILE: A result of alignment has the schema_version `{SCHEMA}`, not 'deemster.report.v1'.",
+            f"FILE: A result of agreement has the schema_version `{SCHEMA}`, not 'deemster.report.v1'.",
         ),
         ("", "FILE: The file is empty."),
     ],

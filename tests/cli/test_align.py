@@ -75,7 +75,7 @@ def aligned(*argv):
 
 def test_terminal_shows_the_answer_first(folder):
     shown = aligned("votes.json").stdout
-    assert shown.startswith("Judge alignment\nCan this judge be trusted? ")
+    assert shown.startswith("Judge agreement\nCan this judge be trusted? ")
     assert "The numbers rest on " in shown
     assert "12 pairs" in shown
 
@@ -121,7 +121,7 @@ def test_same_seed_gives_the_same_bytes(folder):
     aligned(*words, "second.json")
     assert (folder / "first.json").read_bytes() == (folder / "second.json").read_bytes()
     assert (folder / "a.md").read_bytes() == first
-    assert first.startswith(b"# Judge alignment\n")
+    assert first.startswith(b"# Judge agreement\n")
     aligned(*words, "third.json", "--seed", "4")
     assert (folder / "first.json").read_bytes() != (folder / "third.json").read_bytes()
 
@@ -240,12 +240,12 @@ def test_verdict_is_in_json_and_require_sets_exit_code(folder, kappa, fours, ans
     assert tuple(result.exit_code for result in required) == codes
     refused = f"required is the answer `yes`; it is `{answer or 'none'}`: "
     assert (refused in required[0].stderr) == (answer != "yes")
-    assert required[0].stdout.startswith("Judge alignment\n")
+    assert required[0].stdout.startswith("Judge agreement\n")
 
 
 def test_full_form_has_the_votes_of_each_judge(folder):
     shown = aligned("votes.json", "--per-judge", "--full").stdout
-    assert shown.count("Judge alignment") == 1
+    assert shown.count("Judge agreement") == 1
     assert "\nBinary votes of each judge\n" in shown
 
 
@@ -375,7 +375,7 @@ def test_validate_treats_list_with_misspelt_key_as_rubric(folder):
 def test_validate_accepts_alignment_result(folder):
     aligned("votes.json", "--json", "result.json")
     assert (
-        called("validate", "result.json").stdout == "result.json: result of alignment, 4 items, 3 criteria, 12 pairs\n"
+        called("validate", "result.json").stdout == "result.json: result of agreement, 4 items, 3 criteria, 12 pairs\n"
     )
 
 

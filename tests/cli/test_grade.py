@@ -87,7 +87,7 @@ def test_html_has_scores_criteria_judges_and_reasons_unless_they_are_left_out(se
     flags = ("grade", "labelled.json", *inline(server), "--quiet", "--html", "g.html")
     assert called(*flags).exit_code == 0
     page = (folder / "g.html").read_text(encoding="utf-8")
-    assert all(title in page for title in ("Scores", "Criteria", "Judges", "with the lowest score", "Judge alignment"))
+    assert all(title in page for title in ("Scores", "Criteria", "Judges", "with the lowest score", "Judge agreement"))
     assert "Seen." in page
     assert called(*flags, "--publish-safe").exit_code == 0
     assert "Seen." not in (folder / "g.html").read_text(encoding="utf-8")
@@ -319,7 +319,7 @@ def test_spreadsheet_is_graded_and_compared_with_its_labels(server, folder):
     (folder / "items.csv").write_text("\ufeff" + "\r\n".join(rows), "utf-8", newline="")
     argv = ("items.csv", "--rubric", "rubric.json", *inline(server))
     done = called("grade", *argv, "--columns", "id=Nr,submission=Answer", "--json", "out.json", "--votes", "votes.json")
-    assert (done.exit_code, "Judge alignment" in done.stdout) == (0, True), done.stderr
+    assert (done.exit_code, "Judge agreement" in done.stdout) == (0, True), done.stderr
     votes = Votes.load("votes.json")
     assert (votes.ids, votes.blocks[0].labelled.tolist()) == (("i0", "i1", "i2"), [True, True, True])
     plain = called("grade", *argv)

@@ -1,4 +1,4 @@
-"""`MetricsResult`, the result of alignment: all metrics; as summary text, data frame and JSON file."""
+"""`MetricsResult`, the result of agreement: all metrics; as summary text, data frame and JSON file."""
 
 from __future__ import annotations
 
@@ -8,8 +8,8 @@ from typing import TYPE_CHECKING, Any
 import msgspec
 
 from deemster.agreement._result_dataframe import build_dataframe
-from deemster.agreement.agreement_page import alignment_notebook, alignment_page
-from deemster.agreement.agreement_report import alignment_sections
+from deemster.agreement.agreement_page import agreement_notebook, agreement_page
+from deemster.agreement.agreement_report import agreement_sections
 from deemster.agreement.result_models import (
     AbstentionMode,
     AnyCriterion,
@@ -51,7 +51,7 @@ _FEW_MISSING = 5
 
 
 class MetricsResult(Rendered, ResultModel, frozen=True, kw_only=True, tag_field="schema_version", tag=SCHEMA):
-    """A result of alignment: how judges agree with people and with each other.
+    """A result of agreement: how judges agree with people and with each other.
 
     Micro numbers pool pairs, macro numbers average criteria. Undefined is None.
     One mark as aggregators see it has a similar name: ``dm.results.MetricResult``.
@@ -186,7 +186,7 @@ class MetricsResult(Rendered, ResultModel, frozen=True, kw_only=True, tag_field=
 
     def sections(self) -> list[TextSection]:
         """All that it says to people, in order."""
-        return alignment_sections(self)
+        return agreement_sections(self)
 
     def summary(self) -> str:
         """The result as plain text for people: its sections, on a hundred columns."""
@@ -203,11 +203,11 @@ class MetricsResult(Rendered, ResultModel, frozen=True, kw_only=True, tag_field=
         return build_dataframe(self)
 
     def _repr_html_(self) -> str:
-        return alignment_notebook(self)
+        return agreement_notebook(self)
 
     def to_html(self) -> str:
         """The result as one HTML page that loads nothing."""
-        return alignment_page(self)
+        return agreement_page(self)
 
     @classmethod
     def from_file(cls, path: str | Path) -> MetricsResult:
@@ -235,11 +235,11 @@ class MetricsResult(Rendered, ResultModel, frozen=True, kw_only=True, tag_field=
 
 def _refuse_other_files(value: Any, where: str) -> None:
     if not isinstance(value, dict):
-        raise ReportError(Issue(f"A result of alignment is a map, not {name_kind(value)}.", where))
+        raise ReportError(Issue(f"A result of agreement is a map, not {name_kind(value)}.", where))
     version = value.get("schema_version")
     if version != SCHEMA:
         found = f"not {version!r:.80}" if "schema_version" in value else "and this file has none"
-        raise ReportError(Issue(f"A result of alignment has the schema_version `{SCHEMA}`, {found}.", where))
+        raise ReportError(Issue(f"A result of agreement has the schema_version `{SCHEMA}`, {found}.", where))
     required = [field.name for field in msgspec.structs.fields(MetricsResult) if field.required]
     missing = [name for name in required if name not in value]
     # More than a slip of the pen: the file was cut short, and one message says it.

@@ -360,8 +360,8 @@ def _show(
     full: bool,
 ) -> None:
     """Write the result to its destinations, and print it unless standard output is taken."""
-    from deemster.agreement.agreement_page import alignment_page
-    from deemster.agreement.agreement_report import short_alignment_sections
+    from deemster.agreement.agreement_page import agreement_page
+    from deemster.agreement.agreement_report import short_agreement_sections
     from deemster.text.destination import write_pieces
 
     prints = not any(destination.is_stdout for destination in destinations)
@@ -370,11 +370,11 @@ def _show(
             warn(visible(warning))
     for destination in destinations:
         if destination.format == "html":
-            write_pieces((alignment_page(result, pairs).encode(),), destination)
+            write_pieces((agreement_page(result, pairs).encode(),), destination)
         else:
             result.write(destination)
     if prints:
-        print_sections(result.sections() if full else short_alignment_sections(result, more=_MORE))
+        print_sections(result.sections() if full else short_agreement_sections(result, more=_MORE))
 
 
 def _shares_terminal() -> bool:

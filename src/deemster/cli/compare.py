@@ -88,6 +88,7 @@ def command(
     from deemster.comparison.compare_columns import ComparisonSettings
     from deemster.comparison.compare_runs import RunSources, compare_sources, quotes_of_either
     from deemster.comparison.comparison_gate import decide_comparison
+    from deemster.evaluation.confirm_run import decide_confirmed
     from deemster.evaluation.gate_baseline import comparison_settings
     from deemster.gate.confirmation import confirmation_sections
 
@@ -110,7 +111,8 @@ def command(
         quotes = quotes_of_either(before, now)
         reports = _with_junit_of(now, reports)
     if rules is not None:
-        comparison = msgspec.structs.replace(comparison, gate=decide_comparison(rules, comparison, confirmation))
+        decision = decide_confirmed(decide_comparison(rules, comparison), rules, comparison, confirmation)
+        comparison = msgspec.structs.replace(comparison, gate=decision)
     shown = reports.redact_comparison(comparison, quotes)
     reports.write_each(shown.write)
     if not reports.takes_stdout:

@@ -412,13 +412,13 @@ def _describe_failed_verdicts(figures: GradingSummary, allowance: Allowance) -> 
 
 
 def _print_results(grading: Grading, figures: GradingSummary, alignment: MetricsResult | None) -> None:
-    from deemster.agreement.agreement_report import short_alignment_sections
+    from deemster.agreement.agreement_report import short_agreement_sections
     from deemster.grading.grading_report import grading_sections
 
     print_sections(grading_sections(grading, figures))
     if alignment is not None:
         write_out("\n")
-        print_sections(short_alignment_sections(alignment, more=_MORE))
+        print_sections(short_agreement_sections(alignment, more=_MORE))
 
 
 def _align(grading: Grading) -> MetricsResult | None:
