@@ -14,7 +14,7 @@ import pytest
 from tests.test_docs import EPOCH, ROOT, blocks
 
 # One clone is installed once, by one worker.
-pytestmark = [pytest.mark.fresh, pytest.mark.xdist_group("base installation")]
+pytestmark = pytest.mark.xdist_group("base installation")
 
 # Variables of the calling `make` and environment must not reach the clone.
 OUTER = {"VIRTUAL_ENV", "PYTHONPATH", "MAKEFLAGS", "MFLAGS", "MAKELEVEL", "MAKEOVERRIDES", "VENV", "PYTHON"}
