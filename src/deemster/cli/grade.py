@@ -16,14 +16,14 @@ from deemster.cli.options import (
     Decorator,
     Flags,
     ModelOptions,
+    ReportOptions,
     StorageOptions,
     columns_option,
     dry_run_option,
-    file_option,
     group_flags,
     model_options,
     quiet_option,
-    result_files,
+    result_options,
     storage_options,
     take_flags,
 )
@@ -264,10 +264,8 @@ _OPTIONS: Sequence[Decorator] = (
 @_grader_options
 @model_options
 @storage_options
-@click.option("--votes", metavar="FILE", help="Write the votes, for `deemster align`: .json or .jsonl.")
 @click.option("--max-failed", metavar="COUNT|SHARE%", default="0", help="Failed verdicts allowed; default 0.")
-@file_option("json", "the results as JSON")
-@file_option("html", "the results as one HTML page that loads nothing")
+@result_options("json", "html", "votes")
 @click.option("--publish-safe", is_flag=True, help="Leave the judges' reasons out of the HTML page.")
 @dry_run_option
 @quiet_option
@@ -280,10 +278,8 @@ def command(
     inline: InlineModel,
     models: ModelOptions,
     storage: StorageOptions,
-    votes: str | None,
     max_failed: str,
-    json: str | None,
-    html: str | None,
+    reports: ReportOptions,
     publish_safe: bool,
     dry_run: bool,
     quiet: bool,
@@ -304,24 +300,22 @@ def command(
 
     storage.check()
     allowance = read_allowance(max_failed)
-    if publish_safe and html is None:
-        raise ConfigurationError("`--publish-safe` needs `--html`: nothing else holds the judges' reasons.")
-    destinations = result_files(json=json, html=html).destinations
-    if votes is not None and Path(votes).suffix.lower() not in _VOTES:
-        raise ReportError(Issue("Votes are written as .json or .jsonl.", votes))
+    if publish_safe and not any(destination.format == "html" for destination in reports.destinations):
+        raise ConfigurationError("`--publish-safe` needs `--to FILE.html`: nothing else holds the judges' reasons.")
+    for destination in reports.destinations:
+        if destination.format == "votes" and Path(destination.path).suffix.lower() not in _VOTES:
+            raise ReportError(Issue("Votes are written as .json or .jsonl.", destination.path))
     items = RubricDataset.load(dataset, rubric=None if rubric is None else Rubric.load(rubric), columns=columns)
     built = grader.build_grader()
     access = complete_model_access(
         inline.access(models, calls=not dry_run), [built, *build_criterion_checks(items.rubrics).values()]
     )
     if dry_run:
-        _print_planned_calls(items, built, access, destinations)
+        _print_planned_calls(items, built, access, reports.destinations)
         return
     with storage.open(f"deemster grade {dataset} ...") as stored:
         grading = _grade(items, built, access, stored, name=items.name or Path(dataset).stem, quiet=quiet)
-        code = _write_and_print(
-            grading, destinations, votes, allowance=allowance, quiet=quiet, reasons=not publish_safe
-        )
+        code = _write_and_print(grading, reports, allowance=allowance, quiet=quiet, reasons=not publish_safe)
         if stored.store is not None and code is ExitCode.INCOMPLETE:
             note(f"To continue: the same command with --resume={grading.run}")
     raise click.exceptions.Exit(code)
@@ -357,8 +351,7 @@ def _grade(
 
 def _write_and_print(
     grading: Grading,
-    destinations: Sequence[Destination],
-    votes: str | None,
+    reports: ReportOptions,
     *,
     allowance: Allowance,
     quiet: bool,
@@ -370,17 +363,17 @@ def _write_and_print(
     status, reason = grading.status, grading.reason
     code = ExitCode.INCOMPLETE if status == "incomplete" else ExitCode.PASSED
     try:
-        if votes is not None:
-            grading.to_votes(votes)
-        for destination in destinations:
-            if destination.format == "html":
+        for destination in reports.destinations:
+            if destination.format == "votes":
+                grading.to_votes(destination.path)
+            elif destination.format == "html":
                 write_pieces((grading.to_html(reasons=reasons).encode(),), destination)
             else:
                 grading.write(destination)
     except DeemsterError as error:
         complain(str(error))
         code = ExitCode.INCOMPLETE
-    if not quiet and not any(destination.is_stdout for destination in destinations):
+    if not quiet and not reports.takes_stdout:
         print_sections(grading.sections())
     if reason is not None:
         failed = (item for item in grading.items if item.error is not None)
