@@ -97,6 +97,7 @@ class ItemGrading(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True,
         cannot_assess_count: How many final verdicts are abstentions.
         failed_fatal: The fatal criteria that failed.
         unresolved_fatal: The fatal criteria without a verdict.
+        below_quorum: The criteria on which too few judges of the panel answered, for which the item has no score.
         error: What failed, if nothing was judged.
     """
 
@@ -111,6 +112,7 @@ class ItemGrading(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True,
     cannot_assess_count: int = 0
     failed_fatal: tuple[str, ...] = ()
     unresolved_fatal: tuple[str, ...] = ()
+    below_quorum: tuple[str, ...] = ()
     error: str | None = None
 
     @property

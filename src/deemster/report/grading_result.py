@@ -90,6 +90,7 @@ class Grading(Rendered, msgspec.Struct, frozen=True, kw_only=True, eq=False, dic
         halted: Why not everything was asked, such as a budget; None if everything was.
         n_failed_items: Items that could not be graded: every call failed, or something before the first.
         n_undecided: Verdicts that are missing because no model that should have given them could be reached.
+        n_below_quorum: Items without a score because too few judges of the panel answered.
         run: The run's id in the store; None if it was not stored.
         mixed: What changed between the parts of a grading that was resumed.
     """
@@ -102,6 +103,7 @@ class Grading(Rendered, msgspec.Struct, frozen=True, kw_only=True, eq=False, dic
     halted: str | None = None
     n_failed_items: int = 0
     n_undecided: int = 0
+    n_below_quorum: int = 0
     run: str | None = None
     mixed: tuple[str, ...] = ()
 
@@ -122,6 +124,9 @@ class Grading(Rendered, msgspec.Struct, frozen=True, kw_only=True, eq=False, dic
             return f"{plural(not_run, 'vote')} of {votes:,} were not asked for{why}"
         if self.n_failed_items:
             return f"{plural(self.n_failed_items, 'item')} of {len(self):,} could not be graded"
+        if self.n_below_quorum:
+            few = "too few judges of the panel answered"
+            return f"{plural(self.n_below_quorum, 'item')} of {len(self):,} got no score: {few}"
         if self.n_undecided:
             return f"{plural(self.n_undecided, 'verdict')} could not be had: no judge was reached"
         return None
