@@ -38,6 +38,7 @@ class GradedItem(msgspec.Struct, forbid_unknown_fields=True):
     id: str
     score: float | None
     raw_score: float | None
+    failed_votes: int
     unscored: str | None
     verdicts: dict[str, str | None]
     judge_scores: dict[str, float | None]

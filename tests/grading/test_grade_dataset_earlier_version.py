@@ -46,7 +46,8 @@ def assert_same(grading, wanted):
     assert plain(grading.settings) == wanted["settings"]
     assert plain(grading.dataset.to_dict()) == wanted["dataset"]
     assert plain(grading.votes(reasons=True).to_dict()) == wanted["votes"]
-    assert plain(summarize_grading(grading)) == wanted["summary"]
+    summary = plain(summarize_grading(grading))
+    assert {key: summary[key] for key in wanted["summary"]} == wanted["summary"]
 
 
 def run_of(store, name):

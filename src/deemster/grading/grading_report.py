@@ -10,7 +10,7 @@ from deemster.agreement.metrics_result import MetricsResult
 from deemster.errors import plural
 from deemster.grading.grading_summary import GradingSummary, JudgeSummary
 from deemster.judges.grading_result import Grading
-from deemster.report.report_sections import criteria_plots, criteria_table
+from deemster.report.report_sections import criteria_plots, criteria_table, incomplete_panels
 from deemster.text.number_format import format_interval, format_number
 from deemster.text.table_plots import BarCell, PlotColumn, drawn_columns
 from deemster.text.text_sections import DataText, TextLine, TextSection, TextTable
@@ -53,6 +53,7 @@ def _lines(grading: Grading, figures: GradingSummary) -> list[TextLine]:
         f"Mean score: {format_number(figures.mean_score)}, 95% interval {format_interval(figures.mean_score_interval)}."
     )
     lines.append((score,))
+    lines += _panel_lines(figures)
     if figures.failed_fatal:
         lines.append((f"{plural(figures.failed_fatal, 'item')} failed a fatal criterion.",))
     cost = "cost unknown" if figures.cost_usd is None else f"{float(figures.cost_usd):.4f} USD"
@@ -62,6 +63,19 @@ def _lines(grading: Grading, figures: GradingSummary) -> list[TextLine]:
     kept = f"{figures.cached_calls:,} answered from a cache or recording{reused}"
     lines.append((f"{plural(figures.calls, 'call')}{tokens}, {kept}, {cost}.",))
     return lines
+
+
+def _panel_lines(figures: GradingSummary) -> Iterator[TextLine]:
+    """Which scores lack a vote, or are not there for lack of one, and which may lack some."""
+    if figures.n_below_quorum:
+        without = f"{plural(figures.n_below_quorum, 'item')} of {figures.n:,} got no score"
+        yield (f"Warning: {without}: too few judges of the panel answered; `--resume` asks them again.",)
+    if figures.panels is None:
+        return
+    if figures.panels.n_incomplete:
+        yield (f"Warning: {incomplete_panels(figures.panels)}",)
+    if figures.panels.quorum is not None:
+        yield (f"A score needs {plural(figures.panels.quorum, 'vote')} on each criterion (`quorum`).",)
 
 
 def _judge(judge: JudgeSummary) -> TextLine:
@@ -108,6 +122,7 @@ def grading_json(
             "score": item.score,
             "raw_score": item.raw_score,
             "unscored": item.unscored,
+            "failed_votes": sum(vote.failure is not None for vote in item.votes),
             "verdicts": {each.criterion: each.verdict for each in item.criteria},
             "judge_scores": item.judge_scores,
         }

@@ -10,7 +10,14 @@ import numpy as np
 
 from deemster.judges.grading_result import CriterionGrading, Grading
 from deemster.judges.vote import known_cost
-from deemster.results.metric_summary import SCORED, CriterionSummary, HistogramBin, histogram, mean_interval
+from deemster.results.metric_summary import (
+    SCORED,
+    CriterionSummary,
+    HistogramBin,
+    PanelSummary,
+    histogram,
+    mean_interval,
+)
 from deemster.stats import Interval, exact_mean
 
 
@@ -49,6 +56,8 @@ class GradingSummary(msgspec.Struct, frozen=True, kw_only=True):
         failed_fatal: Items that failed a fatal criterion.
         criteria: Each criterion, in the order of the rubrics.
         judges: Each judge.
+        panels: The votes behind the scores, where some lack one or may; None where every score has all.
+        n_below_quorum: Items without a score because too few judges of the panel answered.
         calls: Requests that were answered by a model.
         cached_calls: Requests that were answered from a cache.
         prompt_tokens: Tokens sent by the calls; None if no model reported them.
@@ -66,6 +75,8 @@ class GradingSummary(msgspec.Struct, frozen=True, kw_only=True):
     failed_fatal: int
     criteria: dict[str, CriterionSummary]
     judges: tuple[JudgeSummary, ...]
+    panels: PanelSummary | None
+    n_below_quorum: int
     calls: int
     cached_calls: int
     prompt_tokens: int | None
@@ -82,10 +93,11 @@ def summarize_grading(grading: Grading) -> GradingSummary:
     scores: list[float] = []
     agreements: list[float] = []
     own: dict[str, list[float]] = {judge.id: [] for judge in grading.judges}
-    fatal = 0
+    fatal = incomplete = 0
     for item in grading.items:
         if item.score is not None:
             scores.append(item.score)
+            incomplete += any(vote.failure is not None for vote in item.votes)
         if item.mean_agreement is not None:
             agreements.append(item.mean_agreement)
         fatal += bool(item.failed_fatal)
@@ -95,6 +107,8 @@ def summarize_grading(grading: Grading) -> GradingSummary:
         for each in item.criteria:
             criteria[each.criterion].add(each)
     usage = grading.usage
+    quorum = grading.settings.get("quorum")
+    panels = PanelSummary(n=len(scores), n_incomplete=incomplete, quorum=quorum)
     return GradingSummary(
         n=len(grading),
         n_scored=len(scores),
@@ -116,6 +130,8 @@ def summarize_grading(grading: Grading) -> GradingSummary:
             )
             for judge in grading.judges
         ),
+        panels=panels if incomplete or quorum is not None else None,
+        n_below_quorum=grading.n_below_quorum,
         calls=0 if usage is None else usage.calls,
         cached_calls=0 if usage is None else usage.cached_calls,
         prompt_tokens=None if usage is None else usage.prompt_tokens,

@@ -113,6 +113,7 @@ class ItemGrading(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True,
         cannot_assess_count: How many final verdicts are abstentions.
         failed_fatal: The fatal criteria that failed.
         unresolved_fatal: The fatal criteria without a verdict.
+        below_quorum: The criteria on which too few judges of the panel answered, for which the item has no score.
         error: What failed, if nothing was judged.
     """
 
@@ -127,6 +128,7 @@ class ItemGrading(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True,
     cannot_assess_count: int = 0
     failed_fatal: tuple[str, ...] = ()
     unresolved_fatal: tuple[str, ...] = ()
+    below_quorum: tuple[str, ...] = ()
     error: str | None = None
 
     @property
@@ -259,6 +261,7 @@ class Grading(msgspec.Struct, frozen=True, kw_only=True, eq=False):
         halted: Why not everything was asked, such as a budget; None if everything was.
         n_failed_items: Items that could not be graded: every call failed, or something before the first.
         n_undecided: Verdicts that are missing because no model that should have given them could be reached.
+        n_below_quorum: Items without a score because too few judges of the panel answered.
         run: The run's id in the store; None if it was not stored.
         mixed: What changed between the parts of a grading that was resumed.
     """
@@ -271,6 +274,7 @@ class Grading(msgspec.Struct, frozen=True, kw_only=True, eq=False):
     halted: str | None = None
     n_failed_items: int = 0
     n_undecided: int = 0
+    n_below_quorum: int = 0
     run: str | None = None
     mixed: tuple[str, ...] = ()
 
@@ -291,6 +295,9 @@ class Grading(msgspec.Struct, frozen=True, kw_only=True, eq=False):
             return f"{plural(not_run, 'vote')} of {votes:,} were not asked for{why}"
         if self.n_failed_items:
             return f"{plural(self.n_failed_items, 'item')} of {len(self):,} could not be graded"
+        if self.n_below_quorum:
+            few = "too few judges of the panel answered"
+            return f"{plural(self.n_below_quorum, 'item')} of {len(self):,} got no score: {few}"
         if self.n_undecided:
             return f"{plural(self.n_undecided, 'verdict')} could not be had: no judge was reached"
         return None

@@ -96,9 +96,10 @@ def view_grading(
         settings: All settings of the grader.
     """
     totals: defaultdict[str, _VoteTotals] = defaultdict(_VoteTotals)
-    failed_items = undecided = 0
+    failed_items = undecided = below_quorum = 0
     for item in settled:
         failed_items += item.error is not None
+        below_quorum += bool(item.below_quorum)
         for criterion in item.criteria:
             undecided += criterion.failed and any(map(_is_out, criterion.votes))
             for vote in criterion.votes:
@@ -113,6 +114,7 @@ def view_grading(
         usage=total_usage(total.usage for total in totals.values()),
         n_failed_items=failed_items,
         n_undecided=undecided,
+        n_below_quorum=below_quorum,
     )
 
 

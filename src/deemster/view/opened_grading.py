@@ -88,8 +88,10 @@ class OpenedGrading(OpenedRun):
             return {"grading": None, "why_no_report": str(error)}
         criteria = {one.name: one for rubric in grading.dataset.rubrics for one in rubric.criteria}
         table = self.table
+        figures = summarize_grading(grading)
         return {
-            "grading": summarize_grading(grading),
+            "grading": figures,
+            "panels": {} if figures.panels is None else {SCORE: figures.panels},
             "metric_order": self.names,
             "criteria": {name: {"requirement": one.requirement, "kind": one.kind} for name, one in criteria.items()},
             "histograms": {
