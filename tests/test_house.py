@@ -206,7 +206,9 @@ def test_every_name_of_a_family_that_the_root_lacks_is_documented_once(family):
     assert sorted(documented_names()[family]) == sorted(names)
 
 
-@pytest.mark.parametrize("family", ["comparison", "errors", "grading", "models", "records", "report", "results", "rubrics"])
+@pytest.mark.parametrize(
+    "family", ["comparison", "errors", "grading", "models", "records", "report", "results", "rubrics"]
+)
 def test_every_documented_name_of_room_is_exported(family):
     names = documented_names()[family]
     assert len(names) == len(set(names)) > 0
@@ -240,7 +242,20 @@ def test_every_statistic_is_documented_once_with_its_shape():
     assert dict(documented) == {name: shape(getattr(stats, name)) for name in stats.__all__}
 
 
-LAZY = ["", "agreement", "audit", "comparison", "datasets", "grading", "judges", "metrics", "models", "report", "targets", "testing"]
+LAZY = [
+    "",
+    "agreement",
+    "audit",
+    "comparison",
+    "datasets",
+    "grading",
+    "judges",
+    "metrics",
+    "models",
+    "report",
+    "targets",
+    "testing",
+]
 
 
 @pytest.mark.parametrize("family", LAZY)
