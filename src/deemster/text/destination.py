@@ -11,6 +11,7 @@ from pathlib import Path
 from typing import NamedTuple
 
 from deemster.errors import Issue, ReportError, ReportWriteError, break_ci_commands, is_storage_failure, list_names
+from deemster.formats.atomic_write import write_aside
 
 STDOUT = "-"
 # GitHub names here the file in which a step of a job writes its summary.
@@ -135,8 +136,6 @@ def write_pieces(pieces: Iterable[bytes], destination: Destination) -> None:
     Raises:
         ReportError: It cannot be written.
     """
-    from deemster.formats.atomic_write import write_aside
-
     if destination.is_stdout:
         with _name_place("standard output"):
             try:
