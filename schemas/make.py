@@ -23,9 +23,9 @@ from deemster.datasets.rubric_dataset import RubricDatasetFile
 from deemster.datasets.votes_format import VotesFile
 from deemster.evaluation.suite import SuiteFile
 from deemster.formats.schema_validation import DRAFT, json_schema
-from deemster.grading.grading_summary import GradingSummary
 from deemster.records import ToolCall, Trajectory
 from deemster.report import Report, ScoreEntry, UnscoredEntry
+from deemster.report.grading_summary import GradingSummary
 from deemster.rubrics.rubric_format import RubricFile, add_rubric_shapes
 from deemster.targets.saved_output_format import OutputsFile
 

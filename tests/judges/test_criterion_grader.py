@@ -14,11 +14,11 @@ from deemster.errors import ConfigurationError
 from deemster.judges.criterion_grader import CriterionGrader
 from deemster.judges.few_shot import FewShot
 from deemster.judges.grading_case import make_case
-from deemster.judges.grading_result import Grading, JudgeGrading
 from deemster.judges.judge_panel import Judge
 from deemster.judges.vote import vote_failure
 from deemster.records import Answer, MetricScore, NoAnswer, Unscored, Usage
 from deemster.records.marks import CAUSES
+from deemster.report.grading_result import Grading, JudgeGrading
 from deemster.rubrics import LengthPenalty
 from tests.judges.make_grader import (
     DEPTH,

@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-import shlex
 from collections.abc import Callable, Collection, Sequence
 from typing import NamedTuple
 
 from deemster.datasets import Dataset, SelectedPart
-from deemster.errors import Issue, StoreError
+from deemster.datasets.only_expression import LATEST, Only, condition_text
+from deemster.errors import Issue, StoreError, list_names
 from deemster.records import Metric
 from deemster.report.build_report import stored_report
 from deemster.report.failing_samples import failing_samples
@@ -50,30 +50,33 @@ class RunPart(NamedTuple):
         return dataset if self.choose is None else self.choose(dataset)
 
 
-def failed_samples(store: Store, run: str | None, *, suite: str) -> KeptSamples:
-    """The samples of a stored run that did not pass, or were not scored.
+def failed_samples(store: Store, runs: Sequence[str], *, suite: str) -> KeptSamples:
+    """The samples that did not pass in one of some stored runs, or were not scored.
 
     Args:
-        store: Where it is stored.
-        run: Its id, a unique beginning of it, or `latest`; None for the latest run of the suite.
+        store: Where they are stored.
+        runs: Their ids, unique beginnings of these, or `latest`; `LATEST` for the latest run of the suite.
         suite: The suite's name.
 
     Raises:
-        StoreError: There is no such run, every sample of it passed, or it cannot be read.
-        ReportError: The run has no marks.
+        StoreError: There is no such run, every sample of them passed, or one cannot be read.
+        ReportError: A run has no marks.
     """
-    if run is not None:
-        beside = next(iter(store.runs(suite=suite, kind="run", limit=1)), None) if run == "baseline" else None
-        row = store.run(run, kind="run", beside=beside)
-    else:
-        runs = store.runs(suite=suite, kind="run", limit=1)
-        if not runs:
-            raise StoreError(Issue(f"There is no run of the suite `{suite}`, so nothing has failed yet.", store.where))
-        row = runs[0]
-    ids = [failing.sample.id for failing in failing_samples(stored_report(store, row.id))]
+    found = [_named_run(store, run, suite=suite).id for run in runs]
+    ids = frozenset(failing.sample.id for run in found for failing in failing_samples(stored_report(store, run)))
     if not ids:
-        raise StoreError(Issue(f"Every sample of the run `{row.id}` passed: there is nothing to run.", store.where))
-    return KeptSamples(frozenset(ids), shlex.join(["--failed", row.id]))
+        names = list_names(found)
+        raise StoreError(Issue(f"Every sample of the run {names} passed: there is nothing to run.", store.where))
+    return KeptSamples(ids, condition_text(Only(failed=tuple(found))))
+
+
+def _named_run(store: Store, run: str, *, suite: str) -> RunRow:
+    latest = store.runs(suite=suite, kind="run", limit=1)
+    if run != LATEST:
+        return store.run(run, kind="run", beside=latest[0] if latest and run == "baseline" else None)
+    if not latest:
+        raise StoreError(Issue(f"There is no run of the suite `{suite}`, so nothing has failed yet.", store.where))
+    return latest[0]
 
 
 def resumed_samples(store: Store, wanted: str | bool, *, suite: str) -> KeptSamples | None:  # noqa: FBT001 - what `resume` says

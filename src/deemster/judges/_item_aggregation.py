@@ -8,7 +8,7 @@ from collections.abc import Mapping, Sequence
 from typing import Any, NamedTuple
 
 from deemster.errors import plural
-from deemster.judges.grading_result import CriterionGrading, ItemGrading
+from deemster.judges.item_grading import CriterionGrading, ItemGrading
 from deemster.judges.judge_cascade import Cascade
 from deemster.judges.judge_panel import Judge, describe_no_quorum
 from deemster.judges.vote import Vote, verdict_fields

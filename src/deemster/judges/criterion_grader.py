@@ -28,7 +28,7 @@ from deemster.judges._item_aggregation import ItemAggregator
 from deemster.judges._metric_criteria import metric_vote
 from deemster.judges.few_shot import ExampleSelector, FewShot, FewShotExample
 from deemster.judges.grading_case import GradingCase
-from deemster.judges.grading_result import ItemGrading
+from deemster.judges.item_grading import ItemGrading
 from deemster.judges.judge_cascade import Cascade
 from deemster.judges.judge_panel import ALTERNATIVES, Judge, Seat, check_judges, judge_temperature
 from deemster.judges.judge_script import QuestionOutcome

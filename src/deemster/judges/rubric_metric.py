@@ -20,7 +20,7 @@ from deemster.judges import metric_catalog as catalog
 from deemster.judges.criterion_grader import CriterionGrader
 from deemster.judges.grader_section import KEYS, build_grader
 from deemster.judges.grading_case import GradingCase, text_digest
-from deemster.judges.grading_result import CriterionGrading, ItemGrading
+from deemster.judges.item_grading import ItemGrading
 from deemster.judges.judge_panel import Judge
 from deemster.judges.judge_script import JudgeMetric
 from deemster.judges.prompt_templates import text_hash
@@ -211,7 +211,7 @@ class RubricMetric(JudgeMetric, frozen=True, kw_only=True, dict=True):
     def _details(self, item: ItemGrading) -> dict[str, Any]:
         criteria = {criterion.name: criterion for criterion in self.loaded_rubric.criteria}
         return {
-            "criteria": {each.criterion: _criterion(each) for each in item.criteria},
+            "criteria": {each.criterion: each.counted for each in item.criteria},
             "votes": [
                 _vote(criteria[each.criterion], vote, is_shuffled=self.grader.shuffle_options)
                 for each in item.criteria
@@ -244,16 +244,6 @@ def _cause(item: ItemGrading) -> Cause:
         vote.failure.cause for each in item.criteria for vote in each.votes if vote.failure is not None and each.failed
     )
     return causes.most_common(1)[0][0] if causes else "no_quorum"
-
-
-def _criterion(graded: CriterionGrading) -> dict[str, Any]:
-    return {
-        "verdict": graded.verdict,
-        "value": graded.value,
-        "agreement": graded.agreement,
-        "abstained": graded.abstained,
-        "failed": graded.failed,
-    }
 
 
 def _vote(criterion: Criterion, vote: Vote, *, is_shuffled: bool) -> dict[str, Any]:

@@ -10,10 +10,11 @@ import msgspec
 
 from deemster.datasets.rubric_dataset import RubricDataset
 from deemster.errors import ReportError
-from deemster.judges.grading_result import Grading, ItemGrading, JudgeGrading, vote_payments
+from deemster.judges.item_grading import ItemGrading, vote_payments
 from deemster.judges.vote import Vote, total_usage
 from deemster.records import Execution, Usage
 from deemster.records.usage import sum_usage
+from deemster.report.grading_result import Grading, JudgeGrading
 from deemster.store import RunRow, Store
 
 # The fact of a grading that holds the rubric of the items that have none of their own.
