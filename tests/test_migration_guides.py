@@ -1,7 +1,7 @@
 """The migration guides: every row of their tables is executed, and every name of the other tool has its row.
 
 A table of a guide has the columns *there*, *here*, *gives* and *difference*. The code in *here* is evaluated after the
-guide's Python blocks, or run if it is a command; *gives* is what comes out. No row is without code, and no table without
+guide's Python blocks, or run if it is a command; *gives* is what comes out. No row is without code, no table without
 these columns. `tests/fixtures/migration` lists the names that the documents of the other tools describe.
 """
 
