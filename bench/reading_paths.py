@@ -3,7 +3,9 @@
 `sys.setprofile` records every function of deemster that is called, without module bodies. The functions are listed in
 the order of their first call. A room change is a function whose room differs from that of the function before it.
 
-Usage: python bench/reading_paths.py [--files]     (--files prints the files in order of first touch)
+Usage: python bench/reading_paths.py [--files] [--functions]
+
+--files prints the files in order of first touch, --functions the functions of every room, by file.
 """
 
 from __future__ import annotations
@@ -27,21 +29,21 @@ EXAMPLES = Path(__file__).parent.parent / "examples"
 BEFORE = {"one sample, `deemster run`": 147, "one judge call": 20, "one `deemster align`": 90}
 
 
-def functions_called(act: Callable[[], object]) -> list[str]:
-    """The file of every function that an act calls, in the order of first calls.
+def functions_called(act: Callable[[], object]) -> list[tuple[str, str]]:
+    """The file and the name of every function that an act calls, in the order of first calls.
 
     The act runs once before, so that what an import runs (class bodies, decorators) is not part of the path.
     """
     with contextlib.suppress(SystemExit):
         act()
-    order: list[str] = []
+    order: list[tuple[str, str]] = []
     seen: set[tuple[str, str]] = set()
 
     def note(frame, event, _):
         name, function = frame.f_code.co_filename, frame.f_code.co_qualname
         if event == "call" and name.startswith(PACKAGE) and function != "<module>" and (name, function) not in seen:
             seen.add((name, function))
-            order.append(name.removeprefix(PACKAGE))
+            order.append((name.removeprefix(PACKAGE), function))
 
     threading.setprofile(note)
     sys.setprofile(note)
@@ -66,7 +68,7 @@ def one_sample(folder: Path) -> Callable[[], object]:
     (folder / "app.py").write_text("def answer(input):\n    return 'Paris'\n")
     suite = "dataset: golden.yml\ntarget: {python: 'app:answer'}\nmetrics: [exact-match]\n"
     (folder / "suite.yml").write_text(f"schema_version: deemster.suite.v1\n{suite}")
-    return command("run", str(folder / "suite.yml"), "--quiet", "--json", str(folder / "report.json"))
+    return command("run", str(folder / "suite.yml"), "--quiet", "--to", str(folder / "report.json"))
 
 
 def one_judge_call() -> Callable[[], object]:
@@ -81,9 +83,22 @@ def without_a_judge() -> Callable[[], object]:
     return lambda: dm.evaluate([sample], outputs={"a": "Paris"}, metrics=["exact-match"])
 
 
-def room_changes(order: list[str]) -> int:
-    rooms = [Path(name).parts[0] for name in order]
+def room_changes(order: list[tuple[str, str]]) -> int:
+    rooms = [Path(name).parts[0] for name, _ in order]
     return sum(before != after for before, after in itertools.pairwise(rooms))
+
+
+def by_room(order: list[tuple[str, str]]) -> str:
+    """The functions of every file, the files of every room together, each room with its count."""
+    rooms: dict[str, dict[str, list[str]]] = {}
+    for name, function in order:
+        rooms.setdefault(Path(name).parts[0], {}).setdefault(name, []).append(function)
+
+    lines = []
+    for room, files in rooms.items():
+        lines.append(f"{room}: {sum(map(len, files.values()))} functions, {len(files)} files")
+        lines += [f"  {name}: {', '.join(functions)}" for name, functions in files.items()]
+    return "\n".join(lines)
 
 
 def main() -> None:
@@ -91,12 +106,12 @@ def main() -> None:
     os.chdir(folder)
     paths = {"one sample, `deemster run`": functions_called(one_sample(folder))}
     # What a run calls without a judge is no part of the judge's path.
-    shared = set(functions_called(without_a_judge()))
-    paths["one judge call"] = [name for name in functions_called(one_judge_call()) if name not in shared]
+    shared_files = {name for name, _ in functions_called(without_a_judge())}
+    paths["one judge call"] = [called for called in functions_called(one_judge_call()) if called[0] not in shared_files]
     votes = str(EXAMPLES / "judge_validation" / "votes.json")
-    paths["one `deemster align`"] = functions_called(command("align", votes, "--json", str(folder / "alignment.json")))
+    paths["one `deemster align`"] = functions_called(command("align", votes, "--to", str(folder / "alignment.json")))
     for name, order in paths.items():
-        files = list(dict.fromkeys(order))
+        files = list(dict.fromkeys(name for name, _ in order))
         print(
             f"{name}: {room_changes(order)} room changes (before: {BEFORE[name]}), "
             f"{len(order)} functions, {len(files)} files",
@@ -104,6 +119,8 @@ def main() -> None:
         )
         if "--files" in sys.argv:
             print(json.dumps(files, indent=1), file=sys.stderr)
+        if "--functions" in sys.argv:
+            print(by_room(order), file=sys.stderr)
 
 
 if __name__ == "__main__":

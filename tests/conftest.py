@@ -10,6 +10,7 @@ import shutil
 import signal
 import sys
 import tempfile
+from collections import Counter
 from collections.abc import Callable, Generator
 from functools import partial
 from pathlib import Path
@@ -18,9 +19,7 @@ from typing import Any
 import pytest
 from hypothesis import settings
 
-# A deadline measures how busy the machine is, and fails tests that are right. Other examples come with every run.
-settings.register_profile("house", deadline=None, max_examples=50)
-settings.load_profile("house")
+from tests.lanes import LANES, REST, Lane, missing_need, missing_package
 
 GOLDEN = Path(__file__).parent / "golden"
 PACKAGE = Path(__file__).parents[1] / "src" / "deemster"
@@ -28,9 +27,12 @@ OFFLINE = Path(__file__).parent / "offline"
 LONGEST = (Path(__file__).parent, Path(__file__).parent / "faults", Path(__file__).parent / "fuzz")
 REACHED = "DEEMSTER_TESTS_REACHED"
 MEMORY = Path("/dev/shm")
+# Then a test that is not run is a failure.
+RUNS_ALL = "DEEMSTER_ALL_TESTS"
 
 
 def pytest_addoption(parser: pytest.Parser) -> None:
+    parser.addoption("--lane", choices=list(LANES), default="any", help="Which tests run: see tests/lanes.py.")
     parser.addoption(
         "--refresh-golden",
         action="store_true",
@@ -54,6 +56,9 @@ def pytest_configure(config: pytest.Config) -> None:
     sys.dont_write_bytecode = False
     os.environ["PYTHONDONTWRITEBYTECODE"] = "1"
     signal.signal(signal.SIGINT, signal.default_int_handler)
+    # A deadline measures how busy the machine is, and fails tests that are right. Other examples come with every run.
+    settings.register_profile("house", deadline=None, max_examples=lane_of(config).examples)
+    settings.load_profile("house")
     before = os.environ.get("PYTHONPATH", "")
     if str(OFFLINE) not in before.split(os.pathsep):
         os.environ["PYTHONPATH"] = os.pathsep.join(filter(None, (str(OFFLINE), before)))
@@ -67,9 +72,22 @@ def pytest_configure(config: pytest.Config) -> None:
     config.add_cleanup(partial(Path(os.environ[REACHED]).unlink, missing_ok=True))
 
 
-def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
-    """Put the folders with the longest tests first, so that no worker waits for one of them at the end."""
-    items.sort(key=lambda item: item.path.parent not in LONGEST)
+def lane_of(config: pytest.Config) -> Lane:
+    return LANES[config.getoption("--lane")]
+
+
+def pytest_ignore_collect(collection_path: Path, config: pytest.Config) -> bool | None:
+    """Load no test file of another lane."""
+    is_test = collection_path.is_dir() or collection_path.suffix == ".py"
+    return True if is_test and lane_of(config).leaves_out(collection_path) else None
+
+
+def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
+    """Keep the tests of the lane; the folders with the longest first, so that no worker waits for one at the end."""
+    lane = lane_of(config)
+    chosen = [item for item in items if lane.runs(item)]
+    config.hook.pytest_deselected(items=[item for item in items if item not in set(chosen)])
+    items[:] = sorted(chosen, key=lambda item: item.path.parent not in LONGEST)
 
 
 def pytest_collection_finish() -> None:
@@ -84,6 +102,46 @@ def pytest_sessionfinish(session: pytest.Session, exitstatus: int) -> None:
     folder = Path(tempfile.gettempdir())
     if not exitstatus and folder.parent == MEMORY and not hasattr(session.config, "workerinput"):
         shutil.rmtree(folder, ignore_errors=True)
+
+
+def pytest_runtest_setup(item: pytest.Item) -> None:
+    """Run no test that needs what is not here."""
+    if need := missing_need(item):
+        pytest.skip(f"needs {need}")
+
+
+@pytest.hookimpl(wrapper=True)
+def pytest_make_collect_report(collector: pytest.Collector) -> Generator[None, pytest.CollectReport, Any]:
+    """Leave out a file that imports a package that is not here."""
+    report = yield
+    return with_reason(report, report.call, collector.path)
+
+
+@pytest.hookimpl(wrapper=True)
+def pytest_runtest_makereport(item: pytest.Item, call: pytest.CallInfo) -> Generator[None, pytest.TestReport, Any]:
+    """Leave out a test that imports a package that is not here."""
+    report = yield
+    return with_reason(report, call, item.path)
+
+
+def with_reason(report: Any, call: pytest.CallInfo, file: Path) -> Any:
+    """The report, where it is of a test that was not run for want of something: a failure where all are to run."""
+    if call.excinfo and (package := missing_package(call.excinfo.value)):
+        report.outcome, report.longrepr = "skipped", (str(file), None, f"Skipped: needs {package}")
+    if report.skipped and not hasattr(report, "wasxfail") and os.environ.get(RUNS_ALL):
+        report.outcome, report.longrepr = "failed", f"Not run: {report.longrepr[2]}"
+    return report
+
+
+def pytest_terminal_summary(terminalreporter: Any, config: pytest.Config) -> None:
+    """Name what was not run, with the command that would make it run."""
+    not_run = terminalreporter.stats.get("skipped", ())
+    reasons = Counter(report.longrepr[2].removeprefix("Skipped: ") for report in not_run)
+    for reason, count in sorted(reasons.items()):
+        terminalreporter.write_line(f"Not run, {count}: {reason}")
+    if lane_of(config).name in ("quick", "test"):
+        left = ", ".join(part.title for part in REST)
+        terminalreporter.write_line(f"Left to `make test-all`: {left}.")
 
 
 @pytest.hookimpl(wrapper=True)
@@ -102,6 +160,12 @@ def reached_out() -> list[str]:
     reached = notes.read_text(encoding="utf-8").splitlines()
     notes.write_text("", encoding="utf-8")
     return reached
+
+
+@pytest.fixture(scope="session")
+def thorough(request: pytest.FixtureRequest) -> bool:
+    """Whether a test that can be short or long is to be long, as in `make test-all`."""
+    return lane_of(request.config).name == "all"
 
 
 @pytest.fixture

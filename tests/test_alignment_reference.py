@@ -1,4 +1,4 @@
-"""`docs/reference/alignment.md` tells every field of a result of alignment, and every column of its data frame.
+"""`docs/reference/alignment.md` tells every field of a result of agreement, and every column of its data frame.
 
 Types and meanings come from the models. What a mode changes and what can be undefined is measured on examples.
 """

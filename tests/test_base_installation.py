@@ -14,7 +14,7 @@ import pytest
 from tests.test_docs import EPOCH, ROOT, blocks
 
 # One clone is installed once, by one worker.
-pytestmark = [pytest.mark.fresh, pytest.mark.xdist_group("base installation")]
+pytestmark = pytest.mark.xdist_group("base installation")
 
 # Variables of the calling `make` and environment must not reach the clone.
 OUTER = {"VIRTUAL_ENV", "PYTHONPATH", "MAKEFLAGS", "MFLAGS", "MAKELEVEL", "MAKEOVERRIDES", "VENV", "PYTHON"}
@@ -104,7 +104,7 @@ def test_demo_installs_no_package_of_an_extra(clone):
 
 
 def test_catalog_and_every_metric_in_it_are_shown(clone):
-    listed = clone.deemster("metrics", "--json", "-")
+    listed = clone.deemster("metrics", "--to", "-")
     assert (listed.returncode, listed.stderr) == (0, "")
     needing = {entry["name"]: entry["extra"] for entry in json.loads(listed.stdout) if entry["extra"]}
     assert needing["bleu"] == "bleu"

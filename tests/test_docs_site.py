@@ -11,6 +11,7 @@ from pathlib import Path
 from urllib.parse import unquote, urlsplit
 
 from deemster.cli.main import COMMANDS
+from tests.browser.chromium import CHROMIUM
 
 ROOT = Path(__file__).parent.parent
 # What a browser loads by itself; an `a` is followed only by its reader.
@@ -66,7 +67,7 @@ def searched(site: Path, word: str, profile: Path) -> str:
     """The page of results in a browser that opened the site from disk."""
     quiet = ["--headless", "--no-sandbox", "--disable-gpu", "--no-first-run", "--disable-background-networking"]
     page = f"{(site / 'search.html').as_uri()}?q={word}"
-    command = ["chromium", *quiet, f"--user-data-dir={profile}", "--virtual-time-budget=20000", "--dump-dom", page]
+    command = [str(CHROMIUM), *quiet, f"--user-data-dir={profile}", "--virtual-time-budget=20000", "--dump-dom", page]
     return subprocess.run(command, capture_output=True, text=True, check=True).stdout
 
 

@@ -9,13 +9,10 @@ import sys
 import urllib.request
 from pathlib import Path
 
-import pytest
-
 ROOT = Path(__file__).parents[1]
 STATIC = ROOT / "src" / "deemster" / "view" / "static"
 
 
-@pytest.mark.fresh
 def test_installed_wheel_serves_the_viewer_without_node(tmp_path):
     pip = [sys.executable, "-m", "pip", "--disable-pip-version-check", "--quiet"]
     # What the tests keep from the network is not kept from pip.

@@ -14,6 +14,8 @@ import importlib
 import sys
 
 __version__ = "0.1.0"
+# What a family of an earlier version is called now; until 1.0.
+RENAMED = {"alignment": "agreement"}
 
 
 def declared_names(package: str) -> dict[str, str]:
@@ -38,7 +40,8 @@ def lazy_names(package: str) -> object:
             return sorted(name for name, module in declared_names(package).items() if module != package)
         module = None if name.startswith("__") else declared_names(package).get(name)
         if module is None:
-            raise AttributeError(f"module `{package}` has no attribute `{name}`")
+            hint = f"; it is `{package}.{RENAMED[name]}` now" if name in RENAMED else ""
+            raise AttributeError(f"module `{package}` has no attribute `{name}`{hint}")
         if module == package:
             return importlib.import_module(f"{package}.{name}")
         value = getattr(importlib.import_module(module), name)

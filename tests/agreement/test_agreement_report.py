@@ -11,7 +11,7 @@ from markdown_it import MarkdownIt
 from rich.cells import cell_len
 from rich.console import Console
 
-from deemster.agreement.agreement_report import alignment_sections, short_alignment_sections
+from deemster.agreement.agreement_report import agreement_sections, short_agreement_sections
 from deemster.text.markdown_layout import render_markdown
 from deemster.text.terminal_layout import print_sections
 from tests.agreement import make_results as results
@@ -20,12 +20,12 @@ HOSTILE = "<img src=x onerror=alert(1)>|`a`\n# [x](https://evil.example) ![y](z)
 
 
 def alignment_markdown(result):
-    return render_markdown(alignment_sections(result))
+    return render_markdown(agreement_sections(result))
 
 
 def terminal(result, width=120):
     text = io.StringIO()
-    print_sections(alignment_sections(result), Console(file=text, width=width))
+    print_sections(agreement_sections(result), Console(file=text, width=width))
     return text.getvalue()
 
 
@@ -79,7 +79,7 @@ def test_recorded_verdicts_differing_from_only_judge_have_own_line():
 
 def test_answer_comes_before_numbers():
     lines = alignment_markdown(results.full_result()).splitlines()
-    assert lines[0] == "# Judge alignment"
+    assert lines[0] == "# Judge agreement"
     assert lines[2] == "Can this judge be trusted? With care."
     assert lines[4] == (
         "Why: the interval of mean kappa begins at 0.4519, below 0.61; 1 criterion below 0.41; 2 criteria without a "
@@ -205,7 +205,7 @@ def test_kappa_that_rests_on_few_labels_of_a_class_has_their_number_beside_it(la
 
 def short(result, *, width=120):
     text = io.StringIO()
-    print_sections(short_alignment_sections(result, more="All tables: --full."), Console(file=text, width=width))
+    print_sections(short_agreement_sections(result, more="All tables: --full."), Console(file=text, width=width))
     return text.getvalue()
 
 

@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 
 from deemster.agreement import compute_metrics
 from deemster.agreement._error_intervals import bias_with_interval, error_intervals, hull
-from deemster.agreement.agreement_report import alignment_sections
+from deemster.agreement.agreement_report import agreement_sections
 from deemster.datasets import Votes
 from deemster.stats.bounded_mean import bounded_mean
 from deemster.stats.confidence_interval import ConfidenceInterval
@@ -144,7 +144,7 @@ def test_slices_have_intervals_where_nothing_went_wrong(bench):
 
 
 def markdown(value):
-    return render_markdown(alignment_sections(compute_metrics(Votes.parse(value), None, n_bootstrap=100, seed=1)))
+    return render_markdown(agreement_sections(compute_metrics(Votes.parse(value), None, n_bootstrap=100, seed=1)))
 
 
 def test_limits_of_agreement_without_an_error_do_not_claim_zero(bench):

@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 
 from deemster.agreement import compute_metrics
 from deemster.agreement._human_agreement import _AnnotatorSums, human_agreement, read_annotators
-from deemster.agreement.agreement_report import alignment_sections, short_alignment_sections
+from deemster.agreement.agreement_report import agreement_sections, short_agreement_sections
 from deemster.agreement.result_models import DisputedCell
 from deemster.datasets import Votes
 from deemster.stats.concordance import concordance
@@ -339,7 +339,7 @@ def test_raters_who_agree_on_numbers_reach_the_ceiling_and_the_report_says_so():
     judge = np.clip(people[:, 0] + 0.5, 1, 5).tolist()
     result = compute_metrics(Votes.parse(graded(people, [judge])), None, n_bootstrap=50, seed=1)
     assert result.human.ceiling_kappa == pytest.approx(1.0)
-    text = render_markdown(short_alignment_sections(result, more="More."))
+    text = render_markdown(short_agreement_sections(result, more="More."))
     assert (
         "The ceiling: a person compared with the mean of the others reaches a concordance of 1.0000, the judge" in text
     )
@@ -350,7 +350,7 @@ def test_report_on_several_judges_says_that_it_speaks_of_the_panel():
     people, judges = grades(3, n=12)
     for cast in (judges.tolist(), judges[:1].tolist()):
         result = compute_metrics(Votes.parse(graded(people, cast)), None, n_bootstrap=50, seed=1)
-        for sections in (short_alignment_sections(result, more="More."), alignment_sections(result)):
+        for sections in (short_agreement_sections(result, more="More."), agreement_sections(result)):
             lines = render_markdown(sections[:1]).splitlines()
             told = [line for line in lines[:8] if "joint verdict of 2 judges, the panel; `--judge NAME`" in line]
             assert len(told) == len(cast) - 1

@@ -105,7 +105,7 @@ def test_every_unknown_and_missing_key_is_listed_with_its_line(tmp_path):
     assert complaint(path) == (
         "FILE:1: `bias` is missing.\n"
         "FILE:1: `n_items` is missing.\n"
-        f"FILE:{line_with(path, 'mean_kapa')}: `mean_kapa` is no key of a result of alignment. "
+        f"FILE:{line_with(path, 'mean_kapa')}: `mean_kapa` is no key of a result of agreement. "
         "Did you mean `mean_kappa`?"
     )
 
@@ -129,11 +129,11 @@ def test_confusion_matrix_that_is_not_square_is_refused(tmp_path):
 @pytest.mark.parametrize(
     ("text", "message"),
     [
-        ("[]", "FILE: A result of alignment is a map, not a list."),
-        ("{}", f"FILE: A result of alignment has the schema_version `{SCHEMA}`, and this file has none."),
+        ("[]", "FILE: A result of agreement is a map, not a list."),
+        ("{}", f"FILE: A result of agreement has the schema_version `{SCHEMA}`, and this file has none."),
         (
             '{"schema_version": "deemster.report.v1"}',
-            f"FILE: A result of alignment has the schema_version `{SCHEMA}`, not 'deemster.report.v1'.",
+            f"FILE: A result of agreement has the schema_version `{SCHEMA}`, not 'deemster.report.v1'.",
         ),
         ("", "FILE: The file is empty."),
     ],
@@ -178,3 +178,16 @@ def test_result_is_saved_in_every_form_and_in_no_other(tmp_path):
         assert (tmp_path / name).stat().st_size
     with pytest.raises(ReportError, match=r"`.json`, `.md`, `.html`, not as `.csv`"):
         results.full_result().save(tmp_path / "a.csv")
+
+
+def test_file_of_an_earlier_version_reads_back_with_its_names_of_abstentions(tmp_path):
+    def age(value):
+        for part, prefix in (("na_stats", "na_"), ("cannot_assess_stats", "ca_")):
+            value[part] = {name if name == "intervals" else prefix + name: one for name, one in value[part].items()}
+            value[part]["intervals"] = {f"{prefix}kappa": value["intervals"]["mean_kappa"]}
+
+    found = MetricsResult.from_file(changed(tmp_path / "a.json", age))
+    expected = results.full_result()
+    for part in ("na_stats", "cannot_assess_stats"):
+        intervals = {"kappa": expected.intervals["mean_kappa"]}
+        assert getattr(found, part) == msgspec.structs.replace(getattr(expected, part), intervals=intervals)

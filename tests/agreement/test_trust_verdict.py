@@ -8,7 +8,7 @@ import msgspec
 import pytest
 
 from deemster.agreement import MetricsResult, TrustVerdict, annotator_tests, compute_metrics
-from deemster.agreement.agreement_report import alignment_sections
+from deemster.agreement.agreement_report import agreement_sections
 from deemster.agreement.trust_verdict import SUBSTANTIAL
 from deemster.datasets import Votes
 from deemster.text.markdown_layout import render_markdown
@@ -326,6 +326,6 @@ def test_picked_labels_claim_nothing_about_others_in_any_number_or_sentence():
     ]
     assert len(claims) > 8
     assert [name for name, value in claims if value is not None] == []
-    text = render_markdown(alignment_sections(result))
+    text = render_markdown(agreement_sections(result))
     for sentence in ("do not rely", "Do not rely", "may be chance", "on average"):
         assert sentence not in text

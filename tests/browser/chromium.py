@@ -1,17 +1,20 @@
-"""Debian's Chromium, and viewers for it to open: what browser tests, the benchmark and the screenshots share."""
+"""Chromium, and viewers for it to open: what browser tests, the benchmark and the screenshots share."""
 
 from __future__ import annotations
 
 import re
+import shutil
 import subprocess
 import sys
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
+from typing import TYPE_CHECKING
 
-from playwright.sync_api import Browser, Playwright
+if TYPE_CHECKING:
+    from playwright.sync_api import Browser, Playwright
 
-PROGRAM = "/usr/bin/chromium"
+CHROMIUM = shutil.which("chromium") or shutil.which("chromium-browser") or shutil.which("google-chrome")
 QUIET = (
     "--no-sandbox",
     "--disable-gpu",
@@ -25,9 +28,9 @@ QUIET = (
 
 def launch(playwright: Playwright) -> Browser:
     """Chromium, with flags that keep it from talking to anyone on its own."""
-    if not Path(PROGRAM).exists():
-        raise RuntimeError(f"{PROGRAM} is missing. `make setup` installs it on Debian and Ubuntu.")
-    return playwright.chromium.launch(executable_path=PROGRAM, args=QUIET)
+    if CHROMIUM is None:
+        raise RuntimeError("There is no Chromium. `sh tests/browser/setup.sh` installs it on Debian and Ubuntu.")
+    return playwright.chromium.launch(executable_path=CHROMIUM, args=QUIET)
 
 
 @contextmanager

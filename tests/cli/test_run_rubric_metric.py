@@ -41,7 +41,7 @@ def folder(tmp_path, monkeypatch, server):
 
 
 def test_suite_gates_on_criterion_and_report_shows_each():
-    result = called("run", "work/suite.json", "--json", "-")
+    result = called("run", "work/suite.json", "--to", "-")
     assert result.exit_code == 1, result.stderr
     report = json.loads(result.stdout)
     assert {name: figures["mean"] for name, figures in report["metrics"]["essay"]["criteria"].items()} == {
@@ -53,15 +53,15 @@ def test_suite_gates_on_criterion_and_report_shows_each():
 
 
 def test_stored_run_gives_the_same_report_again():
-    first = called("run", "work/suite.json", "--json", "-")
-    again = called("show", "latest", "--json", "-")
+    first = called("run", "work/suite.json", "--to", "-")
+    again = called("show", "latest", "--to", "-")
     assert again.stdout == first.stdout
     shown = called("show", "latest")
     assert "Criteria" in shown.stdout
 
 
 def test_publish_safe_report_has_no_judge_text():
-    result = called("run", "work/suite.json", "--json", "-", "--publish-safe")
+    result = called("run", "work/suite.json", "--to", "-", "--publish-safe")
     report = json.loads(result.stdout)
     assert "Seen." not in result.stdout
     assert report["metrics"]["essay"]["criteria"]["facts"]["mean"] == 0.75
@@ -104,7 +104,7 @@ def test_gate_on_criterion_with_failed_verdicts_is_inconclusive(folder, server):
     suite = json.loads(path.read_text())
     suite["gate"] = {"decision": "three-way", "metrics": {"essay/facts": {"min_mean": 0.6}}}
     path.write_text(json.dumps(suite))
-    result = called("run", "work/suite.json", "--json", "-")
+    result = called("run", "work/suite.json", "--to", "-")
     report = json.loads(result.stdout)
     (check,) = [each for each in report["gate"]["checks"] if "facts" in each["name"]]
     assert (check["status"], check["because"]) == ("inconclusive", "1 of 4 verdicts failed")
@@ -119,7 +119,7 @@ def test_people_are_compared_with_each_criterion(folder):
     lines += [f"s{at},essay,facts,ana,{'MET' if at else 'UNMET'}" for at in range(4)]
     lines += [f"s{at},,depth,ana,{label}" for at, label in enumerate(["fair", "good", "fair", "fair"])]
     (folder / "labels.csv").write_text("\n".join(lines))
-    result = called("calibrate", "latest", "--labels", "labels.csv", "--json", "-")
+    result = called("calibrate", "latest", "--labels", "labels.csv", "--to", "-")
     assert result.exit_code == 0, result.stderr
     found = json.loads(result.stdout)["metrics"]
     assert found["essay/facts"]["kind"] == "verdict"

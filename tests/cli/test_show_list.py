@@ -74,14 +74,14 @@ def test_list_can_be_filtered(many, argv, numbers):
         (("--failed",), "`--failed` is for one run: `deemster show RUN --failed`."),
         (("run-0", "--against", "run-1"), "`--against` is for `--failed`."),
         (("run-0", "--prompts"), "`--prompts` is for one sample: `deemster show RUN SAMPLE --prompts`."),
-        (("run-0", "--failed", "--html", "x.html"), "`--html` writes the report of a run; this is printed"),
-        (("--html", "x.html"), "The list of runs is written as JSON alone, not as html: name a RUN."),
+        (("run-0", "--failed", "--to", "x.html"), "`--to` writes the report of a run; this is printed"),
+        (("--to", "x.html"), "The list of runs is written as JSON alone, not as html: name a RUN."),
         (("run-9",), "error: .deemster/runs.db: The store holds no run `run-9`. Did you mean `run-4`?"),
         (("run-",), "error: .deemster/runs.db: Several runs begin with `run-`:"),
         (("\x1b[31m",), "error: .deemster/runs.db: The store holds no run `\\x1b[31m`."),
         (("--store", "nowhere.db"), "error: nowhere.db: There is no store here."),
         (("latest", "--store", "mysql://h/d"), "error: `mysql://` is no kind of store."),
-        (("--json", "no/such/place.json"), "The folder `no/such` does not exist."),
+        (("--to", "no/such/place.json"), "The folder `no/such` does not exist."),
     ],
 )
 def test_bad_input_is_one_message_and_exit_code_2(many, argv, said):
@@ -93,7 +93,7 @@ def test_bad_input_is_one_message_and_exit_code_2(many, argv, said):
 
 
 def test_list_as_json_has_every_fact(many):
-    runs = json.loads(called("show", "--json", "-").stdout)
+    runs = json.loads(called("show", "--to", "-").stdout)
     assert [run["id"] for run in runs] == ["run-4", "run-3", "run-2", "run-1", "run-0"]
     first = runs[-1]
     assert (first["seed"], first["repetitions"], first["done"], first["reason"]) == (2**70, 2, 6, "stopped")
@@ -101,7 +101,7 @@ def test_list_as_json_has_every_fact(many):
         ["exact-match", "rouge-l"],
         ["citation"],
     ]
-    called("show", "--json", "runs.json", "--suite", "b")
+    called("show", "--to", "runs.json", "--suite", "b")
     assert [run["id"] for run in json.loads((many / "runs.json").read_text())] == ["run-3"]
 
 
@@ -114,7 +114,7 @@ def test_grading_has_no_report_but_its_facts_and_what_shows_it(many):
 
 def test_unfinished_run_says_how_it_is_continued(world):
     called("run", str(world(answers_yml="outputs: { window: 30 days, fee: { error: down } }") / "suite.yml"), "--quiet")
-    (run,) = json.loads(called("show", "--json", "-").stdout)
+    (run,) = json.loads(called("show", "--to", "-").stdout)
     assert f"To continue: deemster run SUITE --resume={run['id']}" in called("show", "latest").stderr
 
 

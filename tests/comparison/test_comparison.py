@@ -7,6 +7,7 @@ import msgspec
 import pytest
 
 import deemster as dm
+from deemster.comparison import redact_report
 from deemster.comparison.privacy_levels import LEVELS, redact_comparison
 from deemster.errors import ReportError
 from deemster.gate import GateCheck, GateDecision
@@ -186,7 +187,7 @@ def test_redaction_takes_answers_and_expected_outputs_from_examples():
 
 def test_comparison_of_a_redacted_report_says_what_was_left_out():
     before, after = evaluated({"a": "right", "b": "wrong"}), evaluated({"a": "wrong", "b": "right"})
-    redacted = dm.report.redact_report(after, level="all", quotes=lambda _: None)
+    redacted = redact_report(after, level="all", quotes=lambda _: None)
     comparison = dm.compare(before, redacted)
     assert comparison.privacy.level == "all"
     assert "Left out at privacy level all" in comparison.to_markdown()

@@ -221,9 +221,6 @@ def irrcac_cases():
     return cases
 
 
-@pytest.mark.skipif(
-    not (ENVIRONMENT / ".installed").exists(), reason="no environment: python3 bench/environments.py irrcac"
-)
 def test_gwet_scott_and_pabak_equal_irrcac():
     cases = irrcac_cases()
     done = subprocess.run(

@@ -13,7 +13,7 @@ import pytest
 from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
-from bench.environments import exists, python
+from bench.environments import python
 from deemster.stats import (
     LabelledSide,
     alternative_annotator_test,
@@ -330,7 +330,6 @@ json.dump(answers, sys.stdout)
 """
 
 
-@pytest.mark.skipif(not exists("crowd-kit"), reason="make it with: python3 bench/environments.py crowd-kit")
 def test_latent_labels_equal_crowd_kits():
     rng = np.random.default_rng(12)
     cases = []

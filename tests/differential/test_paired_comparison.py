@@ -10,7 +10,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from scipy import optimize
 
-from bench.environments import exists, python
+from bench.environments import python
 from deemster.stats import fisher_exact, mcnemar, paired_difference, sign_flip, tango
 
 scipy_stats = pytest.importorskip("scipy.stats")
@@ -136,7 +136,6 @@ def drawn_passes(count=8):
     return comparisons
 
 
-@pytest.mark.skipif(not exists("evalstats"), reason="evalstats has no environment: bench/environments.py evalstats")
 def test_tangos_interval_and_the_sign_flip_test_equal_those_of_evalstats():
     comparisons = drawn_passes()
     for (before, after), theirs in zip(comparisons, ask_peer("evalstats", EVALSTATS, comparisons), strict=True):
@@ -155,7 +154,6 @@ def test_tangos_interval_and_the_sign_flip_test_equal_those_of_evalstats():
         assert found.interval.upper >= high - 1e-9
 
 
-@pytest.mark.skipif(not exists("statgate"), reason="statgate has no environment: bench/environments.py statgate")
 def test_same_data_have_the_same_difference_in_statgate_and_a_width_in_ours():
     comparisons = [*drawn_passes(4), ([1] * 20, [1] * 20)]
     answers = ask_peer("statgate", STATGATE, comparisons)

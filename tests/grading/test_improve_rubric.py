@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import errno
 import json
+import os
 from types import SimpleNamespace
 
 import msgspec
@@ -11,9 +13,8 @@ import pytest
 
 import deemster as dm
 from deemster.engine.run_sync import run_sync
-from deemster.grading._improvement_log import LoggedProposal
 from deemster.grading.improve_rubric import RubricImprovement, reword_rubric
-from deemster.grading.improvement_judging import HELD_OUT, TRAIN, ImprovementSettings
+from deemster.grading.improvement_judging import HELD_OUT, TRAIN, ImprovementSettings, WordingProposal
 from tests.runs.make_rewordings import BETTER, GRADER, RUBRIC, Judge, Writer, dataset, models
 
 WEAK = {"The facts are alright.": 0.6}
@@ -142,6 +143,29 @@ def test_resume_of_finished_improvement_sends_no_request(trail):
     second = improved(judge, writer, progress_file=trail, resume=True)
     assert (judge.asked, writer.asked) == asked
     assert second.to_json() == first.to_json()
+
+
+def test_progress_file_of_earlier_version_is_resumed_from_its_calls(trail):
+    judge, writer = Judge(WEAK | {BETTER: 0.97}), Writer(lambda _: BETTER)
+    first = improved(judge, writer, progress_file=trail)
+    asked = judge.asked, writer.asked
+    verdicts = (
+        b'{"type":"verdicts","criterion":"facts","requirement":"X.","part":"train","codes":[1],"reasons":["a"]}\n'
+    )
+    proposal = b'{"type":"reply","criterion":"facts","number":1,"requirement":"Y.","tokens":3}\n'
+    trail.write_bytes(trail.read_bytes() + verdicts + proposal)
+    second = improved(judge, writer, progress_file=trail, resume=True)
+    assert (judge.asked, writer.asked) == asked
+    assert second.to_json() == first.to_json()
+
+
+def test_progress_that_cannot_be_written_ends_improvement(trail, monkeypatch):
+    def fail(_):
+        raise OSError(errno.ENOSPC, "No space left on device")
+
+    monkeypatch.setattr(os, "fsync", fail)
+    with pytest.raises(dm.ConfigurationError, match="cannot be written: No space left"):
+        improved(Judge(WEAK), Writer(lambda _: BETTER), progress_file=trail)
 
 
 @pytest.mark.parametrize("share", [0.35, 0.6, 0.9])
@@ -298,7 +322,7 @@ class NoisyJudging:
         return [float(each) for each in self._known[key]]
 
     async def propose(self, criterion, number, *, tried):
-        return LoggedProposal(criterion=criterion.name, number=number, requirement=f"Try {number}.", diagnosis="?")
+        return WordingProposal(f"Try {number}.", "?")
 
 
 @pytest.mark.parametrize("options", [{}, {"change": 1.0}, {"criteria": 1, "rounds": 1}, {"criteria": 1, "rounds": 6}])

@@ -8,7 +8,7 @@ from datetime import UTC, datetime, timedelta
 import msgspec
 
 from deemster.agreement import JudgePair, MetricsResult
-from deemster.agreement.agreement_page import alignment_page
+from deemster.agreement.agreement_page import agreement_page
 from deemster.datasets import RubricDataset
 from deemster.grading.grading_page import grading_page
 from deemster.grading.grading_summary import summarize_grading
@@ -21,7 +21,7 @@ from tests.agreement import make_results
 from tests.comparison.test_comparison_sections import renamed
 from tests.report.test_report_sections import hostile
 
-# Fields of a result of alignment that hold names; `labels` holds the names of classes.
+# Fields of a result of agreement that hold names; `labels` holds the names of classes.
 _NAMES = frozenset({"name", "judge_id", "id", "item", "criterion", "tag", "label"})
 _NAMED_MAPS = frozenset({"per_judge", "annotator_tests"})
 
@@ -66,7 +66,7 @@ def _rename(value, text, key=""):
 
 
 def alignment_result(text):
-    """A result of alignment with one text as the name of every judge, person, criterion, class, item and tag."""
+    """A result of agreement with one text as the name of every judge, person, criterion, class, item and tag."""
     return msgspec.convert(_rename(_alignment(), text), MetricsResult)
 
 
@@ -74,7 +74,7 @@ def judges_page(text):
     """The alignment of judges with people."""
     ci = ConfidenceInterval(0.6, 0.9, 0.95, "wilson")
     pair = JudgePair(judge_a=text, judge_b=text, n_samples=40, agreement=0.8, ci=ci)
-    return alignment_page(alignment_result(text), [pair])
+    return agreement_page(alignment_result(text), [pair])
 
 
 def grading(text):

@@ -11,25 +11,11 @@ from pathlib import Path
 import pytest
 
 from tests.cli.workspace import EPOCH, FILES, called, written
-
-MOUNT = 'mount --bind "$1" "$1" && mount -o remount,bind,ro "$1" && shift && exec "$@"'
-
-
-def may_mount():
-    tried = shutil.which("unshare") and subprocess.run(
-        ["unshare", "-rm", "sh", "-c", MOUNT, "sh", "/tmp", "true"], check=False, capture_output=True
-    )
-    return bool(tried) and tried.returncode == 0
-
-
-@pytest.fixture(scope="module")
-def mounts():
-    if not may_mount():
-        pytest.skip("This system mounts nothing for its users.")
+from tests.lanes import READ_ONLY_MOUNT
 
 
 @pytest.fixture
-def folder(tmp_path, monkeypatch, mounts):
+def folder(tmp_path, monkeypatch):
     """A folder with a store of one run in `kept`."""
     monkeypatch.chdir(tmp_path)
     written(tmp_path, FILES)
@@ -42,7 +28,7 @@ def on_read_only_mount(folder, *argv):
     """What `deemster ARGV` does where `kept` is mounted read-only."""
     command = [sys.executable, "-m", "deemster", *argv, "--store", "kept/runs.db"]
     return subprocess.run(
-        ["unshare", "-rm", "sh", "-c", MOUNT, "sh", str(folder / "kept"), *command],
+        ["unshare", "-rm", "sh", "-c", READ_ONLY_MOUNT, "sh", str(folder / "kept"), *command],
         cwd=folder,
         env={**os.environ, "SOURCE_DATE_EPOCH": EPOCH, "COLUMNS": "120"},
         capture_output=True,
@@ -57,7 +43,7 @@ def on_read_only_mount(folder, *argv):
     [
         "show",
         "show latest",
-        "show latest --json -",
+        "show latest --to -",
         "store check",
         "monitor support",
         "show latest window",
@@ -107,7 +93,7 @@ def test_store_of_a_killed_run_on_read_only_mount_is_read_whole_or_not_at_all(fo
         assert "its last commits are still in runs.db-wal. Copy both files to a folder" in there.stderr
 
 
-def test_store_of_earlier_schema_on_read_only_mount_must_be_migrated_elsewhere(tmp_path, mounts):
+def test_store_of_earlier_schema_on_read_only_mount_must_be_migrated_elsewhere(tmp_path):
     (tmp_path / "kept").mkdir()
     shutil.copy(Path(__file__).parent / "databases" / "v1.db", tmp_path / "kept" / "runs.db")
     there = on_read_only_mount(tmp_path, "show")

@@ -6,8 +6,7 @@ import re
 
 import pytest
 
-from deemster.agreement import agreement_page as alignment_page
-from deemster.agreement import metrics_result
+from deemster.agreement import agreement_page, metrics_result
 from deemster.comparison import comparison
 from deemster.report import report_document
 from deemster.text.terminal_layout import plain_text
@@ -44,8 +43,8 @@ def test_short_form_keeps_what_it_does_not_know():
 RESULTS = {
     "report": (full_report, report_document, "report_sections"),
     "comparison": (helpdesk, comparison, "comparison_sections"),
-    "alignment": (full_result, metrics_result, "alignment_sections"),
-    "short alignment": (full_result, alignment_page, "short_alignment_sections"),
+    "alignment": (full_result, metrics_result, "agreement_sections"),
+    "short alignment": (full_result, agreement_page, "short_agreement_sections"),
 }
 FORMS = {
     "terminal": lambda result: plain_text(result.sections(), width=120),

@@ -1,4 +1,4 @@
-"""Bootstrap of every alignment statistic: replicates on shared draws, imagined units, jackknife, intervals."""
+"""Bootstrap of every statistic of agreement: replicates on shared draws, imagined units, jackknife, intervals."""
 
 from __future__ import annotations
 

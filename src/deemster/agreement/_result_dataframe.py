@@ -1,4 +1,4 @@
-"""An alignment result as a pandas data frame."""
+"""A result of agreement as a pandas data frame."""
 
 from __future__ import annotations
 

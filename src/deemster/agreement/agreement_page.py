@@ -1,11 +1,11 @@
-"""The alignment of judges as an HTML page: can the judge be trusted, criteria, confusion matrices, reliability."""
+"""The agreement of judges with people as an HTML page: the answer, criteria, confusion matrices, reliability."""
 
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from typing import TYPE_CHECKING
 
-from deemster.agreement.agreement_report import short_alignment_sections
+from deemster.agreement.agreement_report import short_agreement_sections
 from deemster.agreement.result_models import CalibrationMetrics, ConfusionMatrix, NumericCriterionMetrics, interval_of
 from deemster.agreement.trust_verdict import kappa_interval
 from deemster.errors import plural
@@ -30,7 +30,7 @@ if TYPE_CHECKING:
     from deemster.agreement.metrics_result import MetricsResult
 
 _KINDS = {"yes": "pass", "with care": "inconclusive", "not yet": "fail"}
-# What a reader asks first, and what a page shows that is about more than alignment.
+# What a reader asks first, and what a page shows that is about more than agreement.
 _ORDER = (
     *("next-steps", "criteria", "matrices", "judge-pairs", "judges", "agreement", "scores"),
     *("binary", "ordinal", "numeric", "correlations", "judge-scores", "judge-votes", "abstentions", "kinds", "slices"),
@@ -44,8 +44,8 @@ _MOST_CURVES = 8
 _MOST_PAIRS = 45
 
 
-def alignment_page(result: MetricsResult, pairs: Sequence[JudgePair] = ()) -> str:
-    """A result of alignment as a page; text from data is escaped and stands inside code elements.
+def agreement_page(result: MetricsResult, pairs: Sequence[JudgePair] = ()) -> str:
+    """A result of agreement as a page; text from data is escaped and stands inside code elements.
 
     Args:
         result: The result.
@@ -57,18 +57,18 @@ def alignment_page(result: MetricsResult, pairs: Sequence[JudgePair] = ()) -> st
     kind = _KINDS.get(result.verdict.answer or "", "inconclusive")
     head = PageHead(headline._replace(lines=facts), kind, answer, [*_tiles(result)], "Why", [why[1:]])
     drawn = [*_with_curves(result, sections), *_matrices(result), *_judge_pairs(pairs)]
-    return render_page("deemster alignment", head, in_order(drawn, _ORDER))
+    return render_page("deemster agreement", head, in_order(drawn, _ORDER))
 
 
-def alignment_notebook(result: MetricsResult) -> str:
+def agreement_notebook(result: MetricsResult) -> str:
     """The short form of a result as a part of a page, for a notebook."""
     more = "All tables: `summary()`. Every number: `to_json()`."
-    headline, *sections = short_alignment_sections(result, more=more)
+    headline, *sections = short_agreement_sections(result, more=more)
     return render_part([headline, *in_order(sections, _SHORT)])
 
 
-def alignment_parts(result: MetricsResult) -> list[TextSection]:
-    """The main sections of a result, for a page that is about more than alignment."""
+def agreement_parts(result: MetricsResult) -> list[TextSection]:
+    """The main sections of a result, for a page that is about more than agreement."""
     drawn = [*_with_curves(result, result.sections()), *_matrices(result)]
     return in_order(with_keys(drawn, _MAIN), _MAIN)
 

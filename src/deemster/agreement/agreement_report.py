@@ -1,4 +1,4 @@
-"""The report of judge alignment: whether a judge can be trusted, and the numbers behind it."""
+"""The report of judge agreement: whether a judge can be trusted, and the numbers behind it."""
 
 from __future__ import annotations
 
@@ -396,7 +396,7 @@ _CAPS = (
 )
 
 
-def short_alignment_sections(result: MetricsResult, *, more: str) -> list[TextSection]:
+def short_agreement_sections(result: MetricsResult, *, more: str) -> list[TextSection]:
     """The short form of what a result says: the answer, why, the ceiling, the weakest criteria, what to do next.
 
     Tables that a result has only where they were asked for are part of it: judges, slices, position bias.
@@ -419,10 +419,10 @@ def short_alignment_sections(result: MetricsResult, *, more: str) -> list[TextSe
     asked += [_slices(result.slices)] if result.slices else []
     asked += [_position_bias(result.position_bias)] if result.position_bias else []
     criteria = [] if result.sampling == "chosen" else [_criteria(result, most=FEW_CRITERIA)]
-    return [TextSection(("Judge alignment",), lines, key="headline"), *criteria, *asked, steps]
+    return [TextSection(("Judge agreement",), lines, key="headline"), *criteria, *asked, steps]
 
 
-def alignment_sections(result: MetricsResult) -> list[TextSection]:
+def agreement_sections(result: MetricsResult) -> list[TextSection]:
     """All that a result says to people, in order."""
     scores = [_scores(result)] if has_scores(result) else []
     parts = [_headline(result), next_steps_section(result), _agreement(result), *scores, _criteria(result)]
@@ -466,7 +466,7 @@ def _headline(result: MetricsResult) -> TextSection:
         *_reservations(result),
         *_warnings(result),
     ]
-    return TextSection(("Judge alignment",), lines, key="headline")
+    return TextSection(("Judge agreement",), lines, key="headline")
 
 
 def _answer(result: MetricsResult) -> Iterator[TextLine]:
@@ -884,13 +884,10 @@ def _votes_of_judges(result: MetricsResult) -> Iterator[TextSection]:
 
 def _abstentions(result: MetricsResult) -> TextSection:
     rows: list[TextLine] = []
-    ca, na = result.cannot_assess_stats, result.na_stats
-    if ca is not None:
-        counts = (ca.ca_count_true, ca.ca_count_pred, ca.ca_false_positive, ca.ca_false_negative)
-        rows.append(("CANNOT_ASSESS", *(f"{count:,}" for count in counts), format_number(ca.ca_kappa)))
-    if na is not None:
-        counts = (na.na_count_true, na.na_count_pred, na.na_false_positive, na.na_false_negative)
-        rows.append(("not applicable", *(f"{count:,}" for count in counts), format_number(na.na_kappa)))
+    for name, part in (("CANNOT_ASSESS", result.cannot_assess_stats), ("not applicable", result.na_stats)):
+        if part is not None:
+            counts = (part.count_true, part.count_pred, part.false_positive, part.false_negative)
+            rows.append((name, *(f"{count:,}" for count in counts), format_number(part.kappa)))
     head = ("abstention", "truth", "judge", "judge only", "truth only", "kappa")
     return TextSection(("Abstentions",), (), TextTable(head, rows), key="abstentions")
 

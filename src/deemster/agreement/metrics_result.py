@@ -1,4 +1,4 @@
-"""`MetricsResult`, the result of alignment: all metrics; as summary text, data frame and JSON file."""
+"""`MetricsResult`, the result of agreement: all metrics; as summary text, data frame and JSON file."""
 
 from __future__ import annotations
 
@@ -8,14 +8,14 @@ from typing import TYPE_CHECKING, Any
 import msgspec
 
 from deemster.agreement._result_dataframe import build_dataframe
-from deemster.agreement.agreement_page import alignment_notebook, alignment_page
-from deemster.agreement.agreement_report import alignment_sections
+from deemster.agreement.agreement_page import agreement_notebook, agreement_page
+from deemster.agreement.agreement_report import agreement_sections
 from deemster.agreement.result_models import (
     AbstentionMode,
+    AbstentionStats,
     AnyCriterion,
     BootstrapResults,
     CalibrationMetrics,
-    CannotAssessStats,
     CorrectedMeans,
     CorrelationResult,
     CoverageStats,
@@ -24,7 +24,6 @@ from deemster.agreement.result_models import (
     ItemMetrics,
     JudgeConsistency,
     JudgeMetrics,
-    NAStats,
     PooledScaleMetrics,
     PositionBias,
     ResultModel,
@@ -51,7 +50,7 @@ _FEW_MISSING = 5
 
 
 class MetricsResult(Rendered, ResultModel, frozen=True, kw_only=True, tag_field="schema_version", tag=SCHEMA):
-    """A result of alignment: how judges agree with people and with each other.
+    """A result of agreement: how judges agree with people and with each other.
 
     Micro numbers pool pairs, macro numbers average criteria. Undefined is None.
     One mark as aggregators see it has a similar name: ``dm.results.MetricResult``.
@@ -167,8 +166,8 @@ class MetricsResult(Rendered, ResultModel, frozen=True, kw_only=True, tag_field=
     n_samples: int
     cannot_assess_mode: AbstentionMode
     na_mode: AbstentionMode
-    na_stats: NAStats | None
-    cannot_assess_stats: CannotAssessStats | None
+    na_stats: AbstentionStats | None
+    cannot_assess_stats: AbstentionStats | None
     coverage_stats: CoverageStats | None
     pooled_by_scale: tuple[PooledScaleMetrics, ...] | None
     slices: tuple[SliceMetrics, ...] | None = None
@@ -186,7 +185,7 @@ class MetricsResult(Rendered, ResultModel, frozen=True, kw_only=True, tag_field=
 
     def sections(self) -> list[TextSection]:
         """All that it says to people, in order."""
-        return alignment_sections(self)
+        return agreement_sections(self)
 
     def summary(self) -> str:
         """The result as plain text for people: its sections, on a hundred columns."""
@@ -203,11 +202,11 @@ class MetricsResult(Rendered, ResultModel, frozen=True, kw_only=True, tag_field=
         return build_dataframe(self)
 
     def _repr_html_(self) -> str:
-        return alignment_notebook(self)
+        return agreement_notebook(self)
 
     def to_html(self) -> str:
         """The result as one HTML page that loads nothing."""
-        return alignment_page(self)
+        return agreement_page(self)
 
     @classmethod
     def from_file(cls, path: str | Path) -> MetricsResult:
@@ -219,11 +218,12 @@ class MetricsResult(Rendered, ResultModel, frozen=True, kw_only=True, tag_field=
         reading = Reading(str(path), error=ReportError)
         data = reading.content(path)
         try:
-            return msgspec.convert(quick_json(data), cls)
+            return msgspec.convert(_with_present_names(quick_json(data)), cls)
         except ValueError:
             document = parse_document(data, "json", reading)
         _refuse_other_files(document.value, str(path))
-        found: MetricsResult = decode_shape(document.value, cls, error=ReportError, document=document)
+        value = _with_present_names(document.value)
+        found: MetricsResult = decode_shape(value, cls, error=ReportError, document=document)
         return found
 
     def __repr__(self) -> str:
@@ -233,13 +233,29 @@ class MetricsResult(Rendered, ResultModel, frozen=True, kw_only=True, tag_field=
         return f"<MetricsResult: {plural(self.n_items, 'item')}, {criteria}, accuracy {accuracy}, mean kappa {kappa}>"
 
 
+def _with_present_names(value: Any) -> Any:
+    """A result whose abstentions are named as now; earlier versions wrote `na_kappa` and `ca_kappa`."""
+    if not isinstance(value, dict):
+        return value
+    return value | {name: _unprefixed(value[name]) for name in ("na_stats", "cannot_assess_stats") if name in value}
+
+
+def _unprefixed(stats: Any) -> Any:
+    if not isinstance(stats, dict):
+        return stats
+    return {
+        key.removeprefix("na_").removeprefix("ca_"): _unprefixed(part) if key == "intervals" else part
+        for key, part in stats.items()
+    }
+
+
 def _refuse_other_files(value: Any, where: str) -> None:
     if not isinstance(value, dict):
-        raise ReportError(Issue(f"A result of alignment is a map, not {name_kind(value)}.", where))
+        raise ReportError(Issue(f"A result of agreement is a map, not {name_kind(value)}.", where))
     version = value.get("schema_version")
     if version != SCHEMA:
         found = f"not {version!r:.80}" if "schema_version" in value else "and this file has none"
-        raise ReportError(Issue(f"A result of alignment has the schema_version `{SCHEMA}`, {found}.", where))
+        raise ReportError(Issue(f"A result of agreement has the schema_version `{SCHEMA}`, {found}.", where))
     required = [field.name for field in msgspec.structs.fields(MetricsResult) if field.required]
     missing = [name for name in required if name not in value]
     # More than a slip of the pen: the file was cut short, and one message says it.

@@ -11,7 +11,7 @@ from deemster import __version__
 from deemster.audit.gate_error_rates import GateAudit, TrialSettings, audit_gate_rates
 from deemster.audit.simulated_runs import ExecutionPool
 from deemster.comparison.compare_columns import ComparisonSettings, comparable_metrics, compare_columns
-from deemster.comparison.compare_runs import StoredSource
+from deemster.comparison.compare_runs import StoredSource, build_columns
 from deemster.datasets import Dataset
 from deemster.errors import ConfigurationError, plural
 from deemster.evaluation.resolve_evaluation import suite_metrics
@@ -213,22 +213,16 @@ def _made_run(suite: Suite, pass_rate: float) -> RunColumns:
     table.outputs[:] = 1 + np.arange(table.outputs.size).reshape(table.outputs.shape)
     for position, sample in enumerate(dataset):
         table.tag(position, sample.tags)
-    ids = [sample.id for sample in dataset]
-    return RunColumns(
-        run=ComparedRun(
-            id="stated",
-            dataset=dataset.name,
-            fingerprint=None,
-            started_at="",
-            status="complete",
-            samples=n,
-            repetitions=table.repetitions,
-            macro_f1=None,
-            pass_rate=pass_rate,
-        ),
-        marks=table,
-        digests=np.frombuffer(bytes.fromhex("".join(dataset.row_hashes)), dtype=np.uint8).reshape(-1, 32),
-        identities={one.name: {} for one in cards},
-        clusters=None,
-        ids=lambda positions: [ids[position] for position in positions],
+    run = ComparedRun(
+        id="stated",
+        dataset=dataset.name,
+        fingerprint=None,
+        started_at="",
+        status="complete",
+        samples=n,
+        repetitions=table.repetitions,
+        macro_f1=None,
+        pass_rate=pass_rate,
     )
+    columns = build_columns(run, table, dataset, identities={card.name: {} for card in cards})
+    return columns._replace(metadata=None)

@@ -23,12 +23,13 @@ from deemster.audit.mutation_score import (
     try_gate,
 )
 from deemster.audit.planted_outputs import good_outputs, mark_outputs
-from deemster.comparison.compare_runs import cluster_value
+from deemster.comparison.compare_runs import build_columns, card_identities
 from deemster.datasets.planted_defects import DEFECTS, GoodOutput, OutputPool, PlantedDefect, plant_defect
 from deemster.engine.progress import Progress
 from deemster.engine.stop_request import Stop
 from deemster.errors import ConfigurationError, did_you_mean
-from deemster.evaluation.gate_baseline import comparison_settings, job_identities
+from deemster.evaluation.evaluation_identity import scoring_identity
+from deemster.evaluation.gate_baseline import comparison_settings
 from deemster.evaluation.preflight_check import check_samples
 from deemster.evaluation.resolved_evaluation import Evaluation
 from deemster.gate.gate_decision import GateCheck, conclude
@@ -39,6 +40,7 @@ from deemster.records import Execution, Output
 from deemster.results import MarkTable
 from deemster.results.run_columns import ComparedRun, RunColumns
 from deemster.results.run_summary import cohort_label
+from deemster.runs.run_identity import plain_json
 
 DRAWS = 50
 
@@ -235,24 +237,17 @@ class _GateTrial:
 
 def _reference_columns(job: Evaluation, marks: MarkTable, *, cluster: str | None) -> RunColumns:
     """The good outputs as a run that others are compared with."""
-    dataset = job.plan.dataset
-    ids = [sample.id for sample in dataset]
     run = ComparedRun(
         id="good outputs",
-        dataset=dataset.name,
+        dataset=job.plan.dataset.name,
         fingerprint=None,
         started_at="",
         status="complete",
-        samples=len(ids),
+        samples=marks.samples,
         repetitions=1,
         macro_f1=None,
         pass_rate=None,
     )
-    return RunColumns(
-        run=run,
-        marks=marks,
-        digests=np.frombuffer(bytes.fromhex("".join(dataset.row_hashes)), dtype=np.uint8).reshape(-1, 32),
-        identities=job_identities(job),
-        clusters=None if cluster is None else [cluster_value(each.metadata, cluster, each.id) for each in dataset],
-        ids=lambda positions: [ids[position] for position in positions],
-    )
+    identities = card_identities(job.plan.cards, plain_json(scoring_identity(job)))
+    columns = build_columns(run, marks, job.plan.dataset, identities=identities, cluster=cluster)
+    return columns._replace(metadata=None)

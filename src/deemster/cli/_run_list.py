@@ -8,9 +8,8 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from deemster.cli._console import note, terminal_width, warn, write_out
-from deemster.cli.options import ReportOptions
+from deemster.cli.options import ReportOptions, write_texts
 from deemster.errors import ConfigurationError, StoreError, plural, visible
-from deemster.text.destination import write_pieces
 
 if TYPE_CHECKING:
     from deemster.runs.run_figures import RunFigures
@@ -44,7 +43,6 @@ def show_runs(store: Store, *, suite: str | None, since: str | None, until: str 
         ConfigurationError: A list is not written in the format.
         StoreError: The store cannot be read.
     """
-    reports.check()
     others = [destination.format for destination in reports.destinations if destination.format != "json"]
     if others:
         raise ConfigurationError(f"The list of runs is written as JSON alone, not as {others[0]}: name a RUN.")
@@ -54,7 +52,7 @@ def show_runs(store: Store, *, suite: str | None, since: str | None, until: str 
     runs = [run for run in runs if suite in (None, run.suite or run.dataset)]
     stopped = {run.id for run in runs if run.status == "running" and not _is_written(store.owner(run.id))}
 
-    reports.write_each(lambda destination: write_pieces((_runs_json(runs, stopped).encode(),), destination))
+    write_texts(reports, {"json": lambda: _runs_json(runs, stopped)})
     if not reports.takes_stdout:
         rows = [_row(run, is_stopped=run.id in stopped) for run in runs]
         write_out(_table(rows) if rows else f"No run in {visible(store.where)} fits.\n")

@@ -40,7 +40,7 @@ _BRIEF_CHARS = 12_000
     },
     examples=[
         "deemster show --suite shop --since 7d",
-        "deemster show latest --html report.html",
+        "deemster show latest --to report.html",
         "deemster show latest --failed",
         "deemster show latest refund-time",
     ],
@@ -72,12 +72,12 @@ def command(
     """List the stored runs; show the report of one, what failed in it, or one sample.
 
     Without RUN the runs are listed, newest first. RUN is the id of a stored run, the beginning of one, a name,
-    `latest`, `baseline`, or a file: a report that `deemster run --json FILE` wrote, or a run file. SAMPLE is the id of
-    a sample; it is shown whole, with every score and its reason, the steps of an agent, and the traceback of a target
-    that raised.
+    `latest`, `baseline`, or a file: a report that `deemster run --to FILE.json` wrote, or a run file. SAMPLE is the id
+    of a sample; it is shown whole, with every score and its reason, the steps of an agent, and the traceback of a
+    target that raised.
 
     --failed prints Markdown that needs nothing else to be understood: the worst first, by likely cause, with what
-    changed since the baseline. It takes a comparison that `deemster compare --json FILE` wrote, too.
+    changed since the baseline. It takes a comparison that `deemster compare --to FILE.json` wrote, too.
     """
     _check(run, sample, since or until or suite, failed=failed, against=against, prompts=prompts)
     if run is None:
@@ -110,8 +110,7 @@ def _check(
 def _with_input(reports: ReportOptions) -> ReportOptions:
     """With the samples' input, unless something is left out; what is shown is printed alone."""
     if reports.destinations:
-        flag = reports.destinations[0].format
-        raise ConfigurationError(f"`--{flag}` writes the report of a run; this is printed: `... > FILE` keeps it.")
+        raise ConfigurationError("`--to` writes the report of a run; this is printed: `... > FILE` keeps it.")
     return reports._replace(include_input=reports.include_input or reports.level == REDACT_LEVELS[0])
 
 
@@ -121,7 +120,6 @@ def _show_report(run: str, reports: ReportOptions, store: str) -> None:
     from deemster.evaluation.suite import stored_junit
     from deemster.report.build_report import quoted_details, stored_report
 
-    reports.check()
     if is_report_file(run):
         _render(reports.redact(load_report(run)), reports)
         return

@@ -31,11 +31,11 @@ if TYPE_CHECKING:
 
 # The order of a page.
 _ORDER = (
-    *("gate", "pass-rates", "corrected", "means", "origins", "cohorts", "usage", "samples", "confirmation"),
+    *("gate", "pass-rates", "corrected", "means", "origins", "cohorts", "usage", "samples"),
     *("newly_failing", "newly_passing", "regressed", "unscored_now", "effects", "flips"),
 )
 # What a notebook leaves out, and the order of what it shows.
-_NOT_IN_NOTEBOOK = frozenset({"corrected", "origins", "usage", "samples", "confirmation", "regressed", "unscored_now"})
+_NOT_IN_NOTEBOOK = frozenset({"corrected", "origins", "usage", "samples", "regressed", "unscored_now"})
 _IN_NOTEBOOK = ("gate", "pass-rates", "means", "cohorts", "newly_failing", "newly_passing")
 # The plot of samples has so many steps from 0 to 1; the first places of its table are shown, and the first findings.
 _STEPS = 50

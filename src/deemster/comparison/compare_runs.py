@@ -23,14 +23,14 @@ from deemster.engine.run_sync import warner
 from deemster.errors import ConfigurationError, ReportError
 from deemster.judges.metric_catalog import quotes_of_spec
 from deemster.records import CAUSES, MetricCard, SampleFacts
-from deemster.report import Report
+from deemster.report import Report, RunEntry, RunSamples
 from deemster.report.build_report import metric_identity, quoted_details, report_identities
 from deemster.report.failing_samples import executed_samples
 from deemster.report.report_assembly import execution_entry
-from deemster.report.report_entries import ExecutionEntry, PrivacyEntry, ScoreEntry
+from deemster.report.report_entries import DatasetEntry, ExecutionEntry, PrivacyEntry, ScoreEntry
 from deemster.report.report_settings import parse_part, stored_anchors, stored_cluster
 from deemster.report.stored_columns import SampleColumns, run_columns
-from deemster.results import MarkTable, RunMetricSummary, SampleEntry
+from deemster.results import MarkTable, RunMetricSummary, RunSummary, SampleEntry
 from deemster.results.difference_origin import AnchorScores, find_anchor_drift
 from deemster.results.mark_table import output_digest
 from deemster.results.metric_summary import SCORED
@@ -367,19 +367,67 @@ class StoredSource:
 
 def stored_identities(row: RunRow, cards: Sequence[MetricCard]) -> dict[str, Any]:
     """By a metric's name, everything that must be equal for its marks to be compared."""
-    found = {}
+    found: dict[str, Any] = {}
     for card in cards:
         # The latest scoring that has the metric is the one whose marks are shown.
         shown = next(
             (one for one in reversed(row.scorings) if one.number and any(each.name == card.name for each in one.cards)),
             None,
         )
-        identity = row.identity if shown is None else shown.identity
-        metric = identity.get("metrics", {}).get(card.name, {})
-        found[card.name] = metric_identity(card.identity, card.threshold, card.roles, identity.get("models") or {}) | (
+        found |= card_identities([card], row.identity if shown is None else shown.identity)
+    return found
+
+
+def card_identities(cards: Sequence[MetricCard], identity: Mapping[str, Any]) -> dict[str, Any]:
+    """By a metric's name, everything that must be equal for its marks to be compared.
+
+    Args:
+        cards: Metrics of a run.
+        identity: The identity of the run, or of the scoring that made the marks.
+    """
+    metrics, models = identity.get("metrics", {}), identity.get("models") or {}
+    found = {}
+    for card in cards:
+        metric = metrics.get(card.name, {})
+        found[card.name] = metric_identity(card.identity, card.threshold, card.roles, models) | (
             {"source": metric["source"]} if "source" in metric else {}
         )
     return found
+
+
+def build_columns(
+    run: ComparedRun,
+    marks: MarkTable,
+    samples: RunSamples,
+    *,
+    identities: dict[str, Any],
+    cluster: str | None = None,
+) -> RunColumns:
+    """A run whose samples and marks are at hand, as arrays.
+
+    Args:
+        run: How a comparison names it.
+        marks: Its marks.
+        samples: Its samples.
+        identities: By a metric's name, everything that must be equal for its marks to be compared.
+        cluster: The metadata key whose equal values make one unit; None where each sample is one.
+
+    Raises:
+        ReportError: A sample has no such key in its metadata.
+    """
+    clusters = None
+    if cluster is not None:
+        clusters = [cluster_value(sample.metadata, cluster, sample.id) for sample in samples]
+    ids = [sample.id for sample in samples]
+    return RunColumns(
+        run=run,
+        marks=marks,
+        digests=np.frombuffer(bytes.fromhex("".join(samples.row_hashes)), dtype=np.uint8).reshape(-1, 32),
+        identities=identities,
+        clusters=clusters,
+        ids=lambda positions: [ids[position] for position in positions],
+        metadata=samples.metadata,
+    )
 
 
 def cluster_value(metadata: Mapping[str, Any] | None, key: str, name: str) -> Any:
@@ -398,22 +446,28 @@ def cluster_value(metadata: Mapping[str, Any] | None, key: str, name: str) -> An
     return _encode(metadata[key])
 
 
-def compared_report(report: Report) -> ComparedRun:
-    """The run of a report, as a comparison names it."""
+def compared_run(run: RunEntry, dataset: DatasetEntry | RunSamples, numbers: RunSummary | Report) -> ComparedRun:
+    """A run as a comparison names it.
+
+    Args:
+        run: How its report names it.
+        dataset: Its dataset.
+        numbers: What it came to.
+    """
     return ComparedRun(
-        id=report.run.id,
-        suite=report.run.suite,
-        label=report.run.label,
-        target=report.run.target,
-        dataset=report.dataset.name,
-        fingerprint=report.dataset.fingerprint,
-        started_at=report.run.started_at,
-        status=report.run.status,
-        samples=report.totals.samples,
-        repetitions=report.totals.repetitions,
-        macro_f1=report.macro_f1,
-        pass_rate=report.pass_rate,
-        part=report.run.part,
+        id=run.id,
+        suite=run.suite,
+        label=run.label,
+        target=run.target,
+        dataset=dataset.name,
+        fingerprint=dataset.fingerprint,
+        started_at=run.started_at,
+        status=run.status,
+        samples=numbers.totals.samples,
+        repetitions=numbers.totals.repetitions,
+        macro_f1=numbers.macro_f1,
+        pass_rate=numbers.pass_rate,
+        part=run.part,
     )
 
 
@@ -461,7 +515,7 @@ class ReportSource:
             _note_execution(table, divmod(place, totals.repetitions), entry)
         table.restore_panels(report.panels)
         return RunColumns(
-            run=compared_report(report),
+            run=compared_run(report.run, report.dataset, report),
             marks=table,
             digests=np.frombuffer(bytes.fromhex("".join(map(str, hashes))), dtype=np.uint8).reshape(-1, 32),
             identities=report_identities(report.metrics, report.run.models),

@@ -4,11 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-import msgspec
-
 from deemster.comparison.comparison import Comparison
 from deemster.gate.baseline_gate import BaselineEvidence, LostScore, baseline_checks
-from deemster.gate.confirmation import Confirmation
 from deemster.gate.gate_decision import GateDecision, conclude
 from deemster.gate.gate_rules import EVERY, BaselineRules, Gate
 
@@ -45,15 +42,13 @@ def baseline_evidence(comparison: Comparison, *, cohorts: Sequence[str]) -> Base
     )
 
 
-def decide_comparison(gate: Gate, comparison: Comparison, confirmation: Confirmation | None = None) -> GateDecision:
+def decide_comparison(gate: Gate, comparison: Comparison) -> GateDecision:
     """Check the rules of a gate about a baseline against a comparison, and decide.
 
     Args:
         gate: The gate; it has rules about a baseline.
         comparison: The comparison.
-        confirmation: Which newly failing samples really fail; None where none was run again.
     """
     rules = gate.baseline or BaselineRules()
     evidence = baseline_evidence(comparison, cohorts=rules.cohorts)
-    evidence = msgspec.structs.replace(evidence, confirmation=confirmation)
     return conclude(baseline_checks(gate, rules, evidence), mode=gate.decision)

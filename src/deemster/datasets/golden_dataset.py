@@ -39,7 +39,7 @@ from deemster.formats.read_file import FORMATS, file_format, parse_document, qui
 from deemster.formats.read_parquet import ParquetColumns, ParquetFile
 from deemster.formats.schema_validation import Located, check_shape, is_id
 from deemster.formats.write_rows import write_rows
-from deemster.records import Sample
+from deemster.records import Sample, SampleContent, SampleFacts, SampleLabels
 
 
 class ListedRows:
@@ -305,6 +305,17 @@ class Dataset:
     def metadata(self) -> Iterator[Mapping[str, Any]]:
         """The metadata of every sample, in order."""
         return (sample.metadata for sample in self)
+
+    def facts(self, *, content: bool = True) -> Iterator[SampleFacts]:
+        """Every sample as a run keeps it, in order.
+
+        Args:
+            content: Whether expected output and input are wanted.
+        """
+        for position, (sample, row_hash) in enumerate(zip(self, self.row_hashes, strict=True)):
+            labels = SampleLabels(sample.tags, sample.metadata)
+            kept = SampleContent(sample.expected_output, sample.input) if content else None
+            yield SampleFacts(position, sample.id, row_hash, labels, kept)
 
     def clustered(self, key: str) -> Dataset:
         """The same samples, of which those with one value of a metadata key belong together."""

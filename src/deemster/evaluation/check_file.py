@@ -271,7 +271,7 @@ def _votes(file: str, _: Callable[[str], None]) -> str:
 def _alignment(file: str, _: Callable[[str], None]) -> str:
     result = MetricsResult.from_file(file)
     counts = f"{plural(result.n_items, 'item')}, {count_criteria(result.n_criteria)}"
-    return f"result of alignment, {counts}, {plural(result.n_samples, 'pair')}"
+    return f"result of agreement, {counts}, {plural(result.n_samples, 'pair')}"
 
 
 def _calibration_cases(file: str, _: Callable[[str], None]) -> str:

@@ -22,7 +22,7 @@ from deemster.evaluation.resolve_evaluation import SuiteOverrides, resolve_evalu
 from deemster.evaluation.resolved_evaluation import Evaluation
 from deemster.evaluation.run_evaluation import run_evaluation
 from deemster.evaluation.suite import load_suite, stored_suite
-from deemster.gate import Allowance
+from deemster.gate import Allowance, Gate, GateDecision
 from deemster.gate.baseline_gate import decide_again
 from deemster.gate.confirmation import Confirmation, confirm_changes, count_passes, newly_failing
 from deemster.models.budget import BudgetEntry
@@ -99,16 +99,31 @@ async def confirm_report(
     again = RunAgain(evaluation, storage, report.run.id, clock=clock, stop=stop or Stop(), progress=progress)
     await again.run(comparison, times, spent=report.budget)
     confirmation = again.confirmation(comparison)
-    rules = None if evaluation.gate is None else evaluation.gate.baseline
-    if confirmation is None or rules is None or report.gate is None:
+    if confirmation is None or evaluation.gate is None or report.gate is None:
         return report
 
-    evidence = baseline_evidence(comparison, cohorts=rules.cohorts)
-    decision = decide_again(report.gate, rules, msgspec.structs.replace(evidence, confirmation=confirmation))
+    decision = decide_confirmed(report.gate, evaluation.gate, comparison, confirmation)
     report = msgspec.structs.replace(report, gate=decision)
     if isinstance(storage, RunStorage):
         _keep(storage.store, report, confirmation)
     return report
+
+
+def decide_confirmed(
+    decision: GateDecision, gate: Gate, comparison: Comparison, confirmation: Confirmation | None
+) -> GateDecision:
+    """What a gate decides, once it knows which newly failing samples really fail.
+
+    Args:
+        decision: What it decided before.
+        gate: The gate.
+        comparison: The run beside its baseline.
+        confirmation: Which samples really fail; None where none was run again.
+    """
+    if confirmation is None or gate.baseline is None:
+        return decision
+    evidence = baseline_evidence(comparison, cohorts=gate.baseline.cohorts)
+    return decide_again(decision, gate.baseline, msgspec.structs.replace(evidence, confirmation=confirmation))
 
 
 def _keep(store: Store, report: Report, confirmation: Confirmation) -> None:

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from datetime import datetime
-from functools import partial
 from typing import Any, NamedTuple
 
 import msgspec
@@ -16,7 +15,6 @@ from deemster.engine.run_plan import Plan
 from deemster.errors import Issue, StoreError
 from deemster.evaluation.gate_baseline import compare_again, pin_baseline
 from deemster.evaluation.resolved_evaluation import Evaluation
-from deemster.evaluation.run_writer import sample_facts
 from deemster.evaluation.suite import load_suite
 from deemster.gate import NONE_UNSCORED, Gate, check_gate_names, read_gate
 from deemster.judges.metric_catalog import card_spellings
@@ -187,7 +185,7 @@ def _definition(run: ExternalRun, job: Evaluation, findings: RunFindings, timer:
             **({RUBRICS_FACT: dict(run.rubrics)} if run.rubrics else {}),
         },
     )
-    return RunDefinition(facts, tuple if is_recording else partial(sample_facts, dataset), run.cards)
+    return RunDefinition(facts, tuple if is_recording else dataset.facts, run.cards)
 
 
 def _find_same(store: Store, facts: RunFacts) -> str | None:
@@ -206,7 +204,7 @@ def _find_same(store: Store, facts: RunFacts) -> str | None:
 def _write(run: ExternalRun, stored: StoredRun) -> None:
     if run.times:
         # The samples of a recording come with their records.
-        stored.writer.add_samples(list(sample_facts(run.dataset)))
+        stored.writer.add_samples(list(run.dataset.facts()))
     for batch in batches(run.executions):
         if not run.times:
             stored.writer.add(batch, at=stored.row.started_at)

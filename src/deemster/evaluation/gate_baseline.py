@@ -2,13 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Sequence
 from itertools import islice
 from pathlib import Path
 from typing import Any
 
 import msgspec
-import numpy as np
 
 from deemster.comparison import load_report
 from deemster.comparison.compare_columns import ComparisonSettings
@@ -17,25 +16,24 @@ from deemster.comparison.compare_runs import (
     RunSources,
     ShownSample,
     StoredSource,
-    cluster_value,
+    build_columns,
+    card_identities,
     compare_sources,
+    compared_run,
 )
 from deemster.comparison.comparison import Comparison
 from deemster.comparison.comparison_gate import baseline_evidence
 from deemster.datasets import Dataset
 from deemster.errors import ConfigurationError, Issue, StorageError, StoreError
-from deemster.evaluation.evaluation_identity import scoring_identity
 from deemster.evaluation.resolved_evaluation import Evaluation
 from deemster.gate.baseline_gate import PinnedBaseline
 from deemster.gate.gate_rules import BaselineRules
-from deemster.records import SampleContent, SampleFacts, SampleLabels
-from deemster.report.build_report import FinishedRun, metric_identity
+from deemster.report.build_report import FinishedRun
 from deemster.report.report_assembly import execution_entry
 from deemster.report.report_entries import PrivacyEntry
 from deemster.report.report_settings import parse_settings, stored_baseline
 from deemster.results.difference_origin import AnchorScores
-from deemster.results.run_columns import ComparedRun, RunColumns
-from deemster.runs.run_identity import plain_json
+from deemster.results.run_columns import RunColumns
 from deemster.store import Store
 from deemster.store.run_file import is_run_file, open_runs
 
@@ -141,7 +139,7 @@ def compare_with_baseline(
             return PinnedBaseline(name=pinned.name, missing=source), None
 
         settings = comparison_settings(rules, seed=evaluation.seed)
-        comparison = compare_sources(source, _FinishedSource(run, evaluation), settings=settings)
+        comparison = compare_sources(source, _FinishedSource(run), settings=settings)
     return pinned.concluded(baseline_evidence(comparison, cohorts=rules.cohorts)), comparison
 
 
@@ -214,14 +212,13 @@ class _FinishedSource:
 
     Args:
         run: The run.
-        evaluation: What was run.
     """
 
     privacy = PrivacyEntry()
     stored = None
 
-    def __init__(self, run: FinishedRun, evaluation: Evaluation) -> None:
-        self._run, self._evaluation = run, evaluation
+    def __init__(self, run: FinishedRun) -> None:
+        self._run = run
         self.quotes = {card.name: card.quotes for card in run.record.cards}
         self.anchors = run.record.findings.anchors or AnchorScores()
         self.cluster = run.record.samples.cluster
@@ -232,37 +229,13 @@ class _FinishedSource:
         Raises:
             ReportError: A sample has no such key in its metadata.
         """
-        samples, clusters = self._run.record.samples, None
-        if cluster is not None:
-            clusters = [cluster_value(sample.metadata, cluster, sample.id) for sample in samples]
-        ids = [sample.id for sample in samples]
-        digests = bytes.fromhex("".join(samples.row_hashes))
-        return RunColumns(
-            run=self._compared(),
-            marks=self._run.table,
-            digests=np.frombuffer(digests, dtype=np.uint8).reshape(-1, 32),
-            identities=job_identities(self._evaluation),
-            clusters=clusters,
-            ids=lambda positions: [ids[position] for position in positions],
-            metadata=samples.metadata,
-        )
-
-    def _compared(self) -> ComparedRun:
-        entry, summary, samples = self._run.entry, self._run.summary, self._run.record.samples
-        return ComparedRun(
-            id=entry.id,
-            suite=entry.suite,
-            label=entry.label,
-            target=entry.target,
-            dataset=samples.name,
-            fingerprint=samples.fingerprint,
-            started_at=entry.started_at,
-            status=entry.status,
-            samples=summary.totals.samples,
-            repetitions=summary.totals.repetitions,
-            macro_f1=summary.macro_f1,
-            pass_rate=summary.pass_rate,
-            part=entry.part,
+        run, record = self._run, self._run.record
+        return build_columns(
+            compared_run(run.entry, record.samples, run.summary),
+            run.table,
+            record.samples,
+            identities=card_identities(record.cards, record.facts.identity),
+            cluster=cluster,
         )
 
     def samples(self, positions: Sequence[int]) -> list[ShownSample]:
@@ -272,23 +245,9 @@ class _FinishedSource:
         executions = iter(record.executions)
         found: dict[int, ShownSample] = {}
         # One pass: they may be read from a store or a file.
-        for position, (sample, row_hash) in enumerate(zip(record.samples, record.samples.row_hashes, strict=True)):
+        for sample in record.samples.facts():
             own = list(islice(executions, repetitions))
-            if position in wanted:
+            if sample.position in wanted:
                 entries = [execution_entry(execution, names) for execution in own if execution is not None]
-                labels, content = SampleLabels(sample.tags), SampleContent(sample.expected_output, sample.input)
-                shown = SampleFacts(position, sample.id, row_hash, labels, content)
-                found[position] = shown, entries
+                found[sample.position] = sample, entries
         return [found[position] for position in positions]
-
-
-def job_identities(job: Evaluation) -> dict[str, Any]:
-    """By a metric's name, everything that must be equal for its marks to be compared."""
-    identity: Mapping[str, Any] = plain_json(scoring_identity(job))
-    found = {}
-    for card in job.plan.cards:
-        known = identity["metrics"][card.name]
-        found[card.name] = metric_identity(card.identity, card.threshold, card.roles, identity["models"]) | (
-            {"source": known["source"]} if "source" in known else {}
-        )
-    return found

@@ -2,16 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from functools import partial
 from itertools import islice, zip_longest
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import msgspec
 
 from deemster import __version__
-from deemster.datasets import Dataset
 from deemster.engine.backend import RemainingWork
 from deemster.engine.execute_plan import PendingStorage
 from deemster.engine.kept_prompts import PROMPTS_FACT, WhichPrompts
@@ -23,7 +22,7 @@ from deemster.evaluation.resolved_evaluation import Evaluation
 from deemster.formats.streamed_list import Stream
 from deemster.gate.baseline_gate import PinnedBaseline
 from deemster.models.budget import BudgetEntry
-from deemster.records import Execution, SampleContent, SampleFacts, SampleLabels
+from deemster.records import Execution
 from deemster.report import Report, RunSamples
 from deemster.report.build_report import ExecutionSlots, LiveMarks, RunRecord, StoredSamples, batches, stored_report
 from deemster.report.report_figures import figures_facts
@@ -139,7 +138,7 @@ class SpooledWriter:
     def __init__(self, job: Evaluation, findings: RunFindings, *, timer: RunTimer) -> None:
         self.job, self.findings, self._timer = job, findings, timer
         self._spool = Spool(samples=len(job.plan.dataset), repetitions=job.plan.repetitions)
-        self._facts = _run_facts(job, timer)
+        self._facts = _run_facts(job, timer, identity=plain_json(scoring_identity(job)))
 
     @property
     def size(self) -> int:
@@ -329,8 +328,7 @@ def _definition(
     job: Evaluation, storage: RunStorage, findings: RunFindings, timer: RunTimer, *, order: str
 ) -> RunDefinition:
     """An evaluation as a store begins or resumes it."""
-    identity = evaluation_identity(job, order=order)
-    facts = _run_facts(job, timer)
+    facts = _run_facts(job, timer, identity=evaluation_identity(job, order=order))
     further = {
         **settings_facts(job.report_settings, job.plan, origin=job.origin),
         **findings.facts(),
@@ -339,13 +337,11 @@ def _definition(
     }
     if job.plan.scorers:
         further[PROMPTS_FACT] = storage.keep_prompts
-    facts = msgspec.structs.replace(facts, identity=identity, facts=further)
-    return RunDefinition(
-        facts, partial(sample_facts, job.plan.dataset), job.plan.cards, partial(_shape_changes, job, order)
-    )
+    facts = msgspec.structs.replace(facts, facts=further)
+    return RunDefinition(facts, job.plan.dataset.facts, job.plan.cards, partial(_shape_changes, job, order))
 
 
-def _run_facts(job: Evaluation, timer: RunTimer) -> RunFacts:
+def _run_facts(job: Evaluation, timer: RunTimer, *, identity: Mapping[str, Any]) -> RunFacts:
     """What is known of an evaluation when it begins, stored or not."""
     plan = job.plan
     return RunFacts(
@@ -359,21 +355,9 @@ def _run_facts(job: Evaluation, timer: RunTimer) -> RunFacts:
         samples=len(plan.dataset),
         started_at=timer.started_at,
         tool_version=__version__,
-        identity=plain_json(scoring_identity(job)),
+        identity=identity,
         facts={"label": job.label, "target": target_name(job), **job.facts},
     )
-
-
-def sample_facts(dataset: Dataset) -> Iterator[SampleFacts]:
-    """The samples of a dataset as a store keeps them, in order."""
-    for position, (sample, row_hash) in enumerate(zip(dataset, dataset.row_hashes, strict=True)):
-        yield SampleFacts(
-            position=position,
-            id=sample.id,
-            row_hash=row_hash,
-            labels=SampleLabels(tuple(sample.tags), sample.metadata),
-            content=SampleContent(sample.expected_output, sample.input),
-        )
 
 
 def _shape_changes(job: Evaluation, order: str, store: Store, row: RunRow) -> list[str]:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import heapq
 from collections.abc import Iterator
 
-from deemster.agreement.agreement_page import alignment_parts
+from deemster.agreement.agreement_page import agreement_parts
 from deemster.agreement.metrics_result import MetricsResult
 from deemster.errors import plural
 from deemster.grading.grading_report import grading_sections
@@ -43,7 +43,7 @@ def grading_page(
     headline, *sections = grading_sections(grading, figures)
     parts = [*_scores(grading), *sections, *_lowest(grading, reasons=reasons)]
     if alignment is not None:
-        parts += alignment_parts(alignment)
+        parts += agreement_parts(alignment)
     name = grading.dataset.name or "grading"
     head = PageHead(headline, tiles=[*_tiles(figures)], question="What to look at", findings=[*_findings(figures)])
     return render_page(f"deemster grading: {name}", head, parts)

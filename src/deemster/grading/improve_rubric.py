@@ -150,7 +150,7 @@ async def run_improvement(
     identity = _identity(rubric, dataset, settings, access)
     with ImprovementLog(path, identity=identity, resume=resume) as log:
         clock = clock or clock_from_environment()
-        async with open_gateway(access, clock=clock, seed=settings.seed, spent=log.spent, calls=log.calls) as gateway:
+        async with open_gateway(access, clock=clock, seed=settings.seed, calls=log.calls) as gateway:
             parts = {TRAIN: train, HELD_OUT: held_out}
             judging = ImprovementJudging(rubric, parts, settings, gateway=gateway, log=log, progress=progress)
             return await RubricImprovement(judging).improve()

@@ -6,15 +6,13 @@ from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from itertools import count
 from typing import Any, Final, NamedTuple
 
-from msgspec.structs import replace
-
 from deemster.agreement.agreement_gain import verdict_agreements
 from deemster.engine.play_scripts import script_result
 from deemster.engine.progress import Progress
 from deemster.engine.stop_request import Stop
 from deemster.engine.worker_pool import worker_pool
 from deemster.errors import Issue, plural, show_value
-from deemster.grading._improvement_log import ImprovementLog, LoggedProposal, LoggedVerdicts
+from deemster.grading._improvement_log import ImprovementLog
 from deemster.grading._improvement_split import DatasetPart
 from deemster.judges.criterion_grader import CriterionGrader
 from deemster.judges.criterion_rewording import Disagreement, ask_rewording
@@ -25,7 +23,7 @@ from deemster.models import Gateway
 from deemster.records import Reply as Said
 from deemster.records import Usage
 from deemster.records.shared_call_cost import CallPayments, count_as_cached_call, reply_calls
-from deemster.records.usage import count_tokens, sum_usage
+from deemster.records.usage import sum_usage
 from deemster.rubrics.criterion import FAILED, Criterion
 from deemster.rubrics.rubric_definition import Rubric
 from deemster.rubrics.vote_aggregation import is_missing
@@ -86,15 +84,41 @@ class ImprovementStopped(Exception):  # noqa: N818 - it never leaves this room: 
     """Models cannot be asked any further."""
 
 
+class WordingVerdicts(NamedTuple):
+    """How the judges decided about one part of the items by one wording of one criterion.
+
+    Attributes:
+        codes: The code of each verdict; None where the call failed, a negative one where the reply could not be read.
+        reasons: Why, in the judges' words.
+    """
+
+    codes: Sequence[int | float | None]
+    reasons: Sequence[str | None]
+
+
+class WordingProposal(NamedTuple):
+    """What the writer proposed for one criterion at one time.
+
+    Attributes:
+        requirement: The new wording; None where the reply could not be used.
+        diagnosis: What misleads in the present one.
+        message: Why the reply could not be used.
+    """
+
+    requirement: str | None = None
+    diagnosis: str | None = None
+    message: str | None = None
+
+
 class ImprovementJudging:
-    """Asks judges and the writer, each question once, and logs what they say.
+    """Asks judges and the writer, each question once.
 
     Args:
         rubric: What is improved.
         parts: The two parts of the items.
         settings: How it is improved.
         gateway: Answers what is asked.
-        log: Keeps what was said.
+        log: Keeps the calls.
         progress: Gets the progress of the grading under way.
     """
 
@@ -111,11 +135,13 @@ class ImprovementJudging:
         self.rubric, self.parts, self.settings = rubric, parts, settings
         self._gateway, self._log, self._progress = gateway, log, progress
         self._payments = CallPayments()
+        self._usages: list[Usage] = []
+        self._verdicts: dict[tuple[str, str, str], WordingVerdicts] = {}
 
     @property
     def usage(self) -> Usage | None:
         """What everything took, earlier parts of the work included."""
-        return sum_usage(self._log.usages)
+        return sum_usage(self._usages)
 
     def truths(self, place: int, part: str) -> list[int | float]:
         """The labels of one criterion on a part.
@@ -139,7 +165,7 @@ class ImprovementJudging:
         truths = self.truths(self.rubric.names.index(criterion.name), part)
         return verdict_agreements(criterion, (await self.verdicts(criterion, part)).codes, truths)
 
-    async def verdicts(self, criterion: Criterion, part: str) -> LoggedVerdicts:
+    async def verdicts(self, criterion: Criterion, part: str) -> WordingVerdicts:
         """How the judges decide about a part by a wording; asked once.
 
         Args:
@@ -149,9 +175,12 @@ class ImprovementJudging:
         Raises:
             ImprovementStopped: Models cannot be asked any further.
         """
-        known = self._log.verdicts(criterion.name, criterion.requirement, part)
-        if known is not None:
-            return known
+        question = (criterion.name, criterion.requirement, part)
+        if question not in self._verdicts:
+            self._verdicts[question] = await self._ask_judges(criterion, part)
+        return self._verdicts[question]
+
+    async def _ask_judges(self, criterion: Criterion, part: str) -> WordingVerdicts:
         items, truths = self.parts[part], self.truths(self.rubric.names.index(criterion.name), part)
         alone = Rubric((criterion,), guidelines=self.rubric.guidelines)
         # Items without a label for this criterion decide nothing, and are not asked about.
@@ -165,22 +194,17 @@ class ImprovementJudging:
         if len(lost) > LOST * len(places):
             why = next(vote.failure.message for each in lost for vote in each.votes if vote.failure is not None)
             raise ImprovementStopped(f"the judges failed on {len(lost):,} of {plural(len(places), 'item')}: {why}")
-        usages = self._usages(reply for _, replies in graded for reply in replies)
-        fact = LoggedVerdicts(
-            criterion=criterion.name,
-            requirement=criterion.requirement,
-            part=part,
-            codes=tuple(codes),
-            reasons=tuple(reasons),
-            usage=sum_usage(usages),
-            tokens=_tokens(usages),
-        )
-        self._log.keep(fact)
-        return fact
+        self._count(reply for _, replies in graded for reply in replies)
+        return WordingVerdicts(codes, reasons)
 
-    def _usages(self, replies: Iterable[Said]) -> list[Usage]:
-        """What replies used: a call of this work counts once, also where an earlier part of it was killed."""
-        return [
+    def _count(self, replies: Iterable[Said]) -> None:
+        """Count what replies used, once they are on the disk. A call counts once, also where the work was resumed.
+
+        Raises:
+            ConfigurationError: The progress file cannot be written.
+        """
+        self._log.sync()
+        self._usages += [
             call.usage if self._payments.pay(call.id) else count_as_cached_call(call.usage)
             for call in reply_calls(replies)
             if call.usage is not None
@@ -211,8 +235,8 @@ class ImprovementJudging:
         if self._progress is not None:
             self._progress(Progress(done, total, 0, self._gateway.spent, self._gateway.limiter_states()))
 
-    async def propose(self, criterion: Criterion, number: int, *, tried: Sequence[str]) -> LoggedProposal:
-        """What the writer proposes; asked once.
+    async def propose(self, criterion: Criterion, number: int, *, tried: Sequence[str]) -> WordingProposal:
+        """What the writer proposes.
 
         Args:
             criterion: What is reworded.
@@ -222,9 +246,6 @@ class ImprovementJudging:
         Raises:
             ImprovementStopped: The writer cannot be asked.
         """
-        known = self._log.reply(criterion.name, number)
-        if known is not None:
-            return known
         script = ask_rewording(
             criterion,
             await self._exemplars(criterion, number),
@@ -235,18 +256,15 @@ class ImprovementJudging:
             seed=self.settings.seed,
         )
         replies: list[Said] = []
-        reply = LoggedProposal(criterion=criterion.name, number=number)
         try:
-            proposal = (await script_result(script, self._gateway.answers, replies)).value
-            reply = replace(reply, requirement=proposal.requirement, diagnosis=proposal.diagnosis)
+            rewording = (await script_result(script, self._gateway.answers, replies)).value
+            proposal = WordingProposal(rewording.requirement, rewording.diagnosis)
         except NoAnswerError as error:
             if error.cause != "unreadable":
                 raise ImprovementStopped(f"the writer failed: {error.message.rstrip('.')}") from None
-            reply = replace(reply, message=error.message)
-        usages = self._usages(replies)
-        reply = replace(reply, usage=sum_usage(usages), tokens=_tokens(usages))
-        self._log.keep(reply)
-        return reply
+            proposal = WordingProposal(message=error.message)
+        self._count(replies)
+        return proposal
 
     async def _exemplars(self, criterion: Criterion, number: int) -> list[Disagreement]:
         """Disagreements of the training part, others for each proposal as long as there are."""
@@ -289,7 +307,3 @@ def _label(criterion: Criterion, code: float | None) -> str:
 
 def _votes(graded: Iterable[tuple[ItemGrading, list[Said]]]) -> Iterator[Any]:
     return (vote for item, _ in graded for each in item.criteria for vote in each.votes)
-
-
-def _tokens(usages: Iterable[Usage]) -> int:
-    return sum(count_tokens(usage, 0) for usage in usages)

@@ -237,21 +237,34 @@ def cluster_numbers(samples: RunSamples) -> Clusters:
 
 
 def _empty_table(record: RunRecord, settings: ReportSettings) -> MarkTable:
-    samples, repetitions = len(record.samples), record.facts.repetitions
-    table = MarkTable(record.cards, samples=samples, repetitions=repetitions, aggregator=settings.aggregator)
-    conditions = [(place, card.where) for place, card in enumerate(record.cards) if card.where is not None]
-    read = getattr(record.samples, "tags", None)
-    if read is not None and not conditions:
-        # Stored samples are read without their content.
-        for position, tags in enumerate(read()):
-            table.tag(position, tags)
-        return table
-    for position, sample in enumerate(record.samples):
-        table.tag(position, sample.tags)
-        for place, where in conditions:
-            if not applies(where, sample):
-                table.leave_out(position, place)
+    table = MarkTable(
+        record.cards,
+        samples=len(record.samples),
+        repetitions=record.facts.repetitions,
+        aggregator=settings.aggregator,
+    )
+    for sample in record.samples.facts(content=has_conditions(record.cards)):
+        note_sample(table, sample.position, sample)
     return table
+
+
+def has_conditions(cards: Sequence[MetricCard]) -> bool:
+    """Whether a metric says which samples it applies to, so that these are read with their content."""
+    return any(card.where is not None for card in cards)
+
+
+def note_sample(table: MarkTable, position: int, sample: SampleFacts) -> None:
+    """Note the tags of a sample, and the metrics that do not apply to it.
+
+    Args:
+        table: A table of marks.
+        position: The place of the sample in it.
+        sample: The sample.
+    """
+    table.tag(position, sample.tags)
+    for place, card in enumerate(table.cards):
+        if card.where is not None and not applies(card.where, to_sample(sample)):
+            table.leave_out(position, place)
 
 
 def batches(entries: Iterable[_T], size: int = BATCH) -> Iterator[list[_T]]:
@@ -478,25 +491,20 @@ class StoredSamples:
         return self._row.samples
 
     def __iter__(self) -> Iterator[Sample]:
-        return (sample for sample, _ in self.hashed())
+        return map(to_sample, self._store.samples(self._row.id))
 
-    def hashed(self) -> Iterator[tuple[Sample, str]]:
-        """Every sample with its row hash, in order."""
-        for stored in self._store.samples(self._row.id):
-            yield to_sample(stored), stored.row_hash
+    def facts(self, *, content: bool = True) -> Iterator[SampleFacts]:
+        """Every sample as the run keeps it, in order."""
+        digests = bytearray()
+        for stored in self._store.samples(self._row.id, content=content):
+            digests += bytes.fromhex(stored.row_hash)
+            yield stored
+        # A full pass has seen all digests that `duplicates` needs.
+        self._digests = self._digests or bytes(digests)
 
     def metadata(self) -> Iterator[Mapping[str, Any]]:
         """The metadata of every sample, in order."""
         return (stored.metadata or {} for stored in self._store.samples(self._row.id, content=False))
-
-    def tags(self) -> Iterator[tuple[str, ...]]:
-        """The tags of every sample, in order."""
-        digests = bytearray()
-        for stored in self._store.samples(self._row.id, content=False):
-            digests += bytes.fromhex(stored.row_hash)
-            yield to_sample(stored).tags
-        # A full pass has seen all digests that `duplicates` needs.
-        self._digests = self._digests or bytes(digests)
 
     @property
     def fingerprint(self) -> str | None:

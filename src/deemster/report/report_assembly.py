@@ -19,7 +19,6 @@ from deemster.records import (
     Sample,
     SampleContent,
     SampleFacts,
-    SampleLabels,
     Unscored,
 )
 from deemster.report.report_document import SCHEMA, Report
@@ -117,6 +116,10 @@ class RunSamples(Protocol):
 
     def __iter__(self) -> Iterator[Sample]: ...
 
+    def facts(self, *, content: bool = True) -> Iterator[SampleFacts]:
+        """Every sample as the run keeps it, in order, with expected output and input where they are wanted."""
+        ...
+
     def metadata(self) -> Iterator[Mapping[str, Any]]:
         """The metadata of every sample, in order."""
         ...
@@ -195,23 +198,12 @@ def assemble_report(
 
 
 def _samples(dataset: RunSamples, tally: MarkTable) -> Iterator[SampleEntry]:
-    facts = (
-        SampleFacts(
-            position,
-            sample.id,
-            row_hash,
-            SampleLabels(sample.tags),
-            SampleContent(shorten_texts(sample.expected_output), shorten_texts(sample.input)),
-        )
-        for position, (sample, row_hash) in enumerate(_hashed(dataset))
-    )
-    return summarize_samples(tally, facts)
+    return summarize_samples(tally, map(_with_short_texts, dataset.facts()))
 
 
-def _hashed(dataset: RunSamples) -> Iterator[tuple[Sample, str]]:
-    """Every sample with its row hash; what is kept in a store is read once for both."""
-    together = getattr(dataset, "hashed", None)
-    return zip(dataset, dataset.row_hashes, strict=True) if together is None else together()
+def _with_short_texts(sample: SampleFacts) -> SampleFacts:
+    content = SampleContent(shorten_texts(sample.expected_output), shorten_texts(sample.input or {}))
+    return SampleFacts(sample.position, sample.id, sample.row_hash, sample.labels, content)
 
 
 def _executions(
@@ -219,7 +211,7 @@ def _executions(
 ) -> Iterator[ExecutionEntry]:
     names, applies = [card.name for card in tally.cards], tally.applies_to(slice(None))
     # A large dataset is read from its file: only as far as the last execution that is missing, whose id it alone knows.
-    ids = enumerate(sample.id for sample in dataset)
+    samples = dataset.facts(content=False)
     at, name = -1, ""
     for place, execution in enumerate(executions):
         position, repetition = divmod(place, tally.repetitions)
@@ -228,7 +220,8 @@ def _executions(
             yield execution_entry(execution, names, applied)
             continue
         while at < position:
-            at, name = next(ids)
+            sample = next(samples)
+            at, name = sample.position, sample.id
         yield execution_entry(Execution(position, name, repetition, None, (_NOT_RUN,) * len(names)), names, applied)
 
 

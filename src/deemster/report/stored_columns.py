@@ -12,11 +12,10 @@ import msgspec
 import numpy as np
 from numpy.typing import NDArray
 
-from deemster.datasets.where_condition import applies
 from deemster.errors import StoreError
 from deemster.records import Execution, MetricCard, SampleFacts
 from deemster.report import Report
-from deemster.report.build_report import batches, to_sample
+from deemster.report.build_report import batches, has_conditions, note_sample
 from deemster.report.report_figures import figures_facts
 from deemster.results import MarkTable
 from deemster.results.metric_summary import PanelSummary
@@ -249,16 +248,9 @@ def page_table(
     """
     table = MarkTable(cards, samples=len(stored), repetitions=repetitions)
     for place, (sample, executions) in enumerate(stored):
-        _leave_out(table, cards, place, sample)
+        note_sample(table, place, sample)
         table.add([msgspec.structs.replace(execution, position=place) for execution in executions])
     return table
-
-
-def _leave_out(table: MarkTable, cards: Sequence[MetricCard], place: int, sample: SampleFacts) -> None:
-    """Note the metrics that do not apply to a sample."""
-    for at, card in enumerate(cards):
-        if card.where is not None and not applies(card.where, to_sample(sample)):
-            table.leave_out(place, at)
 
 
 def read_columns(store: Store, row: RunRow, cards: Sequence[MetricCard]) -> tuple[MarkTable, SampleColumns]:
@@ -274,9 +266,8 @@ def read_columns(store: Store, row: RunRow, cards: Sequence[MetricCard]) -> tupl
     """
     table = MarkTable(cards, samples=row.samples, repetitions=row.repetitions)
     digests, ids = bytearray(), []
-    for sample in store.samples(row.id, content=any(card.where is not None for card in cards)):
-        table.tag(sample.position, sample.tags)
-        _leave_out(table, cards, sample.position, sample)
+    for sample in store.samples(row.id, content=has_conditions(cards)):
+        note_sample(table, sample.position, sample)
         digests += bytes.fromhex(sample.row_hash)
         ids.append(sample.id)
     for batch in batches(store.executions(row.id)):

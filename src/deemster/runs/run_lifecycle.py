@@ -249,7 +249,7 @@ class StoredRun:
             return
         mixed = {"mixed": [*self.mixed, *self.changes]}
         self.store.amend(self.id, status="running", facts={**mixed, **NO_FIGURES}, identity=identity)
-        self.row = msgspec.structs.replace(self.row, facts={**self.row.facts, **mixed})
+        self.row = msgspec.structs.replace(self.row, identity=identity, facts={**self.row.facts, **mixed})
 
     def _stored_calls(self) -> Iterator[LoggedCall]:
         """The calls of earlier processes. One that cannot be read is made again."""

@@ -28,6 +28,8 @@ _COLUMNS = RunFacts.__struct_fields__
 _CHANGING = ("status", "reason", "finished_at", "duration_s", "identity", "facts")
 _SCORING_COLUMNS = ScoringFacts.__struct_fields__[1:]
 _GUESSES = 200
+# The kind of run that only says more of another one.
+_SERVING = next(kind for kind, traits in TRAITS.items() if traits.serves_a_run)
 # The samples of a run are inserted in commits of bounded size.
 _CHUNK_SAMPLES = 20_000
 _CHUNK_BYTES = 32 << 20
@@ -320,7 +322,7 @@ def find_run(
         StoreError: There is none, there are several, it is damaged, or the database refuses.
     """
     if name == "latest":
-        conditions = {"kind <> ?": "confirmation"} if kind is None else {"kind = ?": kind}
+        conditions = {"kind <> ?": _SERVING} if kind is None else {"kind = ?": kind}
         latest = find_runs(connection, where, conditions, limit=1)
         if not latest:
             raise store_error(where, "The store holds no run yet.")

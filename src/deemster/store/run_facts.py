@@ -20,18 +20,20 @@ class RunTraits(NamedTuple):
         command: The command that makes such a run, and resumes it; None where nothing does.
         has_end: Whether its samples are known as it begins, so that it comes to an end; a recording goes on.
         has_metrics: Whether its marks are those of metrics, so that it has a report; a grading has verdicts.
+        serves_a_run: Whether it only says more of another run, so that it is never the latest one.
     """
 
     command: str | None
     has_end: bool = True
     has_metrics: bool = True
+    serves_a_run: bool = False
 
 
 TRAITS: Mapping[str, RunTraits] = {
     "run": RunTraits("run"),
     "grading": RunTraits("grade", has_metrics=False),
     "recording": RunTraits(None, has_end=False),
-    "confirmation": RunTraits(None),
+    "confirmation": RunTraits(None, serves_a_run=True),
 }
 # The tables whose rows hold texts of samples.
 TextTable: TypeAlias = Literal["samples", "contents", "outputs", "marks"]
