@@ -2,7 +2,9 @@ from collections.abc import Callable
 
 from deemster import agreement as agreement
 from deemster import audit as audit
+from deemster import comparison as comparison
 from deemster import errors as errors
+from deemster import grading as grading
 from deemster import judges as judges
 from deemster import metrics as metrics
 from deemster import models as models
@@ -37,7 +39,6 @@ from deemster.grading.grade_dataset import grade as grade
 from deemster.grading.grade_dataset import grade_async as grade_async
 from deemster.grading.improve_rubric import improve_rubric as improve_rubric
 from deemster.judges import CriterionGrader as CriterionGrader
-from deemster.judges import Grading as Grading
 from deemster.judges import Judge as Judge
 from deemster.judges import Vote as Vote
 from deemster.judges.metric_catalog import parse_metric as parse_metric
@@ -54,6 +55,7 @@ from deemster.records import Sample as Sample
 from deemster.records import Scorer as Scorer
 from deemster.records import Unscored as Unscored
 from deemster.records import Usage as Usage
+from deemster.report import Grading as Grading
 from deemster.report import Report as Report
 from deemster.rubrics import Criterion as Criterion
 from deemster.rubrics import Option as Option

@@ -16,6 +16,7 @@ from deemster.testing import ModelServer
 from tests.cli.workspace import called
 from tests.judges.make_grader import DEPTH, FACTS
 from tests.test_schemas import validator
+from tests.view.viewer_client import running_viewer
 
 RUBRIC = {"criteria": [FACTS, DEPTH]}
 
@@ -181,11 +182,54 @@ def test_failed_verdicts_above_allowance_are_incomplete(allowed, code):
     assert ("To continue: the same command with --resume=" in result.stderr) is (code == 3)
 
 
-def test_failed_vote_of_panel_that_reaches_verdict_is_no_failed_verdict(folder, server):
+QUORUM_LINES = (
+    "Warning: 4 of 4 scores lack the vote of a judge that failed",
+    "A score needs 1 vote on each criterion",
+)
+
+
+def graded_by_two(folder, *flags, quorum=None, **servers):
+    settings = {"judges": ["a", "b"], **({} if quorum is None else {"quorum": quorum})}
+    (folder / "settings.json").write_text(json.dumps(settings))
+    made = models(folder, **servers)
+    return called("grade", "labelled.json", "--settings", "settings.json", *made, "--to", "g.json", *flags)
+
+
+def test_panel_without_a_member_gives_no_score_and_resume_asks_only_that_member(folder, server):
     with ModelServer(answer=half_said) as other:
-        flags = models(folder, a=server, b=other)
-        result = called("grade", "labelled.json", "--judge", "a", "--judge", "b", *flags, "--quiet")
+        result = graded_by_two(folder, a=server, b=other)
+        assert result.exit_code == 3
+        found = json.loads((folder / "g.json").read_text())
+        validator("grading").validate(found)
+        assert "Warning: 4 items of 4 got no score: too few judges of the panel answered" in result.stdout
+        assert (found["figures"]["n_scored"], found["figures"]["n_below_quorum"]) == (0, 4)
+        assert [item["verdicts"]["facts"] for item in found["items"]] == ["MET", "MET", "UNMET", "MET"]
+        why = found["items"][0]["unscored"]
+        assert why.startswith("facts: 1 of 2 members of the panel spoke; 2 are needed. First: unreadable, ")
+        assert why.endswith(" Votes: a MET.")
+        asked = len(server.requests)
+
+        other.answer = said
+        assert graded_by_two(folder, "--resume", a=server, b=other).exit_code == 0
+    found = json.loads((folder / "g.json").read_text())
+    assert (found["figures"]["n_scored"], found["figures"]["panels"]) == (4, None)
+    assert len(server.requests) == asked
+
+
+def test_lower_quorum_and_scores_that_lack_a_vote_are_said_in_every_form_of_the_grading(folder, server):
+    with ModelServer(answer=half_said) as other:
+        result = graded_by_two(folder, "--to", "g.html", quorum=1, a=server, b=other)
     assert result.exit_code == 0, result.stderr
+    found = json.loads((folder / "g.json").read_text())
+    panels = {"n": 4, "n_incomplete": 4, "quorum": 1}
+    assert (found["figures"]["panels"], found["settings"]["quorum"]) == (panels, 1)
+    assert [item["failed_votes"] for item in found["items"]] == [1, 1, 1, 1]
+    page = (folder / "g.html").read_text(encoding="utf-8")
+    for line in QUORUM_LINES:
+        assert line in " ".join(result.stdout.split())
+        assert line in page
+    with open_store(folder / ".deemster" / "runs.db") as store, running_viewer(store) as client:
+        assert client.get("runs/latest")["panels"] == {"score": panels}
 
 
 def test_resume_of_complete_grading_sends_no_request(server):

@@ -128,3 +128,33 @@ def test_people_are_compared_with_each_criterion(folder):
     assert found["essay/depth"]["confusion"] is None
     assert found["essay/facts"]["pass_rate"] is None
     assert (found["essay/facts"]["agreement"]["value"], found["essay/depth"]["agreement"]["value"]) == (0.5, 0.75)
+
+
+@pytest.mark.parametrize("quorum", [None, 1])
+def test_score_of_a_panel_without_a_member_is_withheld_or_said_to_lack_a_vote(folder, server, quorum):
+    path = folder / "work" / "suite.json"
+    suite = json.loads(path.read_text())
+    suite["metrics"][1]["rubric"] |= {} if quorum is None else {"quorum": quorum}
+
+    with ModelServer(answer=said) as other:
+        other.play(["500"] * 8)
+        suite["models"]["b"] |= {"base_url": other.url, "retries": 0}
+        path.write_text(json.dumps(suite))
+        shown = called("run", "work/suite.json", "--to", "r.json").output
+        report = json.loads((folder / "r.json").read_text())
+        if quorum is None:
+            unscored = report["executions"][3]["marks"]["essay"]["unscored"]
+            assert (unscored["cause"], "panels" in report) == ("no_quorum", False)
+            few = "facts: 1 of 2 members of the panel spoke; 2 are needed. First: model_failed, "
+            assert unscored["message"].startswith(few)
+            assert " Votes: a MET." in unscored["message"]
+        else:
+            assert report["panels"] == {"essay": {"n": 4, "n_incomplete": 4, "quorum": 1}}
+            assert "4 of 4 scores lack the vote of a judge that failed" in " ".join(shown.split())
+
+        asked = len(server.requests)
+        called("run", "work/suite.json", "--to", "r.json", "--resume")
+    report = json.loads((folder / "r.json").read_text())
+    assert report["metrics"]["essay"]["n_scored"] == 4
+    assert report.get("panels") == (None if quorum is None else {"essay": {"n": 4, "n_incomplete": 0, "quorum": 1}})
+    assert len(server.requests) == asked

@@ -5,7 +5,7 @@ import pytest
 from tests.cli.test_compare import runs
 from tests.cli.workspace import called
 
-__all__ = ["runs"]
+__all__ = ["show"]
 
 
 def test_brief_of_a_stored_run(runs, golden):

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 import click
 
 from deemster.cli._command import Verb
-from deemster.cli._console import note, print_planned_calls, print_sections, show_progress, warn, write_out
+from deemster.cli._console import note, print_planned_calls, print_sections, show_progress, warn
 from deemster.cli.main import complain, leave_interrupted
 from deemster.cli.options import (
     Command,
@@ -31,7 +31,6 @@ from deemster.errors import (
     ConfigurationError,
     DeemsterError,
     ExitCode,
-    InputError,
     Issue,
     ReportError,
     did_you_mean,
@@ -40,18 +39,16 @@ from deemster.errors import (
 )
 
 if TYPE_CHECKING:
-    from deemster.agreement import MetricsResult
     from deemster.datasets import RubricDataset
     from deemster.engine.model_access import ModelAccess
     from deemster.gate import Allowance
-    from deemster.grading.grading_summary import GradingSummary
     from deemster.judges.criterion_grader import CriterionGrader
-    from deemster.judges.grading_result import Grading
     from deemster.report import Destination
+    from deemster.report.grading_result import Grading
+    from deemster.report.grading_summary import GradingSummary
     from deemster.runs.run_lifecycle import Storage
 
 _VOTES = (".json", ".jsonl")
-_MORE = "All tables: write the votes with --to votes.json, then `deemster align FILE --full`."
 
 
 # The role of a judge that no file names.
@@ -361,33 +358,29 @@ def _write_and_print(
     reasons: bool,
 ) -> ExitCode:
     """Write and print the results; returns the exit code."""
-    from deemster.grading.grading_page import grading_page
-    from deemster.grading.grading_report import grading_json
-    from deemster.grading.grading_summary import summarize_grading
     from deemster.text.destination import write_pieces
 
     status, reason = grading.status, grading.reason
     code = ExitCode.INCOMPLETE if status == "incomplete" else ExitCode.PASSED
-    figures, alignment = summarize_grading(grading), _align(grading)
     try:
         for destination in reports.destinations:
             if destination.format == "votes":
                 grading.to_votes(destination.path)
-            elif destination.format == "json":
-                write_pieces(grading_json(grading, figures, alignment, status=status, reason=reason), destination)
+            elif destination.format == "html":
+                write_pieces((grading.to_html(reasons=reasons).encode(),), destination)
             else:
-                write_pieces((grading_page(grading, figures, alignment, reasons=reasons).encode(),), destination)
+                grading.write(destination)
     except DeemsterError as error:
         complain(str(error))
         code = ExitCode.INCOMPLETE
     if not quiet and not reports.takes_stdout:
-        _print_results(grading, figures, alignment)
+        print_sections(grading.sections())
     if reason is not None:
         failed = (item for item in grading.items if item.error is not None)
         first = next(failed, None) if grading.n_failed_items else None
         why = "" if first is None else f" The first is `{first.id}`: {first.error}"
         note(visible(f"{status}: {reason}.{why}"))
-    elif (failed_verdicts := _describe_failed_verdicts(figures, allowance)) is not None:
+    elif (failed_verdicts := _describe_failed_verdicts(grading.figures, allowance)) is not None:
         note(visible(failed_verdicts))
         code = ExitCode.INCOMPLETE
     return code
@@ -402,29 +395,6 @@ def _describe_failed_verdicts(figures: GradingSummary, allowance: Allowance) -> 
         return None
     where = ", ".join(f"`{name}` {each.n_failed:,} of {each.n:,}" for name, each in failed.items())
     return f"{lost:,} of {plural(verdicts, 'verdict')} failed, above the {allowance} allowed: {where}."
-
-
-def _print_results(grading: Grading, figures: GradingSummary, alignment: MetricsResult | None) -> None:
-    from deemster.agreement.agreement_report import short_agreement_sections
-    from deemster.grading.grading_report import grading_sections
-
-    print_sections(grading_sections(grading, figures))
-    if alignment is not None:
-        write_out("\n")
-        print_sections(short_agreement_sections(alignment, more=_MORE))
-
-
-def _align(grading: Grading) -> MetricsResult | None:
-    """How the judges agree with people, where the dataset has labels."""
-    from deemster.agreement import compute_metrics
-
-    if not any(label is not None for truth in grading.dataset.truths for label in truth or ()):
-        return None
-    try:
-        return compute_metrics(grading, None, per_judge=len(grading.judges) > 1)
-    except InputError as error:
-        warn(visible(f"There is no alignment: {error}"))
-        return None
 
 
 def _print_planned_calls(

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
-from itertools import islice
 from pathlib import Path
 from typing import Any
 
@@ -31,7 +30,7 @@ from deemster.gate.gate_rules import BaselineRules
 from deemster.report.build_report import FinishedRun
 from deemster.report.report_assembly import execution_entry
 from deemster.report.report_entries import PrivacyEntry
-from deemster.report.report_settings import parse_settings, stored_baseline
+from deemster.report.report_settings import report_facts, stored_settings
 from deemster.results.difference_origin import AnchorScores
 from deemster.results.run_columns import RunColumns
 from deemster.store import Store
@@ -158,9 +157,9 @@ def compare_again(store: Store, run_id: str, *, is_first: bool = False) -> dict[
         StoreError: The store cannot be read.
     """
     row = store.run(run_id)
-    pinned = stored_baseline(row.facts)
+    pinned = report_facts(row).baseline
     is_open = pinned is not None and (is_first or pinned.evidence is not None)
-    gate = None if pinned is None else parse_settings(row.facts, where=f"run `{row.id}`").gate
+    gate = None if pinned is None else stored_settings(row).gate
     if pinned is None or not is_open or gate is None or gate.baseline is None:
         return {}
 
@@ -241,13 +240,13 @@ class _FinishedSource:
     def samples(self, positions: Sequence[int]) -> list[ShownSample]:
         """The samples at some positions."""
         wanted, record = set(positions), self._run.record
-        names, repetitions = [card.name for card in record.cards], self._run.table.repetitions
-        executions = iter(record.executions)
-        found: dict[int, ShownSample] = {}
+        names = [card.name for card in record.cards]
         # One pass: they may be read from a store or a file.
-        for sample in record.samples.facts():
-            own = list(islice(executions, repetitions))
-            if sample.position in wanted:
-                entries = [execution_entry(execution, names) for execution in own if execution is not None]
-                found[sample.position] = sample, entries
+        found: dict[int, ShownSample] = {
+            sample.position: (sample, []) for sample in record.samples.facts() if sample.position in wanted
+        }
+        for execution in record.executions:
+            if execution.position in wanted:
+                sample, entries = found[execution.position]
+                found[execution.position] = sample, [*entries, execution_entry(execution, names)]
         return [found[position] for position in positions]
