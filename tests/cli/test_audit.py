@@ -160,7 +160,7 @@ def test_gate_audit_measures_the_noise_on_stored_runs(folder):
     assert "# Audit of the gate of <code>support</code>" in Path("audit.md").read_text(encoding="utf-8")
     found = json.loads(Path("audit.json").read_bytes())
     assert found["schema_version"] == "deemster.gate_audit.v1"
-    assert (found["noise"], found["executions"], len(found["show"])) == ("measured", 2, 2)
+    assert (found["noise"], found["executions"], len(found["runs"])) == ("measured", 2, 2)
     assert found["flip_rate"] == pytest.approx(0.1)
     assert found["unchanged"]["passed"]["n"] == 5
     assert list(found["left_out"]) == ["budget.max_cost_usd"]
@@ -176,7 +176,7 @@ def test_gate_audit_without_runs_needs_stated_noise(folder):
     done = called("audit", "gate", "suite.yml", "--pass-rate", "0.8", "--flip-rate", "0.1", "--draws", "3", "--to", "-")
     assert done.exit_code == 0
     found = json.loads(done.stdout)
-    assert (found["noise"], found["pass_rate"], found["show"]) == ("stated", 0.8, [])
+    assert (found["noise"], found["pass_rate"], found["runs"]) == ("stated", 0.8, [])
     assert found["flip_rate"] == pytest.approx(0.1)
     for flags, said in (
         (("--pass-rate", "0.8"), "`--pass-rate` needs `--flip-rate`"),

@@ -187,7 +187,7 @@ def test_more_than_two_runs_are_ranked(runs, golden):
     golden("cli/compare-ranking.txt", done.stdout)
     ranking = json.loads(Path("r.json").read_text(encoding="utf-8"))
     assert ranking["schema_version"] == "deemster.ranking.v1"
-    assert [run["run"]["label"] for run in ranking["show"]] == ["before", "now", "before"]
+    assert [run["run"]["label"] for run in ranking["runs"]] == ["before", "now", "before"]
     assert called("compare", "before", "now", "before.json", "--to", "-").stdout == Path("r.json").read_text("utf-8")
 
 

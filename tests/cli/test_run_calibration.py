@@ -122,7 +122,7 @@ def test_another_metric_than_the_labelled_one_is_not_corrected():
             "over the whole run",
         ),
         ("nowhere", "", "nowhere.json"),
-        ("show", "", "This is no calibration"),
+        ("report", "", "This is no calibration"),
     ],
 )
 def test_what_cannot_be_corrected_is_refused_before_the_run(calibration, rules, said):
