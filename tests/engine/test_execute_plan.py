@@ -84,7 +84,7 @@ def test_failed_target_is_unscored_with_message_and_run_continues():
     report = answered(answer)
     line = answer.__code__.co_firstlineno + 2
     assert [(entry.id, entry.metric, entry.cause, entry.message) for entry in report.failure_list] == [
-        ("s1", None, "target_failed", f"ConnectionError: refused\\x1b[31m (test_engine.py:{line})")
+        ("s1", None, "target_failed", f"ConnectionError: refused\\x1b[31m (test_execute_plan.py:{line})")
     ]
     assert report.totals.target_failures == 1
     assert report.metrics["exact-match"].n_passed == 2
@@ -115,7 +115,7 @@ def test_failed_metric_is_unscored_with_message_and_run_continues():
     report = answered(lambda asked: str(asked["n"]), metrics=[Picky(), "exact-match"])
     line = Picky.score.__code__.co_firstlineno + 2
     assert [(entry.id, entry.metric, entry.cause, entry.message) for entry in report.failure_list] == [
-        ("s1", "picky", "metric_failed", f"KeyError: 'no such thing' (test_engine.py:{line})")
+        ("s1", "picky", "metric_failed", f"KeyError: 'no such thing' (test_execute_plan.py:{line})")
     ]
     assert report.metrics["picky"].n_scored == 2
     assert report.metrics["exact-match"].n_scored == 3
