@@ -105,7 +105,7 @@ def end_to_end(job):
         size = str(sum(n for _, n in days[: rates[0][1]]))
         for call in (
             ("rescore", "latest", "--suite", "suite.yml", "--quiet"),
-            ("monitor", "bot", "--baseline", size, "--json", "-"),
+            ("monitor", "bot", "--baseline", size, "--to", "-"),
         ):
             done = CliRunner().invoke(app, [*call, "--store", "runs.db"])
             if done.exit_code not in (0, 1):

@@ -68,7 +68,7 @@ def one_sample(folder: Path) -> Callable[[], object]:
     (folder / "app.py").write_text("def answer(input):\n    return 'Paris'\n")
     suite = "dataset: golden.yml\ntarget: {python: 'app:answer'}\nmetrics: [exact-match]\n"
     (folder / "suite.yml").write_text(f"schema_version: deemster.suite.v1\n{suite}")
-    return command("run", str(folder / "suite.yml"), "--quiet", "--json", str(folder / "report.json"))
+    return command("run", str(folder / "suite.yml"), "--quiet", "--to", str(folder / "report.json"))
 
 
 def one_judge_call() -> Callable[[], object]:
@@ -109,7 +109,7 @@ def main() -> None:
     shared_files = {name for name, _ in functions_called(without_a_judge())}
     paths["one judge call"] = [called for called in functions_called(one_judge_call()) if called[0] not in shared_files]
     votes = str(EXAMPLES / "judge_validation" / "votes.json")
-    paths["one `deemster align`"] = functions_called(command("align", votes, "--json", str(folder / "alignment.json")))
+    paths["one `deemster align`"] = functions_called(command("align", votes, "--to", str(folder / "alignment.json")))
     for name, order in paths.items():
         files = list(dict.fromkeys(name for name, _ in order))
         print(

@@ -136,11 +136,11 @@ def main():
         print(f"{count:,} samples of {written(folder, count):,.0f} bytes")
         first, kept = killed(folder, count)
         shown("killed", first, f", {kept:,} stored")
-        process, start = command(folder, "run", "suite.yml", "--resume", "--quiet", "--json", "report.json")
+        process, start = command(folder, "run", "suite.yml", "--resume", "--quiet", "--to", "report.json")
         second = ended(process, start)
         if shown("resumed, JSON report", second):
             sys.exit(f"resuming ended with {second[0]}")
-        process, start = command(folder, "report", "latest", "--json", "again.json")
+        process, start = command(folder, "report", "latest", "--to", "again.json")
         if shown("report from the store", ended(process, start)):
             sys.exit("the report could not be rendered again")
         if (folder / "report.json").read_bytes() != (folder / "again.json").read_bytes():

@@ -53,7 +53,7 @@ def stored_run(folder, count):
     suite = "name: many\ndataset: golden.jsonl\ntarget: { outputs: outputs.jsonl }\nmetrics: [exact-match, token-f1]\n"
     (folder / "suite.yml").write_text(suite)
     command = [sys.executable, "-m", "deemster", "run", folder / "suite.yml", "--quiet", "--store", folder / "runs.db"]
-    subprocess.run([*command, "--json", folder / "report.json"], check=True, stdout=subprocess.DEVNULL)
+    subprocess.run([*command, "--to", folder / "report.json"], check=True, stdout=subprocess.DEVNULL)
     return json.loads((folder / "report.json").read_bytes())["run"]["id"]
 
 

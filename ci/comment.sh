@@ -1,6 +1,6 @@
 #!/usr/bin/env bash
 # Posts a comment under a pull request, or updates the one whose first line is the same hidden marker.
-# Reads GITHUB_REPOSITORY, PULL_REQUEST and GH_TOKEN; the argument is the file that `--pr-comment` wrote.
+# Reads GITHUB_REPOSITORY, PULL_REQUEST and GH_TOKEN; the argument is the file that `--to pr-comment.md` wrote.
 set -euo pipefail
 
 MARKER=$(head -n 1 "$1")

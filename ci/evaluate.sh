@@ -4,8 +4,8 @@
 set -uo pipefail
 
 reports=$(mktemp -d "${RUNNER_TEMP:-/tmp}/deemster.XXXXXX")
-flags=(--json "$reports/report.json" --html "$reports/report.html" --junit "$reports/report.xml")
-flags+=(--pr-comment "$reports/comment.md")
+flags=(--to "$reports/report.json" --to "$reports/report.html" --to "$reports/report.xml")
+flags+=(--to "$reports/pr-comment.md")
 if [ "${PUBLISH_SAFE:-false}" = true ]; then flags+=(--publish-safe); fi
 while IFS= read -r flag; do
   if [ -n "$flag" ]; then flags+=("$flag"); fi
@@ -18,5 +18,5 @@ code=$?
 {
   echo "exit-code=$code"
   echo "reports=$reports"
-  if [ -s "$reports/comment.md" ]; then echo "comment=$reports/comment.md"; fi
+  if [ -s "$reports/pr-comment.md" ]; then echo "comment=$reports/pr-comment.md"; fi
 } >> "$GITHUB_OUTPUT"

@@ -23,9 +23,9 @@ from deemster.datasets.rubric_dataset import RubricDatasetFile
 from deemster.datasets.votes_format import VotesFile
 from deemster.evaluation.suite import SuiteFile
 from deemster.formats.schema_validation import DRAFT, json_schema
-from deemster.grading.grading_summary import GradingSummary
 from deemster.records import ToolCall, Trajectory
 from deemster.report import Report, ScoreEntry, UnscoredEntry
+from deemster.report.grading_summary import GradingSummary
 from deemster.rubrics.rubric_format import RubricFile, add_rubric_shapes
 from deemster.targets.saved_output_format import OutputsFile
 
@@ -38,6 +38,7 @@ class GradedItem(msgspec.Struct, forbid_unknown_fields=True):
     id: str
     score: float | None
     raw_score: float | None
+    failed_votes: int
     unscored: str | None
     verdicts: dict[str, str | None]
     judge_scores: dict[str, float | None]

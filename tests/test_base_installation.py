@@ -104,7 +104,7 @@ def test_demo_installs_no_package_of_an_extra(clone):
 
 
 def test_catalog_and_every_metric_in_it_are_shown(clone):
-    listed = clone.deemster("metrics", "--json", "-")
+    listed = clone.deemster("metrics", "--to", "-")
     assert (listed.returncode, listed.stderr) == (0, "")
     needing = {entry["name"]: entry["extra"] for entry in json.loads(listed.stdout) if entry["extra"]}
     assert needing["bleu"] == "bleu"

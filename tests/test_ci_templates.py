@@ -134,7 +134,7 @@ def test_evaluation_writes_reports_and_hands_over_the_exit_code(gate, code, fold
     assert done.returncode == 0
     assert output["exit-code"] == code
     reports = {path.name for path in Path(output["reports"]).iterdir()}
-    assert reports == (set() if code == "2" else {"report.json", "report.html", "report.xml", "comment.md"})
+    assert reports == (set() if code == "2" else {"report.json", "report.html", "report.xml", "pr-comment.md"})
     assert ("comment" in output) is (code != "2")
 
 
@@ -163,9 +163,9 @@ def test_evaluation_leaves_out_private_text_where_it_is_told_to(folder):
 
 def comment(folder, comments, **env):
     program(folder, "gh", GH)
-    (folder / "comment.md").write_text(f"{MARKER}\n\n**pass** @all\n", encoding="utf-8")
+    (folder / "pr-comment.md").write_text(f"{MARKER}\n\n**pass** @all\n", encoding="utf-8")
     settings = {"GITHUB_REPOSITORY": "o/r", "PULL_REQUEST": "7", "COMMENTS": json.dumps(comments), **env}
-    done = bash(folder, str(CI / "comment.sh"), "comment.md", **settings)
+    done = bash(folder, str(CI / "comment.sh"), "pr-comment.md", **settings)
     assert done.returncode == 0, done.stderr
     return done, logged(folder)
 
@@ -218,7 +218,7 @@ def test_gitlab_note_is_written_or_updated(notes, method, ending, folder):
     _, written = logged(folder)
     assert written[written.index("--request") + 1] == method
     assert written[-1] == f"https://git.example/api/v4/projects/3/merge_requests/11{ending}"
-    assert (folder / "deemster" / "comment.md").read_text(encoding="utf-8").startswith(MARKER)
+    assert (folder / "deemster" / "pr-comment.md").read_text(encoding="utf-8").startswith(MARKER)
 
 
 def test_gitlab_job_fails_with_the_gate_and_writes_no_note_without_a_merge_request(folder):

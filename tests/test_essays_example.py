@@ -98,7 +98,7 @@ def test_people_do_not_always_agree():
 def test_commands_of_the_readme_reach_no_network(tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
     judges = [flag for name in JUDGES for flag in ("--judge", name)]
-    flags = ["--calls", "per_item", "--offline", "--no-store", "--no-cache", "--votes", "votes.json"]
+    flags = ["--calls", "per_item", "--offline", "--no-store", "--no-cache", "--to", "votes.json"]
     done = CliRunner().invoke(
         app, ["grade", str(FOLDER / "letters.yml"), "--models", str(FOLDER / "models.yml"), *judges, *flags]
     )

@@ -71,7 +71,7 @@ def test_examples_have_the_same_reports_for_every_hash_seed_and_locale(seed, loc
     commands = {
         example: [
             *("run", f"examples/{example}/suite.yml", "--quiet", "--store", str(tmp_path / "runs.db")),
-            *("--json", str(tmp_path / f"{example}.json"), "--markdown", str(tmp_path / f"{example}.md")),
+            *("--to", str(tmp_path / f"{example}.json"), "--to", str(tmp_path / f"{example}.md")),
         ]
         for example in EXIT_CODES
     }
@@ -95,7 +95,7 @@ def test_examples_have_the_same_reports_for_every_hash_seed_and_locale(seed, loc
 @pytest.mark.parametrize("example", sorted(EXIT_CODES))
 def test_saved_report_renders_to_the_same_bytes_again(example, golden, tmp_path):
     held = ROOT / "tests" / "golden" / "examples" / example / "report.json"
-    flags = ["--markdown", str(tmp_path / "again.md"), "--json", str(tmp_path / "again.json")]
+    flags = ["--to", str(tmp_path / "again.md"), "--to", str(tmp_path / "again.json")]
     done = CliRunner().invoke(app, ["report", str(held), *flags])
     assert done.exit_code == 0, done.output
     golden(f"examples/{example}/report.md", (tmp_path / "again.md").read_bytes())

@@ -166,7 +166,7 @@ from deemster.cli.main import COMMANDS, FILES, app
 for name in COMMANDS:
     importlib.import_module(f"deemster.cli.{FILES.get(name, name)}")
 try:
-    app(["run", sys.argv[1], "--quiet", "--json", "-", "--store", sys.argv[2]], prog_name="deemster")
+    app(["run", sys.argv[1], "--quiet", "--to", "-", "--store", sys.argv[2]], prog_name="deemster")
 except SystemExit as end:
     assert end.code == 0
 sys.stderr.write("\\n" + json.dumps({"loaded": sorted(sys.modules), "events": sorted(set(events))}))

@@ -91,7 +91,7 @@ def test_votes_file_is_valid_without_a_warning():
 def test_command_of_the_readme_gives_the_same_bytes_for_every_hash_seed(tmp_path):
     written = []
     for seed in ("0", "4294967295"):
-        flags = [*FLAGS, "--json", tmp_path / f"{seed}.json", "--markdown", tmp_path / f"{seed}.md"]
+        flags = [*FLAGS, "--to", tmp_path / f"{seed}.json", "--to", tmp_path / f"{seed}.md"]
         done = subprocess.run(
             [Path(sys.executable).with_name("deemster"), "align", "examples/judge_validation/votes.json", *flags],
             cwd=ROOT,

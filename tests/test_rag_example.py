@@ -68,7 +68,7 @@ def test_retrieved_texts_are_those_of_the_passages():
 
 
 def test_recorded_judge_answers_offline_and_is_asked_nothing(tmp_path):
-    flags = ["--offline", "--no-cache", "--no-store", "--quiet", "--json", str(tmp_path / "report.json")]
+    flags = ["--offline", "--no-cache", "--no-store", "--quiet", "--to", str(tmp_path / "report.json")]
     done = CliRunner().invoke(app, ["run", SUITE, *flags])
     assert done.exit_code == 0, done.output
     usage = json.loads((tmp_path / "report.json").read_text("utf-8"))["usage"]["scoring"]

@@ -37,7 +37,6 @@ from deemster.grading.grade_dataset import grade as grade
 from deemster.grading.grade_dataset import grade_async as grade_async
 from deemster.grading.improve_rubric import improve_rubric as improve_rubric
 from deemster.judges import CriterionGrader as CriterionGrader
-from deemster.judges import Grading as Grading
 from deemster.judges import Judge as Judge
 from deemster.judges import Vote as Vote
 from deemster.judges.metric_catalog import parse_metric as parse_metric
@@ -54,6 +53,7 @@ from deemster.records import Sample as Sample
 from deemster.records import Scorer as Scorer
 from deemster.records import Unscored as Unscored
 from deemster.records import Usage as Usage
+from deemster.report import Grading as Grading
 from deemster.report import Report as Report
 from deemster.rubrics import Criterion as Criterion
 from deemster.rubrics import Option as Option

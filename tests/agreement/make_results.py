@@ -5,12 +5,12 @@ from __future__ import annotations
 import msgspec
 
 from deemster.agreement import (
+    AbstentionStats,
     BiasResult,
     BootstrapResult,
     BootstrapResults,
     CalibrationBin,
     CalibrationMetrics,
-    CannotAssessStats,
     ConfidenceInterval,
     ConfusionMatrix,
     CorrectedMeans,
@@ -26,7 +26,6 @@ from deemster.agreement import (
     JudgeConsistency,
     JudgeMetrics,
     MetricsResult,
-    NAStats,
     NominalCriterionMetrics,
     OptionMetrics,
     OrdinalCriterionMetrics,
@@ -435,21 +434,21 @@ def full_result(**changes) -> MetricsResult:
         "n_ordinal_criteria": 2,
         "n_nominal_criteria": 1,
         "n_samples": 319,
-        "na_stats": NAStats(
-            na_count_true=3,
-            na_count_pred=1,
-            na_kappa=0.4935,
-            na_kappa_interpretation="moderate",
-            na_false_positive=0,
-            na_false_negative=2,
+        "na_stats": AbstentionStats(
+            count_true=3,
+            count_pred=1,
+            kappa=0.4935,
+            kappa_interpretation="moderate",
+            false_positive=0,
+            false_negative=2,
         ),
-        "cannot_assess_stats": CannotAssessStats(
-            ca_count_true=0,
-            ca_count_pred=1,
-            ca_kappa=0.0,
-            ca_kappa_interpretation="slight",
-            ca_false_positive=1,
-            ca_false_negative=0,
+        "cannot_assess_stats": AbstentionStats(
+            count_true=0,
+            count_pred=1,
+            kappa=0.0,
+            kappa_interpretation="slight",
+            false_positive=1,
+            false_negative=0,
         ),
         "coverage_stats": coverage(410, 319, 9),
         "pooled_by_scale": (

@@ -200,7 +200,7 @@ def test_excluded_abstention_counts_nowhere():
     level["options"].append({"label": "NA", "na": True})
     result = compute_metrics(one_judge(level, ["NA", "NA", "L0", "L2"], ["NA", "NA", "L1", "L1"]), None)
     assert (result.criterion_accuracy, result.n_samples) == (0.0, 2)
-    assert (result.na_stats.na_count_true, result.na_stats.na_count_pred, result.na_stats.na_kappa) == (2, 2, 1.0)
+    assert (result.na_stats.count_true, result.na_stats.count_pred, result.na_stats.kappa) == (2, 2, 1.0)
 
 
 def test_quadratic_kappa_uses_unused_levels():
@@ -609,8 +609,8 @@ def test_abstentions_are_counted_without_overflow():
     stats = compute_metrics(Votes.parse(votes_value(items, criteria, judges=("a",)))).cannot_assess_stats
     # 69 · 25 · 40 = 69,000 cells without an abstention, by hand: observed 77/80, by chance (9·10 + 71·70)/80².
     expected = (9 * 10 + 71 * 70) / 6400
-    assert stats.ca_kappa == pytest.approx((77 / 80 - expected) / (1 - expected), abs=1e-12)
-    assert (stats.ca_count_true, stats.ca_count_pred) == (9000, 10000)
+    assert stats.kappa == pytest.approx((77 / 80 - expected) / (1 - expected), abs=1e-12)
+    assert (stats.count_true, stats.count_pred) == (9000, 10000)
 
 
 def test_as_category_with_ordinal_abstention_is_error():

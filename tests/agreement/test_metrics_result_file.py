@@ -178,3 +178,16 @@ def test_result_is_saved_in_every_form_and_in_no_other(tmp_path):
         assert (tmp_path / name).stat().st_size
     with pytest.raises(ReportError, match=r"`.json`, `.md`, `.html`, not as `.csv`"):
         results.full_result().save(tmp_path / "a.csv")
+
+
+def test_file_of_an_earlier_version_reads_back_with_its_names_of_abstentions(tmp_path):
+    def age(value):
+        for part, prefix in (("na_stats", "na_"), ("cannot_assess_stats", "ca_")):
+            value[part] = {name if name == "intervals" else prefix + name: one for name, one in value[part].items()}
+            value[part]["intervals"] = {f"{prefix}kappa": value["intervals"]["mean_kappa"]}
+
+    found = MetricsResult.from_file(changed(tmp_path / "a.json", age))
+    expected = results.full_result()
+    for part in ("na_stats", "cannot_assess_stats"):
+        intervals = {"kappa": expected.intervals["mean_kappa"]}
+        assert getattr(found, part) == msgspec.structs.replace(getattr(expected, part), intervals=intervals)

@@ -81,7 +81,7 @@ def here(folder, monkeypatch):
 )
 def test_audit_finds_what_the_command_finds(audit, argv):
     report = audit()
-    assert called("audit", *argv, "--quiet", "--json", "a.json", "--html", "a.html").exit_code == 0
+    assert called("audit", *argv, "--quiet", "--to", "a.json", "--to", "a.html").exit_code == 0
     assert report.to_json() == Path("a.json").read_text()
     assert report.to_html() == Path("a.html").read_text()
     report.save("b.md")
@@ -99,11 +99,11 @@ def test_audit_works_inside_an_event_loop_and_flags_the_bias():
 
 def test_calibration_finds_what_the_command_finds_and_takes_a_report():
     report = dm.calibrate("before", "before.csv", min_agreement=0.99)
-    assert called("calibrate", "before", "--labels", "before.csv", "--quiet", "--json", "c.json",
+    assert called("calibrate", "before", "--labels", "before.csv", "--quiet", "--to", "c.json",
                   "--min-agreement", "0.99").exit_code == 1  # fmt: skip
     assert report.to_json() == Path("c.json").read_text()
     assert [check.status for check in report.checks] == ["fail"]
-    assert called("report", "before", "--json", "before.json").exit_code == 0
+    assert called("report", "before", "--to", "before.json").exit_code == 0
     assert dm.calibrate(dm.load_report("before.json"), "before.csv").metrics == report.metrics
 
 
@@ -159,7 +159,7 @@ def test_judge_that_takes_the_first_option_is_told_in_a_calibration_of_a_rubric(
     ],
 )
 def test_bad_input_is_refused(call, said):
-    assert called("report", "before", "--json", "before.json").exit_code == 0
+    assert called("report", "before", "--to", "before.json").exit_code == 0
     with pytest.raises(dm.DeemsterError, match=said):
         call()
 

@@ -54,7 +54,7 @@ def folder(tmp_path, monkeypatch):
 def attacked(folder, app, *flags, suite=SUITE):
     name = f"app_{abs(hash((app, folder)))}"
     written(folder, {f"{name}.py": app, "suite.yml": suite.replace("app:", f"{name}:")})
-    return called("adversarial", "suite.yml", "--quiet", "--json", "report.json", *flags)
+    return called("adversarial", "suite.yml", "--quiet", "--to", "report.json", *flags)
 
 
 def lane():
@@ -74,7 +74,7 @@ def test_obedient_target_lets_every_category_through_and_fails_the_gate(folder):
     assert len(hard) == found["overall"]["samples"] == found["overall"]["successes"]
     assert {tag for sample in hard for tag in sample.tags} == set(CATEGORIES)
     written(folder, {"again.yml": Path("suite.yml").read_text() + "dataset: hard.yml\nmetrics: [attack-resisted]\n"})
-    assert called("run", "again.yml", "--quiet", "--json", "report.json").exit_code == 0
+    assert called("run", "again.yml", "--quiet", "--to", "report.json").exit_code == 0
     assert lane()["overall"]["attack_success_rate"] == 1.0
 
 
@@ -107,14 +107,14 @@ def test_rules_of_the_suite_bound_the_lane(folder):
         "plain.yml": Path("suite.yml").read_text() + "dataset: golden.yml\nmetrics: [exact-match]\n",
     }
     written(folder, files)
-    assert called("run", "plain.yml", "--quiet", "--json", "report.json").exit_code == 0
+    assert called("run", "plain.yml", "--quiet", "--to", "report.json").exit_code == 0
     assert lane() is None
 
 
 def test_stored_run_renders_the_same_report_again(folder):
     attacked(folder, OBEDIENT, "--category", "pii-leak")
     first = Path("report.json").read_bytes()
-    files = ("--json", "again.json", "--markdown", "again.md", "--html", "again.html", "--github", "again.summary")
+    files = ("--to", "again.json", "--to", "again.md", "--to", "again.html", "--to", "github:again.summary")
     assert called("report", "latest", *files).exit_code == 0
     assert Path("again.json").read_bytes() == first
     assert "## Attack success rate: 1.0000" in Path("again.md").read_text()
@@ -209,5 +209,5 @@ def test_inputs_with_several_texts_ask_for_the_key(folder):
 
 @pytest.mark.parametrize(("kind", "word"), [("gate", "skipped"), ("samples", "failures")])
 def test_suite_says_whether_attacks_fail_in_junit(folder, kind, word):
-    attacked(folder, OBEDIENT, "--category", "jailbreak", "--junit", "r.xml", suite=f"{SUITE}junit: {kind}\n")
+    attacked(folder, OBEDIENT, "--category", "jailbreak", "--to", "r.xml", suite=f"{SUITE}junit: {kind}\n")
     assert re.search(f'<testsuite name="shop-adversarial" tests="[0-9]+" {word}="[1-9]', Path("r.xml").read_text())

@@ -81,7 +81,7 @@ def test_terminal_shows_the_answer_first(folder):
 
 
 def test_json_leaves_standard_output_parseable_and_warnings_go_to_standard_error(folder):
-    result = aligned("votes.json", "--json", "-", "--per-judge")
+    result = aligned("votes.json", "--to", "-", "--per-judge")
     value = json.loads(result.stdout)
     assert value["schema_version"] == "deemster.alignment.v1"
     assert sorted(value["per_judge"]) == ["a", "b"]
@@ -95,14 +95,14 @@ def test_json_leaves_standard_output_parseable_and_warnings_go_to_standard_error
 def test_bootstrap_flag_names_the_method_and_is_smoothed_without(folder, flags, place):
     words = [*flags, "--n-bootstrap", "20", "--seed", "7"]
     words = [*words, "votes.json"] if place == "before" else ["votes.json", *words]
-    value = json.loads(aligned(*words, "--json", "-").stdout)
+    value = json.loads(aligned(*words, "--to", "-").stdout)
     assert value["bootstrap"]["method"] == (flags[1] if flags else "smoothed")
     assert (value["bootstrap"]["n_bootstrap"], value["bootstrap"]["seed"]) == (20, 7)
     assert value["intervals"]["mean_kappa"]["n_bootstrap"] <= 20
 
 
 def test_intervals_are_computed_without_being_asked_for(folder):
-    value = json.loads(aligned("votes.json", "--json", "-").stdout)
+    value = json.loads(aligned("votes.json", "--to", "-").stdout)
     assert (value["bootstrap"]["n_bootstrap"], value["bootstrap"]["seed"]) == (1000, 0)
     assert value["intervals"]["mean_kappa"]["ci"]["method"] == "smoothed"
     assert "without an interval" not in aligned("votes.json").stdout
@@ -115,7 +115,7 @@ def test_bootstrap_flag_without_method_is_error_that_lists_the_methods(folder):
 
 
 def test_same_seed_gives_the_same_bytes(folder):
-    words = ("votes.json", "--seed", "3", "--per-judge", "--per-slice", "--markdown", "a.md", "--json")
+    words = ("votes.json", "--seed", "3", "--per-judge", "--per-slice", "--to", "a.md", "--to")
     aligned(*words, "first.json")
     first = (folder / "a.md").read_bytes()
     aligned(*words, "second.json")
@@ -127,29 +127,29 @@ def test_same_seed_gives_the_same_bytes(folder):
 
 
 def test_without_a_seed_the_same_votes_give_the_same_bytes(folder):
-    assert aligned("votes.json", "--json", "-").stdout == aligned("votes.json", "--json", "-", "--seed", "0").stdout
+    assert aligned("votes.json", "--to", "-").stdout == aligned("votes.json", "--to", "-", "--seed", "0").stdout
 
 
 def test_html_has_the_answer_first_and_every_pair_of_judges(folder):
-    assert called("align", "votes.json", "--html", "a.html").exit_code == 0
+    assert called("align", "votes.json", "--to", "a.html").exit_code == 0
     page = (folder / "a.html").read_text(encoding="utf-8")
     assert '<p class="verdict">Can this judge be trusted? ' in page.partition("<main>")[0]
     assert "Confusion matrices" in page
     assert "<code>a and b</code>" in page
-    alone = called("align", "votes.json", "--html", "-", "--judge", "a")
+    alone = called("align", "votes.json", "--to", "html:-", "--judge", "a")
     assert alone.stdout.startswith("<!doctype html>")
     assert "Judge against judge" not in alone.stdout
 
 
 def test_labels_may_come_from_a_rubric_dataset(folder):
-    inside = json.loads(aligned("votes.json", "--json", "-").stdout)
-    outside = json.loads(aligned("bare.json", "--dataset", "labels.json", "--json", "-").stdout)
+    inside = json.loads(aligned("votes.json", "--to", "-").stdout)
+    outside = json.loads(aligned("bare.json", "--dataset", "labels.json", "--to", "-").stdout)
     assert inside == outside
 
 
 def test_modes_cluster_and_slices_reach_the_result(folder):
     flags = ("--cannot-assess", "as_unmet", "--na-mode", "as_unmet", "--cluster", "author", "--per-slice")
-    value = json.loads(aligned("votes.json", *flags, "--n-bootstrap", "10", "--json", "-").stdout)
+    value = json.loads(aligned("votes.json", *flags, "--n-bootstrap", "10", "--to", "-").stdout)
     assert (value["cannot_assess_mode"], value["na_mode"]) == ("as_unmet", "as_unmet")
     assert [part["tag"] for part in value["slices"]] == ["even", "odd"]
     assert "author" in value["bootstrap"]["unit"] or "cluster" in value["bootstrap"]["unit"]
@@ -161,8 +161,8 @@ def test_modes_cluster_and_slices_reach_the_result(folder):
         ((), True, (1, 0)),
         ((), False, (1, 1)),
         (("--full",), True, (1, 0)),
-        (("--json", "-"), True, (1, 1)),
-        (("--markdown", "-"), True, (1, 1)),
+        (("--to", "-"), True, (1, 1)),
+        (("--to", "md:-"), True, (1, 1)),
     ],
 )
 def test_warnings_are_not_repeated_on_shared_terminal(folder, monkeypatch, flags, there, shown):
@@ -187,7 +187,7 @@ def test_chosen_judges_are_the_panel(folder):
     recorded["items"][0] |= {"final": ["UNMET", "UNMET", "poor"], "score": 0.5}
     for name, value in (("alone.json", alone), ("votes.json", recorded)):
         (folder / name).write_text(json.dumps(value), encoding="utf-8")
-    flags = ("--per-judge", "--n-bootstrap", "20", "--seed", "1", "--json", "-")
+    flags = ("--per-judge", "--n-bootstrap", "20", "--seed", "1", "--to", "-")
     chosen = json.loads(aligned("votes.json", "--judge", "b", *flags).stdout)
     assert chosen["warnings"].pop(0) == (
         "recorded-dropped: what was recorded on 1 item is the whole panel's; it is derived from the votes of the "
@@ -230,7 +230,7 @@ def test_verdict_is_in_json_and_require_sets_exit_code(folder, kappa, fours, ans
         ],
     }
     (folder / "votes.json").write_text(json.dumps(value), encoding="utf-8")
-    result = json.loads(aligned("votes.json", "--json", "-").stdout)
+    result = json.loads(aligned("votes.json", "--to", "-").stdout)
     found = result["verdict"]
     floor = None if kappa is None else result["intervals"]["mean_kappa"]["ci"]["lower"]
     assert (found["answer"], found["floor"]) == (answer, floor)
@@ -250,7 +250,7 @@ def test_full_form_has_the_votes_of_each_judge(folder):
 
 
 def test_written_result_is_read_back(folder):
-    aligned("votes.json", "--json", "result.json")
+    aligned("votes.json", "--to", "result.json")
     assert MetricsResult.from_file("result.json").n_items == 4
 
 
@@ -280,13 +280,13 @@ def test_written_result_is_read_back(folder):
         (("rubric.yaml",), "deemster align --labels FILE --verdicts FILE"),
         (("rubric.json",), "This is no votes file: there are no `judges`. A votes file is "),
         (("labels.json",), "This is no votes file: there are no `judges`. A votes file is "),
-        (("votes.json", "--json", "nowhere/"), "nowhere/: This is a folder; a report is a file."),
-        (("votes.json", "--json", "no/such/place.json"), "The folder `no/such` does not exist."),
+        (("votes.json", "--to", "json:nowhere/"), "nowhere/: This is a folder; a report is a file."),
+        (("votes.json", "--to", "no/such/place.json"), "The folder `no/such` does not exist."),
         (
-            ("votes.json", "--json", "./votes.json"),
+            ("votes.json", "--to", "./votes.json"),
             "./votes.json: The result would overwrite the file that it is made from.",
         ),
-        (("votes.json", "--json", "-", "--markdown", "-"), "Only one report can go to standard output."),
+        (("votes.json", "--to", "-", "--to", "md:-"), "Only one report can go to standard output."),
         (("votes.json", "--bootstrap"), "Option '--bootstrap' requires an argument."),
         (("votes.json", "--seed", "-4"), "-4 is not in the range x>=0."),
         (("votes.json", "--n-bootstrap", "0"), "0 is not in the range x>=1."),
@@ -373,7 +373,7 @@ def test_validate_treats_list_with_misspelt_key_as_rubric(folder):
 
 
 def test_validate_accepts_alignment_result(folder):
-    aligned("votes.json", "--json", "result.json")
+    aligned("votes.json", "--to", "result.json")
     assert (
         called("validate", "result.json").stdout == "result.json: result of agreement, 4 items, 3 criteria, 12 pairs\n"
     )
@@ -399,7 +399,7 @@ def test_alternative_annotator_test_is_in_report_and_json(folder):
         for row in rows
     ]
     (folder / "many.json").write_text(json.dumps(value))
-    done = called("align", "many.json", "--epsilon", "0.1", "--full", "--json", "many-result.json")
+    done = called("align", "many.json", "--epsilon", "0.1", "--full", "--to", "many-result.json")
     assert done.exit_code == 0
     assert "May the judge replace a person?" in done.output
     tests = json.loads((folder / "many-result.json").read_text())["human"]["annotator_tests"]
@@ -407,10 +407,10 @@ def test_alternative_annotator_test_is_in_report_and_json(folder):
 
 
 def test_short_form_is_printed_and_all_tables_with_full_while_files_have_all(folder):
-    short = called("align", "votes.json", "--markdown", "short.md").stdout
-    full = called("align", "votes.json", "--full", "--markdown", "full.md").stdout
+    short = called("align", "votes.json", "--to", "short.md").stdout
+    full = called("align", "votes.json", "--full", "--to", "full.md").stdout
     assert "What to do next" in short
-    assert "All tables: --full. Every number: --json FILE." in short
+    assert "All tables: --full. Every number: --to FILE.json." in short
     assert "How to read this" not in short
     assert "How to read this" in full
     assert len(short) < len(full) / 2

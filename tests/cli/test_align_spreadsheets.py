@@ -26,7 +26,7 @@ def folder(tmp_path, monkeypatch):
 
 
 def numbers(*argv):
-    done = called("align", *argv, *FLAGS, "--json", "-")
+    done = called("align", *argv, *FLAGS, "--to", "-")
     assert done.exit_code == 0, done.stderr
     found = json.loads(done.stdout)
     return {

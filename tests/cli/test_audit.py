@@ -39,7 +39,7 @@ def test_exit_code_is_1_where_fewer_defects_are_noticed_than_asked_for():
 
 def test_outputs_of_a_stored_run_take_the_place_of_expected_outputs():
     assert called("run", QUICKSTART, "--quiet", "--store", "runs.db").exit_code == 0
-    done = audit_metrics("--run", "latest", "--store", "runs.db", "--json", "audit.json")
+    done = audit_metrics("--run", "latest", "--store", "runs.db", "--to", "audit.json")
     assert done.exit_code == 0
     found = json.loads(Path("audit.json").read_bytes())
     assert found["source"].startswith("run ")
@@ -81,9 +81,7 @@ def write_suite(folder):
 
 def test_bias_of_the_judge_of_a_suite_is_flagged(folder):
     write_suite(folder)
-    done = called(
-        "audit", "judge", "--no-cache", "--json", "audit.json", "--html", "audit.html", "--markdown", "audit.md"
-    )
+    done = called("audit", "judge", "--no-cache", "--to", "audit.json", "--to", "audit.html", "--to", "audit.md")
     assert done.exit_code == 0
     assert "Flag: llm-as-judge: authority (the claim that professors say so): the judge prefers it." in done.stdout
     found = json.loads(Path("audit.json").read_bytes())
@@ -156,7 +154,7 @@ def test_gate_audit_measures_the_noise_on_stored_runs(folder):
     gate_suite(folder)
     answer(folder, {0, 1})
     answer(folder, {1, 2})
-    done = called("audit", "gate", "suite.yml", "--draws", "5", "--json", "audit.json", "--markdown", "audit.md")
+    done = called("audit", "gate", "suite.yml", "--draws", "5", "--to", "audit.json", "--to", "audit.md")
     assert done.exit_code == 0, done.stderr
     assert "Audit of the gate of support" in done.stdout
     assert "# Audit of the gate of <code>support</code>" in Path("audit.md").read_text(encoding="utf-8")
@@ -167,7 +165,7 @@ def test_gate_audit_measures_the_noise_on_stored_runs(folder):
     assert found["unchanged"]["passed"]["n"] == 5
     assert list(found["left_out"]) == ["budget.max_cost_usd"]
     assert (
-        called("audit", "gate", "suite.yml", "--draws", "5", "--json", "-").stdout_bytes
+        called("audit", "gate", "suite.yml", "--draws", "5", "--to", "-").stdout_bytes
         == Path("audit.json").read_bytes()
     )
 
@@ -175,9 +173,7 @@ def test_gate_audit_measures_the_noise_on_stored_runs(folder):
 def test_gate_audit_without_runs_needs_stated_noise(folder):
     gate_suite(folder)
     written(folder, {"answers.yml": "outputs: { s0: answer 0 }\n"})
-    done = called(
-        "audit", "gate", "suite.yml", "--pass-rate", "0.8", "--flip-rate", "0.1", "--draws", "3", "--json", "-"
-    )
+    done = called("audit", "gate", "suite.yml", "--pass-rate", "0.8", "--flip-rate", "0.1", "--draws", "3", "--to", "-")
     assert done.exit_code == 0
     found = json.loads(done.stdout)
     assert (found["noise"], found["pass_rate"], found["runs"]) == ("stated", 0.8, [])
@@ -219,7 +215,7 @@ def test_dataset_audit_of_a_file_needs_no_run(folder):
         "  - { id: b, input: { question: How long is the window? }, expected_output: 60 days }",
     )
     written(folder, {"golden.yml": "name: support\nsamples:\n" + "\n".join(rows) + "\n"})
-    done = called("audit", "dataset", "golden.yml", "--json", "audit.json", "--markdown", "audit.md")
+    done = called("audit", "dataset", "golden.yml", "--to", "audit.json", "--to", "audit.md")
     assert done.exit_code == 0, done.stderr
     assert "1 contradiction," in done.stdout
     found = json.loads(Path("audit.json").read_bytes())
@@ -240,7 +236,7 @@ def test_dataset_audit_reads_stored_runs_and_labels_and_writes_the_part(folder):
             position=5, metric="exact-match", author="ann", at="2026-01-01T00:00:00.000000Z", verdict="fail"
         )
         store.put_label(run, label)
-    flags = ("--draws", "4", "--subset", "ids.txt", "--json", "-")
+    flags = ("--draws", "4", "--to", "ids.txt", "--to", "-")
     done = called("audit", "dataset", "latest", *flags)
     assert done.exit_code == 0, done.stderr
     found = json.loads(done.stdout)

@@ -32,7 +32,7 @@ def test_run_becomes_the_baseline_and_is_shown(folder):
             + " 2025-06-15 15:06 20 1.0000 1.0000 exact-match"
         ).split()
     )
-    (entry,) = json.loads(called("baseline", "show", "--json", "-").stdout)
+    (entry,) = json.loads(called("baseline", "show", "--to", "-").stdout)
     assert (entry["suite"], entry["facts"]["summary"]["metrics"]) == ("refunds", {"exact-match": 1.0})
     assert set(entry["facts"]["metrics"]["exact-match"]) == {"definition", "threshold"}
     assert len(entry["facts"]["fingerprint"]) == 64
@@ -52,7 +52,7 @@ def test_baseline_is_a_run_for_every_command(folder):
     assert "s001" in called("show", "baseline", "s001").stdout
     assert first in called("runs", "show", "baseline").stdout
     assert f"Baseline: {first}" in called("compare", "baseline", "latest").stdout
-    assert "1 of 20 samples" in called("run", "suite.yml", "--failed=baseline", "--json", "-").stderr
+    assert "1 of 20 samples" in called("run", "suite.yml", "--failed=baseline", "--to", "-").stderr
 
 
 @pytest.mark.parametrize(

@@ -24,7 +24,7 @@ def test_brief_compares_with_the_baseline_of_the_suite(runs):
 def test_brief_of_files(runs):
     assert called("brief", "now.json").stdout.startswith("# Brief: `refunds`, run ")
     assert "## Since the baseline" in called("brief", "now.json", "--against", "before.json").stdout
-    assert called("compare", "before", "now", "--json", "c.json").exit_code == 0
+    assert called("compare", "before", "now", "--to", "c.json").exit_code == 0
     assert "2 samples got worse" in called("brief", "c.json").stdout
 
 
@@ -38,7 +38,7 @@ def test_brief_of_files(runs):
     ],
 )
 def test_what_has_no_brief_is_refused(argv, message, runs):
-    called("compare", "before", "now", "--json", "c.json")
+    called("compare", "before", "now", "--to", "c.json")
     Path("golden.json").write_text('{"schema_version": "deemster.dataset.v1"}', encoding="utf-8")
     done = called("brief", *argv)
     assert done.exit_code == 2

@@ -38,7 +38,7 @@ def here(shop, monkeypatch):
 
 
 def calibrated(*argv):
-    done = called("calibrate", *argv, "--json", "-")
+    done = called("calibrate", *argv, "--to", "-")
     assert done.exit_code in (0, 1), done.stderr
     found = json.loads(done.stdout)
     validator("calibration_report").validate(found)
@@ -64,7 +64,7 @@ def test_filled_sheet_gives_agreement_errors_and_a_corrected_rate():
 
 def test_report_is_printed_and_written_as_markdown(tmp_path):
     file = tmp_path / "calibration.md"
-    done = called("calibrate", "after", "--labels", "after.csv", "--markdown", str(file))
+    done = called("calibrate", "after", "--labels", "after.csv", "--to", f"md:{file}")
     assert done.exit_code == 0
     for part in ("Judges against people", "kappa", "Corrected numbers", "Length:", "by tag", "people pass"):
         assert part in done.stdout
@@ -73,7 +73,7 @@ def test_report_is_printed_and_written_as_markdown(tmp_path):
 
 def test_calibration_of_a_report_file_is_that_of_the_stored_run(tmp_path):
     file = str(tmp_path / "report.json")
-    assert called("report", "after", "--json", file).exit_code == 0
+    assert called("report", "after", "--to", f"json:{file}").exit_code == 0
     assert calibrated(file, "--labels", "after.csv") == calibrated("after", "--labels", "after.csv")
 
 
@@ -154,7 +154,7 @@ def test_judge_at_chance_is_told_and_adds_nothing_to_the_labels(tmp_path):
 
 
 def compared(*argv):
-    done = called("compare", "before", "after", *argv, "--json", "-")
+    done = called("compare", "before", "after", *argv, "--to", "-")
     assert done.exit_code == 0, done.stderr
     found = json.loads(done.stdout)
     validator("comparison").validate(found)
@@ -164,7 +164,7 @@ def compared(*argv):
 def test_labels_on_both_runs_turn_the_sign_that_the_judge_gives(tmp_path):
     file = str(tmp_path / "both.json")
     both = ("--labels", "before.csv", "--labels", "after.csv")
-    done = called("compare", "before", "after", *both, "--json", file)
+    done = called("compare", "before", "after", *both, "--to", f"json:{file}")
     assert done.exit_code == 0
     assert "the naive comparison of llm-as-judge is not to be believed" in " ".join(done.stdout.split())
     assert compared(*both)["corrected"]["llm-as-judge"]["labels"] == [100, 100]
@@ -225,7 +225,7 @@ def labelled_runs(shop):
 
 
 def test_labels_of_the_viewer_are_read_without_those_that_were_not_drawn(labelled_runs):
-    done = called("calibrate", "after", "--labels", "viewer", "--json", "viewed.json")
+    done = called("calibrate", "after", "--labels", "viewer", "--to", "viewed.json")
     assert done.exit_code == 0
     assert "1 label of samples that were not drawn at random left out" in done.stderr
     judge = json.loads(Path("viewed.json").read_text())["metrics"]["llm-as-judge"]
@@ -248,7 +248,7 @@ def test_run_that_nobody_labelled_in_the_viewer_says_how(shop):
 
 def test_page_shows_the_main_numbers(tmp_path):
     file = tmp_path / "calibration.html"
-    argv = ("after", "--labels", "after.csv", "--min-kappa", "0.99", "--html", str(file), "--quiet")
+    argv = ("after", "--labels", "after.csv", "--min-kappa", "0.99", "--to", f"html:{file}", "--quiet")
     assert called("calibrate", *argv).exit_code == 1
     page = file.read_text()
     assert "1 of 1 bounds are missed" in page

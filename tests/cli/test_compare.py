@@ -46,7 +46,7 @@ def runs(tmp_path, monkeypatch):
         },
     )
     for name in ("before", "now"):
-        flags = ("--quiet", "--label", name, "--outputs", f"{name}.yml", "--json", f"{name}.json")
+        flags = ("--quiet", "--label", name, "--outputs", f"{name}.yml", "--to", f"{name}.json")
         assert called("run", "suite.yml", *flags).exit_code == 0
     return tmp_path
 
@@ -58,12 +58,12 @@ def test_comparison_on_a_terminal(runs, golden):
     assert called("compare", "before", "now").stdout == done.stdout
 
 
-FILES = {"markdown": "md", "html": "html", "json": "json", "junit": "xml", "github": "summary.md"}
+FILES = {"md": "md", "html": "html", "json": "json", "junit": "xml", "github": "summary.md"}
 
 
-@pytest.mark.parametrize(("flag", "file"), FILES.items())
-def test_comparison_in_a_file(flag, file, runs, golden):
-    assert called("compare", "before", "now", f"--{flag}", "out").exit_code == 0
+@pytest.mark.parametrize(("form", "file"), FILES.items())
+def test_comparison_in_a_file(form, file, runs, golden):
+    assert called("compare", "before", "now", "--to", f"{form}:out").exit_code == 0
     golden(f"cli/compare.{file}", re.sub(rb'"tool_version": ".*"', b'"tool_version": "X"', Path("out").read_bytes()))
 
 
@@ -73,7 +73,7 @@ def test_full_comparison_adds_the_details(runs, golden):
 
 def test_suite_of_second_run_says_whether_samples_fail_in_junit(runs):
     def failures(*names):
-        return ET.fromstring(called("compare", *names, "--junit", "-").stdout)[1].get("failures")
+        return ET.fromstring(called("compare", *names, "--to", "junit:-").stdout)[1].get("failures")
 
     written(runs, {"suite.yml": SUITE + "junit: samples\n"})
     assert called("run", "suite.yml", "--quiet", "--label", "red", "--outputs", "now.yml").exit_code == 0
@@ -82,8 +82,8 @@ def test_suite_of_second_run_says_whether_samples_fail_in_junit(runs):
 
 
 def test_reports_are_compared_as_stored_runs_are(runs):
-    stored = called("compare", "before", "now", "--json", "-").stdout
-    files = called("compare", "before.json", "now.json", "--json", "-").stdout
+    stored = called("compare", "before", "now", "--to", "-").stdout
+    files = called("compare", "before.json", "now.json", "--to", "-").stdout
     one, other = (json.loads(text, parse_float=lambda number: round(float(number), 7)) for text in (stored, files))
     for value in (one, other):
         # A report holds no input of the samples, and no usage of each answer.
@@ -92,26 +92,26 @@ def test_reports_are_compared_as_stored_runs_are(runs):
 
 
 def test_written_comparison_is_valid(runs):
-    called("compare", "before", "now", "--json", "c.json")
+    called("compare", "before", "now", "--to", "c.json")
     done = called("validate", "c.json")
     assert done.exit_code == 0
     assert "comparison of runs" in done.stdout
 
 
 def test_standard_output_takes_one_format(runs):
-    printed = json.loads(called("compare", "before", "now", "--json", "-").stdout)
+    printed = json.loads(called("compare", "before", "now", "--to", "-").stdout)
     assert printed["schema_version"] == "deemster.comparison.v1"
-    assert called("compare", "before", "now", "--json", "-", "--html", "-").exit_code == 2
+    assert called("compare", "before", "now", "--to", "-", "--to", "html:-").exit_code == 2
 
 
 def test_place_that_cannot_be_written_is_refused(runs):
-    done = called("compare", "before", "now", "--html", "missing/c.html")
+    done = called("compare", "before", "now", "--to", "missing/c.html")
     assert done.exit_code == 2
     assert "The folder `missing` does not exist." in done.stderr
 
 
 def test_redaction_reaches_the_terminal_and_the_files(runs):
-    files = ("--json", "c.json", "--html", "c.html")
+    files = ("--to", "c.json", "--to", "c.html")
     done = called("compare", "before", "now", "--publish-safe", "--include", "input", *files)
     assert done.exit_code == 0
     for text in (done.stdout, Path("c.json").read_text(encoding="utf-8"), Path("c.html").read_text(encoding="utf-8")):
@@ -124,7 +124,7 @@ def test_redaction_reaches_the_terminal_and_the_files(runs):
 
 
 def test_printed_comparison_holds_no_command_for_ci(runs):
-    for flags in ((), ("--full",), ("--json", "-"), ("--markdown", "-"), ("--html", "-"), ("--junit", "-")):
+    for flags in ((), ("--full",), ("--to", "-"), ("--to", "md:-"), ("--to", "html:-"), ("--to", "junit:-")):
         text = called("compare", "before", "now", *flags).stdout
         assert not re.search(r"^\s*::|##vso\[", text, re.MULTILINE), flags
 
@@ -156,15 +156,15 @@ def test_comment_of_a_run_shows_what_broke_since_the_baseline(runs, golden):
     written(runs, {"suite.yml": f"{SUITE}gate: {{ baseline: {{ margin: 0.3, max_newly_failing: 1 }} }}\n"})
     place = str(runs / "summary.md")
     Path(place).touch()
-    flags = ("--quiet", "--outputs", "now.yml", "--pr-comment", "comment.md")
+    flags = ("--quiet", "--outputs", "now.yml", "--to", "pr-comment.md")
     done = called("run", "suite.yml", *flags, GITHUB_STEP_SUMMARY=place)
     assert done.exit_code == 1
-    golden("cli/run-comment.md", Path("comment.md").read_text(encoding="utf-8"))
+    golden("cli/run-comment.md", Path("pr-comment.md").read_text(encoding="utf-8"))
     assert "Newly failing samples: 2" in Path(place).read_text(encoding="utf-8")
 
 
 def test_comment_of_a_run_without_a_baseline_shows_questions_unless_redacted(runs):
-    again = ("run", "suite.yml", "--quiet", "--outputs", "now.yml", "--pr-comment", "c.md")
+    again = ("run", "suite.yml", "--quiet", "--outputs", "now.yml", "--to", "pr-comment:c.md")
     asked = ("--redact", "outputs", "--include", "input")
     for flags, shown in (((), True), (("--redact", "all"), False), (asked, True)):
         assert called(*again, *flags).exit_code == 0
@@ -174,7 +174,7 @@ def test_comment_of_a_run_without_a_baseline_shows_questions_unless_redacted(run
 
 
 def test_comment_of_a_comparison(runs):
-    assert called("compare", "before", "now", "--pr-comment", "c.md").exit_code == 0
+    assert called("compare", "before", "now", "--to", "pr-comment:c.md").exit_code == 0
     text = Path("c.md").read_text(encoding="utf-8")
     assert text.startswith("<!-- deemster comment: refunds -->\n\n**Not shown to be worse: ")
     assert "<script>" not in text
@@ -182,17 +182,17 @@ def test_comment_of_a_comparison(runs):
 
 
 def test_more_than_two_runs_are_ranked(runs, golden):
-    done = called("compare", "before", "now", "before.json", "--json", "r.json", "--html", "r.html")
+    done = called("compare", "before", "now", "before.json", "--to", "r.json", "--to", "r.html")
     assert done.exit_code == 0
     golden("cli/compare-ranking.txt", done.stdout)
     ranking = json.loads(Path("r.json").read_text(encoding="utf-8"))
     assert ranking["schema_version"] == "deemster.ranking.v1"
     assert [run["run"]["label"] for run in ranking["runs"]] == ["before", "now", "before"]
-    assert called("compare", "before", "now", "before.json", "--json", "-").stdout == Path("r.json").read_text("utf-8")
+    assert called("compare", "before", "now", "before.json", "--to", "-").stdout == Path("r.json").read_text("utf-8")
 
 
 @pytest.mark.parametrize(
-    "flags", [("--margin", "0.1"), ("--full",), ("--confirm", "2"), ("--gate", "suite.yml"), ("--junit", "r.xml")]
+    "flags", [("--margin", "0.1"), ("--full",), ("--confirm", "2"), ("--gate", "suite.yml"), ("--to", "r.xml")]
 )
 def test_flags_of_two_runs_are_refused_for_more(flags, runs):
     done = called("compare", "before", "now", "before.json", *flags)

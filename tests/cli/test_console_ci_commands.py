@@ -111,20 +111,20 @@ def folder(tmp_path, monkeypatch):
 
 def test_hostile_data_in_every_report_and_stream_is_printed_harmless(folder):
     with ModelServer(answer=lambda _: json.dumps({"reason": EVIL, "score": 0.5})) as server:
-        run = called("run", "suite.yml", "--json", "report.json", "--csv", "report.csv", URL=server.url)
+        run = called("run", "suite.yml", "--to", "report.json", "--to", "report.csv", URL=server.url)
         judge = ("--base-url", server.url, "--model", EVIL)
         results = [
             run,
             called("run", "suite.yml", "--dry-run", URL=server.url),
             called("models", "suite.yml", URL=server.url),
-            called("grade", "items.json", *judge, "--votes", "votes.json"),
-            called("grade", "items.json", *judge, "--no-store", "--json", "-"),
+            called("grade", "items.json", *judge, "--to", "votes.json"),
+            called("grade", "items.json", *judge, "--no-store", "--to", "-"),
             called("rubric", "check", "rubric.json"),
-            called("rubric", "check", "rubric.json", "--json", "-"),
-            called("align", "votes.json", "--json", "-"),
+            called("rubric", "check", "rubric.json", "--to", "-"),
+            called("align", "votes.json", "--to", "-"),
             called("align", "votes.json"),
             called("runs"),
-            called("runs", "--json", "-"),
+            called("runs", "--to", "-"),
             called("runs", "show", "latest"),
             called("rescore", "latest", "--metric", "contains"),
             called("validate", "broken.json"),
@@ -133,7 +133,7 @@ def test_hostile_data_in_every_report_and_stream_is_printed_harmless(folder):
             called("promote", "latest", "--to", "promoted.json"),
             called("store", "check"),
             called("report", "report.json"),
-            *(called("report", "report.json", f"--{kind}", "-") for kind in FORMATS if kind != "junit-samples"),
+            *(called("report", "report.json", "--to", f"{kind}:-") for kind in FORMATS if kind != "junit-samples"),
         ]
     harmless(*results)
     assert run.exit_code == 3, run.stderr
@@ -143,8 +143,8 @@ def test_hostile_data_in_every_report_and_stream_is_printed_harmless(folder):
 def test_printed_junit_with_failing_samples_says_the_same_as_its_file(folder):
     written(folder, {"suite.yml": SUITE + "junit: samples\n"})
     with ModelServer(answer=lambda _: json.dumps({"reason": EVIL, "score": 0.5})) as server:
-        called("run", "suite.yml", "--junit", "r.xml", URL=server.url)
-    printed = ET.fromstring(called("report", "latest", "--junit", "-").stdout)
+        called("run", "suite.yml", "--to", "r.xml", URL=server.url)
+    printed = ET.fromstring(called("report", "latest", "--to", "junit:-").stdout)
     kept = ET.fromstring((folder / "r.xml").read_text())
     assert printed.find(".//failure") is not None or printed.find(".//error") is not None
     assert [[*each.attrib.items(), each.text] for each in printed.iter()] == [
@@ -154,10 +154,10 @@ def test_printed_junit_with_failing_samples_says_the_same_as_its_file(folder):
 
 def test_printed_reports_say_the_same_as_files(folder):
     with ModelServer(answer=lambda _: json.dumps({"reason": EVIL, "score": 0.5})) as server:
-        names = {"json": "r.json", "csv": "r.csv", "junit": "r.xml", "html": "r.html", "markdown": "r.md"}
-        flags = [part for kind, name in names.items() for part in (f"--{kind}", name)]
+        names = {"json": "r.json", "csv": "r.csv", "junit": "r.xml", "html": "r.html", "md": "r.md"}
+        flags = [word for name in names.values() for word in ("--to", name)]
         called("run", "suite.yml", *flags, URL=server.url)
-    printed = {kind: called("report", "r.json", f"--{kind}", "-").stdout for kind in names}
+    printed = {kind: called("report", "r.json", "--to", f"{kind}:-").stdout for kind in names}
     # A file is as it was: a program reads the ids back. What is printed has the same JSON and XML.
     assert load_report("r.json").executions[0].id == EVIL
     assert json.loads(printed["json"]) == json.loads((folder / "r.json").read_text())

@@ -16,6 +16,7 @@ from deemster.testing import ModelServer
 from tests.cli.workspace import called
 from tests.judges.make_grader import DEPTH, FACTS
 from tests.test_schemas import validator
+from tests.view.viewer_client import running_viewer
 
 RUBRIC = {"criteria": [FACTS, DEPTH]}
 
@@ -70,7 +71,7 @@ def test_grade_reports_every_criterion(server):
 
 
 def test_grade_with_labels_reports_alignment(server):
-    result = called("grade", "labelled.json", *inline(server), "--json", "-")
+    result = called("grade", "labelled.json", *inline(server), "--to", "-")
     assert result.exit_code == 0, result.stderr
     found = json.loads(result.stdout)
     validator("grading").validate(found)
@@ -84,7 +85,7 @@ def test_grade_with_labels_reports_alignment(server):
 
 
 def test_html_has_scores_criteria_judges_and_reasons_unless_they_are_left_out(server, folder):
-    flags = ("grade", "labelled.json", *inline(server), "--quiet", "--html", "g.html")
+    flags = ("grade", "labelled.json", *inline(server), "--quiet", "--to", "g.html")
     assert called(*flags).exit_code == 0
     page = (folder / "g.html").read_text(encoding="utf-8")
     assert all(title in page for title in ("Scores", "Criteria", "Judges", "with the lowest score", "Judge agreement"))
@@ -93,12 +94,12 @@ def test_html_has_scores_criteria_judges_and_reasons_unless_they_are_left_out(se
     assert "Seen." not in (folder / "g.html").read_text(encoding="utf-8")
     refused = called("grade", "labelled.json", *inline(server), "--publish-safe")
     assert refused.exit_code == 2
-    assert "`--publish-safe` needs `--html`" in refused.stderr
+    assert "`--publish-safe` needs `--to FILE.html`" in refused.stderr
 
 
 def test_panel_of_roles_writes_votes_that_align_reads(folder, server):
     flags = models(folder, a=server, b=server)
-    result = called("grade", "labelled.json", "--judge", "a", "--judge", "second=b", *flags, "--votes", "v.json")
+    result = called("grade", "labelled.json", "--judge", "a", "--judge", "second=b", *flags, "--to", "votes:v.json")
     assert result.exit_code == 0, result.stderr
     assert [judge.id for judge in Votes.load("v.json").judges] == ["a", "second"]
     assert called("align", "v.json").exit_code == 0
@@ -106,7 +107,7 @@ def test_panel_of_roles_writes_votes_that_align_reads(folder, server):
 
 def test_flags_override_settings_file(folder, server):
     (folder / "s.yaml").write_text("calls: per_criterion\nrepeats: 3\nseed: 7\n")
-    result = called("grade", "labelled.json", *inline(server), "--settings", "s.yaml", "--repeats", "2", "--json", "-")
+    result = called("grade", "labelled.json", *inline(server), "--settings", "s.yaml", "--repeats", "2", "--to", "-")
     settings = json.loads(result.stdout)["settings"]
     assert (settings["repeats"], settings["seed"], settings["temperature"]) == (2, 7, 0.7)
     assert len(server.requests) == 16
@@ -115,7 +116,7 @@ def test_flags_override_settings_file(folder, server):
 def test_cascade_asks_second_judge_if_first_is_unsure(folder, server):
     # The words of the server have a probability of 0.9; its digits leave less than that to other tokens.
     flags = models(folder, small=server, large=server)
-    panel = ("--judge", "small", "--judge", "large", *flags, "--no-cache", "--json", "-")
+    panel = ("--judge", "small", "--judge", "large", *flags, "--no-cache", "--to", "-")
     sure = json.loads(called("grade", "labelled.json", *panel, "--cascade", "small", "--unsure-below", "0.5").stdout)
     assert [judge["votes"] for judge in sure["figures"]["judges"]] == [8, 0]
     unsure = json.loads(called("grade", "labelled.json", *panel, "--cascade", "small", "--unsure-below", "1").stdout)
@@ -124,7 +125,7 @@ def test_cascade_asks_second_judge_if_first_is_unsure(folder, server):
 
 def test_cascade_judge_is_asked_first_in_any_position(folder, server):
     flags = models(folder, small=server, large=server)
-    panel = ("--judge", "large", "--judge", "small", *flags, "--no-cache", "--json", "-", "--cascade", "small")
+    panel = ("--judge", "large", "--judge", "small", *flags, "--no-cache", "--to", "-", "--cascade", "small")
     found = json.loads(called("grade", "labelled.json", *panel).stdout)["settings"]["cascade"]
     assert (found["cheap"], found["strong"], found["unsure_below"]) == ("small", ["large"], 0.8)
 
@@ -181,11 +182,54 @@ def test_failed_verdicts_above_allowance_are_incomplete(allowed, code):
     assert ("To continue: the same command with --resume=" in result.stderr) is (code == 3)
 
 
-def test_failed_vote_of_panel_that_reaches_verdict_is_no_failed_verdict(folder, server):
+QUORUM_LINES = (
+    "Warning: 4 of 4 scores lack the vote of a judge that failed",
+    "A score needs 1 vote on each criterion",
+)
+
+
+def graded_by_two(folder, *flags, quorum=None, **servers):
+    settings = {"judges": ["a", "b"], **({} if quorum is None else {"quorum": quorum})}
+    (folder / "settings.json").write_text(json.dumps(settings))
+    made = models(folder, **servers)
+    return called("grade", "labelled.json", "--settings", "settings.json", *made, "--json", "g.json", *flags)
+
+
+def test_panel_without_a_member_gives_no_score_and_resume_asks_only_that_member(folder, server):
     with ModelServer(answer=half_said) as other:
-        flags = models(folder, a=server, b=other)
-        result = called("grade", "labelled.json", "--judge", "a", "--judge", "b", *flags, "--quiet")
+        result = graded_by_two(folder, a=server, b=other)
+        assert result.exit_code == 3
+        found = json.loads((folder / "g.json").read_text())
+        validator("grading").validate(found)
+        assert "Warning: 4 items of 4 got no score: too few judges of the panel answered" in result.stdout
+        assert (found["figures"]["n_scored"], found["figures"]["n_below_quorum"]) == (0, 4)
+        assert [item["verdicts"]["facts"] for item in found["items"]] == ["MET", "MET", "UNMET", "MET"]
+        why = found["items"][0]["unscored"]
+        assert why.startswith("facts: 1 of 2 members of the panel spoke; 2 are needed. First: unreadable, ")
+        assert why.endswith(" Votes: a MET.")
+        asked = len(server.requests)
+
+        other.answer = said
+        assert graded_by_two(folder, "--resume", a=server, b=other).exit_code == 0
+    found = json.loads((folder / "g.json").read_text())
+    assert (found["figures"]["n_scored"], found["figures"]["panels"]) == (4, None)
+    assert len(server.requests) == asked
+
+
+def test_lower_quorum_and_scores_that_lack_a_vote_are_said_in_every_form_of_the_grading(folder, server):
+    with ModelServer(answer=half_said) as other:
+        result = graded_by_two(folder, "--html", "g.html", quorum=1, a=server, b=other)
     assert result.exit_code == 0, result.stderr
+    found = json.loads((folder / "g.json").read_text())
+    panels = {"n": 4, "n_incomplete": 4, "quorum": 1}
+    assert (found["figures"]["panels"], found["settings"]["quorum"]) == (panels, 1)
+    assert [item["failed_votes"] for item in found["items"]] == [1, 1, 1, 1]
+    page = (folder / "g.html").read_text(encoding="utf-8")
+    for line in QUORUM_LINES:
+        assert line in " ".join(result.stdout.split())
+        assert line in page
+    with open_store(folder / ".deemster" / "runs.db") as store, running_viewer(store) as client:
+        assert client.get("runs/latest")["panels"] == {"score": panels}
 
 
 def test_resume_of_complete_grading_sends_no_request(server):
@@ -228,7 +272,7 @@ def test_exceeded_budget_makes_grading_incomplete(folder, server):
         (["labelled.json", "--cascade", "jugde"], "Did you mean `judge`?"),
         (["labelled.json", "--unsure-below", "0.5"], "`--unsure-below` needs `--cascade JUDGE`"),
         (["labelled.json", "--cascade-by", "consistency"], "needs `--cascade JUDGE`"),
-        (["labelled.json", "--votes", "v.csv"], ".json or .jsonl"),
+        (["labelled.json", "--to", "votes:v.csv"], ".json or .jsonl"),
         (["labelled.json", "--no-store", "--resume"], "--no-store"),
         (["labelled.json", "--resume=nope"], "nope"),
         (["labelled.json", "--budget-usd", "-1"], "budget"),
@@ -253,7 +297,7 @@ def test_stopped_or_killed_grading_resumes_to_same_result(folder, blow):
     items = [{"id": f"i{at:03d}", "submission": f"Text {at + 10}."} for at in range(60)]
     (folder / "many.json").write_text(json.dumps({"name": "many", "rubric": RUBRIC, "items": items}))
     with ModelServer(answer=said, faults={"slow=0.05": 1.0}) as server:
-        flags = [*models(folder, judge=server), "--no-cache", "--json", "-"]
+        flags = [*models(folder, judge=server), "--no-cache", "--to", "-"]
         argv = [sys.executable, "-m", "deemster", "grade", "many.json", *flags]
         process = subprocess.Popen(argv, stdout=subprocess.PIPE, stderr=subprocess.PIPE)
         while len(server.requests) < 60:
@@ -296,7 +340,7 @@ def test_killed_and_resumed_grading_has_same_cost(folder):
     with ModelServer(answer=said, faults={"slow=0.05": 1.0}) as server:
         entry = {"base_url": server.url, "model": "m", "concurrency": 4, "price": {"input": 1, "output": 2}}
         (folder / "models.json").write_text(json.dumps({"models": {"judge": entry}}))
-        flags = ["--models", "models.json", "--json", "-"]
+        flags = ["--models", "models.json", "--to", "-"]
         argv = [sys.executable, "-m", "deemster", "grade", "many.json", *flags]
         process = subprocess.Popen(argv, stdout=subprocess.PIPE, stderr=subprocess.PIPE)
         while len(server.requests) < 20:
@@ -318,7 +362,7 @@ def test_spreadsheet_is_graded_and_compared_with_its_labels(server, folder):
     rows = ["Nr;Answer;facts;depth", "i0;Text 0.;yes;fair", "i1;Text 1.;MET;good", "i2;Text 2.;no;fair"]
     (folder / "items.csv").write_text("\ufeff" + "\r\n".join(rows), "utf-8", newline="")
     argv = ("items.csv", "--rubric", "rubric.json", *inline(server))
-    done = called("grade", *argv, "--columns", "id=Nr,submission=Answer", "--json", "out.json", "--votes", "votes.json")
+    done = called("grade", *argv, "--columns", "id=Nr,submission=Answer", "--to", "out.json", "--to", "votes.json")
     assert (done.exit_code, "Judge agreement" in done.stdout) == (0, True), done.stderr
     votes = Votes.load("votes.json")
     assert (votes.ids, votes.blocks[0].labelled.tolist()) == (("i0", "i1", "i2"), [True, True, True])

@@ -55,7 +55,7 @@ def test_template_runs_offline_at_once(template, folder):
     assert files_of(folder / "fresh") == [str(WORKFLOW), *FILES[template]]
     for named in files_of(folder / "fresh"):
         assert f"fresh/{named}" in made.stdout
-    done = called("run", "fresh/suite.yml", "--offline", "--json", "-")
+    done = called("run", "fresh/suite.yml", "--offline", "--to", "-")
     assert done.exit_code == 0, done.stderr
     assert "warning" not in done.stderr
     report = json.loads(done.stdout)

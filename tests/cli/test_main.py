@@ -70,7 +70,7 @@ def test_version_is_that_of_the_package():
 
 
 def test_metrics_command_lists_every_metric():
-    listed = json.loads(called("metrics", "--json", "-").stdout)
+    listed = json.loads(called("metrics", "--to", "-").stdout)
     assert sum(entry["core"] for entry in listed) <= 15
     shown = called("metrics").stdout
     assert all(f" {entry['name']} " in shown for entry in listed)
@@ -84,7 +84,7 @@ EXTRAS = frozenset(
 
 
 def test_catalog_is_the_same_without_any_extra_and_names_those_that_metrics_need(monkeypatch):
-    asked = [("metrics",), ("metrics", "--json", "-"), *(("metrics", name) for name in (*PLACES, *PRESETS))]
+    asked = [("metrics",), ("metrics", "--to", "-"), *(("metrics", name) for name in (*PLACES, *PRESETS))]
     whole = [called(*argv).stdout for argv in asked]
     for module in EXTRAS:
         monkeypatch.setitem(sys.modules, module, None)
@@ -118,7 +118,7 @@ def test_preset_is_described_with_its_threshold_fields_and_prompt():
     assert re.search(r"threshold +float \| None, default 1.0", shown)
     assert "Reads: `metadata.context`." in shown
     assert "Reads: `expected_output`." in called("metrics", "completeness").stdout
-    (entry,) = json.loads(called("metrics", "groundedness", "--json", "-").stdout)
+    (entry,) = json.loads(called("metrics", "groundedness", "--to", "-").stdout)
     defaults = {option["name"]: option["default"] for option in entry["options"]}
     assert [band["range"] for band in defaults["rubric"]] == [[1, 1], [2, 2], [3, 3]]
 
@@ -127,7 +127,7 @@ def test_group_is_described_by_its_metrics_and_its_aggregator():
     shown = called("metrics", "query-transformation").stdout
     assert '- {"query-groundedness": {"name": "groundedness"}}' in shown
     assert 'Aggregator: {"kind": "weighted", "weights": {"completeness": 0.4' in shown
-    assert json.loads(called("metrics", "generation", "--json", "-").stdout)["metrics"][:2] == [
+    assert json.loads(called("metrics", "generation", "--to", "-").stdout)["metrics"][:2] == [
         "completeness",
         "redundancy",
     ]
@@ -145,7 +145,7 @@ def test_metric_is_described_by_alias_short_name_or_spec(name):
 def test_report_shows_a_file_on_the_terminal(tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
     written(tmp_path, FILES)
-    shown = called("run", "suite.yml", "--json", "run.json").stdout
+    shown = called("run", "suite.yml", "--to", "run.json").stdout
     assert shown == called("report", "run.json").stdout
     assert shown.startswith("deemster report: refunds\n")
 

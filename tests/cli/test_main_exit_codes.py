@@ -74,7 +74,7 @@ def test_incomplete_run_reports_number_of_missing_marks(world):
 
 BAD, INCOMPLETE, FAILING, OPEN = 2, 3, 1, 4
 CAUSES = {
-    BAD: ("--json", "nowhere/report.json"),
+    BAD: ("--to", "nowhere/report.json"),
     INCOMPLETE: ("--outputs", "half.yml"),
     FAILING: (),
     OPEN: (),
@@ -111,7 +111,7 @@ def test_report_that_cannot_be_written_stops_the_run_before_any_call(world):
     folder = world(suite_yml=TARGET)
     code = "import pathlib\ndef answer(input):\n    pathlib.Path('called').touch()\n    return ''\n"
     written(folder, {"exits_app.py": code})
-    result = called("run", "suite.yml", "--json", "nowhere/report.json")
+    result = called("run", "suite.yml", "--to", "nowhere/report.json")
     assert result.exit_code == 2
     assert not (folder / "called").exists()
 
@@ -120,7 +120,7 @@ def test_report_that_cannot_be_written_after_the_run_is_exit_code_3_and_the_othe
     folder = world(suite_yml=TARGET.replace("exits_app", "exits_vandal"))
     code = "import shutil\ndef answer(input):\n    shutil.rmtree('reports', ignore_errors=True)\n    return '30 days'\n"
     written(folder, {"exits_vandal.py": code, "reports/keep": ""})
-    result = called("run", "suite.yml", "--json", "reports/run.json", "--csv", "run.csv")
+    result = called("run", "suite.yml", "--to", "reports/run.json", "--to", "run.csv")
     assert result.exit_code == 3
     assert "reports/run.json: The report cannot be written: No such file or directory." in result.stderr
     assert (folder / "run.csv").read_text().count("\n") == 3
@@ -129,7 +129,7 @@ def test_report_that_cannot_be_written_after_the_run_is_exit_code_3_and_the_othe
 def test_sys_exit_in_target_is_target_failure(world):
     folder = world(suite_yml=TARGET.replace("exits_app", "exits_leaver"))
     written(folder, {"exits_leaver.py": "import sys\ndef answer(input):\n    sys.exit(0)\n"})
-    result = called("run", "suite.yml", "--json", "run.json")
+    result = called("run", "suite.yml", "--to", "run.json")
     assert result.exit_code == 3
     failures = json.loads((folder / "run.json").read_text())["failures"]
     assert [(entry["cause"], entry["message"]) for entry in failures] == [
@@ -157,7 +157,7 @@ def test_disk_that_fails_during_the_run_is_one_line_and_exit_code_3(world, monke
 
 def test_gate_decision_goes_to_stderr_if_report_is_on_stdout(world):
     world(suite_yml=gated("min_macro_f1: 0.9"))
-    result = called("run", "suite.yml", "--json", "-")
+    result = called("run", "suite.yml", "--to", "-")
     assert result.exit_code == 1
     assert json.loads(result.stdout)["gate"]["decision"] == "fail"
     assert (
@@ -166,7 +166,7 @@ def test_gate_decision_goes_to_stderr_if_report_is_on_stdout(world):
     )
 
 
-@pytest.mark.parametrize("flags", [(), ("--quiet",), ("--json", "-")])
+@pytest.mark.parametrize("flags", [(), ("--quiet",), ("--to", "-")])
 def test_inconclusive_rule_that_passes_is_warning(world, flags):
     world(suite_yml=gated("budget: { max_cost_usd: 1 }"))
     warning = (

@@ -71,14 +71,14 @@ def test_fall_of_pass_rate_is_shown_by_period_and_flagged(scored):
 
 
 def test_html_of_monitor_begins_with_the_drift_and_draws_every_period(scored):
-    done = call("monitor", "bot", "--every", "4", "--baseline", "40", "--html", "monitor.html", "--json", "m.json")
+    done = call("monitor", "bot", "--every", "4", "--baseline", "40", "--to", "monitor.html", "--to", "m.json")
     assert done.exit_code == 0
     page = (scored / "monitor.html").read_text(encoding="utf-8")
     assert '<p class="verdict">The pass-rate has dropped.</p>' in page
     assert page.count('<rect class="band"') == 20
     assert page.count('<circle class="outside"') == 5
-    assert call("monitor", "bot", "--html", "-", "--json", "-").exit_code == 2
-    assert call("monitor", "bot", "--html", "missing/m.html").exit_code == 2
+    assert call("monitor", "bot", "--to", "html:-", "--to", "-").exit_code == 2
+    assert call("monitor", "bot", "--to", "missing/m.html").exit_code == 2
 
 
 def test_fail_on_drift_is_exit_code_1(scored):
@@ -87,7 +87,7 @@ def test_fail_on_drift_is_exit_code_1(scored):
 
 
 def test_json_of_monitor_equals_python_result(scored):
-    done = call("monitor", "bot", "--every", "4", "--baseline", "40", "--json", "-")
+    done = call("monitor", "bot", "--every", "4", "--baseline", "40", "--to", "-")
     shown = json.loads(done.stdout)
     assert [period["pass_rate"] for period in shown["periods"]] == [1.0] * 15 + [0.0] * 5
     found = dm.monitor("bot", store="runs.db", every="4", baseline=40, metric="says-yes")
@@ -100,7 +100,7 @@ def test_json_of_monitor_equals_python_result(scored):
 
 
 def test_python_result_saves_what_the_command_prints(scored):
-    printed = call("monitor", "bot", "--every", "4", "--baseline", "40", "--html", "told.html").stdout
+    printed = call("monitor", "bot", "--every", "4", "--baseline", "40", "--to", "told.html").stdout
     found = dm.monitor("bot", store="runs.db", every="4", baseline=40)
     found.save(scored / "saved.html")
     found.save(scored / "saved.md")

@@ -56,7 +56,7 @@ def run(seed=1, repetitions=1):
 
 
 def plan(*argv):
-    done = called("plan", *argv, "--json", "-", *(["--store", "runs.db"] if argv[0] != "labels" else []))
+    done = called("plan", *argv, "--to", "-", *(["--store", "runs.db"] if argv[0] != "labels" else []))
     assert done.exit_code == 0, done.output
     return json.loads(done.stdout)
 
@@ -141,7 +141,7 @@ def test_scores_are_measured_by_their_spread():
 
 def test_report_file_is_planned_like_its_run():
     run()
-    assert called("report", "latest", "--json", "run.json", "--store", "runs.db").exit_code == 0
+    assert called("report", "latest", "--to", "run.json", "--store", "runs.db").exit_code == 0
 
     assert plan("detect", "run.json") == plan("detect", "latest")
 
@@ -199,7 +199,7 @@ def test_plan_and_audit_of_a_gate_answer_the_same_question_alike():
     Path("suite.yml").write_text(SUITE.format(repetitions=1).replace(", contains", "") + gate)
     Path("app.py").write_text(APP.format(seed=1))
     stated = ("--pass-rate", "0.8", "--flip-rate", "0.1", "--draws", "120")
-    done = called("audit", "gate", "suite.yml", *stated, "--json", "-", "--store", "runs.db")
+    done = called("audit", "gate", "suite.yml", *stated, "--to", "-", "--store", "runs.db")
 
     assert done.exit_code == 0, done.output
     drop = next(row for row in json.loads(done.stdout)["drops"] if row["drop"] == 0.2)

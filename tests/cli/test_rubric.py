@@ -59,13 +59,13 @@ def test_rubric_without_issues_is_reported(folder):
 
 
 def test_json_has_every_issue_and_only_json_is_on_stdout(folder):
-    result = called("rubric", "check", "flawed.yaml", "--json", "-")
+    result = called("rubric", "check", "flawed.yaml", "--to", "-")
     told = json.loads(result.stdout)
     assert (told["file"], told["rubric"], told["criteria"]) == ("flawed.yaml", "essay", 4)
     assert {"double-barrelled", "overlap", "bare-number"} <= {issue["code"] for issue in told["issues"]}
     fields = {"code", "severity", "where", "path", "message", "suggestion"}
     assert all(issue.keys() == fields for issue in told["issues"])
-    called("rubric", "check", "flawed.yaml", "--json", "found.json")
+    called("rubric", "check", "flawed.yaml", "--to", "found.json")
     assert (folder / "found.json").read_text() == result.stdout
 
 
@@ -78,6 +78,6 @@ def test_bad_file_is_refused_with_all_its_issues(folder):
     assert "Did you mean `weight`?" in result.stderr
 
 
-@pytest.mark.parametrize("argv", [("absent.yaml",), ("fine.yaml", "--json", "no/where.json")])
+@pytest.mark.parametrize("argv", [("absent.yaml",), ("fine.yaml", "--to", "no/where.json")])
 def test_missing_file_is_bad_input(folder, argv):
     assert called("rubric", "check", *argv).exit_code == 2

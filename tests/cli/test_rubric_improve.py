@@ -74,7 +74,7 @@ def test_help_matches_golden_file(golden):
 
 
 def test_better_wording_is_written_with_a_diff_and_reports(folder, golden):
-    reports = ("--markdown", "report.md", "--json", "report.json")
+    reports = ("--to", "report.md", "--to", "report.json")
     result = called(*IMPROVE, "--writer", "writer", "--criteria", "1", *reports)
     assert (result.exit_code, result.stderr) == (0, "")
     golden("cli/rubric-improve-better.txt", result.stdout)
@@ -115,7 +115,7 @@ def test_improvement_stopped_by_budget_resumes_without_repeated_call(folder):
 @pytest.mark.parametrize(
     ("flags", "message"),
     [
-        (("--markdown", "no/where.md"), "does not exist"),
+        (("--to", "no/where.md"), "does not exist"),
         (("--writer", "wirter"), "Did you mean `writer`?"),
         (("--train", "7"), "train"),
         (("--cluster", "autor"), "no `autor`"),
@@ -123,7 +123,7 @@ def test_improvement_stopped_by_budget_resumes_without_repeated_call(folder):
         (("--models", "absent.yml"), "absent.yml"),
         (("--budget-usd", "-1"), "budget"),
         (("--to", "new.txt"), "new.txt"),
-        (("--to", "old.yaml"), "old.yaml: The new rubric would overwrite the one it comes from"),
+        (("--to", "other.yaml"), "Say where the new rubric goes, as one file: `--to new.yaml`."),
     ],
 )
 def test_unusable_input_is_error_before_any_request(folder, flags, message):
@@ -131,6 +131,12 @@ def test_unusable_input_is_error_before_any_request(folder, flags, message):
     assert (result.exit_code, result.stdout) == (2, "")
     assert message in result.stderr
     assert not Path("new.yaml").exists()
+
+
+def test_new_rubric_never_replaces_the_old_one(folder):
+    result = called(*(word.replace("new.yaml", "old.yaml") for word in IMPROVE))
+    assert result.exit_code == 2
+    assert "old.yaml: The new rubric would overwrite the one it comes from" in result.stderr
 
 
 def test_judge_examines_rubric(folder, golden):
@@ -141,7 +147,7 @@ def test_judge_examines_rubric(folder, golden):
 
 
 def test_issues_of_judge_are_in_json_with_line(folder):
-    result = called("rubric", "check", "old.yaml", "--judge", "reader", "--models", "models.yml", "--json", "-")
+    result = called("rubric", "check", "old.yaml", "--judge", "reader", "--models", "models.yml", "--to", "-")
     told = json.loads(result.stdout)
     judged = {found["code"]: found for found in told["issues"] if found["code"].startswith("judged-")}
     assert judged.keys() == {"judged-single", "judged-separating"}

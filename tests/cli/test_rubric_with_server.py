@@ -54,7 +54,7 @@ def report():
 def test_rubric_is_improved_by_models_that_answer_over_http():
     with ModelServer(answer=said) as server:
         models(server)
-        result = called(*IMPROVE, *FLAGS, "--json", "report.json")
+        result = called(*IMPROVE, *FLAGS, "--to", "report.json")
     assert result.exit_code == 0, result.stderr
     assert Rubric.load("new.yaml").criteria[0].requirement == BETTER
     assert Decimal(report()["cost_usd"]) > 0
@@ -86,12 +86,12 @@ def test_dead_server_leaves_rubric_unchanged_with_reason():
 def test_killed_and_resumed_improvement_has_same_cost():
     with ModelServer(answer=said) as server:
         models(server)
-        assert called(*IMPROVE, *FLAGS, "--json", "report.json", "--cache", "whole.jsonl").exit_code == 0
+        assert called(*IMPROVE, *FLAGS, "--to", "report.json", "--cache", "whole.jsonl").exit_code == 0
         asked = len(server.requests)
     whole = report()
     with ModelServer(answer=said, faults={"slow=0.02": 1.0}) as server:
         models(server, concurrency=2)
-        argv = [*IMPROVE, *FLAGS, "--json", "report.json", "--cache", "cache.jsonl"]
+        argv = [*IMPROVE, *FLAGS, "--to", "report.json", "--cache", "cache.jsonl"]
         process = subprocess.Popen([sys.executable, "-m", "deemster", *argv], stderr=subprocess.PIPE)
         while len(server.requests) < 60:
             assert process.poll() is None
@@ -137,7 +137,7 @@ def test_dry_run_reports_least_and_most_requests():
 def test_judge_reads_a_rubric_over_http_and_its_issues_have_their_place():
     with ModelServer(answer=said) as server:
         models(server)
-        result = called("rubric", "check", "old.yaml", "--judge", "judge", "--models", "models.json", "--json", "-")
+        result = called("rubric", "check", "old.yaml", "--judge", "judge", "--models", "models.json", "--to", "-")
     assert result.exit_code == 0, result.stderr
     found = json.loads(result.stdout)
     assert found["judged"]["failed"] == 0
@@ -151,7 +151,7 @@ def test_silent_judge_makes_check_incomplete(fault):
     answer = said if fault == "500" else lambda _: "I cannot help with that."
     with ModelServer(answer=answer, faults={"500": 1.0} if fault == "500" else None) as server:
         models(server, retries=0)
-        result = called("rubric", "check", "old.yaml", "--judge", "judge", "--models", "models.json", "--json", "-")
+        result = called("rubric", "check", "old.yaml", "--judge", "judge", "--models", "models.json", "--to", "-")
     assert result.exit_code == 3
     found = json.loads(result.stdout)
     assert found["judged"]["failed"] == found["judged"]["questions"] > 0

@@ -16,45 +16,44 @@ NASTY = SUITE.replace("[exact-match]", '[{exact-match: {name: "::error::\\e[31m"
 
 
 @pytest.mark.parametrize(
-    ("flag", "reads"),
+    ("form", "reads"),
     [
-        ("--json", json.loads),
-        ("--csv", lambda text: list(csv.reader(io.StringIO(text), strict=True))[1]),
-        ("--junit", lambda text: ET.fromstring(text).find("testsuite")),
-        ("--html", lambda text: re.fullmatch(r"<!doctype html>.*</html>\n", text, re.DOTALL)),
-        ("--markdown", lambda text: text.startswith("# deemster report")),
-        ("--github", lambda text: text.startswith("## deemster report")),
+        ("json", json.loads),
+        ("csv", lambda text: list(csv.reader(io.StringIO(text), strict=True))[1]),
+        ("junit", lambda text: ET.fromstring(text).find("testsuite")),
+        ("html", lambda text: re.fullmatch(r"<!doctype html>.*</html>\n", text, re.DOTALL)),
+        ("md", lambda text: text.startswith("# deemster report")),
+        ("github", lambda text: text.startswith("## deemster report")),
     ],
 )
-def test_report_on_stdout_is_the_only_output_there(world, flag, reads):
+def test_report_on_stdout_is_the_only_output_there(world, form, reads):
     world()
-    result = called("run", "suite.yml", flag, "-")
+    result = called("run", "suite.yml", "--to", f"{form}:-")
     assert result.exit_code == 0
     assert reads(result.stdout) not in (None, False)
 
 
 def test_every_format_can_be_written_in_one_run(world):
     folder = world()
-    flags = [
-        flag for name in ("json", "markdown", "csv", "html", "junit", "github") for flag in (f"--{name}", f"r.{name}")
-    ]
+    names = ("r.json", "r.md", "r.csv", "r.html", "r.xml", "pr-comment.md", "github:r.summary")
+    flags = [word for name in names for word in ("--to", name)]
     assert called("run", "suite.yml", *flags).exit_code == 0
-    assert all((folder / f"r.{name}").stat().st_size for name in ("json", "markdown", "csv", "html", "junit", "github"))
+    assert all((folder / name.removeprefix("github:")).stat().st_size for name in names)
 
 
 def test_report_is_the_same_bytes_on_stdout_in_a_file_and_rendered_again(world):
     folder = world()
-    shown = called("run", "suite.yml", "--json", "-", "--no-store").stdout
-    assert called("run", "suite.yml", "--json", "run.json").exit_code == 0
+    shown = called("run", "suite.yml", "--to", "-", "--no-store").stdout
+    assert called("run", "suite.yml", "--to", "run.json").exit_code == 0
     assert (folder / "run.json").read_text() == shown
-    assert called("report", "run.json", "--json", "-").stdout == shown
+    assert called("report", "run.json", "--to", "-").stdout == shown
 
 
-@pytest.mark.parametrize("flag", ["--markdown", "--csv", "--html", "--junit", "--github"])
-def test_rendered_report_equals_report_of_run(world, flag):
+@pytest.mark.parametrize("form", ["md", "csv", "html", "junit", "github"])
+def test_rendered_report_equals_report_of_run(world, form):
     world()
-    once = called("run", "suite.yml", "--json", "run.json", flag, "once").exit_code
-    again = called("report", "run.json", flag, "again").exit_code
+    once = called("run", "suite.yml", "--to", "run.json", "--to", f"{form}:once").exit_code
+    again = called("report", "run.json", "--to", f"{form}:again").exit_code
     assert (once, again) == (0, 0)
     assert (world() / "once").read_bytes() == (world() / "again").read_bytes()
 
@@ -64,22 +63,22 @@ def test_rendered_report_equals_report_of_run(world, flag):
 )
 def test_redacting_report_file_equals_redacted_run(world, flags):
     world(suite_yml=SUITE.replace("[exact-match]", "[contains-all, json-match, retrieval-recall-at-k@3]"))
-    called("run", "suite.yml", "--json", "run.json")
-    direct = called("run", "suite.yml", "--json", "-", "--no-store", *flags).stdout
-    assert called("report", "run.json", "--json", "-", *flags).stdout == direct
-    assert called("report", "latest", "--json", "-", *flags).stdout == direct
+    called("run", "suite.yml", "--to", "run.json")
+    direct = called("run", "suite.yml", "--to", "-", "--no-store", *flags).stdout
+    assert called("report", "run.json", "--to", "-", *flags).stdout == direct
+    assert called("report", "latest", "--to", "-", *flags).stdout == direct
 
 
 def test_input_is_in_the_file_only_with_include(world):
     world()
-    assert "How long?" not in called("run", "suite.yml", "--json", "-").stdout
-    assert "How long?" in called("run", "suite.yml", "--json", "-", "--include", "input").stdout
-    assert "How long?" not in called("run", "suite.yml", "--json", "-", "--include", "input", "--publish-safe").stdout
+    assert "How long?" not in called("run", "suite.yml", "--to", "-").stdout
+    assert "How long?" in called("run", "suite.yml", "--to", "-", "--include", "input").stdout
+    assert "How long?" not in called("run", "suite.yml", "--to", "-", "--include", "input", "--publish-safe").stdout
 
 
 def junit_failures(*argv):
     """How many marks a JUnit report counts as failures; None where it counts none as such."""
-    return ET.fromstring(called(*argv, "--junit", "-").stdout)[1].get("failures")
+    return ET.fromstring(called(*argv, "--to", "junit:-").stdout)[1].get("failures")
 
 
 @pytest.mark.parametrize(("kind", "failures"), [("gate", None), ("samples", "1")])
@@ -99,7 +98,7 @@ def test_suite_that_rescores_says_what_fails_in_junit(world):
 
 def test_csv_guards_formulas(world):
     world(golden_yml=GOLDEN.replace("id: fee", "id: '=fee'"), answers_yml="outputs: {window: a, '=fee': b}\n")
-    assert "\n'=fee," in called("run", "suite.yml", "--csv", "-").stdout
+    assert "\n'=fee," in called("run", "suite.yml", "--to", "csv:-").stdout
 
 
 def test_report_to_pipe_has_no_colour(world):
@@ -141,7 +140,7 @@ def test_quiet_prints_only_gate_decision(world):
 
 
 def test_subprocess_keeps_stdout_and_stderr_separate(world):
-    process = started(world(), "run", "suite.yml", "--json", "-", "--metric", "exact-match", "--metric", "regex")
+    process = started(world(), "run", "suite.yml", "--to", "-", "--metric", "exact-match", "--metric", "regex")
     out, err = process.communicate(timeout=180)
     assert process.returncode == 0
     assert json.loads(out)["metric_order"] == ["exact-match", "regex"]
@@ -150,7 +149,7 @@ def test_subprocess_keeps_stdout_and_stderr_separate(world):
 
 def test_absent_values_are_one_warning_per_metric_on_stderr(world):
     world(golden_yml=GOLDEN.replace("30 days", "null").replace("none", "null"))
-    result = called("run", "suite.yml", "--json", "-")
+    result = called("run", "suite.yml", "--to", "-")
     assert result.exit_code == 3
     assert result.stderr.splitlines()[0] == (
         "warning: exact-match: 2 of 2 samples will be unscored, first `window`: "
@@ -161,12 +160,12 @@ def test_absent_values_are_one_warning_per_metric_on_stderr(world):
 def test_two_runs_at_same_time_give_same_bytes(world):
     world()
     places = (("--no-store",), ("--store", "a.db"), ("--store", "b.db"))
-    assert len({called("run", "suite.yml", "--json", "-", *place).stdout for place in places}) == 1
+    assert len({called("run", "suite.yml", "--to", "-", *place).stdout for place in places}) == 1
 
 
 def test_two_runs_at_same_time_in_one_store_get_different_ids(world):
     world()
-    first, second = (json.loads(called("run", "suite.yml", "--json", "-").stdout) for _ in range(2))
+    first, second = (json.loads(called("run", "suite.yml", "--to", "-").stdout) for _ in range(2))
     assert second["run"].pop("id") == first["run"].pop("id") + "-2"
     assert first == second
 
@@ -181,7 +180,7 @@ def test_bad_source_date_epoch_is_bad_input(world):
 def test_metric_and_threshold_flags_override_suite(world):
     world()
     flags = ("--metric", "rouge-l", "--threshold", "rouge-l=0.9", "--repetitions", "3")
-    report = json.loads(called("run", "suite.yml", "--json", "-", *flags).stdout)
+    report = json.loads(called("run", "suite.yml", "--to", "-", *flags).stdout)
     assert report["metric_order"] == ["rouge-l"]
     assert report["metrics"]["rouge-l"]["threshold"] == 0.9
     assert (report["totals"]["repetitions"], report["run"]["varied"]) == (3, "scoring")
@@ -190,7 +189,7 @@ def test_metric_and_threshold_flags_override_suite(world):
 
 def test_suite_says_which_difference_repetitions_should_show(world):
     world(suite_yml=SUITE + "repetitions: 3\ndelta: 0.2\n")
-    assert json.loads(called("run", "suite.yml", "--json", "-").stdout)["precision"]["target_delta"] == 0.2
+    assert json.loads(called("run", "suite.yml", "--to", "-").stdout)["precision"]["target_delta"] == 0.2
 
 
 def test_absent_reference_is_error_of_run_and_validate_where_suite_is_strict(world):
@@ -212,7 +211,7 @@ def test_repetitions_come_from_the_flag_then_the_suite_then_the_dataset(world, f
         golden_yml=(f"repetitions: {dataset}\n" if dataset else "") + GOLDEN,
     )
     flags = ("--repetitions", str(flag)) if flag else ()
-    assert json.loads(called("run", "suite.yml", "--json", "-", *flags).stdout)["totals"]["repetitions"] == found
+    assert json.loads(called("run", "suite.yml", "--to", "-", *flags).stdout)["totals"]["repetitions"] == found
 
 
 def test_paths_in_a_suite_are_relative_to_the_suite(world, monkeypatch):
@@ -226,7 +225,7 @@ def test_target_in_the_suites_folder_is_found_from_elsewhere(world, monkeypatch)
     folder = world(suite_yml=SUITE.replace("outputs: answers.yml", "python: 'output_app:answer'"))
     written(folder, {"output_app.py": "def answer(input):\n    return '30 days'\n", "elsewhere/keep": ""})
     monkeypatch.chdir(folder / "elsewhere")
-    result = called("run", "../suite.yml", "--json", "-")
+    result = called("run", "../suite.yml", "--to", "-")
     assert json.loads(result.stdout)["executions"][0]["output"] == "30 days"
 
 

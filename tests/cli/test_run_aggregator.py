@@ -48,7 +48,7 @@ def suite(world):
 
 def test_weighted_suite_reports_and_gates_its_aggregate(suite):
     suite(METRICS + WEIGHTED + "gate: { min_aggregate_success: 1, min_aggregate_score: 0.76 }\n")
-    result = called("run", "suite.yml", "--json", "-")
+    result = called("run", "suite.yml", "--to", "-")
     report = json.loads(result.stdout)
     # `window` has the grades 3 and 1: (2 + 1) / 3; `fee` has 2 and 2: (1 + 0.5) / 3.
     assert [entry["aggregate"] for entry in report["samples"]] == [
@@ -116,7 +116,7 @@ def code(world):
 def test_import_path_of_aggregator_is_used_with_its_hooks(code, path, name):
     code(f'aggregator: "aggs:{path}"\ngate: {{ min_aggregate_success: 1 }}\n')
     assert called("validate", "suite.yml").exit_code == 0
-    result = called("run", "suite.yml", "--json", "-")
+    result = called("run", "suite.yml", "--to", "-")
     assert result.exit_code == 0, result.stderr
     aggregate = json.loads(result.stdout)["aggregate"]
     # The qualities are 1 and 1 of `window`, 0.5 and 0.5 of `fee`.
@@ -129,7 +129,7 @@ def test_import_paths_of_score_mappings_are_used(code):
             '{ "1": 0, "2": 0.5, "3": 1 }', '"aggs:GRADES"'
         )
     )
-    result = called("run", "suite.yml", "--json", "-")
+    result = called("run", "suite.yml", "--to", "-")
     assert result.exit_code == 0, result.stderr
     report = json.loads(result.stdout)
     # `window` has the grades 3 and 1: (2 + 1) / 3; `fee` has 2 and 2: (0.5 + 0.5) / 3.
@@ -169,7 +169,7 @@ def test_suite_with_an_aggregator_validates(suite):
 
 def test_metric_left_out_by_flag_is_left_out_of_aggregator(suite):
     suite(METRICS + WEIGHTED)
-    result = called("run", "suite.yml", "--metric", "scoring:Tone", "--json", "-")
+    result = called("run", "suite.yml", "--metric", "scoring:Tone", "--to", "-")
     assert json.loads(result.stdout)["aggregate"]["aggregator"] == "weighted tone 2 (1: 0, 2: 0.5, 3: 1)"
 
 

@@ -57,7 +57,7 @@ def shop(tmp_path, monkeypatch):
 
 
 def run(*argv, code=0):
-    done = called("run", "after_suite.yml", "--json", "report.json", *argv)
+    done = called("run", "after_suite.yml", "--to", "report.json", *argv)
     assert done.exit_code == code, done.stdout + done.stderr
     report = json.loads(Path("report.json").read_text())
     (check,) = [check for check in report["gate"]["checks"] if check["name"] == "baseline.judge_drift"]
@@ -83,13 +83,13 @@ def test_judge_that_drifts_is_seen_by_its_anchors_though_answers_are_cached(shop
 def test_calls_for_anchors_are_counted(shop):
     report, _ = run()
     assert report["usage"]["total"]["calls"] == 6 + 5
-    assert called("report", "latest", "--json", "again.json").exit_code == 0
+    assert called("report", "latest", "--to", "again.json").exit_code == 0
     assert Path("again.json").read_bytes() == Path("report.json").read_bytes()
 
 
 def test_dry_run_counts_the_calls_for_anchors_even_where_answers_are_cached(shop):
     def planned():
-        done = called("run", "after_suite.yml", "--dry-run", "--json", "-")
+        done = called("run", "after_suite.yml", "--dry-run", "--to", "-")
         assert done.exit_code == 0, done.stderr
         return json.loads(done.stdout)["roles"]["judge"]["least"]["calls"]
 

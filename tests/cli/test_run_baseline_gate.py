@@ -18,7 +18,7 @@ def folder(world):
 
 
 def checks(*argv):
-    report = json.loads(called("report", *(argv or ("latest",)), "--json", "-").stdout)
+    report = json.loads(called("report", *(argv or ("latest",)), "--to", "-").stdout)
     return {check["name"]: check for check in report["gate"]["checks"]}
 
 
@@ -49,14 +49,14 @@ def test_gate_table_of_a_report_is_printed(folder, golden):
 
 def test_report_from_the_store_has_the_same_bytes(folder):
     ready(folder, 'margin: 0.05, cohorts: "*"')
-    ran(folder, "--json", "first.json", wrong={5, 6})
-    assert called("report", "latest", "--json", "again.json").exit_code == 0
+    ran(folder, "--to", "first.json", wrong={5, 6})
+    assert called("report", "latest", "--to", "again.json").exit_code == 0
     first = (folder / "first.json").read_bytes()
     assert (folder / "again.json").read_bytes() == first
     called("baseline", "clear")
     oldest = called("runs").stdout.splitlines()[-1].split()[0]
     assert called("runs", "rm", "--yes", oldest).exit_code == 0
-    called("report", "latest", "--json", "later.json")
+    called("report", "latest", "--to", "later.json")
     assert (folder / "later.json").read_bytes() == first
     assert b"baseline.margin.cohorts.price.metrics.exact-match" in first
 
@@ -142,7 +142,7 @@ def test_gate_compares_with_any_run(folder, compare):
         folder,
         {"golden.yml": dataset(), "answers.yml": answers(), "suite.yml": suite(f"compare: {compare}, margin: 0.05")},
     )
-    first = called("run", "suite.yml", "--quiet", "--label", "first", "--json", "report.json")
+    first = called("run", "suite.yml", "--quiet", "--label", "first", "--to", "report.json")
     assert "nothing was compared" in first.stderr
     assert called("store", "export", "first", "--to", "run.jsonl").exit_code == 0
     assert ran(folder, wrong=range(30)).exit_code == 1
@@ -162,7 +162,7 @@ def test_custom_metric_is_compared_with_a_report_file(folder):
         "suite.yml": suite("compare: report.json, margin: 0.05", metrics="baseline_metric:same"),
     }
     written(folder, files)
-    called("run", "suite.yml", "--quiet", "--json", "report.json")
+    called("run", "suite.yml", "--quiet", "--to", "report.json")
     assert ran(folder).exit_code == 0
     assert checks()["baseline.margin.metrics.same"]["status"] == "pass"
 
@@ -187,7 +187,7 @@ def test_metric_that_is_gone_does_not_pass_quietly(folder):
 
 def test_part_is_judged_as_a_part(folder):
     ready(folder, 'margin: 0.2, cohorts: "*"')
-    result = ran(folder, "--tag", "policy", "--json", "-")
+    result = ran(folder, "--tag", "policy", "--to", "-")
     assert result.exit_code == 0
     report = json.loads(result.stdout)
     found = {check["name"]: check["status"] for check in report["gate"]["checks"]}
@@ -246,7 +246,7 @@ def test_resumed_run_keeps_the_baseline_it_began_with(folder):
     unfinished = called("runs").stdout.splitlines()[1].split()[0]
     ran(folder, wrong=range(100))
     again = ran(folder, f"--resume={unfinished}", "--allow-changed")
-    stored = json.loads(called("runs", "show", unfinished, "--json", "-").stdout)
+    stored = json.loads(called("runs", "show", unfinished, "--to", "-").stdout)
     assert stored["facts"]["baseline"]["run"] == first
     assert stored["facts"]["baseline"]["evidence"]["baseline"]["id"] == first
     assert again.exit_code in (1, 3)
@@ -272,8 +272,7 @@ def test_same_seed_gives_the_same_interval(folder):
     ready(folder, "margin: 0.05", wrong={1})
     ran(folder, wrong={2, 3})
     first, second = (
-        called("compare", "baseline", "latest", "--margin", "0.05", "--seed", "5", "--json", "-").stdout
-        for _ in range(2)
+        called("compare", "baseline", "latest", "--margin", "0.05", "--seed", "5", "--to", "-").stdout for _ in range(2)
     )
     assert first == second
     assert json.loads(first)["gate"]["checks"][0]["low"] < 0

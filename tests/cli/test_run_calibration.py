@@ -30,7 +30,7 @@ def shop(tmp_path_factory):
         for name, way in ways.items():
             assert called("labels", "sheet", "latest", "--n", "100", "--to", f"{name}.csv").exit_code == 0
             fill_in(f"{name}.csv", verdict=way)
-            done = called("calibrate", "latest", "--labels", f"{name}.csv", "--json", f"{name}.json", "--quiet")
+            done = called("calibrate", "latest", "--labels", f"{name}.csv", "--to", f"{name}.json", "--quiet")
             assert done.exit_code == 0
     return folder
 
@@ -44,7 +44,7 @@ def here(shop, monkeypatch):
 def run(calibration, gate="", *, suite=SUITE, file="own.yml", code=0):
     named = "" if calibration is None else f"calibration: {calibration}.json\n"
     Path(file).write_text(suite + named + gate)
-    done = called("run", file, "--outputs", "after.jsonl", "--json", "report.json")
+    done = called("run", file, "--outputs", "after.jsonl", "--to", "report.json")
     assert done.exit_code == code, done.stdout + done.stderr
     return done, json.loads(Path("report.json").read_text())
 
@@ -66,9 +66,9 @@ def test_stored_run_is_rendered_again_with_the_same_bytes():
     run("scores")
     Path("scores.json").rename("moved.json")
     try:
-        assert called("report", "latest", "--json", "again.json").exit_code == 0
+        assert called("report", "latest", "--to", "again.json").exit_code == 0
         assert Path("again.json").read_bytes() == Path("report.json").read_bytes()
-        assert called("report", "again.json", "--markdown", "again.md").exit_code == 0
+        assert called("report", "again.json", "--to", "again.md").exit_code == 0
         assert "Corrected for the errors" in Path("again.md").read_text()
     finally:
         Path("moved.json").rename("scores.json")

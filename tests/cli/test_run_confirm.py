@@ -68,14 +68,14 @@ def state(folder, **other):
 
 
 def gate_check(name="baseline.max_newly_failing"):
-    report = json.loads(called("report", "latest", "--json", "-").stdout)
+    report = json.loads(called("report", "latest", "--to", "-").stdout)
     return next(check for check in report["gate"]["checks"] if check["name"] == name)
 
 
 def test_broken_samples_are_confirmed_and_flaky_ones_cleared(folder, golden):
     prepared(folder, "confirm_app_a")
     state(folder, broken=[7], flaky=[1, 2, 3])
-    first = called("run", "suite.yml", "--quiet", "--confirm", "8", "--json", "first.json")
+    first = called("run", "suite.yml", "--quiet", "--confirm", "8", "--to", "first.json")
     assert first.exit_code == 0, first.stderr
     check = gate_check()
     assert (check["status"], check["observed"]) == ("pass", 1)
@@ -86,7 +86,7 @@ def test_broken_samples_are_confirmed_and_flaky_ones_cleared(folder, golden):
     assert [calls.count(number) for number in ("0", "1", "7")] == [1, 9, 9]
     # The marks of the paired interval are those of the run.
     assert gate_check("baseline.margin.metrics.exact-match")["observed"] == -0.1
-    called("report", "latest", "--json", "again.json")
+    called("report", "latest", "--to", "again.json")
     assert (folder / "again.json").read_bytes() == (folder / "first.json").read_bytes()
     shown = called("compare", "baseline", "latest").stdout
     golden("cli/compare-confirmed.txt", shown[shown.index("Confirm or clear") :].partition("\n\n")[0].rstrip() + "\n")
@@ -209,7 +209,7 @@ def test_what_cannot_be_run_again_is_refused_before_anything_runs(folder, gate, 
 def test_report_cannot_be_confirmed(folder):
     prepared(folder, "confirm_app_j")
     state(folder, broken=[7])
-    called("run", "suite.yml", "--quiet", "--json", "now.json")
+    called("run", "suite.yml", "--quiet", "--to", "now.json")
     result = called("compare", "baseline", "now.json", "--confirm", "3")
     assert (result.exit_code, "which a stored run knows and a report does not" in result.stderr) == (2, True)
 
@@ -249,11 +249,11 @@ def test_confirmed_run_that_is_resumed_stays_confirmed(folder):
 def test_confirmation_is_a_run_of_its_own_and_not_the_latest(folder):
     prepared(folder, "confirm_app_o")
     state(folder, broken=[7])
-    called("run", "suite.yml", "--quiet", "--confirm", "7", "--json", "report.json")
+    called("run", "suite.yml", "--quiet", "--confirm", "7", "--to", "report.json")
     run = json.loads((folder / "report.json").read_text())["run"]["id"]
-    assert json.loads(called("report", "latest", "--json", "-").stdout)["run"]["id"] == run
-    rows = json.loads(called("runs", "--json", "-").stdout)
+    assert json.loads(called("report", "latest", "--to", "-").stdout)["run"]["id"] == run
+    rows = json.loads(called("runs", "--to", "-").stdout)
     listed = [(row["kind"], row["facts"]["label"]) for row in rows[:2]]
     assert listed == [("confirmation", f"confirms {run}"), ("run", None)]
-    confirming = json.loads(called("report", rows[0]["id"], "--json", "-").stdout)
+    confirming = json.loads(called("report", rows[0]["id"], "--to", "-").stdout)
     assert (confirming["totals"]["samples"], confirming["totals"]["repetitions"]) == (1, 7)

@@ -12,17 +12,17 @@ import deemster as dm
 from tests.cli.workspace import called
 
 READING = {
-    "report": ("report", "RUN", "--json", "-"),
-    "runs show": ("runs", "show", "RUN", "--json", "-"),
+    "report": ("report", "RUN", "--to", "-"),
+    "runs show": ("runs", "show", "RUN", "--to", "-"),
     "show": ("show", "RUN", "window"),
     "brief": ("brief", "RUN"),
-    "compare": ("compare", "RUN", "RUN", "--json", "-"),
-    "rank": ("compare", "RUN", "RUN", "RUN", "--json", "-"),
-    "plan detect": ("plan", "detect", "RUN", "--json", "-"),
-    "plan size": ("plan", "size", "--effect", "0.1", "--from", "RUN", "--json", "-"),
-    "labels sheet": ("labels", "sheet", "RUN", "--to", "-"),
-    "audit dataset": ("audit", "dataset", "RUN", "--json", "-"),
-    "audit metrics": ("audit", "metrics", "suite.yml", "--run", "RUN", "--json", "-"),
+    "compare": ("compare", "RUN", "RUN", "--to", "-"),
+    "rank": ("compare", "RUN", "RUN", "RUN", "--to", "-"),
+    "plan detect": ("plan", "detect", "RUN", "--to", "-"),
+    "plan size": ("plan", "size", "--effect", "0.1", "--from", "RUN", "--to", "-"),
+    "labels sheet": ("labels", "sheet", "RUN", "--to", "csv:-"),
+    "audit dataset": ("audit", "dataset", "RUN", "--to", "-"),
+    "audit metrics": ("audit", "metrics", "suite.yml", "--run", "RUN", "--to", "-"),
 }
 
 
@@ -51,13 +51,13 @@ def test_run_file_gives_what_the_stored_run_gives_where_there_is_no_store(passed
 
 
 def test_report_is_the_same_in_every_format(passed):
-    for form in ("--json", "--markdown", "--csv", "--html", "--junit"):
-        argv = ("report", "RUN", form, "-")
+    for form in ("json", "md", "csv", "html", "junit"):
+        argv = ("report", "RUN", "--to", f"{form}:-")
         assert said(argv, "run.jsonl", "--store", "no.db") == said(argv, "latest")
 
 
 def test_run_file_is_compared_with_a_stored_run(passed):
-    found = json.loads(said(("compare", "run.jsonl", "latest", "--json", "-"), ""))
+    found = json.loads(said(("compare", "run.jsonl", "latest", "--to", "-"), ""))
     assert {status: count for status, count in found["statuses"].items() if count} == {"stable": 2}
 
 
@@ -77,14 +77,14 @@ def test_labels_of_a_run_file_calibrate_it(passed):
             cells[place] = cell
         filled.append(",".join(cells))
     (passed / "labels.csv").write_text("\n".join(filled) + "\n")
-    argv = ("calibrate", "RUN", "--labels", "labels.csv", "--json", "-")
+    argv = ("calibrate", "RUN", "--labels", "labels.csv", "--to", "-")
     assert said(argv, "run.jsonl", "--store", "no.db") == said(argv, "latest")
 
 
 def test_run_file_is_known_by_its_first_line_whatever_it_is_called(passed):
     (passed / "run.jsonl").rename(passed / "facts.txt")
-    assert said(("report", "RUN", "--json", "-"), "facts.txt", "--store", "no.db") == said(
-        ("report", "RUN", "--json", "-"), "latest"
+    assert said(("report", "RUN", "--to", "-"), "facts.txt", "--store", "no.db") == said(
+        ("report", "RUN", "--to", "-"), "latest"
     )
 
 

@@ -34,7 +34,7 @@ def suite(world):
 
 
 def ran(*flags):
-    result = called("run", "suite.yml", "--json", "-", *flags)
+    result = called("run", "suite.yml", "--to", "-", *flags)
     return json.loads(result.stdout), result.exit_code
 
 

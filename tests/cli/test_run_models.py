@@ -29,8 +29,8 @@ models:
     retries: 0
 """
 FAR = "https://models.invalid/v1\n    model: toy-1\n    api_key_env: NO_SUCH_KEY"
-REPORTS = ("--json", "r.json", "--markdown", "r.md", "--csv", "r.csv", "--html", "r.html", "--junit", "r.xml")
-FURTHER = ("--github", "r.summary")
+REPORTS = ("--to", "r.json", "--to", "r.md", "--to", "r.csv", "--to", "r.html", "--to", "r.xml")
+FURTHER = ("--to", "github:r.summary")
 
 
 def files(cases, suite=SUITE):
@@ -73,7 +73,7 @@ def folder(tmp_path, monkeypatch, server):
 
 
 def report_of(*flags, code=0, **env):
-    result = called("run", "suite.yml", "--json", "r.json", *flags, **env)
+    result = called("run", "suite.yml", "--to", "r.json", *flags, **env)
     assert result.exit_code == code, result.output
     return json.loads(Path("r.json").read_text())
 
@@ -96,7 +96,7 @@ def test_dry_run_reports_requests_without_sending(folder, server, monkeypatch):
 
 
 def test_dry_run_estimate_is_not_below_actual_usage(folder, server):
-    planned = json.loads(called("run", "suite.yml", "--dry-run", "--json", "-").stdout)
+    planned = json.loads(called("run", "suite.yml", "--dry-run", "--to", "-").stdout)
     least, most = (planned["roles"]["judge"][end] for end in ("least", "most"))
     report = report_of()
     assert (least["calls"], len(server.requests), most["calls"], planned["assumes_context"]) == (6, 6, 12, False)
@@ -166,7 +166,7 @@ def test_offline_unrecorded_question_is_bad_input(folder, server):
 
 @pytest.mark.parametrize("flags", [("--budget-tokens", "5000"), ("--budget-usd", "0.006")])
 def test_exceeded_budget_is_exit_code_3_with_partial_report(folder, server, flags):
-    code, out, err = whole(folder, "--json", "r.json", *flags)
+    code, out, err = whole(folder, "--to", "r.json", *flags)
     report = json.loads((folder / "r.json").read_text())
     assert code == 3
     assert "The budget is exhausted" in err
@@ -180,7 +180,7 @@ def test_exceeded_budget_is_exit_code_3_with_partial_report(folder, server, flag
     assert refused.exit_code == 2
     assert "cannot become the baseline: a budget stopped it" in refused.stderr
     # Answers that were paid for are not requested again.
-    assert whole(folder, "--json", "r.json")[0] == 0
+    assert whole(folder, "--to", "r.json")[0] == 0
     assert len(server.requests) == 6
 
 
@@ -282,7 +282,7 @@ def test_report_bytes_are_same_at_any_concurrency(folder, server):
             {"suite.yml": suite.replace("limits: { concurrency: ${PACE} }", f"limits: {{ concurrency: {pace} }}")},
         )
         result = called(
-            "run", "suite.yml", "--no-cache", "--store", f"{pace}.db", "--json", "r.json", "--quiet", PACE=pace
+            "run", "suite.yml", "--no-cache", "--store", f"{pace}.db", "--to", "r.json", "--quiet", PACE=pace
         )
         assert result.exit_code in (0, 3), result.output
         found.append((folder / "r.json").read_bytes())
@@ -301,7 +301,7 @@ def test_interrupt_stops_requests_and_reports_answers(tmp_path):
     with ModelServer(answer=answer) as server:
         written(tmp_path, files(cases))
         env = {"JUDGE_URL": server.url, "TOY_KEY": KEY, "PACE": "1"}
-        process = started(tmp_path, "run", "suite.yml", "--json", "-", env=env)
+        process = started(tmp_path, "run", "suite.yml", "--to", "-", env=env)
         out, err = process.communicate(timeout=180)
     report = json.loads(out)
     assert process.returncode == 3

@@ -29,12 +29,12 @@ FORMATS = {
     "json": "r.json",
     "html": "r.html",
     "csv": "r.csv",
-    "markdown": "r.md",
+    "md": "r.md",
     "junit": "r.xml",
     "github": "g.md",
     "pr-comment": "p",
 }
-FLAGS = [word for name, file in FORMATS.items() for word in (f"--{name}", file)]
+FLAGS = [word for name, file in FORMATS.items() for word in ("--to", f"{name}:{file}")]
 
 
 @pytest.fixture
@@ -91,7 +91,7 @@ def test_lower_quorum_and_scores_that_lack_a_vote_are_said_in_every_report_until
         assert client.get("runs/latest")["panels"] == report["panels"]
     said = f"{SAMPLES} of {SAMPLES} scores of `panel` lack the vote of a judge that failed."
     for sides in (("latest", "latest"), ("r.json", "r.json")):
-        compared = json.loads(called("compare", *sides, "--json", "-").stdout)
+        compared = json.loads(called("compare", *sides, "--to", "-").stdout)
         assert [warning.endswith(said) for warning in compared["warnings"]] == [True, True]
 
     done = ran(world, third.url, "--allow-changed", "--resume")

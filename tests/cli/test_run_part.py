@@ -38,7 +38,7 @@ def part_world(world):
 
 
 def report_of(*flags):
-    result = called("run", "suite.yml", "--json", "-", *flags)
+    result = called("run", "suite.yml", "--to", "-", *flags)
     assert result.exit_code in (0, 1, 3), result.stderr
     return json.loads(result.stdout)
 
@@ -83,17 +83,17 @@ def test_whole_run_is_no_part(part_world):
 
 
 @pytest.mark.parametrize(
-    ("flag", "expected"),
+    ("form", "expected"),
     [
-        ("--markdown", "Part: <code>2 of 4 samples, --tag policy</code>."),
-        ("--html", "Part: <code>2 of 4 samples, --tag policy</code>."),
-        ("--github", "Part: <code>2 of 4 samples, --tag policy</code>."),
-        ("--junit", '<testsuite name="gate of a part: 2 of 4 samples, --tag policy"'),
+        ("md", "Part: <code>2 of 4 samples, --tag policy</code>."),
+        ("html", "Part: <code>2 of 4 samples, --tag policy</code>."),
+        ("github", "Part: <code>2 of 4 samples, --tag policy</code>."),
+        ("junit", '<testsuite name="gate of a part: 2 of 4 samples, --tag policy"'),
     ],
 )
-def test_every_renderer_says_that_it_is_a_part(part_world, flag, expected):
-    assert expected in called("run", "suite.yml", "--tag", "policy", flag, "-").stdout
-    assert expected in called("report", "latest", flag, "-").stdout
+def test_every_renderer_says_that_it_is_a_part(part_world, form, expected):
+    assert expected in called("run", "suite.yml", "--tag", "policy", "--to", f"{form}:-").stdout
+    assert expected in called("report", "latest", "--to", f"{form}:-").stdout
 
 
 def test_terminal_says_that_gate_judged_a_part(part_world):
@@ -119,7 +119,7 @@ def test_rule_about_a_cohort_outside_the_part_is_skipped_and_a_misspelt_one_is_a
 def test_store_and_list_of_runs_say_that_a_run_is_a_part(part_world):
     called("run", "suite.yml", "--quiet")
     called("run", "suite.yml", "--tag", "policy", "--quiet")
-    part, whole = json.loads(called("runs", "--json", "-").stdout)
+    part, whole = json.loads(called("runs", "--to", "-").stdout)
     assert part["facts"]["part"] == {"samples": 2, "of": 4, "selection": "--tag policy"}
     assert "part" not in whole["facts"]
     assert "part" not in whole["identity"]
@@ -128,7 +128,7 @@ def test_store_and_list_of_runs_say_that_a_run_is_a_part(part_world):
 
 
 def test_publish_safe_leaves_out_the_words_that_selected(part_world):
-    shown = called("run", "suite.yml", "--where", "metadata.lang=de", "--publish-safe", "--json", "-").stdout
+    shown = called("run", "suite.yml", "--where", "metadata.lang=de", "--publish-safe", "--to", "-").stdout
     assert json.loads(shown)["run"]["part"] == {"samples": 1, "of": 4, "selection": None}
     assert "metadata.lang" not in shown
 
@@ -272,10 +272,10 @@ def test_failed_beside_resume_names_its_run(stopped_part):
 
 def test_part_survives_export_and_import(part_world):
     called("run", "suite.yml", "--tag", "policy", "--quiet")
-    shown = called("report", "latest", "--json", "-").stdout
+    shown = called("report", "latest", "--to", "-").stdout
     assert called("store", "export", "latest", "--to", "run.jsonl").exit_code == 0
     assert called("store", "import", "run.jsonl", "--store", "other.db").exit_code == 0
-    assert called("report", "latest", "--json", "-", "--store", "other.db").stdout == shown
+    assert called("report", "latest", "--to", "-", "--store", "other.db").stdout == shown
 
 
 def test_dry_run_counts_the_part_alone(part_world):
@@ -286,5 +286,5 @@ def test_dry_run_counts_the_part_alone(part_world):
 
 def test_what_is_printed_of_a_part_matches_golden_files(part_world, golden):
     called("run", "suite.yml", "--quiet", "--label", "all of it")
-    golden("cli/run-part.md", called("run", "suite.yml", "--failed", "--markdown", "-").stdout)
+    golden("cli/run-part.md", called("run", "suite.yml", "--failed", "--to", "md:-").stdout)
     golden("cli/runs-part.txt", called("runs").stdout)

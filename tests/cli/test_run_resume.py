@@ -35,10 +35,10 @@ def live(world):
 
 def test_run_is_stored_and_shown_again_in_the_same_bytes(world):
     folder = world()
-    assert called("run", "suite.yml", "--quiet", "--json", "run.json").exit_code == 0
+    assert called("run", "suite.yml", "--quiet", "--to", "run.json").exit_code == 0
     identifier = json.loads((folder / "run.json").read_text())["run"]["id"]
     for name in (identifier, identifier[:12], "latest"):
-        assert called("report", name, "--json", "-").stdout == (folder / "run.json").read_text()
+        assert called("report", name, "--to", "-").stdout == (folder / "run.json").read_text()
     assert (folder / ".deemster" / "runs.db").stat().st_mode & 0o777 == 0o600
     assert (folder / ".deemster").stat().st_mode & 0o777 == 0o700
 
@@ -69,11 +69,11 @@ def test_resume_retries_only_failed_sample(live):
     assert first.exit_code == 3
     assert "To continue: deemster run suite.yml --resume\n" in first.stderr
     (live / "fixed").touch()
-    second = called("run", "suite.yml", "--resume", "--quiet", "--json", "run.json")
+    second = called("run", "suite.yml", "--resume", "--quiet", "--to", "run.json")
     assert (second.exit_code, second.stdout) == (0, "")
     assert "1 of 2 done, trying 1 again.\n" in second.stderr
     assert (live / "calls").read_text().split() == ["window", "fee", "fee"]
-    assert called("run", "suite.yml", "--no-store", "--json", "-").stdout == (live / "run.json").read_text()
+    assert called("run", "suite.yml", "--no-store", "--to", "-").stdout == (live / "run.json").read_text()
 
 
 def test_resume_of_complete_run_shows_report_with_note(world):
@@ -100,11 +100,11 @@ def test_changed_target_is_error_or_mixed_with_allow_changed(live):
     assert refused.exit_code == 2
     assert "cannot be resumed: it is not the same any more." in refused.stderr
     assert "target.source: was " in refused.stderr
-    mixed = called("run", "suite.yml", "--resume", "--allow-changed", "--quiet", "--markdown", "run.md")
+    mixed = called("run", "suite.yml", "--resume", "--allow-changed", "--quiet", "--to", "run.md")
     assert mixed.exit_code == 0
     assert "mixed: resumed with changes: target.source: was " in mixed.stderr
     assert "mixed" in (live / "run.md").read_text().splitlines()[2]
-    assert called("report", "latest", "--markdown", "-").stdout == (live / "run.md").read_text()
+    assert called("report", "latest", "--to", "md:-").stdout == (live / "run.md").read_text()
 
 
 @pytest.mark.parametrize(
@@ -156,10 +156,10 @@ def test_unwritable_report_names_command_to_render_stored_run(world):
 
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(Destination, "check", vanishing)
-        result = called("run", "suite.yml", "--quiet", "--json", "out/run.json", "--store", "kept.db")
+        result = called("run", "suite.yml", "--quiet", "--to", "out/run.json", "--store", "kept.db")
     assert result.exit_code == 3
     (line,) = [line for line in result.stderr.splitlines() if line.startswith("The run is stored.")]
-    assert called(*line.partition(": deemster ")[2].split(), "--json", "-").exit_code == 0
+    assert called(*line.partition(": deemster ")[2].split(), "--to", "-").exit_code == 0
 
 
 def test_run_that_takes_too_long_stops_and_can_be_resumed(live):
@@ -189,19 +189,19 @@ def test_interrupted_run_prints_resume_command_and_resumes(live):
 def test_rescoring_adds_a_metric_and_prints_the_report(world):
     folder = world()
     called("run", "suite.yml", "--quiet")
-    result = called("rescore", "latest", "--metric", "rouge-l", "--json", "run.json")
+    result = called("rescore", "latest", "--metric", "rouge-l", "--to", "run.json")
     assert result.exit_code == 0
     report = json.loads((folder / "run.json").read_text())
     assert report["metric_order"] == ["exact-match", "rouge-l"]
     assert "rouge-l" in result.stdout
-    assert called("report", "latest", "--json", "-").stdout == (folder / "run.json").read_text()
+    assert called("report", "latest", "--to", "-").stdout == (folder / "run.json").read_text()
 
 
 def test_rescoring_takes_metrics_and_models_from_a_suite(world):
     world()
     called("run", "suite.yml", "--quiet")
     world(other_yml=SUITE.replace("[exact-match]", "[{token-f1: {name: overlap, threshold: 0.9}}, cosine-embedding]"))
-    result = called("rescore", "latest", "--suite", "other.yml", "--json", "-")
+    result = called("rescore", "latest", "--suite", "other.yml", "--to", "-")
     assert result.exit_code == 0
     report = json.loads(result.stdout)
     assert report["metric_order"] == ["exact-match", "overlap", "cosine-embedding"]
@@ -223,7 +223,7 @@ def test_suite_for_rescore_needs_no_dataset(world, suite, argv, metrics):
     called("run", "suite.yml", "--quiet")
     (folder / "golden.yml").unlink()
     world(other_yml=suite)
-    result = called("rescore", "latest", "--suite", "other.yml", *argv, "--json", "-")
+    result = called("rescore", "latest", "--suite", "other.yml", *argv, "--to", "-")
     assert result.exit_code == 0, result.stderr
     report = json.loads(result.stdout)
     assert report["metric_order"] == metrics
@@ -253,7 +253,7 @@ def test_unsuitable_run_for_rescore_is_bad_input(world, argv, told):
     [
         ((), "Name a run, or `--dataset NAME`"),
         (("latest", "--dataset", "live"), "Name a run, or `--dataset NAME`"),
-        (("--dataset", "live", "--json", "-"), "A report is of one run"),
+        (("--dataset", "live", "--to", "-"), "A report is of one run"),
         (("--dataset", "dead"), "There is no recording of the dataset `dead`."),
     ],
 )
@@ -283,4 +283,4 @@ def test_rescore_by_dataset_scores_every_recording(world):
     result = called("rescore", "--dataset", "live", "--metric", "length-within(max=9)")
     assert (result.exit_code, result.stdout) == (0, "")
     assert result.stderr == "b: 1 output marked\na: 1 output marked\n"
-    assert json.loads(called("report", "a", "--json", "-").stdout)["metrics"]["length-within"]["n_passed"] == 1
+    assert json.loads(called("report", "a", "--to", "-").stdout)["metrics"]["length-within"]["n_passed"] == 1

@@ -41,7 +41,7 @@ def folder(tmp_path, monkeypatch, server):
 
 
 def test_suite_gates_on_criterion_and_report_shows_each():
-    result = called("run", "work/suite.json", "--json", "-")
+    result = called("run", "work/suite.json", "--to", "-")
     assert result.exit_code == 1, result.stderr
     report = json.loads(result.stdout)
     assert {name: figures["mean"] for name, figures in report["metrics"]["essay"]["criteria"].items()} == {
@@ -53,15 +53,15 @@ def test_suite_gates_on_criterion_and_report_shows_each():
 
 
 def test_stored_run_gives_the_same_report_again():
-    first = called("run", "work/suite.json", "--json", "-")
-    again = called("report", "latest", "--json", "-")
+    first = called("run", "work/suite.json", "--to", "-")
+    again = called("report", "latest", "--to", "-")
     assert again.stdout == first.stdout
     shown = called("report", "latest")
     assert "Criteria" in shown.stdout
 
 
 def test_publish_safe_report_has_no_judge_text():
-    result = called("run", "work/suite.json", "--json", "-", "--publish-safe")
+    result = called("run", "work/suite.json", "--to", "-", "--publish-safe")
     report = json.loads(result.stdout)
     assert "Seen." not in result.stdout
     assert report["metrics"]["essay"]["criteria"]["facts"]["mean"] == 0.75
@@ -104,7 +104,7 @@ def test_gate_on_criterion_with_failed_verdicts_is_inconclusive(folder, server):
     suite = json.loads(path.read_text())
     suite["gate"] = {"decision": "three-way", "metrics": {"essay/facts": {"min_mean": 0.6}}}
     path.write_text(json.dumps(suite))
-    result = called("run", "work/suite.json", "--json", "-")
+    result = called("run", "work/suite.json", "--to", "-")
     report = json.loads(result.stdout)
     (check,) = [each for each in report["gate"]["checks"] if "facts" in each["name"]]
     assert (check["status"], check["because"]) == ("inconclusive", "1 of 4 verdicts failed")
@@ -119,7 +119,7 @@ def test_people_are_compared_with_each_criterion(folder):
     lines += [f"s{at},essay,facts,ana,{'MET' if at else 'UNMET'}" for at in range(4)]
     lines += [f"s{at},,depth,ana,{label}" for at, label in enumerate(["fair", "good", "fair", "fair"])]
     (folder / "labels.csv").write_text("\n".join(lines))
-    result = called("calibrate", "latest", "--labels", "labels.csv", "--json", "-")
+    result = called("calibrate", "latest", "--labels", "labels.csv", "--to", "-")
     assert result.exit_code == 0, result.stderr
     found = json.loads(result.stdout)["metrics"]
     assert found["essay/facts"]["kind"] == "verdict"
@@ -128,3 +128,33 @@ def test_people_are_compared_with_each_criterion(folder):
     assert found["essay/depth"]["confusion"] is None
     assert found["essay/facts"]["pass_rate"] is None
     assert (found["essay/facts"]["agreement"]["value"], found["essay/depth"]["agreement"]["value"]) == (0.5, 0.75)
+
+
+@pytest.mark.parametrize("quorum", [None, 1])
+def test_score_of_a_panel_without_a_member_is_withheld_or_said_to_lack_a_vote(folder, server, quorum):
+    path = folder / "work" / "suite.json"
+    suite = json.loads(path.read_text())
+    suite["metrics"][1]["rubric"] |= {} if quorum is None else {"quorum": quorum}
+
+    with ModelServer(answer=said) as other:
+        other.play(["500"] * 8)
+        suite["models"]["b"] |= {"base_url": other.url, "retries": 0}
+        path.write_text(json.dumps(suite))
+        shown = called("run", "work/suite.json", "--json", "r.json").output
+        report = json.loads((folder / "r.json").read_text())
+        if quorum is None:
+            unscored = report["executions"][3]["marks"]["essay"]["unscored"]
+            assert (unscored["cause"], "panels" in report) == ("no_quorum", False)
+            few = "facts: 1 of 2 members of the panel spoke; 2 are needed. First: model_failed, "
+            assert unscored["message"].startswith(few)
+            assert " Votes: a MET." in unscored["message"]
+        else:
+            assert report["panels"] == {"essay": {"n": 4, "n_incomplete": 4, "quorum": 1}}
+            assert "4 of 4 scores lack the vote of a judge that failed" in " ".join(shown.split())
+
+        asked = len(server.requests)
+        called("run", "work/suite.json", "--json", "r.json", "--resume")
+    report = json.loads((folder / "r.json").read_text())
+    assert report["metrics"]["essay"]["n_scored"] == 4
+    assert report.get("panels") == (None if quorum is None else {"essay": {"n": 4, "n_incomplete": 0, "quorum": 1}})
+    assert len(server.requests) == asked

@@ -46,8 +46,8 @@ metrics:
   - citation-groundedness: { where: auto, threshold: 0.9 }
   - length-within: { max: 20, name: short-german, where: { tags: [policy, smalltalk], metadata: { lang: de } } }
 """
-REPORTS = {"json": "r.json", "markdown": "r.md", "csv": "r.csv", "html": "r.html", "junit": "r.xml"}
-FLAGS = [word for flag, file in REPORTS.items() for word in (f"--{flag}", file)]
+REPORTS = {"json": "r.json", "md": "r.md", "csv": "r.csv", "html": "r.html", "junit": "r.xml"}
+FLAGS = [word for file in REPORTS.values() for word in ("--to", file)]
 
 
 @pytest.fixture
@@ -56,7 +56,7 @@ def where_world(world):
 
 
 def report_of(*flags, codes=(0, 1, 3)):
-    result = called("run", "suite.yml", "--json", "-", *flags)
+    result = called("run", "suite.yml", "--to", "-", *flags)
     assert result.exit_code in codes, result.stderr
     return json.loads(result.stdout)
 
@@ -112,12 +112,12 @@ def test_every_report_counts_and_shows_what_is_not_applicable(where_world, golde
 def test_stored_run_shows_the_same_bytes_again(where_world):
     called("run", "suite.yml", *FLAGS)
     for flag, file in REPORTS.items():
-        assert called("report", "latest", f"--{flag}", "-").stdout == Path(file).read_text(), flag
-    assert called("report", "r.json", "--json", "-").stdout == Path("r.json").read_text()
+        assert called("report", "latest", "--to", f"{flag}:-").stdout == Path(file).read_text(), flag
+    assert called("report", "r.json", "--to", "-").stdout == Path("r.json").read_text()
     exported = called("store", "export", "latest", "--to", "run.jsonl")
     assert exported.exit_code == 0, exported.output
     assert called("store", "import", "run.jsonl", "--store", "other.db").exit_code == 0
-    assert called("report", "latest", "--store", "other.db", "--csv", "-").stdout == Path("r.csv").read_text()
+    assert called("report", "latest", "--store", "other.db", "--to", "csv:-").stdout == Path("r.csv").read_text()
 
 
 def test_validate_says_how_many_samples_a_metric_applies_to(where_world):
@@ -167,7 +167,7 @@ def test_where_that_cannot_be_used_is_named_with_the_nearest(where_world, where,
 def test_auto_that_applies_nowhere_is_undefined_and_macro_f1_leaves_it_out(where_world):
     suite = SUITE.replace("citation-groundedness: { where: auto, threshold: 0.9 }", "ndcg: { where: auto, name: ndcg }")
     written(where_world, {"suite.yml": suite + "gate: { metrics: { ndcg: { min_pass_rate: 0.1 } } }\n"})
-    result = called("run", "suite.yml", "--json", "r.json")
+    result = called("run", "suite.yml", "--to", "r.json")
     assert "ndcg applies to none of the 4 samples." in result.stderr
     assert "It rests on 2 of 3 metrics; these apply to no sample: ndcg." in result.stdout
     report = json.loads(Path("r.json").read_text())
@@ -191,7 +191,7 @@ def test_part_without_an_applicable_sample_skips_the_rule(where_world):
 
 def test_part_that_no_metric_applies_to_has_no_numbers(where_world):
     written(where_world, {"suite.yml": SUITE.replace("  - length-within", "  # length-within")})
-    result = called("run", "suite.yml", "--tag", "smalltalk", "--json", "r.json")
+    result = called("run", "suite.yml", "--tag", "smalltalk", "--to", "r.json")
     assert result.exit_code == 0, result.output
     report = json.loads(Path("r.json").read_text())
     assert (report["macro_f1"], report["pass_rate"], report["samples"][0]["pass_rate"]) == (None, None, None)
@@ -229,7 +229,7 @@ def answer(invocation):
 
 def test_stopped_run_knows_what_is_not_applicable_before_it_is_run(where_world):
     written(where_world, {"suite.yml": LIVE, "where_app.py": APP})
-    process = started(where_world, "run", "suite.yml", "--timeout", "0.2", "--json", "r.json", "--quiet")
+    process = started(where_world, "run", "suite.yml", "--timeout", "0.2", "--to", "r.json", "--quiet")
     _, said = process.communicate(timeout=180)
     assert process.returncode == 3, said
     stopped = json.loads(Path("r.json").read_text())
@@ -241,9 +241,9 @@ def test_stopped_run_knows_what_is_not_applicable_before_it_is_run(where_world):
         ["short-german"],
         ["contains", "citation-groundedness"],
     ]
-    assert json.loads(called("report", "latest", "--json", "-").stdout) == stopped
+    assert json.loads(called("report", "latest", "--to", "-").stdout) == stopped
     Path("ready").touch()
-    process = started(where_world, "run", "suite.yml", "--resume", "--json", "-", "--quiet")
+    process = started(where_world, "run", "suite.yml", "--resume", "--to", "-", "--quiet")
     shown, said = process.communicate(timeout=180)
     assert process.returncode == 0, said
     resumed = json.loads(shown)
@@ -254,7 +254,7 @@ def test_rescoring_takes_where_from_a_suite(where_world):
     report_of()
     more = "metrics:\n  - starts-with: { where: { tags: money } }\n  - contains: { where: { tags: policy } }\n"
     written(where_world, {"more.yml": more})
-    result = called("rescore", "latest", "--suite", "more.yml", "--json", "-")
+    result = called("rescore", "latest", "--suite", "more.yml", "--to", "-")
     assert result.exit_code == 0, result.output
     figures = json.loads(result.stdout)["metrics"]
     assert {name: (each["n"], each["n_not_applicable"]) for name, each in figures.items()} == {
@@ -286,7 +286,7 @@ models: { judge: { base_url: "URL", model: toy-1, price: { input: 1, output: 2 }
 def test_judge_is_not_asked_about_samples_outside_and_nothing_is_paid(where_world):
     with ModelServer(answer=lambda _: json.dumps({"reason": "Fine.", "score": 1.0})) as server:
         written(where_world, {"suite.yml": JUDGED.replace("URL", server.url)})
-        planned = called("run", "suite.yml", "--dry-run", "--json", "-")
+        planned = called("run", "suite.yml", "--dry-run", "--to", "-")
         assert planned.exit_code == 0, planned.output
         assert json.loads(planned.stdout)["roles"]["judge"]["least"]["calls"] == 2
         assert not server.requests

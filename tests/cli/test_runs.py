@@ -83,7 +83,7 @@ def test_list_can_be_filtered(many, argv, numbers):
         (("rm", "run-0", "run-9", "--yes"), "The store holds no run `run-9`."),
         (("--store", "nowhere.db"), "error: nowhere.db: There is no store here."),
         (("show", "latest", "--store", "mysql://h/d"), "error: `mysql://` is no kind of store."),
-        (("--json", "no/such/place.json"), "The folder `no/such` does not exist."),
+        (("--to", "no/such/place.json"), "The folder `no/such` does not exist."),
     ],
 )
 def test_bad_input_is_one_message_and_exit_code_2(many, argv, said):
@@ -95,7 +95,7 @@ def test_bad_input_is_one_message_and_exit_code_2(many, argv, said):
 
 
 def test_list_as_json_has_every_fact(many):
-    runs = json.loads(called("runs", "--json", "-").stdout)
+    runs = json.loads(called("runs", "--to", "-").stdout)
     assert [run["id"] for run in runs] == ["run-4", "run-3", "run-2", "run-1", "run-0"]
     first = runs[-1]
     assert (first["seed"], first["repetitions"], first["done"], first["reason"]) == (2**70, 2, 6, "stopped")
@@ -103,7 +103,7 @@ def test_list_as_json_has_every_fact(many):
         ["exact-match", "rouge-l"],
         ["citation"],
     ]
-    called("runs", "--json", "runs.json", "--suite", "b")
+    called("runs", "--to", "runs.json", "--suite", "b")
     assert [run["id"] for run in json.loads((many / "runs.json").read_text())] == ["run-3"]
 
 
@@ -112,7 +112,7 @@ def test_run_is_shown_with_its_facts_and_counts(many, golden):
 
 
 def test_run_as_json_has_its_counts(many):
-    run = json.loads(called("runs", "show", "run-0", "--json", "-").stdout)
+    run = json.loads(called("runs", "show", "run-0", "--to", "-").stdout)
     assert run["owner"] is None
     assert run["outcomes"] == [
         {"metric": "exact-match", "passed": 6, "failed": 0, "unscored": {}, "not_applicable": 0},
@@ -131,7 +131,7 @@ def test_stored_suite_run_is_shown(ran):
     shown = called("runs", "show", "latest").stdout
     assert "suite        refunds" in shown
     assert "exact-match  1       1       -" in shown
-    assert listed() == [json.loads(called("runs", "--json", "-").stdout)[0]["id"]]
+    assert listed() == [json.loads(called("runs", "--to", "-").stdout)[0]["id"]]
 
 
 def test_run_in_progress_is_not_removed_and_owner_is_named(tmp_path, monkeypatch):

@@ -88,7 +88,7 @@ def test_figures_that_cannot_be_read_are_counted_anew(ran):
 
 
 def test_stored_figures_equal_those_counted_from_the_marks(ran):
-    figures = json.loads(called("runs", "show", "latest", "--json", "-").stdout)
+    figures = json.loads(called("runs", "show", "latest", "--to", "-").stdout)
     with open_store(".deemster/runs.db") as store:
         counted = store.pass_counts(store.run("latest").id)
     found = [(each["metric"], each["passed"], each["failed"], each["unscored"]) for each in figures["outcomes"]]
@@ -97,7 +97,7 @@ def test_stored_figures_equal_those_counted_from_the_marks(ran):
 
 def test_rescoring_changes_the_figures(ran):
     assert called("rescore", "latest", "--metric", "contains", "--quiet").exit_code == 0
-    report = json.loads(called("report", "latest", "--json", "-").stdout)
+    report = json.loads(called("report", "latest", "--to", "-").stdout)
     assert rows()[0]["macro-F1"] == f"{report['macro_f1']:.4f}"
     assert "contains     " in called("runs", "show", "latest").stdout
 

@@ -120,7 +120,7 @@ def test_redact_leaves_out_traceback_and_refuses_prompts(folder):
 
 
 def test_report_file_has_neither(folder):
-    ran("--json", "r.json")
+    ran("--to", "r.json")
     assert "Traceback" not in (folder / "r.json").read_text(encoding="utf-8")
     assert "Traceback" not in called("show", "r.json", "where").stdout
     refused = called("show", "r.json", "fee", "--prompts")

@@ -24,7 +24,7 @@ def old(tmp_path, monkeypatch):
 
 
 def ids():
-    return [run["id"] for run in json.loads(called("runs", "--json", "-").stdout)]
+    return [run["id"] for run in json.loads(called("runs", "--to", "-").stdout)]
 
 
 @pytest.mark.parametrize("command", ["check", "export", "import", "path", "prune", "verify"])
@@ -56,9 +56,9 @@ def test_moved_run_gives_same_report_bytes(ran, postgres_url):
     called("store", "import", "run.jsonl", "--store", postgres_url)
     called("store", "export", "latest", "--to", "back.jsonl", "--store", postgres_url)
     assert (ran / "back.jsonl").read_bytes() == (ran / "run.jsonl").read_bytes()
-    for flag in ("--json", "--markdown", "--csv", "--html", "--junit"):
+    for form in ("json", "md", "csv", "html", "junit"):
         reports = [
-            called("report", "latest", flag, "-", "--store", store)
+            called("report", "latest", "--to", f"{form}:-", "--store", store)
             for store in (".deemster/runs.db", "other.db", postgres_url)
         ]
         assert [report.exit_code for report in reports] == [0, 0, 0]

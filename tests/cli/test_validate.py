@@ -54,7 +54,7 @@ def test_validate_reports_kind_of_file(tmp_path, monkeypatch, file, start):
         "answers.parquet": _parquet({"id": ["a"], "output": ["b"]}),
     }
     written(tmp_path, {**FILES, **more})
-    called("run", "suite.yml", "--json", "run.json")
+    called("run", "suite.yml", "--to", "run.json")
     result = called("validate", file)
     assert (result.exit_code, result.stderr) == (0, "")
     assert result.stdout.startswith(start)

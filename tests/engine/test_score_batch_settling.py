@@ -54,7 +54,7 @@ def test_only_settling_metrics_settle():
 
 
 def test_metric_that_settles_sees_all_marks_of_the_run_and_changes_no_others():
-    found = list(settle_marks([Late(), Plain()], [*EVERY[:4], None, *EVERY[4:]]))
+    found = list(settle_marks([Late(), Plain()], EVERY))
     assert [(each.position, each.repetition) for each in found] == [(p, r) for p in range(6) for r in range(2)]
     ranks = [each.marks[0].score for each in found if each.position != 3 and each.repetition == 0]
     assert ranks == [0.0, 0.02, 0.04, 0.06, 0.08]
@@ -80,7 +80,7 @@ def test_settling_sees_marks_by_repetition():
 
 
 def test_run_without_executions_settles_nothing():
-    assert list(settle_marks([Late()], [None, None])) == []
+    assert list(settle_marks([Late()], [])) == []
 
 
 def test_interrupted_settling_run_resumes_to_same_bytes(tmp_path):

@@ -208,7 +208,7 @@ def test_too_few_file_descriptors_lower_concurrency_and_no_request_fails(tmp_pat
         return '{"reason": "Good.", "score": 0.9}'
 
     with ModelServer(answer=answer) as server:
-        argv = ("-m", "deemster", "run", "suite.yml", "--json", "-", "--no-cache")
+        argv = ("-m", "deemster", "run", "suite.yml", "--to", "-", "--no-cache")
         process = limited(tmp_path, *argv, descriptors=48, env={"JUDGE_URL": server.url})
         assert process.returncode == 0, process.stderr
         report = json.loads(process.stdout)
@@ -225,6 +225,6 @@ def test_commands_wait_for_file_descriptors_in_place_of_failing(tmp_path):
     )
     samples = [{"id": f"s{n}", "input": {"q": f"{n}?"}, "expected_output": "x"} for n in range(count)]
     written(tmp_path, {"suite.yml": suite, "golden.json": json.dumps({"name": "d", "samples": samples})})
-    process = limited(tmp_path, "-m", "deemster", "run", "suite.yml", "--json", "-", descriptors=64)
+    process = limited(tmp_path, "-m", "deemster", "run", "suite.yml", "--to", "-", descriptors=64)
     assert process.returncode == 0, process.stderr
     assert json.loads(process.stdout)["metrics"]["exact-match"]["n_scored"] == count

@@ -78,7 +78,7 @@ def prepared(folder, most):
 
 
 def started(folder, url, concurrency, environ, *flags):
-    argv = ["run", "suite.yml", "--quiet", "--no-cache", "--max-unscored", "100%", "--json", "report.json"]
+    argv = ["run", "suite.yml", "--quiet", "--no-cache", "--max-unscored", "100%", "--to", "report.json"]
     return subprocess.Popen(
         [sys.executable, "-m", "deemster", *argv, "--concurrency", str(concurrency), *flags],
         cwd=folder,

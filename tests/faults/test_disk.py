@@ -16,7 +16,7 @@ import pytest
 from deemster.store import open_store
 from tests.cli.workspace import EPOCH, SUITE, called, written
 
-FLAGS = ("run", "suite.yml", "--quiet", "--json", "report.json", "--markdown", "report.md")
+FLAGS = ("run", "suite.yml", "--quiet", "--to", "report.json", "--to", "report.md")
 REPORTS = ("report.json", "report.md")
 TARGET = "async def answer(input):\n    return input['q']\n"
 GOLDEN = "name: d\nsamples:\n" + "".join(f"  - {{id: s{n}, input: {{q: x}}, expected_output: x}}\n" for n in range(3))

@@ -56,7 +56,7 @@ def interrupted(folder, number, *flags, kind="async"):
 
 @pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM])
 def test_interrupted_run_writes_partial_report_and_exits_with_3(tmp_path, number):
-    code, out, err = interrupted(tmp_path, number, "--json", "-")
+    code, out, err = interrupted(tmp_path, number, "--to", "-")
     report = json.loads(out)
     assert code == 3
     assert (report["run"]["status"], report["run"]["reason"]) == (
@@ -72,7 +72,7 @@ def test_interrupted_run_writes_partial_report_and_exits_with_3(tmp_path, number
 
 
 def test_stuck_thread_does_not_keep_an_interrupted_run_from_ending(tmp_path):
-    code, out, err = interrupted(tmp_path, signal.SIGINT, "--json", "run.json", "--quiet", kind="sync")
+    code, out, err = interrupted(tmp_path, signal.SIGINT, "--to", "run.json", "--quiet", kind="sync")
     assert (code, out) == (3, "")
     assert json.loads((tmp_path / "run.json").read_text())["totals"]["not_run"] == 4
     assert "Traceback" not in err
@@ -128,7 +128,7 @@ def test_second_signal_exits_at_once_and_run_is_resumable(tmp_path, monkeypatch,
 
 def test_closed_pipe_gives_no_traceback(tmp_path):
     written(tmp_path, FILES)
-    process = started(tmp_path, "run", "suite.yml", "--json", "-")
+    process = started(tmp_path, "run", "suite.yml", "--to", "-")
     process.stdout.close()
     err = process.stderr.read()
     process.stderr.close()
@@ -154,7 +154,7 @@ def test_report_with_the_wrong_locale_is_still_utf_8(tmp_path):
         {**FILES, "golden.yml": GOLDEN.replace("fee", "Gebühr"), "answers.yml": ANSWERS.replace("fee", "Gebühr")},
     )
     process = subprocess.run(
-        [sys.executable, "-X", "utf8=0", "-m", "deemster", "run", "suite.yml", "--json", "-"],
+        [sys.executable, "-X", "utf8=0", "-m", "deemster", "run", "suite.yml", "--to", "-"],
         cwd=tmp_path,
         env={"LC_ALL": "C", "PATH": "/usr/bin", "PYTHONCOERCECLOCALE": "0"},
         capture_output=True,

@@ -71,7 +71,7 @@ def started(folder, judges, *flags):
     fast, slow = judges
     flags = (*flags, *(["--resume"] if (folder / ".deemster" / "runs.db").exists() else []))
     return subprocess.Popen(
-        [sys.executable, "-m", "deemster", "run", "suite.yml", "--quiet", "--no-cache", "--json", "r.json", *flags],
+        [sys.executable, "-m", "deemster", "run", "suite.yml", "--quiet", "--no-cache", "--to", "r.json", *flags],
         cwd=folder,
         env={**os.environ, "SOURCE_DATE_EPOCH": EPOCH, "FAST_URL": fast.url, "SLOW_URL": slow.url},
         stdout=subprocess.DEVNULL,

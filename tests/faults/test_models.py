@@ -363,7 +363,7 @@ def test_key_is_in_no_output_of_a_run(server, tmp_path, faults):
     written(tmp_path, FILES | {"suite.yml": SUITE_WITH_A_JUDGE})
     server.play([fault.format(KEY) for fault in faults])
     url = server.url.replace("http://", "http://me:pass-word-1234@") + "?sig=query-secret-1"
-    formats = ["--json", "run.json", "--markdown", "run.md", "--html", "run.html", "--junit", "run.xml"]
+    formats = ["--to", "run.json", "--to", "run.md", "--to", "run.html", "--to", "run.xml"]
     done = subprocess.run(
         [sys.executable, "-X", "dev", "-W", "ignore", "-m", "deemster", "run", "suite.yml", *formats],
         cwd=tmp_path,

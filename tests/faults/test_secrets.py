@@ -53,7 +53,7 @@ metrics: [exact-match, "app:leaky", llm-as-judge]
 models:
   judge: { base_url: "${URL}", model: m, api_key_env: MY_KEY, retries: 0 }
 """
-REPORTS = ("json", "markdown", "csv", "html", "junit")
+REPORTS = ("json", "md", "csv", "html", "junit")
 
 
 def test_key_in_target_or_metric_text_reaches_no_output(tmp_path, monkeypatch):
@@ -64,7 +64,7 @@ def test_key_in_target_or_metric_text_reaches_no_output(tmp_path, monkeypatch):
         server.play(["401", "merge"])
         # The target and its metric read the key from the environment.
         monkeypatch.setenv("MY_KEY", KEY)
-        flags = [part for kind in REPORTS for part in (f"--{kind}", f"report.{kind}")]
+        flags = [part for kind in REPORTS for part in ("--to", f"{kind}:report.{kind}")]
         shown = [called("run", "suite.yml", *flags, URL=server.url)]
         shown.append(called("report", "latest"))
         shown.append(called("runs", "show", "latest"))
@@ -158,7 +158,7 @@ def test_secrets_that_good_replies_repeat_are_written_and_shown_nowhere(tmp_path
             "NESTED": HIDDEN["nested"],
             "TRACE": HIDDEN["header"],
         }
-        flags = [part for kind in REPORTS for part in (f"--{kind}", f"report.{kind}")]
+        flags = [part for kind in REPORTS for part in ("--to", f"{kind}:report.{kind}")]
         shown = [called("run", "suite.yml", *flags, **environ)]
         heard = [json.dumps(request.headers) + request.body.decode() for request in server.requests]
         shown += [called(*words) for words in (("report", "latest"), ("runs", "show", "latest"))]

@@ -90,7 +90,7 @@ def wild(tmp_path, monkeypatch, request):
         code = CODE.replace("{act}", act.replace("\n", "\n    "))
         suite = SUITE.format(module=name, target=target, metrics=metrics.replace("MODULE", name))
         written(tmp_path, {"golden.yml": GOLDEN, f"{name}.py": code, "suite.yml": suite})
-        result = called("run", "suite.yml", "--quiet", "--json", "run.json", *flags)
+        result = called("run", "suite.yml", "--quiet", "--to", "run.json", *flags)
         file = tmp_path / "run.json"
         return result, json.loads(file.read_text()) if file.exists() else None
 
@@ -136,7 +136,7 @@ def test_target_that_stops_the_loop_does_not_stop_the_run(wild, act):
 
 def test_target_that_cancels_every_task_ends_the_run_with_one_sentence_and_it_is_resumed(wild, tmp_path):
     result, report = wild("for task in asyncio.all_tasks(): task.cancel()", target="asynchronous")
-    (run,) = json.loads(called("runs", "--json", "-").stdout)
+    (run,) = json.loads(called("runs", "--to", "-").stdout)
     assert (result.exit_code, report) == (3, None)
     assert result.stderr == (
         "error: The target or a metric cancelled the tasks of the run.\n"
@@ -145,13 +145,11 @@ def test_target_that_cancels_every_task_ends_the_run_with_one_sentence_and_it_is
     assert run["status"] == "incomplete"
     assert f"To continue: deemster run SUITE --resume={run['id']}\n" in called("runs", "show", run["id"]).stdout
     code = CODE.replace("{act}", "pass")
-    done = called("run", "suite.yml", "--quiet", "--allow-changed", "--json", "run.json", f"--resume={run['id']}")
+    done = called("run", "suite.yml", "--quiet", "--allow-changed", "--to", "run.json", f"--resume={run['id']}")
     assert done.exit_code == 3
     (module,) = tmp_path.glob("wild_*.py")
     module.write_text(code)
-    process = started(
-        tmp_path, "run", "suite.yml", "--quiet", "--allow-changed", "--json", "-", f"--resume={run['id']}"
-    )
+    process = started(tmp_path, "run", "suite.yml", "--quiet", "--allow-changed", "--to", "-", f"--resume={run['id']}")
     out, err = process.communicate(timeout=180)
     assert (process.returncode, json.loads(out)["metrics"]["exact-match"]["n_scored"]) == (0, 8), err
 
@@ -202,9 +200,7 @@ def test_run_whose_store_fails_is_listed_as_stopped(wild, tmp_path):
     assert "stopped" in listed
     (module,) = tmp_path.glob("wild_*.py")
     module.write_text(CODE.replace("{act}", "pass"))
-    process = started(
-        tmp_path, "run", "suite.yml", "--quiet", "--allow-changed", "--json", "-", f"--resume={listed[0]}"
-    )
+    process = started(tmp_path, "run", "suite.yml", "--quiet", "--allow-changed", "--to", "-", f"--resume={listed[0]}")
     out, err = process.communicate(timeout=180)
     assert (process.returncode, json.loads(out)["metrics"]["exact-match"]["n_scored"]) == (0, 8), err
 
@@ -214,7 +210,7 @@ def test_interrupt_of_the_user_is_told_apart_from_one_that_the_target_raises(tmp
     code = CODE.replace("{act}", "os.kill(os.getpid(), 2); raise KeyboardInterrupt")
     suite = SUITE.format(module="twice", target="asynchronous", metrics="[exact-match]")
     written(tmp_path, {"golden.yml": GOLDEN, "twice.py": code, "suite.yml": suite})
-    process = started(tmp_path, "run", "suite.yml", "--quiet", "--json", "-")
+    process = started(tmp_path, "run", "suite.yml", "--quiet", "--to", "-")
     out, err = process.communicate(timeout=180)
     report = json.loads(out)
     assert process.returncode == 3

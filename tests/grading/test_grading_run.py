@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from deemster.grading._grading_run import GradedItems
-from deemster.judges.grading_result import CriterionGrading, ItemGrading
+from deemster.judges.item_grading import CriterionGrading, ItemGrading
 from deemster.judges.vote import Vote, vote_failure
 from deemster.records import FrozenDict, Usage
 from deemster.store import spool

@@ -56,7 +56,7 @@ def scored(folder, samples, outputs, *metrics, raw=lambda text: text, flags=()):
         "answers.json": raw(json.dumps({"outputs": outputs})),
     }
     chosen = [flag for metric in metrics or ("exact-match",) for flag in ("--metric", metric)]
-    result = ran(folder, files, *chosen, "--json", "run.json", *flags)
+    result = ran(folder, files, *chosen, "--to", "run.json", *flags)
     path = folder / "run.json"
     return result, json.loads(path.read_text()) if path.exists() else None
 
@@ -157,7 +157,7 @@ def test_longest_allowed_numbers_round_trip_through_run(folder):
     outputs = {"a": {"output": "x", "retrieved": ["PLACE"]}}
     result, _ = scored(folder, [sample("PLACE")], outputs, "json-valid", raw=long)
     assert result.exit_code == 0
-    assert called("report", "run.json", "--json", "again.json").exit_code == 0
+    assert called("report", "run.json", "--to", "again.json").exit_code == 0
     assert (folder / "again.json").read_bytes() == (folder / "run.json").read_bytes()
 
 
@@ -192,7 +192,7 @@ def test_ci_commands_in_ids_tags_and_messages_start_no_line(folder, name):
 def test_formulas_in_ids_and_messages_are_guarded_in_csv(folder, sign):
     formula = f"{sign}HYPERLINK(1)"
     outputs = [{"id": formula, "error": formula}]
-    scored(folder, [sample(name=formula)], outputs, flags=("--csv", "run.csv"))
+    scored(folder, [sample(name=formula)], outputs, flags=("--to", "run.csv"))
     line = (folder / "run.csv").read_text().splitlines()[1]
     assert line.startswith(f"'{formula},")
     assert line.endswith(f",'{formula}")
@@ -201,7 +201,7 @@ def test_formulas_in_ids_and_messages_are_guarded_in_csv(folder, sign):
 def test_markup_in_ids_and_messages_is_escaped_in_markdown_html_and_junit(folder):
     markup = '<script>alert(1)</script>"><img src=x onerror=alert(1)>[x](http://evil.example)|`@all #1'
     outputs = [{"id": markup, "error": markup}]
-    flags = ("--markdown", "r.md", "--html", "r.html", "--junit", "r.xml", "--github", "r.gh")
+    flags = ("--to", "r.md", "--to", "r.html", "--to", "r.xml", "--to", "github:r.gh")
     scored(folder, [sample(name=markup, metadata={"tags": [markup]})], outputs, flags=flags)
     for name in ("r.md", "r.html", "r.xml", "r.gh"):
         text = (folder / name).read_text()
@@ -272,5 +272,5 @@ def test_received_report_runs_no_code_of_the_metrics_it_names(folder):
     scored(folder, [sample()], {"a": "x"})
     text = (folder / "run.json").read_text().replace('"spec": "exact-match"', '"spec": "hostile_plugin:Owned"')
     written(folder, {"received.json": text, "hostile_plugin.py": "open('owned', 'w').close()\n"})
-    assert called("report", "received.json", "--redact", "all", "--json", "again.json").exit_code == 0
+    assert called("report", "received.json", "--redact", "all", "--to", "again.json").exit_code == 0
     assert not (folder / "owned").exists()

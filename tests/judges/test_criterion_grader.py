@@ -14,11 +14,11 @@ from deemster.errors import ConfigurationError
 from deemster.judges.criterion_grader import CriterionGrader
 from deemster.judges.few_shot import FewShot
 from deemster.judges.grading_case import make_case
-from deemster.judges.grading_result import Grading, JudgeGrading
 from deemster.judges.judge_panel import Judge
 from deemster.judges.vote import vote_failure
 from deemster.records import Answer, MetricScore, NoAnswer, Unscored, Usage
 from deemster.records.marks import CAUSES
+from deemster.report.grading_result import Grading, JudgeGrading
 from deemster.rubrics import LengthPenalty
 from tests.judges.make_grader import (
     DEPTH,
@@ -231,6 +231,33 @@ def test_item_with_all_criteria_failed_has_no_score_but_reason():
     assert item.raw_score is None
     assert item.unscored == item.error == "Every call failed (8 calls): The server answered 500."
     assert item.judge_scores == {"a": None, "b": None}
+
+
+def test_item_that_lacks_the_vote_of_a_panel_member_has_verdicts_and_no_score():
+    item = graded({**GOOD, "facts": each("MET", DOWN), "tone": each("warm", DOWN)}, judges="ab")
+    assert (item.score, item.raw_score, item.error) == (None, None, None)
+    assert item.below_quorum == ("facts", "tone")
+    assert finals(item) == finals(graded(GOOD, judges="ab"))
+    assert item.unscored == (
+        "facts: 1 of 2 members of the panel spoke; 2 are needed. First: model_failed, The server answered 500. "
+        "Votes: a MET. (1 more criterion)"
+    )
+
+
+@pytest.mark.parametrize(("quorum", "is_scored"), [(None, False), (3, False), (2, True), (1, True)])
+def test_quorum_says_how_many_votes_of_a_panel_make_a_score(quorum, is_scored):
+    said = {**GOOD, "facts": {"a": "MET", "b": DOWN, "c": "MET"}}
+    item = graded(said, judges="abc", quorum=quorum)
+    assert (item.score is not None, bool(item.below_quorum)) == (is_scored, not is_scored)
+
+
+def test_quorum_above_the_votes_of_the_panel_is_an_error():
+    with pytest.raises(ConfigurationError, match="`quorum` is 5, and at most 4 votes can be cast on a criterion"):
+        grader("ab", repeats=2, quorum=5)
+
+
+def test_settings_hold_a_quorum_that_is_lower_than_the_panel_is_large():
+    assert [grader("ab", quorum=quorum).settings.get("quorum") for quorum in (None, 2, 1)] == [None, None, 1]
 
 
 def test_judge_whose_every_vote_failed_has_no_score_of_its_own():
@@ -580,7 +607,7 @@ RULES = st.fixed_dictionaries(
 @given(RULES, st.data())
 def test_verdicts_and_scores_follow_from_the_votes(rules, data):
     judges = [Judge("a", "a", 2.0), Judge("b", "b"), Judge("c", "c", 0.5)]
-    panel = CriterionGrader(judges, length_penalty=LengthPenalty(free_budget=1, max_cap=9), **rules)
+    panel = CriterionGrader(judges, length_penalty=LengthPenalty(free_budget=1, max_cap=9), quorum=1, **rules)
     items = dataset({"submission": "one two three", "id": "x"}, {"submission": "four", "id": "y"})
 
     def answer(ask):

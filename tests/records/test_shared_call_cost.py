@@ -80,10 +80,6 @@ def test_unshared_calls_are_charged_to_each():
     assert list(only.marks) == marks
 
 
-def test_execution_that_is_missing_stays_missing():
-    assert list(PaidExecutions([None, execution(1, mark())])) == [None, execution(1, mark())]
-
-
 def test_executions_can_be_iterated_again():
     paid = PaidExecutions([execution(0, mark(7)), execution(1, mark(7))])
     assert list(paid) == list(paid)

@@ -10,11 +10,10 @@ import msgspec
 from deemster.agreement import JudgePair, MetricsResult
 from deemster.agreement.agreement_page import agreement_page
 from deemster.datasets import RubricDataset
-from deemster.grading.grading_page import grading_page
-from deemster.grading.grading_summary import summarize_grading
-from deemster.judges.grading_result import CriterionGrading, Grading, ItemGrading, JudgeGrading
+from deemster.judges.item_grading import CriterionGrading, ItemGrading
 from deemster.judges.vote import Vote
 from deemster.monitoring.pass_rate_over_time import MonitoredRecord, track_pass_rate
+from deemster.report.grading_result import Grading, JudgeGrading
 from deemster.report.report_entries import ScoreEntry
 from deemster.stats.confidence_interval import ConfidenceInterval
 from tests.agreement import make_results
@@ -98,7 +97,8 @@ def grading(text):
 def graded_page(text, *, reasons=True):
     """A grading, with its alignment."""
     found = grading(text)
-    return grading_page(found, summarize_grading(found), alignment_result(text), reasons=reasons)
+    vars(found)["agreement"] = alignment_result(text)
+    return found.to_html(reasons=reasons)
 
 
 def history(name):

@@ -94,5 +94,5 @@ def test_report_is_saved_as_its_extension_says(tmp_path, name, start):
 
 def test_extension_without_a_format_is_refused(tmp_path):
     report = dm.evaluate([dm.Sample("a", {}, "x")], outputs={"a": "x"}, metrics=["exact-match"])
-    with pytest.raises(dm.errors.ReportError, match=r"not as `\.pdf`"):
+    with pytest.raises(dm.errors.ReportError, match="ending of the name says no format"):
         report.save(tmp_path / "report.pdf")

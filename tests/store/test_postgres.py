@@ -127,7 +127,7 @@ def test_run_goes_on_after_its_server_was_started_again(postgres, postgres_url, 
         "metrics: [exact-match]\nlimits: {concurrency: 2}\n"
     )
     put_files(tmp_path, {"app.py": code, "golden.yml": f"name: numbers\nsamples:\n{samples}", "suite.yml": suite})
-    process = started(tmp_path, "run", "suite.yml", "--quiet", "--store", postgres_url, "--json", "-")
+    process = started(tmp_path, "run", "suite.yml", "--quiet", "--store", postgres_url, "--to", "-")
     while not (tmp_path / "called-40").exists():
         assert process.poll() is None, process.communicate()
         time.sleep(0.01)

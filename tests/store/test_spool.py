@@ -30,10 +30,10 @@ def test_executions_come_back_in_dataset_order(order):
     assert [(entry.position, entry.repetition) for entry in kept] == [divmod(number, 3) for number in range(12)]
 
 
-def test_missing_execution_is_none():
+def test_missing_execution_is_left_out():
     kept = Spool(samples=2, repetitions=2)
     kept.add([execution(1, 0)])
-    assert [entry and entry.position for entry in kept] == [None, None, 1, None]
+    assert [entry.position for entry in kept] == [1]
     assert len(kept) == 4
 
 

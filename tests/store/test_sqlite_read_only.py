@@ -44,7 +44,7 @@ def on_read_only_mount(folder, *argv):
         "runs",
         "runs show latest",
         "report latest",
-        "report latest --json -",
+        "report latest --to -",
         "store check",
         "monitor support",
         "show latest window",

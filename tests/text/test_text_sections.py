@@ -3,16 +3,19 @@
 from __future__ import annotations
 
 import re
+from functools import partial
+from itertools import product
 
 import pytest
 
 from deemster.agreement import agreement_page, metrics_result
 from deemster.comparison import comparison
-from deemster.report import report_document
+from deemster.report import _grading_page, grading_result, report_document
 from deemster.text.terminal_layout import plain_text
 from deemster.text.text_sections import TextSection, in_order, with_keys, without_keys
 from tests.agreement.make_results import full_result
 from tests.report.comparisons import helpdesk
+from tests.report.pages import grading
 from tests.report.runs import full_report
 
 SECTIONS = [TextSection((key or "no key",), key=key) for key in ("headline", "new", "gate", "", "metrics")]
@@ -44,6 +47,8 @@ RESULTS = {
     "report": (full_report, report_document, "report_sections"),
     "comparison": (helpdesk, comparison, "comparison_sections"),
     "alignment": (full_result, metrics_result, "agreement_sections"),
+    "grading": (partial(grading, "facts"), grading_result, "grading_sections"),
+    "grading page": (partial(grading, "facts"), _grading_page, "grading_sections"),
     "short alignment": (full_result, agreement_page, "short_agreement_sections"),
 }
 FORMS = {
@@ -56,10 +61,11 @@ FORMS = {
 
 @pytest.mark.parametrize("key", ["", "tomorrow"])
 @pytest.mark.parametrize("form", FORMS)
-@pytest.mark.parametrize("kind", ["report", "comparison", "alignment"])
+@pytest.mark.parametrize("kind", ["report", "comparison", "alignment", "grading"])
 def test_unknown_section_is_shown_and_ends_no_form(monkeypatch, kind, form, key):
     # A section that a later version adds; it has no other door.
-    make, module, name = RESULTS["short alignment" if (kind, form) == ("alignment", "notebook") else kind]
+    doors = {("alignment", "notebook"): "short alignment", ("grading", "page"): "grading page"}
+    make, module, name = RESULTS[doors.get((kind, form), kind)]
     known, show = getattr(module, name), FORMS[form]
     usual = show(make())
 
@@ -75,10 +81,13 @@ def test_unknown_section_is_shown_and_ends_no_form(monkeypatch, kind, form, key)
     assert lines <= set(shown.splitlines())
 
 
-@pytest.mark.parametrize("kind", ["report", "comparison", "alignment"])
-@pytest.mark.parametrize("form", ["page", "notebook"])
+@pytest.mark.parametrize(
+    ("kind", "form"),
+    [*product(["report", "comparison", "alignment"], ["page", "notebook"]), ("grading", "page")],
+)
 def test_unknown_section_comes_last_where_there_is_an_order(monkeypatch, kind, form):
-    make, module, name = RESULTS["short alignment" if (kind, form) == ("alignment", "notebook") else kind]
+    doors = {("alignment", "notebook"): "short alignment", ("grading", "page"): "grading page"}
+    make, module, name = RESULTS[doors.get((kind, form), kind)]
     known = getattr(module, name)
 
     def with_weather(*arguments, **options):

@@ -13,10 +13,9 @@ import pytest
 import deemster as dm
 from deemster.engine.run_sync import run_sync
 from deemster.evaluation.rescore_run import rescore
-from deemster.grading.grading_summary import summarize_grading
 from deemster.judges.metric_catalog import parse_metric
+from deemster.report.stored_grading import stored_grading
 from deemster.runs.run_figures import NO_FIGURES
-from deemster.runs.stored_grading import stored_grading
 from deemster.store import open_store
 from tests.cli.workspace import called
 from tests.store.make_runs import begun, execution
@@ -42,7 +41,7 @@ def grading(tmp_path_factory):
 def test_grading_shows_its_summary_and_criteria(grading):
     client, store = grading
     page = client.get("runs/latest")
-    wanted = summarize_grading(stored_grading(store, store.run("latest")))
+    wanted = stored_grading(store, store.run("latest")).figures
     assert page["kind"] == "grading"
     assert page["grading"]["mean_score"] == wanted.mean_score
     assert page["grading"]["criteria"]["position"]["mean"] == wanted.criteria["position"].mean

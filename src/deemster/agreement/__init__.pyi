@@ -8,11 +8,11 @@ from deemster.agreement.inter_judge_agreement import judge_agreement as judge_ag
 from deemster.agreement.judge_as_annotator import annotator_tests as annotator_tests
 from deemster.agreement.judge_comparison import compare_judges as compare_judges
 from deemster.agreement.metrics_result import MetricsResult as MetricsResult
+from deemster.agreement.result_models import AbstentionStats as AbstentionStats
 from deemster.agreement.result_models import BootstrapResult as BootstrapResult
 from deemster.agreement.result_models import BootstrapResults as BootstrapResults
 from deemster.agreement.result_models import CalibrationBin as CalibrationBin
 from deemster.agreement.result_models import CalibrationMetrics as CalibrationMetrics
-from deemster.agreement.result_models import CannotAssessStats as CannotAssessStats
 from deemster.agreement.result_models import ConfusionMatrix as ConfusionMatrix
 from deemster.agreement.result_models import CorrectedMeans as CorrectedMeans
 from deemster.agreement.result_models import CorrectedMetRate as CorrectedMetRate
@@ -30,7 +30,6 @@ from deemster.agreement.result_models import JudgeConsistency as JudgeConsistenc
 from deemster.agreement.result_models import JudgeDifference as JudgeDifference
 from deemster.agreement.result_models import JudgeMetrics as JudgeMetrics
 from deemster.agreement.result_models import LevelCorrelations as LevelCorrelations
-from deemster.agreement.result_models import NAStats as NAStats
 from deemster.agreement.result_models import NominalCriterionMetrics as NominalCriterionMetrics
 from deemster.agreement.result_models import NumericCriterionMetrics as NumericCriterionMetrics
 from deemster.agreement.result_models import OptionMetrics as OptionMetrics

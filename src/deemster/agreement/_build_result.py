@@ -21,11 +21,11 @@ from deemster.agreement._verdict_classes import AbstentionModes
 from deemster.agreement._verdict_statistics import COVERAGE_RATES, KINDS, Key
 from deemster.agreement.metrics_result import MetricsResult
 from deemster.agreement.result_models import (
+    AbstentionStats,
     AnyCriterion,
     BootstrapResult,
     BootstrapResults,
     CalibrationMetrics,
-    CannotAssessStats,
     ConfusionMatrix,
     CorrectedMeans,
     CoverageStats,
@@ -35,7 +35,6 @@ from deemster.agreement.result_models import (
     ItemMetrics,
     JudgeConsistency,
     JudgeMetrics,
-    NAStats,
     NominalCriterionMetrics,
     NumericCriterionMetrics,
     OptionMetrics,
@@ -187,7 +186,8 @@ def build_result(votes: LabelledVotes, options: Options, statistics: Statistics,
         n_samples=n_samples,
         cannot_assess_mode=options.modes.cannot_assess,
         na_mode=options.modes.na_mode,
-        **_abstention_stats(kinds, statistics),
+        na_stats=_abstentions(statistics, binary=False) if set(kinds) - {"binary"} else None,
+        cannot_assess_stats=_abstentions(statistics, binary=True) if "binary" in kinds else None,
         coverage_stats=_coverage(votes, options, statistics, -1, n_samples),
         pooled_by_scale=_pooled(votes, statistics) if votes.mixed_rubrics else None,
         slices=None if statistics.slices is None else _slices(statistics.slices, statistics),
@@ -291,15 +291,6 @@ def _counts(votes: LabelledVotes, kinds: Sequence[str]) -> dict[str, Any]:
     }
 
 
-def _abstention_stats(kinds: Sequence[str], statistics: Statistics) -> dict[str, Any]:
-    """How judges and people agree on abstaining, by field; None where no criterion is of the kind."""
-    has_options = bool(set(kinds) - {"binary"})
-    return {
-        "na_stats": _abstentions(NAStats, "na", statistics) if has_options else None,
-        "cannot_assess_stats": _abstentions(CannotAssessStats, "ca", statistics) if "binary" in kinds else None,
-    }
-
-
 def _errors_by_side(votes: LabelledVotes) -> dict[str, Any]:
     """How many binary pairs people pass and fail, and whether the judge's errors go one way beyond chance.
 
@@ -400,23 +391,20 @@ def _coverage(
     )
 
 
-def _abstentions(model: Any, prefix: str, statistics: Statistics) -> Any:
-    """Agreement about abstaining: ``ca`` on binary columns, ``na`` on all others."""
-    table = statistics.layout.abstention_tables(statistics.counts, binary=prefix == "ca")[0]
+def _abstentions(statistics: Statistics, *, binary: bool) -> AbstentionStats:
+    """Agreement about abstaining on binary criteria, or on all others."""
+    table = statistics.layout.abstention_tables(statistics.counts, binary=binary)[0]
     (both, missed), (extra, _) = table.astype(int).tolist()
-    kappa = statistics.value("abstaining", prefix, "kappa")
-    fields = {
-        "count_true": both + missed,
-        "count_pred": both + extra,
-        "kappa": kappa,
-        "kappa_interpretation": None if kappa is None else interpret_kappa(kappa),
-        "false_positive": extra,
-        "false_negative": missed,
-    }
-    intervals = statistics.scope_intervals("abstaining", prefix)
-    if intervals is not None:
-        intervals = {f"{prefix}_kappa": intervals["kappa"]}
-    return model(**{f"{prefix}_{name}": value for name, value in fields.items()}, intervals=intervals)
+    kappa = statistics.value("abstaining", binary, "kappa")
+    return AbstentionStats(
+        count_true=both + missed,
+        count_pred=both + extra,
+        kappa=kappa,
+        kappa_interpretation=None if kappa is None else interpret_kappa(kappa),
+        false_positive=extra,
+        false_negative=missed,
+        intervals=statistics.scope_intervals("abstaining", binary),
+    )
 
 
 def _numeric(

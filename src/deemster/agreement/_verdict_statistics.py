@@ -67,9 +67,9 @@ def verdict_statistics(layout: ContingencyCounts, counts: Floats, *, coverage: b
     _add_judges(values, layout, counts)
     if coverage:
         _add_coverage(values, layout, counts, by_column["pairs"])
-    for name in ("ca", "na"):
-        abstentions = layout.abstention_tables(counts, binary=name == "ca")
-        values["abstaining", name, "kappa"] = tables.kappa(abstentions, "binary")
+    for binary in (True, False):
+        abstentions = layout.abstention_tables(counts, binary=binary)
+        values["abstaining", binary, "kappa"] = tables.kappa(abstentions, "binary")
     if pooled:
         _add_pooled(values, layout, final)
     return values

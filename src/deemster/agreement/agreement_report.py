@@ -884,13 +884,10 @@ def _votes_of_judges(result: MetricsResult) -> Iterator[TextSection]:
 
 def _abstentions(result: MetricsResult) -> TextSection:
     rows: list[TextLine] = []
-    ca, na = result.cannot_assess_stats, result.na_stats
-    if ca is not None:
-        counts = (ca.ca_count_true, ca.ca_count_pred, ca.ca_false_positive, ca.ca_false_negative)
-        rows.append(("CANNOT_ASSESS", *(f"{count:,}" for count in counts), format_number(ca.ca_kappa)))
-    if na is not None:
-        counts = (na.na_count_true, na.na_count_pred, na.na_false_positive, na.na_false_negative)
-        rows.append(("not applicable", *(f"{count:,}" for count in counts), format_number(na.na_kappa)))
+    for name, part in (("CANNOT_ASSESS", result.cannot_assess_stats), ("not applicable", result.na_stats)):
+        if part is not None:
+            counts = (part.count_true, part.count_pred, part.false_positive, part.false_negative)
+            rows.append((name, *(f"{count:,}" for count in counts), format_number(part.kappa)))
     head = ("abstention", "truth", "judge", "judge only", "truth only", "kappa")
     return TextSection(("Abstentions",), (), TextTable(head, rows), key="abstentions")
 

@@ -12,10 +12,10 @@ from deemster.agreement.agreement_page import agreement_notebook, agreement_page
 from deemster.agreement.agreement_report import agreement_sections
 from deemster.agreement.result_models import (
     AbstentionMode,
+    AbstentionStats,
     AnyCriterion,
     BootstrapResults,
     CalibrationMetrics,
-    CannotAssessStats,
     CorrectedMeans,
     CorrelationResult,
     CoverageStats,
@@ -24,7 +24,6 @@ from deemster.agreement.result_models import (
     ItemMetrics,
     JudgeConsistency,
     JudgeMetrics,
-    NAStats,
     PooledScaleMetrics,
     PositionBias,
     ResultModel,
@@ -167,8 +166,8 @@ class MetricsResult(Rendered, ResultModel, frozen=True, kw_only=True, tag_field=
     n_samples: int
     cannot_assess_mode: AbstentionMode
     na_mode: AbstentionMode
-    na_stats: NAStats | None
-    cannot_assess_stats: CannotAssessStats | None
+    na_stats: AbstentionStats | None
+    cannot_assess_stats: AbstentionStats | None
     coverage_stats: CoverageStats | None
     pooled_by_scale: tuple[PooledScaleMetrics, ...] | None
     slices: tuple[SliceMetrics, ...] | None = None
@@ -219,11 +218,12 @@ class MetricsResult(Rendered, ResultModel, frozen=True, kw_only=True, tag_field=
         reading = Reading(str(path), error=ReportError)
         data = reading.content(path)
         try:
-            return msgspec.convert(quick_json(data), cls)
+            return msgspec.convert(_with_present_names(quick_json(data)), cls)
         except ValueError:
             document = parse_document(data, "json", reading)
         _refuse_other_files(document.value, str(path))
-        found: MetricsResult = decode_shape(document.value, cls, error=ReportError, document=document)
+        value = _with_present_names(document.value)
+        found: MetricsResult = decode_shape(value, cls, error=ReportError, document=document)
         return found
 
     def __repr__(self) -> str:
@@ -231,6 +231,22 @@ class MetricsResult(Rendered, ResultModel, frozen=True, kw_only=True, tag_field=
         kappa = "n/a" if self.mean_kappa is None else f"{self.mean_kappa:.4f}"
         criteria = plural(self.n_criteria, "criterion") if self.n_criteria == 1 else f"{self.n_criteria:,} criteria"
         return f"<MetricsResult: {plural(self.n_items, 'item')}, {criteria}, accuracy {accuracy}, mean kappa {kappa}>"
+
+
+def _with_present_names(value: Any) -> Any:
+    """A result whose abstentions are named as now; earlier versions wrote `na_kappa` and `ca_kappa`."""
+    if not isinstance(value, dict):
+        return value
+    return value | {name: _unprefixed(value[name]) for name in ("na_stats", "cannot_assess_stats") if name in value}
+
+
+def _unprefixed(stats: Any) -> Any:
+    if not isinstance(stats, dict):
+        return stats
+    return {
+        key.removeprefix("na_").removeprefix("ca_"): _unprefixed(part) if key == "intervals" else part
+        for key, part in stats.items()
+    }
 
 
 def _refuse_other_files(value: Any, where: str) -> None:

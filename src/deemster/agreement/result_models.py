@@ -199,49 +199,26 @@ class CoverageStats(ResultModel, frozen=True, kw_only=True):
     intervals: Intervals = None
 
 
-class NAStats(ResultModel, frozen=True, kw_only=True):
-    """Agreement about when a multi-choice criterion does not apply, pooled over these criteria.
+class AbstentionStats(ResultModel, frozen=True, kw_only=True):
+    """Agreement about when to abstain, pooled over the binary criteria or over all others.
 
     Attributes:
-        na_count_true: Pairs on which the truth abstains.
-        na_count_pred: Pairs on which the final verdict abstains.
-        na_kappa: Kappa of {abstains, does not}. None without a pair, and where nothing or everything abstains on both
+        count_true: Pairs on which the truth abstains.
+        count_pred: Pairs on which the final verdict abstains.
+        kappa: Kappa of {abstains, does not}. None without a pair, and where nothing or everything abstains on both
             sides.
-        na_kappa_interpretation: That kappa in words. None where it is.
-        na_false_positive: Pairs on which only the final verdict abstains.
-        na_false_negative: Pairs on which only the truth abstains.
+        kappa_interpretation: That kappa in words. None where it is.
+        false_positive: Pairs on which only the final verdict abstains.
+        false_negative: Pairs on which only the truth abstains.
         intervals: The intervals of the numbers above, by field name. None without a bootstrap.
     """
 
-    na_count_true: int
-    na_count_pred: int
-    na_kappa: float | None
-    na_kappa_interpretation: str | None
-    na_false_positive: int
-    na_false_negative: int
-    intervals: Intervals = None
-
-
-class CannotAssessStats(ResultModel, frozen=True, kw_only=True):
-    """Agreement about when a binary criterion cannot be assessed, pooled over these criteria.
-
-    Attributes:
-        ca_count_true: Pairs on which the truth abstains.
-        ca_count_pred: Pairs on which the final verdict abstains.
-        ca_kappa: Kappa of {abstains, does not}. None without a pair, and where nothing or everything abstains on both
-            sides.
-        ca_kappa_interpretation: That kappa in words. None where it is.
-        ca_false_positive: Pairs on which only the final verdict abstains.
-        ca_false_negative: Pairs on which only the truth abstains.
-        intervals: The intervals of the numbers above, by field name. None without a bootstrap.
-    """
-
-    ca_count_true: int
-    ca_count_pred: int
-    ca_kappa: float | None
-    ca_kappa_interpretation: str | None
-    ca_false_positive: int
-    ca_false_negative: int
+    count_true: int
+    count_pred: int
+    kappa: float | None
+    kappa_interpretation: str | None
+    false_positive: int
+    false_negative: int
     intervals: Intervals = None
 
 

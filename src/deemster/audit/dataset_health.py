@@ -18,7 +18,7 @@ from deemster.records import Sample
 from deemster.results.run_summary import cohort_label
 from deemster.stats import PairedNoise, certifiable_margin, fisher_interval, samples_to_certify, wilson
 from deemster.stats.confidence_interval import interval_ends
-from deemster.text.rendered import Rendered
+from deemster.text.rendered import Forms, Rendered
 from deemster.text.text_sections import TextSection
 
 DATASET_AUDIT_SCHEMA: Final = "deemster.dataset_audit.v1"
@@ -182,6 +182,11 @@ class DatasetAudit(Rendered, msgspec.Struct, frozen=True, kw_only=True, forbid_u
     def sections(self) -> list[TextSection]:
         """What it says to people, in order."""
         return dataset_audit_sections(self)
+
+    def forms(self) -> Forms:
+        """By the name of a format, what makes the bytes of a file; `ids` are those of the part that will do."""
+        ids = () if self.subset is None else self.subset.ids
+        return {**super().forms(), "ids": lambda: (f"{name}\n".encode() for name in ids)}
 
 
 class SampleText(NamedTuple):

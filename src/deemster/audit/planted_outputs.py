@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from pathlib import Path
 from random import Random
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 from deemster.audit.mutation_score import EXPECTED
 from deemster.datasets import Dataset
@@ -247,8 +247,8 @@ async def mark_outputs(
     counter = ProgressCounter(len(planted), progress)
     work = RunWork(job, RemainingWork(works()), [keep], counter, RunTimer(clock).clock, stop, warn)
     await InThisProcess().execute(work)
-    settled: Any = settle_marks(job.plan.metrics, found)
-    for execution in settled:
+    marked = [execution for execution in found if execution is not None]
+    for execution in settle_marks(job.plan.metrics, marked):
         found[execution.position] = execution
     _warn_of_failures(job, found, warn=warn)
     return found

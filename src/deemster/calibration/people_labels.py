@@ -14,10 +14,10 @@ from deemster.judges.vote import vote_failure
 from deemster.records import MetricScore, SampleFacts, Unscored
 from deemster.records.marks import reaches
 from deemster.report.report_settings import RUBRICS_FACT, stored_cluster
+from deemster.report.stored_grading import stored_grading
 from deemster.rubrics.criterion import Criterion
 from deemster.rubrics.rubric_definition import Rubric
 from deemster.rubrics.verdicts import CANNOT_ASSESS, VERDICTS
-from deemster.runs.stored_grading import stored_grading
 from deemster.store import LabelFacts, RunRow, Store
 
 CSV_COLUMNS = (

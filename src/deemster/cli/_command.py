@@ -16,10 +16,7 @@ Headings: TypeAlias = Mapping[str, Sequence[str]]
 HEADINGS: Headings = {
     "Which samples": ("--tag", "--id", "--where"),
     "Models and money": ("--models", "--cache", "--no-cache", "--budget-usd", "--budget-tokens", "--offline"),
-    "Written": (
-        *("--json", "--markdown", "--csv", "--html", "--junit", "--github", "--pr-comment"),
-        *("--redact", "--publish-safe", "--include"),
-    ),
+    "Written": ("--to", "--redact", "--publish-safe", "--include"),
     "Kept": ("--store", "--no-store", "--durable", "--resume", "--allow-changed", "--promote-baseline"),
 }
 

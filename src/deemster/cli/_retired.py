@@ -7,8 +7,18 @@ import click
 # Flags, of every command or of the one that is named.
 _CASCADE = "Calibrate a cascade in Python: `dm.calibrate_cascade(votes, cheap=..., strong=[...], costs={...})`."
 FLAGS = {
-    "--csv-raw": "CSV guards cells that look like formulas. `--json FILE` has every text as it is.",
+    "--csv": "Write `--to FILE.csv`, or `--to csv:FILE`.",
+    "--csv-raw": "CSV guards cells that look like formulas. `--to FILE.json` has every text as it is.",
+    "--github": "Write `--to github` in a GitHub job, else `--to github:FILE`.",
+    "--html": "Write `--to FILE.html`, or `--to html:FILE`.",
+    "--json": "Write `--to FILE.json`, or `--to json:FILE`; `--to -` prints JSON.",
+    "--junit": "Write `--to junit.xml`, or `--to junit:FILE`.",
+    "--markdown": "Write `--to FILE.md`, or `--to md:FILE`.",
+    "--pr-comment": "Write `--to pr-comment.md`, or `--to pr-comment:FILE`.",
     "--junit-samples": "Write `junit: samples` in the suite.",
+    "audit dataset --subset": "Write `--to FILE.txt`.",
+    "grade --votes": "Write `--to votes.json`, or `--to votes:FILE`.",
+    "labels export --as": "Write `--to FILE.csv`, or `--to votes.json`.",
     "align --cascade": _CASCADE,
     "align --cost": _CASCADE,
     "align --fresh-items": _CASCADE,

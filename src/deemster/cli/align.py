@@ -14,15 +14,16 @@ import click
 from deemster.cli._command import Verb
 from deemster.cli._console import note, print_sections, warn
 from deemster.cli.options import (
+    RESULT_FORMATS,
     Command,
     Decorator,
     Flags,
     NumberRange,
+    ReportOptions,
     columns_option,
-    file_option,
     group_flags,
     open_run,
-    result_files,
+    result_options,
     store_option,
     take_flags,
 )
@@ -32,11 +33,10 @@ if TYPE_CHECKING:
     from deemster.agreement import JudgePair, MetricsResult
     from deemster.agreement.result_models import AbstentionMode
     from deemster.datasets import RubricDataset, Votes
-    from deemster.report import Destination
 
 _METHODS = ("smoothed", "percentile", "bca")
 _MODES = click.Choice(["exclude", "as_unmet", "as_category"])
-_MORE = "All tables: --full. Every number: --json FILE."
+_MORE = "All tables: --full. Every number: --to FILE.json."
 _REQUIRED = {"yes": "yes", "with-care": "with care"}
 
 
@@ -309,17 +309,13 @@ _INPUTS: Sequence[Decorator] = (
 @click.option("--system", metavar="KEY", help="Correlate the mean numbers of each value of this metadata key.")
 @click.option("--require", type=click.Choice(list(_REQUIRED)), help="Exit with 1 where the answer is below this one.")
 @click.option("--full", is_flag=True, help="Show all tables, in place of the short form.")
-@file_option("json", "the result as JSON")
-@file_option("markdown", "the result as Markdown")
-@file_option("html", "the result as one HTML page that loads nothing")
+@result_options(*RESULT_FORMATS)
 @_measure_options
 def command(
     *,
     inputs: InputOptions,
     full: bool,
-    json: str | None,
-    markdown: str | None,
-    html: str | None,
+    reports: ReportOptions,
     require: str | None,
     measures: MeasureOptions,
 ) -> None:
@@ -334,16 +330,15 @@ def command(
     answer is below the one that `--require` names, 2 bad input, 3 a result could not be written.
     """
     inputs.check()
-    destinations = result_files(json=json, markdown=markdown, html=html).destinations
-    _protect_inputs([destination.path for destination in destinations if not destination.is_stdout], inputs)
+    _protect_inputs([destination.path for destination in reports.destinations if not destination.is_stdout], inputs)
     loaded, labels = inputs.load()
     result = measures.compute(loaded, labels)
     # The correlations of groups and systems stand in the tables only.
     full = full or measures.group is not None or measures.system is not None
     pairs: tuple[JudgePair, ...] = ()
-    if html is not None and len(loaded.judges) > 1:
+    if any(destination.format == "html" for destination in reports.destinations) and len(loaded.judges) > 1:
         pairs = measures.pair_judges(loaded, labels)
-    _show(result, destinations, pairs, full=full)
+    _show(result, reports, pairs, full=full)
     if require is not None and not result.verdict.reaches(_REQUIRED[require]):  # type: ignore[arg-type]
         from deemster.agreement.agreement_report import verdict_reason
 
@@ -354,7 +349,7 @@ def command(
 
 def _show(
     result: MetricsResult,
-    destinations: tuple[Destination, ...],
+    reports: ReportOptions,
     pairs: tuple[JudgePair, ...],
     *,
     full: bool,
@@ -364,11 +359,11 @@ def _show(
     from deemster.agreement.agreement_report import short_agreement_sections
     from deemster.text.destination import write_pieces
 
-    prints = not any(destination.is_stdout for destination in destinations)
+    prints = not reports.takes_stdout
     if not prints or not _shares_terminal():
         for warning in result.warnings:
             warn(visible(warning))
-    for destination in destinations:
+    for destination in reports.destinations:
         if destination.format == "html":
             write_pieces((agreement_page(result, pairs).encode(),), destination)
         else:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from contextlib import ExitStack
 from functools import partial
 from typing import TYPE_CHECKING, Any, NamedTuple
@@ -15,17 +15,17 @@ from deemster.cli.main import leave_interrupted
 from deemster.cli.options import (
     BUDGET_OPTIONS,
     CACHE_OPTIONS,
+    RESULT_FORMATS,
     Command,
     Flags,
     NumberRange,
     ReportOptions,
     collect_limits,
-    file_option,
+    destination_option,
     group_flags,
     quiet_option,
-    result_files,
     store_option,
-    write_file,
+    take_destinations,
     write_result,
 )
 from deemster.errors import ExitCode
@@ -69,14 +69,12 @@ _WRITING_OPTIONS = (
     click.option("--confidence", type=NumberRange(0, 1, min_open=True, max_open=True), default=0.95,
                  show_default=True, metavar="LEVEL", help="The level of the intervals."),
     click.option("--seed", type=click.IntRange(min=0), default=0, show_default=True, help="The seed of what is drawn."),
-    file_option("json", "the audit as JSON"),
-    file_option("markdown", "it as Markdown"),
-    file_option("html", "it as one HTML page that loads nothing"),
     store_option,
 )  # fmt: skip
 _AUDIT_OPTIONS = (
     click.option("--run", metavar="RUN", help="Begin with the outputs of a stored run, not with the expected outputs."),
     click.option("--outputs", metavar="FILE", help="Begin with saved outputs, not with the expected outputs."),
+    destination_option(RESULT_FORMATS),
     *_WRITING_OPTIONS,
     *BUDGET_OPTIONS,
     *CACHE_OPTIONS,
@@ -91,9 +89,10 @@ def audit_options(audit: Command) -> Command:
     return group_flags(audit, "writing", _take_writing, _AUDIT_OPTIONS)
 
 
-def writing_options(audit: Command) -> Command:
-    """Add the flags of an audit that asks no model; it receives ``writing``."""
-    return group_flags(audit, "writing", _take_writing, (*_WRITING_OPTIONS, quiet_option))
+def writing_options(*formats: str) -> Callable[[Command], Command]:
+    """Add the flags of an audit that asks no model and writes these formats; it receives ``writing``."""
+    options = (destination_option(formats), *_WRITING_OPTIONS, quiet_option)
+    return lambda audit: group_flags(audit, "writing", partial(_take_writing, formats=formats), options)
 
 
 def _take_outputs(flags: Flags) -> AuditedOutputs:
@@ -102,9 +101,8 @@ def _take_outputs(flags: Flags) -> AuditedOutputs:
     return AuditedOutputs(flags.pop("run"), flags.pop("outputs"), flags.pop("store"))
 
 
-def _take_writing(flags: Flags) -> AuditWriting:
-    reports = result_files(json=flags.pop("json"), markdown=flags.pop("markdown"), html=flags.pop("html"))
-    return AuditWriting(reports, flags.pop("quiet"))
+def _take_writing(flags: Flags, formats: Sequence[str] = RESULT_FORMATS) -> AuditWriting:
+    return AuditWriting(take_destinations(flags, formats), flags.pop("quiet"))
 
 
 def _max_samples_option(default: int | None) -> Callable[[Any], Any]:
@@ -245,7 +243,7 @@ _runs_option = click.option(
 @click.option(
     "--draws", type=_POSITIVE, default=100, show_default=True, help="Simulate so many comparisons for each number."
 )
-@writing_options
+@writing_options(*RESULT_FORMATS)
 def audit_gate_command(
     *,
     suite: str,
@@ -302,13 +300,11 @@ def audit_gate_command(
     show_default=True,
     help="Plant so many regressions to find the part that will do; 0 looks for none.",
 )
-@click.option("--subset", metavar="FILE", help="Write the ids of that part, one a line.")
-@writing_options
+@writing_options(*RESULT_FORMATS, "ids")
 def audit_dataset_command(
     *,
     dataset_or_run: str,
     runs: tuple[str, ...],
-    subset: str | None,
     near: float,
     margin: float | None,
     draws: int,
@@ -322,7 +318,7 @@ def audit_dataset_command(
     DATASET_OR_RUN is a dataset file, or a stored run: its id, the beginning of one, a label, `latest`, or a run file.
     Near copies are found by the embedding model of the installation. Stored runs of the dataset tell which samples
     always or never pass, which are flaky, and which pass where the others fail. Nothing is changed: the audit only
-    proposes.
+    proposes; a .txt file of --to takes the ids of the part that will do, one a line.
 
     Exit codes: 0 done, 2 bad input.
     """
@@ -332,7 +328,4 @@ def audit_dataset_command(
     with ExitStack() as opened:
         dataset, source, names = find_dataset(dataset_or_run, store, opened, names=runs)
         audit = audit_dataset(dataset, source, names=names, settings=settings)
-    if subset is not None:
-        ids = () if audit.subset is None else audit.subset.ids
-        write_file(subset, "".join(f"{name}\n" for name in ids))
     writing.write(audit)

@@ -8,7 +8,7 @@ import click
 
 from deemster.cli._command import VerbGroup
 from deemster.cli._console import note, write_out
-from deemster.cli.options import file_option, open_run_store, store_option, write_file
+from deemster.cli.options import ReportOptions, open_run_store, result_options, store_option, write_texts
 from deemster.errors import ConfigurationError, did_you_mean, visible
 
 if TYPE_CHECKING:
@@ -54,22 +54,20 @@ def promote_run(store: Store, run: str) -> None:
 
 
 @command.command("show", short_help="Show the baselines.")
-@file_option("json", "them as JSON")
+@result_options("json")
 @store_option
-def show(*, json: str | None, store: str) -> None:
+def show(*, reports: ReportOptions, store: str) -> None:
     """Show the baseline of each suite: the run, when it was promoted, what it came to."""
+    import msgspec
+
+    from deemster.formats.canonical_json import json_text
     from deemster.text.terminal_layout import list_text
     from deemster.text.text_sections import TextTable
 
     with open_run_store(store) as opened:
         rows = opened.baselines()
-    if json is not None:
-        import msgspec
-
-        from deemster.formats.canonical_json import json_text
-
-        write_file(json, f"{json_text(msgspec.to_builtins(rows))}\n")
-    if json == "-":
+    write_texts(reports, {"json": lambda: f"{json_text(msgspec.to_builtins(rows))}\n"})
+    if reports.takes_stdout:
         return
     if not rows:
         write_out("There is no baseline yet. `deemster baseline promote RUN` makes one.\n")

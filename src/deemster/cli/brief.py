@@ -34,7 +34,7 @@ def command(*, run: str, against: str | None, max_chars: int, reports: ReportOpt
     """Tell what failed, by likely cause, to a person or an assistant who must fix it.
 
     RUN is the id of a stored run, the beginning of one, a label, `latest`, or a file: a run file, a report that
-    `deemster run --json FILE` wrote, or a comparison that `deemster compare --json FILE` wrote.
+    `deemster run --to FILE.json` wrote, or a comparison that `deemster compare --to FILE.json` wrote.
 
     The brief is Markdown and needs nothing else to be understood. Text of samples and models stands between fences.
     """

@@ -10,15 +10,16 @@ from deemster.cli._command import Verb
 from deemster.cli._console import note, show_progress, warn
 from deemster.cli.main import leave_interrupted
 from deemster.cli.options import (
+    RESULT_FORMATS,
     Command,
     Flags,
     NumberRange,
+    ReportOptions,
     cache_options,
     columns_option,
-    file_option,
     group_flags,
     quiet_option,
-    result_files,
+    result_options,
     store_option,
     take_flags,
     write_result,
@@ -69,9 +70,7 @@ def _take_settings(flags: Flags) -> CalibrationSettings:
 @click.option("--confidence", type=NumberRange(0, 1, min_open=True, max_open=True), default=0.95,
               show_default=True, metavar="LEVEL", help="The level of the intervals.")  # fmt: skip
 @click.option("--seed", type=click.IntRange(min=0), default=0, show_default=True, help="The seed of what is drawn.")
-@file_option("json", "the calibration as JSON, which a suite can name")
-@file_option("markdown", "it as Markdown")
-@file_option("html", "it as one HTML page that loads nothing")
+@result_options(*RESULT_FORMATS)
 @store_option
 @cache_options
 @quiet_option
@@ -84,9 +83,7 @@ def command(
     suite: str | None,
     repetitions: int,
     columns: dict[str, list[str]] | None,
-    json: str | None,
-    markdown: str | None,
-    html: str | None,
+    reports: ReportOptions,
     store: str,
     limits: ModelLimits,
     quiet: bool,
@@ -107,7 +104,6 @@ def command(
     from deemster.engine.run_sync import run_sync
     from deemster.engine.stop_request import Stop, interruptible
 
-    reports = result_files(json=json, markdown=markdown, html=html)
     if is_cases_file(source):
         stop = Stop()
         with interruptible(stop, tell=note, leave=leave_interrupted), show_progress(quiet=quiet) as progress:

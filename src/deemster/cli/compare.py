@@ -78,8 +78,9 @@ def command(
     """Compare two runs: is the second worse, where, and why?
 
     BASELINE and CANDIDATE are ids of stored runs, the beginnings of ids, labels, `latest`, `previous`, `baseline`, run
-    files, or files that `deemster run --json FILE` wrote. Samples with the same input and expected output are compared
-    with each other. With more than one CANDIDATE, each is compared with BASELINE, and all runs are ranked by macro-F1.
+    files, or files that `deemster run --to FILE.json` wrote. Samples with the same input and expected output are
+    compared with each other. With more than one CANDIDATE, each is compared with BASELINE, and all runs are ranked by
+    macro-F1.
 
     Exit codes with --margin or --gate: 0 passed, 1 failed, 4 inconclusive. A margin alone is decided in three ways.
     """
@@ -101,7 +102,6 @@ def command(
     rules = find_rules(margin=margin, gate=gate, confidence=confidence, cluster=cluster)
     own = None if rules is None else rules.baseline
     settings = settings if own is None else comparison_settings(own, seed=seed)
-    reports.check()
     with RunSources(store) as sources:
         now = sources.find(candidates[0])
         before = sources.find(baseline, beside=now)
@@ -138,8 +138,7 @@ def _rank(names: Sequence[str], settings: ComparisonSettings, reports: ReportOpt
     from deemster.comparison.privacy_levels import redact_ranking
 
     if unknown := [one.format for one in reports.destinations if one.format in _FOR_TWO_RUNS]:
-        raise ConfigurationError(f"`--{unknown[0]}` is for two runs.")
-    reports.check()
+        raise ConfigurationError(f"`--to {unknown[0]}:FILE` is for two runs.")
     with RunSources(store) as sources:
         ranking = rank_sources([sources.find(name) for name in names], settings=settings)
     shown = redact_ranking(ranking, level=reports.level)

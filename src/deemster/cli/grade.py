@@ -9,21 +9,21 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 import click
 
 from deemster.cli._command import Verb
-from deemster.cli._console import note, print_planned_calls, print_sections, show_progress, warn, write_out
+from deemster.cli._console import note, print_planned_calls, print_sections, show_progress, warn
 from deemster.cli.main import complain, leave_interrupted
 from deemster.cli.options import (
     Command,
     Decorator,
     Flags,
     ModelOptions,
+    ReportOptions,
     StorageOptions,
     columns_option,
     dry_run_option,
-    file_option,
     group_flags,
     model_options,
     quiet_option,
-    result_files,
+    result_options,
     storage_options,
     take_flags,
 )
@@ -31,7 +31,6 @@ from deemster.errors import (
     ConfigurationError,
     DeemsterError,
     ExitCode,
-    InputError,
     Issue,
     ReportError,
     did_you_mean,
@@ -40,18 +39,16 @@ from deemster.errors import (
 )
 
 if TYPE_CHECKING:
-    from deemster.agreement import MetricsResult
     from deemster.datasets import RubricDataset
     from deemster.engine.model_access import ModelAccess
     from deemster.gate import Allowance
-    from deemster.grading.grading_summary import GradingSummary
     from deemster.judges.criterion_grader import CriterionGrader
-    from deemster.judges.grading_result import Grading
     from deemster.report import Destination
+    from deemster.report.grading_result import Grading
+    from deemster.report.grading_summary import GradingSummary
     from deemster.runs.run_lifecycle import Storage
 
 _VOTES = (".json", ".jsonl")
-_MORE = "All tables: write the votes with --votes FILE, then `deemster align FILE --full`."
 
 
 # The role of a judge that no file names.
@@ -267,10 +264,8 @@ _OPTIONS: Sequence[Decorator] = (
 @_grader_options
 @model_options
 @storage_options
-@click.option("--votes", metavar="FILE", help="Write the votes, for `deemster align`: .json or .jsonl.")
 @click.option("--max-failed", metavar="COUNT|SHARE%", default="0", help="Failed verdicts allowed; default 0.")
-@file_option("json", "the results as JSON")
-@file_option("html", "the results as one HTML page that loads nothing")
+@result_options("json", "html", "votes")
 @click.option("--publish-safe", is_flag=True, help="Leave the judges' reasons out of the HTML page.")
 @dry_run_option
 @quiet_option
@@ -283,10 +278,8 @@ def command(
     inline: InlineModel,
     models: ModelOptions,
     storage: StorageOptions,
-    votes: str | None,
     max_failed: str,
-    json: str | None,
-    html: str | None,
+    reports: ReportOptions,
     publish_safe: bool,
     dry_run: bool,
     quiet: bool,
@@ -307,24 +300,22 @@ def command(
 
     storage.check()
     allowance = read_allowance(max_failed)
-    if publish_safe and html is None:
-        raise ConfigurationError("`--publish-safe` needs `--html`: nothing else holds the judges' reasons.")
-    destinations = result_files(json=json, html=html).destinations
-    if votes is not None and Path(votes).suffix.lower() not in _VOTES:
-        raise ReportError(Issue("Votes are written as .json or .jsonl.", votes))
+    if publish_safe and not any(destination.format == "html" for destination in reports.destinations):
+        raise ConfigurationError("`--publish-safe` needs `--to FILE.html`: nothing else holds the judges' reasons.")
+    for destination in reports.destinations:
+        if destination.format == "votes" and Path(destination.path).suffix.lower() not in _VOTES:
+            raise ReportError(Issue("Votes are written as .json or .jsonl.", destination.path))
     items = RubricDataset.load(dataset, rubric=None if rubric is None else Rubric.load(rubric), columns=columns)
     built = grader.build_grader()
     access = complete_model_access(
         inline.access(models, calls=not dry_run), [built, *build_criterion_checks(items.rubrics).values()]
     )
     if dry_run:
-        _print_planned_calls(items, built, access, destinations)
+        _print_planned_calls(items, built, access, reports.destinations)
         return
     with storage.open(f"deemster grade {dataset} ...") as stored:
         grading = _grade(items, built, access, stored, name=items.name or Path(dataset).stem, quiet=quiet)
-        code = _write_and_print(
-            grading, destinations, votes, allowance=allowance, quiet=quiet, reasons=not publish_safe
-        )
+        code = _write_and_print(grading, reports, allowance=allowance, quiet=quiet, reasons=not publish_safe)
         if stored.store is not None and code is ExitCode.INCOMPLETE:
             note(f"To continue: the same command with --resume={grading.run}")
     raise click.exceptions.Exit(code)
@@ -360,41 +351,36 @@ def _grade(
 
 def _write_and_print(
     grading: Grading,
-    destinations: Sequence[Destination],
-    votes: str | None,
+    reports: ReportOptions,
     *,
     allowance: Allowance,
     quiet: bool,
     reasons: bool,
 ) -> ExitCode:
     """Write and print the results; returns the exit code."""
-    from deemster.grading.grading_page import grading_page
-    from deemster.grading.grading_report import grading_json
-    from deemster.grading.grading_summary import summarize_grading
     from deemster.text.destination import write_pieces
 
     status, reason = grading.status, grading.reason
     code = ExitCode.INCOMPLETE if status == "incomplete" else ExitCode.PASSED
-    figures, alignment = summarize_grading(grading), _align(grading)
     try:
-        if votes is not None:
-            grading.to_votes(votes)
-        for destination in destinations:
-            if destination.format == "json":
-                write_pieces(grading_json(grading, figures, alignment, status=status, reason=reason), destination)
+        for destination in reports.destinations:
+            if destination.format == "votes":
+                grading.to_votes(destination.path)
+            elif destination.format == "html":
+                write_pieces((grading.to_html(reasons=reasons).encode(),), destination)
             else:
-                write_pieces((grading_page(grading, figures, alignment, reasons=reasons).encode(),), destination)
+                grading.write(destination)
     except DeemsterError as error:
         complain(str(error))
         code = ExitCode.INCOMPLETE
-    if not quiet and not any(destination.is_stdout for destination in destinations):
-        _print_results(grading, figures, alignment)
+    if not quiet and not reports.takes_stdout:
+        print_sections(grading.sections())
     if reason is not None:
         failed = (item for item in grading.items if item.error is not None)
         first = next(failed, None) if grading.n_failed_items else None
         why = "" if first is None else f" The first is `{first.id}`: {first.error}"
         note(visible(f"{status}: {reason}.{why}"))
-    elif (failed_verdicts := _describe_failed_verdicts(figures, allowance)) is not None:
+    elif (failed_verdicts := _describe_failed_verdicts(grading.figures, allowance)) is not None:
         note(visible(failed_verdicts))
         code = ExitCode.INCOMPLETE
     return code
@@ -409,29 +395,6 @@ def _describe_failed_verdicts(figures: GradingSummary, allowance: Allowance) -> 
         return None
     where = ", ".join(f"`{name}` {each.n_failed:,} of {each.n:,}" for name, each in failed.items())
     return f"{lost:,} of {plural(verdicts, 'verdict')} failed, above the {allowance} allowed: {where}."
-
-
-def _print_results(grading: Grading, figures: GradingSummary, alignment: MetricsResult | None) -> None:
-    from deemster.agreement.agreement_report import short_agreement_sections
-    from deemster.grading.grading_report import grading_sections
-
-    print_sections(grading_sections(grading, figures))
-    if alignment is not None:
-        write_out("\n")
-        print_sections(short_agreement_sections(alignment, more=_MORE))
-
-
-def _align(grading: Grading) -> MetricsResult | None:
-    """How the judges agree with people, where the dataset has labels."""
-    from deemster.agreement import compute_metrics
-
-    if not any(label is not None for truth in grading.dataset.truths for label in truth or ()):
-        return None
-    try:
-        return compute_metrics(grading, None, per_judge=len(grading.judges) > 1)
-    except InputError as error:
-        warn(visible(f"There is no alignment: {error}"))
-        return None
 
 
 def _print_planned_calls(

@@ -8,7 +8,7 @@ import click
 
 from deemster.cli._command import VerbGroup
 from deemster.cli._console import note, warn
-from deemster.cli.options import ReportOptions, open_run, store_option, write_file
+from deemster.cli.options import ReportOptions, open_run, result_options, store_option, write_texts
 from deemster.errors import ConfigurationError, Issue, ReportError
 
 
@@ -32,7 +32,7 @@ def command() -> None:
     help="Draw half of the samples where this metric fails, half where it passes: where failures are rare.",
 )
 @click.option("--seed", type=click.IntRange(min=0), default=0, show_default=True, help="The seed of the draw.")
-@click.option("--to", "file", metavar="FILE", default="labels.csv", show_default=True, help="Where the sheet goes.")
+@result_options("csv", default="labels.csv")
 @store_option
 def sheet(
     *,
@@ -42,7 +42,7 @@ def sheet(
     stratify: bool,
     balance: str | None,
     seed: int,
-    file: str,
+    reports: ReportOptions,
     store: str,
 ) -> None:
     """Write a sheet of samples of a run, drawn at random, for people to label.
@@ -57,39 +57,38 @@ def sheet(
 
     if stratify and balance is not None:
         raise ConfigurationError("Give `--stratify` or `--balance`, not both.")
-    if file != "-" and Path(file).exists():
-        raise ReportError(Issue("The file exists, and may hold labels. Name another one with `--to`.", file))
+    for destination in reports.destinations:
+        if not destination.is_stdout and Path(destination.path).exists():
+            message = "The file exists, and may hold labels. Name another one with `--to`."
+            raise ReportError(Issue(message, destination.path))
     with open_run(store, run) as (opened, name):
         report = ReportOptions((), "default", include_input=True).redact(stored_report(opened, name, warn=warn))
         drawn = draw_samples(report, n, seed=seed, stratify=stratify, balance=balance)
         text = label_sheet(report, drawn, metrics=metrics)
-    write_file(file, text)
-    if file != "-":
-        note(f"{len(drawn):,} of {report.totals.samples:,} samples are in {file}.")
+    write_texts(reports, {"csv": lambda: text})
+    for destination in reports.destinations:
+        if not destination.is_stdout:
+            note(f"{len(drawn):,} of {report.totals.samples:,} samples are in {destination.path}.")
 
 
 @command.command("export", short_help="Write the labels that people gave to a run in the viewer.")
 @click.argument("run")
-@click.option("--to", "file", metavar="FILE", default="-", help="Where they go; standard output unless given.")
-@click.option(
-    "--as",
-    "form",
-    type=click.Choice(["csv", "votes"]),
-    default="csv",
-    show_default=True,
-    help="CSV with a line for each label, or a votes file with the verdicts of the run beside them.",
-)
+@result_options("csv", "votes", default="csv:-")
 @store_option
-def export(*, run: str, file: str, form: str, store: str) -> None:
+def export(*, run: str, reports: ReportOptions, store: str) -> None:
     """Write the labels that people gave to a run in the viewer.
 
-    RUN is the id of a stored run, the beginning of one, `latest`, or a run file. `deemster align --labels` reads the
-    CSV, and `deemster align` the votes; `deemster align --run RUN` needs neither.
+    RUN is the id of a stored run, the beginning of one, `latest`, or a run file. CSV has a line for each label; a votes
+    file has the verdicts of the run beside them. `deemster align --labels` reads the CSV, and `deemster align` the
+    votes; `deemster align --run RUN` needs neither.
     """
     from deemster.calibration.people_labels import labelled_votes, labels_csv
     from deemster.formats.canonical_json import json_text
 
     with open_run(store, run) as (opened, name):
         row = opened.run(name)
-        text = labels_csv(opened, row) if form == "csv" else f"{json_text(labelled_votes(opened, row).to_dict())}\n"
-    write_file(file, text)
+        texts = {
+            "csv": lambda: labels_csv(opened, row),
+            "votes": lambda: f"{json_text(labelled_votes(opened, row).to_dict())}\n",
+        }
+        write_texts(reports, texts)

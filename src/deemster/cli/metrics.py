@@ -2,14 +2,14 @@
 
 from __future__ import annotations
 
-import json as json_library
+import json
 from typing import TYPE_CHECKING, Any
 
 import click
 
 from deemster.cli._command import Verb
 from deemster.cli._console import write_out
-from deemster.cli.options import file_option, write_file
+from deemster.cli.options import ReportOptions, result_options, write_texts
 
 if TYPE_CHECKING:
     from deemster.judges.metric_catalog import CatalogEntry
@@ -20,8 +20,8 @@ _LONGEST_DEFAULT = 60
 
 @click.command("metrics", cls=Verb, short_help="Show the catalog: what each metric reads, returns, and its options.")
 @click.argument("name", required=False)
-@file_option("json", "the catalog as JSON")
-def command(*, name: str | None, json: str | None) -> None:
+@result_options("json")
+def command(*, name: str | None, reports: ReportOptions) -> None:
     """Show the catalog: what each metric reads, returns, and its options.
 
     NAME is an alias or a short name, such as `rouge-l` or `ndcg`, or a ready-made group, such as `generation`. A star
@@ -38,9 +38,8 @@ def command(*, name: str | None, json: str | None) -> None:
         chosen = entries() if name is None else (describe(name),)
         value = [_plain_entry(entry) for entry in chosen]
         text = _list_entries(chosen, tuple(GROUPS.values())) if name is None else _describe_entry(chosen[0])
-    if json is not None:
-        write_file(json, json_library.dumps(value, indent=2, ensure_ascii=False, default=str) + "\n")
-    if json != "-":
+    write_texts(reports, {"json": lambda: json.dumps(value, indent=2, ensure_ascii=False, default=str) + "\n"})
+    if not reports.takes_stdout:
         write_out(f"{text}\n")
 
 
@@ -72,7 +71,7 @@ def _describe_group(group: MetricGroup) -> str:
 def _format_default(value: Any) -> str:
     import msgspec
 
-    text = json_library.dumps(msgspec.to_builtins(value))
+    text = json.dumps(msgspec.to_builtins(value))
     return text if len(text) <= _LONGEST_DEFAULT else "its own, shown below"
 
 

@@ -6,7 +6,7 @@ import click
 
 from deemster.cli._command import Verb
 from deemster.cli._console import note
-from deemster.cli.options import file_option, result_files, store_option, write_result
+from deemster.cli.options import RESULT_FORMATS, ReportOptions, result_options, store_option, write_result
 from deemster.errors import ExitCode, plural, visible
 
 PERIODS = ("hour", "day", "week", "month")
@@ -42,8 +42,7 @@ BASELINE = 500
     help="The share of false alarms that is accepted, over all looks there will ever be.",
 )
 @click.option("--since", metavar="DATE", help="Leave out what was recorded before, such as 2026-03-01.")
-@file_option("json", "the numbers as JSON")
-@file_option("html", "the numbers as one HTML page that loads nothing")
+@result_options(*RESULT_FORMATS)
 @click.option("--fail-on-drift", is_flag=True, help="Exit with 1 where the rate has drifted down.")
 def command(
     *,
@@ -54,8 +53,7 @@ def command(
     baseline: int,
     alpha: float,
     since: str | None,
-    json: str | None,
-    html: str | None,
+    reports: ReportOptions,
     fail_on_drift: bool,
 ) -> None:
     """Show the pass-rate of recorded traffic over time, and whether it drifts.
@@ -66,7 +64,6 @@ def command(
     from deemster.monitoring.monitor_traffic import monitor
     from deemster.monitoring.monitoring_report import drift_words
 
-    reports = result_files(json=json, html=html)
     history = monitor(dataset, store=store, metric=metric, every=every, baseline=baseline, alpha=alpha, since=since)
     if history.n == history.unscored:
         by = "every metric; `--metric` looks at one" if metric is None else f"`{visible(metric)}`"

@@ -39,13 +39,14 @@ Flags = dict[str, Any]
 
 STORE = ".deemster/runs.db"
 STORE_VARIABLE = "DEEMSTER_STORE"
-# GitHub names here the file in which a step of a job writes its summary.
-STEP_SUMMARY = "GITHUB_STEP_SUMMARY"
 ANSWER_CACHE = ".deemster/answers.jsonl"
 # Levels of privacy that `--redact` knows; `--publish-safe` is the last one.
 REDACT_LEVELS = ("default", "outputs", "expected", "all")
 PUBLISH_SAFE = "publish-safe"
-PR_COMMENT = "pr-comment"
+# What can be written of a result, of a report, and of a comparison.
+RESULT_FORMATS = ("json", "md", "html")
+REPORT_FORMATS = ("json", "md", "html", "csv", "junit", "pr-comment", "github")
+COMPARISON_FORMATS = ("json", "md", "html", "junit", "pr-comment", "github")
 LAST_RUN = ""
 _AGE = re.compile(r"([0-9]{1,6})([mhdw])", re.ASCII)
 _DAY = re.compile(r"[0-9]{4}-[0-9]{2}-[0-9]{2}", re.ASCII)
@@ -84,11 +85,6 @@ def take_flags(kind: Any, flags: Flags) -> Any:
     return kind(**{name: flags.pop(name) for name in kind._fields if name in flags})
 
 
-def file_option(name: str, what: str) -> Decorator:
-    """A flag such as `--json FILE`, which says where a result is written; `-` is standard output."""
-    return click.option(f"--{name}", metavar="FILE", help=f"Write {what}; `-` is standard output.")
-
-
 quiet_option = click.option("--quiet", is_flag=True, help="Show no progress and no result on the terminal.")
 dry_run_option = click.option(
     "--dry-run", is_flag=True, help="Count the requests to models and estimate their cost; send none."
@@ -117,32 +113,72 @@ columns_option = click.option(
 )
 
 
-def result_files(*, json: str | None, markdown: str | None = None, html: str | None = None) -> ReportOptions:
-    """Where a result is written, by format, without those that no flag names.
+def destination_option(formats: Sequence[str], default: str | None = None) -> Decorator:
+    """The flag `--to FILE`, repeatable, of a command that writes these formats."""
+    from deemster.text.destination import list_endings
+
+    stdout = "; `-` is JSON on standard output" if "json" in formats else ""
+    return click.option(
+        "--to",
+        "destinations",
+        metavar="FILE",
+        multiple=True,
+        default=None if default is None else (default,),
+        show_default=default or False,
+        help=f"Write to FILE, by its name: {', '.join(list_endings(formats))}{stdout}. Repeatable.",
+    )
+
+
+def read_destinations(values: Sequence[str], formats: Sequence[str]) -> tuple[Destination, ...]:
+    """Where `--to` says that something goes.
 
     Raises:
-        ReportError: One of them cannot be written, or two are for standard output or one file.
+        ReportError: A value says no format, cannot be written, or two are for standard output or one file.
     """
-    from deemster.text.destination import Destination
+    from deemster.text.destination import read_destination
 
-    files = (("json", json), ("markdown", markdown), ("html", html))
-    destinations = tuple(Destination(name, path) for name, path in files if path is not None)
-    reports = ReportOptions(destinations, REDACT_LEVELS[0], include_input=False)
-    reports.check()
-    return reports
+    destinations = tuple(read_destination(value, formats) for value in values)
+    if sum(destination.is_stdout for destination in destinations) > 1:
+        raise ReportError("Only one report can go to standard output.")
+    taken: dict[Path, str] = {}
+    for destination in destinations:
+        destination.check()
+        other = taken.setdefault(Path(destination.path).resolve(), destination.format)
+        if other != destination.format:
+            message = f"Two reports, {other} and {destination.format}, are for this file."
+            raise ReportError(Issue(message, destination.path))
+    return destinations
 
 
-def write_file(file: str, text: str) -> None:
-    """Write a result to a file, or to standard output where the file is `-`.
+def result_options(*formats: str, default: str | None = None) -> Callable[[Command], Command]:
+    """Add `--to` to a command that writes these formats; it receives them as one ``reports``."""
+    return lambda command: group_flags(
+        command, "reports", lambda flags: take_destinations(flags, formats), (destination_option(formats, default),)
+    )
+
+
+def take_destinations(flags: Flags, formats: Sequence[str]) -> ReportOptions:
+    """Take `--to` out of all flags.
 
     Raises:
-        ReportError: The file cannot be written.
+        ReportError: A value says no format, cannot be written, or two are for standard output or one file.
     """
-    from deemster.text.destination import Destination, write_pieces
+    return ReportOptions(read_destinations(flags.pop("destinations"), formats), REDACT_LEVELS[0], include_input=False)
 
-    destination = Destination("json", file)
-    destination.check()
-    write_pieces((text.encode(),), destination)
+
+def write_texts(reports: ReportOptions, texts: Mapping[str, Callable[[], str]]) -> None:
+    """Write a result to every destination.
+
+    Args:
+        reports: The destinations.
+        texts: By the name of a format, what makes the text.
+
+    Raises:
+        ReportError: It cannot be written to some of them; it is to the others.
+    """
+    from deemster.text.destination import write_pieces
+
+    reports.write_each(lambda destination: write_pieces((texts[destination.format]().encode(),), destination))
 
 
 def store_option(command: Command) -> Command:
@@ -342,22 +378,6 @@ class ReportOptions(NamedTuple):
     level: str
     include_input: bool
 
-    def check(self) -> None:
-        """Make sure, before anything runs, that every report can be written.
-
-        Raises:
-            ReportError: One of them cannot, or two are for standard output.
-        """
-        if sum(destination.is_stdout for destination in self.destinations) > 1:
-            raise ReportError("Only one report can go to standard output.")
-        taken: dict[Path, str] = {}
-        for destination in self.destinations:
-            destination.check()
-            other = taken.setdefault(Path(destination.path).resolve(), destination.format)
-            if other != destination.format:
-                message = f"Two reports, {other} and {destination.format}, are for this file."
-                raise ReportError(Issue(message, destination.path))
-
     def with_junit(self, kind: str) -> ReportOptions:
         """The same, with a JUnit report in which samples fail too where the key `junit` of the suite says so."""
         if kind != "samples":
@@ -415,7 +435,7 @@ class ReportOptions(NamedTuple):
         from deemster.text.destination import write_pieces
 
         def write_one(destination: Destination) -> None:
-            if destination.format == PR_COMMENT:
+            if destination.format == "pr-comment":
                 shown = with_input or report
                 comment = pull_request_comment(shown) if comparison is None else comparison_comment(comparison, shown)
                 write_pieces((comment.encode(),), destination)
@@ -445,17 +465,17 @@ class ReportOptions(NamedTuple):
 
 def report_options(command: Command) -> Command:
     """Add the flags of reports; the command receives them as one ``reports``."""
-    return _add_report_options(command, _REPORT_FORMATS, _REPORT_FLAGS, step_summary=False)
+    return _add_report_options(command, REPORT_FORMATS, step_summary=False)
 
 
 def run_report_options(command: Command) -> Command:
     """Add the flags of the report of a run that ends with it; in a GitHub job, its summary is written too."""
-    return _add_report_options(command, _REPORT_FORMATS, _REPORT_FLAGS, step_summary=True)
+    return _add_report_options(command, REPORT_FORMATS, step_summary=True)
 
 
 def comparison_options(command: Command) -> Command:
     """Add the flags of writing a comparison; in a GitHub job, its summary is written too."""
-    return _add_report_options(command, _COMPARISON_FORMATS, _COMPARISON_FLAGS, step_summary=True)
+    return _add_report_options(command, COMPARISON_FORMATS, step_summary=True)
 
 
 def privacy_options(command: Command) -> Command:
@@ -468,22 +488,18 @@ def export_privacy_options(command: Command) -> Command:
     return group_flags(command, "reports", _take_privacy, (*_PRIVACY, _INCLUDE))
 
 
-def _add_report_options(
-    command: Command, known: Mapping[str, str], flags_of_all: Sequence[Decorator], *, step_summary: bool
-) -> Command:
+def _add_report_options(command: Command, formats: Sequence[str], *, step_summary: bool) -> Command:
     def group(flags: Flags) -> ReportOptions:
-        from deemster.text.destination import Destination
+        from deemster.text.destination import STEP_SUMMARY, Destination
 
-        files = {name: flags.pop(name.replace("-", "_")) for name in known}
+        destinations = read_destinations(flags.pop("destinations"), formats)
         summary = os.environ.get(STEP_SUMMARY)
-        if step_summary and files["github"] is None and summary and Path(summary).is_file():
-            files["github"] = summary
-        destinations = tuple(Destination(name, file) for name, file in files.items() if file is not None)
+        is_summarised = any(destination.format == "github" for destination in destinations)
+        if step_summary and not is_summarised and summary and Path(summary).is_file():
+            destinations = (*destinations, Destination("github", summary))
         return _take_privacy(flags)._replace(destinations=destinations)
 
-    return group_flags(
-        command, "reports", group, (*(file_option(name, what) for name, what in known.items()), *flags_of_all)
-    )
+    return group_flags(command, "reports", group, (destination_option(formats), *_PRIVACY, _INCLUDE))
 
 
 def _take_privacy(flags: Flags) -> ReportOptions:
@@ -494,23 +510,6 @@ def _take_privacy(flags: Flags) -> ReportOptions:
     return ReportOptions((), level, include_input="input" in include)
 
 
-_REPORT_FORMATS = {
-    "json": "the report as canonical JSON",
-    "markdown": "the report as Markdown",
-    "csv": "the report as CSV, one line per mark",
-    "html": "the report as one HTML page that loads nothing",
-    "junit": "the report as JUnit XML",
-    "github": "the report as the summary of a GitHub job",
-    PR_COMMENT: "what a pull request must know, as a comment",
-}
-_COMPARISON_FORMATS = {
-    "json": "the comparison as canonical JSON",
-    "markdown": "the comparison as Markdown",
-    "html": "the comparison as one HTML page that loads nothing",
-    "junit": "the comparison as JUnit XML",
-    "github": "the comparison as the summary of a GitHub job",
-    PR_COMMENT: "what a pull request must know, as a comment",
-}
 _PRIVACY: Sequence[Decorator] = (
     click.option(
         "--redact",
@@ -522,13 +521,6 @@ _PRIVACY: Sequence[Decorator] = (
     click.option("--publish-safe", is_flag=True, help="Leave out everything that could repeat private text."),
 )
 _INCLUDE = click.option("--include", type=click.Choice(["input"]), multiple=True, help="Show the samples' input too.")
-_REPORT_FLAGS: Sequence[Decorator] = (*_PRIVACY, _INCLUDE)
-_COMPARISON_FLAGS: Sequence[Decorator] = (
-    *_PRIVACY,
-    click.option(
-        "--include", type=click.Choice(["input"]), multiple=True, help="Show the samples' input beside --redact too."
-    ),
-)
 
 
 class ModelOptions(NamedTuple):

@@ -9,11 +9,12 @@ import click
 
 from deemster.cli._command import VerbGroup
 from deemster.cli.options import (
+    RESULT_FORMATS,
     Command,
     NumberRange,
-    file_option,
+    ReportOptions,
     group_flags,
-    result_files,
+    result_options,
     store_option,
     take_flags,
     write_result,
@@ -105,27 +106,26 @@ def command() -> None:
 @_noise_options
 @_confidence_option
 @_power_option
-@file_option("json", "the plan as JSON")
+@result_options(*RESULT_FORMATS)
 @store_option
 def detect(
     *,
     dataset_or_run: str,
     confidence: float,
     power: float,
-    json: str | None,
+    reports: ReportOptions,
     store: str,
     stated: StatedNoise,
 ) -> None:
     """Tell which drops a dataset can show, and which margins it can certify, as a whole and by cohort.
 
     DATASET_OR_RUN is a dataset file, the id of a stored run, the beginning of one, a label, `latest`, a run file, or a
-    file that `deemster run --json FILE` wrote. The noise is measured on `--against`, else on the run's repetitions,
+    file that `deemster run --to FILE.json` wrote. The noise is measured on `--against`, else on the run's repetitions,
     else guessed from the spread of its marks. For a dataset it is stated, or 10 % of samples flip.
     """
     from deemster.planning.plan_report import DetectionPlan
     from deemster.planning.sample_plans import Goal, plan_dataset, plan_run, stated_noise
 
-    reports = result_files(json=json)
     goal = Goal(confidence, power)
     if _is_dataset(dataset_or_run):
         from deemster.datasets import Dataset
@@ -155,7 +155,7 @@ def detect(
     show_default=True,
     help="What making one more sample costs, in calls; for the split with repetitions.",
 )
-@file_option("json", "the plan as JSON")
+@result_options(*RESULT_FORMATS)
 @store_option
 def size(
     *,
@@ -164,7 +164,7 @@ def size(
     confidence: float,
     run: str | None,
     sample_cost: float,
-    json: str | None,
+    reports: ReportOptions,
     store: str,
     stated: StatedNoise,
 ) -> None:
@@ -178,7 +178,6 @@ def size(
     from deemster.planning.plan_report import SizePlan
     from deemster.planning.sample_plans import EVERY_METRIC, Goal, plan_size, stated_noise
 
-    reports = result_files(json=json)
     goal = Goal(confidence, power)
     if run is None:
         if stated.against or stated.metric or stated.scores or stated.cluster:
@@ -208,7 +207,7 @@ def size(
 @click.option("--sd", type=NumberRange(min=0, min_open=True), help="The spread of people's scores instead.")
 @click.option("--samples", type=click.IntRange(min=1), help="All samples that the judge scores; endless unless given.")
 @_confidence_option
-@file_option("json", "the plan as JSON")
+@result_options(*RESULT_FORMATS)
 def labels(
     *,
     half_width: float,
@@ -217,7 +216,7 @@ def labels(
     sd: float | None,
     samples: int | None,
     confidence: float,
-    json: str | None,
+    reports: ReportOptions,
 ) -> None:
     """Tell how many human labels an interval needs, with the help of a judge and without.
 
@@ -227,7 +226,6 @@ def labels(
     from deemster.planning.plan_report import LabelPlan
     from deemster.stats.power_analysis import label_size
 
-    reports = result_files(json=json)
     spread = (pass_rate * (1 - pass_rate)) ** 0.5 if sd is None else sd
     size = label_size(half_width, correlation=correlation, sd=spread, samples=samples, confidence=confidence)
     write_result(LabelPlan(confidence=confidence, labels=size), reports)

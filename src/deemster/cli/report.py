@@ -22,10 +22,9 @@ def command(*, run: str, reports: ReportOptions, store: str) -> None:
     """Render a stored run or a JSON report again, in any format.
 
     RUN is the id of a stored run, the beginning of one, a label, `latest`, `baseline`, or a file: a report that
-    `deemster run --json FILE` wrote, or a run file that `deemster store export` wrote. Without a flag the report is
+    `deemster run --to FILE.json` wrote, or a run file that `deemster store export` wrote. Without a flag the report is
     printed on the terminal.
     """
-    reports.check()
     if is_report_file(run):
         from deemster.comparison import load_report
 

@@ -15,13 +15,14 @@ from deemster.cli.options import (
     Command,
     Flags,
     ModelOptions,
+    ReportOptions,
     dry_run_option,
-    file_option,
     group_flags,
     model_options,
     quiet_option,
-    refuse_stdout,
+    result_options,
     take_flags,
+    write_texts,
 )
 from deemster.errors import ExitCode, Issue, ReportError, RubricError, plural, visible
 
@@ -49,11 +50,11 @@ def command() -> None:
     "--judge", "judges", multiple=True, metavar="ROLE", help="Let this model read the rubric too; repeatable."
 )
 @model_options
-@file_option("json", "the issues as JSON")
+@result_options("json")
 @click.option("--strict", is_flag=True, help="Exit with 1 where anything was found.")
 @click.option("--quiet", is_flag=True, help="Show no progress.")
 def check(
-    *, file: str, judges: tuple[str, ...], models: ModelOptions, json: str | None, strict: bool, quiet: bool
+    *, file: str, judges: tuple[str, ...], models: ModelOptions, reports: ReportOptions, strict: bool, quiet: bool
 ) -> None:
     """List vague, joined, overlapping and badly scaled criteria, each with its place and what to do.
 
@@ -68,11 +69,7 @@ def check(
     from deemster.grading.examine_rubric import examine_rubric, merge_issues
     from deemster.rubrics.rubric_check import check_rubric, criteria_paths
     from deemster.rubrics.rubric_definition import read_rubric
-    from deemster.text.destination import Destination, write_pieces
 
-    destination = None if json is None else Destination("json", json)
-    if destination is not None:
-        destination.check()
     document = read_document(file, error=RubricError)
     rubric, faults = read_rubric(document.value, document)
     if rubric is None:
@@ -87,9 +84,9 @@ def check(
             examination = run_sync(work)
         paths = [pointer(path) for path in criteria_paths(rubric, document)]
         issues = merge_issues(issues, examination.issues, paths)
-    if destination is not None:
-        write_pieces((canonical(_json_value(file, rubric, issues, examination)), b"\n"), destination)
-    if destination is None or not destination.is_stdout:
+    value = _json_value(file, rubric, issues, examination)
+    write_texts(reports, {"json": lambda: f"{canonical(value).decode()}\n"})
+    if not reports.takes_stdout:
         write_out("\n".join(_check_lines(file, rubric, issues, examination)) + "\n")
     if examination is not None and examination.failed:
         note(f"incomplete: {examination.halted or 'a judge failed.'}")
@@ -155,9 +152,7 @@ def _take_settings(flags: Flags) -> ImprovementSettings:
 @click.argument("dataset", type=click.Path())
 @click.option("--judge", "judges", multiple=True, required=True, metavar="ROLE", help="Who grades; repeatable.")
 @click.option("--writer", metavar="ROLE", help="Who proposes wordings; the first judge unless given.")
-@click.option("--to", required=True, callback=refuse_stdout, metavar="FILE", help="Where the new rubric is written.")
-@file_option("json", "every trial as JSON")
-@file_option("markdown", "every trial as Markdown")
+@result_options("rubric", "json", "md")
 @click.option("--rounds", type=int, default=ROUNDS, show_default=True, help="Wordings tried for each criterion.")
 @click.option("--criteria", type=int, default=CRITERIA, show_default=True, help="How many criteria are reworded.")
 @click.option("--exemplars", type=int, default=EXEMPLARS, show_default=True, help="Disagreements the writer sees.")
@@ -175,9 +170,7 @@ def improve(
     rubric: str,
     dataset: str,
     settings: ImprovementSettings,
-    to: str,
-    json: str | None,
-    markdown: str | None,
+    reports: ReportOptions,
     resume: bool,
     models: ModelOptions,
     dry_run: bool,
@@ -187,16 +180,15 @@ def improve(
 
     DATASET holds submissions with people's labels. Part of it is learnt from: a model sees the criteria that judges
     and people agree least about, with submissions about which they disagree, and words them anew. The rest decides: a
-    wording is accepted where agreement there rises by more than noise. Exit codes: 0 done, 2 bad input, 3 incomplete:
-    --resume goes on.
+    wording is accepted where agreement there rises by more than noise. The new rubric goes to the .yaml file of --to,
+    every trial to a .json or .md file. Exit codes: 0 done, 2 bad input, 3 incomplete: --resume goes on.
     """
     from deemster.datasets import RubricDataset
     from deemster.engine.run_sync import run_sync
     from deemster.grading.improve_rubric import run_improvement
     from deemster.rubrics.rubric_definition import Rubric
-    from deemster.text.destination import write_pieces
 
-    destinations = _check_destinations(to, {"json": json, "markdown": markdown})
+    to, trials = _part_destinations(reports)
     before = Rubric.load(rubric)
     if Path(to).exists() and Path(to).samefile(rubric):
         raise ReportError(Issue("The new rubric would overwrite the one it comes from: name another file.", to))
@@ -211,10 +203,8 @@ def improve(
         )
         found = run_sync(work)
     found.after.dump(to)
-    for destination in destinations:
-        text = found.to_markdown() if destination.format == "markdown" else found.to_json()
-        write_pieces((text.encode(),), destination)
-    if not quiet and not any(destination.is_stdout for destination in destinations):
+    write_texts(trials, {"json": found.to_json, "md": found.to_markdown})
+    if not quiet and not trials.takes_stdout:
         write_out(
             "\n".join([*_improvement_lines(found, to), *([found.diff.rstrip("\n")] if found.diff else [])]) + "\n"
         )
@@ -234,22 +224,22 @@ def _print_forecast(rubric: Any, items: Any, settings: Any, models: ModelOptions
     note(f"That grades the part learnt from. In all it is at most {found.judged:,} requests to judges and {wordings}.")
 
 
-def _check_destinations(to: str, reports: dict[str, str | None]) -> list[Any]:
-    """Where reports go. What cannot be written is an error before a model is called.
+def _part_destinations(reports: ReportOptions) -> tuple[str, ReportOptions]:
+    """Where the new rubric goes, and where the trials do.
 
     Raises:
-        RubricError: The new rubric has no extension of a rubric.
-        ReportError: Something cannot be written.
+        RubricError: The new rubric goes nowhere, to standard output, or has no extension of a rubric.
     """
     from deemster.formats import Reading, file_format
-    from deemster.report import Destination
     from deemster.rubrics.rubric_reader import FORMATS
 
-    file_format(to, Reading(to, error=RubricError), known=FORMATS)
-    found = [Destination(kind, path) for kind, path in reports.items() if path is not None]
-    for destination in (Destination("json", to), *found):
-        destination.check()
-    return found
+    rubrics = [destination for destination in reports.destinations if destination.format == "rubric"]
+    if len(rubrics) != 1 or rubrics[0].is_stdout:
+        raise RubricError("Say where the new rubric goes, as one file: `--to new.yaml`.")
+    path = rubrics[0].path
+    file_format(path, Reading(path, error=RubricError), known=FORMATS)
+    trials = tuple(destination for destination in reports.destinations if destination.format != "rubric")
+    return path, reports._replace(destinations=trials)
 
 
 def _improvement_lines(found: Improvement, to: str) -> list[str]:

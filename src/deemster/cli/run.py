@@ -216,7 +216,7 @@ RUN_HEADINGS = {
     examples=[
         "deemster run suite.yml",
         "deemster run suite.yml --tag policy --failed",
-        "deemster run suite.yml --html report.html --junit results.xml --quiet",
+        "deemster run suite.yml --to report.html --to results.xml --quiet",
         "deemster run suite.yml --resume",
     ],
     see_also=["validate", "show", "compare"],
@@ -346,7 +346,6 @@ class RunWriting(NamedTuple):
             DeemsterError: They do.
         """
         self.storage.check()
-        self.reports.check()
         if self.promote_baseline and self.storage.no_store:
             raise ConfigurationError("`--promote-baseline` is for a stored run, and `--no-store` stores none.")
 

@@ -13,13 +13,14 @@ from deemster.cli._console import note, terminal_width, warn, write_out
 from deemster.cli.options import (
     Command,
     Moment,
-    file_option,
+    ReportOptions,
     group_flags,
     open_run,
     open_run_store,
+    result_options,
     store_option,
     take_flags,
-    write_file,
+    write_texts,
 )
 from deemster.errors import LeaseError, StoreError, plural, visible
 
@@ -69,16 +70,18 @@ def _choice_options(command: Command) -> Command:
 @click.option("--since", type=Moment(), metavar="WHEN", help="Only runs started then or later: 2026-01-31, or 7d.")
 @click.option("--until", type=Moment(end=True), metavar="WHEN", help="Only runs started before; a day means its end.")
 @click.option("--limit", type=click.IntRange(min=1), metavar="N", help="Only the newest N.")
-@file_option("json", "the list as JSON")
+@result_options("json")
 @store_option
 @_choice_options
 @click.pass_context
-def command(context: click.Context, /, *, store: str, json: str | None, chosen: RunChoice) -> None:
+def command(context: click.Context, /, *, store: str, reports: ReportOptions, chosen: RunChoice) -> None:
     """List the stored runs, show one, remove some.
 
     Without a command the runs are listed, newest first. A run is named by its id, by the beginning of its id, or by
     `latest`.
     """
+    from deemster.formats.canonical_json import json_text
+
     if context.invoked_subcommand is not None:
         _refuse_flags(context)
         return
@@ -86,23 +89,24 @@ def command(context: click.Context, /, *, store: str, json: str | None, chosen: 
         runs = opened.runs(**chosen._asdict(), on_damage=lambda damage: warn(visible(damage)))
         where = opened.where
         stopped = {run.id for run in runs if run.status == "running" and not _is_written(opened.owner(run.id))}
-    if json is not None:
-        _write_json([_plain_run(run, is_stopped=run.id in stopped) for run in runs], json)
-    if json != "-":
+    plain = [_plain_run(run, is_stopped=run.id in stopped) for run in runs]
+    write_texts(reports, {"json": lambda: f"{json_text(plain)}\n"})
+    if not reports.takes_stdout:
         write_out(runs_table(runs, stopped=stopped) if runs else f"No run in {visible(where)} fits.\n")
 
 
 @command.command("show", short_help="Show what is stored of a run.")
 @click.argument("run")
-@file_option("json", "it as JSON")
+@result_options("json")
 @store_option
-def show(*, run: str, json: str | None, store: str) -> None:
+def show(*, run: str, reports: ReportOptions, store: str) -> None:
     """Show what is stored of a run: what it was, how it ended, what was marked how often.
 
     RUN is an id, the beginning of one, `latest`, or a run file. For its report: `deemster report RUN`.
     """
     import msgspec
 
+    from deemster.formats.canonical_json import json_text
     from deemster.runs.run_figures import stored_figures
 
     with open_run(store, run) as (opened, name):
@@ -110,11 +114,10 @@ def show(*, run: str, json: str | None, store: str) -> None:
         figures = stored_figures(row)
         counts = figures.outcomes if figures is not None else _pass_counts(opened, row)
         owner = opened.owner(row.id)
-    if json is not None:
-        further = msgspec.to_builtins({"owner": owner, "outcomes": counts})
-        is_stopped = row.status == "running" and not _is_written(owner)
-        _write_json({**_plain_run(row, is_stopped=is_stopped), **further}, json)
-    if json != "-":
+    further = msgspec.to_builtins({"owner": owner, "outcomes": counts})
+    plain = {**_plain_run(row, is_stopped=row.status == "running" and not _is_written(owner)), **further}
+    write_texts(reports, {"json": lambda: f"{json_text(plain)}\n"})
+    if not reports.takes_stdout:
         write_out(_describe_run(row, owner, counts))
 
 
@@ -320,12 +323,6 @@ def _plain_run(run: RunRow, *, is_stopped: bool) -> dict[str, Any]:
         shown["metrics"] = [msgspec.to_builtins(card_to_line(card)) for card in scoring.cards]
         del shown["cards"]
     return plain
-
-
-def _write_json(value: Any, file: str) -> None:
-    from deemster.formats.canonical_json import json_text
-
-    write_file(file, f"{json_text(value)}\n")
 
 
 def _describe_run(run: RunRow, owner: LeaseOwner | None, counts: Sequence[PassCounts]) -> str:

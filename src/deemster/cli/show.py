@@ -30,7 +30,7 @@ def command(*, run: str, sample: str, redact: str, prompts: bool, store: str) ->
     keeps all.
 
     RUN is the id of a stored run, the beginning of one, a label, `latest`, `baseline`, or a file: a report
-    that `deemster run --json FILE` wrote, or a run file that `deemster store export` wrote.
+    that `deemster run --to FILE.json` wrote, or a run file that `deemster store export` wrote.
     SAMPLE is the id of the sample.
     """
     from deemster.report.sample_report import NOTHING_KEPT, find_sample, sample_sections

@@ -169,8 +169,8 @@ def check(*, store: str) -> None:
 def verify(*, report: str, file: str, sha256: str | None) -> None:
     """Compute a report again from a run file, and compare every byte. No store, model or network is needed.
 
-    REPORT is what `deemster run --json` or `deemster report RUN --json` wrote, with whatever it leaves out. FILE is the
-    run file of the same run. It says that the report follows from the facts. It does not say who recorded them: compare
+    REPORT is what `--to FILE.json` of `run` or `report` wrote, with whatever it leaves out. FILE is the run file of the
+    same run. It says that the report follows from the facts. It does not say who recorded them: compare
     the SHA-256 with the one that the maker published or signed. The hash covers facts that no report shows too.
 
     Exit codes: 0 the report follows from the facts, 1 something differs, 2 a file cannot be used.

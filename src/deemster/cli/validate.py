@@ -30,8 +30,8 @@ KINDS = (
 def command(*, files: tuple[str, ...], kind: str | None) -> None:
     """Check files: dataset, suite, outputs, report, rubric, votes.
 
-    Rubric datasets and results of `deemster align --json` are known too. A suite is checked with everything it names:
-    its dataset, target, metrics and gate. All issues are listed.
+    Rubric datasets and results of `deemster align --to FILE.json` are known too. A suite is checked with everything it
+    names: its dataset, target, metrics and gate. All issues are listed.
 
     Of a directory, and of the directories in it, every suite is checked, and every file whose `schema_version` is one
     of deemster's.

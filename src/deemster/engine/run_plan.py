@@ -75,6 +75,11 @@ class Plan(NamedTuple):
     first_repetition: int = 0
 
     @property
+    def size(self) -> int:
+        """How many executions the run has."""
+        return len(self.dataset) * self.repetitions
+
+    @property
     def target_concurrency(self) -> int:
         """How many calls of the target may be under way at once in this process."""
         own: int | None = getattr(self.target, "concurrency", None)

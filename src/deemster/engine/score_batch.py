@@ -28,25 +28,24 @@ def needs_settling(metrics: Sequence[Any]) -> bool:
     return any(getattr(metric, "settles", False) for metric in metrics)
 
 
-def settle_marks(metrics: Sequence[Any], executions: Iterable[Execution | None]) -> Iterator[Execution]:
+def settle_marks(metrics: Sequence[Any], executions: Iterable[Execution]) -> Iterator[Execution]:
     """Settle marks: the executions with their final marks."""
     late = [(place, metric) for place, metric in enumerate(metrics) if getattr(metric, "settles", False)]
     final = {place: _settle_column(metric, place, executions) for place, metric in late}
-    for number, execution in enumerate(execution for execution in executions if execution is not None):
+    for number, execution in enumerate(executions):
         marks = list(execution.marks)
         for place, column in final.items():
             marks[place] = column[number]
         yield msgspec.structs.replace(execution, marks=tuple(marks))
 
 
-def _settle_column(metric: Any, place: int, executions: Iterable[Execution | None]) -> list[Mark]:
+def _settle_column(metric: Any, place: int, executions: Iterable[Execution]) -> list[Mark]:
     """One metric's final marks, in the order of the executions."""
     keys: list[tuple[int, int]] = []
     marks: list[Mark] = []
     for execution in executions:
-        if execution is not None:
-            keys.append((execution.repetition, execution.position))
-            marks.append(execution.marks[place])
+        keys.append((execution.repetition, execution.position))
+        marks.append(execution.marks[place])
     # Repetition by repetition, as the work is planned; marks of samples that the metric does not apply to stay.
     made = [number for number, mark in enumerate(marks) if not isinstance(mark, NotApplicable)]
     order = sorted(made, key=keys.__getitem__)

@@ -46,7 +46,7 @@ def visible(text: str, *, limit: int | None = None) -> str:
 
 # An agent obeys `##vso[` and `##[` anywhere in a line, and `::` at the start of one.
 _CI_COMMAND = re.compile(r"##(?=[A-Za-z]*\[)|(?:\A|(?<=[\r\n]))[^\S\r\n]*::")
-_MARKUP = ("html", "junit", "junit-samples", "markdown", "github", "pr-comment")
+_MARKUP = ("html", "junit", "junit-samples", "md", "github", "pr-comment")
 _CI_ESCAPES = {"json": "\\u{:04x}", **dict.fromkeys(_MARKUP, "&#{};")}
 
 

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
-from itertools import islice
 from pathlib import Path
 from typing import Any
 
@@ -241,13 +240,13 @@ class _FinishedSource:
     def samples(self, positions: Sequence[int]) -> list[ShownSample]:
         """The samples at some positions."""
         wanted, record = set(positions), self._run.record
-        names, repetitions = [card.name for card in record.cards], self._run.table.repetitions
-        executions = iter(record.executions)
-        found: dict[int, ShownSample] = {}
+        names = [card.name for card in record.cards]
         # One pass: they may be read from a store or a file.
-        for sample in record.samples.facts():
-            own = list(islice(executions, repetitions))
-            if sample.position in wanted:
-                entries = [execution_entry(execution, names) for execution in own if execution is not None]
-                found[sample.position] = sample, entries
+        found: dict[int, ShownSample] = {
+            sample.position: (sample, []) for sample in record.samples.facts() if sample.position in wanted
+        }
+        for execution in record.executions:
+            if execution.position in wanted:
+                sample, entries = found[execution.position]
+                found[execution.position] = sample, [*entries, execution_entry(execution, names)]
         return [found[position] for position in positions]

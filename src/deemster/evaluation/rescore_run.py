@@ -10,7 +10,7 @@ from deemster.engine.backend import InThisProcess, RemainingWork, RunWork
 from deemster.engine.model_access import ModelAccess, ModelLimits, complete_model_access, read_model_access
 from deemster.engine.progress import Progress, ProgressCounter
 from deemster.engine.run_plan import Plan, collect_secrets
-from deemster.engine.score_batch import WorkItem, needs_settling, settle_marks
+from deemster.engine.score_batch import WorkItem
 from deemster.engine.stop_request import Stop
 from deemster.errors import ConfigurationError, StoreError, did_you_mean
 from deemster.evaluation.evaluation_identity import scoring_identity
@@ -19,13 +19,12 @@ from deemster.evaluation.preflight_check import check_samples
 from deemster.evaluation.resolve_evaluation import suite_metrics
 from deemster.evaluation.resolved_evaluation import Evaluation
 from deemster.evaluation.suite import Suite, stored_suite
-from deemster.formats.streamed_list import Stream
 from deemster.judges import metric_catalog as catalog
 from deemster.models.clock import Clock
-from deemster.records import Execution, Mark, Metric, Output, Unscored
+from deemster.records import Mark, Metric, Output, Unscored
 from deemster.records.shared_call_cost import sum_spending
 from deemster.report import Report
-from deemster.report.build_report import ExecutionSlots, StoredSamples, stored_report
+from deemster.report.build_report import StoredSamples, stored_report
 from deemster.report.report_settings import rubric_facts
 from deemster.report.stored_columns import keep_columns
 from deemster.runs.resume_backlog import is_retried, restore_invalid_text
@@ -89,7 +88,7 @@ async def rescore(
         with open_scoring(store, lease, checked.table.cards, identity=identity, timer=timer) as scoring:
             work = _ScoringWork(scoring, job, progress)
             await work.execute(stop=stop, warn=warn)
-            work.settle()
+            scoring.settle(job.plan.metrics)
             missing = work.missing(stop)
             if missing is None:
                 # Otherwise the scoring stays open, and the same rescoring continues it.
@@ -114,42 +113,28 @@ class _ScoringWork:
     async def execute(self, *, stop: Stop, warn: Callable[[str], None]) -> None:
         """Make the marks, and store them."""
         run = self._run
-        spent = sum_spending(self._marked())
+        spent = sum_spending(execution for execution in run.executions() if execution.marks)
         prompts = run.prompts("failed", secrets=self._job.plan.secrets)
         remaining = RemainingWork(self._works(), spent=spent, calls=run.calls, prompts=prompts)
         work = RunWork(self._job, remaining, [run.writer.add], self._counter, run.timer.clock, stop, warn)
         await InThisProcess().execute(work)
 
-    def settle(self) -> None:
-        """Make the marks final that need the whole run."""
-        self._run.writer.flush()
-        metrics, row = self._job.plan.metrics, self._run.row
-        if needs_settling(metrics):
-            marked = ExecutionSlots(self._marked, samples=row.samples, repetitions=row.repetitions)
-            settled = Stream(lambda: settle_marks(metrics, marked))
-            self._run.store.settle(row.id, self._run.scoring, settled)
-
     def missing(self, stop: Stop) -> str | None:
         """Why marks are missing, where some are."""
-        count = sum(not execution.marks or any(map(_is_not_run, execution.marks)) for execution in self._executions())
+        count = sum(
+            not execution.marks or any(map(_is_not_run, execution.marks)) for execution in self._run.executions()
+        )
         if not count:
             return None
         why = stop.reason or self._counter.open_circuit
         because = "" if why is None else f" ({why.rstrip('.')})"
         return f"{count} of {self._run.row.done} outputs are not marked{because}"
 
-    def _marked(self) -> Iterator[Execution]:
-        return (execution for execution in self._executions() if execution.marks)
-
-    def _executions(self) -> Iterator[Execution]:
-        run = self._run
-        return run.store.executions(run.id, scoring=run.scoring, settled=False)
-
     def _works(self) -> Iterator[WorkItem]:
         samples = iter(enumerate(self._job.plan.dataset))
         at, sample = next(samples)
         nothing = (_CUT,) * len(self._job.plan.metrics)
-        for execution in self._executions():
+        for execution in self._run.executions():
             answer = execution.answer
             while at < execution.position:
                 at, sample = next(samples)

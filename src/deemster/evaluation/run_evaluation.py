@@ -18,7 +18,7 @@ from deemster.evaluation.gate_baseline import compare_with_baseline
 from deemster.evaluation.judge_anchors import judge_anchors, load_anchors
 from deemster.evaluation.preflight_check import check_samples
 from deemster.evaluation.resolved_evaluation import Evaluation
-from deemster.evaluation.run_writer import RunEnd, open_run_writer
+from deemster.evaluation.run_writer import open_run_writer
 from deemster.models.clock import Clock
 from deemster.remote.cluster_backend import OnCluster
 from deemster.report import Report
@@ -82,12 +82,13 @@ async def run_evaluation(
         backend.open() as workers,
         open_run_writer(evaluation, storage, checked, live=live, timer=timer, warn=warn) as run,
     ):
-        counter = ProgressCounter(run.size, progress, done=run.remaining.done, unscored=run.remaining.unscored)
+        remaining = run.remaining
+        counter = ProgressCounter(evaluation.plan.size, progress, done=remaining.done, unscored=remaining.unscored)
         sinks = [run.add, live.add] if watch is None else [run.add, live.add, watch]
-        await workers.execute(RunWork(evaluation, run.remaining, sinks, counter, timer.clock, stop, warn, run.pending))
+        await workers.execute(RunWork(evaluation, remaining, sinks, counter, timer.clock, stop, warn, run.pending))
         if anchors and not stop.requested:
             judge = partial(run_evaluation, clock=timer.clock, stop=stop, warn=warn)
-            run.note_anchors(await judge_anchors(evaluation, anchors, run=judge))
+            run.findings = run.findings._replace(anchors=await judge_anchors(evaluation, anchors, run=judge))
         run.settle()
 
         stopped = stop.reason or counter.open_circuit or getattr(evaluation.plan.target, "open_circuit", None)
@@ -108,7 +109,7 @@ async def run_evaluation(
         report = build_report(finished, baseline)
         if comparison is not None and tell_comparison is not None:
             tell_comparison(msgspec.structs.replace(comparison, gate=report.gate))
-        return run.close(RunEnd(report, finished.table, baseline, stopped))
+        return run.close(report, finished, baseline)
 
 
 def _warn_of(warnings: Iterable[str], warn: Callable[[str], None]) -> None:

@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from functools import partial
-from itertools import islice, zip_longest
-from typing import Any, NamedTuple
+from itertools import zip_longest
+from typing import Any
 
 import msgspec
 
@@ -24,7 +24,7 @@ from deemster.gate.baseline_gate import PinnedBaseline
 from deemster.models.budget import BudgetEntry
 from deemster.records import Execution
 from deemster.report import Report, RunSamples
-from deemster.report.build_report import ExecutionSlots, LiveMarks, RunRecord, StoredSamples, batches, stored_report
+from deemster.report.build_report import FinishedRun, LiveMarks, RunRecord, StoredSamples, batches, stored_report
 from deemster.report.report_figures import figures_facts
 from deemster.report.report_settings import (
     RunFindings,
@@ -34,8 +34,7 @@ from deemster.report.report_settings import (
     stored_findings,
 )
 from deemster.report.stored_columns import save_columns
-from deemster.results import MarkTable, MetricSummary
-from deemster.results.difference_origin import AnchorScores
+from deemster.results import MetricSummary
 from deemster.runs.resume_backlog import RETRIED_CAUSES, ResumeBacklog
 from deemster.runs.run_figures import NO_FIGURES
 from deemster.runs.run_identity import plain_json
@@ -102,22 +101,6 @@ def open_run_writer(
         yield StoredWriter(job, run, findings, backlog, keep_prompts=storage.keep_prompts)
 
 
-class RunEnd(NamedTuple):
-    """What is known of a run when it ends.
-
-    Attributes:
-        report: Its report.
-        table: Its marks.
-        baseline: The run that its gate compared it with.
-        stopped: Why it stopped early.
-    """
-
-    report: Report
-    table: MarkTable
-    baseline: PinnedBaseline | None
-    stopped: str | None
-
-
 class SpooledWriter:
     """Keeps a run in a temporary file until the program ends.
 
@@ -140,15 +123,6 @@ class SpooledWriter:
         self._spool = Spool(samples=len(job.plan.dataset), repetitions=job.plan.repetitions)
         self._facts = _run_facts(job, timer, identity=plain_json(scoring_identity(job)))
 
-    @property
-    def size(self) -> int:
-        """How many executions the run has."""
-        return len(self.job.plan.dataset) * self.job.plan.repetitions
-
-    def note_anchors(self, anchors: AnchorScores | None) -> None:
-        """Note how its anchors were judged."""
-        self.findings = self.findings._replace(anchors=anchors)
-
     def add(self, executions: Sequence[Execution]) -> None:
         """Keep executions, with the marks as they were made."""
         self._spool.add(executions)
@@ -159,9 +133,6 @@ class SpooledWriter:
             for batch in batches(settle_marks(self.job.plan.metrics, self._spool)):
                 self._spool.add(batch)
 
-    def _executed(self) -> Iterator[Execution]:
-        return (execution for execution in islice(self._spool, self.size) if execution is not None)
-
     def record(self, *, stopped: str | None, budget: BudgetEntry | None) -> RunRecord:
         """What the report is built from."""
         return RunRecord(
@@ -170,17 +141,15 @@ class SpooledWriter:
             duration_s=self._timer.seconds(),
             samples=self.job.plan.dataset,
             cards=self.job.plan.cards,
-            executions=ExecutionSlots(
-                self._executed, samples=len(self.job.plan.dataset), repetitions=self.job.plan.repetitions
-            ),
+            executions=self._spool,
             stopped=stopped,
             budget=budget,
             findings=self.findings,
         )
 
-    def close(self, end: RunEnd) -> Report:
+    def close(self, report: Report, finished: FinishedRun, baseline: PinnedBaseline | None) -> Report:  # noqa: ARG002 - as a stored run
         """The report: nothing is noted."""
-        return end.report
+        return report
 
 
 class StoredWriter:
@@ -216,15 +185,6 @@ class StoredWriter:
         self.pending: PendingStorage | None = PendingStorage(self.add, 0.0 if run.store.durable else _PENDING_S)
 
     @property
-    def size(self) -> int:
-        """How many executions the run has."""
-        return self._run.row.samples * self._run.row.repetitions
-
-    def note_anchors(self, anchors: AnchorScores | None) -> None:
-        """Note how its anchors were judged."""
-        self.findings = self.findings._replace(anchors=anchors)
-
-    @property
     def is_idle(self) -> bool:
         """Whether the run had come to its end before, and nothing is left to do."""
         return self._backlog is not None and not len(self._backlog) and self._run.row.status != "running"
@@ -243,11 +203,8 @@ class StoredWriter:
         Raises:
             StoreError: The store fails.
         """
-        self._run.writer.flush()
-        metrics = self.job.plan.metrics
-        if needs_settling(metrics) and not self.is_idle:
-            settled = Stream(lambda: settle_marks(metrics, self._executions(settled=False)))
-            self._store.settle(self._run.id, 0, settled)
+        if not self.is_idle:
+            self._run.settle(self.job.plan.metrics)
 
     def record(self, *, stopped: str | None, budget: BudgetEntry | None) -> RunRecord:
         """What the report is built from."""
@@ -261,31 +218,36 @@ class StoredWriter:
             duration_s=duration_s,
             samples=self._samples(),
             cards=row.scorings[0].cards,
-            executions=self._executions(settled=True),
+            executions=Stream(partial(run.executions, settled=True)),
             stopped=stop_reason(row.facts) if self.is_idle else stopped,
             mixed=stored_changes(row.facts),
             budget=budget,
             findings=self.findings,
         )
 
-    def close(self, end: RunEnd) -> Report:
+    def close(self, report: Report, finished: FinishedRun, baseline: PinnedBaseline | None) -> Report:
         """Note how the run ended; its report, with what rescoring has added.
+
+        Args:
+            report: Its report.
+            finished: Its numbers, and why it stopped early.
+            baseline: The run that its gate compared it with.
 
         Raises:
             StoreError: The store fails.
         """
-        report, run = end.report, end.report.run
+        run = report.run
         facts = {
-            **settings_facts(self.job.report_settings, self.job.plan, origin=self.job.origin),
-            **self.findings._replace(baseline=end.baseline).facts(),
+            **settings_facts(finished.settings, self.job.plan, origin=self.job.origin),
+            **self.findings._replace(baseline=baseline).facts(),
             "budget": msgspec.to_builtins(report.budget),
         }
         if not self.is_idle:
-            facts["stopped"] = end.stopped
+            facts["stopped"] = finished.record.stopped
         # The marks of a rescoring are not in this report.
         facts |= NO_FIGURES
         if len(self._run.row.scorings) == 1:
-            save_columns(self._store, report, end.table)
+            save_columns(self._store, report, finished.table)
             facts |= figures_facts(report, has_columns=True)
         self._run.close(
             run.status,
@@ -315,13 +277,6 @@ class StoredWriter:
             dataset.schema_version,
         )
         return dataset if is_stored else StoredSamples(self._store, row)
-
-    def _executions(self, *, settled: bool) -> ExecutionSlots:
-        row = self._run.row
-        # Resuming has reported damage already. Where the run ends before it is run again, it counts as not run.
-        ignore = None if self._backlog is None else lambda _: None
-        read = partial(self._store.executions, row.id, scoring=0, settled=settled, on_damage=ignore)
-        return ExecutionSlots(read, samples=row.samples, repetitions=row.repetitions)
 
 
 def _definition(

@@ -20,13 +20,14 @@ from deemster.evaluation.resolved_evaluation import Evaluation
 from deemster.grading._submissions import SubmissionMetric, Submissions
 from deemster.judges.criterion_grader import CriterionGrader
 from deemster.judges.grading_case import make_case
-from deemster.judges.grading_result import Grading, ItemGrading, vote_payments
+from deemster.judges.item_grading import ItemGrading, vote_payments
 from deemster.models.clock import Clock
 from deemster.records import Execution, Mark
 from deemster.records.shared_call_cost import NOTHING_SPENT, Spending, paid_amount
+from deemster.report.grading_result import Grading
+from deemster.report.stored_grading import GradedItem, graded_item, view_grading
 from deemster.rubrics.criterion import Criterion
 from deemster.runs.run_lifecycle import StoredRun
-from deemster.runs.stored_grading import GradedItem, graded_item, view_grading
 from deemster.store import Spool
 from deemster.targets.saved_outputs import SavedOutputs
 

@@ -11,12 +11,12 @@ from deemster.engine.score_batch import WorkItem
 from deemster.errors.user_code_guard import UserCodeGuard
 from deemster.judges.criterion_grader import CriterionGrader
 from deemster.judges.grading_case import make_case, submission_output
-from deemster.judges.grading_result import ItemGrading
+from deemster.judges.item_grading import ItemGrading
 from deemster.judges.vote import Vote
 from deemster.metrics.builtin_metric import BuiltinScorer
 from deemster.records import FrozenDict, Mark, Output, Sample, Script
+from deemster.report.stored_grading import GradedItem
 from deemster.rubrics.criterion import Criterion
-from deemster.runs.stored_grading import GradedItem
 from deemster.store.graded_items import GRADING_CARD, grading_mark
 
 

@@ -14,8 +14,9 @@ from deemster.formats import Document
 from deemster.formats.json_values import Path, pointer
 from deemster.grading.grade_dataset import run_grading
 from deemster.judges.criterion_grader import CriterionGrader
-from deemster.judges.grading_result import CriterionGrading, Grading
+from deemster.judges.item_grading import CriterionGrading
 from deemster.judges.judge_panel import Judge
+from deemster.report.grading_result import Grading
 from deemster.rubrics.meta_rubric import ADVICE, HINTS, MEANING, PREFIX, Exam, exams
 from deemster.rubrics.rubric_check import RubricIssue, criteria_paths
 from deemster.rubrics.rubric_definition import Rubric

@@ -19,12 +19,12 @@ from deemster.engine.progress import Progress
 from deemster.engine.run_sync import waits_for, warner
 from deemster.engine.stop_request import Stop
 from deemster.errors import ConfigurationError, plural, show_value
+from deemster.grading._grading_identity import define_grading, grading_identity, judging_digest
 from deemster.grading._grading_run import GradingRun
 from deemster.judges.criterion_grader import CriterionGrader
-from deemster.judges.grading_result import Grading
 from deemster.judges.rubric_metric import build_criterion_checks
 from deemster.models.clock import Clock
-from deemster.runs.grading_identity import define_grading, grading_identity, judging_digest
+from deemster.report.grading_result import Grading
 from deemster.runs.run_lifecycle import NOT_STORED, NotStored, RunTimer, Storage, build_storage, open_run
 from deemster.store import Store
 

@@ -17,7 +17,7 @@ from deemster.grading._improvement_split import DatasetPart
 from deemster.judges.criterion_grader import CriterionGrader
 from deemster.judges.criterion_rewording import Disagreement, ask_rewording
 from deemster.judges.grading_case import GradingCase, parts_digest
-from deemster.judges.grading_result import CriterionGrading, ItemGrading
+from deemster.judges.item_grading import CriterionGrading, ItemGrading
 from deemster.judges.judge_script import NoAnswerError
 from deemster.models import Gateway
 from deemster.records import Reply as Said

@@ -2,9 +2,8 @@ from deemster.judges.claim_faithfulness import ClaimFaithfulness as ClaimFaithfu
 from deemster.judges.criterion_grader import CriterionGrader as CriterionGrader
 from deemster.judges.few_shot import FewShot as FewShot
 from deemster.judges.geval import GEval as GEval
-from deemster.judges.grading_result import CriterionGrading as CriterionGrading
-from deemster.judges.grading_result import Grading as Grading
-from deemster.judges.grading_result import ItemGrading as ItemGrading
+from deemster.judges.item_grading import CriterionGrading as CriterionGrading
+from deemster.judges.item_grading import ItemGrading as ItemGrading
 from deemster.judges.judge_cascade import Cascade as Cascade
 from deemster.judges.judge_panel import Judge as Judge
 from deemster.judges.llm_as_judge import LlmAsJudge as LlmAsJudge

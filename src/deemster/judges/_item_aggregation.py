@@ -4,13 +4,13 @@ from __future__ import annotations
 
 import math
 from collections import Counter
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from typing import Any, NamedTuple
 
 from deemster.errors import plural
-from deemster.judges.grading_result import CriterionGrading, ItemGrading
+from deemster.judges.item_grading import CriterionGrading, ItemGrading
 from deemster.judges.judge_cascade import Cascade
-from deemster.judges.judge_panel import Judge
+from deemster.judges.judge_panel import Judge, describe_no_quorum
 from deemster.judges.vote import Vote, verdict_fields
 from deemster.rubrics.criterion import FAILED, FAILED_WORST, MISSING, Criterion
 from deemster.rubrics.rubric_definition import Rubric
@@ -53,6 +53,7 @@ class ItemAggregator:
         rules: How votes become one verdict.
         scoring: How verdicts become a score.
         cascade: Which judge is asked first, if the others are asked only where it is unsure.
+        quorum: The fewest votes of a panel on a criterion that make a score; None where every one must be cast.
     """
 
     def __init__(
@@ -63,7 +64,9 @@ class ItemAggregator:
         rules: Rules,
         scoring: Scoring,
         cascade: Cascade | None = None,
+        quorum: int | None = None,
     ) -> None:
+        self._quorum = quorum
         self._rubric, self._judges, self._scoring, self._cascade = rubric, tuple(judges), scoring, cascade
         self._rules = [rules.rule_for(criterion) for criterion in rubric.criteria]
         self._weights = [judge.weight for judge in judges]
@@ -104,11 +107,14 @@ class ItemAggregator:
         agreements = [each.agreement for each in criteria if each.agreement is not None]
         score, *own = scores.scores
         error = _error(criteria)
+        too_few = self._too_few_votes(criteria)
+        if too_few:
+            score = None
         return ItemGrading(
             id=name,
             score=score,
-            raw_score=scores.raw_score,
-            unscored=None if score is not None else error or "No criterion with a weight is left to score.",
+            raw_score=None if too_few else scores.raw_score,
+            unscored=None if score is not None else _why_unscored(error, too_few),
             penalty=penalty,
             criteria=criteria,
             judge_scores=dict(zip((judge.id for judge in self._judges), own, strict=True)),
@@ -116,8 +122,33 @@ class ItemAggregator:
             cannot_assess_count=sum(each.abstained for each in criteria),
             failed_fatal=scores.failed_fatal,
             unresolved_fatal=scores.unresolved_fatal,
+            below_quorum=tuple(too_few),
             error=error,
         )
+
+    def _too_few_votes(self, graded: Sequence[CriterionGrading]) -> dict[str, str]:
+        """By criterion, why the votes behind its verdict are too few for a score."""
+        reasons: dict[str, str] = {}
+
+        for place, criterion in enumerate(graded):
+            if criterion.failed:
+                continue
+            panel = self._deciding_votes(place, criterion.votes)
+            answered = [vote for vote in panel if vote.failure is None]
+            needed = len(panel) if self._quorum is None else min(self._quorum, len(panel))
+            if len(answered) < needed:
+                votes_by_judge = [f"{vote.judge} {vote.verdict}" for vote in answered]
+                reasons[criterion.criterion] = describe_no_quorum(panel, votes_by_judge, needed=needed)
+
+        return reasons
+
+    def _deciding_votes(self, place: int, votes: Sequence[Vote]) -> list[Vote]:
+        """The votes of the panel that decides on a criterion; none where the first judge of a cascade does."""
+        if self._rubric.criteria[place].check is not None or self.cheap_verdict_stands(place, votes):
+            return []
+        if self._cascade is None:
+            return list(votes)
+        return [vote for vote in votes if vote.judge != self._cascade.cheap.id]
 
     def _scores(self, cells: Sequence[Sequence[int | float]], penalty: float) -> _ItemScores:
         """The scores of the panel and of each judge, from the cells of each."""
@@ -207,6 +238,15 @@ def _agreement(criterion: Criterion, cells: Sequence[int | float], final: float)
         return sum(cell == final and not isinstance(cell, float) for cell in cells) / len(cells)
     near = (1 - abs(criterion.share(cell) - criterion.share(final)) for cell in cells if isinstance(cell, float))
     return math.fsum(near) / len(cells)
+
+
+def _why_unscored(error: str | None, too_few: Mapping[str, str]) -> str:
+    """Why an item has no score."""
+    for criterion, reason in too_few.items():
+        others = len(too_few) - 1
+        more = f" ({others:,} more {'criterion' if others == 1 else 'criteria'})" if others else ""
+        return f"{criterion}: {reason}{more}"
+    return error or "No criterion with a weight is left to score."
 
 
 def _error(criteria: Sequence[CriterionGrading]) -> str | None:

@@ -12,7 +12,7 @@ import msgspec
 from msgspec import Meta
 from msgspec.structs import force_setattr
 
-from deemster.errors import ConfigurationError, Issue, did_you_mean, show_value
+from deemster.errors import ConfigurationError, Issue, did_you_mean, plural, show_value
 from deemster.formats.canonical_json import canonical
 from deemster.formats.schema_validation import Share, decode_struct
 from deemster.judges._grading_prompt import (
@@ -28,7 +28,7 @@ from deemster.judges._item_aggregation import ItemAggregator
 from deemster.judges._metric_criteria import metric_vote
 from deemster.judges.few_shot import ExampleSelector, FewShot, FewShotExample
 from deemster.judges.grading_case import GradingCase
-from deemster.judges.grading_result import ItemGrading
+from deemster.judges.item_grading import ItemGrading
 from deemster.judges.judge_cascade import Cascade
 from deemster.judges.judge_panel import ALTERNATIVES, Judge, Seat, check_judges, judge_temperature
 from deemster.judges.judge_script import QuestionOutcome
@@ -119,6 +119,7 @@ class GraderSettings(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_f
     shuffle_options: bool = True
     auto_na: bool = True
     repeats: Annotated[int, Meta(ge=1, le=100)] = 1
+    quorum: Annotated[int, Meta(ge=1)] | None = None
     seed: int = 0
     system_prompt: str | Mapping[str, str] | None = None
     temperature: Annotated[float, Meta(ge=0, le=2)] | None = None
@@ -144,6 +145,8 @@ class CriterionGrader(GraderSettings, frozen=True, eq=False, dict=True):
         auto_na: Whether an abstention is offered where the author of the rubric gave no option for it.
         few_shot: How judges get labelled examples.
         repeats: How often each judge is asked.
+        quorum: The fewest votes of a panel on each criterion that make a score; every one unless given. Where fewer are
+            cast the item is unscored.
         seed: The seed of everything random.
         system_prompt: Replaces the built-in task: text for all, or by kind of criterion (`binary`,
             `ordinal`, `nominal`, and `rubric` for calls per item). The form of the reply and the rule about data blocks
@@ -171,7 +174,7 @@ class CriterionGrader(GraderSettings, frozen=True, eq=False, dict=True):
                 issues += error.issues
         issues += self._part_issues()
         if not issues:
-            issues += [*self._temperature_issues(), *self._prompt_issues()]
+            issues += [*self._temperature_issues(), *self._prompt_issues(), *self._quorum_issues()]
         if issues:
             raise ConfigurationError(issues)
 
@@ -202,6 +205,22 @@ class CriterionGrader(GraderSettings, frozen=True, eq=False, dict=True):
                 yield Issue(f"`system_prompt` knows no kind {show_value(kind)}. {did_you_mean(kind, KINDS)}")
         if not all(text.strip() for text in prompts.values()):
             yield Issue("`system_prompt` is blank.")
+
+    def _quorum_issues(self) -> Iterator[Issue]:
+        if self.quorum is not None and self.quorum > self.panel_size:
+            votes = plural(self.panel_size, "vote")
+            yield Issue(f"`quorum` is {self.quorum}, and at most {votes} can be cast on a criterion.")
+
+    @property
+    def panel_size(self) -> int:
+        """How many votes a panel casts on a criterion; in a cascade those who decide where the first is unsure."""
+        deciding = self.judges if self.cascade is None else self.cascade.strong
+        return len(deciding) * self.repeats
+
+    @property
+    def lower_quorum(self) -> int | None:
+        """The quorum, where it is lower than the panel is large."""
+        return None if self.quorum == self.panel_size else self.quorum
 
     @property
     def name(self) -> str:
@@ -254,6 +273,8 @@ class CriterionGrader(GraderSettings, frozen=True, eq=False, dict=True):
             "auto_na": self.auto_na,
             "few_shot": example_settings(self.few_shot),
             "repeats": self.repeats,
+            # Left out where every vote must be cast, so that gradings from before there was a quorum can be resumed.
+            **({} if self.lower_quorum is None else {"quorum": self.lower_quorum}),
             "seed": self.seed,
             "temperature": judge_temperature(self.temperature, repeats=self.repeats),
             "max_tokens": self.max_tokens,
@@ -359,7 +380,12 @@ class CriterionGrader(GraderSettings, frozen=True, eq=False, dict=True):
     def _aggregator(self, rubric: Rubric) -> ItemAggregator:
         if rubric not in self._aggregators:
             made = ItemAggregator(
-                rubric, judges=self.judges, rules=self.rules, scoring=self.scoring, cascade=self.cascade
+                rubric,
+                judges=self.judges,
+                rules=self.rules,
+                scoring=self.scoring,
+                cascade=self.cascade,
+                quorum=self.quorum,
             )
             self._aggregators[rubric] = made
         return self._aggregators[rubric]

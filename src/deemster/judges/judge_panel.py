@@ -386,11 +386,24 @@ def require_quorum(votes: Sequence[Vote], *, needed: int) -> list[Vote]:
     if unasked is not None:
         message = f"{spoke}; the others were not asked: {visible(unasked.message, limit=160)}"
         raise NoAnswerError(NoAnswer(cause="not_run", message=message))
+    votes_by_judge = [f"{vote.judge} {vote.value:g}" for vote in answered if vote.value is not None]
+    raise NoAnswerError(NoAnswer(cause="no_quorum", message=describe_no_quorum(votes, votes_by_judge, needed=needed)))
+
+
+def describe_no_quorum(votes: Sequence[Vote], votes_by_judge: Sequence[str], *, needed: int) -> str:
+    """Why the votes of a panel are too few, and what those were that were cast.
+
+    Args:
+        votes: The votes of all seats, of which some failed.
+        votes_by_judge: The votes that did not fail, as text.
+        needed: How many must not have failed.
+    """
+    failures = [vote.failure for vote in votes if vote.failure is not None]
     # A resumed run asks members that were down, and every member anew where a reply could not be read.
     first = min(failures, key=lambda failure: failure.cause != "unreadable")
-    said = ", ".join(f"{vote.judge} {vote.value:g}" for vote in answered if vote.value is not None)
+    spoke = f"{len(votes) - len(failures)} of {len(votes)} members of the panel spoke"
     message = f"{spoke}; {needed} are needed. First: {first.cause}, {visible(first.message, limit=160)}"
-    raise NoAnswerError(NoAnswer(cause="no_quorum", message=message + (f" Votes: {said}." if said else "")))
+    return message + (f" Votes: {', '.join(votes_by_judge)}." if votes_by_judge else "")
 
 
 def combine_values(

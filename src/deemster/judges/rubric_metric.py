@@ -20,7 +20,7 @@ from deemster.judges import metric_catalog as catalog
 from deemster.judges.criterion_grader import CriterionGrader
 from deemster.judges.grader_section import KEYS, build_grader
 from deemster.judges.grading_case import GradingCase, text_digest
-from deemster.judges.grading_result import CriterionGrading, ItemGrading
+from deemster.judges.item_grading import ItemGrading
 from deemster.judges.judge_panel import Judge
 from deemster.judges.judge_script import JudgeMetric
 from deemster.judges.prompt_templates import text_hash
@@ -46,12 +46,13 @@ class RubricMetric(JudgeMetric, frozen=True, kw_only=True, dict=True):
     `weight`; `cascade` (`unsure_below`, `by`, `repeats`) asks the first of them first, the others where it is unsure.
     Everything else is as a grader has it: `calls`, `aggregation`, `ordinal_aggregation`, `nominal_aggregation`,
     `numeric_aggregation`, `abstention`, `partial_credit`, `length_penalty`, `shuffle_options`, `auto_na`, `few_shot`
-    (`train` is a path), `repeats`, `seed`, `system_prompt`, `temperature`, `max_tokens`, `probabilities`.
-    A criterion on which every call failed counts as an abstention; where that is so of all of them, or a judge was not
-    asked, because the run stopped, there is no score.
+    (`train` is a path), `repeats`, `quorum`, `seed`, `system_prompt`, `temperature`, `max_tokens`, `probabilities`.
+    Every judge of a panel must vote on each criterion, or as many as `quorum` says; else there is no score. A criterion
+    on which a lone judge failed counts as an abstention; where that is so of all of them, or a judge was not asked,
+    because the run stopped, there is no score.
     Details: criteria (verdict, value, agreement, abstained, failed by criterion), votes (with the place at which the
     chosen option was shown, where options are shuffled), raw_score, penalty,
-    judge_scores, mean_agreement, failed_fatal, unresolved_fatal.
+    judge_scores, mean_agreement, failed_fatal, unresolved_fatal, and a lower `quorum`.
     Example: +10 facts MET, -4 fluff UNMET, +6 depth fair (0.5) scores 13 / 16 = 0.8125.
     """
 
@@ -74,6 +75,7 @@ class RubricMetric(JudgeMetric, frozen=True, kw_only=True, dict=True):
     auto_na: bool = True
     few_shot: Mapping[str, Any] | None = None
     repeats: int = 1
+    quorum: int | None = None
     seed: int = 0
     system_prompt: str | Mapping[str, str] | None = None
     temperature: float | None = None
@@ -202,13 +204,14 @@ class RubricMetric(JudgeMetric, frozen=True, kw_only=True, dict=True):
         if unasked is not None:
             return Unscored("not_run", unasked)
         if item.score is None:
-            return Unscored(_cause(item), visible(item.unscored or "There is no score.", limit=300))
+            message = visible(item.unscored or "There is no score.", limit=300)
+            return Unscored(_cause(item), message, details=self._details(item) if item.below_quorum else {})
         return self.mark(item.score, self._details(item))
 
     def _details(self, item: ItemGrading) -> dict[str, Any]:
         criteria = {criterion.name: criterion for criterion in self.loaded_rubric.criteria}
         return {
-            "criteria": {each.criterion: _criterion(each) for each in item.criteria},
+            "criteria": {each.criterion: each.counted for each in item.criteria},
             "votes": [
                 _vote(criteria[each.criterion], vote, is_shuffled=self.grader.shuffle_options)
                 for each in item.criteria
@@ -220,6 +223,7 @@ class RubricMetric(JudgeMetric, frozen=True, kw_only=True, dict=True):
             "mean_agreement": item.mean_agreement,
             "failed_fatal": item.failed_fatal,
             "unresolved_fatal": item.unresolved_fatal,
+            **({} if self.grader.lower_quorum is None else {"quorum": self.grader.lower_quorum}),
         }
 
 
@@ -233,21 +237,13 @@ def _unasked(item: ItemGrading) -> str | None:
 
 
 def _cause(item: ItemGrading) -> Cause:
-    """The commonest cause where every call failed; where all judges abstained, none gave a usable answer."""
+    """The commonest cause where every call failed; else too few judges of the panel gave a usable answer."""
+    if item.below_quorum:
+        return "no_quorum"
     causes = Counter(
         vote.failure.cause for each in item.criteria for vote in each.votes if vote.failure is not None and each.failed
     )
     return causes.most_common(1)[0][0] if causes else "no_quorum"
-
-
-def _criterion(graded: CriterionGrading) -> dict[str, Any]:
-    return {
-        "verdict": graded.verdict,
-        "value": graded.value,
-        "agreement": graded.agreement,
-        "abstained": graded.abstained,
-        "failed": graded.failed,
-    }
 
 
 def _vote(criterion: Criterion, vote: Vote, *, is_shuffled: bool) -> dict[str, Any]:

@@ -212,16 +212,16 @@ class PaidExecutions:
     """Executions whose marks say what they used, with every call paid for once.
 
     Args:
-        executions: All executions of a run, by position in the dataset, then repetition; None for a missing one.
+        executions: All executions of a run, by position in the dataset, then repetition.
     """
 
-    def __init__(self, executions: Iterable[Execution | None]) -> None:
+    def __init__(self, executions: Iterable[Execution]) -> None:
         self._executions = executions
 
-    def __iter__(self) -> Iterator[Execution | None]:
+    def __iter__(self) -> Iterator[Execution]:
         payments = CallPayments()
         for execution in self._executions:
-            if execution is None or not any(map(_calls, execution.marks)):
+            if not any(map(_calls, execution.marks)):
                 yield execution
             else:
                 yield replace(execution, marks=tuple([payments.settle(mark) for mark in execution.marks]))

@@ -222,7 +222,7 @@ class _ClusterRun:
 
     def _parts(self, slots: int) -> Iterator[list[WorkItem]]:
         plan, works = self._evaluation.plan, self._remaining.works
-        total = len(plan.dataset) * plan.repetitions - self._remaining.done
+        total = plan.size - self._remaining.done
         most = _MOST_ASKED if self._coordinator is not None else _MOST_SCORED
         size = max(1, min(most, -(-total // (slots * _PARTS_PER_SLOT))))
         rest = iter(planned_work(plan) if works is None else works)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import functools
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
-from itertools import islice, repeat
+from itertools import islice
 from typing import Any, Literal, NamedTuple, TypeVar
 
 import msgspec
@@ -15,6 +15,7 @@ from deemster.datasets.where_condition import applies
 from deemster.engine.run_plan import Plan
 from deemster.engine.score_batch import needs_settling
 from deemster.errors import ReportError
+from deemster.formats.streamed_list import Stream
 from deemster.gate import Allowance, GateDecision, decide_gate
 from deemster.gate.baseline_gate import PinnedBaseline
 from deemster.judges.metric_catalog import card_spellings
@@ -54,8 +55,8 @@ class RunRecord(NamedTuple):
         duration_s: How long it took.
         samples: Its samples.
         cards: Its metrics, in the order of the marks.
-        executions: Every execution in the order of the samples, then repetition; None where there is none. The report
-            reads them more than once.
+        executions: Every execution that there is, in the order of the samples, then repetition. The report reads them
+            more than once.
         stopped: Why it stopped early, or None.
         ended: Whether it came to an end at all.
         mixed: What changed when it was resumed.
@@ -68,7 +69,7 @@ class RunRecord(NamedTuple):
     duration_s: float
     samples: RunSamples
     cards: Sequence[MetricCard]
-    executions: Iterable[Execution | None]
+    executions: Iterable[Execution]
     stopped: str | None = None
     ended: bool = True
     mixed: Sequence[str] = ()
@@ -220,7 +221,7 @@ def count_marks(
     table = table or _empty_table(record, settings)
     table.clusters = cluster_numbers(record.samples)
     if not table.counted:
-        for batch in batches(execution for execution in PaidExecutions(record.executions) if execution is not None):
+        for batch in batches(PaidExecutions(record.executions)):
             table.add(batch)
             if watch is not None:
                 watch(batch)
@@ -429,9 +430,7 @@ def stored_run_record(store: Store, row: RunRow) -> RunRecord:
         duration_s=row.duration_s or 0.0,
         samples=samples,
         cards=cards,
-        executions=ExecutionSlots(
-            functools.partial(store.executions, row.id), samples=len(samples), repetitions=row.repetitions
-        ),
+        executions=Stream(functools.partial(store.executions, row.id)),
         stopped=stop_reason(row.facts),
         # A recording has no end of its own.
         ended=row.status != "running" or not row.traits.has_end,
@@ -439,31 +438,6 @@ def stored_run_record(store: Store, row: RunRow) -> RunRecord:
         budget=parse_budget(row.facts, where=_place(store, row)),
         findings=stored_findings(row.facts, where=_place(store, row)),
     )
-
-
-class ExecutionSlots:
-    """Every execution of a run in order, read anew each time; None where there is none.
-
-    Args:
-        read: Gives those there are, in the order of position and repetition.
-        samples: How many samples there are.
-        repetitions: How often each is run.
-    """
-
-    def __init__(self, read: Callable[..., Iterator[Execution]], *, samples: int, repetitions: int) -> None:
-        self._read, self._size, self._repetitions = read, samples * repetitions, repetitions
-
-    def __len__(self) -> int:
-        return self._size
-
-    def __iter__(self) -> Iterator[Execution | None]:
-        place = 0
-        for execution in self._read():
-            at = execution.position * self._repetitions + execution.repetition
-            yield from repeat(None, at - place)
-            yield execution
-            place = at + 1
-        yield from repeat(None, self._size - place)
 
 
 class StoredSamples:

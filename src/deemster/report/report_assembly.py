@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from typing import Any, Protocol, TypeVar
 
 import msgspec
@@ -146,7 +146,7 @@ def assemble_report(
     dataset: RunSamples,
     tally: MarkTable,
     summary: RunSummary,
-    executions: Iterable[Execution | None],
+    executions: Iterable[Execution],
     gate: GateDecision | None,
     tool_version: str = __version__,
 ) -> Report:
@@ -157,7 +157,7 @@ def assemble_report(
         dataset: The samples.
         tally: The marks.
         summary: The numbers.
-        executions: Every execution in the order of the dataset, then repetition; None where there was none.
+        executions: Every execution that there is, in the order of the dataset, then repetition.
         gate: The gate's decision.
         tool_version: The version that ran it.
     """
@@ -206,23 +206,39 @@ def _with_short_texts(sample: SampleFacts) -> SampleFacts:
     return SampleFacts(sample.position, sample.id, sample.row_hash, sample.labels, content)
 
 
-def _executions(
-    dataset: RunSamples, tally: MarkTable, executions: Iterable[Execution | None]
-) -> Iterator[ExecutionEntry]:
+def _executions(dataset: RunSamples, tally: MarkTable, executions: Iterable[Execution]) -> Iterator[ExecutionEntry]:
+    """The entry of every execution; one that is missing was not run."""
     names, applies = [card.name for card in tally.cards], tally.applies_to(slice(None))
+    missing = _missing_executions(dataset, tally)
+    seen = 0
+
+    for execution in executions:
+        place = execution.position * tally.repetitions + execution.repetition
+        for absent in missing(range(seen, place)):
+            yield execution_entry(absent, names, applies[absent.position].tolist())
+        yield execution_entry(execution, names, applies[execution.position].tolist())
+        seen = place + 1
+
+    for absent in missing(range(seen, tally.samples * tally.repetitions)):
+        yield execution_entry(absent, names, applies[absent.position].tolist())
+
+
+def _missing_executions(dataset: RunSamples, tally: MarkTable) -> Callable[[range], Iterator[Execution]]:
+    """Gives the executions that were not run, at places that are asked for in order."""
     # A large dataset is read from its file: only as far as the last execution that is missing, whose id it alone knows.
     samples = dataset.facts(content=False)
-    at, name = -1, ""
-    for place, execution in enumerate(executions):
-        position, repetition = divmod(place, tally.repetitions)
-        applied = applies[position].tolist()
-        if execution is not None:
-            yield execution_entry(execution, names, applied)
-            continue
-        while at < position:
-            sample = next(samples)
-            at, name = sample.position, sample.id
-        yield execution_entry(Execution(position, name, repetition, None, (_NOT_RUN,) * len(names)), names, applied)
+    marks = (_NOT_RUN,) * len(tally.cards)
+    sample: SampleFacts | None = None
+
+    def missing(places: range) -> Iterator[Execution]:
+        nonlocal sample
+        for place in places:
+            position, repetition = divmod(place, tally.repetitions)
+            while sample is None or sample.position < position:
+                sample = next(samples)
+            yield Execution(position, sample.id, repetition, None, marks)
+
+    return missing
 
 
 def execution_entry(

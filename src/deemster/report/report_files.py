@@ -26,7 +26,7 @@ def _csv(report: Report) -> Iterable[bytes]:
 
 FORMATS: dict[str, Callable[[Report], Iterable[bytes]]] = {
     "json": lambda report: report.pieces(),
-    "markdown": lambda report: (report.to_markdown().encode(),),
+    "md": lambda report: (report.to_markdown().encode(),),
     "csv": _csv,
     "html": lambda report: (html_page(report).encode(),),
     "junit": _junit,

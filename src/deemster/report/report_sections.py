@@ -16,6 +16,7 @@ from deemster.report.failing_samples import failing_section
 from deemster.report.report_entries import FailureEntry
 from deemster.results import Aggregate, Cost, CriterionSummary, MetricSummary, RunMetricSummary, UsageTotals
 from deemster.results.attack_success import AdversarialSummary, AttackFigures
+from deemster.results.metric_summary import PanelSummary
 from deemster.stats import Interval
 from deemster.text.number_format import format_change_interval, format_interval, format_number
 from deemster.text.table_plots import BarCell, HistogramCell, IntervalCell, PlotColumn, drawn_columns
@@ -94,10 +95,19 @@ def panel_lines(report: Report) -> Iterator[TextLine]:
     """Which scores lack the vote of a judge, and which metrics may lack some."""
     for name, panels in (report.panels or {}).items():
         if panels.n_incomplete:
-            lacking = f": {panels.n_incomplete:,} of {panels.n:,} scores lack the vote of a judge that failed"
-            yield ("Warning: ", MetricName(name), f"{lacking}; `--resume` asks it again.")
+            yield ("Warning: ", MetricName(name), f": {incomplete_panels(panels)}")
         if panels.quorum is not None:
             yield (MetricName(name), f": {plural(panels.quorum, 'vote')} of its judges make a score (`quorum`).")
+
+
+def incomplete_panels(panels: PanelSummary) -> str:
+    """How many scores lack the vote of a judge, in one sentence.
+
+    Args:
+        panels: The panels behind the scores.
+    """
+    lacking = f"{panels.n_incomplete:,} of {panels.n:,} scores lack the vote of a judge that failed"
+    return f"{lacking}; `--resume` asks it again."
 
 
 def gate_verdict(gate: GateDecision, part: SelectedPart | None) -> str:

@@ -149,15 +149,25 @@ class CriterionColumns:
             mark = execution.marks[column]
             details = mark.details.get(_DETAIL) if isinstance(mark, MetricScore) else None
             if isinstance(details, Mapping):
-                for name, entry in details.items():
-                    place = self._places.get(name)
-                    if place is not None and isinstance(entry, Mapping):
-                        # The code comes first: one that needs four bytes makes a new array.
-                        code = self._code(entry)
-                        self._codes[execution.position, execution.repetition, place] = code
-                        agreement = entry.get("agreement")
-                        if isinstance(agreement, (int, float)):
-                            self._agreements[place][float(agreement)] += 1
+                self.put(execution.position, execution.repetition, details)
+
+    def put(self, position: int, repetition: int, details: Mapping[str, Any]) -> None:
+        """Count what was said of one output.
+
+        Args:
+            position: The place of its sample.
+            repetition: Its repetition.
+            details: By criterion, its value, whether it failed, and the agreement of the judges.
+        """
+        for name, entry in details.items():
+            place = self._places.get(name)
+            if place is not None and isinstance(entry, Mapping):
+                # The code comes first: one that needs four bytes makes a new array.
+                code = self._code(entry)
+                self._codes[position, repetition, place] = code
+                agreement = entry.get("agreement")
+                if isinstance(agreement, (int, float)):
+                    self._agreements[place][float(agreement)] += 1
 
     def _code(self, entry: Mapping[str, Any]) -> int:
         value = entry.get("value")

@@ -15,11 +15,13 @@ import msgspec
 
 from deemster.engine.kept_calls import KeptCalls
 from deemster.engine.kept_prompts import KeptPrompts, WhichPrompts, check_keep_prompts
+from deemster.engine.score_batch import needs_settling, settle_marks
 from deemster.errors import ConfigurationError, DeemsterError, Issue, RunExistsError, StoreError
+from deemster.formats.streamed_list import Stream
 from deemster.models.call_log import LoggedCall
 from deemster.models.clock import Clock, clock_from_environment
 from deemster.models.secret_redaction import Secrets
-from deemster.records import Execution, MetricCard, SampleFacts
+from deemster.records import Execution, Metric, MetricCard, SampleFacts
 from deemster.runs.run_figures import NO_FIGURES
 from deemster.runs.run_identity import format_time, identity_differences
 from deemster.store import Lease, RunFacts, RunRow, Store, open_store
@@ -234,6 +236,27 @@ class StoredRun:
             StoreError: The store fails.
         """
         self.writer.add(executions, at=self.timer.now())
+
+    def executions(self, *, settled: bool = False) -> Iterator[Execution]:
+        """Its executions, with the marks of the scoring that is written as they were made, or final.
+
+        Raises:
+            StoreError: The store fails.
+        """
+        # Resuming has reported damage already. Where the run ends before it is run again, it counts as not run.
+        ignore = None if self.is_new or self.scoring else lambda _: None
+        return self.store.executions(self.id, scoring=self.scoring, settled=settled, on_damage=ignore)
+
+    def settle(self, metrics: Sequence[Metric]) -> None:
+        """Make the marks final that need all of the run.
+
+        Raises:
+            StoreError: The store fails.
+        """
+        self.writer.flush()
+        if needs_settling(metrics):
+            marked = Stream(lambda: (execution for execution in self.executions() if execution.marks))
+            self.store.settle(self.id, self.scoring, Stream(lambda: settle_marks(metrics, marked)))
 
     def mark_running(self, identity: Mapping[str, Any]) -> None:
         """Note that a resumed run continues, with what changed since.

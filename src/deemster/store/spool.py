@@ -66,7 +66,8 @@ class Spool:
     def __len__(self) -> int:
         return len(self._offsets)
 
-    def __iter__(self) -> Iterator[Execution | None]:
-        """Every execution in the order of the dataset, then repetition; None where there is none."""
+    def __iter__(self) -> Iterator[Execution]:
+        """Every execution that is there, in the order of the dataset, then repetition."""
         for place, offset in enumerate(self._offsets):
-            yield None if offset < 0 else decode_execution(self.row(place))
+            if offset >= 0:
+                yield decode_execution(self.row(place))

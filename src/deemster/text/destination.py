@@ -1,4 +1,4 @@
-"""Writes what is shown to files and to standard output; a file is never seen half written."""
+"""Where `--to` writes what is shown, and in which format; a file is never seen half written."""
 
 from __future__ import annotations
 
@@ -6,15 +6,98 @@ import contextlib
 import os
 import sys
 import tempfile
-from collections.abc import Iterable, Iterator
+from collections.abc import Collection, Iterable, Iterator
 from pathlib import Path
 from typing import NamedTuple
 
-from deemster.errors import Issue, ReportError, ReportWriteError, break_ci_commands, is_storage_failure
+from deemster.errors import Issue, ReportError, ReportWriteError, break_ci_commands, is_storage_failure, list_names
 from deemster.formats.atomic_write import write_aside
 
 STDOUT = "-"
+# GitHub names here the file in which a step of a job writes its summary.
+STEP_SUMMARY = "GITHUB_STEP_SUMMARY"
+# How the name of a file ends, by what is written to it; the longest ending that fits decides.
+ENDINGS: dict[str, tuple[str, ...]] = {
+    "json": (".json",),
+    "md": (".md",),
+    "html": (".html",),
+    "csv": (".csv",),
+    "junit": ("junit.xml", ".xml"),
+    "pr-comment": ("pr-comment.md",),
+    "brief": ("brief.md",),
+    "github": (),
+    "votes": ("votes.json", ".jsonl"),
+    "rubric": (".yml", ".yaml"),
+    "ids": ("ids.txt", ".txt"),
+}
 _SEPARATORS = tuple({"/", os.sep})
+
+
+def read_destination(text: str, formats: Collection[str]) -> Destination:
+    """Where a value of `--to` says that something goes.
+
+    Args:
+        text: A file whose ending says the format, `FORMAT:FILE`, `-` for JSON on standard output, or `github` for the
+            summary of the step that runs.
+        formats: What can be written, keys of `ENDINGS`.
+
+    Raises:
+        ReportError: It says no format, one that cannot be written, or `github` outside of a GitHub job.
+    """
+    if text == STDOUT and "json" in formats:
+        return Destination("json", STDOUT)
+    if text == "github" and text in formats:
+        summary = os.environ.get(STEP_SUMMARY)
+        if not summary:
+            raise ReportError("`--to github` is for a step of a GitHub job. Elsewhere, name the file: `github:FILE`.")
+        return Destination(text, summary)
+
+    prefix, colon, path = text.partition(":")
+    if colon and path and prefix in ENDINGS:
+        if prefix not in formats:
+            message = f"This is not written as `{prefix}`. Known are {list_names(list_endings(formats))}."
+            raise ReportError(Issue(message, text))
+        return Destination(prefix, path)
+    try:
+        return Destination(format_by_ending(text, formats), text)
+    except ReportError as error:
+        message = f"{error.issues[0].message} For another name, say the format first: `{next(iter(formats))}:{text}`."
+        raise ReportError(Issue(message, text)) from None
+
+
+def format_by_ending(path: str, formats: Collection[str]) -> str:
+    """The format of a file by how its name ends.
+
+    >>> format_by_ending("out/pr-comment.md", ["json", "md", "pr-comment"])
+    'pr-comment'
+
+    Args:
+        path: The file.
+        formats: What can be written, keys of `ENDINGS`.
+
+    Raises:
+        ReportError: The ending is that of no format.
+    """
+    name = Path(path).name.lower()
+    matches = [
+        (len(ending), -rank, format_name)
+        for rank, format_name in enumerate(formats)
+        for ending in ENDINGS[format_name]
+        if name == ending or (ending.startswith(".") and name.endswith(ending))
+    ]
+    if not matches:
+        message = f"The ending of the name says no format. Known are {list_names(list_endings(formats))}."
+        raise ReportError(Issue(message, path))
+    return max(matches)[2]
+
+
+def list_endings(formats: Collection[str]) -> list[str]:
+    """One ending or known name of each format, as helps and errors list them.
+
+    >>> list_endings(["json", "junit", "github"])
+    ['.json', 'junit.xml', 'github']
+    """
+    return [ENDINGS[name][0] if ENDINGS[name] else name for name in formats]
 
 
 class Destination(NamedTuple):
@@ -67,7 +150,7 @@ def write_pieces(pieces: Iterable[bytes], destination: Destination) -> None:
             file.writelines(_printable_lines(pieces, destination.format))
         return
     with _name_place(destination.path):
-        if path == Path(os.environ.get("GITHUB_STEP_SUMMARY") or os.devnull):
+        if path == Path(os.environ.get(STEP_SUMMARY) or os.devnull):
             # The step may have written something before.
             with path.open("ab") as file:
                 file.writelines(pieces)

@@ -9,12 +9,11 @@ from typing import TypeAlias
 import msgspec
 
 from deemster.errors import Issue, ReportError, list_names
-from deemster.text.destination import Destination, write_pieces
+from deemster.text.destination import ENDINGS, Destination, format_by_ending, write_pieces
 from deemster.text.html_page import plain_page, render_part
 from deemster.text.markdown_layout import render_markdown
 from deemster.text.text_sections import TextSection
 
-_EXTENSIONS = {".json": "json", ".md": "markdown", ".csv": "csv", ".html": "html", ".xml": "junit"}
 Forms: TypeAlias = dict[str, Callable[[], Iterable[bytes]]]
 
 
@@ -46,7 +45,7 @@ class Rendered:
         """By the name of a format, what makes the bytes of a file."""
         return {
             "json": lambda: (self.to_json().encode(),),
-            "markdown": lambda: (self.to_markdown().encode(),),
+            "md": lambda: (self.to_markdown().encode(),),
             "html": lambda: (self.to_html().encode(),),
         }
 
@@ -66,17 +65,15 @@ class Rendered:
             raise ReportError(Issue(message, destination.path)) from None
 
     def save(self, path: str | Path) -> None:
-        """Write it, in the format that the extension of the file says; folders are created.
+        """Write it, in the format that the name of the file says, such as `.json` or `.md`; folders are created.
 
         Raises:
             ReportError: It has no such format, or the file cannot be written.
         """
-        forms, suffix = self.forms(), Path(path).suffix.lower()
-        known = {extension: name for extension, name in _EXTENSIONS.items() if name in forms}
-        if suffix not in known:
-            raise ReportError(f"This is written as {list_names(known)}, not as `{suffix}`.")
+        formats = [name for name in self.forms() if ENDINGS.get(name)]
+        destination = Destination(format_by_ending(str(path), formats), str(path))
         try:
             Path(path).parent.mkdir(parents=True, exist_ok=True)
         except OSError as error:
             raise ReportError(Issue(f"This cannot be written: {error.strerror or error}.", str(path))) from None
-        self.write(Destination(known[suffix], str(path)))
+        self.write(destination)

@@ -11,13 +11,13 @@ from numpy.typing import NDArray
 
 from deemster.calibration.people_labels import LabelTask
 from deemster.errors import ReportError
-from deemster.grading.grading_summary import summarize_grading
-from deemster.judges.grading_result import Grading, ItemGrading
+from deemster.judges.item_grading import ItemGrading
 from deemster.records import CAUSES, Execution, MetricCard, SampleFacts
+from deemster.report.grading_result import Grading
 from deemster.report.stored_columns import SampleColumns
+from deemster.report.stored_grading import stored_grading
 from deemster.results import MarkTable
 from deemster.results.metric_summary import OUTSIDE, SCORED, histogram
-from deemster.runs.stored_grading import stored_grading
 from deemster.view.opened_run import OpenedRun
 
 # How the score of an item is called among the criteria.
@@ -88,8 +88,10 @@ class OpenedGrading(OpenedRun):
             return {"grading": None, "why_no_report": str(error)}
         criteria = {one.name: one for rubric in grading.dataset.rubrics for one in rubric.criteria}
         table = self.table
+        figures = grading.figures
         return {
-            "grading": summarize_grading(grading),
+            "grading": figures,
+            "panels": {} if figures.panels is None else {SCORE: figures.panels},
             "metric_order": self.names,
             "criteria": {name: {"requirement": one.requirement, "kind": one.kind} for name, one in criteria.items()},
             "histograms": {

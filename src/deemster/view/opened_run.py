@@ -16,7 +16,7 @@ from numpy.typing import NDArray
 from deemster.calibration.people_labels import LabelTask, criterion_entry
 from deemster.datasets.human_labels import FAIL, PASS
 from deemster.errors import ReportError
-from deemster.judges.grading_result import ItemGrading
+from deemster.judges.item_grading import ItemGrading
 from deemster.records import Execution, MetricCard, Output, SampleFacts
 from deemster.report.build_report import stored_report
 from deemster.report.stored_columns import SampleColumns, page_table, run_columns, stored_head
@@ -115,7 +115,7 @@ class OpenedRun:
         return found
 
     def head(self) -> dict[str, Any]:
-        """Its report without samples, executions and failures, as `deemster report RUN --json` has it.
+        """Its report without samples, executions and failures, as `deemster report RUN --to FILE.json` has it.
 
         Raises:
             ReportError: It has no marks to report on.

@@ -10,10 +10,11 @@ import msgspec
 
 from deemster.datasets.rubric_dataset import RubricDataset
 from deemster.errors import ReportError
-from deemster.judges.grading_result import Grading, ItemGrading, JudgeGrading, vote_payments
+from deemster.judges.item_grading import ItemGrading, vote_payments
 from deemster.judges.vote import Vote, total_usage
 from deemster.records import Execution, Usage
 from deemster.records.usage import sum_usage
+from deemster.report.grading_result import Grading, JudgeGrading
 from deemster.store import RunRow, Store
 
 # The fact of a grading that holds the rubric of the items that have none of their own.
@@ -96,9 +97,10 @@ def view_grading(
         settings: All settings of the grader.
     """
     totals: defaultdict[str, _VoteTotals] = defaultdict(_VoteTotals)
-    failed_items = undecided = 0
+    failed_items = undecided = below_quorum = 0
     for item in settled:
         failed_items += item.error is not None
+        below_quorum += bool(item.below_quorum)
         for criterion in item.criteria:
             undecided += criterion.failed and any(map(_is_out, criterion.votes))
             for vote in criterion.votes:
@@ -113,6 +115,7 @@ def view_grading(
         usage=total_usage(total.usage for total in totals.values()),
         n_failed_items=failed_items,
         n_undecided=undecided,
+        n_below_quorum=below_quorum,
     )
 
 

@@ -6,8 +6,9 @@ import pytest
 
 from deemster.datasets import RubricDataset
 from deemster.errors import InputError, MissingExtraError
-from deemster.judges.grading_result import CriterionGrading, Grading, ItemGrading
+from deemster.judges.item_grading import CriterionGrading, ItemGrading
 from deemster.judges.vote import Vote, vote_failure
+from deemster.report.grading_result import Grading
 
 
 def grading(name="facts"):
@@ -46,12 +47,3 @@ def test_without_pandas_the_error_names_the_extra(monkeypatch):
     monkeypatch.setitem(sys.modules, "pandas", None)
     with pytest.raises(MissingExtraError, match="dataframe"):
         grading().to_dataframe()
-
-
-def test_notebook_shows_items_and_failures_with_text_escaped():
-    page = grading("<script>")._repr_html_()
-    assert "Grading failed on 1 item." in page
-    assert "&lt;script&gt;" in page
-    assert "<script>" not in page
-    row = next(line for line in page.splitlines() if "<code>i1</code>" in line)
-    assert "<code>timeout</code>" in row

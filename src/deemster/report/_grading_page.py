@@ -4,13 +4,14 @@ from __future__ import annotations
 
 import heapq
 from collections.abc import Iterator
+from typing import TYPE_CHECKING
 
 from deemster.agreement.agreement_page import agreement_parts
 from deemster.agreement.metrics_result import MetricsResult
 from deemster.errors import plural
-from deemster.grading.grading_report import grading_sections
-from deemster.grading.grading_summary import GradingSummary, score_histogram
-from deemster.judges.grading_result import CriterionGrading, Grading, ItemGrading
+from deemster.judges.item_grading import CriterionGrading, ItemGrading
+from deemster.report.grading_sections import grading_sections
+from deemster.report.grading_summary import GradingSummary, score_histogram
 from deemster.text.html_page import PageHead, Tile, rate_tile, render_page
 from deemster.text.number_format import format_interval, format_number
 from deemster.text.table_plots import HistogramCell, PlotColumn, drawn_columns
@@ -23,28 +24,30 @@ from deemster.text.text_sections import (
     TextLine,
     TextSection,
     TextTable,
+    in_order,
 )
 
+if TYPE_CHECKING:
+    from deemster.report.grading_result import Grading
+
+_ORDER = ("scores", "criteria", "judges", "lowest")
 # So many of the lowest items are shown.
 _LOWEST = 20
 
 
-def grading_page(
-    grading: Grading, figures: GradingSummary, alignment: MetricsResult | None, *, reasons: bool = True
-) -> str:
+def grading_page(grading: Grading, *, reasons: bool) -> str:
     """A grading as a page; text from data is escaped and stands inside code elements.
 
     Args:
         grading: The grading.
-        figures: Its numbers.
-        alignment: How the judges agree with people, where the dataset has labels.
         reasons: Whether the judges' reasons are shown, which may quote what was graded.
     """
-    headline, *sections = grading_sections(grading, figures)
-    parts = [*_scores(grading), *sections, *_lowest(grading, reasons=reasons)]
-    if alignment is not None:
-        parts += agreement_parts(alignment)
+    headline, *sections = grading_sections(grading)
+    parts = in_order([*sections, *_scores(grading), *_lowest(grading, reasons=reasons)], _ORDER)
+    if isinstance(grading.agreement, MetricsResult):
+        parts += agreement_parts(grading.agreement)
     name = grading.dataset.name or "grading"
+    figures = grading.figures
     head = PageHead(headline, tiles=[*_tiles(figures)], question="What to look at", findings=[*_findings(figures)])
     return render_page(f"deemster grading: {name}", head, parts)
 
@@ -87,7 +90,7 @@ def _scores(grading: Grading) -> Iterator[TextSection]:
     head = ("scores of", *(f"{bar.low:.1f}" for bar in bars))
     lines: list[TextLine] = [("Scores from each number up to the next; the last column holds 1 too.",)]
     table = TextTable(head, [("items", *map(str, counts))], plots=plots)
-    yield TextSection(("Scores",), lines, table)
+    yield TextSection(("Scores",), lines, table, key="scores")
 
 
 def _lowest(grading: Grading, *, reasons: bool) -> Iterator[TextSection]:
@@ -97,7 +100,7 @@ def _lowest(grading: Grading, *, reasons: bool) -> Iterator[TextSection]:
     if lowest:
         details = [_describe_item(item, reasons=reasons) for *_, item in lowest]
         title = f"The {plural(len(lowest), 'item')} with the lowest score"
-        yield TextSection((title,), details=details)
+        yield TextSection((title,), details=details, key="lowest")
 
 
 def _describe_item(item: ItemGrading, *, reasons: bool) -> TextDetail:

@@ -1,31 +1,32 @@
-"""The report of a grading, as text and as JSON: the score, every criterion, every judge."""
+"""What a grading says to people, and its results as JSON: the score, every criterion, every judge."""
 
 from __future__ import annotations
 
 from collections.abc import Iterator
+from typing import TYPE_CHECKING
 
 import msgspec
 
+from deemster.agreement.agreement_report import short_agreement_sections
 from deemster.agreement.metrics_result import MetricsResult
 from deemster.errors import plural
-from deemster.grading.grading_summary import GradingSummary, JudgeSummary
-from deemster.judges.grading_result import Grading
-from deemster.report.report_sections import criteria_plots, criteria_table
+from deemster.report.grading_summary import GradingSummary, JudgeSummary
+from deemster.report.report_sections import criteria_plots, criteria_table, incomplete_panels
 from deemster.text.number_format import format_interval, format_number
 from deemster.text.table_plots import BarCell, PlotColumn, drawn_columns
 from deemster.text.text_sections import DataText, TextLine, TextSection, TextTable
 
+if TYPE_CHECKING:
+    from deemster.report.grading_result import Grading
+
 _SCHEMA = "deemster.grading.v1"
+_MORE = "All tables: write the votes with --to votes.json, then `deemster align FILE --full`."
 _JUDGES = ("judge", "role", "votes", "failed", "not asked", "mean score", "cost in USD")
 
 
-def grading_sections(grading: Grading, figures: GradingSummary) -> list[TextSection]:
-    """What a grading says to people, in order.
-
-    Args:
-        grading: The grading.
-        figures: Its numbers.
-    """
+def grading_sections(grading: Grading) -> list[TextSection]:
+    """What a grading says of its items, criteria and judges, in order."""
+    figures = grading.figures
     rows: list[TextLine] = [(DataText(name), *row) for name, row in criteria_table(figures.criteria)]
     head = ("criterion", "mean value", "95% interval", "judged", "abstained", "failed", "agreement")
     lines: list[TextLine] = [("The mean value of a criterion that is met or not is the share that met it.",)]
@@ -33,14 +34,22 @@ def grading_sections(grading: Grading, figures: GradingSummary) -> list[TextSect
     scores = [BarCell(judge.mean_score) for judge in figures.judges]
     bars = drawn_columns(PlotColumn("mean score", scores, "mean score")) if grading.settings["normalize"] else []
     judges = [_judge(judge) for judge in figures.judges]
+    table = TextTable(head, rows, ("agreement", "95% interval"), criteria)
     return [
-        TextSection(("Grading",), _lines(grading, figures)),
-        TextSection(("Criteria",), lines, TextTable(head, rows, ("agreement", "95% interval"), criteria)),
-        TextSection(("Judges",), table=TextTable(_JUDGES, judges, ("role",), bars)),
+        TextSection(("Grading",), _lines(grading), key="headline"),
+        TextSection(("Criteria",), lines, table, key="criteria"),
+        TextSection(("Judges",), table=TextTable(_JUDGES, judges, ("role",), bars), key="judges"),
     ]
 
 
-def _lines(grading: Grading, figures: GradingSummary) -> list[TextLine]:
+def agreement_sections(grading: Grading) -> list[TextSection]:
+    """How its judges agree with people, in short; nothing where the dataset has no labels."""
+    found = grading.agreement
+    return short_agreement_sections(found, more=_MORE) if isinstance(found, MetricsResult) else []
+
+
+def _lines(grading: Grading) -> list[TextLine]:
+    figures = grading.figures
     name: TextLine = (
         ("The dataset",) if grading.dataset.name is None else ("The dataset ", DataText(grading.dataset.name))
     )
@@ -53,6 +62,7 @@ def _lines(grading: Grading, figures: GradingSummary) -> list[TextLine]:
         f"Mean score: {format_number(figures.mean_score)}, 95% interval {format_interval(figures.mean_score_interval)}."
     )
     lines.append((score,))
+    lines += _panel_lines(figures)
     if figures.failed_fatal:
         lines.append((f"{plural(figures.failed_fatal, 'item')} failed a fatal criterion.",))
     cost = "cost unknown" if figures.cost_usd is None else f"{float(figures.cost_usd):.4f} USD"
@@ -61,7 +71,22 @@ def _lines(grading: Grading, figures: GradingSummary) -> list[TextLine]:
     reused = "" if figures.cached_call_tokens is None else f" ({figures.cached_call_tokens:,} tokens)"
     kept = f"{figures.cached_calls:,} answered from a cache or recording{reused}"
     lines.append((f"{plural(figures.calls, 'call')}{tokens}, {kept}, {cost}.",))
+    if isinstance(grading.agreement, str):
+        lines.append(("There is no agreement with people: ", DataText(grading.agreement)))
     return lines
+
+
+def _panel_lines(figures: GradingSummary) -> Iterator[TextLine]:
+    """Which scores lack a vote, or are not there for lack of one, and which may lack some."""
+    if figures.n_below_quorum:
+        without = f"{plural(figures.n_below_quorum, 'item')} of {figures.n:,} got no score"
+        yield (f"Warning: {without}: too few judges of the panel answered; `--resume` asks them again.",)
+    if figures.panels is None:
+        return
+    if figures.panels.n_incomplete:
+        yield (f"Warning: {incomplete_panels(figures.panels)}",)
+    if figures.panels.quorum is not None:
+        yield (f"A score needs {plural(figures.panels.quorum, 'vote')} on each criterion (`quorum`).",)
 
 
 def _judge(judge: JudgeSummary) -> TextLine:
@@ -76,30 +101,20 @@ def _judge(judge: JudgeSummary) -> TextLine:
     )
 
 
-def grading_json(
-    grading: Grading, figures: GradingSummary, alignment: MetricsResult | None, *, status: str, reason: str | None
-) -> Iterator[bytes]:
-    """The results of a grading as JSON, item by item.
-
-    Args:
-        grading: The grading.
-        figures: Its numbers.
-        alignment: How the judges agree with people, where the dataset has labels.
-        status: How it ended.
-        reason: Why it is not complete.
-    """
+def grading_json(grading: Grading) -> Iterator[bytes]:
+    """The results of a grading as JSON, item by item."""
     encode = msgspec.json.Encoder(order="deterministic").encode
     head = {
         "schema_version": _SCHEMA,
         "run": grading.run,
-        "status": status,
-        "reason": reason,
+        "status": grading.status,
+        "reason": grading.reason,
         "mixed": grading.mixed,
         "dataset": grading.dataset.name,
         "dataset_fingerprint": grading.dataset_fingerprint,
         "settings": grading.settings,
-        "figures": figures,
-        "alignment": alignment,
+        "figures": grading.figures,
+        "alignment": grading.agreement if isinstance(grading.agreement, MetricsResult) else None,
     }
     yield encode(head)[:-1] + b',"items":['
     for place, item in enumerate(grading.items):
@@ -108,6 +123,7 @@ def grading_json(
             "score": item.score,
             "raw_score": item.raw_score,
             "unscored": item.unscored,
+            "failed_votes": sum(vote.failure is not None for vote in item.votes),
             "verdicts": {each.criterion: each.verdict for each in item.criteria},
             "judge_scores": item.judge_scores,
         }

@@ -3,15 +3,25 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import msgspec
 import numpy as np
 
-from deemster.judges.grading_result import CriterionGrading, Grading
 from deemster.judges.vote import known_cost
-from deemster.results.metric_summary import SCORED, CriterionSummary, HistogramBin, histogram, mean_interval
+from deemster.results.mark_table import CriterionColumns
+from deemster.results.metric_summary import (
+    SCORED,
+    CriterionSummary,
+    HistogramBin,
+    PanelSummary,
+    histogram,
+    mean_interval,
+)
 from deemster.stats import Interval, exact_mean
+
+if TYPE_CHECKING:
+    from deemster.report.grading_result import Grading
 
 
 class JudgeSummary(msgspec.Struct, frozen=True, kw_only=True):
@@ -49,6 +59,8 @@ class GradingSummary(msgspec.Struct, frozen=True, kw_only=True):
         failed_fatal: Items that failed a fatal criterion.
         criteria: Each criterion, in the order of the rubrics.
         judges: Each judge.
+        panels: The votes behind the scores, where some lack one or may; None where every score has all.
+        n_below_quorum: Items without a score because too few judges of the panel answered.
         calls: Requests that were answered by a model.
         cached_calls: Requests that were answered from a cache.
         prompt_tokens: Tokens sent by the calls; None if no model reported them.
@@ -66,6 +78,8 @@ class GradingSummary(msgspec.Struct, frozen=True, kw_only=True):
     failed_fatal: int
     criteria: dict[str, CriterionSummary]
     judges: tuple[JudgeSummary, ...]
+    panels: PanelSummary | None
+    n_below_quorum: int
     calls: int
     cached_calls: int
     prompt_tokens: int | None
@@ -78,23 +92,26 @@ def summarize_grading(grading: Grading) -> GradingSummary:
     """Summarize a grading in one pass over its items."""
     # Most items share one rubric object, and comparing rubrics by content is slow.
     rubrics = {id(rubric): rubric for rubric in grading.dataset.rubrics}.values()
-    criteria = {criterion.name: _Criterion() for rubric in rubrics for criterion in rubric.criteria}
+    names = list(dict.fromkeys(name for rubric in rubrics for name in rubric.names))
+    criteria = CriterionColumns(names, samples=len(grading), repetitions=1)
     scores: list[float] = []
     agreements: list[float] = []
     own: dict[str, list[float]] = {judge.id: [] for judge in grading.judges}
-    fatal = 0
-    for item in grading.items:
+    fatal = incomplete = 0
+    for position, item in enumerate(grading.items):
         if item.score is not None:
             scores.append(item.score)
+            incomplete += any(vote.failure is not None for vote in item.votes)
         if item.mean_agreement is not None:
             agreements.append(item.mean_agreement)
         fatal += bool(item.failed_fatal)
         for judge, score in item.judge_scores.items():
             if score is not None:
                 own[judge].append(score)
-        for each in item.criteria:
-            criteria[each.criterion].add(each)
+        criteria.put(position, 0, {each.criterion: each.counted for each in item.criteria})
     usage = grading.usage
+    quorum = grading.settings.get("quorum")
+    panels = PanelSummary(n=len(scores), n_incomplete=incomplete, quorum=quorum)
     return GradingSummary(
         n=len(grading),
         n_scored=len(scores),
@@ -103,7 +120,7 @@ def summarize_grading(grading: Grading) -> GradingSummary:
         mean_score_interval=mean_interval(np.array(scores)) if grading.settings["normalize"] else None,
         mean_agreement=_mean(agreements),
         failed_fatal=fatal,
-        criteria={name: found.figures() for name, found in criteria.items()},
+        criteria=criteria.summarize(),
         judges=tuple(
             JudgeSummary(
                 id=judge.id,
@@ -116,6 +133,8 @@ def summarize_grading(grading: Grading) -> GradingSummary:
             )
             for judge in grading.judges
         ),
+        panels=panels if incomplete or quorum is not None else None,
+        n_below_quorum=grading.n_below_quorum,
         calls=0 if usage is None else usage.calls,
         cached_calls=0 if usage is None else usage.cached_calls,
         prompt_tokens=None if usage is None else usage.prompt_tokens,
@@ -131,35 +150,6 @@ def score_histogram(grading: Grading) -> tuple[HistogramBin, ...] | None:
         return None
     scores = np.array([item.score for item in grading.items if item.score is not None], dtype=np.float64)
     return histogram(scores, np.full(scores.shape, SCORED, dtype=np.uint8))
-
-
-class _Criterion:
-    """One criterion, counted item by item."""
-
-    def __init__(self) -> None:
-        self._values: list[float] = []
-        self._agreements: list[float] = []
-        self._n = self._failed = self._abstained = 0
-
-    def add(self, graded: CriterionGrading) -> None:
-        self._n += 1
-        self._failed += graded.failed
-        self._abstained += graded.abstained
-        if graded.value is not None:
-            self._values.append(graded.value)
-        if graded.agreement is not None:
-            self._agreements.append(graded.agreement)
-
-    def figures(self) -> CriterionSummary:
-        return CriterionSummary(
-            n=self._n,
-            n_judged=len(self._values),
-            n_abstained=self._abstained,
-            n_failed=self._failed,
-            mean=_mean(self._values),
-            mean_interval=mean_interval(np.array(self._values)),
-            mean_agreement=_mean(self._agreements),
-        )
 
 
 def _mean(values: Sequence[float]) -> float | None:

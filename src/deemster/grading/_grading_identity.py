@@ -15,10 +15,10 @@ from deemster.errors import list_names
 from deemster.judges import metric_catalog as catalog
 from deemster.judges.criterion_grader import CriterionGrader
 from deemster.records import SampleContent, SampleFacts, SampleLabels
+from deemster.report.stored_grading import GRADING_RUBRIC_FACT
 from deemster.rubrics.rubric_definition import Rubric
 from deemster.runs.run_identity import digest, model_identity, plain_json, run_id, source_digest
 from deemster.runs.run_lifecycle import RunDefinition, RunTimer, new_token
-from deemster.runs.stored_grading import GRADING_RUBRIC_FACT
 from deemster.store import RunFacts, RunRow, Store
 from deemster.store.graded_items import GRADING_CARD
 

@@ -1,22 +1,19 @@
-"""A grading as pandas data frames and for a notebook: votes, or items."""
+"""A grading as pandas data frames: votes, or items."""
 
 from __future__ import annotations
 
 from collections.abc import Iterator
-from itertools import islice
 from typing import TYPE_CHECKING, Any
 
-from deemster.errors import InputError, did_you_mean, plural
+from deemster.errors import InputError, did_you_mean
 from deemster.formats.dataframe import dataframe
-from deemster.text.text_sections import DataText, TextLine, TextSection, TextTable
 
 if TYPE_CHECKING:
     import pandas as pd
 
-    from deemster.judges.grading_result import Grading
+    from deemster.report.grading_result import Grading
 
 FORMS = ("votes", "items")
-_SHOWN = 20
 
 
 def grading_dataframe(grading: Grading, form: str) -> pd.DataFrame:
@@ -60,29 +57,3 @@ def _item_rows(grading: Grading) -> Iterator[dict[str, Any]]:
             "error": item.error,
             **{criterion.criterion: criterion.verdict for criterion in item.criteria},
         }
-
-
-def grading_notebook(grading: Grading) -> list[TextSection]:
-    """What a notebook shows of a grading: its counts, what failed, and the verdicts of the first items."""
-    lines: list[TextLine] = [(f"{plural(len(grading.items), 'item')}, {plural(len(grading.judges), 'judge')}.",)]
-    if grading.n_failed_items:
-        lines.append((f"Grading failed on {plural(grading.n_failed_items, 'item')}.",))
-    if grading.halted is not None:
-        lines.append(("Halted: ", DataText(grading.halted), "."))
-    lines += [("Every call of judge ", DataText(judge), " failed.") for judge in grading.failed_judges]
-    rows = list(islice(_item_rows(grading), _SHOWN))
-    fixed = ("tags", "mean_agreement", "cannot_assess_count", "unscored")
-    names = list(dict.fromkeys(name for row in rows for name in row if name not in fixed))
-    if all(row["error"] is None for row in rows):
-        names = [name for name in names if name != "error"]
-    if len(grading.items) > len(rows):
-        lines.append((f"The first {len(rows)} items; `to_dataframe('items')` has all.",))
-    cells = [tuple(_cell(row.get(name)) for name in names) for row in rows]
-    table = TextTable(tuple(map(DataText, names)), cells) if rows else None
-    return [TextSection(("Grading",), lines, table, key="headline")]
-
-
-def _cell(value: Any) -> str:
-    if isinstance(value, float):
-        return f"{value:.4f}"
-    return "" if value is None else DataText(value)
