@@ -69,6 +69,11 @@ MOUNT = Need("the right to mount", "run it as root, or allow user namespaces", m
 
 CLUSTER_GUIDE = "tests/test_docs.py::test_every_block_runs_and_prints_shown_output[docs/guide/cluster.md]"
 
+ALIKE_SAMPLES = (
+    "tests/audit/test_sample_subset.py::"
+    "test_part_of_samples_that_are_alike_catches_as_much_with_a_count_where_the_gate_alone_does_not"
+)
+
 # What the tests import and the base installation does not have; not every Python has a wheel of each.
 PACKAGES = frozenset(
     {
@@ -115,8 +120,7 @@ REST = (
             "tests/agreement/test_error_intervals.py::test_intervals_hold_the_truth[rare",
             "tests/agreement/test_imagined_units.py::test_bias_test_and_interval_follow_clusters",
             "tests/agreement/test_imagined_units.py::test_smoothed_kappa_covers",
-            "tests/audit/test_sample_subset.py::test_part_of_samples_that_are_alike_catches_as_much_with_a_count_where_the"
-            "_gate_alone_does_not[300]",
+            f"{ALIKE_SAMPLES}[300]",
             "tests/cli/test_plan.py::test_plan_and_audit_of_a_gate_answer_the_same_question_alike",
         ),
     ),

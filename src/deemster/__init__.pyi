@@ -2,7 +2,9 @@ from collections.abc import Callable
 
 from deemster import agreement as agreement
 from deemster import audit as audit
+from deemster import comparison as comparison
 from deemster import errors as errors
+from deemster import grading as grading
 from deemster import judges as judges
 from deemster import metrics as metrics
 from deemster import models as models

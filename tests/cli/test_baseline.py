@@ -52,13 +52,13 @@ def test_baseline_is_a_run_for_every_command(folder):
     assert "s001" in called("show", "baseline", "s001").stdout
     assert first in called("runs", "show", "baseline").stdout
     assert f"Baseline: {first}" in called("compare", "baseline", "latest").stdout
-    assert "1 of 20 samples" in called("run", "suite.yml", "--failed=baseline", "--to", "-").stderr
+    assert "1 of 20 samples" in called("run", "suite.yml", "--only", "failed:baseline", "--to", "-").stderr
 
 
 @pytest.mark.parametrize(
     ("flags", "why"),
     [
-        (("--tag", "policy"), "it ran a part of its dataset, 10 of 20 samples."),
+        (("--only", "tag:policy"), "it ran a part of its dataset, 10 of 20 samples."),
         (("--outputs", "half.yml", "--max-unscored", "0"), "marks are unscored, above the allowance of 0"),
         (("--outputs", "wrong.yml"), "it failed its gate: min_macro_f1: the estimate is below the bound."),
     ],
@@ -85,10 +85,10 @@ def test_run_that_others_must_not_be_measured_by_is_refused(folder, flags, why):
 
 def test_refused_promotion_of_a_run_that_passes_is_bad_input(folder):
     ready(folder, count=20)
-    result = called("run", "suite.yml", "--quiet", "--promote-baseline", "--tag", "policy")
+    result = called("run", "suite.yml", "--quiet", "--promote-baseline", "--only", "tag:policy")
     assert result.exit_code in (2, 4)
     written(folder, {"suite.yml": suite(None)})
-    assert called("run", "suite.yml", "--quiet", "--promote-baseline", "--tag", "policy").exit_code == 2
+    assert called("run", "suite.yml", "--quiet", "--promote-baseline", "--only", "tag:policy").exit_code == 2
 
 
 def test_no_store_has_no_baseline(folder):

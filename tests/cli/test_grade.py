@@ -192,7 +192,7 @@ def graded_by_two(folder, *flags, quorum=None, **servers):
     settings = {"judges": ["a", "b"], **({} if quorum is None else {"quorum": quorum})}
     (folder / "settings.json").write_text(json.dumps(settings))
     made = models(folder, **servers)
-    return called("grade", "labelled.json", "--settings", "settings.json", *made, "--json", "g.json", *flags)
+    return called("grade", "labelled.json", "--settings", "settings.json", *made, "--to", "g.json", *flags)
 
 
 def test_panel_without_a_member_gives_no_score_and_resume_asks_only_that_member(folder, server):
@@ -218,7 +218,7 @@ def test_panel_without_a_member_gives_no_score_and_resume_asks_only_that_member(
 
 def test_lower_quorum_and_scores_that_lack_a_vote_are_said_in_every_form_of_the_grading(folder, server):
     with ModelServer(answer=half_said) as other:
-        result = graded_by_two(folder, "--html", "g.html", quorum=1, a=server, b=other)
+        result = graded_by_two(folder, "--to", "g.html", quorum=1, a=server, b=other)
     assert result.exit_code == 0, result.stderr
     found = json.loads((folder / "g.json").read_text())
     panels = {"n": 4, "n_incomplete": 4, "quorum": 1}

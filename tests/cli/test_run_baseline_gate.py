@@ -187,7 +187,7 @@ def test_metric_that_is_gone_does_not_pass_quietly(folder):
 
 def test_part_is_judged_as_a_part(folder):
     ready(folder, 'margin: 0.2, cohorts: "*"')
-    result = ran(folder, "--tag", "policy", "--to", "-")
+    result = ran(folder, "--only", "tag:policy", "--to", "-")
     assert result.exit_code == 0
     report = json.loads(result.stdout)
     found = {check["name"]: check["status"] for check in report["gate"]["checks"]}
@@ -198,7 +198,7 @@ def test_part_is_judged_as_a_part(folder):
 
 def test_named_cohort_outside_of_a_part_is_skipped(folder):
     ready(folder, "margin: 0.2, cohorts: [price]")
-    assert ran(folder, "--tag", "policy").exit_code == 0
+    assert ran(folder, "--only", "tag:policy").exit_code == 0
     assert checks()["baseline.margin.cohorts.price"]["because"] == "this run has no sample of the cohort"
 
 

@@ -50,13 +50,13 @@ def sample_ids(report):
 @pytest.mark.parametrize(
     ("flags", "ids"),
     [
-        (("--tag", "policy"), "window frist"),
-        (("--tag", "policy", "--tag", "money"), "window frist fee"),
-        (("--id", "f*"), "frist fee"),
-        (("--id", "tax", "--id", "w?ndow"), "window tax"),
-        (("--where", "metadata.lang=de"), "frist"),
-        (("--where", "metadata.lang=en", "--where", "input.question=What fee?"), "fee"),
-        (("--tag", "policy", "--where", "metadata.lang=en"), "window"),
+        (("--only", "tag:policy"), "window frist"),
+        (("--only", "tag:policy", "--only", "tag:money"), "window frist fee"),
+        (("--only", "id:f*"), "frist fee"),
+        (("--only", "id:tax", "--only", "id:w?ndow"), "window tax"),
+        (("--only", "lang=de"), "frist"),
+        (("--only", "lang=en", "--only", "input.question=What fee?"), "fee"),
+        (("--only", "tag:policy", "--only", "lang=en"), "window"),
         (("--limit", "2"), "window frist"),
     ],
 )
@@ -79,56 +79,56 @@ def test_random_samples_are_the_same_for_a_seed(part_world):
 
 def test_whole_run_is_no_part(part_world):
     assert report_of()["run"]["part"] is None
-    assert report_of("--id", "*")["run"]["part"] is None
+    assert report_of("--only", "id:*")["run"]["part"] is None
 
 
 @pytest.mark.parametrize(
     ("form", "expected"),
     [
-        ("md", "Part: <code>2 of 4 samples, --tag policy</code>."),
-        ("html", "Part: <code>2 of 4 samples, --tag policy</code>."),
-        ("github", "Part: <code>2 of 4 samples, --tag policy</code>."),
-        ("junit", '<testsuite name="gate of a part: 2 of 4 samples, --tag policy"'),
+        ("md", "Part: <code>2 of 4 samples, --only tag:policy</code>."),
+        ("html", "Part: <code>2 of 4 samples, --only tag:policy</code>."),
+        ("github", "Part: <code>2 of 4 samples, --only tag:policy</code>."),
+        ("junit", '<testsuite name="gate of a part: 2 of 4 samples, --only tag:policy"'),
     ],
 )
 def test_every_renderer_says_that_it_is_a_part(part_world, form, expected):
-    assert expected in called("run", "suite.yml", "--tag", "policy", "--to", f"{form}:-").stdout
+    assert expected in called("run", "suite.yml", "--only", "tag:policy", "--to", f"{form}:-").stdout
     assert expected in called("report", "latest", "--to", f"{form}:-").stdout
 
 
 def test_terminal_says_that_gate_judged_a_part(part_world):
-    lines = called("run", "suite.yml", "--tag", "policy").stdout.splitlines()
+    lines = called("run", "suite.yml", "--only", "tag:policy").stdout.splitlines()
     assert lines[2:4] == [
-        "Part: 2 of 4 samples, --tag policy.",
+        "Part: 2 of 4 samples, --only tag:policy.",
         "Gate: pass (2 passed, 1 skipped), for a part of the dataset: 2 of 4 samples.",
     ]
-    quiet = called("run", "suite.yml", "--tag", "policy", "--quiet")
+    quiet = called("run", "suite.yml", "--only", "tag:policy", "--quiet")
     assert quiet.stderr == "Gate: pass (2 passed, 1 skipped), for a part of the dataset: 2 of 4 samples.\n"
 
 
 def test_rule_about_a_cohort_outside_the_part_is_skipped_and_a_misspelt_one_is_an_error(part_world):
-    checks = {check["name"]: check for check in report_of("--tag", "policy")["gate"]["checks"]}
+    checks = {check["name"]: check for check in report_of("--only", "tag:policy")["gate"]["checks"]}
     skipped = checks["cohorts.money.min_macro_f1"]
     assert (skipped["status"], skipped["because"]) == ("skipped", "this run has no sample of the cohort")
     written(part_world, {"suite.yml": SUITE + GATE.replace("money", "monye")})
-    result = called("run", "suite.yml", "--tag", "policy")
+    result = called("run", "suite.yml", "--only", "tag:policy")
     assert result.exit_code == 2
     assert "Did you mean `money`?" in result.stderr
 
 
 def test_store_and_list_of_runs_say_that_a_run_is_a_part(part_world):
     called("run", "suite.yml", "--quiet")
-    called("run", "suite.yml", "--tag", "policy", "--quiet")
+    called("run", "suite.yml", "--only", "tag:policy", "--quiet")
     part, whole = json.loads(called("runs", "--to", "-").stdout)
-    assert part["facts"]["part"] == {"samples": 2, "of": 4, "selection": "--tag policy"}
+    assert part["facts"]["part"] == {"samples": 2, "of": 4, "selection": "--only tag:policy"}
     assert "part" not in whole["facts"]
     assert "part" not in whole["identity"]
     assert "complete part" in called("runs").stdout.splitlines()[1]
-    assert "part         2 of 4 samples, --tag policy\n" in called("runs", "show", "latest").stdout
+    assert "part         2 of 4 samples, --only tag:policy\n" in called("runs", "show", "latest").stdout
 
 
 def test_publish_safe_leaves_out_the_words_that_selected(part_world):
-    shown = called("run", "suite.yml", "--where", "metadata.lang=de", "--publish-safe", "--to", "-").stdout
+    shown = called("run", "suite.yml", "--only", "lang=de", "--publish-safe", "--to", "-").stdout
     assert json.loads(shown)["run"]["part"] == {"samples": 1, "of": 4, "selection": None}
     assert "metadata.lang" not in shown
 
@@ -136,15 +136,15 @@ def test_publish_safe_leaves_out_the_words_that_selected(part_world):
 @pytest.mark.parametrize(
     ("flags", "message"),
     [
-        (("--tag", "polcy"), "golden.yml: No sample has the tag `polcy`. Did you mean `policy`?"),
-        (("--id", "windw"), "golden.yml: No sample has the id `windw`. Did you mean `window`?"),
-        (("--where", "metadata.lang=ed"), "No sample has `ed` as its `metadata.lang`."),
-        (("--where", "metadata.lang"), "`where` is a condition such as `metadata.lang=de`, not `metadata.lang`."),
-        (("--tag", "money", "--where", "metadata.lang=de"), "No sample fits all of `--tag money --where metadata.lang"),
+        (("--only", "tag:polcy"), "golden.yml: No sample has the tag `polcy`. Did you mean `policy`?"),
+        (("--only", "id:windw"), "golden.yml: No sample has the id `windw`. Did you mean `window`?"),
+        (("--only", "lang=ed"), "No sample has `ed` as its `metadata.lang`."),
+        (("--only", "lang"), "`--only lang` says nothing that is known: `tag:x`, `id:q*`, `KEY=VALUE` for metadata,"),
+        (("--only", "tag:money", "--only", "lang=de"), "No sample fits all of `--only tag:money --only lang"),
         (("--limit", "0"), "`limit` is a whole number of at least 1, not 0."),
         (("--seed", "1"), "`--seed` is for `--sample`, which draws samples at random."),
-        (("--failed",), "holds no run"),
-        (("--failed", "20200101"), "If `20200101` is for `--failed`, write `--failed=20200101`."),
+        (("--only", "failed"), "holds no run"),
+        (("--resume", "20200101"), "If `20200101` is for `--resume`, write `--resume=20200101`."),
     ],
 )
 def test_selection_that_cannot_be_is_bad_input(part_world, flags, message):
@@ -156,9 +156,9 @@ def test_selection_that_cannot_be_is_bad_input(part_world, flags, message):
 
 def test_failed_runs_what_did_not_pass_in_the_latest_run_of_the_suite(part_world):
     whole = report_of()
-    again = report_of("--failed")
+    again = report_of("--only", "failed")
     assert sample_ids(again) == ["fee"]
-    assert again["run"]["part"] == {"samples": 1, "of": 4, "selection": f"--failed {whole['run']['id']}"}
+    assert again["run"]["part"] == {"samples": 1, "of": 4, "selection": f"--only failed:{whole['run']['id']}"}
 
 
 def test_failed_takes_unscored_samples_too(world):
@@ -166,23 +166,23 @@ def test_failed_takes_unscored_samples_too(world):
     written(folder, {"app.py": APP, "ready": None})
     assert sample_ids(report_of("--limit", "2")) == ["window", "frist"]
     written(folder, {"ready": ""})
-    again = report_of("--failed")
+    again = report_of("--only", "failed")
     assert (sample_ids(again), again["run"]["status"]) == (["window", "frist"], "complete")
 
 
 def test_failed_of_a_named_run_is_narrowed_by_other_flags(part_world):
     written(part_world, {"answers.yml": ANSWERS.replace("30 Tage", "no idea")})
     first = report_of()["run"]["id"]
-    report_of("--tag", "policy")
-    again = report_of(f"--failed={first}", "--tag", "money")
+    report_of("--only", "tag:policy")
+    again = report_of("--only", f"failed:{first}", "--only", "tag:money")
     assert sample_ids(again) == ["fee"]
-    assert again["run"]["part"]["selection"] == f"--failed {first} --tag money"
+    assert again["run"]["part"]["selection"] == f"--only failed:{first} --only tag:money"
 
 
 def test_failed_is_an_error_where_everything_passed(part_world):
     written(part_world, {"answers.yml": ANSWERS.replace("ten euros", "none")})
     called("run", "suite.yml", "--quiet")
-    result = called("run", "suite.yml", "--failed")
+    result = called("run", "suite.yml", "--only", "failed")
     assert result.exit_code == 2
     assert "passed: there is nothing to run." in result.stderr
 
@@ -190,7 +190,7 @@ def test_failed_is_an_error_where_everything_passed(part_world):
 def test_failed_is_an_error_where_the_suite_never_ran(part_world):
     called("run", "suite.yml", "--quiet")
     written(part_world, {"other.yml": SUITE.replace("refunds", "other")})
-    result = called("run", "other.yml", "--failed")
+    result = called("run", "other.yml", "--only", "failed")
     assert result.exit_code == 2
     assert "There is no run of the suite `other`, so nothing has failed yet." in result.stderr
 
@@ -199,25 +199,30 @@ def test_partial_runs_the_samples_that_have_a_saved_output(part_world):
     written(part_world, {"few.yml": "outputs: { window: 30 days, fee: none }\n"})
     refused = called("run", "suite.yml", "--outputs", "few.yml")
     assert refused.exit_code == 2
-    assert "2 samples without a saved output: `frist`, `tax`. `--partial` leaves such samples out." in refused.stderr
-    report = report_of("--outputs", "few.yml", "--partial")
+    assert (
+        "2 samples without a saved output: `frist`, `tax`. `--only answered` leaves such samples out." in refused.stderr
+    )
+    report = report_of("--outputs", "few.yml", "--only", "answered")
     assert sample_ids(report) == ["window", "fee"]
-    assert report["run"]["part"] == {"samples": 2, "of": 4, "selection": "--partial"}
-    narrowed = report_of("--outputs", "few.yml", "--partial", "--tag", "policy")
-    assert (sample_ids(narrowed), narrowed["run"]["part"]["selection"]) == (["window"], "--tag policy --partial")
-    assert report_of("--partial")["run"]["part"] is None
+    assert report["run"]["part"] == {"samples": 2, "of": 4, "selection": "--only answered"}
+    narrowed = report_of("--outputs", "few.yml", "--only", "answered", "--only", "tag:policy")
+    assert (sample_ids(narrowed), narrowed["run"]["part"]["selection"]) == (
+        ["window"],
+        "--only tag:policy --only answered",
+    )
+    assert report_of("--only", "answered")["run"]["part"] is None
 
 
 def test_partial_still_refuses_outputs_for_no_sample(part_world):
     written(part_world, {"few.yml": "outputs: { window: 30 days, fe: none }\n"})
-    result = called("run", "suite.yml", "--outputs", "few.yml", "--partial")
+    result = called("run", "suite.yml", "--outputs", "few.yml", "--only", "answered")
     assert result.exit_code == 2
     assert "1 saved output for no sample of the dataset: `fe`." in result.stderr
 
 
 def test_partial_is_for_saved_outputs(world):
     written(world(suite_yml=LIVE), {"app.py": APP})
-    result = called("run", "suite.yml", "--partial")
+    result = called("run", "suite.yml", "--only", "answered")
     assert result.exit_code == 2
     assert "this run has a live target" in result.stderr
 
@@ -227,20 +232,20 @@ def stopped_part(world):
     """A partial run whose target failed on every sample; it works afterwards."""
     folder = world(golden_yml=GOLDEN, suite_yml=LIVE)
     written(folder, {"app.py": APP, "ready": None})
-    report = report_of("--tag", "policy")
+    report = report_of("--only", "tag:policy")
     assert report["run"]["status"] == "incomplete"
     written(folder, {"ready": "", "asked.txt": None})
     return folder, report["run"]["id"]
 
 
-@pytest.mark.parametrize("flags", [(), ("--tag", "policy")])
+@pytest.mark.parametrize("flags", [(), ("--only", "tag:policy")])
 @pytest.mark.parametrize("is_named", [False, True])
 def test_partial_run_is_resumed_with_its_part(stopped_part, flags, is_named):
     folder, run = stopped_part
     report = report_of(*flags, f"--resume={run}" if is_named else "--resume")
     assert (report["run"]["id"], report["run"]["status"]) == (run, "complete")
     assert sample_ids(report) == ["window", "frist"]
-    assert report["run"]["part"] == {"samples": 2, "of": 4, "selection": "--tag policy"}
+    assert report["run"]["part"] == {"samples": 2, "of": 4, "selection": "--only tag:policy"}
     assert sorted((folder / "asked.txt").read_text().split("\n")) == ["", "How long?", "Wie lange?"]
 
 
@@ -257,21 +262,21 @@ def test_drawn_part_is_resumed_although_the_dataset_grew(world):
 
 def test_another_part_does_not_resume_an_unfinished_one(stopped_part):
     _, run = stopped_part
-    result = called("run", "suite.yml", "--tag", "money", "--resume", "--quiet")
+    result = called("run", "suite.yml", "--only", "tag:money", "--resume", "--quiet")
     assert "There is no run to resume; this is a new one." in result.stderr
-    refused = called("run", "suite.yml", "--tag", "money", f"--resume={run}")
+    refused = called("run", "suite.yml", "--only", "tag:money", f"--resume={run}")
     assert refused.exit_code == 2
-    assert "part: was --tag policy, is --tag money" in refused.stderr
+    assert "part: was --only tag:policy, is --only tag:money" in refused.stderr
 
 
 def test_failed_beside_resume_names_its_run(stopped_part):
-    result = called("run", "suite.yml", "--failed", "--resume")
+    result = called("run", "suite.yml", "--only", "failed", "--resume")
     assert result.exit_code == 2
-    assert "name the run of `--failed=RUN`" in result.stderr
+    assert "name the run: `--only failed:RUN`" in result.stderr
 
 
 def test_part_survives_export_and_import(part_world):
-    called("run", "suite.yml", "--tag", "policy", "--quiet")
+    called("run", "suite.yml", "--only", "tag:policy", "--quiet")
     shown = called("report", "latest", "--to", "-").stdout
     assert called("store", "export", "latest", "--to", "run.jsonl").exit_code == 0
     assert called("store", "import", "run.jsonl", "--store", "other.db").exit_code == 0
@@ -279,12 +284,12 @@ def test_part_survives_export_and_import(part_world):
 
 
 def test_dry_run_counts_the_part_alone(part_world):
-    result = called("run", "suite.yml", "--tag", "policy", "--dry-run")
+    result = called("run", "suite.yml", "--only", "tag:policy", "--dry-run")
     assert result.exit_code == 0, result.stderr
     assert not (part_world / ".deemster").exists()
 
 
 def test_what_is_printed_of_a_part_matches_golden_files(part_world, golden):
     called("run", "suite.yml", "--quiet", "--label", "all of it")
-    golden("cli/run-part.md", called("run", "suite.yml", "--failed", "--to", "md:-").stdout)
+    golden("cli/run-part.md", called("run", "suite.yml", "--only", "failed", "--to", "md:-").stdout)
     golden("cli/runs-part.txt", called("runs").stdout)

@@ -140,7 +140,7 @@ def test_score_of_a_panel_without_a_member_is_withheld_or_said_to_lack_a_vote(fo
         other.play(["500"] * 8)
         suite["models"]["b"] |= {"base_url": other.url, "retries": 0}
         path.write_text(json.dumps(suite))
-        shown = called("run", "work/suite.json", "--json", "r.json").output
+        shown = called("run", "work/suite.json", "--to", "r.json").output
         report = json.loads((folder / "r.json").read_text())
         if quorum is None:
             unscored = report["executions"][3]["marks"]["essay"]["unscored"]
@@ -153,7 +153,7 @@ def test_score_of_a_panel_without_a_member_is_withheld_or_said_to_lack_a_vote(fo
             assert "4 of 4 scores lack the vote of a judge that failed" in " ".join(shown.split())
 
         asked = len(server.requests)
-        called("run", "work/suite.json", "--json", "r.json", "--resume")
+        called("run", "work/suite.json", "--to", "r.json", "--resume")
     report = json.loads((folder / "r.json").read_text())
     assert report["metrics"]["essay"]["n_scored"] == 4
     assert report.get("panels") == (None if quorum is None else {"essay": {"n": 4, "n_incomplete": 0, "quorum": 1}})

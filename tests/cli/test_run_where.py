@@ -181,7 +181,7 @@ def test_auto_that_applies_nowhere_is_undefined_and_macro_f1_leaves_it_out(where
 def test_part_without_an_applicable_sample_skips_the_rule(where_world):
     gate = "gate: { min_macro_f1: 0.5, metrics: { citation-groundedness: { min_pass_rate: 0.1 } } }\n"
     written(where_world, {"suite.yml": SUITE + gate})
-    report = report_of("--tag", "smalltalk")
+    report = report_of("--only", "tag:smalltalk")
     assert {check["name"]: check["status"] for check in report["gate"]["checks"]} == {
         "min_macro_f1": "pass",
         "metrics.citation-groundedness.min_pass_rate": "skipped",
@@ -191,7 +191,7 @@ def test_part_without_an_applicable_sample_skips_the_rule(where_world):
 
 def test_part_that_no_metric_applies_to_has_no_numbers(where_world):
     written(where_world, {"suite.yml": SUITE.replace("  - length-within", "  # length-within")})
-    result = called("run", "suite.yml", "--tag", "smalltalk", "--to", "r.json")
+    result = called("run", "suite.yml", "--only", "tag:smalltalk", "--to", "r.json")
     assert result.exit_code == 0, result.output
     report = json.loads(Path("r.json").read_text())
     assert (report["macro_f1"], report["pass_rate"], report["samples"][0]["pass_rate"]) == (None, None, None)
@@ -202,7 +202,7 @@ def test_part_that_no_metric_applies_to_has_no_numbers(where_world):
 
 def test_sample_with_no_failing_applicable_metric_did_not_fail(where_world):
     report_of()
-    again = report_of("--failed")
+    again = report_of("--only", "failed")
     assert [sample["id"] for sample in again["samples"]] == ["fee"]
 
 

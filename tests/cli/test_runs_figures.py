@@ -48,7 +48,7 @@ def no_marks(monkeypatch):
 def test_list_shows_label_target_samples_macro_f1_gate_and_cost(world):
     world(suite_yml=GATED, answers_yml=PRICED)
     called("run", "suite.yml", "--quiet", "--label", "first try")
-    called("run", "suite.yml", "--quiet", "--tag", "policy")
+    called("run", "suite.yml", "--quiet", "--only", "tag:policy")
     part, whole = rows()
     assert (whole["label"], whole["suite"], whole["target"]) == ("first try", "refunds", "answers.yml")
     assert (whole["samples"], whole["macro-F1"], whole["gate"]) == ("2", "1.0000", "pass")

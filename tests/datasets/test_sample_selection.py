@@ -34,19 +34,19 @@ def ids(part):
 @pytest.mark.parametrize(
     ("wanted", "expected", "flags"),
     [
-        ({"tags": "even"}, "q0 q2 q4 q6 q8", "--tag even"),
-        ({"tags": ["even"], "ids": ["q[0-3]"]}, "q0 q2", "--tag even --id 'q[0-3]'"),
-        ({"ids": ["q9", "q1*"]}, "q1 q9", "--id q9 --id 'q1*'"),
-        ({"where": {"metadata.lang": "de"}}, "q0 q1 q2 q3", "--where metadata.lang=de"),
+        ({"tags": "even"}, "q0 q2 q4 q6 q8", "--only tag:even"),
+        ({"tags": ["even"], "ids": ["q[0-3]"]}, "q0 q2", "--only tag:even --only 'id:q[0-3]'"),
+        ({"ids": ["q9", "q1*"]}, "q1 q9", "--only id:q9 --only 'id:q1*'"),
+        ({"where": {"metadata.lang": "de"}}, "q0 q1 q2 q3", "--only lang=de"),
         (
             {"where": {"metadata.level": ["3", 4]}},
             "q3 q4",
-            "--where metadata.level=3 --where metadata.level=4",
+            "--only level=3 --only level=4",
         ),
-        ({"where": {"metadata.is_hard": "true"}}, "q7", "--where metadata.is_hard=true"),
-        ({"where": {"metadata.level": 1}}, "q1", "--where metadata.level=1"),
+        ({"where": {"metadata.is_hard": "true"}}, "q7", "--only is_hard=true"),
+        ({"where": {"metadata.level": 1}}, "q1", "--only level=1"),
         ({"where": {"metadata.author.team": "a b", "input.question": "5?"}}, "q5", None),
-        ({"where": {"metadata.tags": "odd"}, "limit": 2}, "q1 q3", "--where metadata.tags=odd --limit 2"),
+        ({"where": {"metadata.tags": "odd"}, "limit": 2}, "q1 q3", "--only tags=odd --limit 2"),
         ({"limit": 3}, "q0 q1 q2", "--limit 3"),
     ],
 )
@@ -69,7 +69,7 @@ def test_part_is_a_dataset_of_its_own_that_knows_the_whole(dataset):
 
 def test_part_of_a_part_says_both_selections(dataset):
     part = dataset.select(tags="even").select(limit=2)
-    assert part.part == SelectedPart(samples=2, of=10, selection="--tag even --limit 2")
+    assert part.part == SelectedPart(samples=2, of=10, selection="--only tag:even --limit 2")
     assert part.whole is dataset
 
 
@@ -98,7 +98,7 @@ def test_duplicates_of_a_part_are_those_inside_it():
 def test_id_with_glob_characters_means_itself():
     dataset = dm.Dataset([sample(1) | {"id": name} for name in ("q[1]", "q1", "q2")], name="odd names")
     assert ids(dataset.select(ids="q[1]")) == ["q[1]", "q1"]
-    assert ids(dataset.keep({"q[1]"}, selection="--failed x")) == ["q[1]"]
+    assert ids(dataset.keep({"q[1]"}, selection="--only failed:x")) == ["q[1]"]
 
 
 @given(st.integers(0, 9), st.integers(1, 10), st.integers(1, 10))
@@ -130,7 +130,7 @@ def test_draws_are_fair():
         ({"where": {"metadata.lng": "de"}}, "No sample has `metadata.lng`. Did you mean `metadata.lang`?"),
         ({"where": {"metadata.lang": "dee"}}, "No sample has `dee` as its `metadata.lang`. Did you mean `de`?"),
         ({"where": {"lang": "de"}}, "`where` names a key such as `metadata.lang` or `input.lang`, not `lang`."),
-        ({"tags": "even", "ids": "q1"}, "No sample fits all of `--tag even --id q1`."),
+        ({"tags": "even", "ids": "q1"}, "No sample fits all of `--only tag:even --only id:q1`."),
         ({"sample": 0}, "`sample` is a whole number of at least 1, not 0."),
         ({"limit": True}, "`limit` is a whole number of at least 1, not True."),
         ({"sample": 2, "seed": -1}, "`seed` is a whole number of at least 0, not -1."),

@@ -1,4 +1,4 @@
-"""A panel of a fast and a slow judge, killed again and again: no judge is asked again for what it answered, no bill is lost.
+"""A panel of a fast and a slow judge, killed repeatedly: no judge is asked again for what it answered, no bill is lost.
 
 Real processes, without a cache: the command line, and both judges behind HTTP.
 """

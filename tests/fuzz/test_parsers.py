@@ -1,4 +1,4 @@
-"""Five thousand hostile inputs for every parser (250 in `make test`): only typed errors, at most a second and 256 MB each.
+"""Thousands of hostile inputs for every parser, 250 in `make test`: only typed errors, at most a second and 256 MB.
 
 Each parser is fed in a process of its own, whose address space is bounded to what it has once everything is loaded, and
 256 MB. `worker.py` takes any number of inputs and any seed.

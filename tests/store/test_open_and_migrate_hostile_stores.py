@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+import itertools
 import sqlite3
 from pathlib import Path
 
@@ -75,6 +76,30 @@ def test_store_whose_runs_are_lost_is_not_taken_for_an_empty_one(path):
         result = called(*argv, "--store", str(path))
         assert result.exit_code == {"runs": 0, "store": 1}.get(argv[0], 3), result.output
         assert "The store is damaged: " in result.output or argv[0] == "store"
+
+
+TABLES = ("runs", "samples", "outputs", "marks", "sqlite_autoindex_runs_1", "sqlite_autoindex_samples_1")
+
+
+@pytest.mark.parametrize(("one", "other"), list(itertools.combinations(TABLES, 2)))
+def test_store_with_two_pages_swapped_gives_what_it_gave_or_says_that_it_is_damaged(path, one, other):
+    commands = (("runs",), ("report", "latest"))
+    sound = [called(*argv, "--store", str(path)).stdout for argv in commands]
+    with contextlib.closing(sqlite3.connect(path)) as database:
+        roots = dict(database.execute("SELECT name, rootpage FROM sqlite_master"))
+        ((size,),) = database.execute("PRAGMA page_size")
+        database.execute("PRAGMA wal_checkpoint(TRUNCATE)")
+    data = path.read_bytes()
+    pages = [data[start : start + size] for start in range(0, len(data), size)]
+    first, second = roots[one] - 1, roots[other] - 1
+    pages[first], pages[second] = pages[second], pages[first]
+    path.write_bytes(b"".join(pages))
+
+    for argv, before in zip(commands, sound, strict=True):
+        result = called(*argv, "--store", str(path))
+        assert result.stdout == before or "damaged" in result.output or "is lost" in result.output
+        assert "unexpected error" not in result.output
+    assert called("store", "check", "--store", str(path)).exit_code in (1, 3)
 
 
 def test_empty_store_holds_no_run_and_is_not_damaged(tmp_path):

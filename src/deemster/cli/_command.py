@@ -14,7 +14,7 @@ from deemster.errors import did_you_mean, visible
 Headings: TypeAlias = Mapping[str, Sequence[str]]
 # Where flags that several commands share stand in their help; what is in no list comes under "Options".
 HEADINGS: Headings = {
-    "Which samples": ("--tag", "--id", "--where"),
+    "Which samples": ("--only",),
     "Models and money": ("--models", "--cache", "--no-cache", "--budget-usd", "--budget-tokens", "--offline"),
     "Written": ("--to", "--redact", "--publish-safe", "--include"),
     "Kept": ("--store", "--no-store", "--durable", "--resume", "--allow-changed", "--promote-baseline"),

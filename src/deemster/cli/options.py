@@ -25,6 +25,7 @@ from deemster.errors import ConfigurationError, DeemsterError, Issue, ReportErro
 
 if TYPE_CHECKING:
     from deemster.comparison import Comparison
+    from deemster.datasets.only_expression import Only
     from deemster.engine.kept_prompts import WhichPrompts
     from deemster.engine.model_access import ModelAccess, ModelLimits
     from deemster.report import Destination, Report
@@ -83,6 +84,25 @@ def group_flags(
 def take_flags(kind: Any, flags: Flags) -> Any:
     """A named tuple of the flags that its fields name; it takes them out. What a command lacks keeps its default."""
     return kind(**{name: flags.pop(name) for name in kind._fields if name in flags})
+
+
+only_option = click.option(
+    "--only",
+    multiple=True,
+    metavar="EXPR",
+    help="Only samples such as tag:x, id:q*, lang=de, failed, failed:RUN or answered; repeatable, kinds must all hold.",
+)
+
+
+def take_only(flags: Flags) -> Only:
+    """Take `--only` out of all flags.
+
+    Raises:
+        ConfigurationError: It says something that is not known.
+    """
+    from deemster.datasets.only_expression import parse_only
+
+    return parse_only(flags.pop("only"))
 
 
 quiet_option = click.option("--quiet", is_flag=True, help="Show no progress and no result on the terminal.")

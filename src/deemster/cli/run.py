@@ -14,7 +14,6 @@ from deemster.cli.main import complain, leave, leave_interrupted
 from deemster.cli.options import (
     BUDGET_OPTIONS,
     CACHE_OPTIONS,
-    LAST_RUN,
     REDACT_LEVELS,
     Command,
     Decorator,
@@ -24,11 +23,13 @@ from deemster.cli.options import (
     collect_limits,
     dry_run_option,
     group_flags,
+    only_option,
     open_run_store,
     quiet_option,
     run_report_options,
     storage_options,
     take_flags,
+    take_only,
 )
 from deemster.errors import (
     ConfigurationError,
@@ -43,6 +44,7 @@ from deemster.errors import (
 if TYPE_CHECKING:
     from deemster.comparison import Comparison
     from deemster.datasets import SelectedPart
+    from deemster.datasets.only_expression import Only
     from deemster.engine.stop_request import Stop
     from deemster.evaluation.resolve_evaluation import SuiteOverrides
     from deemster.evaluation.resolved_evaluation import Evaluation
@@ -61,8 +63,14 @@ _MOST_CHECKS = 20
 
 def _override_options(command: Command) -> Command:
     """Add the flags; the command receives them as one ``overrides``, and those that select samples as ``part``."""
-    command = group_flags(command, "part", lambda flags: take_flags(PartOptions, flags))
+    command = group_flags(command, "part", _take_part)
     return group_flags(command, "overrides", take_overrides, (*_PART, *_OVERRIDES))
+
+
+def _take_part(flags: Flags) -> PartOptions:
+    flags["only"] = take_only(flags)
+    part: PartOptions = take_flags(PartOptions, flags)
+    return part
 
 
 def take_overrides(flags: Flags) -> SuiteOverrides:
@@ -92,19 +100,13 @@ class PartOptions(NamedTuple):
     """Which samples are run.
 
     Attributes:
-        tags: Those with one of these tags.
-        ids: Those with one of these ids, or whose ids match.
-        where: Those that meet these conditions.
-        failed: Those that failed in this run; in the latest of the suite where it is empty.
+        only: What `--only` says of them.
         sample: So many at random.
         seed: The seed of these; None unless given.
         limit: The first so many.
     """
 
-    tags: tuple[str, ...]
-    ids: tuple[str, ...]
-    where: tuple[str, ...]
-    failed: str | None
+    only: Only
     sample: int | None
     seed: int | None
     limit: int | None
@@ -116,27 +118,28 @@ class PartOptions(NamedTuple):
             InputError: The flags contradict each other, or a run that they name cannot be read.
         """
         from deemster.datasets import Dataset
-        from deemster.datasets.sample_selection import parse_where
+        from deemster.datasets.only_expression import LATEST
         from deemster.evaluation.run_part import RunPart, failed_samples, resumed_samples
 
         if self.seed is not None and self.sample is None:
             raise ConfigurationError("`--seed` is for `--sample`, which draws samples at random.")
-        if self.failed == LAST_RUN and storage.resume:
-            raise ConfigurationError("Beside `--resume`, name the run of `--failed=RUN`: the last one is resumed.")
+        if LATEST in self.only.failed and storage.resume:
+            raise ConfigurationError("Beside `--resume`, name the run: `--only failed:RUN`. The last one is resumed.")
         choose = functools.partial(
             Dataset.select,
-            tags=self.tags,
-            ids=self.ids,
-            where=parse_where(self.where),
+            tags=self.only.tags,
+            ids=self.only.ids,
+            where=self.only.where,
             sample=self.sample,
             # With another seed only the draw changes; the suite's seed stays that of the models.
             seed=suite.seed if self.seed is None else self.seed,
             limit=self.limit,
         )
-        has_chosen = any(each not in ((), None) for each in (self.tags, self.ids, self.where, self.sample, self.limit))
-        if self.failed is not None:
+        narrows = self.only.tags or self.only.ids or self.only.where
+        has_chosen = bool(narrows) or self.sample is not None or self.limit is not None
+        if self.only.failed:
             with open_run_store(storage.store) as store:
-                kept = failed_samples(store, self.failed or None, suite=suite.name)
+                kept = failed_samples(store, self.only.failed, suite=suite.name)
             return RunPart(kept, choose if has_chosen else None)
         if has_chosen or not storage.resume:
             return RunPart(choose=choose if has_chosen else None)
@@ -145,27 +148,10 @@ class PartOptions(NamedTuple):
 
 
 _PART: Sequence[Decorator] = (
-    click.option("--tag", "tags", multiple=True, metavar="TAG", help="Run only samples with this tag; repeatable."),
-    click.option(
-        "--id", "ids", multiple=True, metavar="ID", help="Run only this sample, or those that match `q*`; repeatable."
-    ),
-    click.option(
-        "--where",
-        multiple=True,
-        metavar="KEY=VALUE",
-        help="Run only samples such as metadata.lang=de; repeatable, and all must hold.",
-    ),
-    click.option(
-        "--failed",
-        metavar="[=RUN]",
-        is_flag=False,
-        flag_value=LAST_RUN,
-        help="Run only what did not pass, or was unscored, in a run; by default in the suite's latest.",
-    ),
+    only_option,
     click.option("--sample", type=int, metavar="N", help="Run only N samples, drawn at random."),
     click.option("--seed", type=int, metavar="S", help="The seed of --sample; default the suite's."),
     click.option("--limit", type=int, metavar="N", help="Run only the first N samples."),
-    click.option("--partial", is_flag=True, help="Leave out samples without a saved output."),
 )
 label_option = click.option("--label", metavar="TEXT", help="What you call this run; `deemster runs` shows it.")
 repetitions_option = click.option("--repetitions", type=int, metavar="R", help="Run each sample R times.")
@@ -203,7 +189,7 @@ _OVERRIDES: Sequence[Decorator] = (
 
 # The headings of flags that choose samples, and of those that say how they are run.
 RUN_HEADINGS = {
-    "Which samples": ("--failed", "--sample", "--limit", "--seed", "--partial"),
+    "Which samples": ("--sample", "--limit", "--seed"),
     "How": ("--outputs", "--metric", "--threshold", "--repetitions", "--concurrency", "--timeout", "--confirm"),
 }
 
@@ -215,7 +201,7 @@ RUN_HEADINGS = {
     headings=RUN_HEADINGS,
     examples=[
         "deemster run suite.yml",
-        "deemster run suite.yml --tag policy --failed",
+        "deemster run suite.yml --only tag:policy --only failed",
         "deemster run suite.yml --to report.html --to results.xml --quiet",
         "deemster run suite.yml --resume",
     ],
@@ -286,7 +272,7 @@ def command(
     writing.check()
     loaded = load_suite(suite, calls_target=overrides.outputs is None and not dry_run)
     writing = writing._replace(reports=reports.with_junit(loaded.junit))
-    overrides = overrides._replace(select=part.find(storage, loaded).select)
+    overrides = overrides._replace(select=part.find(storage, loaded).select, partial=part.only.answered)
     if dry_run:
         evaluation = resolve_evaluation(loaded, overrides)
         check_confirmation(evaluation, writing.confirm)

@@ -28,7 +28,7 @@ from deemster.report.build_report import metric_identity, quoted_details, report
 from deemster.report.failing_samples import executed_samples
 from deemster.report.report_assembly import execution_entry
 from deemster.report.report_entries import DatasetEntry, ExecutionEntry, PrivacyEntry, ScoreEntry
-from deemster.report.report_settings import parse_part, stored_anchors, stored_cluster
+from deemster.report.report_settings import report_facts
 from deemster.report.stored_columns import SampleColumns, run_columns
 from deemster.results import MarkTable, RunMetricSummary, RunSummary, SampleEntry
 from deemster.results.difference_origin import AnchorScores, find_anchor_drift
@@ -306,9 +306,9 @@ class StoredSource:
         self.store, self.row, self._loaded = store, row, loaded
         self.quotes = quoted_details(store, row.id)
         self.privacy = PrivacyEntry()
-        self.anchors = stored_anchors(row.facts) or AnchorScores()
         self.stored = store, row.id
-        self.cluster = stored_cluster(row.facts)
+        facts = report_facts(row)
+        self.anchors, self.cluster = facts.anchors or AnchorScores(), facts.cluster
 
     def columns(self, *, cluster: str | None) -> RunColumns:
         """The run as arrays.
@@ -341,7 +341,7 @@ class StoredSource:
                 repetitions=row.repetitions,
                 macro_f1=rates["macro_f1"],
                 pass_rate=rates["pass_rate"],
-                part=parse_part(row.facts, where=f"run `{row.id}`"),
+                part=report_facts(row).part,
             ),
             marks=table,
             digests=columns.digests,

@@ -3,8 +3,6 @@
 from __future__ import annotations
 
 import hashlib
-import json
-import shlex
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from fnmatch import fnmatchcase
 from typing import Any, NamedTuple, Protocol
@@ -12,6 +10,7 @@ from typing import Any, NamedTuple, Protocol
 import msgspec
 
 from deemster.datasets.fingerprint import RowHashes, list_hash
+from deemster.datasets.only_expression import Only, condition_text, value_text
 from deemster.errors import DatasetError, Issue, did_you_mean, list_names, show_value, visible
 from deemster.records import Sample
 
@@ -43,8 +42,8 @@ class SelectedPart(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fie
     def describe(self) -> str:
         """The part in words.
 
-        >>> SelectedPart(samples=12, of=40, selection="--tag policy").describe()
-        '12 of 40 samples, --tag policy'
+        >>> SelectedPart(samples=12, of=40, selection="--only tag:policy").describe()
+        '12 of 40 samples, --only tag:policy'
         """
         how = "" if self.selection is None else f", {visible(self.selection, limit=_LONGEST)}"
         caution = " (the run stopped as soon as its margin was settled, which makes a drop look 18 to 20 % larger)"
@@ -126,15 +125,12 @@ class Selection(NamedTuple):
 
     def flags(self) -> str:
         """The selection as flags of `deemster run`."""
-        words = [word for tag in self.tags for word in ("--tag", tag)]
-        words += [word for name in self.ids for word in ("--id", name)]
-        conditions = [f"{path}={value_text(value)}" for path, values in self.where.items() for value in values]
-        words += [word for condition in conditions for word in ("--where", condition)]
+        words = [condition_text(Only(self.tags, self.ids, self.where))]
         if self.sample is not None:
-            words += ["--sample", str(self.sample), "--seed", str(self.seed)]
+            words.append(f"--sample {self.sample} --seed {self.seed}")
         if self.limit is not None:
-            words += ["--limit", str(self.limit)]
-        return shlex.join(words)
+            words.append(f"--limit {self.limit}")
+        return " ".join(filter(None, words))
 
 
 def build_selection(
@@ -173,24 +169,6 @@ def build_selection(
     if issues:
         raise DatasetError(issues)
     return selection
-
-
-def parse_where(given: Iterable[str]) -> dict[str, list[str]]:
-    """Conditions such as `metadata.lang=de`, by key; those of one key are alternatives.
-
-    Raises:
-        DatasetError: One of them is no condition.
-
-    >>> parse_where(["metadata.lang=de", "metadata.lang=fr"])
-    {'metadata.lang': ['de', 'fr']}
-    """
-    found: dict[str, list[str]] = {}
-    for text in given:
-        path, sign, value = text.partition("=")
-        if not sign:
-            raise DatasetError(f"`where` is a condition such as `metadata.lang=de`, not `{text}`.")
-        found.setdefault(path, []).append(value)
-    return found
 
 
 def select_positions(samples: Iterable[Sample], selection: Selection, *, file: str | None) -> list[int]:
@@ -346,8 +324,3 @@ def _find_key(content: Any, key: str, default: Any) -> Any:
 def _equals(value: Any, wanted: Any) -> bool:
     """Whether a value is the one that is wanted; a text also means the number or the truth value that is written so."""
     return bool(value == wanted and isinstance(value, bool) == isinstance(wanted, bool)) or value_text(value) == wanted
-
-
-def value_text(value: Any) -> str:
-    """A value as conditions write it: text as it is, anything else as JSON."""
-    return value if isinstance(value, str) else json.dumps(value, ensure_ascii=False, default=str)

@@ -5,7 +5,8 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator, Mapping
 from typing import Any, Literal, TypeAlias
 
-from deemster.datasets.sample_selection import Selection, has_one, has_tag, has_value, value_text
+from deemster.datasets.only_expression import value_text
+from deemster.datasets.sample_selection import Selection, has_one, has_tag, has_value
 from deemster.errors import ConfigurationError, Issue, did_you_mean, show_value, visible
 from deemster.records import Sample, Where, freeze
 

@@ -30,7 +30,7 @@ from deemster.gate.gate_rules import BaselineRules
 from deemster.report.build_report import FinishedRun
 from deemster.report.report_assembly import execution_entry
 from deemster.report.report_entries import PrivacyEntry
-from deemster.report.report_settings import parse_settings, stored_baseline
+from deemster.report.report_settings import report_facts, stored_settings
 from deemster.results.difference_origin import AnchorScores
 from deemster.results.run_columns import RunColumns
 from deemster.store import Store
@@ -157,9 +157,9 @@ def compare_again(store: Store, run_id: str, *, is_first: bool = False) -> dict[
         StoreError: The store cannot be read.
     """
     row = store.run(run_id)
-    pinned = stored_baseline(row.facts)
+    pinned = report_facts(row).baseline
     is_open = pinned is not None and (is_first or pinned.evidence is not None)
-    gate = None if pinned is None else parse_settings(row.facts, where=f"run `{row.id}`").gate
+    gate = None if pinned is None else stored_settings(row).gate
     if pinned is None or not is_open or gate is None or gate.baseline is None:
         return {}
 

@@ -482,8 +482,8 @@ def build_plan(
 def _with_outputs(dataset: Dataset, target: Target) -> Dataset:
     """The samples that have a saved output."""
     if not isinstance(target, SavedOutputs):
-        raise ConfigurationError("`partial` leaves out samples without a saved output, and this run has a live target.")
+        raise ConfigurationError("`--only answered` is for saved outputs, and this run has a live target.")
     missing = frozenset(target.missing(dataset))
     if not missing:
         return dataset
-    return dataset.keep({sample.id for sample in dataset} - missing, selection="--partial")
+    return dataset.keep({sample.id for sample in dataset} - missing, selection="--only answered")

@@ -2,16 +2,16 @@
 
 from __future__ import annotations
 
-import shlex
 from collections.abc import Callable, Collection, Sequence
 from typing import NamedTuple
 
 from deemster.datasets import Dataset, SelectedPart
-from deemster.errors import Issue, StoreError
+from deemster.datasets.only_expression import LATEST, Only, condition_text
+from deemster.errors import Issue, StoreError, list_names
 from deemster.records import Metric
 from deemster.report.build_report import stored_report
 from deemster.report.failing_samples import failing_samples
-from deemster.report.report_settings import has_random_order, parse_part
+from deemster.report.report_settings import report_facts
 from deemster.runs.run_lifecycle import NotStored, Storage, choose_run, find_resumed
 from deemster.store import RunRow, Store
 
@@ -50,30 +50,33 @@ class RunPart(NamedTuple):
         return dataset if self.choose is None else self.choose(dataset)
 
 
-def failed_samples(store: Store, run: str | None, *, suite: str) -> KeptSamples:
-    """The samples of a stored run that did not pass, or were not scored.
+def failed_samples(store: Store, runs: Sequence[str], *, suite: str) -> KeptSamples:
+    """The samples that did not pass in one of some stored runs, or were not scored.
 
     Args:
-        store: Where it is stored.
-        run: Its id, a unique beginning of it, or `latest`; None for the latest run of the suite.
+        store: Where they are stored.
+        runs: Their ids, unique beginnings of these, or `latest`; `LATEST` for the latest run of the suite.
         suite: The suite's name.
 
     Raises:
-        StoreError: There is no such run, every sample of it passed, or it cannot be read.
-        ReportError: The run has no marks.
+        StoreError: There is no such run, every sample of them passed, or one cannot be read.
+        ReportError: A run has no marks.
     """
-    if run is not None:
-        beside = next(iter(store.runs(suite=suite, kind="run", limit=1)), None) if run == "baseline" else None
-        row = store.run(run, kind="run", beside=beside)
-    else:
-        runs = store.runs(suite=suite, kind="run", limit=1)
-        if not runs:
-            raise StoreError(Issue(f"There is no run of the suite `{suite}`, so nothing has failed yet.", store.where))
-        row = runs[0]
-    ids = [failing.sample.id for failing in failing_samples(stored_report(store, row.id))]
+    found = [_named_run(store, run, suite=suite).id for run in runs]
+    ids = frozenset(failing.sample.id for run in found for failing in failing_samples(stored_report(store, run)))
     if not ids:
-        raise StoreError(Issue(f"Every sample of the run `{row.id}` passed: there is nothing to run.", store.where))
-    return KeptSamples(frozenset(ids), shlex.join(["--failed", row.id]))
+        names = list_names(found)
+        raise StoreError(Issue(f"Every sample of the run {names} passed: there is nothing to run.", store.where))
+    return KeptSamples(ids, condition_text(Only(failed=tuple(found))))
+
+
+def _named_run(store: Store, run: str, *, suite: str) -> RunRow:
+    latest = store.runs(suite=suite, kind="run", limit=1)
+    if run != LATEST:
+        return store.run(run, kind="run", beside=latest[0] if latest and run == "baseline" else None)
+    if not latest:
+        raise StoreError(Issue(f"There is no run of the suite `{suite}`, so nothing has failed yet.", store.where))
+    return latest[0]
 
 
 def resumed_samples(store: Store, wanted: str | bool, *, suite: str) -> KeptSamples | None:  # noqa: FBT001 - what `resume` says
@@ -130,7 +133,7 @@ class ResumedRun:
         Raises:
             StoreError: The run cannot be read.
         """
-        if not has_random_order(self._row.facts):
+        if not report_facts(self._row).until_decided:
             return dataset
 
         ids = [sample.id for sample in self._store.samples(self.id, content=False)]
@@ -161,7 +164,7 @@ def find_resumed_run(storage: Storage, *, suite: str | None, dataset: Dataset) -
     selection = None if dataset.part is None else dataset.part.selection
 
     def is_same_part(row: RunRow) -> bool:
-        return row.identity.get("part") == selection or has_random_order(row.facts)
+        return row.identity.get("part") == selection or report_facts(row).until_decided
 
     row = find_resumed(storage, kind="run", suite=suite, dataset=dataset.name, accept=is_same_part)
     return NewRun() if row is None else ResumedRun(storage.store, row)
@@ -173,4 +176,4 @@ def stored_part(row: RunRow) -> SelectedPart | None:
     Raises:
         StoreError: What is stored is no part.
     """
-    return parse_part(row.facts, where=f"run `{row.id}`")
+    return report_facts(row).part

@@ -304,6 +304,13 @@ def find_runs(
     return list(read_runs(connection, where, sql, values, on_damage=on_damage))
 
 
+def _read_run(connection: Connection, where: str, run_id: str) -> RunRow:
+    """A run that is known to be there."""
+    for run in read_runs(connection, where, "WHERE id = ?", [run_id]):
+        return run
+    raise storage_error(where, f"The run `{run_id}` is lost: only its name is left. `deemster store check` says more.")
+
+
 def find_run(
     connection: Connection, where: str, name: str, *, kind: str | None = None, beside: RunFacts | None = None
 ) -> RunRow:
@@ -338,7 +345,7 @@ def find_run(
         of = beside or next(iter(find_runs(connection, where, {"kind = ?": "run"}, limit=1)), None)
         found = None if of is None else find_baseline(connection, where, of.suite, of.dataset)
         if found is not None:
-            return next(read_runs(connection, where, "WHERE id = ?", [found.run]))
+            return _read_run(connection, where, found.run)
     wanted = clean_text(name)
     ids = _ids(connection, "id = ?", wanted)
     if not ids and wanted:
@@ -346,7 +353,7 @@ def find_run(
     if len(ids) > 1:
         raise store_error(where, f"Several runs begin with `{name}`: {list_names(ids, limit=5)}.")
     if ids:
-        return next(read_runs(connection, where, "WHERE id = ?", ids))
+        return _read_run(connection, where, ids[0])
     # Labels are few and seldom asked for, so they have no index.
     for run in find_runs(connection, where, {}, on_damage=lambda _: None):
         if run.facts.get("label") == name:

@@ -116,7 +116,7 @@ class SavedOutputs:
             unknown = self._recorded.compare(_Ids(whole))[1]
         issues = []
         if missing:
-            hint = " `--partial` leaves such samples out." if len(missing) < len(ids) else ""
+            hint = " `--only answered` leaves such samples out." if len(missing) < len(ids) else ""
             issues.append(Issue(f"{plural(len(missing), 'sample')} without a saved output: {_ids(missing)}.{hint}"))
         if unknown:
             close = nearest(unknown[0], missing[:1000])
