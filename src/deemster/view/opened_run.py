@@ -112,7 +112,7 @@ class OpenedRun:
         return found
 
     def head(self) -> dict[str, Any]:
-        """Its report without samples, executions and failures, as `deemster report RUN --to FILE.json` has it.
+        """Its report without samples, executions and failures, as `deemster show RUN --to FILE.json` has it.
 
         Raises:
             ReportError: It has no marks to report on.
