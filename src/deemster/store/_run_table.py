@@ -356,7 +356,7 @@ def find_run(
     known = _ids(connection, "1 = 1", limit=_GUESSES)
     hint = did_you_mean(name, ["latest", *known]) if known else "It holds none yet."
     if Path(name).is_file():
-        hint = f"`deemster store import {name}` takes in the runs of a run file."
+        hint = f"`deemster import {name}` takes in the runs of a run file."
     raise store_error(where, f"The store holds no run `{name}`. {hint}")
 
 

@@ -13,7 +13,7 @@ from numpy.typing import NDArray
 from deemster.errors import InputError, did_you_mean
 from deemster.formats.json_values import json_bytes
 from deemster.records import CAUSES, Output, SampleFacts, TargetFailure
-from deemster.records.marks import MetricScore, Unscored
+from deemster.records.marks import NotApplicable, Unscored
 from deemster.results import cohort_label
 from deemster.results.metric_summary import OUTSIDE, SCORED
 from deemster.store.run_facts import TextTable
@@ -179,11 +179,7 @@ def _require_text(run: OpenedRun, query: SampleQuery, fits: NDArray[np.bool_]) -
     """
     words, fields = query.text.lower(), set(query.fields)
     found = np.zeros(run.row.samples, dtype=np.bool_)
-    for position, text in run.texts(fields):
-        found[position] |= words in _joined([text])
-    for table in dict.fromkeys(
-        table for name in query.fields for table in _FIELD_TABLES[name] if table in run.text_tables
-    ):
+    for table in dict.fromkeys(table for name in query.fields for table in _FIELD_TABLES[name]):
         for position, row in run.store.rows_with_text(run.row.id, words, table):
             if fits[position] and not found[position]:
                 found[position] = words in _joined(_row_texts(table, row, fields))
@@ -204,9 +200,9 @@ def _row_texts(table: TextTable, row: Any, fields: set[str]) -> Iterator[Any]:
     elif isinstance(row, TargetFailure):
         yield row.message if "messages" in fields else None
     for mark in row if table == "marks" else ():
-        if isinstance(mark, MetricScore) and "reasons" in fields:
+        if "reasons" in fields and not isinstance(mark, NotApplicable):
             yield mark.details
-        elif isinstance(mark, Unscored) and "messages" in fields:
+        if "messages" in fields and isinstance(mark, Unscored):
             yield mark.message
 
 
