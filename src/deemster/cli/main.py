@@ -23,13 +23,10 @@ GROUPS = {
         "init": "Write a small suite that runs offline, and a GitHub workflow.",
         "validate": "Check files: dataset, suite, outputs, report, rubric, votes.",
         "run": "Run a suite, store the run, print the report, apply the gate.",
-        "report": "Render a stored run or a JSON report again, in any format.",
-        "show": "Show one sample of a run: question, output, every mark and its reasons.",
+        "show": "List the stored runs; show the report of one, what failed in it, or one sample.",
         "compare": "Compare two runs: is the second worse, where, and why?",
         "view": "Look at the stored runs in a browser, and label their samples.",
         "baseline": "The run that others are compared with: promote one, show it, clear it.",
-        "runs": "List the stored runs, show one, remove some.",
-        "brief": "Tell what failed, by likely cause, to a person or an assistant who must fix it.",
         "rescore": "Mark the stored outputs of a run by other metrics.",
     },
     "Judges and people": {
@@ -47,10 +44,10 @@ GROUPS = {
     },
     "Keep and exchange": {
         "monitor": "Show the pass-rate of recorded traffic over time, and whether it drifts.",
-        "import": "Take in what other tools made: promptfoo, Inspect, DeepEval and more.",
+        "import": "Take in runs of another store, and what other tools made: promptfoo, Inspect and more.",
         "export": "Hand a run to another tool: OpenTelemetry or MLflow.",
         "promote": "Turn failing records into golden samples for a person to complete.",
-        "store": "Pass runs on, verify reports, make room, look for damage.",
+        "store": "Where runs are kept: remove some, look for damage, verify reports.",
     },
     "Reference": {
         "metrics": "Show the catalog: what each metric reads, returns, and its options.",
