@@ -11,6 +11,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from deemster.errors import InputError, did_you_mean
+from deemster.formats.json_values import json_bytes
 from deemster.records import CAUSES, Output, SampleFacts, TargetFailure
 from deemster.records.marks import NotApplicable, Unscored
 from deemster.results import cohort_label
@@ -36,7 +37,6 @@ _ID_BYTES = 64
 _ID_BLOCK = 1 << 16
 # The last queries of a run whose answers are kept, so that a page costs its rows alone.
 _KEPT = 6
-_encode = msgspec.json.Encoder(enc_hook=lambda value: dict(value) if isinstance(value, Mapping) else str(value)).encode
 # Four bytes a place: some orders of a million samples are kept.
 Positions: TypeAlias = NDArray[np.int32]
 
@@ -221,7 +221,7 @@ def metadata_values(metadata: Mapping[str, Any] | None, key: str) -> list[str]:
     if value is None:
         return []
     entries = value if isinstance(value, (list, tuple)) else [value]
-    return [entry if isinstance(entry, str) else _encode(entry).decode() for entry in entries]
+    return [entry if isinstance(entry, str) else json_bytes(entry).decode() for entry in entries]
 
 
 def _joined(values: Any) -> str:
