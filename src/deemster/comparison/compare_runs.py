@@ -21,6 +21,7 @@ from deemster.comparison.privacy_levels import widen_privacy
 from deemster.comparison.ranking import Ranking, rank_columns
 from deemster.engine.run_sync import warner
 from deemster.errors import ConfigurationError, ReportError
+from deemster.formats.json_values import json_bytes
 from deemster.judges.metric_catalog import quotes_of_spec
 from deemster.records import CAUSES, MetricCard, SampleFacts
 from deemster.report import Report, RunEntry, RunSamples
@@ -45,7 +46,6 @@ SHOWN: dict[Status, int] = {"newly_failing": 20, "newly_passing": 20, "regressed
 _ROW_HASH = re.compile("[0-9a-f]{64}")
 DEFAULT_SETTINGS = ComparisonSettings()
 _WORSE = frozenset({"newly_failing", "regressed", "unscored_now"})
-_encode = msgspec.json.Encoder(enc_hook=lambda value: dict(value) if isinstance(value, Mapping) else str(value)).encode
 
 
 # A sample with its executions.
@@ -443,7 +443,7 @@ def cluster_value(metadata: Mapping[str, Any] | None, key: str, name: str) -> An
     """
     if metadata is None or key not in metadata:
         raise ReportError(f"The sample `{name}` has no `metadata.{key}`, by which samples are to be clustered.")
-    return _encode(metadata[key])
+    return json_bytes(metadata[key])
 
 
 def compared_run(run: RunEntry, dataset: DatasetEntry | RunSamples, numbers: RunSummary | Report) -> ComparedRun:
