@@ -248,6 +248,7 @@ LAZY = [
     "audit",
     "comparison",
     "datasets",
+    "formats",
     "grading",
     "judges",
     "metrics",

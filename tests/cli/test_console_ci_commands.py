@@ -22,8 +22,8 @@ from hypothesis import strategies as st
 from deemster.cli import app
 from deemster.comparison import load_report
 from deemster.errors import break_ci_commands
-from deemster.report.report_files import FORMATS
 from deemster.testing import ModelServer
+from tests.builders.report_formats import FORMATS
 from tests.cli.workspace import called, written
 
 OBEYED = re.compile(rb"##[A-Za-z]*\[|(?:^|[\r\n])\s*::")

@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 
 import deemster as dm
-from deemster.report.report_files import FORMATS
+from tests.builders.report_formats import FORMATS
 from tests.cli.workspace import called
 
 BOTH = ("failed.json", "failed")

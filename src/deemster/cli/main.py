@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import contextlib
-import functools
 import gc
 import importlib
 import os
@@ -16,7 +15,7 @@ from deemster import __version__
 from deemster.cli._console import safe_streams
 from deemster.cli._retired import answer_command, answer_flag
 from deemster.errors import DeemsterError, ExitCode, visible
-from deemster.errors.user_code_guard import UserCodeGuard, is_raised_by_code
+from deemster.errors.user_code_guard import UserCodeGuard, is_raised_by_code, refuse_exit
 
 # The commands in the groups of the help.
 GROUPS = {
@@ -191,7 +190,7 @@ def main() -> None:
     gc.set_threshold(50_000, 20, 100)
     _open_closed_streams()
     _check_memory()
-    os._exit = functools.partial(_refuse_exit, os.getpid())
+    refuse_exit(_complain_of_exit)
     app(prog_name="deemster")
 
 
@@ -215,10 +214,6 @@ def _check_memory() -> None:
             _exit(ExitCode.INCOMPLETE)
 
 
-def _refuse_exit(process: int, code: int) -> NoReturn:
-    """Stands for `os._exit`, by which a target or a metric could end the command with the exit code of success."""
-    # Processes that are forked from this one end as they like.
-    if os.getpid() == process:
-        complain(f"Code that was called ended the process (`os._exit({code})`); the command did not come to its end.")
-        code = ExitCode.INCOMPLETE
-    _exit(code)
+def _complain_of_exit(code: int) -> ExitCode:
+    complain(f"Code that was called ended the process (`os._exit({code})`); the command did not come to its end.")
+    return ExitCode.INCOMPLETE
