@@ -46,14 +46,14 @@ def test_report_is_the_same_bytes_on_stdout_in_a_file_and_rendered_again(world):
     shown = called("run", "suite.yml", "--to", "-", "--no-store").stdout
     assert called("run", "suite.yml", "--to", "run.json").exit_code == 0
     assert (folder / "run.json").read_text() == shown
-    assert called("report", "run.json", "--to", "-").stdout == shown
+    assert called("show", "run.json", "--to", "-").stdout == shown
 
 
 @pytest.mark.parametrize("form", ["md", "csv", "html", "junit", "github"])
 def test_rendered_report_equals_report_of_run(world, form):
     world()
     once = called("run", "suite.yml", "--to", "run.json", "--to", f"{form}:once").exit_code
-    again = called("report", "run.json", "--to", f"{form}:again").exit_code
+    again = called("show", "run.json", "--to", f"{form}:again").exit_code
     assert (once, again) == (0, 0)
     assert (world() / "once").read_bytes() == (world() / "again").read_bytes()
 
@@ -65,8 +65,8 @@ def test_redacting_report_file_equals_redacted_run(world, flags):
     world(suite_yml=SUITE.replace("[exact-match]", "[contains-all, json-match, retrieval-recall-at-k@3]"))
     called("run", "suite.yml", "--to", "run.json")
     direct = called("run", "suite.yml", "--to", "-", "--no-store", *flags).stdout
-    assert called("report", "run.json", "--to", "-", *flags).stdout == direct
-    assert called("report", "latest", "--to", "-", *flags).stdout == direct
+    assert called("show", "run.json", "--to", "-", *flags).stdout == direct
+    assert called("show", "latest", "--to", "-", *flags).stdout == direct
 
 
 def test_input_is_in_the_file_only_with_include(world):
@@ -85,7 +85,7 @@ def junit_failures(*argv):
 def test_suite_says_whether_samples_fail_in_junit(world, kind, failures):
     world(suite_yml=f"{SUITE}junit: {kind}\n")
     assert junit_failures("run", "suite.yml") == failures
-    assert junit_failures("report", "latest") == failures
+    assert junit_failures("show", "latest") == failures
     assert junit_failures("rescore", "latest", "--metric", "exact-match") == failures
 
 
@@ -194,12 +194,12 @@ def test_suite_says_which_difference_repetitions_should_show(world):
 
 def test_absent_reference_is_error_of_run_and_validate_where_suite_is_strict(world):
     world(golden_yml=GOLDEN.replace("none", "null"), suite_yml=SUITE + "strict: true\n")
-    for command in ("run", "validate"):
+    for command in ("run", "check"):
         result = called(command, "suite.yml")
         assert (result.exit_code, result.stdout) == (2, "")
         assert "exact-match" in result.stderr
     world(golden_yml=GOLDEN.replace("none", "null"), suite_yml=SUITE)
-    assert called("validate", "suite.yml").exit_code == 0
+    assert called("check", "suite.yml").exit_code == 0
 
 
 @pytest.mark.parametrize(
