@@ -56,7 +56,7 @@ def test_rubric_has_every_kind_of_criterion_and_no_issue():
 
 @pytest.mark.parametrize("name", ["letters.yml", "rubric.yaml"])
 def test_every_file_is_valid_without_a_warning(name):
-    done = CliRunner().invoke(app, ["validate", str(FOLDER / name)])
+    done = CliRunner().invoke(app, ["check", str(FOLDER / name)])
     assert (done.exit_code, done.stderr) == (0, "")
 
 

@@ -84,7 +84,7 @@ def test_better_wording_is_written_with_a_diff_and_reports(folder, golden):
     assert dm.Rubric.load("new.yaml").to_dict() == told["after"]
     assert told["after"]["criteria"][0]["requirement"] == BETTER
     assert not list(Path().glob("new.yaml.progress*"))
-    assert called("validate", "new.yaml").exit_code == 0
+    assert called("check", "new.yaml").exit_code == 0
 
 
 def test_dataset_without_a_rubric_takes_the_one_that_is_improved(folder):
