@@ -151,10 +151,6 @@ class Comparison(Rendered, msgspec.Struct, frozen=True, kw_only=True, forbid_unk
         """The fields that a file has: all, but what only labels of people bring."""
         return (name for name in self.__struct_fields__ if name not in OPTIONAL or getattr(self, name) is not None)
 
-    def to_json(self) -> str:
-        """The comparison as canonical JSON: the same runs are the same bytes."""
-        return b"".join(self.pieces()).decode()
-
     def to_html(self) -> str:
         """The comparison as one HTML page that loads nothing."""
         return comparison_page(self)
@@ -179,7 +175,6 @@ class Comparison(Rendered, msgspec.Struct, frozen=True, kw_only=True, forbid_unk
         """By the name of a format, what makes the bytes of a file."""
         return {
             **super().forms(),
-            "json": self.pieces,
             "junit": lambda: _junit(self),
             "junit-samples": lambda: _junit(self, samples_fail=True),
             "github": lambda: (comparison_summary(self).encode(),),

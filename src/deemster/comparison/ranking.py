@@ -117,10 +117,6 @@ class Ranking(Rendered, msgspec.Struct, frozen=True, kw_only=True, forbid_unknow
         """What it says to people, in order."""
         return ranking_sections(self)
 
-    def to_json(self) -> str:
-        """The ranking as canonical JSON: the same runs are the same bytes."""
-        return b"".join(self.pieces()).decode()
-
     def pieces(self) -> Iterator[bytes]:
         """The canonical JSON of the ranking, in pieces."""
         return json_pieces((name, getattr(self, name)) for name in self.__struct_fields__)
@@ -151,7 +147,7 @@ class Ranking(Rendered, msgspec.Struct, frozen=True, kw_only=True, forbid_unknow
 
     def forms(self) -> Forms:
         """By the name of a format, what makes the bytes of a file."""
-        return {**super().forms(), "json": self.pieces, "github": lambda: (self.to_markdown().encode(),)}
+        return {**super().forms(), "github": lambda: (self.to_markdown().encode(),)}
 
     def __repr__(self) -> str:
         return f"<Ranking of {plural(len(self.runs), 'run')}: {self.verdict}>"

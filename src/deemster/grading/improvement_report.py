@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import difflib
 import textwrap
+from collections.abc import Iterable
 from decimal import Decimal
 from typing import Any, Literal, TypeAlias
 
@@ -142,9 +143,9 @@ class Improvement(Rendered, msgspec.Struct, frozen=True, kw_only=True, eq=False)
         """What it says to people, in order."""
         return improvement_sections(self)
 
-    def to_json(self) -> str:
+    def pieces(self) -> Iterable[bytes]:
         """Everything as canonical JSON, with a line end."""
-        return canonical(self.to_dict()).decode() + "\n"
+        return (canonical(self.to_dict()), b"\n")
 
     def to_markdown(self) -> str:
         """The report for people: what was accepted, every try with its numbers, and the diff."""

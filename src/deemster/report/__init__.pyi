@@ -12,6 +12,5 @@ from deemster.report.report_entries import RunEntry as RunEntry
 from deemster.report.report_entries import ScoreEntry as ScoreEntry
 from deemster.report.report_entries import UnscoredEntry as UnscoredEntry
 from deemster.report.report_entries import UnscoredReason as UnscoredReason
-from deemster.report.report_files import FORMATS as FORMATS
 from deemster.results.sample_summary import SampleEntry as SampleEntry
 from deemster.text.destination import Destination as Destination

@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
-from functools import partial
+from collections.abc import Iterable, Iterator, Sequence
 from typing import TYPE_CHECKING, Any, Literal
 
 import msgspec
@@ -15,8 +14,9 @@ from deemster.report._csv_report import csv_rows
 from deemster.report._report_dataframe import report_arrow, report_dataframe
 from deemster.report._report_page import html_page, notebook_html
 from deemster.report.failing_samples import ExecutedSample, failing_samples
+from deemster.report.github_summary import github_job_summary
+from deemster.report.pull_request_comment import pull_request_comment
 from deemster.report.report_entries import DatasetEntry, ExecutionEntry, FailureEntry, PrivacyEntry, RunEntry
-from deemster.report.report_files import FORMATS
 from deemster.report.report_sections import report_sections
 from deemster.results import (
     Aggregate,
@@ -136,10 +136,6 @@ class Report(Rendered, msgspec.Struct, frozen=True, kw_only=True, forbid_unknown
         value = getattr(self, field)
         return iter(value) if field in _LISTS else value
 
-    def to_json(self) -> str:
-        """The report as canonical JSON: the same run is the same bytes."""
-        return b"".join(self.pieces()).decode()
-
     def sections(self) -> list[TextSection]:
         """What it says to people, in order."""
         return report_sections(self)
@@ -154,7 +150,14 @@ class Report(Rendered, msgspec.Struct, frozen=True, kw_only=True, forbid_unknown
 
     def forms(self) -> Forms:
         """By the name of a format, what makes the bytes of a file."""
-        return {name: partial(render, self) for name, render in FORMATS.items()}
+        return {
+            **super().forms(),
+            "csv": lambda: (row.encode() for row in csv_rows(self)),
+            "junit": lambda: _junit(self),
+            "junit-samples": lambda: _junit(self, samples_fail=True),
+            "github": lambda: (github_job_summary(self).encode(),),
+            "pr-comment": lambda: (pull_request_comment(self).encode(),),
+        }
 
     def __repr__(self) -> str:
         totals = self.totals
@@ -163,3 +166,9 @@ class Report(Rendered, msgspec.Struct, frozen=True, kw_only=True, forbid_unknown
             f"<Report {self.run.id}: {plural(totals.samples, 'sample')}{part}, {plural(totals.metrics, 'metric')}, "
             f"macro-F1 {format_number(self.macro_f1)}, {totals.unscored} unscored>"
         )
+
+
+def _junit(report: Report, *, samples_fail: bool = False) -> Iterable[bytes]:
+    from deemster.report.junit_xml import junit_pieces  # noqa: PLC0415 - its XML library loads an HTTP client
+
+    return junit_pieces(report, samples_fail=samples_fail)

@@ -26,9 +26,13 @@ class Rendered:
         """What it says to people, in order."""
         raise AssertionError("every result that is shown says its own sections")
 
+    def pieces(self) -> Iterable[bytes]:
+        """All of it as JSON, in pieces, so that a result of any length is written; equal results are equal bytes."""
+        return (msgspec.json.format(msgspec.json.encode(self, order="deterministic"), indent=2), b"\n")
+
     def to_json(self) -> str:
-        """All of it as indented JSON, maps by key; equal results are equal text."""
-        return msgspec.json.format(msgspec.json.encode(self, order="deterministic").decode(), indent=2) + "\n"
+        """All of it as JSON; equal results are equal text."""
+        return b"".join(self.pieces()).decode()
 
     def to_markdown(self) -> str:
         """What it says, as Markdown."""
@@ -44,7 +48,7 @@ class Rendered:
     def forms(self) -> Forms:
         """By the name of a format, what makes the bytes of a file."""
         return {
-            "json": lambda: (self.to_json().encode(),),
+            "json": self.pieces,
             "md": lambda: (self.to_markdown().encode(),),
             "html": lambda: (self.to_html().encode(),),
         }
