@@ -250,7 +250,7 @@ def check_data(block: Block, folder: Path) -> None:
         file = folder / "examples" / "quickstart" / "whole.yml"
         file.write_text(f"{suite}{block.text}", encoding="utf-8")
         expected = 0
-    done = CliRunner().invoke(app, ["validate", str(file)])
+    done = CliRunner().invoke(app, ["check", "--offline", str(file)])
     assert done.exit_code == expected, done.output
 
 

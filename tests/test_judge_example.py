@@ -84,7 +84,7 @@ def test_example_has_documented_contents():
 
 
 def test_votes_file_is_valid_without_a_warning():
-    done = CliRunner().invoke(app, ["validate", str(VOTES)])
+    done = CliRunner().invoke(app, ["check", str(VOTES)])
     assert (done.exit_code, done.stderr) == (0, "")
 
 

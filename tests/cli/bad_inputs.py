@@ -275,8 +275,8 @@ FLAGS = (
     Mistake("report is a folder", {"reports/keep": ""}, (*RUN, "--to", "md:reports")),
     Mistake("init over a suite", {}, ("init", ".")),
     Mistake("completion of an unknown shell", {}, ("completion", "tcsh")),
-    Mistake("validate something missing", {}, ("validate", "nothing.yml")),
-    Mistake("validate as something else", {}, ("validate", "golden.yml", "--as", "suite")),
+    Mistake("validate something missing", {}, ("check", "nothing.yml")),
+    Mistake("validate as something else", {}, ("check", "golden.yml", "--as", "suite")),
 )
 
 REPORTS = (
@@ -287,7 +287,7 @@ REPORTS = (
     Mistake("a list", {"run.json": "[]"}, ("show", "run.json")),
     Mistake("a dataset", {}, ("show", "golden.yml")),
     Mistake("cut short", {"run.json": '{"schema_version": "deemster.report.v1"}'}, ("show", "run.json")),
-    Mistake("validated", {"run.json": '{"schema_version": "deemster.report.v1", "runs": 1}'}, ("validate", "run.json")),
+    Mistake("validated", {"run.json": '{"schema_version": "deemster.report.v1", "runs": 1}'}, ("check", "run.json")),
 )
 
 _ITEM = '{"id": "q1", "ground_truth": ["MET"], "votes": {"a": ["MET"]}}'
@@ -328,5 +328,5 @@ ALIGNMENTS = (
     _item("two results on stdout", _ITEM, "--to", "-", "--to", "md:-"),
     _item("folder of the result is missing", _ITEM, "--to", "nowhere/result.json"),
     _item("labels are missing", _ITEM, "--dataset", "labels.json"),
-    Mistake("a result cut short", {"r.json": '{"schema_version": "deemster.alignment.v1"}'}, ("validate", "r.json")),
+    Mistake("a result cut short", {"r.json": '{"schema_version": "deemster.alignment.v1"}'}, ("check", "r.json")),
 )

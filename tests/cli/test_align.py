@@ -1,4 +1,4 @@
-"""`deemster align`, and `deemster validate` for the files it reads and writes."""
+"""`deemster align`, and `deemster check` for the files it reads and writes."""
 
 from __future__ import annotations
 
@@ -328,7 +328,7 @@ def test_validate_reports_kind_of_file(folder, file, start):
         items = value.pop("items")
         lines = "".join(f"{json.dumps(line)}\n" for line in (value, *items))
         (folder / f"{name}.jsonl").write_text(lines, encoding="utf-8")
-    result = called("validate", file)
+    result = called("check", file)
     assert (result.exit_code, result.stderr) == (0, "")
     assert result.stdout.startswith(start)
 
@@ -344,7 +344,7 @@ def test_validate_reports_kind_of_file(folder, file, start):
 def test_validate_refuses_unknown_keys(folder, name, key, part):
     value = json.loads((folder / name).read_text()) | {key: 1}
     (folder / name).write_text(json.dumps(value), encoding="utf-8")
-    result = called("validate", name)
+    result = called("check", name)
     assert (result.exit_code, result.stdout) == (2, "")
     assert part in result.stderr
 
@@ -360,23 +360,21 @@ def test_validate_refuses_unknown_keys(folder, name, key, part):
 )
 def test_validate_detects_jsonl_by_header(folder, header, row, said):
     (folder / "lines.jsonl").write_text(f"{json.dumps(header)}\n{json.dumps(row)}\n", encoding="utf-8")
-    result = called("validate", "lines.jsonl")
+    result = called("check", "lines.jsonl")
     assert (result.exit_code, result.stdout) == (2, "")
     assert said in result.stderr
 
 
 def test_validate_treats_list_with_misspelt_key_as_rubric(folder):
     (folder / "criteria.yaml").write_text("- requirment: It is right.\n", encoding="utf-8")
-    result = called("validate", "criteria.yaml")
+    result = called("check", "criteria.yaml")
     assert (result.exit_code, result.stdout) == (2, "")
     assert "`requirment` is no key of a criterion. Did you mean `requirement`?" in result.stderr.replace("[0].", "")
 
 
 def test_validate_accepts_alignment_result(folder):
     aligned("votes.json", "--to", "result.json")
-    assert (
-        called("validate", "result.json").stdout == "result.json: result of agreement, 4 items, 3 criteria, 12 pairs\n"
-    )
+    assert called("check", "result.json").stdout == "result.json: result of agreement, 4 items, 3 criteria, 12 pairs\n"
 
 
 def test_position_bias_of_swapped_pairs_is_shown(folder):

@@ -276,7 +276,7 @@ def case(place, *, right, long=False, verdict=None):
 def test_cases_are_judged_now_and_repeated(tmp_path):
     file = tmp_path / "cases.yml"
     file.write_text(CASES + "".join(case(place, right=place % 3 > 0, long=place % 2 == 0) for place in range(40)))
-    assert called("validate", str(file)).exit_code == 0
+    assert called("check", str(file)).exit_code == 0
     found = calibrated(str(file), "--suite", "suite.yml", "--repetitions", "2")
     judge = found["metrics"]["llm-as-judge"]
     assert judge["n"] == 40
@@ -290,7 +290,7 @@ def test_cases_of_eval_harness_give_the_calibration_of_ours(tmp_path):
     (tmp_path / "ours.yml").write_text(cases)
     renamed = cases.replace("expected_output", "expected").replace("actual_output", "actual")
     (tmp_path / "theirs.yml").write_text(renamed.replace("deemster.calibration", "eval-harness.calibration"))
-    assert called("validate", str(tmp_path / "theirs.yml")).exit_code == 0
+    assert called("check", str(tmp_path / "theirs.yml")).exit_code == 0
     theirs, ours = (calibrated(str(tmp_path / name), "--suite", "suite.yml") for name in ("theirs.yml", "ours.yml"))
     assert theirs["metrics"] == ours["metrics"]
 

@@ -115,8 +115,7 @@ def test_hostile_data_in_every_report_and_stream_is_printed_harmless(folder):
         judge = ("--base-url", server.url, "--model", EVIL)
         results = [
             run,
-            called("run", "suite.yml", "--dry-run", URL=server.url),
-            called("models", "suite.yml", URL=server.url),
+            called("check", "suite.yml", URL=server.url),
             called("grade", "items.json", *judge, "--to", "votes.json"),
             called("grade", "items.json", *judge, "--no-store", "--to", "-"),
             called("rubric", "check", "rubric.json"),
@@ -127,8 +126,8 @@ def test_hostile_data_in_every_report_and_stream_is_printed_harmless(folder):
             called("show", "--to", "-"),
             called("show", "latest"),
             called("rescore", "latest", "--metric", "contains"),
-            called("validate", "broken.json"),
-            called("validate", "golden.json"),
+            called("check", "broken.json"),
+            called("check", "golden.json"),
             called("monitor", "latest"),
             called("promote", "latest", "--to", "promoted.json"),
             called("store", "check"),
@@ -175,7 +174,7 @@ def test_printed_reports_say_the_same_as_files(folder):
 )
 def test_process_prints_no_command_in_any_locale(folder, way):
     done = subprocess.run(
-        [sys.executable, "-m", "deemster", "validate", "broken.json"],
+        [sys.executable, "-m", "deemster", "check", "broken.json"],
         env={**os.environ, **way},
         capture_output=True,
         check=False,

@@ -123,7 +123,7 @@ def test_labels_of_the_viewer_are_compared_with_the_run(labelled):
 def test_votes_of_a_labelled_run_are_a_votes_file(labelled):
     argv = ("--store", "runs.db", "--to", "votes.json")
     assert called("labels", "export", "latest", *argv).exit_code == 0
-    assert called("validate", "votes.json").exit_code == 0
+    assert called("check", "votes.json").exit_code == 0
 
 
 @pytest.mark.parametrize(

@@ -61,7 +61,7 @@ def report_of(*flags, codes=(0, 1, 3)):
     return json.loads(result.stdout)
 
 
-def refused(suite, folder, command="validate"):
+def refused(suite, folder, command="check"):
     written(folder, {"suite.yml": suite})
     result = called(command, "suite.yml")
     assert result.exit_code == 2, result.output
@@ -121,7 +121,7 @@ def test_stored_run_shows_the_same_bytes_again(where_world):
 
 
 def test_validate_says_how_many_samples_a_metric_applies_to(where_world):
-    found = called("validate", "suite.yml")
+    found = called("check", "suite.yml")
     assert (found.exit_code, found.stderr) == (0, "")
     assert found.stdout == (
         "suite.yml: suite `refunds`, 4 samples x 1, 3 metrics, 0 gate rules; contains applies to 3 of 4 samples; "
@@ -132,7 +132,7 @@ def test_validate_says_how_many_samples_a_metric_applies_to(where_world):
 def test_validate_counts_for_metrics_that_read_metadata_without_where(where_world):
     metrics = "metrics: [contains, citation-groundedness, ndcg, tool-called, { ordinal-distance: { scale: [a, b] } }]\n"
     written(where_world, {"suite.yml": SUITE.partition("metrics:")[0] + metrics})
-    found = called("validate", "suite.yml")
+    found = called("check", "suite.yml")
     assert "citation-groundedness: 2 of 4 samples will be unscored" in found.stderr
     assert found.stdout.endswith(
         "; citation-groundedness applies to 2 of 4 samples; retrieval-ndcg-at-k applies to 0 of 4 samples; "
@@ -286,9 +286,9 @@ models: { judge: { base_url: "URL", model: toy-1, price: { input: 1, output: 2 }
 def test_judge_is_not_asked_about_samples_outside_and_nothing_is_paid(where_world):
     with ModelServer(answer=lambda _: json.dumps({"reason": "Fine.", "score": 1.0})) as server:
         written(where_world, {"suite.yml": JUDGED.replace("URL", server.url)})
-        planned = called("run", "suite.yml", "--dry-run", "--to", "-")
+        planned = called("check", "suite.yml", "--offline")
         assert planned.exit_code == 0, planned.output
-        assert json.loads(planned.stdout)["roles"]["judge"]["least"]["calls"] == 2
+        assert "judge: 2 to 4 requests" in planned.stdout
         assert not server.requests
         report = report_of("--max-unscored", "1")
         assert len(server.requests) == 2

@@ -31,6 +31,8 @@ FLAGS = {
     "align --fresh-items": _CASCADE,
     "align --strong": _CASCADE,
     "align --tolerance": _CASCADE,
+    "adversarial --dry-run": "`deemster check SUITE` says what a run of the suite costs.",
+    "run --dry-run": "`deemster check SUITE` says how many requests a run sends, and about what they cost.",
     "run --delta": "Write `delta: 0.05` in the suite.",
     "run --strict": "Write `strict: true` in the suite.",
     "run --until-decided": "Run the whole dataset, or the part that `deemster audit dataset SUITE` proposes.",
@@ -38,8 +40,10 @@ FLAGS = {
 COMMANDS = {
     "brief": "`deemster show RUN --failed` tells what failed, and why.",
     "certify": "`deemster store export RUN --to run.jsonl` writes one file to pass on, and prints its SHA-256.",
+    "models": "`deemster check SUITE` tries the models of a suite.",
     "report": "`deemster show RUN` shows a report, and writes it by `--to FILE`.",
     "runs": "`deemster show` lists the runs, `deemster show RUN` shows one, `deemster store rm RUN` removes one.",
+    "validate": "`deemster check FILE` checks files; of a suite, also models and costs.",
     "verify": "`deemster store verify REPORT run.jsonl` computes a report again from a run file.",
 }
 # Verbs of commands that have other ones.

@@ -36,7 +36,7 @@ if TYPE_CHECKING:
 
 # The defaults of `improve_rubric`.
 ROUNDS, CRITERIA, EXEMPLARS, TRAIN, ALPHA = 3, 3, 6, 0.5, 0.05
-_SUFFIX = ".progress.jsonl"
+_SUFFIX = ".progress.db"
 
 
 @click.group("rubric", cls=VerbGroup, short_help="Find what makes judges disagree about a rubric, and reword it.")
