@@ -54,8 +54,7 @@ def follow(tree: Path, text: str) -> list[str]:
         (tree / path).write_text(body, encoding="utf-8")
     printed = []
     for commands in re.findall(r"^```text\n(.*?)^```", text, re.MULTILINE | re.DOTALL):
-        for line in commands.splitlines():
-            printed.append(run(tree, *line.split()))
+        printed += [run(tree, *line.split()) for line in commands.splitlines()]
     return printed
 
 
