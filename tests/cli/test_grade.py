@@ -208,6 +208,11 @@ def test_panel_without_a_member_gives_no_score_and_resume_asks_only_that_member(
         assert why.startswith("facts: 1 of 2 members of the panel spoke; 2 are needed. First: unreadable, ")
         assert why.endswith(" Votes: a MET.")
         asked = len(server.requests)
+        with open_store(folder / ".deemster" / "runs.db") as store, running_viewer(store) as client:
+            assert client.get("runs/latest")["run"]["reason"].startswith("4 items of 4 got no score: too few judges")
+            shown = client.get("runs/latest/samples/0")["grading"]
+        assert shown["unscored"] == why
+        assert shown["criteria"][0]["votes"][1]["failure"]["cause"] == "unreadable"
 
         other.answer = said
         assert graded_by_two(folder, "--resume", a=server, b=other).exit_code == 0
