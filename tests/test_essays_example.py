@@ -21,7 +21,7 @@ JUDGES = ("ada", "bert", "cleo")
 @pytest.fixture(scope="module")
 def grading():
     letters = dm.RubricDataset.load(FOLDER / "letters.yml")
-    panel = dm.CriterionGrader([dm.Judge(name, name) for name in JUDGES], calls="per_item")
+    panel = dm.CriterionGrader([dm.Judge(name, name) for name in JUDGES], calls="per_item", quorum=2)
     models = {name: {"replay": str(FOLDER / "replies" / f"{name}.jsonl")} for name in JUDGES}
     return dm.grade(letters, panel, models=models, offline=True)
 
@@ -98,7 +98,7 @@ def test_people_do_not_always_agree():
 def test_commands_of_the_readme_reach_no_network(tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
     judges = [flag for name in JUDGES for flag in ("--judge", name)]
-    flags = ["--calls", "per_item", "--offline", "--no-store", "--no-cache", "--to", "votes.json"]
+    flags = ["--quorum", "2", "--calls", "per_item", "--offline", "--no-store", "--no-cache", "--to", "votes.json"]
     done = CliRunner().invoke(
         app, ["grade", str(FOLDER / "letters.yml"), "--models", str(FOLDER / "models.yml"), *judges, *flags]
     )
