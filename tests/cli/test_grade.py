@@ -102,7 +102,7 @@ def test_panel_of_roles_writes_votes_that_align_reads(folder, server):
     result = called("grade", "labelled.json", "--judge", "a", "--judge", "second=b", *flags, "--to", "votes:v.json")
     assert result.exit_code == 0, result.stderr
     assert [judge.id for judge in Votes.load("v.json").judges] == ["a", "second"]
-    assert called("align", "v.json").exit_code == 0
+    assert called("agreement", "v.json").exit_code == 0
 
 
 def test_flags_override_settings_file(folder, server):
