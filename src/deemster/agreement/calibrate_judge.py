@@ -10,7 +10,7 @@ import msgspec
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from deemster.agreement._bootstrap_replicates import smoothed_results
+from deemster.agreement._bootstrap_replicates import BootstrapOptions, smoothed_results
 from deemster.agreement._imagined_units import table_shapes
 from deemster.agreement.calibration_result import (
     AnnotatorAgreement,
@@ -313,10 +313,7 @@ def _kappa(
         tables = np.moveaxis(counts.reshape(size, size, -1), -1, 0)
         return np.stack([kappa(tables, "nominal"), accuracy(tables)])
 
-    exact = statistic(np.ones((units.size, 1)), None)[:, 0]
-    found = smoothed_results(
-        exact, statistic, units=units.size, replicates=_REPLICATES, seed=seed, confidence=confidence
-    )[0]
+    found = smoothed_results(statistic, units=units.size, drawing=BootstrapOptions(_REPLICATES, confidence, seed))[0]
     return _estimate(found.estimate, found.ci, len(people))
 
 

@@ -7,7 +7,7 @@ from typing import Any
 
 import numpy as np
 
-from deemster.agreement._bootstrap_replicates import BootstrapOptions, check_bootstrap_options, smoothed_results
+from deemster.agreement._bootstrap_replicates import check_bootstrap_options, smoothed_results
 from deemster.agreement._contingency_counts import count_by_unit
 from deemster.agreement._imagined_units import AGREEMENT, DISAGREEMENT, unit_size
 from deemster.agreement._labelled_votes import (
@@ -79,7 +79,7 @@ def compare_judges(
     modes = AbstentionModes(cannot_assess, na_mode)
     votes = read_labelled_votes(result, dataset, modes=modes, cluster=cluster)
     pair = _pair_judges(votes, _judge_places(votes, a, b))
-    results = _resample(pair, votes.n_units, options)
+    results = smoothed_results(pair.values, units=votes.n_units, drawing=options)
     criteria = pair.criteria()
     cells = sum(criterion.n_samples for criterion in criteria)
     one = ("one-item: a single unit is resampled, which gives no interval.",) if votes.n_units == 1 else ()
@@ -92,17 +92,6 @@ def compare_judges(
         n_bootstrap=options.replicates, confidence_level=options.confidence, seed=options.seed, unit=votes.unit,
         warnings=(*votes.warnings, *one),
     )  # fmt: skip
-
-
-def _resample(pair: _JudgePair, units: int, options: BootstrapOptions) -> tuple[BootstrapResult, ...]:
-    return smoothed_results(
-        pair.values(np.ones((units, 1)))[:, 0],
-        pair.values,
-        units=units,
-        replicates=options.replicates,
-        seed=options.seed,
-        confidence=options.confidence,
-    )
 
 
 def _judge_places(votes: LabelledVotes, a: str, b: str) -> tuple[int, int]:
