@@ -1,4 +1,4 @@
-"""`compute_metrics` (`align`): agreement of judges with people and with each other."""
+"""`compute_metrics`: agreement of judges with people and with each other."""
 
 from __future__ import annotations
 

@@ -120,7 +120,7 @@ def _rubrics(store: Store, row: RunRow) -> dict[str, list[Rubric]]:
 
 
 def labelled_votes(store: Store, row: RunRow) -> Votes:
-    """What judges and people said of a run, as `compute_metrics` and `deemster align` read it.
+    """What judges and people said of a run, as `compute_metrics` and `deemster agreement` read it.
 
     Of an evaluation, every labelled metric is a binary criterion, and a mark that passes is MET. Where a mark keeps the
     votes of several judges, each of them is a judge. The people are annotators. Of a grading, labels of the viewer
@@ -337,7 +337,7 @@ def _sample_ids(store: Store, row: RunRow, labels: Sequence[LabelFacts]) -> dict
 
 
 def labels_csv(store: Store, row: RunRow) -> str:
-    """The labels of a run as CSV, a line each, as `deemster align --labels` reads them.
+    """The labels of a run as CSV, a line each, as `deemster agreement --labels` reads them.
 
     The verdict of a skipped one is blank.
 
