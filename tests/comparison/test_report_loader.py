@@ -8,7 +8,7 @@ import pytest
 
 from deemster.comparison import LEVELS, load_report, redact_report
 from deemster.errors import ReportError
-from deemster.report import FORMATS
+from tests.builders.report_formats import FORMATS
 from tests.report.runs import full_report, quotes_of, small_report
 
 

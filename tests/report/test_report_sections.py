@@ -19,10 +19,10 @@ from rich.console import Console
 
 import deemster as dm
 from deemster.errors import visible
-from deemster.report import FORMATS
 from deemster.report.report_sections import report_sections
 from deemster.text.escaping import escape_csv_cell, escape_markup
 from deemster.text.terminal_layout import print_sections
+from tests.builders.report_formats import FORMATS
 from tests.report.runs import CLOCK
 
 NASTY = (
@@ -194,7 +194,7 @@ def cells(name):
 MARKDOWN = {"h1", "h2", "h3", "p", "table", "thead", "tbody", "tr", "th", "td", "code", "strong", "ul", "li"}
 
 
-@pytest.mark.parametrize("flavour", ["markdown", "github"])
+@pytest.mark.parametrize("flavour", ["md", "github"])
 @QUICK
 @given(name=NAMES)
 def test_hostile_text_makes_no_element_in_markdown(flavour, name):

@@ -95,6 +95,11 @@ class Options:
     per_judge: bool
     per_slice: bool
 
+    @property
+    def drawing(self) -> BootstrapOptions:
+        """How replicates are drawn, if there are any."""
+        return self.bootstrap if self.method is not None else self.bootstrap._replace(replicates=0)
+
 
 @dataclass(frozen=True, eq=False)
 class Statistics:
@@ -269,8 +274,7 @@ def _overall_intervals(
         return intervals
     intervals = _with_one_interval(intervals, intervals, _TWINS)
     group = statistics.layout.groups[0]
-    counts = statistics.counts
-    table = (group.final_tables(counts) if judge is None else group.judge_tables(counts)[:, judge])[0, 0]
+    table = group.tables.of(statistics.counts)[0 if judge is None else 1 + judge, 0, 0]
     met = tables.positive_against_rest(table) if group.kind == "binary" else None
     shares = _share_counts(int(table.sum()), met)
     if judge is None:
@@ -414,16 +418,14 @@ def _numeric(
     pairs = {
         place: int(table.sum())
         for group in statistics.layout.groups
-        for place, table in zip(group.columns, group.final_tables(statistics.counts)[:, 0], strict=True)
+        for place, table in zip(group.columns, group.tables.of(statistics.counts)[0, :, 0], strict=True)
         if group.kind == "numeric"
     }
     return numeric_metrics(
         votes,
         statistics.levels,
         {place: _coverage(votes, options, statistics, place, n) for place, n in pairs.items()},
-        replicates=0 if options.method is None else options.bootstrap.replicates,
-        seed=options.bootstrap.seed,
-        confidence=options.bootstrap.confidence,
+        options.drawing,
     )
 
 
@@ -438,7 +440,7 @@ def _criteria(
     for group in statistics.layout.groups:
         if group.kind == "numeric":
             continue
-        for place, table in zip(group.columns, group.final_tables(statistics.counts)[:, 0], strict=True):
+        for place, table in zip(group.columns, group.tables.of(statistics.counts)[0, :, 0], strict=True):
             found[place] = _criterion(votes, votes.columns[place], options, statistics, table)
     return tuple(found[place] for place in sorted(found))
 
@@ -518,7 +520,7 @@ def _judges(votes: LabelledVotes, options: Options, statistics: Statistics) -> d
     found = {}
     for judge, name in enumerate(votes.judges):
         comparison = statistics.scores.comparisons[1 + judge]
-        pairs = sum(int(group.judge_tables(statistics.counts)[:, judge].sum()) for group in statistics.layout.groups)
+        pairs = sum(int(group.tables.of(statistics.counts)[1 + judge].sum()) for group in statistics.layout.groups)
         raw, failed, abstained = _raw_votes(votes, judge)
         numbers = statistics.numbers_of(JudgeMetrics, "judge", judge)
         numbers |= {f"score_{each}": correlation_result(comparison.pairs.correlations[each]) for each in CORRELATIONS}
@@ -557,7 +559,7 @@ def _pooled(votes: LabelledVotes, statistics: Statistics) -> tuple[PooledScaleMe
         groups: list[CriterionGroup] = [group for group in statistics.layout.groups if group.kind == kind]
         if not groups:
             continue
-        final = [group.final_tables(statistics.counts)[:, 0] for group in groups]
+        final = [group.tables.of(statistics.counts)[0, :, 0] for group in groups]
         matrix = None
         if kind == "binary":
             met = tables.positive_against_rest(final[0].sum(axis=0))

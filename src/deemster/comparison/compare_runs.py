@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import functools
 import re
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import ExitStack
 from pathlib import Path
 from typing import Any, Protocol, TypeAlias, cast, overload
@@ -39,7 +39,7 @@ from deemster.results.run_columns import ComparedRun, RunColumns
 from deemster.results.run_summary import pass_rates
 from deemster.results.sample_changes import ChangedSamples, Status
 from deemster.store import RunRow, Store, open_store
-from deemster.store.run_file import is_run_file, open_runs
+from deemster.store.open_runs import is_run_file, open_runs
 
 # So many samples of each status are shown with their question and both answers.
 SHOWN: dict[Status, int] = {"newly_failing": 20, "newly_passing": 20, "regressed": 20, "unscored_now": 20}
@@ -78,6 +78,10 @@ class RunSource(Protocol):
     @property
     def anchors(self) -> AnchorScores:
         """How the anchors of the run were judged."""
+
+    @property
+    def row_hashes(self) -> Iterable[str]:
+        """The row hash of every sample, in order; empty where it is left out."""
 
     @property
     def stored(self) -> tuple[Store, str] | None:
@@ -310,6 +314,11 @@ class StoredSource:
         facts = report_facts(row)
         self.anchors, self.cluster = facts.anchors or AnchorScores(), facts.cluster
 
+    @property
+    def row_hashes(self) -> Iterable[str]:
+        """The row hash of every sample, in order."""
+        return (sample.row_hash for sample in self.store.samples(self.row.id, content=False))
+
     def columns(self, *, cluster: str | None) -> RunColumns:
         """The run as arrays.
 
@@ -487,6 +496,11 @@ class ReportSource:
         self.privacy = report.privacy
         self.anchors = AnchorScores()
         self.stored = None
+
+    @property
+    def row_hashes(self) -> Iterable[str]:
+        """The row hash of every sample, in order; empty where it is left out."""
+        return (sample.row_hash or "" for sample in self._report.samples)
 
     def columns(self, *, cluster: str | None) -> RunColumns:
         """The run as arrays.
