@@ -16,7 +16,7 @@ from deemster.stats import cohen_kappa
 from deemster.stats.confidence_interval import interval_ends
 from deemster.store import LabelFacts
 from deemster.view.label_needs import needed_labels
-from deemster.view.label_queue import LabelQueue, QueueSettings, choose_tasks, draw_queue, task_entry
+from deemster.view.label_queue import LabelQueue, QueueRequest, choose_tasks, draw_queue, task_entry
 from deemster.view.opened_grading import SEEN
 from deemster.view.opened_run import OpenedRun
 from deemster.view.sample_pages import execution_facts, judgement, sample_at, sample_facts
@@ -25,11 +25,10 @@ from deemster.view.sample_pages import execution_facts, judgement, sample_at, sa
 _REPLICATES = 500
 
 
-class LabelRequest(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
+class LabelRequest(QueueRequest, frozen=True, kw_only=True, forbid_unknown_fields=True):
     """A label as a page sends it; its author and time are set here.
 
     Attributes:
-        run: The run.
         position: The sample's place.
         repetition: The repetition that the person saw.
         metric: The metric; None for a criterion of a grading.
@@ -37,13 +36,8 @@ class LabelRequest(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fie
         verdict: The answer; None for a skipped one.
         note: What else the person wrote.
         skip_reason: Why it was skipped.
-        order: How the sample came to the person.
-        metrics: What is labelled in this queue.
-        n: How many samples the queue has.
-        seed: The seed of the draw.
     """
 
-    run: str
     position: int
     repetition: int = 0
     metric: str | None = None
@@ -51,10 +45,6 @@ class LabelRequest(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fie
     verdict: str | None = None
     note: str | None = None
     skip_reason: str | None = None
-    order: str = "random"
-    metrics: tuple[str, ...] = ()
-    n: int = 50
-    seed: int = 0
 
 
 class LabelDesk:
@@ -71,7 +61,7 @@ class LabelDesk:
         StoreError: The store fails.
     """
 
-    def __init__(self, run: OpenedRun, author: str | None, settings: QueueSettings) -> None:
+    def __init__(self, run: OpenedRun, author: str | None, settings: QueueRequest) -> None:
         self.run, self.author, self.settings = run, author, settings
         every = label_tasks(run.store, run.row)
         if not every:
