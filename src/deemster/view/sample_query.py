@@ -37,6 +37,8 @@ _ID_BYTES = 64
 _ID_BLOCK = 1 << 16
 # The last queries of a run whose answers are kept, so that a page costs its rows alone.
 _KEPT = 6
+# So many samples are read to learn which metadata keys there are.
+_READ_FOR_KEYS = 1000
 # Four bytes a place: some orders of a million samples are kept.
 Positions: TypeAlias = NDArray[np.int32]
 
@@ -288,18 +290,17 @@ def neighbours(found: NDArray[np.integer[Any]], position: int) -> dict[str, Any]
     }
 
 
-def metadata_keys(run: OpenedRun, *, most: int = 1000) -> dict[str, list[str]]:
+def metadata_keys(run: OpenedRun) -> dict[str, list[str]]:
     """The metadata keys of the first samples of a run, with some of their values; `tags` stand apart.
 
     Args:
         run: The run.
-        most: How many samples are looked at.
 
     Raises:
         StoreError: The store fails.
     """
     found: dict[str, set[str]] = {}
-    for sample in islice(run.store.samples(run.row.id, content=False), most):
+    for sample in islice(run.store.samples(run.row.id, content=False), _READ_FOR_KEYS):
         for key in sample.metadata or ():
             if key != "tags":
                 found.setdefault(key, set()).update(metadata_values(sample.metadata, key))
