@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import itertools
+from collections import Counter
 from collections.abc import Callable, Mapping, Sequence
 from datetime import UTC, datetime
 from typing import Any
@@ -231,9 +232,7 @@ def label_summary(run: OpenedRun) -> dict[str, Any]:
         StoreError: The store fails.
     """
     labels = run.store.labels(run.row.id)
-    authors: dict[str, int] = {}
-    for label in labels:
-        authors[label.author] = authors.get(label.author, 0) + 1
+    authors = Counter(label.author for label in labels)
     tasks = [task for task in label_tasks(run.store, run.row) if any(_is_about(label, task) for label in labels)]
     return {
         "run": run.row.id,
@@ -259,7 +258,8 @@ def _agreement(task: LabelTask, labels: Sequence[LabelFacts]) -> dict[str, Any]:
             said.setdefault(label.author, {})[label.position, label.repetition] = label.verdict
     found: dict[str, Any] = {"title": task.title, "metric": task.metric or None, "criterion": task.criterion or None}
     # Repetitions of a sample are alike: one of each is compared.
-    by_position = {key[0]: key for key, count in sorted(_counts(said.values()).items(), reverse=True) if count > 1}
+    counts = Counter(itertools.chain.from_iterable(said.values()))
+    by_position = {key[0]: key for key, count in sorted(counts.items(), reverse=True) if count > 1}
     shared = list(by_position.values())
     found |= {"authors": sorted(said), "n": len(shared), "value": None, "interval": None, "statistic": None}
     if not shared:
@@ -288,13 +288,6 @@ def _agreement(task: LabelTask, labels: Sequence[LabelFacts]) -> dict[str, Any]:
         "interval": interval_ends(alpha.ci),
         "because": why,
     }
-
-
-def _counts(answers: Any) -> dict[Any, int]:
-    counts: dict[Any, int] = {}
-    for key in itertools.chain.from_iterable(answers):
-        counts[key] = counts.get(key, 0) + 1
-    return counts
 
 
 # How labels leave: the media type, the ending of the file, and its bytes.
