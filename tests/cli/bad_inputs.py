@@ -254,7 +254,7 @@ FLAGS = (
     _flags("retired flag", "--strict"),
     _flags("retired flag with a value", "--delta", "0.1"),
     _flags("flag that another command had", "--cost", "3"),
-    Mistake("retired flag of one command", {}, ("align", "votes.json", "--strong", "b", "--cascade", "a")),
+    Mistake("retired flag of one command", {}, ("agreement", "votes.json", "--strong", "b", "--cascade", "a")),
     Mistake("retired export", {}, ("export", "latest", "--as", "promptfoo", "--to", "run.json")),
     _flags("repetitions is zero", "--repetitions", "0"),
     _flags("repetitions is text", "--repetitions", "many"),
@@ -303,15 +303,15 @@ _WHOLE = _VOTES.replace("ITEM", _ITEM)
 
 
 def _item(name: str, text: str, *flags: str) -> Mistake:
-    return Mistake(name, {"votes.json": _VOTES.replace("ITEM", text)}, ("align", "votes.json", *flags))
+    return Mistake(name, {"votes.json": _VOTES.replace("ITEM", text)}, ("agreement", "votes.json", *flags))
 
 
 ALIGNMENTS = (
-    Mistake("missing", {}, ("align", "votes.json")),
-    Mistake("empty", {"votes.json": ""}, ("align", "votes.json")),
-    Mistake("YAML", {"votes.yml": "items: []\n"}, ("align", "votes.yml")),
-    Mistake("schema version", {"votes.json": _WHOLE.replace("votes.v1", "votes.v9")}, ("align", "votes.json")),
-    Mistake("misspelt key", {"votes.json": _WHOLE.replace("judges", "judgs")}, ("align", "votes.json")),
+    Mistake("missing", {}, ("agreement", "votes.json")),
+    Mistake("empty", {"votes.json": ""}, ("agreement", "votes.json")),
+    Mistake("YAML", {"votes.yml": "items: []\n"}, ("agreement", "votes.yml")),
+    Mistake("schema version", {"votes.json": _WHOLE.replace("votes.v1", "votes.v9")}, ("agreement", "votes.json")),
+    Mistake("misspelt key", {"votes.json": _WHOLE.replace("judges", "judgs")}, ("agreement", "votes.json")),
     _item("no items", ""),
     _item("unknown label", '{"id": "q1", "ground_truth": ["MAYBE"], "votes": {"a": ["MTE"]}}'),
     _item("unknown judge", '{"id": "q1", "ground_truth": ["MET"], "votes": {"b": ["MET"]}}'),

@@ -180,7 +180,7 @@ def test_suites_of_one_directory_import_their_own_modules(tmp_path, monkeypatch)
 @pytest.mark.parametrize(
     ("suite", "said"),
     [
-        ("metrics: [contains, rouge-l]\n", "suite `watch` for `rescore`, 2 metrics, no dataset"),
+        ("metrics: [contains, rouge-l]\n", "suite `watch`, 2 metrics, no dataset"),
         ("metrics: [contains]\ntarget: {python: 'app:answer'}\n", "`dataset` is missing."),
         ("metrics: [contains]\ngate: {min_macro_f1: 1}\n", "`dataset` is missing."),
         ("metrics: [contain]\n", "Did you mean `contains`?"),

@@ -98,7 +98,7 @@ def test_paths_of_a_suite_in_another_folder_are_told_as_it_writes_them(world):
             "answer.yml: There is no such file. Did you mean `answers.yml`?",
         ),
         (("check", "rows.jsonl"), "rows.jsonl: There is no such file. Did you mean `row.jsonl`?"),
-        (("align", "vote.json"), "vote.json: There is no such file. Did you mean `votes.json`?"),
+        (("agreement", "vote.json"), "vote.json: There is no such file. Did you mean `votes.json`?"),
         (("show", "runs.json"), "runs.json: There is no such file. Did you mean `run.json`?"),
         (("import", "rows.jsonl"), "rows.jsonl: There is no such file. Did you mean `row.jsonl`?"),
         (("check", "zzzzzz.yml"), "zzzzzz.yml: There is no such file."),

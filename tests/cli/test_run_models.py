@@ -10,7 +10,8 @@ from pathlib import Path
 
 import pytest
 
-from deemster.testing import ModelServer, ObedientModel
+from deemster.testing import ModelServer
+from tests.builders.obedient_model import ObedientModel
 from tests.cli.workspace import called, started, written
 from tests.judges.injection_payloads import PAYLOADS
 

@@ -119,7 +119,7 @@ def test_people_are_compared_with_each_criterion(folder):
     lines += [f"s{at},essay,facts,ana,{'MET' if at else 'UNMET'}" for at in range(4)]
     lines += [f"s{at},,depth,ana,{label}" for at, label in enumerate(["fair", "good", "fair", "fair"])]
     (folder / "labels.csv").write_text("\n".join(lines))
-    result = called("calibrate", "latest", "--labels", "labels.csv", "--to", "-")
+    result = called("agreement", "latest", "--labels", "labels.csv", "--to", "-")
     assert result.exit_code == 0, result.stderr
     found = json.loads(result.stdout)["metrics"]
     assert found["essay/facts"]["kind"] == "verdict"

@@ -37,7 +37,7 @@ def test_every_form_says_the_same(ranking, tmp_path):
     assert table.best_rank.tolist() == [2, 1, 2]
     assert table.difference.tolist()[1:] == [one.against_first.macro_f1.difference for one in ranking.runs[1:]]
     assert repr(ranking).startswith("<Ranking of 3 runs: The best run is ")
-    with pytest.raises(ReportError, match=r"not as `\.xml`"):
+    with pytest.raises(ReportError, match="says no format"):
         ranking.save(tmp_path / "r.xml")
 
 

@@ -30,8 +30,7 @@ GROUPS = {
         "rescore": "Mark the stored outputs of a run by other metrics.",
     },
     "Judges and people": {
-        "align": "Tell how judges agree with people, and with each other.",
-        "calibrate": "Compare the judges of a run with people, and correct its numbers.",
+        "agreement": "Can a judge be trusted? Compare judges with people, and correct the numbers of a run.",
         "grade": "Grade submissions by a rubric, and tell how judges agree with people.",
         "rubric": "Find what makes judges disagree about a rubric, and reword it.",
         "labels": "Write a sheet of samples for people to label, or the labels of a run.",

@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Sequence
-from typing import TYPE_CHECKING, Any, Literal
+from collections.abc import Iterable, Sequence
+from typing import TYPE_CHECKING, ClassVar, Literal
 
 import msgspec
 
@@ -33,9 +33,8 @@ from deemster.results import (
 from deemster.results.attack_success import AdversarialSummary
 from deemster.results.metric_summary import PanelSummary
 from deemster.stats import Interval
-from deemster.text.indented_json import json_pieces
 from deemster.text.number_format import format_number
-from deemster.text.rendered import Forms, Rendered
+from deemster.text.rendered import Forms, RenderedRecord
 from deemster.text.text_sections import TextSection
 
 if TYPE_CHECKING:
@@ -43,11 +42,9 @@ if TYPE_CHECKING:
     import pyarrow as pa
 
 SCHEMA = "deemster.report.v1"
-# The fields that grow with the run.
-_LISTS = frozenset({"samples", "executions", "failure_list"})
 
 
-class Report(Rendered, msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
+class Report(RenderedRecord, msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
     """The report of a run: the numbers, and the facts they rest on.
 
     The fields are those of `deemster.report.v1`, in its order; `failure_list` is its `failures`, every mark without a
@@ -55,6 +52,9 @@ class Report(Rendered, msgspec.Struct, frozen=True, kw_only=True, forbid_unknown
     metrics that macro-F1 rests on, those that apply to a sample; None in a report of an older version: all. `panels`
     has the metrics of which a score lacks the vote of a judge, or may lack it.
     """
+
+    long_fields: ClassVar[frozenset[str]] = frozenset({"samples", "executions", "failure_list"})
+    optional_fields: ClassVar[frozenset[str]] = frozenset({"panels"})
 
     schema_version: str
     tool_version: str
@@ -119,22 +119,6 @@ class Report(Rendered, msgspec.Struct, frozen=True, kw_only=True, forbid_unknown
 
     def _repr_html_(self) -> str:
         return notebook_html(self)
-
-    def pieces(self) -> Iterator[bytes]:
-        """The canonical JSON of the report, in pieces, for a report of any length."""
-        return json_pieces((name, self._part(field)) for name, field in self._names())
-
-    def head(self) -> bytes:
-        """The canonical JSON of the report without samples, executions and failures: its numbers."""
-        return b"".join(json_pieces((name, self._part(field)) for name, field in self._names() if field not in _LISTS))
-
-    def _names(self) -> Iterator[tuple[str, str]]:
-        names = zip(self.__struct_encode_fields__, self.__struct_fields__, strict=True)
-        return ((name, field) for name, field in names if field != "panels" or self.panels)
-
-    def _part(self, field: str) -> Any:
-        value = getattr(self, field)
-        return iter(value) if field in _LISTS else value
 
     def sections(self) -> list[TextSection]:
         """What it says to people, in order."""

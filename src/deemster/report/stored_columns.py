@@ -265,15 +265,25 @@ def read_columns(store: Store, row: RunRow, cards: Sequence[MetricCard]) -> tupl
         StoreError: The store fails.
     """
     table = MarkTable(cards, samples=row.samples, repetitions=row.repetitions)
+    columns = read_samples(store, row, table)
+    for batch in batches(store.executions(row.id)):
+        table.add(batch)
+    return table, columns
+
+
+def read_samples(store: Store, row: RunRow, table: MarkTable) -> SampleColumns:
+    """The samples of a run, row by row, noted in the table of its marks.
+
+    Raises:
+        StoreError: The store fails.
+    """
     digests, ids = bytearray(), []
-    for sample in store.samples(row.id, content=has_conditions(cards)):
+    for sample in store.samples(row.id, content=has_conditions(table.cards)):
         note_sample(table, sample.position, sample)
         digests += bytes.fromhex(sample.row_hash)
         ids.append(sample.id)
-    for batch in batches(store.executions(row.id)):
-        table.add(batch)
     hashes = np.frombuffer(digests, dtype=np.uint8).reshape(-1, 32)
-    return table, SampleColumns(hashes, lambda places: [ids[place] for place in places], lambda: table.usage)
+    return SampleColumns(hashes, lambda places: [ids[place] for place in places], lambda: table.usage)
 
 
 def _tag_samples(table: MarkTable, block: _Block, start: int) -> None:

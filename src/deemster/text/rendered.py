@@ -2,15 +2,16 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Iterator
 from pathlib import Path
-from typing import TypeAlias
+from typing import Any, ClassVar, TypeAlias
 
 import msgspec
 
 from deemster.errors import Issue, ReportError, list_names
 from deemster.text.destination import ENDINGS, Destination, format_by_ending, write_pieces
 from deemster.text.html_page import plain_page, render_part
+from deemster.text.indented_json import json_pieces
 from deemster.text.markdown_layout import render_markdown
 from deemster.text.text_sections import TextSection
 
@@ -81,3 +82,31 @@ class Rendered:
         except OSError as error:
             raise ReportError(Issue(f"This cannot be written: {error.strerror or error}.", str(path))) from None
         self.write(destination)
+
+
+class RenderedRecord(Rendered):
+    """A result that is written field by field, in the order of its fields, so that long lists never stand in memory.
+
+    Attributes:
+        long_fields: Those that grow with the run.
+        optional_fields: Those that are left out where there is nothing of them.
+    """
+
+    __slots__ = ()
+    long_fields: ClassVar[frozenset[str]] = frozenset()
+    optional_fields: ClassVar[frozenset[str]] = frozenset()
+
+    def pieces(self) -> Iterator[bytes]:
+        """All of it as canonical JSON, in pieces: the same run is the same bytes."""
+        return json_pieces(self._fields())
+
+    def head(self) -> bytes:
+        """The canonical JSON without the fields that grow with the run: its numbers."""
+        return b"".join(json_pieces(self._fields(without=self.long_fields)))
+
+    def _fields(self, *, without: frozenset[str] = frozenset()) -> Iterator[tuple[str, Any]]:
+        record: Any = self
+        for name, field in zip(record.__struct_encode_fields__, record.__struct_fields__, strict=True):
+            value = getattr(self, field)
+            if field not in without and not (value is None and field in self.optional_fields):
+                yield name, iter(value) if field in self.long_fields else value
