@@ -100,8 +100,8 @@ from deemster.stats.precision_recall import balanced_accuracy as balanced_accura
 from deemster.stats.precision_recall import phi as phi
 from deemster.stats.precision_recall import precision_recall_f1 as precision_recall_f1
 from deemster.stats.probability_calibration import Brier as Brier
+from deemster.stats.probability_calibration import CalibrationBin as CalibrationBin
 from deemster.stats.probability_calibration import CalibrationError as CalibrationError
-from deemster.stats.probability_calibration import ReliabilityBin as ReliabilityBin
 from deemster.stats.probability_calibration import brier as brier
 from deemster.stats.probability_calibration import calibration_error as calibration_error
 from deemster.stats.proportion_intervals import Proportion as Proportion
