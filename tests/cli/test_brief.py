@@ -48,6 +48,6 @@ def test_what_has_no_brief_is_refused(argv, message, runs):
 def test_brief_is_bounded_and_redacted(runs):
     text = called("brief", "now", "--max-chars", "1200").stdout
     assert len(text) <= 1200
-    safe = called("brief", "now", "--against", "before", "--publish-safe").stdout
+    safe = called("brief", "now", "--against", "before", "--without-text").stdout
     assert "It takes" not in safe
     assert "How many days" not in safe

@@ -199,7 +199,7 @@ def renamed(name):
     )
 
 
-@pytest.mark.parametrize("flavour", ["markdown", "github"])
+@pytest.mark.parametrize("flavour", ["md", "github"])
 @QUICK
 @given(name=NAMES)
 def test_hostile_text_makes_no_element_in_markdown(flavour, name):

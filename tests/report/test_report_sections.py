@@ -194,7 +194,7 @@ def cells(name):
 MARKDOWN = {"h1", "h2", "h3", "p", "table", "thead", "tbody", "tr", "th", "td", "code", "strong", "ul", "li"}
 
 
-@pytest.mark.parametrize("flavour", ["markdown", "github"])
+@pytest.mark.parametrize("flavour", ["md", "github"])
 @QUICK
 @given(name=NAMES)
 def test_hostile_text_makes_no_element_in_markdown(flavour, name):

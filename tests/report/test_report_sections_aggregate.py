@@ -22,7 +22,7 @@ from tests.report.runs import CLOCK, full_report, small_report
 SCHEMAS = Path(__file__).parents[2] / "schemas"
 NAMES = {
     "json": "aggregate.json",
-    "markdown": "aggregate.md",
+    "md": "aggregate.md",
     "csv": "aggregate.csv",
     "html": "aggregate.html",
     "github": "aggregate.github.md",
@@ -133,7 +133,7 @@ def test_failed_samples_are_shown_first():
     assert "... and 10 more." in section
 
 
-@pytest.mark.parametrize("flavour", ["markdown", "csv", "html", "github", "junit"])
+@pytest.mark.parametrize("flavour", ["md", "csv", "html", "github", "junit"])
 def test_report_without_aggregator_has_no_aggregate_section(flavour):
     text = b"".join(FORMATS[flavour](full_report())).decode().replace("Per-metric aggregates", "")
     assert "ggregate" not in text

@@ -14,7 +14,6 @@ from deemster.cli._console import note
 from deemster.cli.options import (
     BUDGET_OPTIONS,
     CACHE_OPTIONS,
-    REDACT_LEVELS,
     Command,
     Flags,
     ReportOptions,
@@ -142,7 +141,7 @@ def command(
     if write is not None:
         _write(dataset, write)
         return
-    overrides = overrides._replace(redact_warnings=reports.level != REDACT_LEVELS[0], calls=not dry_run)
+    overrides = overrides._replace(redact_warnings=reports.without_text, calls=not dry_run)
     if dry_run:
         print_dry_run(build_adversarial_job(loaded, dataset, overrides), reports)
         return

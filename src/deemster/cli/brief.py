@@ -8,7 +8,7 @@ import click
 
 from deemster.cli._command import Verb
 from deemster.cli._console import warn, write_out
-from deemster.cli.options import ReportOptions, is_report_file, open_run, privacy_options, store_option
+from deemster.cli.options import ReportOptions, is_report_file, open_run, store_option, without_text_option
 from deemster.errors import ConfigurationError, ReportError, visible
 
 if TYPE_CHECKING:
@@ -28,7 +28,7 @@ MAX_CHARS = 12_000
 @click.option(
     "--max-chars", type=int, default=MAX_CHARS, show_default=True, metavar="N", help="The most characters of the brief."
 )
-@privacy_options
+@without_text_option
 @store_option
 def command(*, run: str, against: str | None, max_chars: int, reports: ReportOptions, store: str) -> None:
     """Tell what failed, by likely cause, to a person or an assistant who must fix it.
@@ -51,11 +51,11 @@ def command(*, run: str, against: str | None, max_chars: int, reports: ReportOpt
             held = None if stored is None else stored[0]
             quotes = None if held is None else quoted_details(held, found.run.id)
             comparison = _compare(found, against, reports, sources, held)
-            text = report_brief(reports.redact(found, quotes), comparison, max_chars=max_chars)
+            text = report_brief(reports.shown(found, quotes), comparison, max_chars=max_chars)
         elif against is not None:
             raise ConfigurationError("A comparison tells already what changed: leave out `--against`.")
         else:
-            text = comparison_brief(reports.redact_comparison(found, lambda _: None), max_chars=max_chars)
+            text = comparison_brief(reports.shown_comparison(found, lambda _: None), max_chars=max_chars)
     write_out(text)
 
 
@@ -80,4 +80,4 @@ def _compare(
             raise
         warn(visible(f"the brief does not compare with the baseline: {error}"))
         return None
-    return reports.redact_comparison(comparison, quotes_of_either(before, run))
+    return reports.shown_comparison(comparison, quotes_of_either(before, run))

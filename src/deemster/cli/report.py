@@ -28,14 +28,14 @@ def command(*, run: str, reports: ReportOptions, store: str) -> None:
     if is_report_file(run):
         from deemster.comparison import load_report
 
-        _render(reports.redact(load_report(run)), reports)
+        _render(reports.shown(load_report(run)), reports)
         return
     from deemster.evaluation.suite import stored_junit
     from deemster.report.build_report import quoted_details, stored_report
 
     with open_run(store, run) as (opened, name):
         report = stored_report(opened, name, warn=warn)
-        shown = reports.redact(report, quoted_details(opened, report.run.id))
+        shown = reports.shown(report, quoted_details(opened, report.run.id))
         _render(shown, reports.with_junit(stored_junit(opened.run(report.run.id))))
 
 
@@ -43,5 +43,6 @@ def _render(report: Report, reports: ReportOptions) -> None:
     from deemster.report.report_sections import report_sections
 
     reports.write(report)
+    reports.note_texts()
     if not reports.destinations:
         print_sections(report_sections(report))
