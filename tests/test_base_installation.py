@@ -95,7 +95,7 @@ def test_demo_installs_no_package_of_an_extra(clone):
     packages = {
         line.split(">")[0].split("=")[0].split("[")[0]
         for extra, lines in project["optional-dependencies"].items()
-        if extra != "dev"
+        if extra not in ("dev", "test")
         for line in lines
     }
     installed = set(json.loads(clone.python(INSTALLED).stdout))
@@ -134,3 +134,13 @@ def test_what_needs_an_extra_names_it_and_ends_with_2(clone):
         done = clone.deemster(*argv)
         assert done.returncode == 2, done.stdout + done.stderr
         assert f"deemster[{extra}]" in done.stderr
+
+
+def test_quick_tests_and_every_offline_example_pass_without_an_extra(clone):
+    done = clone.called("make", "quick")
+    assert done.returncode == 0, done.stdout + done.stderr
+    assert "Not run, " in done.stdout
+    assert "needs an extra: pip install 'deemster[bleu]'" in done.stdout
+    installed = set(json.loads(clone.python(INSTALLED).stdout))
+    assert {"pytest", "hypothesis"} <= installed
+    assert {"pandas", "pyarrow", "sacrebleu", "ray"} & installed == set()

@@ -96,7 +96,7 @@ def test_examples_have_the_same_reports_for_every_hash_seed_and_locale(seed, loc
 def test_saved_report_renders_to_the_same_bytes_again(example, golden, tmp_path):
     held = ROOT / "tests" / "golden" / "examples" / example / "report.json"
     flags = ["--to", str(tmp_path / "again.md"), "--to", str(tmp_path / "again.json")]
-    done = CliRunner().invoke(app, ["report", str(held), *flags])
+    done = CliRunner().invoke(app, ["show", str(held), *flags])
     assert done.exit_code == 0, done.output
     golden(f"examples/{example}/report.md", (tmp_path / "again.md").read_bytes())
     assert (tmp_path / "again.json").read_bytes() == held.read_bytes()

@@ -9,7 +9,6 @@ import functools
 import json
 import re
 from collections.abc import Iterator
-from pathlib import Path
 from typing import Any
 
 import msgspec
@@ -21,7 +20,6 @@ from deemster.judges.metric_catalog import CatalogEntry, CatalogOption, entries,
 from deemster.judges.metric_groups import GROUPS
 from deemster.models.embedded_embedding import EmbeddedEmbedding
 
-EXAMPLES = yaml.safe_load((Path(__file__).parent / "metric_examples.yml").read_text(encoding="utf-8"))
 READY_MADE = "judge-presets"
 # The title of each page, and what stands above its metrics.
 PAGES = {
@@ -145,6 +143,8 @@ def _section(entry: CatalogEntry) -> Iterator[str]:
         yield from (paragraph, "")
     yield f"It passes with a score of at least {_default(entry, 'threshold')}."
     yield f"With `where: auto` it applies to {describe_needs(entry.needs)}."
+    if entry.extra:
+        yield f"It needs an extra: `pip install 'deemster[{entry.extra}]'`."
     yield from ("", *_example_table(entry))
     if options := [option for option in entry.options if option.name not in COMMON_OPTIONS]:
         yield from ("", *_option_lines(options, meanings))
@@ -180,7 +180,7 @@ def _ready_made(entry: CatalogEntry) -> Iterator[str]:
 
 
 def _example_table(entry: CatalogEntry) -> Iterator[str]:
-    examples = EXAMPLES[entry.name]
+    examples = yaml.safe_load(entry.examples)
     columns = [key for key in COLUMNS if any(key in given for given in examples)]
     yield f"| {' | '.join([*(COLUMNS[key] for key in columns), 'score', 'details'])} |"
     yield f"|{'---|' * len(columns)}---:|---|"

@@ -103,7 +103,7 @@ def test_calibration_finds_what_the_command_finds_and_takes_a_report():
                   "--min-agreement", "0.99").exit_code == 1  # fmt: skip
     assert report.to_json() == Path("c.json").read_text()
     assert [check.status for check in report.checks] == ["fail"]
-    assert called("report", "before", "--to", "before.json").exit_code == 0
+    assert called("show", "before", "--to", "before.json").exit_code == 0
     assert dm.calibrate(dm.load_report("before.json"), "before.csv").metrics == report.metrics
 
 
@@ -159,7 +159,7 @@ def test_judge_that_takes_the_first_option_is_told_in_a_calibration_of_a_rubric(
     ],
 )
 def test_bad_input_is_refused(call, said):
-    assert called("report", "before", "--to", "before.json").exit_code == 0
+    assert called("show", "before", "--to", "before.json").exit_code == 0
     with pytest.raises(dm.DeemsterError, match=said):
         call()
 

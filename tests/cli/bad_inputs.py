@@ -279,13 +279,13 @@ FLAGS = (
 )
 
 REPORTS = (
-    Mistake("missing", {}, ("report", "run.json")),
-    Mistake("empty", {"run.json": ""}, ("report", "run.json")),
-    Mistake("JSON syntax", {"run.json": '{"schema_version": "deemster.report.v1"'}, ("report", "run.json")),
-    Mistake("schema version", {"run.json": '{"schema_version": "deemster.report.v2"}'}, ("report", "run.json")),
-    Mistake("a list", {"run.json": "[]"}, ("report", "run.json")),
-    Mistake("a dataset", {}, ("report", "golden.yml")),
-    Mistake("cut short", {"run.json": '{"schema_version": "deemster.report.v1"}'}, ("report", "run.json")),
+    Mistake("missing", {}, ("show", "run.json")),
+    Mistake("empty", {"run.json": ""}, ("show", "run.json")),
+    Mistake("JSON syntax", {"run.json": '{"schema_version": "deemster.report.v1"'}, ("show", "run.json")),
+    Mistake("schema version", {"run.json": '{"schema_version": "deemster.report.v2"}'}, ("show", "run.json")),
+    Mistake("a list", {"run.json": "[]"}, ("show", "run.json")),
+    Mistake("a dataset", {}, ("show", "golden.yml")),
+    Mistake("cut short", {"run.json": '{"schema_version": "deemster.report.v1"}'}, ("show", "run.json")),
     Mistake("validated", {"run.json": '{"schema_version": "deemster.report.v1", "runs": 1}'}, ("validate", "run.json")),
 )
 

@@ -115,7 +115,7 @@ def test_stored_run_renders_the_same_report_again(folder):
     attacked(folder, OBEDIENT, "--category", "pii-leak")
     first = Path("report.json").read_bytes()
     files = ("--to", "again.json", "--to", "again.md", "--to", "again.html", "--to", "github:again.summary")
-    assert called("report", "latest", *files).exit_code == 0
+    assert called("show", "latest", *files).exit_code == 0
     assert Path("again.json").read_bytes() == first
     assert "## Attack success rate: 1.0000" in Path("again.md").read_text()
     assert "Attack success by framework" in Path("again.html").read_text()

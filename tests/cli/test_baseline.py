@@ -41,16 +41,16 @@ def test_run_becomes_the_baseline_and_is_shown(folder):
 def test_store_without_baseline_says_so(ran):
     assert called("baseline", "show").stdout.startswith("There is no baseline yet.")
     assert "There is no baseline." in refused("baseline", "clear")
-    assert "There is no baseline yet. `deemster baseline promote RUN`" in refused("report", "baseline")
+    assert "There is no baseline yet. `deemster baseline promote RUN`" in refused("show", "baseline")
 
 
 def test_baseline_is_a_run_for_every_command(folder):
     ready(folder, wrong={1}, count=20)
     ran(folder, wrong={1, 2}, count=20)
     first = called("baseline", "show").stdout.split("support")[1].split()[0]
-    assert first in called("report", "baseline").stdout
+    assert first in called("show", "baseline").stdout
     assert "s001" in called("show", "baseline", "s001").stdout
-    assert first in called("runs", "show", "baseline").stdout
+    assert first in called("show", "baseline").stdout
     assert f"Baseline: {first}" in called("compare", "baseline", "latest").stdout
     assert "1 of 20 samples" in called("run", "suite.yml", "--only", "failed:baseline", "--to", "-").stderr
 
@@ -126,11 +126,11 @@ def test_baseline_is_not_removed_or_pruned(folder):
     ready(folder, count=20)
     ran(folder, count=20)
     assert "is a baseline, so it stays. `deemster baseline clear` forgets it." in refused(
-        "runs", "rm", "--yes", "baseline"
+        "store", "rm", "--yes", "baseline"
     )
-    assert called("store", "prune", "--keep", "0", "--yes").exit_code == 0
-    assert called("report", "baseline").exit_code == 0
-    assert len(called("runs").stdout.splitlines()) == 2
+    assert called("store", "rm", "--keep", "0", "--yes").exit_code == 0
+    assert called("show", "baseline").exit_code == 0
+    assert len(called("show").stdout.splitlines()) == 2
 
 
 def test_clear_names_the_nearest_suite(folder):

@@ -73,7 +73,7 @@ def test_report_is_printed_and_written_as_markdown(tmp_path):
 
 def test_calibration_of_a_report_file_is_that_of_the_stored_run(tmp_path):
     file = str(tmp_path / "report.json")
-    assert called("report", "after", "--to", f"json:{file}").exit_code == 0
+    assert called("show", "after", "--to", f"json:{file}").exit_code == 0
     assert calibrated(file, "--labels", "after.csv") == calibrated("after", "--labels", "after.csv")
 
 

@@ -2,14 +2,13 @@
 
 from __future__ import annotations
 
-import shlex
-
 import click
 import pytest
 from click.testing import CliRunner
 
 from deemster.cli._command import Verb, VerbGroup
 from deemster.cli.main import COMMANDS, app
+from tests.cli.workspace import read_line
 
 
 @click.command(
@@ -96,9 +95,5 @@ def every_example():
 
 @pytest.mark.parametrize("line", tuple(every_example()))
 def test_example_in_help_can_be_read_by_its_command(line):
-    first, name, *words = shlex.split(line)
-    command = app.get_command(None, name)
-    while isinstance(command, click.Group):
-        command = command.commands[words.pop(0)]
-    assert first == "deemster"
-    command.make_parser(click.Context(command)).parse_args(words)
+    assert line.startswith("deemster ")
+    assert read_line(line) is not None

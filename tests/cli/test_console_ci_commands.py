@@ -123,17 +123,17 @@ def test_hostile_data_in_every_report_and_stream_is_printed_harmless(folder):
             called("rubric", "check", "rubric.json", "--to", "-"),
             called("align", "votes.json", "--to", "-"),
             called("align", "votes.json"),
-            called("runs"),
-            called("runs", "--to", "-"),
-            called("runs", "show", "latest"),
+            called("show"),
+            called("show", "--to", "-"),
+            called("show", "latest"),
             called("rescore", "latest", "--metric", "contains"),
             called("validate", "broken.json"),
             called("validate", "golden.json"),
             called("monitor", "latest"),
             called("promote", "latest", "--to", "promoted.json"),
             called("store", "check"),
-            called("report", "report.json"),
-            *(called("report", "report.json", "--to", f"{kind}:-") for kind in FORMATS if kind != "junit-samples"),
+            called("show", "report.json"),
+            *(called("show", "report.json", "--to", f"{kind}:-") for kind in FORMATS if kind != "junit-samples"),
         ]
     harmless(*results)
     assert run.exit_code == 3, run.stderr
@@ -144,7 +144,7 @@ def test_printed_junit_with_failing_samples_says_the_same_as_its_file(folder):
     written(folder, {"suite.yml": SUITE + "junit: samples\n"})
     with ModelServer(answer=lambda _: json.dumps({"reason": EVIL, "score": 0.5})) as server:
         called("run", "suite.yml", "--to", "r.xml", URL=server.url)
-    printed = ET.fromstring(called("report", "latest", "--to", "junit:-").stdout)
+    printed = ET.fromstring(called("show", "latest", "--to", "junit:-").stdout)
     kept = ET.fromstring((folder / "r.xml").read_text())
     assert printed.find(".//failure") is not None or printed.find(".//error") is not None
     assert [[*each.attrib.items(), each.text] for each in printed.iter()] == [
@@ -157,7 +157,7 @@ def test_printed_reports_say_the_same_as_files(folder):
         names = {"json": "r.json", "csv": "r.csv", "junit": "r.xml", "html": "r.html", "md": "r.md"}
         flags = [word for name in names.values() for word in ("--to", name)]
         called("run", "suite.yml", *flags, URL=server.url)
-    printed = {kind: called("report", "r.json", "--to", f"{kind}:-").stdout for kind in names}
+    printed = {kind: called("show", "r.json", "--to", f"{kind}:-").stdout for kind in names}
     # A file is as it was: a program reads the ids back. What is printed has the same JSON and XML.
     assert load_report("r.json").executions[0].id == EVIL
     assert json.loads(printed["json"]) == json.loads((folder / "r.json").read_text())

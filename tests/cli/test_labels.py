@@ -66,7 +66,7 @@ def test_filled_sheet_is_compared_with_the_marks_of_the_run():
         writer = csv.DictWriter(file, list(found[0]), delimiter=";")
         writer.writeheader()
         writer.writerows(found)
-    assert called("report", "latest", "--store", "runs.db", "--to", "marks.csv").exit_code == 0
+    assert called("show", "latest", "--store", "runs.db", "--to", "marks.csv").exit_code == 0
     done = called("align", "--labels", "labels.csv", "--verdicts", "marks.csv", "--n-bootstrap", "50")
     assert done.exit_code == 0, done.stderr
     assert "no --rubric: by their values `exact-match` is binary." in done.stderr
@@ -111,7 +111,7 @@ def test_labels_of_the_viewer_are_compared_with_the_run(labelled):
     found = json.loads(Path("by-run.json").read_text(encoding="utf-8"))
     assert (found["n_items"], round(found["criterion_accuracy"], 6)) == (12, round(11 / 12, 6))
     assert called("labels", "export", "latest", "--store", "runs.db", "--to", "labels.csv").exit_code == 0
-    assert called("report", "latest", "--store", "runs.db", "--to", "marks.csv").exit_code == 0
+    assert called("show", "latest", "--store", "runs.db", "--to", "marks.csv").exit_code == 0
     argv = ("--labels", "labels.csv", "--verdicts", "marks.csv", "--n-bootstrap", "50", "--to", "by-file.json")
     assert called("align", *argv).exit_code == 0
     other = json.loads(Path("by-file.json").read_text(encoding="utf-8"))

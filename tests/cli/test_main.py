@@ -4,7 +4,9 @@ from __future__ import annotations
 
 import json
 import re
+import shlex
 import sys
+from pathlib import Path
 
 import pytest
 
@@ -14,7 +16,10 @@ from deemster.cli.main import COMMANDS, GROUPS
 from deemster.errors import ConfigurationError, MissingExtraError
 from deemster.judges._metric_table import PLACES, PRESETS
 from deemster.judges.metric_catalog import parse_metric
-from tests.cli.workspace import FILES, called, written
+from tests.cli.workspace import FILES, called, read_line, written
+
+# What stands in the table of what is gone without a new name.
+EARLIER = ("certify", "verify")
 
 
 @pytest.mark.parametrize("command", ["", *COMMANDS])
@@ -36,7 +41,7 @@ def test_help_lists_the_commands_in_groups_with_the_line_of_each():
 @pytest.mark.parametrize("named", _retired.FLAGS)
 def test_retired_flag_says_what_to_do_instead(named):
     *command, flag = named.split()
-    result = called(*(command or ["report"]), "file", flag, "value")
+    result = called(*(command or ["show"]), "file", flag, "value")
     assert result.exit_code == 2
     assert f"`{flag}` is gone. {_retired.FLAGS[named]}" in result.stderr
 
@@ -46,6 +51,33 @@ def test_retired_command_says_what_to_do_instead(command):
     result = called(command, "latest")
     assert result.exit_code == 2
     assert f"`{command}` is gone. {_retired.COMMANDS[command]}" in result.stderr
+
+
+@pytest.mark.parametrize("verb", _retired.VERBS)
+def test_retired_verb_says_what_to_do_instead(verb):
+    result = called(*verb.split())
+    assert result.exit_code == 2
+    assert f"`{verb}` is gone. {_retired.VERBS[verb]}" in result.stderr
+
+
+def renamed():
+    """The rows of the changelog's table of the command line: what was typed before, and what is typed now."""
+    text = (Path(__file__).parents[2] / "CHANGELOG.md").read_text(encoding="utf-8")
+    table = text.partition("### The command line")[2].partition("\n### ")[0]
+    return re.findall(r"^\| `(deemster .*?)` \| `(deemster .*?)` \|$", table, re.MULTILINE)
+
+
+@pytest.mark.parametrize(("before", "now"), renamed())
+def test_old_line_of_the_changelog_is_answered_and_the_new_one_can_be_read(before, now):
+    _, *old = shlex.split(before)
+    result = called(*old)
+    assert (result.exit_code, " is gone. " in result.stderr) == (2, True)
+    assert read_line(now) is not None
+
+
+def test_changelog_has_the_lines_of_every_command_that_is_gone():
+    old = " ".join(before for before, _ in renamed())
+    assert all(f"deemster {words}" in old for words in (*_retired.COMMANDS, *_retired.VERBS) if words not in EARLIER)
 
 
 @pytest.mark.parametrize(("word", "meant"), _retired.MEANT.items())
@@ -146,7 +178,7 @@ def test_report_shows_a_file_on_the_terminal(tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
     written(tmp_path, FILES)
     shown = called("run", "suite.yml", "--to", "run.json").stdout
-    assert shown == called("report", "run.json").stdout
+    assert shown == called("show", "run.json").stdout
     assert shown.startswith("deemster report: refunds\n")
 
 

@@ -35,7 +35,7 @@ def test_closed_standard_output_is_said_and_changes_no_exit_code(world):
     assert shell("deemster run suite.yml 2>&-").returncode == 0
 
 
-@pytest.mark.parametrize("flags", ["report latest --to -", "report latest", "metrics", "runs", "show latest window"])
+@pytest.mark.parametrize("flags", ["show latest --to -", "show latest", "metrics", "show", "show latest window"])
 def test_reader_that_stops_reading_changes_no_exit_code(world, flags):
     assert called("run", "suite.yml").exit_code == 0
     done = shell(f"set -o pipefail; deemster {flags} | true")
@@ -88,5 +88,5 @@ def test_json_on_standard_output_escapes_what_a_terminal_obeys(world):
     done = called("run", "suite.yml", "--to", "-")
     assert not {"\x9b", "\u202e", "\U000e0041"} & set(done.stdout)
     assert json.loads(done.stdout)["executions"][0]["output"] == EVIL
-    called("report", "latest", "--to", "r.json")
+    called("show", "latest", "--to", "r.json")
     assert json.loads((world / "r.json").read_text()) == json.loads(done.stdout)

@@ -24,7 +24,7 @@ def stores(project):
 
 
 def run_count():
-    return len(called("runs").stdout.splitlines()) - 1
+    return len(called("show").stdout.splitlines()) - 1
 
 
 def test_runs_do_not_scatter_over_the_folders_they_are_started_in(project, monkeypatch):
@@ -35,7 +35,7 @@ def test_runs_do_not_scatter_over_the_folders_they_are_started_in(project, monke
     assert called("run", "suite.yml", "--quiet").exit_code == 0
     assert run_count() == 3
     assert stores(project) == [".deemster/runs.db"]
-    assert called("store", "path").stdout == f"{project}/.deemster/runs.db\n"
+    assert called("store").stdout == f"{project}/.deemster/runs.db\n"
 
 
 def test_store_above_the_suite_is_taken_before_the_one_above_the_current_folder(project, monkeypatch):
@@ -65,7 +65,7 @@ def test_store_of_another_user_is_not_taken(project, monkeypatch):
     called("run", "evals/refunds/suite.yml", "--quiet")
     monkeypatch.chdir(project / "evals")
     monkeypatch.setattr(os, "getuid", lambda: 4_000_000_000)
-    assert called("runs").exit_code == 2
+    assert called("show").exit_code == 2
 
 
 def test_named_store_is_taken_as_it_is(project, monkeypatch):
@@ -81,5 +81,5 @@ def test_named_store_is_taken_as_it_is(project, monkeypatch):
 def test_commands_name_the_store_that_they_find(project, monkeypatch):
     called("run", "evals/refunds/suite.yml", "--quiet")
     monkeypatch.chdir(project / "evals")
-    result = called("runs", "show", "nothing")
+    result = called("show", "nothing")
     assert result.stderr.startswith("error: ../.deemster/runs.db: The store holds no run `nothing`.")

@@ -141,7 +141,7 @@ def test_scores_are_measured_by_their_spread():
 
 def test_report_file_is_planned_like_its_run():
     run()
-    assert called("report", "latest", "--to", "run.json", "--store", "runs.db").exit_code == 0
+    assert called("show", "latest", "--to", "run.json", "--store", "runs.db").exit_code == 0
 
     assert plan("detect", "run.json") == plan("detect", "latest")
 

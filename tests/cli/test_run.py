@@ -46,14 +46,14 @@ def test_report_is_the_same_bytes_on_stdout_in_a_file_and_rendered_again(world):
     shown = called("run", "suite.yml", "--to", "-", "--no-store").stdout
     assert called("run", "suite.yml", "--to", "run.json").exit_code == 0
     assert (folder / "run.json").read_text() == shown
-    assert called("report", "run.json", "--to", "-").stdout == shown
+    assert called("show", "run.json", "--to", "-").stdout == shown
 
 
 @pytest.mark.parametrize("form", ["md", "csv", "html", "junit", "github"])
 def test_rendered_report_equals_report_of_run(world, form):
     world()
     once = called("run", "suite.yml", "--to", "run.json", "--to", f"{form}:once").exit_code
-    again = called("report", "run.json", "--to", f"{form}:again").exit_code
+    again = called("show", "run.json", "--to", f"{form}:again").exit_code
     assert (once, again) == (0, 0)
     assert (world() / "once").read_bytes() == (world() / "again").read_bytes()
 
@@ -63,8 +63,8 @@ def test_report_file_shows_what_the_run_shows(world, flags):
     world(suite_yml=SUITE.replace("[exact-match]", "[contains-all, json-match, retrieval-recall-at-k@3]"))
     called("run", "suite.yml", "--to", "run.json")
     direct = called("run", "suite.yml", "--to", "-", "--no-store", *flags).stdout
-    assert called("report", "run.json", "--to", "-", *flags).stdout == direct
-    assert called("report", "latest", "--to", "-", *flags).stdout == direct
+    assert called("show", "run.json", "--to", "-", *flags).stdout == direct
+    assert called("show", "latest", "--to", "-", *flags).stdout == direct
 
 
 def test_input_is_in_the_file_unless_texts_are_left_out(world):
@@ -82,7 +82,7 @@ def junit_failures(*argv):
 def test_suite_says_whether_samples_fail_in_junit(world, kind, failures):
     world(suite_yml=f"{SUITE}junit: {kind}\n")
     assert junit_failures("run", "suite.yml") == failures
-    assert junit_failures("report", "latest") == failures
+    assert junit_failures("show", "latest") == failures
     assert junit_failures("rescore", "latest", "--metric", "exact-match") == failures
 
 

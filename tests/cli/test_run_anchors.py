@@ -83,7 +83,7 @@ def test_judge_that_drifts_is_seen_by_its_anchors_though_answers_are_cached(shop
 def test_calls_for_anchors_are_counted(shop):
     report, _ = run()
     assert report["usage"]["total"]["calls"] == 6 + 5
-    assert called("report", "latest", "--to", "again.json").exit_code == 0
+    assert called("show", "latest", "--to", "again.json").exit_code == 0
     assert Path("again.json").read_bytes() == Path("report.json").read_bytes()
 
 

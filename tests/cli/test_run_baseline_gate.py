@@ -18,7 +18,7 @@ def folder(world):
 
 
 def checks(*argv):
-    report = json.loads(called("report", *(argv or ("latest",)), "--to", "-").stdout)
+    report = json.loads(called("show", *(argv or ("latest",)), "--to", "-").stdout)
     return {check["name"]: check for check in report["gate"]["checks"]}
 
 
@@ -43,20 +43,20 @@ def test_every_exit_code_is_reached_and_its_decision_printed(folder, golden, nam
 def test_gate_table_of_a_report_is_printed(folder, golden):
     ready(folder, 'margin: 0.05, cohorts: "*", max_single_drop: 0.5', wrong={1}, metrics="exact-match, token-f1")
     ran(folder, wrong=range(1, 12))
-    shown = called("report", "latest", COLUMNS="200").stdout
+    shown = called("show", "latest", COLUMNS="200").stdout
     golden("cli/baseline-gate-report.txt", shown[: shown.index("Per-metric")])
 
 
 def test_report_from_the_store_has_the_same_bytes(folder):
     ready(folder, 'margin: 0.05, cohorts: "*"')
     ran(folder, "--to", "first.json", wrong={5, 6})
-    assert called("report", "latest", "--to", "again.json").exit_code == 0
+    assert called("show", "latest", "--to", "again.json").exit_code == 0
     first = (folder / "first.json").read_bytes()
     assert (folder / "again.json").read_bytes() == first
     called("baseline", "clear")
-    oldest = called("runs").stdout.splitlines()[-1].split()[0]
-    assert called("runs", "rm", "--yes", oldest).exit_code == 0
-    called("report", "latest", "--to", "later.json")
+    oldest = called("show").stdout.splitlines()[-1].split()[0]
+    assert called("store", "rm", "--yes", oldest).exit_code == 0
+    called("show", "latest", "--to", "later.json")
     assert (folder / "later.json").read_bytes() == first
     assert b"baseline.margin.cohorts.price.metrics.exact-match" in first
 
@@ -85,7 +85,7 @@ def test_only_the_first_checks_of_many_are_printed_with_their_intervals(folder):
     result = ran(folder, count=90, wrong=set(range(80)), golden_yml=tagged)
     lines = [line for line in result.stderr.splitlines() if line.startswith("  ")]
     assert lines[0].startswith("  fail: baseline.margin.metrics.exact-match: -0.8889 (interval -0.9434 to")
-    assert (len(lines), lines[-1]) == (21, "  ... and 11 more; `deemster report` shows all.")
+    assert (len(lines), lines[-1]) == (21, "  ... and 11 more; `deemster show RUN` shows all.")
 
 
 def test_removed_samples_do_not_pass_quietly(folder):
@@ -222,7 +222,7 @@ def test_rule_that_cannot_be_used_is_bad_input_before_anything_runs(folder, rule
         result = called(*command)
         assert result.exit_code == 2
         assert said in result.stderr
-    assert not (folder / ".deemster" / "runs.db").exists() or "No run" in called("runs").stdout
+    assert not (folder / ".deemster" / "runs.db").exists() or "No run" in called("show").stdout
 
 
 def test_clusters_count_as_units(folder):
@@ -241,12 +241,12 @@ def test_one_sample_that_loses_too_much_fails(folder):
 
 def test_resumed_run_keeps_the_baseline_it_began_with(folder):
     ready(folder, "compare: previous, margin: 0.05", wrong={1})
-    first = called("runs").stdout.splitlines()[-1].split()[0]
+    first = called("show").stdout.splitlines()[-1].split()[0]
     assert ran(folder, answers_yml=FAILING).exit_code == 3
-    unfinished = called("runs").stdout.splitlines()[1].split()[0]
+    unfinished = called("show").stdout.splitlines()[1].split()[0]
     ran(folder, wrong=range(100))
     again = ran(folder, f"--resume={unfinished}", "--allow-changed")
-    stored = json.loads(called("runs", "show", unfinished, "--to", "-").stdout)
+    stored = json.loads(called("show", "--to", "-").stdout)[1]
     assert stored["facts"]["baseline"]["run"] == first
     assert stored["facts"]["baseline"]["evidence"]["baseline"]["id"] == first
     assert again.exit_code in (1, 3)

@@ -66,9 +66,9 @@ def test_stored_run_is_rendered_again_with_the_same_bytes():
     run("scores")
     Path("scores.json").rename("moved.json")
     try:
-        assert called("report", "latest", "--to", "again.json").exit_code == 0
+        assert called("show", "latest", "--to", "again.json").exit_code == 0
         assert Path("again.json").read_bytes() == Path("report.json").read_bytes()
-        assert called("report", "again.json", "--to", "again.md").exit_code == 0
+        assert called("show", "again.json", "--to", "again.md").exit_code == 0
         assert "Corrected for the errors" in Path("again.md").read_text()
     finally:
         Path("moved.json").rename("scores.json")

@@ -68,7 +68,7 @@ def state(folder, **other):
 
 
 def gate_check(name="baseline.max_newly_failing"):
-    report = json.loads(called("report", "latest", "--to", "-").stdout)
+    report = json.loads(called("show", "latest", "--to", "-").stdout)
     return next(check for check in report["gate"]["checks"] if check["name"] == name)
 
 
@@ -86,7 +86,7 @@ def test_broken_samples_are_confirmed_and_flaky_ones_cleared(folder, golden):
     assert [calls.count(number) for number in ("0", "1", "7")] == [1, 9, 9]
     # The marks of the paired interval are those of the run.
     assert gate_check("baseline.margin.metrics.exact-match")["observed"] == -0.1
-    called("report", "latest", "--to", "again.json")
+    called("show", "latest", "--to", "again.json")
     assert (folder / "again.json").read_bytes() == (folder / "first.json").read_bytes()
     shown = called("compare", "baseline", "latest").stdout
     golden("cli/compare-confirmed.txt", shown[shown.index("Confirm or clear") :].partition("\n\n")[0].rstrip() + "\n")
@@ -251,9 +251,9 @@ def test_confirmation_is_a_run_of_its_own_and_not_the_latest(folder):
     state(folder, broken=[7])
     called("run", "suite.yml", "--quiet", "--confirm", "7", "--to", "report.json")
     run = json.loads((folder / "report.json").read_text())["run"]["id"]
-    assert json.loads(called("report", "latest", "--to", "-").stdout)["run"]["id"] == run
-    rows = json.loads(called("runs", "--to", "-").stdout)
+    assert json.loads(called("show", "latest", "--to", "-").stdout)["run"]["id"] == run
+    rows = json.loads(called("show", "--to", "-").stdout)
     listed = [(row["kind"], row["facts"]["label"]) for row in rows[:2]]
     assert listed == [("confirmation", f"confirms {run}"), ("run", None)]
-    confirming = json.loads(called("report", rows[0]["id"], "--to", "-").stdout)
+    confirming = json.loads(called("show", rows[0]["id"], "--to", "-").stdout)
     assert (confirming["totals"]["samples"], confirming["totals"]["repetitions"]) == (1, 7)

@@ -12,10 +12,10 @@ import deemster as dm
 from tests.cli.workspace import called
 
 READING = {
-    "report": ("report", "RUN", "--to", "-"),
-    "runs show": ("runs", "show", "RUN", "--to", "-"),
+    "report": ("show", "RUN", "--to", "-"),
+    "runs show": ("show", "RUN", "--to", "-"),
     "show": ("show", "RUN", "window"),
-    "brief": ("brief", "RUN"),
+    "brief": ("show", "--failed", "RUN"),
     "compare": ("compare", "RUN", "RUN", "--to", "-"),
     "rank": ("compare", "RUN", "RUN", "RUN", "--to", "-"),
     "plan detect": ("plan", "detect", "RUN", "--to", "-"),
@@ -52,7 +52,7 @@ def test_run_file_gives_what_the_stored_run_gives_where_there_is_no_store(passed
 
 def test_report_is_the_same_in_every_format(passed):
     for form in ("json", "md", "csv", "html", "junit"):
-        argv = ("report", "RUN", "--to", f"{form}:-")
+        argv = ("show", "RUN", "--to", f"{form}:-")
         assert said(argv, "run.jsonl", "--store", "no.db") == said(argv, "latest")
 
 
@@ -83,8 +83,8 @@ def test_labels_of_a_run_file_calibrate_it(passed):
 
 def test_run_file_is_known_by_its_first_line_whatever_it_is_called(passed):
     (passed / "run.jsonl").rename(passed / "facts.txt")
-    assert said(("report", "RUN", "--to", "-"), "facts.txt", "--store", "no.db") == said(
-        ("report", "RUN", "--to", "-"), "latest"
+    assert said(("show", "RUN", "--to", "-"), "facts.txt", "--store", "no.db") == said(
+        ("show", "RUN", "--to", "-"), "latest"
     )
 
 
@@ -117,9 +117,9 @@ def test_bad_run_file_is_one_message_and_exit_code_2(passed, argv, data, message
 def test_file_with_several_runs_is_refused_where_one_is_meant(passed):
     assert called("run", "suite.yml", "--quiet").exit_code == 0
     called("store", "export", "--all", "--to", "all.jsonl")
-    result = called("report", "all.jsonl")
+    result = called("show", "all.jsonl")
     assert result.exit_code == 2
-    assert "all.jsonl: The file holds 2 runs, not one. `deemster store import` takes in all of them." in result.stderr
+    assert "all.jsonl: The file holds 2 runs, not one. `deemster import` takes in all of them." in result.stderr
 
 
 @pytest.mark.parametrize(
@@ -128,4 +128,4 @@ def test_file_with_several_runs_is_refused_where_one_is_meant(passed):
 def test_command_that_changes_a_run_says_how_to_take_the_file_in(passed, argv):
     result = called(*argv)
     assert result.exit_code == 2
-    assert "`deemster store import run.jsonl` takes in the runs of a run file." in result.stderr
+    assert "`deemster import run.jsonl` takes in the runs of a run file." in result.stderr

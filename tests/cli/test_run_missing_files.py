@@ -99,8 +99,8 @@ def test_paths_of_a_suite_in_another_folder_are_told_as_it_writes_them(world):
         ),
         (("validate", "rows.jsonl"), "rows.jsonl: There is no such file. Did you mean `row.jsonl`?"),
         (("align", "vote.json"), "vote.json: There is no such file. Did you mean `votes.json`?"),
-        (("report", "runs.json"), "runs.json: There is no such file. Did you mean `run.json`?"),
-        (("store", "import", "rows.jsonl"), "rows.jsonl: There is no such file. Did you mean `row.jsonl`?"),
+        (("show", "runs.json"), "runs.json: There is no such file. Did you mean `run.json`?"),
+        (("import", "rows.jsonl"), "rows.jsonl: There is no such file. Did you mean `row.jsonl`?"),
         (("validate", "zzzzzz.yml"), "zzzzzz.yml: There is no such file."),
     ],
 )
@@ -109,3 +109,20 @@ def test_missing_file_of_a_command_is_told_with_the_nearest_name(world, argv, to
     done = called(*argv)
     assert done.exit_code == 2
     assert f"error: {told}\n" in done.stderr
+
+
+@pytest.mark.parametrize(
+    ("argument", "message"),
+    [
+        (".", "This is a folder, not a suite. Suites here: `a.yml`, `bots/b.yml`."),
+        ("bots", "This is a folder, not a suite. Suites here: `bots/b.yml`."),
+        ("nothing.yml", "There is no such file. Suites here: `a.yml`, `bots/b.yml`."),
+        ("aa.yml", "There is no such file. Did you mean `a.yml`?"),
+    ],
+)
+def test_folder_or_missing_suite_is_answered_with_the_suites_that_are_there(argument, message, tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    written(tmp_path, {"a.yml": SUITE, "bots/b.yml": SUITE, "golden.yml": GOLDEN})
+    result = called("run", argument)
+    assert (result.exit_code, result.stdout) == (2, "")
+    assert message in result.stderr

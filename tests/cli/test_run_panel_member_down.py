@@ -83,7 +83,7 @@ def test_lower_quorum_and_scores_that_lack_a_vote_are_said_in_every_report_until
         assert all(each in words for each in said) or all(each in text for each in said)
     report = json.loads((folder / "r.json").read_text())
     assert report["panels"] == {"panel": {"n": 6, "n_incomplete": 6, "quorum": 2}}
-    page = (folder / "r.md").read_text() + called("report", "latest").output
+    page = (folder / "r.md").read_text() + called("show", "latest").output
     assert page.count("lack the vote") == 2
     lines = (folder / "r.csv").read_text().splitlines()
     assert [line.rpartition(",")[2] for line in lines] == ["failed_votes", *"1" * SAMPLES]

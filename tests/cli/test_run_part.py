@@ -93,7 +93,7 @@ def test_whole_run_is_no_part(part_world):
 )
 def test_every_renderer_says_that_it_is_a_part(part_world, form, expected):
     assert expected in called("run", "suite.yml", "--only", "tag:policy", "--to", f"{form}:-").stdout
-    assert expected in called("report", "latest", "--to", f"{form}:-").stdout
+    assert expected in called("show", "latest", "--to", f"{form}:-").stdout
 
 
 def test_terminal_says_that_gate_judged_a_part(part_world):
@@ -119,12 +119,11 @@ def test_rule_about_a_cohort_outside_the_part_is_skipped_and_a_misspelt_one_is_a
 def test_store_and_list_of_runs_say_that_a_run_is_a_part(part_world):
     called("run", "suite.yml", "--quiet")
     called("run", "suite.yml", "--only", "tag:policy", "--quiet")
-    part, whole = json.loads(called("runs", "--to", "-").stdout)
+    part, whole = json.loads(called("show", "--to", "-").stdout)
     assert part["facts"]["part"] == {"samples": 2, "of": 4, "selection": "--only tag:policy"}
     assert "part" not in whole["facts"]
     assert "part" not in whole["identity"]
-    assert "complete part" in called("runs").stdout.splitlines()[1]
-    assert "part         2 of 4 samples, --only tag:policy\n" in called("runs", "show", "latest").stdout
+    assert "complete part" in called("show").stdout.splitlines()[1]
 
 
 def test_publish_safe_leaves_out_the_words_that_selected(part_world):
@@ -277,10 +276,10 @@ def test_failed_beside_resume_names_its_run(stopped_part):
 
 def test_part_survives_export_and_import(part_world):
     called("run", "suite.yml", "--only", "tag:policy", "--quiet")
-    shown = called("report", "latest", "--to", "-").stdout
+    shown = called("show", "latest", "--to", "-").stdout
     assert called("store", "export", "latest", "--to", "run.jsonl").exit_code == 0
-    assert called("store", "import", "run.jsonl", "--store", "other.db").exit_code == 0
-    assert called("report", "latest", "--to", "-", "--store", "other.db").stdout == shown
+    assert called("import", "run.jsonl", "--store", "other.db").exit_code == 0
+    assert called("show", "latest", "--to", "-", "--store", "other.db").stdout == shown
 
 
 def test_dry_run_counts_the_part_alone(part_world):
@@ -292,4 +291,4 @@ def test_dry_run_counts_the_part_alone(part_world):
 def test_what_is_printed_of_a_part_matches_golden_files(part_world, golden):
     called("run", "suite.yml", "--quiet", "--label", "all of it")
     golden("cli/run-part.md", called("run", "suite.yml", "--only", "failed", "--to", "md:-").stdout)
-    golden("cli/runs-part.txt", called("runs").stdout)
+    golden("cli/runs-part.txt", called("show").stdout)

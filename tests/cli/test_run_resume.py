@@ -38,16 +38,16 @@ def test_run_is_stored_and_shown_again_in_the_same_bytes(world):
     assert called("run", "suite.yml", "--quiet", "--to", "run.json").exit_code == 0
     identifier = json.loads((folder / "run.json").read_text())["run"]["id"]
     for name in (identifier, identifier[:12], "latest"):
-        assert called("report", name, "--to", "-").stdout == (folder / "run.json").read_text()
+        assert called("show", name, "--to", "-").stdout == (folder / "run.json").read_text()
     assert (folder / ".deemster" / "runs.db").stat().st_mode & 0o777 == 0o600
     assert (folder / ".deemster").stat().st_mode & 0o777 == 0o700
 
 
 def test_report_command_prints_same_report(world):
     world()
-    assert called("report", "latest").exit_code == 2
+    assert called("show", "latest").exit_code == 2
     shown = called("run", "suite.yml").stdout
-    assert called("report", "latest").stdout == shown
+    assert called("show", "latest").stdout == shown
 
 
 def test_no_store_leaves_nothing_behind(world):
@@ -61,7 +61,7 @@ def test_store_may_be_named_by_flag_or_environment(world):
     assert called("run", "suite.yml", "--store", "kept/a.db", "--durable").exit_code == 0
     assert called("run", "suite.yml", DEEMSTER_STORE="kept/b.db").exit_code == 0
     assert {"a.db", "b.db"} <= {path.name for path in (folder / "kept").iterdir()}
-    assert called("report", "latest", DEEMSTER_STORE="kept/a.db").exit_code == 0
+    assert called("show", "latest", DEEMSTER_STORE="kept/a.db").exit_code == 0
 
 
 def test_resume_retries_only_failed_sample(live):
@@ -104,7 +104,7 @@ def test_changed_target_is_error_or_mixed_with_allow_changed(live):
     assert mixed.exit_code == 0
     assert "mixed: resumed with changes: target.source: was " in mixed.stderr
     assert "mixed" in (live / "run.md").read_text().splitlines()[2]
-    assert called("report", "latest", "--to", "md:-").stdout == (live / "run.md").read_text()
+    assert called("show", "latest", "--to", "md:-").stdout == (live / "run.md").read_text()
 
 
 @pytest.mark.parametrize(
@@ -194,7 +194,7 @@ def test_rescoring_adds_a_metric_and_prints_the_report(world):
     report = json.loads((folder / "run.json").read_text())
     assert report["metric_order"] == ["exact-match", "rouge-l"]
     assert "rouge-l" in result.stdout
-    assert called("report", "latest", "--to", "-").stdout == (folder / "run.json").read_text()
+    assert called("show", "latest", "--to", "-").stdout == (folder / "run.json").read_text()
 
 
 def test_rescoring_takes_metrics_and_models_from_a_suite(world):
@@ -283,4 +283,4 @@ def test_rescore_by_dataset_scores_every_recording(world):
     result = called("rescore", "--dataset", "live", "--metric", "length-within(max=9)")
     assert (result.exit_code, result.stdout) == (0, "")
     assert result.stderr == "b: 1 output marked\na: 1 output marked\n"
-    assert json.loads(called("report", "a", "--to", "-").stdout)["metrics"]["length-within"]["n_passed"] == 1
+    assert json.loads(called("show", "a", "--to", "-").stdout)["metrics"]["length-within"]["n_passed"] == 1

@@ -54,9 +54,9 @@ def test_suite_gates_on_criterion_and_report_shows_each():
 
 def test_stored_run_gives_the_same_report_again():
     first = called("run", "work/suite.json", "--to", "-")
-    again = called("report", "latest", "--to", "-")
+    again = called("show", "latest", "--to", "-")
     assert again.stdout == first.stdout
-    shown = called("report", "latest")
+    shown = called("show", "latest")
     assert "Criteria" in shown.stdout
 
 

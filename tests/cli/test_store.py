@@ -24,41 +24,35 @@ def old(tmp_path, monkeypatch):
 
 
 def ids():
-    return [run["id"] for run in json.loads(called("runs", "--to", "-").stdout)]
+    return [run["id"] for run in json.loads(called("show", "--to", "-").stdout)]
 
 
-@pytest.mark.parametrize("command", ["check", "export", "import", "path", "prune", "verify"])
+@pytest.mark.parametrize("command", ["check", "export", "rm", "verify"])
 def test_help_matches_golden_file(command, golden):
     result = called("store", command, "--help", COLUMNS="100", TERMINAL_WIDTH="100")
     assert result.exit_code == 0
     golden(f"cli/store-{command}.txt", result.stdout)
 
 
-@pytest.mark.parametrize("command", ["show", "rm"])
-def test_help_of_runs_matches_golden_file(command, golden):
-    result = called("runs", command, "--help", COLUMNS="100", TERMINAL_WIDTH="100")
-    golden(f"cli/runs-{command}-help.txt", result.stdout)
-
-
 def test_store_path_is_absolute_without_password(tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
-    assert called("store", "path").stdout == f"{tmp_path}/.deemster/runs.db\n"
-    assert called("store", "path", "--store", "x/y.db").stdout == f"{tmp_path}/x/y.db\n"
-    shown = called("store", "path", DEEMSTER_STORE="postgresql://ann:s3cret@db.example:5433/evals?sslmode=require")
+    assert called("store").stdout == f"{tmp_path}/.deemster/runs.db\n"
+    assert called("store", "--store", "x/y.db").stdout == f"{tmp_path}/x/y.db\n"
+    shown = called("store", DEEMSTER_STORE="postgresql://ann:s3cret@db.example:5433/evals?sslmode=require")
     assert shown.stdout == "postgresql://ann@db.example:5433/evals\n"
     assert list(tmp_path.iterdir()) == []
 
 
 def test_moved_run_gives_same_report_bytes(ran, postgres_url):
     assert called("store", "export", "latest", "--to", "run.jsonl").stderr == "wrote 1 run to run.jsonl\n"
-    taken = called("store", "import", "run.jsonl", "--store", "other.db")
+    taken = called("import", "run.jsonl", "--store", "other.db")
     assert (taken.exit_code, taken.stdout) == (0, f"{ids()[0]}: taken in, 2 samples\n")
-    called("store", "import", "run.jsonl", "--store", postgres_url)
+    called("import", "run.jsonl", "--store", postgres_url)
     called("store", "export", "latest", "--to", "back.jsonl", "--store", postgres_url)
     assert (ran / "back.jsonl").read_bytes() == (ran / "run.jsonl").read_bytes()
     for form in ("json", "md", "csv", "html", "junit"):
         reports = [
-            called("report", "latest", "--to", f"{form}:-", "--store", store)
+            called("show", "latest", "--to", f"{form}:-", "--store", store)
             for store in (".deemster/runs.db", "other.db", postgres_url)
         ]
         assert [report.exit_code for report in reports] == [0, 0, 0]
@@ -68,7 +62,7 @@ def test_moved_run_gives_same_report_bytes(ran, postgres_url):
 
 def test_import_of_existing_run_is_reported(ran):
     called("store", "export", "--all", "--to", "run.jsonl")
-    result = called("store", "import", "run.jsonl")
+    result = called("import", "run.jsonl")
     assert (result.exit_code, result.stdout) == (0, f"{ids()[0]}: was here already\n")
 
 
@@ -96,16 +90,14 @@ def test_every_run_is_exported_in_the_order_they_began(old):
         (("export", "run-9", "--to", "x.jsonl"), "The store holds no run `run-9`."),
         (("export", "run-0", "--to", "no/x.jsonl"), "error: no/x.jsonl: The file cannot be written: No such file"),
         (("export", "run-0", "--to", "."), "File '.' is a directory."),
-        (("import", "no.jsonl"), "error: no.jsonl: There is no such file."),
-        (("import", "bad.jsonl"), "error: bad.jsonl:1: This cannot be read as JSON"),
-        (("import", "bad.jsonl"), "A run file is made of lines of JSON."),
-        (("import", "pq/runs.parquet"), "error: pq/runs.parquet:1: This cannot be read as JSON"),
-        (("prune", "--older-than", "soon"), "`soon` is no age: give 45m, 12h, 30d or 8w."),
-        (("prune", "--older-than", "999999w"), "`999999w` is no age"),
-        (("prune", "--keep", "-1"), "-1 is not in the range x>=0."),
+        (("export", "run-0", "--to", "-"), "`-` is standard output"),
+        (("rm", "--until", "soon"), "`soon` is no moment: give 2026-01-31, 2026-01-31T18:30, or an age: 30d."),
+        (("rm", "run-0", "--until", "30d"), "Name each RUN, or choose by flags; not both."),
+        (("rm", "run-0", "run-9", "--yes"), "The store holds no run `run-9`."),
+        (("rm", "--keep", "-1"), "-1 is not in the range x>=0."),
         (("check", "--store", "no.db"), "error: no.db: There is no store here."),
         (("check", "--store", "bad.jsonl"), "error: bad.jsonl: "),
-        (("path", "--store", "mysql://h/d"), "error: `mysql://` is no kind of store."),
+        (("--store", "mysql://h/d"), "error: `mysql://` is no kind of store."),
     ],
 )
 def test_bad_input_is_one_message_and_exit_code_2(old, argv, said):
@@ -120,6 +112,22 @@ def test_bad_input_is_one_message_and_exit_code_2(old, argv, said):
     assert len(ids()) == 4
 
 
+@pytest.mark.parametrize(
+    ("argv", "message"),
+    [
+        (("no.jsonl",), "error: no.jsonl: There is no such file."),
+        (("run.jsonl", "--label", "x"), "error: run.jsonl: A run file is taken in as it is: leave out the flags."),
+        (("cut.jsonl",), "cut.jsonl"),
+    ],
+)
+def test_file_that_cannot_be_taken_in_is_one_message(ran, argv, message):
+    called("store", "export", "--all", "--to", "run.jsonl")
+    (ran / "cut.jsonl").write_bytes((ran / "run.jsonl").read_bytes()[:500])
+    result = called("import", *argv, "--store", "other.db")
+    assert (result.exit_code, result.stdout) == (2, "")
+    assert message in result.stderr
+
+
 def test_parquet_export_says_it_cannot_be_imported(old):
     result = called("store", "export", "--all", "--parquet", "tables")
     assert (result.exit_code, result.stderr) == (0, "wrote 4 runs to tables; no store imports Parquet\n")
@@ -127,7 +135,7 @@ def test_parquet_export_says_it_cannot_be_imported(old):
 
 
 def test_prune_lists_runs_and_asks(old, golden):
-    result = called("store", "prune", "--keep", "1")
+    result = called("store", "rm", "--keep", "1")
     assert result.exit_code == 2
     golden("cli/store-prune-asked.txt", result.stderr)
     assert len(ids()) == 4
@@ -136,22 +144,28 @@ def test_prune_lists_runs_and_asks(old, golden):
 def test_old_runs_are_pruned(old):
     # The tenth of January 2026, at noon.
     noon = "1768046400"
-    result = called("store", "prune", "--older-than", "8d", "--yes", SOURCE_DATE_EPOCH=noon)
+    result = called("store", "rm", "--until", "8d", "--yes", SOURCE_DATE_EPOCH=noon)
     assert result.exit_code == 0
     assert result.stderr.startswith("removed 2 runs and 0 sample contents that nothing used, ")
     assert ids() == ["run-3", "run-2"]
-    result = called("store", "prune", "--keep", "0", "--status", "complete", "--yes")
+    result = called("store", "rm", "--keep", "0", "--status", "complete", "--yes")
     assert result.stderr.startswith("removed 2 runs and 3 sample contents that nothing used, ")
     assert ids() == []
 
 
+def test_runs_between_two_days_are_removed(old):
+    result = called("store", "rm", "--since", "2026-01-02", "--until", "2026-01-03", "--yes")
+    assert result.exit_code == 0
+    assert ids() == ["run-3", "run-0"]
+
+
 def test_prune_selects_by_status(old):
-    assert called("store", "prune", "--status", "incomplete", "--yes").stderr.startswith("removed 0 runs")
+    assert called("store", "rm", "--status", "incomplete", "--yes").stderr.startswith("removed 0 runs")
     assert len(ids()) == 4
 
 
 def test_prune_without_flag_removes_no_run_and_does_not_ask(old):
-    result = called("store", "prune")
+    result = called("store", "rm")
     assert (result.exit_code, result.stdout) == (0, "")
     assert result.stderr.startswith("removed 0 runs and 0 sample contents that nothing used, ")
 
@@ -177,7 +191,7 @@ def test_check_of_damaged_store_is_exit_code_1(old):
 def test_newer_store_is_one_line_error(old):
     with open_store() as store, store.pool.write_transaction() as rows:
         rows.write("PRAGMA user_version = 99")
-    for argv in (("store", "check"), ("runs",), ("store", "prune")):
+    for argv in (("store", "check"), ("show",), ("store", "rm")):
         result = called(*argv)
         assert result.exit_code == 2
         assert result.stderr.count("\n") == 1
@@ -192,7 +206,7 @@ def test_import_whose_facts_give_no_report_leaves_nothing_behind(ran):
     broken = {**json.loads(lines[at]), "facts": {"a": 1}}
     lines[at] = json.dumps(broken, separators=(",", ":")).encode()
     (ran / "all.jsonl").write_bytes(resealed(lines))
-    result = called("store", "import", "all.jsonl", "--store", "other.db")
+    result = called("import", "all.jsonl", "--store", "other.db")
     assert (result.exit_code, result.stdout) == (2, "")
     assert "The stored report settings cannot be read" in result.stderr
-    assert called("runs", "--store", "other.db").stdout == "No run in other.db fits.\n"
+    assert called("show", "--store", "other.db").stdout == "No run in other.db fits.\n"

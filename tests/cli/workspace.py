@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 import os
+import shlex
 import subprocess
 import sys
 from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
+import click
 from click.testing import CliRunner, Result
 
 from deemster.cli import app
@@ -60,6 +62,17 @@ def called(*argv: str, **env: str | None) -> Result:
     if result.exception is not None and not isinstance(result.exception, SystemExit):
         raise result.exception
     return result
+
+
+def read_line(line: str) -> dict[str, Any]:
+    """What a command reads from a line such as `deemster show latest`, without being called."""
+    _, name, *words = shlex.split(line)
+    command = app.get_command(click.Context(app), name)
+    while isinstance(command, click.Group) and words:
+        command = command.commands[words.pop(0)]
+    assert command is not None
+    values, *_ = command.make_parser(click.Context(command)).parse_args(words)
+    return values
 
 
 def started(folder: Path, *argv: str, **options: Any) -> subprocess.Popen[str]:

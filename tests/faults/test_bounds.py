@@ -98,7 +98,7 @@ def test_dataset_without_an_end_is_one_sentence_and_little_memory(tmp_path):
 def test_no_command_waits_for_a_pipe(tmp_path):
     written(tmp_path, {**FILES, "suite.yml": FILES["suite.yml"].replace("golden.yml", "pipe.json")})
     os.mkfifo(tmp_path / "pipe.json")
-    waiting = ("run suite.yml", *(f"{command} pipe.json" for command in ("align", "grade", "store import", "report")))
+    waiting = ("run suite.yml", *(f"{command} pipe.json" for command in ("align", "grade", "import", "show")))
     for command, (code, err) in run_several(tmp_path, waiting).items():
         assert (code, err.count("\n")) == (2, 1), command
         assert "This is a named pipe, not a file." in err, command
@@ -165,7 +165,7 @@ def test_run_file_with_many_repetitions_costs_in_proportion_to_its_rows(forged, 
     forged[1] = forged[1].replace(b'"repetitions":1', b'"repetitions":2000')
     (run,) = imported(tmp_path, forged)
     before = time.process_time()
-    assert called("report", run.id, "--store", "other.db").exit_code == 0
+    assert called("show", run.id, "--store", "other.db").exit_code == 0
     assert time.process_time() - before < SECONDS
 
 
@@ -184,7 +184,7 @@ def test_run_file_with_20000_scorings_is_refused(forged, tmp_path):
 def test_scorings_without_marks_cost_nothing(forged, tmp_path):
     (run,) = imported(tmp_path, scorings(forged, 1000))
     before = time.process_time()
-    assert called("report", run.id, "--store", "other.db").exit_code == 0
+    assert called("show", run.id, "--store", "other.db").exit_code == 0
     assert time.process_time() - before < SECONDS
 
 

@@ -1,4 +1,4 @@
-"""A panel of a fast and a slow judge, killed four times: no judge is asked again for what it answered, no bill is lost.
+"""A panel of a fast and a slow judge, killed repeatedly: no judge is asked again for what it answered, no bill is lost.
 
 Real processes, without a cache: the command line, and both judges behind HTTP.
 """
@@ -19,7 +19,7 @@ from deemster.store import open_store
 from deemster.testing import ModelServer
 from tests.cli.workspace import EPOCH, written
 
-SAMPLES, KILLS = 120, 4
+SAMPLES = 120
 DELAY_S, SLOW_AT_ONCE = 0.05, 2
 WINDOW_S = 0.25
 PATIENCE_S = 90
@@ -41,6 +41,12 @@ class Slow(ModelServer):
     async def _reply(self, request, *, chat):
         await asyncio.sleep(DELAY_S)
         return await super()._reply(request, chat=chat)
+
+
+@pytest.fixture
+def kills(thorough):
+    """How often a run is killed."""
+    return 4 if thorough else 2
 
 
 @pytest.fixture
@@ -99,25 +105,25 @@ def killed(folder, judges, *flags):
 
 
 @pytest.mark.parametrize("flags", [(), ("--durable",)], ids=["grouped", "durable"])
-def test_fast_judge_is_asked_once_for_each_sample_over_four_kills(tmp_path, judges, flags):
+def test_fast_judge_is_asked_once_for_each_sample_over_all_kills(tmp_path, judges, kills, flags):
     fast, slow = judges
     folder = prepared(tmp_path / "killed")
-    for _ in range(KILLS):
+    for _ in range(kills):
         killed(folder, judges, *flags)
     report = finished(folder, judges, *flags)
     assert len(fast.requests) == SAMPLES
     in_window = 0 if flags else round(WINDOW_S / DELAY_S) * SLOW_AT_ONCE
-    assert SAMPLES <= len(slow.requests) <= SAMPLES + KILLS * (SLOW_AT_ONCE + in_window)
+    assert SAMPLES <= len(slow.requests) <= SAMPLES + kills * (SLOW_AT_ONCE + in_window)
     assert json.loads(report)["usage"]["scoring"]["calls"] == 2 * SAMPLES
     assert report == finished(prepared(tmp_path / "alone"), judges)
 
 
-def test_budget_holds_over_four_kills(tmp_path, judges):
+def test_budget_holds_over_all_kills(tmp_path, judges, kills):
     fast, slow = judges
     folder = prepared(tmp_path / "killed")
     budget = ("--budget-tokens", "60000")
     process = started(folder, judges, *budget)
-    for kill in range(KILLS):
+    for kill in range(kills):
         enough = len(fast.requests) + len(slow.requests) + 6
         end = time.monotonic() + PATIENCE_S
         while process.poll() is None and len(fast.requests) + len(slow.requests) < enough and time.monotonic() < end:
@@ -125,7 +131,7 @@ def test_budget_holds_over_four_kills(tmp_path, judges):
         time.sleep(0.3)
         process.send_signal(signal.SIGKILL)
         process.communicate(timeout=PATIENCE_S)
-        if process.returncode == 3 or kill == KILLS - 1:
+        if process.returncode == 3 or kill == kills - 1:
             break
         process = started(folder, judges, *budget)
     found = json.loads(finished(folder, judges, *budget, code=3))["budget"]
@@ -135,4 +141,4 @@ def test_budget_holds_over_four_kills(tmp_path, judges):
     assert sum(call["counted"][0] for call in calls) == found["spent_tokens"]
     # Only what was under way at a kill, or answered within its window, is in no bill.
     lost = len(fast.requests) + len(slow.requests) - len(calls)
-    assert 0 <= lost <= KILLS * (8 + SLOW_AT_ONCE + 20)
+    assert 0 <= lost <= kills * (8 + SLOW_AT_ONCE + 20)

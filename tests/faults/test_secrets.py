@@ -66,8 +66,8 @@ def test_key_in_target_or_metric_text_reaches_no_output(tmp_path, monkeypatch):
         monkeypatch.setenv("MY_KEY", KEY)
         flags = [part for kind in REPORTS for part in ("--to", f"{kind}:report.{kind}")]
         shown = [called("run", "suite.yml", *flags, URL=server.url)]
-        shown.append(called("report", "latest"))
-        shown.append(called("runs", "show", "latest"))
+        shown.append(called("show", "latest"))
+        shown.append(called("show", "latest"))
         shown.append(called("store", "export", "latest", "--to", "run.jsonl"))
         asked = [json.dumps(request.document) for request in server.requests]
     forms = (KEY, json.dumps(KEY)[1:-1], json.dumps(json.dumps(KEY)[1:-1])[1:-1], KEY.replace('"', "&quot;"))
@@ -161,7 +161,7 @@ def test_secrets_that_good_replies_repeat_are_written_and_shown_nowhere(tmp_path
         flags = [part for kind in REPORTS for part in ("--to", f"{kind}:report.{kind}")]
         shown = [called("run", "suite.yml", *flags, **environ)]
         heard = [json.dumps(request.headers) + request.body.decode() for request in server.requests]
-        shown += [called(*words) for words in (("report", "latest"), ("runs", "show", "latest"))]
+        shown += [called(*words) for words in (("show", "latest"), ("show", "latest"))]
         shown.append(called("store", "export", "latest", "--to", "run.jsonl"))
         shown.append(called("rescore", "latest", "--metric", "llm-as-judge", "--models", "suite.yml", **environ))
     application.shutdown()
@@ -239,8 +239,8 @@ models: {{ judge: {{ base_url: "{1}", model: m }} }}
         *(called("run", name, "--no-store", ADDRESS=wrong) for name in ("model.yml", "target.yml", "variable.yml")),
         *(called("validate", name, ADDRESS=wrong) for name in ("model.yml", "target.yml", "variable.yml")),
         called("grade", "items.json", "--base-url", wrong, "--model", "m"),
-        *(called(*words, "--store", wrong) for words in (("runs",), ("store", "path"), ("store", "check"))),
-        *(called(*words, DEEMSTER_STORE=wrong) for words in (("runs",), ("report", "latest"), ("run", "model.yml"))),
+        *(called(*words, "--store", wrong) for words in (("show",), ("store",), ("store", "check"))),
+        *(called(*words, DEEMSTER_STORE=wrong) for words in (("show",), ("show", "latest"), ("run", "model.yml"))),
     ]
     assert all(secret not in each.output for each in results)
     assert all(each.exit_code == 2 for each in results if "No such" not in each.output and each not in results[3:6])

@@ -136,14 +136,14 @@ def test_target_that_stops_the_loop_does_not_stop_the_run(wild, act):
 
 def test_target_that_cancels_every_task_ends_the_run_with_one_sentence_and_it_is_resumed(wild, tmp_path):
     result, report = wild("for task in asyncio.all_tasks(): task.cancel()", target="asynchronous")
-    (run,) = json.loads(called("runs", "--to", "-").stdout)
+    (run,) = json.loads(called("show", "--to", "-").stdout)
     assert (result.exit_code, report) == (3, None)
     assert result.stderr == (
         "error: The target or a metric cancelled the tasks of the run.\n"
         f"To continue: deemster run suite.yml --resume={run['id']}\n"
     )
     assert run["status"] == "incomplete"
-    assert f"To continue: deemster run SUITE --resume={run['id']}\n" in called("runs", "show", run["id"]).stdout
+    assert f"To continue: deemster run SUITE --resume={run['id']}\n" in called("show", run["id"]).stderr
     code = CODE.replace("{act}", "pass")
     done = called("run", "suite.yml", "--quiet", "--allow-changed", "--to", "run.json", f"--resume={run['id']}")
     assert done.exit_code == 3
@@ -196,7 +196,7 @@ def test_run_whose_store_fails_is_listed_as_stopped(wild, tmp_path):
     with contextlib.closing(sqlite3.connect(tmp_path / ".deemster" / "runs.db", isolation_level=None)) as rows:
         rows.execute("DROP TRIGGER full")
         rows.execute("DROP TRIGGER broken")
-    listed = called("runs").stdout.splitlines()[1].split()
+    listed = called("show").stdout.splitlines()[1].split()
     assert "stopped" in listed
     (module,) = tmp_path.glob("wild_*.py")
     module.write_text(CODE.replace("{act}", "pass"))

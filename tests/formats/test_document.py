@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from deemster.formats.document import missing_file, nearest_file
+from deemster.formats.mistyped_path import missing_file, nearest_file
 
 
 @pytest.fixture

@@ -79,7 +79,7 @@ def test_resumed_grading_asks_and_says_the_same(place, name):
 
 
 def test_run_file_of_gradings_is_imported(tmp_path):
-    result = called("store", "import", str(EARLIER / "runs.jsonl"), "--store", str(tmp_path / "runs.db"))
+    result = called("import", str(EARLIER / "runs.jsonl"), "--store", str(tmp_path / "runs.db"))
     assert result.exit_code == 0, result.stderr
     with open_store(tmp_path / "runs.db") as store:
         for name in ("panel", "unreached", "numeric"):

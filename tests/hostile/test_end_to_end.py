@@ -157,7 +157,7 @@ def test_longest_allowed_numbers_round_trip_through_run(folder):
     outputs = {"a": {"output": "x", "retrieved": ["PLACE"]}}
     result, _ = scored(folder, [sample("PLACE")], outputs, "json-valid", raw=long)
     assert result.exit_code == 0
-    assert called("report", "run.json", "--to", "again.json").exit_code == 0
+    assert called("show", "run.json", "--to", "again.json").exit_code == 0
     assert (folder / "again.json").read_bytes() == (folder / "run.json").read_bytes()
 
 
@@ -272,5 +272,5 @@ def test_received_report_runs_no_code_of_the_metrics_it_names(folder):
     scored(folder, [sample()], {"a": "x"})
     text = (folder / "run.json").read_text().replace('"spec": "exact-match"', '"spec": "hostile_plugin:Owned"')
     written(folder, {"received.json": text, "hostile_plugin.py": "open('owned', 'w').close()\n"})
-    assert called("report", "received.json", "--without-text", "--to", "again.json").exit_code == 0
+    assert called("show", "received.json", "--without-text", "--to", "again.json").exit_code == 0
     assert not (folder / "owned").exists()

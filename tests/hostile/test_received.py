@@ -79,7 +79,7 @@ def test_rescoring_asks_no_model_and_loads_no_code_that_a_run_file_names(lines, 
         "judge": {"base_url": "http://192.0.2.1/${OPENAI_API_KEY}", "model": "m", "api_key_env": "OPENAI_API_KEY"},
     }
     (tmp_path / "run.jsonl").write_bytes(resealed([lines[0], json.dumps(head).encode(), *lines[2:]]))
-    assert called("store", "import", "run.jsonl").exit_code == 0
+    assert called("import", "run.jsonl").exit_code == 0
     result = called("rescore", "latest", "--metric", "llm-as-judge", "--quiet", OPENAI_API_KEY="sk-secret")
     assert result.exit_code == 2
     assert "sk-secret" not in result.stderr

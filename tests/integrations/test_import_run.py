@@ -112,7 +112,7 @@ def answer_all(client, run, choose):
 @pytest.mark.parametrize("imported", FILES, indirect=True)
 def test_pages_sheets_briefs_and_alignment_work_on_an_imported_run(imported):
     run, client = imported
-    assert called("brief", "only").output.startswith("# ")
+    assert called("show", "--failed", "only").output.startswith("# ")
     assert called("labels", "sheet", "only").exit_code == 0
     lines = list(csv.DictReader(io.StringIO(Path("labels.csv").read_text("utf-8-sig"))))
     assert {line["id"] for line in lines} <= {sample.id for sample in run.dataset}
@@ -140,5 +140,5 @@ def test_imported_run_without_marks_is_shown_and_says_what_to_do(imported):
     run, client = imported
     assert client.get("runs/only/samples")["total"] == len(run.dataset)
     assert client.get("runs/only/samples/0")["id"] == run.dataset[0].id
-    for command in (["brief", "only"], ["labels", "sheet", "only"], ["align", "--run", "only"]):
+    for command in (["show", "--failed", "only"], ["labels", "sheet", "only"], ["align", "--run", "only"]):
         assert called(*command).exit_code == 2

@@ -12,7 +12,7 @@ from deemster.comparison import report_without_text
 from deemster.errors import ReportError, StoreError
 from deemster.evaluation.resolve_evaluation import resolve_arguments
 from deemster.report.build_report import StoredSamples, quoted_details, stored_report
-from deemster.report.report_settings import parse_settings, settings_facts, without_secrets
+from deemster.report.report_settings import settings_facts, stored_settings, without_secrets
 from deemster.results.metric_aggregators import SubsetAggregator
 from deemster.runs.run_lifecycle import NOT_STORED, RunStorage
 from deemster.store import RunFacts, open_store
@@ -127,6 +127,10 @@ def test_custom_aggregator_is_reported_missing_and_may_be_passed_again(tmp_path)
         assert stored_report(store, "latest", aggregator=Forgiving()).to_json() == report.to_json()
 
 
+def stored_run(facts):
+    return RunFacts(id="x", dataset="d", fingerprint="", samples=1, started_at="", tool_version="", facts=facts)
+
+
 def test_report_settings_survive_storage():
     gate = {
         "metrics": {"rouge-l": {"min_mean": 0.2, "on": "lower"}},
@@ -135,7 +139,7 @@ def test_report_settings_survive_storage():
     }
     what = job(gate=gate, aggregator="geometric")
     kept = msgspec.json.decode(msgspec.json.encode(settings_facts(what.report_settings, what.plan, origin=what.origin)))
-    terms = parse_settings(kept, where="here")
+    terms = stored_settings(stored_run(kept))
     assert terms._replace(aggregator=None) == what.report_settings._replace(aggregator=None)
     assert str(terms.aggregator) == "geometric"
 
@@ -158,7 +162,7 @@ def test_report_settings_survive_storage():
 )
 def test_invalid_stored_facts_are_error(broken):
     with pytest.raises(StoreError, match="The stored report settings cannot be read"):
-        parse_settings(broken, where="runs.db: run `x`")
+        stored_settings(stored_run(broken))
 
 
 def test_stored_samples_equal_dataset(store):

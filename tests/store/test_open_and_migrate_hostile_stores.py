@@ -47,7 +47,7 @@ def test_store_with_more_than_a_store_has_is_refused_before_it_is_read(path, str
     assert not isinstance(caught.value, StorageError)
     # Of several strangers the first one is named.
     assert f"It holds the {stranger}" in str(caught.value) or stranger == "view `runs`"
-    for argv in (("runs",), ("report", "latest"), ("store", "check"), ("store", "export", "--all", "--to", "x.jsonl")):
+    for argv in (("show",), ("show", "latest"), ("store", "check"), ("store", "export", "--all", "--to", "x.jsonl")):
         result = called(*argv, "--store", str(path))
         assert (result.exit_code, result.stdout, result.stderr.count("\n")) == (2, "", 1)
 
@@ -72,9 +72,9 @@ def test_store_whose_runs_are_lost_is_not_taken_for_an_empty_one(path):
     empty = b"\x0d\x00\x00\x00\x00" + size.to_bytes(2, "big") + b"\x00"
     data[(root - 1) * size : root * size] = empty.ljust(size, b"\0")
     path.write_bytes(bytes(data))
-    for argv in (("runs",), ("report", "latest"), ("compare", "latest", "latest"), ("store", "check")):
+    for argv in (("show",), ("show", "latest"), ("compare", "latest", "latest"), ("store", "check")):
         result = called(*argv, "--store", str(path))
-        assert result.exit_code == {"runs": 0, "store": 1}.get(argv[0], 3), result.output
+        assert result.exit_code == 0 if argv == ("show",) else 1 if argv[0] == "store" else 3, result.output
         assert "The store is damaged: " in result.output or argv[0] == "store"
 
 
@@ -83,7 +83,7 @@ TABLES = ("runs", "samples", "outputs", "marks", "sqlite_autoindex_runs_1", "sql
 
 @pytest.mark.parametrize(("one", "other"), list(itertools.combinations(TABLES, 2)))
 def test_store_with_two_pages_swapped_gives_what_it_gave_or_says_that_it_is_damaged(path, one, other):
-    commands = (("runs",), ("report", "latest"))
+    commands = (("runs",), ("show", "latest"))
     sound = [called(*argv, "--store", str(path)).stdout for argv in commands]
     with contextlib.closing(sqlite3.connect(path)) as database:
         roots = dict(database.execute("SELECT name, rootpage FROM sqlite_master"))

@@ -41,10 +41,9 @@ def on_read_only_mount(folder, *argv):
 @pytest.mark.parametrize(
     "command",
     [
-        "runs",
-        "runs show latest",
-        "report latest",
-        "report latest --to -",
+        "show",
+        "show latest",
+        "show latest --to -",
         "store check",
         "monitor support",
         "show latest window",
@@ -63,7 +62,7 @@ def test_run_on_read_only_mount_is_exported(folder):
     assert (folder / "there.jsonl").read_bytes() == (folder / "here.jsonl").read_bytes()
 
 
-@pytest.mark.parametrize("command", ["run suite.yml", "runs rm latest --yes", "store prune", "rescore latest"])
+@pytest.mark.parametrize("command", ["run suite.yml", "store rm latest --yes", "store rm", "rescore latest"])
 def test_store_on_read_only_mount_is_not_written(folder, command):
     before = (folder / "kept" / "runs.db").read_bytes()
     flags = ("--metric", "contains") if command.startswith("rescore") else ()
@@ -85,11 +84,11 @@ def test_store_of_a_killed_run_on_read_only_mount_is_read_whole_or_not_at_all(fo
     subprocess.run([sys.executable, "-c", code], cwd=folder, check=True)
     assert (folder / "kept" / "runs.db-wal").stat().st_size > 0
     if shared:
-        there = on_read_only_mount(folder, "runs", "show", "latest")
+        there = on_read_only_mount(folder, "show", "latest")
         assert (there.returncode, "is damaged (its facts do not fit their check sum)" in there.stderr) == (3, True)
     else:
         (folder / "kept" / "runs.db-shm").unlink()
-        there = on_read_only_mount(folder, "runs")
+        there = on_read_only_mount(folder, "show")
         assert there.returncode == 3
         assert "its last commits are still in runs.db-wal. Copy both files to a folder" in there.stderr
 
@@ -97,7 +96,7 @@ def test_store_of_a_killed_run_on_read_only_mount_is_read_whole_or_not_at_all(fo
 def test_store_of_earlier_schema_on_read_only_mount_must_be_migrated_elsewhere(tmp_path):
     (tmp_path / "kept").mkdir()
     shutil.copy(Path(__file__).parent / "databases" / "v1.db", tmp_path / "kept" / "runs.db")
-    there = on_read_only_mount(tmp_path, "runs")
+    there = on_read_only_mount(tmp_path, "show")
     assert (there.returncode, there.stdout) == (3, "")
     assert (
         "it may only be read (attempt to write a readonly database). It has schema 1 and must be migrated to "

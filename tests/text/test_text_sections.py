@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import html
 import re
 from functools import partial
 from itertools import product
@@ -10,12 +11,14 @@ import pytest
 
 from deemster.agreement import agreement_page, metrics_result
 from deemster.comparison import comparison
+from deemster.monitoring import monitoring_page, pass_rate_over_time
+from deemster.monitoring.monitoring_report import drift_words
 from deemster.report import _grading_page, grading_result, report_document
 from deemster.text.terminal_layout import plain_text
 from deemster.text.text_sections import TextSection, in_order, with_keys, without_keys
 from tests.agreement.make_results import full_result
 from tests.report.comparisons import helpdesk
-from tests.report.pages import grading
+from tests.report.pages import grading, history
 from tests.report.runs import full_report
 
 SECTIONS = [TextSection((key or "no key",), key=key) for key in ("headline", "new", "gate", "", "metrics")]
@@ -48,9 +51,12 @@ RESULTS = {
     "comparison": (helpdesk, comparison, "comparison_sections"),
     "alignment": (full_result, metrics_result, "agreement_sections"),
     "grading": (partial(grading, "facts"), grading_result, "grading_sections"),
+    "monitoring": (partial(history, "shop"), pass_rate_over_time, "monitoring_sections"),
+    "monitoring page": (partial(history, "shop"), monitoring_page, "monitoring_sections"),
     "grading page": (partial(grading, "facts"), _grading_page, "grading_sections"),
     "short alignment": (full_result, agreement_page, "short_agreement_sections"),
 }
+PAGES = ("grading", "monitoring")
 FORMS = {
     "terminal": lambda result: plain_text(result.sections(), width=120),
     "Markdown": lambda result: result.to_markdown(),
@@ -61,10 +67,10 @@ FORMS = {
 
 @pytest.mark.parametrize("key", ["", "tomorrow"])
 @pytest.mark.parametrize("form", FORMS)
-@pytest.mark.parametrize("kind", ["report", "comparison", "alignment", "grading"])
+@pytest.mark.parametrize("kind", ["report", "comparison", "alignment", "grading", "monitoring"])
 def test_unknown_section_is_shown_and_ends_no_form(monkeypatch, kind, form, key):
     # A section that a later version adds; it has no other door.
-    doors = {("alignment", "notebook"): "short alignment", ("grading", "page"): "grading page"}
+    doors = {("alignment", "notebook"): "short alignment", **{(name, "page"): f"{name} page" for name in PAGES}}
     make, module, name = RESULTS[doors.get((kind, form), kind)]
     known, show = getattr(module, name), FORMS[form]
     usual = show(make())
@@ -83,10 +89,10 @@ def test_unknown_section_is_shown_and_ends_no_form(monkeypatch, kind, form, key)
 
 @pytest.mark.parametrize(
     ("kind", "form"),
-    [*product(["report", "comparison", "alignment"], ["page", "notebook"]), ("grading", "page")],
+    [*product(["report", "comparison", "alignment"], ["page", "notebook"]), *((name, "page") for name in PAGES)],
 )
 def test_unknown_section_comes_last_where_there_is_an_order(monkeypatch, kind, form):
-    doors = {("alignment", "notebook"): "short alignment", ("grading", "page"): "grading page"}
+    doors = {("alignment", "notebook"): "short alignment", **{(name, "page"): f"{name} page" for name in PAGES}}
     make, module, name = RESULTS[doors.get((kind, form), kind)]
     known = getattr(module, name)
 
@@ -102,3 +108,11 @@ def test_unknown_section_comes_last_where_there_is_an_order(monkeypatch, kind, f
 def test_notebook_of_a_report_begins_with_its_gate():
     headline, first, *_ = re.findall("<h2[^>]*>(.*?)</h2>", full_report()._repr_html_())
     assert (headline, first) == ("deemster report", "Gate")
+
+
+def test_monitoring_page_says_each_thing_once():
+    shown = history("shop")
+    page = html.unescape(shown.to_html())
+    verdict, _, evidence = drift_words(shown).partition(". ")
+    for sentence in (f"{verdict}.", evidence, "a fall from"):
+        assert page.count(sentence) == (2 if sentence == "a fall from" else 1), sentence

@@ -30,8 +30,10 @@ def grading(tmp_path_factory):
     """A viewer over a grading of letters by three judges, for ada to label."""
     folder = tmp_path_factory.mktemp("grading")
     shutil.copytree(ESSAYS, folder / "essays")
+    (folder / "settings.yml").write_text("quorum: 2\n")
     judges = [part for judge in ("ada", "bert", "cleo") for part in ("--judge", judge)]
     argv = ["--models", str(folder / "essays" / "models.yml"), *judges, "--calls", "per_item", "--offline", "--quiet"]
+    argv += ["--settings", str(folder / "settings.yml")]
     done = called("grade", str(folder / "essays" / "letters.yml"), *argv, "--store", str(folder / "runs.db"))
     assert done.exit_code == 0, done.stderr
     with open_store(folder / "runs.db") as store, running_viewer(store, author="hanna") as client:
@@ -64,9 +66,9 @@ def test_items_of_a_grading_are_samples(grading):
 def test_text_is_found_in_submissions_and_reasons_of_a_grading(grading):
     client, store = grading
     items = stored_grading(store, store.run("latest")).items
-    reason = next(one.reason for one in items[3].criteria if one.reason)
+    reason = next(vote.reason for vote in items[3].votes if vote.reason)
     found = client.get(f"runs/latest/samples?in=reasons&text={quote(reason.upper())}&limit=500")["rows"]
-    wanted = [at for at, item in enumerate(items) if any(reason in (one.reason or "") for one in item.criteria)]
+    wanted = [at for at, item in enumerate(items) if any(reason in (vote.reason or "") for vote in item.votes)]
     assert [row["position"] for row in found] == wanted
     assert [row["id"] for row in client.get("runs/latest/samples?in=output&text=84%20and%20afraid")["rows"]] == [
         "grandmother"

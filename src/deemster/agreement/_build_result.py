@@ -15,7 +15,7 @@ from deemster.agreement._contingency_counts import ContingencyCounts, CriterionG
 from deemster.agreement._error_intervals import bias_with_interval
 from deemster.agreement._labelled_votes import FAILED_BELOW, CriterionColumn, Floats, LabelledVotes
 from deemster.agreement._numeric_agreement import Levels, correlation_result, numeric_metrics
-from deemster.agreement._score_statistics import CORRELATIONS, ICC_FORMS, ScoreComparison, ScoreSums
+from deemster.agreement._score_statistics import CORRELATIONS, ICC_FORMS, PairedScores, ScoreSums
 from deemster.agreement._tag_slices import FEWEST_ITEMS, SliceEstimates
 from deemster.agreement._verdict_classes import AbstentionModes
 from deemster.agreement._verdict_statistics import COVERAGE_RATES, KINDS, Key
@@ -157,7 +157,7 @@ class Extras(NamedTuple):
 
 def build_result(votes: LabelledVotes, options: Options, statistics: Statistics, extras: Extras) -> MetricsResult:
     """Build the result from every statistic."""
-    panel = statistics.scores.comparisons[0]
+    panel = statistics.scores.comparisons[0].pairs
     numeric, concordance = _numeric(votes, options, statistics)
     criteria = _criteria(votes, options, statistics, numeric)
     n_samples = sum(criterion.n_samples for criterion in criteria)
@@ -269,8 +269,7 @@ def _overall_intervals(
         return intervals
     intervals = _with_one_interval(intervals, intervals, _TWINS)
     group = statistics.layout.groups[0]
-    counts = statistics.counts
-    table = (group.final_tables(counts) if judge is None else group.judge_tables(counts)[:, judge])[0, 0]
+    table = group.tables.of(statistics.counts)[0 if judge is None else 1 + judge, 0, 0]
     met = tables.positive_against_rest(table) if group.kind == "binary" else None
     shares = _share_counts(int(table.sum()), met)
     if judge is None:
@@ -321,8 +320,8 @@ def _bias(options: Options, statistics: Statistics, judge: int | None = None) ->
     """The bias of the panel or a judge, with an interval that holds its level where few units differ."""
     comparison = statistics.scores.comparisons[0 if judge is None else 1 + judge]
     if options.method != "smoothed" or statistics.intervals is None:
-        return comparison.bias
-    return bias_with_interval(comparison.bias, statistics.intervals[*comparison.scope, "bias"].ci)
+        return comparison.pairs.bias
+    return bias_with_interval(comparison.pairs.bias, statistics.intervals[*comparison.scope, "bias"].ci)
 
 
 def _bootstrap(votes: LabelledVotes, options: Options, intervals: Intervals) -> BootstrapResults | None:
@@ -342,7 +341,7 @@ def _bootstrap(votes: LabelledVotes, options: Options, intervals: Intervals) -> 
 
 def _limits(options: Options, statistics: Statistics) -> ScoreLimits | None:
     """The limits of agreement, with an interval of each; None without a pair of scores."""
-    n = len(statistics.scores.comparisons[0].predicted)
+    n = len(statistics.scores.comparisons[0].pairs.predicted)
     if not n:
         return None
     mean, lower, upper = (statistics.value("all", f"score_limits.{name}") for name in ("mean", "lower", "upper"))
@@ -414,7 +413,7 @@ def _numeric(
     pairs = {
         place: int(table.sum())
         for group in statistics.layout.groups
-        for place, table in zip(group.columns, group.final_tables(statistics.counts)[:, 0], strict=True)
+        for place, table in zip(group.columns, group.tables.of(statistics.counts)[0, :, 0], strict=True)
         if group.kind == "numeric"
     }
     return numeric_metrics(
@@ -438,7 +437,7 @@ def _criteria(
     for group in statistics.layout.groups:
         if group.kind == "numeric":
             continue
-        for place, table in zip(group.columns, group.final_tables(statistics.counts)[:, 0], strict=True):
+        for place, table in zip(group.columns, group.tables.of(statistics.counts)[0, :, 0], strict=True):
             found[place] = _criterion(votes, votes.columns[place], options, statistics, table)
     return tuple(found[place] for place in sorted(found))
 
@@ -518,10 +517,10 @@ def _judges(votes: LabelledVotes, options: Options, statistics: Statistics) -> d
     found = {}
     for judge, name in enumerate(votes.judges):
         comparison = statistics.scores.comparisons[1 + judge]
-        pairs = sum(int(group.judge_tables(statistics.counts)[:, judge].sum()) for group in statistics.layout.groups)
+        pairs = sum(int(group.tables.of(statistics.counts)[1 + judge].sum()) for group in statistics.layout.groups)
         raw, failed, abstained = _raw_votes(votes, judge)
         numbers = statistics.numbers_of(JudgeMetrics, "judge", judge)
-        numbers |= {f"score_{each}": correlation_result(comparison.correlations[each]) for each in CORRELATIONS}
+        numbers |= {f"score_{each}": correlation_result(comparison.pairs.correlations[each]) for each in CORRELATIONS}
         found[name] = JudgeMetrics(
             judge_id=name,
             confusion_matrix=_confusion_matrix(raw, _VERDICTS) if raw.any() else None,
@@ -557,7 +556,7 @@ def _pooled(votes: LabelledVotes, statistics: Statistics) -> tuple[PooledScaleMe
         groups: list[CriterionGroup] = [group for group in statistics.layout.groups if group.kind == kind]
         if not groups:
             continue
-        final = [group.final_tables(statistics.counts)[:, 0] for group in groups]
+        final = [group.tables.of(statistics.counts)[0, :, 0] for group in groups]
         matrix = None
         if kind == "binary":
             met = tables.positive_against_rest(final[0].sum(axis=0))
@@ -608,7 +607,7 @@ def _undefined_warnings(statistics: Statistics, replicates: int) -> list[str]:
     return [f"undefined-replicates: {share}, among them {names}; their intervals rest on the others."]
 
 
-def _data_warnings(votes: LabelledVotes, panel: ScoreComparison, degenerate: list[str]) -> list[str]:
+def _data_warnings(votes: LabelledVotes, panel: PairedScores, degenerate: list[str]) -> list[str]:
     found, bias = [], panel.bias
     if not len(panel.predicted) and any(column.criterion.is_scored for column in votes.columns):
         found.append("no-scores: no item has both a predicted and a true score; score-level numbers are undefined.")

@@ -6,7 +6,6 @@ replicate is counted by pattern first, and every table follows from those counts
 
 from __future__ import annotations
 
-import math
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from typing import Any, NamedTuple, TypeAlias
@@ -102,55 +101,75 @@ class VoteWays(NamedTuple):
     ends: tuple[int, ...]
 
 
+class TableCells(NamedTuple):
+    """Where tables of the truth against several sides stand among the cells, ``[size, size, sides, columns]``.
+
+    Attributes:
+        first: The first cell.
+        size: How many classes the columns have.
+        sides: How many sides are compared with the truth.
+        columns: Places of the columns.
+    """
+
+    first: int
+    size: int
+    sides: int
+    columns: tuple[int, ...]
+
+    @property
+    def length(self) -> int:
+        """How many cells there are."""
+        return self.size**2 * self.sides * len(self.columns)
+
+    def number(self, cell: Any, side: int, slot: int) -> Any:
+        """The number of a cell of the table of one side and column."""
+        return self.first + (cell * self.sides + side) * len(self.columns) + slot
+
+    def across(self, cell: int, side: int) -> list[tuple[int, int]]:
+        """One cell of the tables of a side in all columns, by column."""
+        return [(place, self.number(cell, side, slot)) for slot, place in enumerate(self.columns)]
+
+    def of(self, counts: Floats) -> Floats:
+        """The tables, ``[sides, columns, replicates, K, K]``.
+
+        A view that keeps replicates side by side in memory, so that sums over classes run along them.
+        """
+        shape = (self.size, self.size, self.sides, len(self.columns), counts.shape[1])
+        cells = counts[self.first : self.first + self.length].reshape(shape)
+        return np.moveaxis(cells, (0, 1), (-2, -1))
+
+
 @dataclass(frozen=True, slots=True, eq=False)
 class CriterionGroup:
     """Criteria of one kind with equally many classes, whose confusion tables are computed together.
 
     Attributes:
         kind: The kind of criterion.
-        size: How many classes each has.
-        columns: Places of their columns.
         classes: Their classes.
         values: The values of the classes of each column; NaN for an abstention.
         negative: Whether MET counts against an item, by column.
-        n_judges: How many judges are compared with the truth one by one.
-        n_slices: How many slices are counted.
-        first_final: First cell of the tables truth × final, ``[size, size, columns]``.
-        first_judge: First cell of the tables truth × vote, ``[size, size, judges, columns]``.
+        tables: Truth × final verdict, then truth × vote of each judge that is compared with the truth.
         votes: The judges among each other; None below two judges.
-        first_slice: First cell of the tables truth × final of each slice, ``[size, size, slices, columns]``.
+        slices: Truth × final verdict of each slice; None without slices.
     """
 
     kind: CriterionType
-    size: int
-    columns: tuple[int, ...]
     classes: tuple[VerdictClasses, ...]
     values: tuple[Floats, ...]
     negative: NDArray[np.bool_]
-    n_judges: int
-    first_final: int
-    first_judge: int
+    tables: TableCells
     votes: VoteWays | None
-    n_slices: int = 0
-    first_slice: int = 0
+    slices: TableCells | None = None
 
-    def final_tables(self, counts: Floats) -> Floats:
-        """The tables truth × final, ``[columns, replicates, K, K]``."""
-        return self._tables(counts, self.first_final, len(self.columns))
+    @property
+    def size(self) -> int:
+        """How many classes each has."""
+        return self.tables.size
 
-    def judge_tables(self, counts: Floats) -> Floats:
-        """The tables truth × vote, ``[columns, judges, replicates, K, K]``."""
-        return self._tables(counts, self.first_judge, self.n_judges, len(self.columns)).swapaxes(0, 1)
-
-    def slice_tables(self, counts: Floats) -> Floats:
-        """The tables truth × final of each slice, ``[slices, columns, replicates, K, K]``."""
-        return self._tables(counts, self.first_slice, self.n_slices, len(self.columns))
-
-    def _tables(self, counts: Floats, first: int, *shape: int) -> Floats:
-        """A view that keeps replicates side by side in memory, so that sums over classes run along them."""
-        every = (self.size, self.size, *shape)
-        cells = counts[first : first + math.prod(every)].reshape(*every, counts.shape[1])
-        return np.moveaxis(cells, (0, 1), (-2, -1))
+    @property
+    def columns(self) -> tuple[int, ...]:
+        """Places of their columns."""
+        return self.tables.columns
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -286,10 +305,8 @@ def _imagine_tables(imagined: ImaginedUnits, groups: Sequence[CriterionGroup], f
     for group in groups:
         labelled = [(place, first_coverage + _COVERAGE_CELLS * place) for place in group.columns]
         for cell, shape in enumerate(table_shapes(group.size).tolist()):
-            cells = labelled + _table_cells(group, group.first_final, cell)
-            for judge in range(group.n_judges):
-                cells += _table_cells(group, group.first_judge, cell * group.n_judges + judge)
-            imagined.add(shape, cells)
+            of_sides = [each for side in range(group.tables.sides) for each in group.tables.across(cell, side)]
+            imagined.add(shape, labelled + of_sides)
         if group.votes is not None:
             shapes = vote_shapes(group.size).tolist()
             for step, shape in enumerate(shapes):
@@ -302,15 +319,10 @@ def _imagine_slices(imagined: ImaginedUnits, groups: Sequence[CriterionGroup]) -
 
     They come last: asking for them must not change the draws of the others.
     """
-    for group in groups:
-        for cell, shape in enumerate(table_shapes(group.size).tolist()):
-            for member in range(group.n_slices):
-                imagined.add(shape, _table_cells(group, group.first_slice, cell * group.n_slices + member))
-
-
-def _table_cells(group: CriterionGroup, first: int, row: int) -> list[tuple[int, int]]:
-    """One cell of the tables of all columns of a group, by column."""
-    return [(place, first + row * len(group.columns) + slot) for slot, place in enumerate(group.columns)]
+    for slices in [group.slices for group in groups if group.slices is not None]:
+        for cell, shape in enumerate(table_shapes(slices.size).tolist()):
+            for member in range(slices.sides):
+                imagined.add(shape, slices.across(cell, member))
 
 
 def _imagine_abstentions(imagined: ImaginedUnits, first_coverage: int, first_abstention: int) -> None:
@@ -367,9 +379,8 @@ def _group_criteria(
         places_by_group.setdefault((column.classes.kind, column.classes.size), []).append(place)
     groups = []
     for (kind, size), places in places_by_group.items():
-        width = len(places)
-        first_final = layout.reserve(size * size * width)
-        first_judge = layout.reserve(size * size * judges * width)
+        tables = TableCells(layout.size, size, 1 + judges, tuple(places))
+        layout.reserve(tables.length)
         classes = tuple(columns[place].classes for place in places)
         for slot, place in enumerate(places):
             number = np.arange(patterns[place].size) + first[place]
@@ -378,21 +389,13 @@ def _group_criteria(
             for side in range(1 + judges):
                 other = found[:, 1 + side].astype(np.intp)
                 both = (truth >= 0) & (other >= 0)
-                cell = (truth * size + other)[both]
-                if side == 0:
-                    layout.add(first_final + cell * width + slot, number[both])
-                else:
-                    layout.add(first_judge + (cell * judges + side - 1) * width + slot, number[both])
+                layout.add(tables.number((truth * size + other)[both], side, slot), number[both])
         values = tuple(np.array(each.values, dtype=np.float64) for each in classes)
         negative = np.array([columns[place].criterion.weight < 0 for place in places])
         votes = None
         if columns[0].votes.shape[1] >= 2:
             votes = _count_vote_ways(layout, classes, [patterns[place] for place in places], first[places])
-        groups.append(
-            CriterionGroup(
-                kind, size, tuple(places), classes, values, negative, judges, first_final, first_judge, votes
-            )
-        )
+        groups.append(CriterionGroup(kind, classes, values, negative, tables, votes))
     return tuple(groups)
 
 
@@ -446,11 +449,10 @@ def _count_slices(
     """Tables truth × final of every slice, with patterns of their own: truth, final verdict and set of slices."""
     sets, set_of_item = np.unique(slices, axis=0, return_inverse=True)
     set_of_item = set_of_item.reshape(-1)
-    n_slices = slices.shape[1]
     filled, found, rows = [], [], []
     for group in groups:
-        width = len(group.columns)
-        first_slice = layout.reserve(group.size**2 * n_slices * width)
+        tables = TableCells(layout.size, group.size, slices.shape[1], group.columns)
+        layout.reserve(tables.length)
         for slot, place in enumerate(group.columns):
             column = columns[place]
             inside = slices[column.rows].any(axis=1)
@@ -459,12 +461,12 @@ def _count_slices(
             patterns = find_patterns([*sides, item_set], np.zeros(len(item_set), dtype=np.int16))
             truth, final, pattern_set = patterns.codes.astype(np.intp).T
             both = (truth >= 0) & (final >= 0)
-            for member in range(n_slices):
+            for member in range(tables.sides):
                 counted = both & sets[pattern_set, member]
-                cell = (truth * group.size + final)[counted]
-                layout.add(first_slice + (cell * n_slices + member) * width + slot, np.flatnonzero(counted) + start)
+                cell = tables.number((truth * group.size + final)[counted], member, slot)
+                layout.add(cell, np.flatnonzero(counted) + start)
             found.append(patterns)
             rows.append(column.rows[inside])
             start += patterns.size
-        filled.append(replace(group, n_slices=n_slices, first_slice=first_slice))
+        filled.append(replace(group, slices=tables))
     return tuple(filled), found, rows

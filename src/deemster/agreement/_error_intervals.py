@@ -9,7 +9,7 @@ import msgspec
 import numpy as np
 
 from deemster.agreement._labelled_votes import Floats, Indices, LabelledVotes
-from deemster.agreement._score_statistics import RANK_CORRELATIONS, ScoreSums
+from deemster.agreement._score_statistics import RANK_CORRELATIONS, PairedScores, ScoreSums
 from deemster.agreement._tag_slices import Tags
 from deemster.agreement._verdict_statistics import Key
 from deemster.agreement.result_models import BootstrapResult
@@ -81,15 +81,41 @@ def bias_with_interval(bias: BiasResult, interval: ConfidenceInterval | None) ->
     return msgspec.structs.replace(bias, is_significant=bias.is_significant and outside, ci=ci)
 
 
-def with_error_intervals(
-    intervals: Mapping[Key, BootstrapResult], votes: LabelledVotes, scores: ScoreSums, tags: Tags | None
-) -> dict[Key, BootstrapResult]:
-    """The intervals with those of bias, MAE and RMSE in place of the smoothed ones: of the panel, judges and slices.
+def with_exact_ends(
+    drawn: Mapping[str, BootstrapResult], pairs: PairedScores, *, span: float, ranks: bool
+) -> dict[str, BootstrapResult]:
+    """The smoothed intervals of scores by name, with those that hold their level where few pairs differ.
 
     Student's t misses a judge that errs rarely and far, and weights pull rank correlations that are near 1 down. So the
     interval of the MAE is joined to the smoothed one, and those of rank correlations to their closed forms.
+
+    Args:
+        drawn: The smoothed intervals of bias, MAE, RMSE and rank correlations.
+        pairs: The scores.
+        span: How wide their range is.
+        ranks: Whether rank correlations are joined to their closed forms too.
     """
+    ends = error_intervals(pairs.predicted - pairs.true, pairs.units, span=span, confidence=pairs.confidence)
+    known = {name: ends.get(name, drawn[name].ci) for name in ("bias", "rmse")}
+    known["mae"] = hull(drawn["mae"].ci, ends.get("mae"))
+    if ranks:
+        known |= {name: hull(drawn[name].ci, pairs.correlations[name].interval) for name in RANK_CORRELATIONS}
+    return {name: msgspec.structs.replace(drawn[name], ci=ci) for name, ci in known.items()}
+
+
+def with_error_intervals(
+    intervals: Mapping[Key, BootstrapResult], votes: LabelledVotes, scores: ScoreSums, tags: Tags | None
+) -> dict[Key, BootstrapResult]:
+    """The intervals with those of bias, MAE and RMSE in place of the smoothed ones: of the panel, judges and slices."""
     found = dict(intervals)
+    span = scores.imagined.span
+    for each in scores.comparisons:
+        fields = {"bias": "bias"} | {name: f"score_{name}" for name in ("rmse", "mae", *RANK_CORRELATIONS)}
+        drawn = {name: found[*each.scope, field] for name, field in fields.items()}
+        for name, one in with_exact_ends(drawn, each.pairs, span=span, ranks=not each.pairs.is_linear).items():
+            found[*each.scope, fields[name]] = one
+    if tags is None:
+        return found
 
     def place(scope: Key, ends: Mapping[str, ConfidenceInterval], names: Mapping[str, str]) -> None:
         for name, field in names.items():
@@ -97,22 +123,10 @@ def with_error_intervals(
                 found[*scope, field] = msgspec.structs.replace(found[*scope, field], ci=ends[name])
 
     def intervals_of(apart: Floats, units: Indices) -> dict[str, ConfidenceInterval]:
-        return error_intervals(apart, units, span=scores.imagined.span, confidence=scores.confidence)
-
-    for each in scores.comparisons:
-        apart, units = each.predicted - each.true, votes.unit_of_item[each.scored]
-        ends = intervals_of(apart, units)
-        place(each.scope, ends, {"bias": "bias", "rmse": "score_rmse"})
-        more = {"mae": ends.get("mae")}
-        more |= {} if each.linear else {name: each.correlations[name].interval for name in RANK_CORRELATIONS}
-        for name, one in more.items():
-            drawn = found[*each.scope, f"score_{name}"]
-            found[*each.scope, f"score_{name}"] = msgspec.structs.replace(drawn, ci=hull(drawn.ci, one))
-    if tags is None:
-        return found
+        return error_intervals(apart, units, span=span, confidence=scores.confidence)
 
     panel = scores.comparisons[0]
-    apart, units = panel.predicted - panel.true, votes.unit_of_item[panel.scored]
+    apart, units = panel.pairs.predicted - panel.pairs.true, panel.pairs.units
     for number, members in zip(tags.large.tolist(), tags.large_members(len(votes.ids)).T, strict=True):
         scope, inside = ("slice", number), members[panel.scored]
         here, there = intervals_of(apart[inside], units[inside]), intervals_of(apart[~inside], units[~inside])

@@ -11,16 +11,16 @@ from msgspec.structs import replace
 from numpy.typing import NDArray
 
 from deemster.agreement._bootstrap_replicates import smoothed_results
-from deemster.agreement._error_intervals import bias_with_interval, error_intervals, hull
+from deemster.agreement._error_intervals import bias_with_interval, with_exact_ends
 from deemster.agreement._imagined_units import unit_size
 from deemster.agreement._labelled_votes import CriterionColumn, Floats, Indices, LabelledVotes, require_key
 from deemster.agreement._score_statistics import (
     CORRELATIONS,
     ICC_FORMS,
-    LARGEST_RANKED,
     RANK_CORRELATIONS,
     ImaginedItems,
     half_apart,
+    pair_scores,
 )
 from deemster.agreement.result_models import (
     BootstrapResult,
@@ -35,7 +35,7 @@ from deemster.agreement.result_models import (
 )
 from deemster.stats.bootstrap_resampling import imagined_weights
 from deemster.stats.confidence_interval import normal_quantile
-from deemster.stats.correlation import Correlation, kendall, pearson, spearman
+from deemster.stats.correlation import Correlation
 from deemster.stats.interpretation import interpret_correlation
 from deemster.stats.intraclass_correlation import icc_features, icc_forms, mean_squares
 from deemster.stats.krippendorff_alpha import interval_alpha, spread_features
@@ -48,8 +48,7 @@ from deemster.stats.paired_score_sums import (
     score_statistics,
     true_features,
 )
-from deemster.stats.rank_correlation import dominance, weighted_kendall, weighted_spearman
-from deemster.stats.systematic_bias import systematic_bias
+from deemster.stats.rank_correlation import weighted_kendall, weighted_spearman
 
 _OF_PAIRS = ("rmse", "mae", "bias", "concordance", "limits.lower", "limits.upper", "pearson")
 _SOURCES = ("rmse", "mae", "mean", "concordance", "lower", "upper", "pearson")
@@ -136,19 +135,15 @@ class _NumericColumn:
         self, votes: LabelledVotes, column: CriterionColumn, numbers: Floats, levels: Levels, confidence: float
     ) -> None:
         self.column = column
-        self._confidence = confidence
         self._n_judges = len(votes.judges)
         # Equal where they differ in the last bits only, so that ties are ties.
         truth, final, *cast = merge_rounded(numbers).T
         self._cast = np.column_stack(cast)
         both = ~(np.isnan(truth) | np.isnan(final))
-        self._x, self._t = final[both], truth[both]
-        units = votes.unit_of_item[column.rows]
-        self._units, self._vote_units = units[both], units
-        self._clusters = None if votes.clusters is None else votes.clusters[column.rows][both]
+        self._pairs = pair_scores(votes, final[both], truth[both], column.rows[both], confidence)
+        self._vote_units = votes.unit_of_item[column.rows]
         self._imagined = imagine_numbers(column, unit_size(votes, column))
-        self._scale, self._z = score_scale(self._x, self._t), normal_quantile(confidence)
-        self._linear = len(self._x) > LARGEST_RANKED
+        self._z = normal_quantile(confidence)
         self._level_of: dict[str, tuple[str, Indices, int]] = {}
         for level, key in zip(_LEVELS, (levels.group, levels.system), strict=True):
             if key is not None:
@@ -166,36 +161,36 @@ class _NumericColumn:
             weights: The weights of the units, units × replicates.
             rng: Draws the weights of imagined items; None for real items alone.
         """
-        own = weights[self._units].astype(np.float64)
-        x, t = self._x, self._t
+        pairs = self._pairs
+        own = weights[pairs.units].astype(np.float64)
+        x, t = pairs.predicted, pairs.true
         if rng is not None:
             more = self._imagined
             own = np.concatenate([own, more.size * imagined_weights(more.shapes, weights.shape[1], rng)])
             x, t = np.concatenate([x, more.predicted]), np.concatenate([t, more.true])
-        means = known_mean(self._x), known_mean(self._t)
+        means = known_mean(pairs.predicted), known_mean(pairs.true)
         features = np.concatenate([true_features(t, mean=means[1]), predicted_features(x, t, mean=means[0])])
-        found = score_statistics(_weigh(features, own), self._scale, z=self._z)
+        found = score_statistics(_weigh(features, own), pairs.scale, z=self._z)
         rows = [found[name] for name in _SOURCES]
         rows += self._ranks(x, t, own)
-        pairs = np.column_stack([t, x]) - means[1]
-        rows += list(_icc(pairs, own))
+        rows += list(_icc(np.column_stack([t, x]) - means[1], own))
         # Imagined items belong to no group.
-        inside = own[: len(self._x)]
+        inside = own[: len(pairs.true)]
         for level, (_, codes, n) in self._level_of.items():
             by_level = _sample_level if level == "sample_level" else _system_level
-            rows += list(by_level(self._x, self._t, codes, n, inside))
+            rows += list(by_level(pairs.predicted, pairs.true, codes, n, inside))
         if self._n_judges > 1:
             rows += self._among_judges(weights[self._vote_units].astype(np.float64), rng)
         return np.stack(rows)
 
     def _ranks(self, x: Floats, t: Floats, weights: Floats) -> list[Floats]:
-        if not self._linear:
+        pairs = self._pairs
+        if not pairs.is_linear:
             return [weighted_spearman(x, t, weights), weighted_kendall(x, t, weights)]
-        counts = dominance(self._x, self._t)
-        influences = predicted_features(self._x, self._t, counts=counts)[4:]
+        influences = predicted_features(pairs.predicted, pairs.true, counts=pairs.order)[4:]
         # To first order a weight on an imagined item moves no rank correlation.
-        real = weights[: len(self._x)]
-        points = spearman(self._x, self._t).value, kendall(self._x, self._t, counts=counts).value
+        real = weights[: len(pairs.true)]
+        points = [pairs.correlations[name].value for name in RANK_CORRELATIONS]
         sums = _weigh(influences, real)
         return [expand_correlation(point, row, real.sum(axis=0)) for point, row in zip(points, sums, strict=True)]
 
@@ -216,9 +211,14 @@ class _NumericColumn:
         self, own: Mapping[str, float], intervals: Intervals, coverage: CoverageStats | None
     ) -> NumericCriterionMetrics:
         """The model of the result."""
-        x, t, confidence, n = self._x, self._t, self._confidence, len(self._x)
+        pairs, n = self._pairs, len(self._pairs.true)
         every = {name: float_or_none(value) for name, value in own.items()}
-        bias = systematic_bias(x, t, clusters=self._clusters, confidence=confidence)
+        bias = pairs.bias
+        if intervals is not None:
+            intervals = intervals | with_exact_ends(intervals, pairs, span=self._imagined.span, ranks=True)
+            bias = bias_with_interval(bias, intervals["bias"].ci)
+            # A bias has one interval, that of its test.
+            intervals["bias"] = replace(intervals["bias"], ci=bias.ci or intervals["bias"].ci)
         limits = None
         if n:
             limits = ScoreLimits(
@@ -229,18 +229,6 @@ class _NumericColumn:
                 upper_ci=interval_of(intervals, "limits.upper"),
                 n_samples=n,
             )
-        correlations: dict[str, Any] = {
-            name: correlation_result(function(x, t, confidence=confidence))
-            for name, function in (("pearson", pearson), ("spearman", spearman), ("kendall", kendall))
-        }
-        if intervals is not None:
-            ends = error_intervals(x - t, self._units, span=self._imagined.span, confidence=confidence)
-            bias = bias_with_interval(bias, ends.get("bias"))
-            # A bias has one interval, that of its test.
-            known = ends | {} if bias.ci is None else ends | {"bias": bias.ci}
-            more = {name: hull(intervals[name].ci, correlations[name].ci) for name in RANK_CORRELATIONS}
-            more["mae"] = hull(intervals["mae"].ci, ends.get("mae"))
-            intervals = intervals | {name: replace(intervals[name], ci=one) for name, one in (known | more).items()}
         complete = int((~np.isnan(self._cast).any(axis=1)).sum())
         judge_icc = None
         if self._n_judges > 1:
@@ -255,7 +243,9 @@ class _NumericColumn:
             concordance=every["concordance"],
             icc=ScoreICC(n_items=n, n_judges=2, **{form: every[f"icc.{form}"] for form in ICC_FORMS}),
             limits=limits,
-            **correlations,
+            pearson=correlation_result(pairs.correlations["pearson"]),
+            spearman=correlation_result(pairs.correlations["spearman"]),
+            kendall=correlation_result(pairs.correlations["kendall"]),
             sample_level=self._level(every, "sample_level"),
             system_level=self._level(every, "system_level"),
             rmse=every["rmse"],
@@ -274,8 +264,8 @@ class _NumericColumn:
         key, codes, n = self._level_of[level]
         used = n
         if level == "sample_level":
-            ones = np.ones((len(self._x), 1))
-            used = int((~np.isnan(_by_group(self._x, self._t, codes, n, ones)[0])).sum())
+            x, t = self._pairs.predicted, self._pairs.true
+            used = int((~np.isnan(_by_group(x, t, codes, n, np.ones((len(x), 1)))[0])).sum())
         return LevelCorrelations(key=key, n_groups=used, **{name: every[f"{level}.{name}"] for name in CORRELATIONS})
 
 

@@ -28,7 +28,7 @@ from deemster.stats.paired_score_sums import (
     score_statistics,
     true_features,
 )
-from deemster.stats.rank_correlation import dominance, weighted_kendall, weighted_spearman
+from deemster.stats.rank_correlation import Dominance, dominance, weighted_kendall, weighted_spearman
 from deemster.stats.systematic_bias import BiasResult, systematic_bias
 
 # Above this many items the rank correlations of replicates are first-order expansions.
@@ -58,34 +58,85 @@ _EVEN = 16
 
 
 @dataclass(frozen=True, slots=True, eq=False)
+class PairedScores:
+    """Scores of one side against the true ones, with all that the data themselves say of them.
+
+    Attributes:
+        predicted: The scores.
+        true: The true scores.
+        units: The resampling unit of each pair.
+        confidence: The level of intervals.
+        order: How each pair stands to all others.
+        correlations: Spearman's, Kendall's and Pearson's, by name.
+        bias: How far the scores lie above the true ones.
+        scale: Where the scores lie.
+    """
+
+    predicted: Floats
+    true: Floats
+    units: Indices
+    confidence: float
+    order: Dominance
+    correlations: Mapping[str, Correlation]
+    bias: BiasResult
+    scale: ScoreScale
+
+    @property
+    def is_linear(self) -> bool:
+        """Whether the rank correlations of replicates are first-order expansions."""
+        return len(self.true) > LARGEST_RANKED
+
+
+def pair_scores(
+    votes: LabelledVotes, predicted: Floats, true: Floats, items: Indices, confidence: float
+) -> PairedScores:
+    """Compare scores with the true ones.
+
+    Args:
+        votes: The labelled votes.
+        predicted: The scores.
+        true: The true scores.
+        items: The item of each pair.
+        confidence: The level of intervals.
+    """
+    units = votes.unit_of_item[items]
+    order = dominance(predicted, true)
+    clusters = None if votes.clusters is None else units
+    return PairedScores(
+        predicted=predicted,
+        true=true,
+        units=units,
+        confidence=confidence,
+        order=order,
+        correlations={
+            "spearman": spearman(predicted, true, confidence=confidence),
+            "kendall": kendall(predicted, true, confidence=confidence, counts=order),
+            "pearson": pearson(predicted, true, confidence=confidence),
+        },
+        bias=systematic_bias(predicted, true, clusters=clusters, confidence=confidence),
+        scale=score_scale(predicted, true),
+    )
+
+
+@dataclass(frozen=True, slots=True, eq=False)
 class ScoreComparison:
     """One set of item scores against the true ones.
 
     Attributes:
         scope: Whose scores: ``("all",)`` or ``("judge", number)``.
         scored: Which items have both scores.
-        predicted: The scores of these items.
-        true: Their true scores.
+        pairs: The scores of these items.
         features: The numbers of its features.
-        linear: Whether the rank correlations of replicates are first-order expansions.
-        correlations: Spearman's, Kendall's and Pearson's, by name.
-        bias: How far the scores lie above the true ones.
-        scale: Where the scores lie.
     """
 
     scope: Key
     scored: NDArray[np.bool_]
-    predicted: Floats
-    true: Floats
+    pairs: PairedScores
     features: tuple[int, ...]
-    linear: bool
-    correlations: Mapping[str, Correlation]
-    bias: BiasResult
-    scale: ScoreScale
 
     def differences(self, sums: Floats) -> tuple[Floats, Floats, Floats]:
         """How many pairs, and the sums of predicted - true and of its square, in each replicate."""
-        return difference_sums(sums[list(self.features[:7])], self.scale.shift)
+        return difference_sums(sums[list(self.features[:7])], self.pairs.scale.shift)
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -100,7 +151,6 @@ class ScoreSums:
         first_alpha: First feature of interval alpha.
         first_slice: First feature of the slices: count, difference, squared difference of each.
         n_slices: How many slices there are.
-        unit_of_item: The unit of each item.
         confidence: The level of intervals and of the limits of agreement.
         imagined: Items that are in no data.
         imagined_features: Features × imagined items.
@@ -113,7 +163,6 @@ class ScoreSums:
     first_alpha: int
     first_slice: int
     n_slices: int
-    unit_of_item: Indices
     confidence: float
     imagined: ImaginedItems
     imagined_features: Floats
@@ -136,7 +185,7 @@ class ScoreSums:
     @property
     def ranked(self) -> bool:
         """Whether a rank correlation of replicates is computed from the draws themselves."""
-        return not all(comparison.linear for comparison in self.comparisons)
+        return not all(comparison.pairs.is_linear for comparison in self.comparisons)
 
     def totals(self) -> Floats:
         """Sums of the features in the data themselves, features × 1."""
@@ -154,18 +203,18 @@ class ScoreSums:
         values: Values = {}
         z = normal_quantile(self.confidence)
         for comparison in self.comparisons:
-            own = score_statistics(sums[list(comparison.features[:7])], comparison.scale, z=z)
+            pairs = comparison.pairs
+            own = score_statistics(sums[list(comparison.features[:7])], pairs.scale, z=z)
             names = _SCORE_NAMES | (_PANEL_NAMES if comparison.scope == ("all",) else {})
             for name, source in names.items():
                 values[*comparison.scope, name] = own[source]
-            if comparison.linear:
+            if pairs.is_linear:
                 n = sums[comparison.features[0]]
                 for name, feature in zip(RANK_CORRELATIONS, comparison.features[7:], strict=True):
-                    value = comparison.correlations[name].value
+                    value = pairs.correlations[name].value
                     values[*comparison.scope, f"score_{name}"] = expand_correlation(value, sums[feature], n)
             elif draws is not None:
-                weights = draws[self.unit_of_item[comparison.scored]]
-                sets: list[tuple[NDArray[Any], ...]] = [(comparison.predicted, comparison.true, weights)]
+                sets: list[tuple[NDArray[Any], ...]] = [(pairs.predicted, pairs.true, draws[pairs.units])]
                 if imagined is not None:
                     more = (self.imagined.predicted, self.imagined.true, imagined)
                     sets.append(tuple(np.concatenate(both) for both in zip(sets[0], more, strict=True)))
@@ -190,13 +239,13 @@ class ScoreSums:
         """The correlations of the data themselves by key, which sums of squares give less exactly; NaN is undefined."""
         for comparison in self.comparisons:
             for name in CORRELATIONS:
-                value = comparison.correlations[name].value
+                value = comparison.pairs.correlations[name].value
                 yield (*comparison.scope, f"score_{name}"), math.nan if value is None else value
 
     def expanded_keys(self) -> frozenset[Key]:
         """The statistics whose replicates are first-order expansions."""
         names = ("score_spearman", "score_kendall")
-        return frozenset((*each.scope, name) for each in self.comparisons if each.linear for name in names)
+        return frozenset((*each.scope, name) for each in self.comparisons if each.pairs.is_linear for name in names)
 
 
 def weighted_sums(features: Floats, draws: NDArray[Any]) -> Floats:
@@ -297,7 +346,6 @@ def sum_scores(
     votes: LabelledVotes,
     *,
     per_judge: bool,
-    replicates: bool,
     slices: NDArray[np.bool_] | None = None,
     confidence: float = 0.95,
 ) -> ScoreSums:
@@ -306,15 +354,12 @@ def sum_scores(
     Args:
         votes: The labelled votes.
         per_judge: Compare each judge with the truth too.
-        replicates: Whether replicates of rank correlations are wanted.
         slices: Which items are in which slice, items × slices.
         confidence: The level of intervals and of the limits of agreement.
     """
     rows: list[Floats] = []
     imagined = imagine_items(votes)
-    comparisons = _compare_scores(
-        votes, imagined, rows, per_judge=per_judge, replicates=replicates, confidence=confidence
-    )
+    comparisons = _compare_scores(votes, imagined, rows, per_judge=per_judge, confidence=confidence)
     first_icc = first_alpha = len(rows)
     if len(votes.judges) >= 2:
         centre = known_mean(votes.judge_scores)
@@ -346,7 +391,6 @@ def sum_scores(
         first_alpha=first_alpha,
         first_slice=first_slice,
         n_slices=0 if slices is None else slices.shape[1],
-        unit_of_item=votes.unit_of_item,
         confidence=confidence,
         imagined=imagined,
         imagined_features=every[:, len(votes.ids) :],
@@ -354,13 +398,7 @@ def sum_scores(
 
 
 def _compare_scores(
-    votes: LabelledVotes,
-    imagined: ImaginedItems,
-    rows: list[Floats],
-    *,
-    per_judge: bool,
-    replicates: bool,
-    confidence: float,
+    votes: LabelledVotes, imagined: ImaginedItems, rows: list[Floats], *, per_judge: bool, confidence: float
 ) -> tuple[ScoreComparison, ...]:
     """The panel's and the judges' scores against the true ones; adds their features to the rows."""
     sides: list[tuple[Key, Floats]] = [(("all",), votes.predicted)]
@@ -369,17 +407,9 @@ def _compare_scores(
     found: list[ScoreComparison] = []
     for scope, scores in sides:
         scored = ~(np.isnan(scores) | np.isnan(votes.true))
-        linear = replicates and int(scored.sum()) > LARGEST_RANKED
         x, t = scores[scored], votes.true[scored]
-        counts = dominance(x, t)
-        correlations = {
-            "spearman": spearman(x, t, confidence=confidence),
-            "kendall": kendall(x, t, confidence=confidence, counts=counts),
-            "pearson": pearson(x, t, confidence=confidence),
-        }
-        clusters = None if votes.clusters is None else votes.clusters[scored]
-        bias, scale = systematic_bias(x, t, clusters=clusters, confidence=confidence), score_scale(x, t)
-        of_truth, own = true_features(t), predicted_features(x, t, counts=counts if linear else None)
+        pairs = pair_scores(votes, x, t, np.flatnonzero(scored), confidence)
+        of_truth, own = true_features(t), predicted_features(x, t, counts=pairs.order if pairs.is_linear else None)
         more_truth = true_features(imagined.true, mean=known_mean(t))
         more_own = predicted_features(imagined.predicted, imagined.true, mean=known_mean(x))
         # To first order a weight on an imagined item moves no rank correlation.
@@ -391,7 +421,7 @@ def _compare_scores(
             rows += _spread_rows(of_truth, more_truth, scored)
         features = (*shared, *range(len(rows), len(rows) + len(own)))
         rows += _spread_rows(own, more_own, scored)
-        found.append(ScoreComparison(scope, scored, x, t, features, linear, correlations, bias, scale))
+        found.append(ScoreComparison(scope, scored, pairs, features))
     return tuple(found)
 
 

@@ -89,8 +89,8 @@ def slice_statistics(
     own_sums = scores.slice_sums(sums)
     for start in range(0, scores.n_slices, _REPLICATE_BLOCK):
         block = slice(start, start + _REPLICATE_BLOCK)
-        inside = [group.slice_tables(counts)[block].swapaxes(0, 1) for group in layout.groups]
-        everything = [group.final_tables(counts)[:, None] for group in layout.groups]
+        inside = [group.slices.of(counts)[block].swapaxes(0, 1) for group in layout.groups if group.slices is not None]
+        everything = [group.tables.of(counts)[0, :, None] for group in layout.groups]
         # What rounding of weights leaves of an empty cell is nothing.
         outside = [np.maximum(every - part, 0.0) for every, part in zip(everything, inside, strict=True)]
         if twice:
@@ -170,7 +170,7 @@ def estimate_slices(
     features = (None, distance, distance * distance)
     own_sums = np.array([np.bincount(which, weights=each, minlength=many) for each in features])
     all_sums = np.array(scores.comparisons[0].differences(scores.totals()))
-    everything = [group.final_tables(counts) for group in layout.groups]
+    everything = [group.tables.of(counts)[0] for group in layout.groups]
     parts: list[dict[str, Floats]] = []
     n_pairs = np.zeros(many, dtype=np.intp)
     for start in range(0, many, _DATA_BLOCK):

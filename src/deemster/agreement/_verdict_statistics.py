@@ -46,7 +46,7 @@ def verdict_statistics(layout: ContingencyCounts, counts: Floats, *, coverage: b
         pooled: Whether criteria of one kind are pooled too, as items have different rubrics.
     """
     values: Values = {}
-    final = [group.final_tables(counts) for group in layout.groups]
+    final = [group.tables.of(counts)[0] for group in layout.groups]
     by_group = []
     for group, pairs in zip(layout.groups, final, strict=True):
         if group.kind == "numeric":
@@ -168,11 +168,11 @@ def _add_pass_rates(values: Values, group: CriterionGroup, pairs: Floats) -> Non
 
 
 def _add_judges(values: Values, layout: ContingencyCounts, counts: Floats) -> None:
-    judges = layout.groups[0].n_judges
+    judges = layout.groups[0].tables.sides - 1
     if not judges:
         return
     undefined = np.full((judges, counts.shape[1]), np.nan)
-    own = [group.judge_tables(counts) for group in layout.groups]
+    own = [group.tables.of(counts)[1:].swapaxes(0, 1) for group in layout.groups]
     met, accuracy = dict.fromkeys(_MET_NAMES, undefined), undefined
     for group, pairs in zip(layout.groups, own, strict=True):
         if group.kind == "binary":

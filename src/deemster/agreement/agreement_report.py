@@ -6,7 +6,7 @@ import textwrap
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from typing import TYPE_CHECKING, Any, TypeAlias
 
-from deemster.agreement._agreement_next_steps import FEW_CRITERIA, name_criteria, next_steps_section
+from deemster.agreement._agreement_next_steps import FEW_CRITERIA, next_steps_section
 from deemster.agreement.result_models import (
     AnyCriterion,
     BootstrapResult,
@@ -39,8 +39,6 @@ from deemster.agreement.trust_verdict import (
     fewest_labels,
     kappa_interval,
     rare_classes,
-    undefined_criteria,
-    weak_criteria,
 )
 from deemster.errors import plural
 from deemster.stats.alternative_annotator_test import AlternativeAnnotator
@@ -463,7 +461,6 @@ def _headline(result: MetricsResult) -> TextSection:
         *_error_rates(result),
         *((f"{_sentence(note)}.",) for note in result.verdict.notes),
         *((sentence,) for sentence in _findings(result)),
-        *_reservations(result),
         *_warnings(result),
     ]
     return TextSection(("Judge agreement",), lines, key="headline")
@@ -631,19 +628,6 @@ def _bias(result: MetricsResult) -> str:
         f"The judge's scores lie {format_number(abs(bias.mean_bias))} {place} people's on average "
         f"({shown}{size}, n {bias.n_samples:,}){doubt}."
     )
-
-
-def _reservations(result: MetricsResult) -> Iterator[TextLine]:
-    if result.sampling == "chosen":
-        return
-    weak, undefined = weak_criteria(result), undefined_criteria(result)
-    if weak:
-        yield (f"Do not rely on {count_criteria(len(weak))} with a kappa below {MODERATE}: ", *name_criteria(weak), ".")
-    if undefined:
-        about = f"Nothing is known about {count_criteria(len(undefined))} without a kappa: "
-        yield (about, *name_criteria(undefined), ".")
-    if kappa_interval(result) is None and result.mean_kappa is not None:
-        yield ("Without an interval it is not known how much of this is chance: compute it with intervals.",)
 
 
 def _word(kappa: float) -> str:

@@ -150,7 +150,7 @@ def _compute_statistics(votes: LabelledVotes, options: Options, levels: Levels) 
     # Only slices with enough items have replicates.
     members = tags.large_members(len(votes.ids)) if tags is not None and is_drawn and len(tags.large) else None
     layout = count_votes(votes, per_judge=options.per_judge, slices=members)
-    scores = sum_scores(votes, per_judge=options.per_judge, replicates=is_drawn, slices=members, confidence=confidence)
+    scores = sum_scores(votes, per_judge=options.per_judge, slices=members, confidence=confidence)
 
     def compute(counts: Floats, sums: Floats, draws: NDArray[Any] | None, imagined: Floats | None) -> Values:
         coverage = options.modes.exclude_all

@@ -37,7 +37,7 @@ from deemster.judges.metric_catalog import card_spellings
 from deemster.models.model_client import ModelFailure
 from deemster.records import Sample
 from deemster.report.build_report import to_sample
-from deemster.report.report_settings import parse_settings
+from deemster.report.report_settings import stored_settings
 from deemster.results.run_columns import RunColumns
 from deemster.store import Store
 from deemster.store.open_and_migrate import DEFAULT
@@ -231,7 +231,7 @@ def _gate(store: Store | None, runs: Sequence[RunColumns], margin: float | None)
     gate = None
     if store is not None and runs:
         row = store.run(runs[0].run.id)
-        gate = parse_settings(row.facts, where=f"run `{row.id}`").gate
+        gate = stored_settings(row).gate
     if gate is None or gate.baseline is None or gate.baseline.margin is None:
         return Gate(baseline=BaselineRules(margin=MARGIN if margin is None else margin))
     return gate if margin is None else gate._replace(baseline=gate.baseline._replace(margin=margin))

@@ -42,7 +42,7 @@ from deemster.records.marks import reaches
 from deemster.report import Report
 from deemster.report.build_report import report_identities, stored_report
 from deemster.report.report_entries import ExecutionEntry, ScoreEntry
-from deemster.report.report_settings import stored_cluster
+from deemster.report.report_settings import report_facts
 from deemster.results import RunMetricSummary
 from deemster.results.mark_table import output_digest
 from deemster.rubrics.verdicts import VERDICTS
@@ -379,7 +379,7 @@ def _background(store: Store, row: RunRow) -> RunBackground:
         if task.definition is not None
     }
     clusters: dict[str, str] = {}
-    if (key := stored_cluster(row.facts)) is not None:
+    if (key := report_facts(row).cluster) is not None:
         samples = store.samples(row.id, content=False)
         clusters = {sample.id: str((sample.metadata or {}).get(key)) for sample in samples}
     return RunBackground(target_models(store, row.id), options, clusters)

@@ -13,7 +13,7 @@ from deemster.errors import ReportError, plural
 from deemster.judges.vote import vote_failure
 from deemster.records import MetricScore, SampleFacts, Unscored
 from deemster.records.marks import reaches
-from deemster.report.report_settings import RUBRICS_FACT, stored_cluster
+from deemster.report.report_settings import RUBRICS_FACT, report_facts
 from deemster.report.stored_grading import stored_grading
 from deemster.rubrics.criterion import Criterion
 from deemster.rubrics.rubric_definition import Rubric
@@ -189,7 +189,7 @@ def _run_votes(store: Store, row: RunRow, tasks: Sequence[LabelTask], said: Said
     """The verdicts on some tasks, of the outputs that are named, with what people said of them."""
     names = [card.name for card in store.cards(row.id)]
     items, judged = [], []
-    cluster = stored_cluster(row.facts)
+    cluster = report_facts(row).cluster
     key = "sample" if cluster is None and row.repetitions > 1 else cluster
     for sample, executions in store.samples_at(row.id, sorted({position for position, _ in said})):
         for execution in executions:

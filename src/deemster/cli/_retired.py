@@ -19,6 +19,8 @@ FLAGS = {
     "--redact": "Write `--without-text`, which leaves out every text; there are no other levels.",
     "--pr-comment": "Write `--to pr-comment.md`, or `--to pr-comment:FILE`.",
     "--junit-samples": "Write `junit: samples` in the suite.",
+    "--older-than": "`--until 30d` chooses runs that are older than 30 days.",
+    "--max-chars": "`deemster show RUN --failed` is as long as an assistant reads in one go.",
     "run --failed": "Write `--only failed`, or `--only failed:RUN`.",
     "run --id": "Write `--only id:ID`.",
     "run --partial": "Write `--only answered`.",
@@ -37,18 +39,25 @@ FLAGS = {
     "run --until-decided": "Run the whole dataset, or the part that `deemster audit dataset SUITE` proposes.",
 }
 COMMANDS = {
+    "brief": "`deemster show RUN --failed` tells what failed, and why.",
     "certify": "`deemster store export RUN --to run.jsonl` writes one file to pass on, and prints its SHA-256.",
+    "report": "`deemster show RUN` shows a report, and writes it by `--to FILE`.",
+    "runs": "`deemster show` lists the runs, `deemster show RUN` shows one, `deemster store rm RUN` removes one.",
     "verify": "`deemster store verify REPORT run.jsonl` computes a report again from a run file.",
 }
 # Verbs of commands that have other ones.
-VERBS: dict[str, str] = {}
+VERBS = {
+    "store import": "`deemster import FILE` takes in the runs of a file.",
+    "store path": "`deemster store` prints where runs are kept.",
+    "store prune": "`deemster store rm --keep 20 --until 90d` removes old runs and gives the space back.",
+}
 # Words that other tools use.
 MEANT = {
     "diff": "compare",
     "eval": "run",
     "evaluate": "run",
-    "list": "runs",
-    "ls": "runs",
+    "list": "show",
+    "ls": "show",
     "test": "run",
 }
 

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from contextlib import ExitStack
 from functools import partial
 from typing import TYPE_CHECKING, Any, NamedTuple
 
@@ -267,19 +266,11 @@ def audit_gate_command(
     Without stored repetitions, state the noise: --flip-rate or --sd; without any stored run, --pass-rate too.
     Exit codes: 0 done, 2 bad input.
     """
-    from deemster.audit.audit_gate import StatedVariance, audit_gate
-    from deemster.audit.gate_error_rates import TrialSettings
-    from deemster.evaluation.suite import load_suite
-    from deemster.store.run_file import open_runs
+    from deemster.audit import StatedVariance, TrialSettings, gate
 
-    loaded = load_suite(suite, calls_target=False)
-    stated = StatedVariance(flip_rate, sd, pass_rate)
-    stated.check()
     settings = TrialSettings(draws=draws, cohort=cohort, confidence=confidence, seed=seed)
-    with ExitStack() as opened:
-        source, names = opened.enter_context(open_runs(store, runs)) if pass_rate is None or runs else (None, [])
-        audit = audit_gate(loaded, source, names=names, stated=stated, settings=settings)
-    writing.write(audit)
+    stated = StatedVariance(flip_rate, sd, pass_rate)
+    writing.write(gate(suite, runs=runs, stated=stated, settings=settings, store=store))
 
 
 @command.command("dataset", short_help="Find copies, contradictions, leaks, flaky samples, and a part that will do.")
@@ -322,10 +313,7 @@ def audit_dataset_command(
 
     Exit codes: 0 done, 2 bad input.
     """
-    from deemster.audit.audit_dataset import HealthSettings, audit_dataset, find_dataset
+    from deemster.audit import HealthSettings, dataset
 
     settings = HealthSettings(near, margin, draws, confidence, seed)
-    with ExitStack() as opened:
-        dataset, source, names = find_dataset(dataset_or_run, store, opened, names=runs)
-        audit = audit_dataset(dataset, source, names=names, settings=settings)
-    writing.write(audit)
+    writing.write(dataset(dataset_or_run, runs=runs, settings=settings, store=store))

@@ -14,8 +14,8 @@ from deemster.errors import visible
 EXPORTS = ("otel", "mlflow")
 # Tools that runs are no longer handed to, and what to do instead.
 RETIRED_EXPORTS = {
-    "every-eval-ever": "Use `deemster report RUN --to FILE.json`, or `--to FILE.csv` for one row a sample.",
-    "promptfoo": "Look at the run with `deemster view`, or write a page with `deemster report RUN --to FILE.html`.",
+    "every-eval-ever": "Use `deemster show RUN --to FILE.json`, or `--to FILE.csv` for one row a sample.",
+    "promptfoo": "Look at the run with `deemster view`, or write a page with `deemster show RUN --to FILE.html`.",
 }
 
 
@@ -46,7 +46,7 @@ def command(*, run: str, kind: str, to: str, store: str) -> None:
     `gen_ai.evaluation.result` to a collector or writes OTLP's JSON lines (extra `otel`), `mlflow` logs to a tracking
     URI (extra `mlflow`).
 
-    For another store, use `deemster store export`; for tables, `deemster report --to FILE.csv` or `store export
+    For another store, use `deemster store export`; for tables, `deemster show RUN --to FILE.csv` or `store export
     --parquet`.
     """
     from deemster.integrations.export_run import export_run

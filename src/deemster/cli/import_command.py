@@ -1,18 +1,26 @@
-"""`deemster import`: takes in what other tools made, as runs that everything else works on."""
+"""`deemster import`: takes in runs of another store and what other tools made, as runs that everything works on."""
 
 from __future__ import annotations
+
+from pathlib import Path
 
 import click
 
 from deemster.cli._command import Verb
 from deemster.cli._console import note, warn, write_out
 from deemster.cli.options import open_run_store, refuse_stdout, store_option
-from deemster.errors import ExitCode, plural, visible
+from deemster.errors import ConfigurationError, ExitCode, Issue, plural, visible
 
 KINDS = ("promptfoo", "inspect", "deepeval", "lm-eval", "ragas", "otlp", "trec", "autorubric")
 
 
-@click.command("import", cls=Verb, short_help="Take in what other tools made: promptfoo, Inspect, DeepEval and more.")
+@click.command(
+    "import",
+    cls=Verb,
+    short_help="Take in runs of another store, and what other tools made: promptfoo, Inspect and more.",
+    examples=["deemster import run.jsonl", "deemster import results.json --gate suite.yml"],
+    see_also=["show", "compare", "export"],
+)
 @click.argument("files", metavar="FILE...", nargs=-1, required=True, type=click.Path())
 @click.option("--as", "kind", type=click.Choice(KINDS), help="The tool that made the files; found by their content.")
 @click.option(
@@ -22,14 +30,15 @@ KINDS = ("promptfoo", "inspect", "deepeval", "lm-eval", "ragas", "otlp", "trec",
     help="Where the dataset and the suite of a promptfooconfig.yaml are written.",
 )
 @click.option("--gate", metavar="SUITE", help="Hold the runs to the gate of this suite, and count them as its runs.")
-@click.option("--label", metavar="TEXT", help="What to call the runs; `deemster runs` shows it.")
+@click.option("--label", metavar="TEXT", help="What to call the runs; `deemster show` shows it.")
 @store_option
 def command(
     *, files: tuple[str, ...], kind: str | None, to: str | None, gate: str | None, label: str | None, store: str
 ) -> None:
-    """Take in what other tools made: promptfoo, Inspect, DeepEval and more.
+    """Take in runs of another store, and what other tools made: promptfoo, Inspect and more.
 
-    Each run in a FILE becomes a stored run with its samples, outputs, marks and usage. Reports, comparisons, gates,
+    A run file that another deemster wrote is taken in as a whole, or not at all. Of other tools, each run in a FILE
+    becomes a stored run with its samples, outputs, marks and usage. Reports, comparisons, gates,
     alignment and the viewer work on it. What no record holds is listed. Nothing in a file is run, and no model is
     asked. A run that is stored already is left as it is. A `promptfooconfig.yaml` has no run: it becomes a dataset
     and a suite in the folder of `--to`.
@@ -40,8 +49,14 @@ def command(
     from deemster.evaluation.external_run import load_gate, store_external_run
     from deemster.integrations.import_run import read_runs
     from deemster.report.build_report import stored_report
+    from deemster.store.run_file import is_run_file
 
-    files = tuple(file for file in files if not _write_suite(file, kind, to))
+    run_files = [file for file in files if is_run_file(file)]
+    if run_files and any(flag is not None for flag in (kind, to, gate, label)):
+        raise ConfigurationError(Issue("A run file is taken in as it is: leave out the flags.", run_files[0]))
+    for file in run_files:
+        _take_in_runs(file, store)
+    files = tuple(file for file in files if file not in run_files and not _write_suite(file, kind, to))
     if not files:
         return
     held_to = None if gate is None else load_gate(gate)
@@ -62,6 +77,16 @@ def command(
                 warn_of_open_checks(report.gate)
                 code = max(code, exit_code(report))
     raise click.exceptions.Exit(code)
+
+
+def _take_in_runs(file: str, store: str) -> None:
+    """Take in the runs of a run file."""
+    from deemster.evaluation.take_in_runs import take_in
+
+    with open_run_store(store, create=True) as opened:
+        for run in take_in(opened, Path(file)):
+            outcome = "was here already" if run.is_known else f"taken in, {plural(run.samples, 'sample')}"
+            write_out(f"{visible(run.id)}: {outcome}\n")
 
 
 def _write_suite(file: str, kind: str | None, to: str | None) -> bool:

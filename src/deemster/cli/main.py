@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import contextlib
-import functools
 import gc
 import importlib
 import os
@@ -16,7 +15,7 @@ from deemster import __version__
 from deemster.cli._console import safe_streams
 from deemster.cli._retired import answer_command, answer_flag
 from deemster.errors import DeemsterError, ExitCode, visible
-from deemster.errors.user_code_guard import UserCodeGuard, is_raised_by_code
+from deemster.errors.user_code_guard import UserCodeGuard, is_raised_by_code, refuse_exit
 
 # The commands in the groups of the help.
 GROUPS = {
@@ -24,13 +23,10 @@ GROUPS = {
         "init": "Write a small suite that runs offline, and a GitHub workflow.",
         "validate": "Check files: dataset, suite, outputs, report, rubric, votes.",
         "run": "Run a suite, store the run, print the report, apply the gate.",
-        "report": "Render a stored run or a JSON report again, in any format.",
-        "show": "Show one sample of a run: question, output, every mark and its reasons.",
+        "show": "List the stored runs; show the report of one, what failed in it, or one sample.",
         "compare": "Compare two runs: is the second worse, where, and why?",
         "view": "Look at the stored runs in a browser, and label their samples.",
         "baseline": "The run that others are compared with: promote one, show it, clear it.",
-        "runs": "List the stored runs, show one, remove some.",
-        "brief": "Tell what failed, by likely cause, to a person or an assistant who must fix it.",
         "rescore": "Mark the stored outputs of a run by other metrics.",
     },
     "Judges and people": {
@@ -48,10 +44,10 @@ GROUPS = {
     },
     "Keep and exchange": {
         "monitor": "Show the pass-rate of recorded traffic over time, and whether it drifts.",
-        "import": "Take in what other tools made: promptfoo, Inspect, DeepEval and more.",
+        "import": "Take in runs of another store, and what other tools made: promptfoo, Inspect and more.",
         "export": "Hand a run to another tool: OpenTelemetry or MLflow.",
         "promote": "Turn failing records into golden samples for a person to complete.",
-        "store": "Pass runs on, verify reports, make room, look for damage.",
+        "store": "Where runs are kept: remove some, look for damage, verify reports.",
     },
     "Reference": {
         "metrics": "Show the catalog: what each metric reads, returns, and its options.",
@@ -195,7 +191,7 @@ def main() -> None:
     gc.set_threshold(50_000, 20, 100)
     _open_closed_streams()
     _check_memory()
-    os._exit = functools.partial(_refuse_exit, os.getpid())
+    refuse_exit(_complain_of_exit)
     app(prog_name="deemster")
 
 
@@ -219,10 +215,6 @@ def _check_memory() -> None:
             _exit(ExitCode.INCOMPLETE)
 
 
-def _refuse_exit(process: int, code: int) -> NoReturn:
-    """Stands for `os._exit`, by which a target or a metric could end the command with the exit code of success."""
-    # Processes that are forked from this one end as they like.
-    if os.getpid() == process:
-        complain(f"Code that was called ended the process (`os._exit({code})`); the command did not come to its end.")
-        code = ExitCode.INCOMPLETE
-    _exit(code)
+def _complain_of_exit(code: int) -> ExitCode:
+    complain(f"Code that was called ended the process (`os._exit({code})`); the command did not come to its end.")
+    return ExitCode.INCOMPLETE

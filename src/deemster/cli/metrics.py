@@ -87,6 +87,8 @@ def _describe_entry(entry: CatalogEntry) -> str:
     keys = [f"`metadata.{key}`" for key in entry.reads]
     lines += ["", f"Reads: {', '.join(filter(None, [expected, *keys])) or 'no expected output and no metadata'}."]
     lines += [f"`where: auto`: {describe_needs(entry.needs)}."]
+    if entry.extra:
+        lines += [f"Needs an extra: pip install 'deemster[{entry.extra}]'."]
     if entry.prompt is not None:
         lines += ["", "Prompt:", *(f"  {line}".rstrip() for line in entry.prompt.splitlines())]
     return "\n".join(lines)

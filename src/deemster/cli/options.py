@@ -649,26 +649,6 @@ class Moment(click.ParamType[Any]):
             return self.fail(f"`{shown}` is no moment: give 2026-01-31, 2026-01-31T18:30, or an age: 30d.", param, ctx)
 
 
-class Age(click.ParamType[Any]):
-    """An age such as `30d`, converted to the text of the moment that long ago."""
-
-    name = "age"
-
-    def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> str:
-        """Convert the argument.
-
-        Raises:
-            BadParameter: It is no age.
-        """
-        try:
-            back = _parse_age(str(value))
-        except OverflowError:
-            back = None
-        if back is None:
-            return self.fail(f"`{visible(str(value), limit=40)}` is no age: give 45m, 12h, 30d or 8w.", param, ctx)
-        return format_moment(back)
-
-
 def format_moment(moment: datetime) -> str:
     """A moment as the store writes it.
 

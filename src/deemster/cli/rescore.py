@@ -94,7 +94,7 @@ def _write_and_print(rescoring: Rescoring, store: Store, reports: ReportOptions 
     report, code = rescoring.report, ExitCode.PASSED
     if reports is not None:
         quotes = quoted_details(store, report.run.id)
-        again = f"deemster report {report.run.id} --store {store.where}"
+        again = f"deemster show {report.run.id} --store {store.where}"
         code = write_and_print(report, reports, quotes=quotes, quiet=quiet, again=again)
     elif rescoring.missing is None:
         note(f"{report.run.id}: {plural(report.totals.executions, 'output')} marked")

@@ -152,7 +152,7 @@ _PART: Sequence[Decorator] = (
     click.option("--seed", type=int, metavar="S", help="The seed of --sample; default the suite's."),
     click.option("--limit", type=int, metavar="N", help="Run only the first N samples."),
 )
-label_option = click.option("--label", metavar="TEXT", help="What you call this run; `deemster runs` shows it.")
+label_option = click.option("--label", metavar="TEXT", help="What you call this run; `deemster show` shows it.")
 repetitions_option = click.option("--repetitions", type=int, metavar="R", help="Run each sample R times.")
 concurrency_option = click.option(
     "--concurrency", type=int, metavar="N", help="How many calls of the target may be under way at once."
@@ -359,7 +359,7 @@ def run_and_report(
         check_confirmation(evaluation, writing.confirm)
         report, comparison = _run(evaluation, writing, storage, stop=stop, raised=raised)
         flag = writing.storage.store_flag(storage)
-        again = f"deemster report {report.run.id}{flag}" if storage.store is not None else None
+        again = f"deemster show {report.run.id}{flag}" if storage.store is not None else None
         quotes = {card.name: card.quotes for card in evaluation.plan.cards}
         code = write_and_print(report, reports, quotes=quotes, quiet=writing.quiet, again=again, comparison=comparison)
         if writing.verbose:
@@ -543,7 +543,7 @@ def _print_verdict(gate: GateDecision, part: SelectedPart | None) -> None:
     for check in found[:_MOST_CHECKS]:
         note("  " + visible(f"{check.status}: {check.name}: {format_against_bound(check)}: {check.because}"))
     if len(found) > _MOST_CHECKS:
-        note(f"  ... and {len(found) - _MOST_CHECKS:,} more; `deemster report` shows all.")
+        note(f"  ... and {len(found) - _MOST_CHECKS:,} more; `deemster show RUN` shows all.")
 
 
 def warn_of_open_checks(gate: GateDecision | None) -> None:

@@ -1,51 +1,237 @@
-"""`deemster show`: one sample of a run, whole."""
+"""`deemster show`: the stored runs, the report of one, what failed in it, or one of its samples."""
 
 from __future__ import annotations
+
+from typing import TYPE_CHECKING
 
 import click
 
 from deemster.cli._command import Verb
-from deemster.cli._console import print_sections, warn
-from deemster.cli.options import ReportOptions, is_report_file, open_run, store_option, without_text_option
-from deemster.errors import ConfigurationError
+from deemster.cli._console import note, print_sections, warn, write_out
+from deemster.cli.options import (
+    Moment,
+    ReportOptions,
+    is_report_file,
+    open_run,
+    open_run_store,
+    report_options,
+    store_option,
+)
+from deemster.errors import ConfigurationError, ReportError, visible
+
+if TYPE_CHECKING:
+    from deemster.comparison import Comparison
+    from deemster.comparison.compare_runs import RunSources
+    from deemster.report import Report
+    from deemster.store import RunRow, Store
+
+# So many characters of a brief are read by an assistant in one go.
+_BRIEF_CHARS = 12_000
 
 
-@click.command("show", cls=Verb, short_help="Show one sample of a run: question, output, every mark and its reasons.")
-@click.argument("run", type=click.Path())
-@click.argument("sample")
-@without_text_option
-@click.option("--prompts", is_flag=True, help="Show what each judge was asked and replied, where the run kept it.")
+@click.command(
+    "show",
+    cls=Verb,
+    short_help="List the stored runs; show the report of one, what failed in it, or one sample.",
+    headings={
+        "The list of runs": ("--since", "--until", "--suite"),
+        "One run": ("--failed", "--against", "--prompts"),
+    },
+    examples=[
+        "deemster show --suite shop --since 7d",
+        "deemster show latest --to report.html",
+        "deemster show latest --failed",
+        "deemster show latest refund-time",
+    ],
+    see_also=["run", "compare", "view"],
+)
+@click.argument("run", type=click.Path(), required=False)
+@click.argument("sample", required=False)
+@click.option("--since", type=Moment(), metavar="WHEN", help="Only runs started then or later: 2026-01-31, or 7d.")
+@click.option("--until", type=Moment(end=True), metavar="WHEN", help="Only runs started before; a day means its end.")
+@click.option("--suite", metavar="NAME", help="Only runs of this suite, or recordings of this dataset.")
+@click.option("--failed", is_flag=True, help="What did not pass, by likely cause, for a person or an assistant.")
+@click.option("--against", metavar="RUN", help="With --failed: what changed since this run; default the baseline.")
+@click.option("--prompts", is_flag=True, help="With SAMPLE: what each judge was asked and replied, where it was kept.")
+@report_options
 @store_option
-def command(*, run: str, sample: str, reports: ReportOptions, prompts: bool, store: str) -> None:
-    """Show one sample of a run: question, output, every mark and its reasons.
+def command(
+    *,
+    run: str | None,
+    sample: str | None,
+    since: str | None,
+    until: str | None,
+    suite: str | None,
+    failed: bool,
+    against: str | None,
+    prompts: bool,
+    reports: ReportOptions,
+    store: str,
+) -> None:
+    """List the stored runs; show the report of one, what failed in it, or one sample.
 
-    Texts are not cut. What was expected and retrieved, the steps of an agent, and the traceback of a Python target that
-    raised are shown too. A run keeps the prompts of judges whose marks did not pass; `deemster run --keep-prompts all`
-    keeps all.
+    Without RUN the runs are listed, newest first. RUN is the id of a stored run, the beginning of one, a name,
+    `latest`, `baseline`, or a file: a report that `deemster run --to FILE.json` wrote, or a run file. SAMPLE is the id
+    of a sample; it is shown whole, with every score and its reason, the steps of an agent, and the traceback of a
+    target that raised.
 
-    RUN is the id of a stored run, the beginning of one, a label, `latest`, `baseline`, or a file: a report
-    that `deemster run --to FILE.json` wrote, or a run file that `deemster store export` wrote.
-    SAMPLE is the id of the sample.
+    --failed prints Markdown that needs nothing else to be understood: the worst first, by likely cause, with what
+    changed since the baseline. It takes a comparison that `deemster compare --to FILE.json` wrote, too.
     """
+    _check(run, sample, since or until or suite, failed=failed, against=against, prompts=prompts)
+    if run is None:
+        with open_run_store(store) as opened:
+            from deemster.cli._run_list import show_runs
+
+            show_runs(opened, suite=suite, since=since, until=until, reports=reports)
+    elif failed:
+        _refuse_files(reports)
+        _show_failed(run, against, reports, store)
+    elif sample is not None:
+        _refuse_files(reports)
+        _show_sample(run, sample, reports, store, prompts=prompts)
+    else:
+        _show_report(run, reports, store)
+
+
+def _check(
+    run: str | None, sample: str | None, listed: str | None, *, failed: bool, against: str | None, prompts: bool
+) -> None:
+    """Refuse flags that do not go together."""
+    if run is not None and listed is not None:
+        raise ConfigurationError("`--since`, `--until` and `--suite` choose from the list of runs: leave out RUN.")
+    if failed and (run is None or sample is not None):
+        raise ConfigurationError("`--failed` is for one run: `deemster show RUN --failed`.")
+    if against is not None and not failed:
+        raise ConfigurationError("`--against` is for `--failed`.")
+    if prompts and sample is None:
+        raise ConfigurationError("`--prompts` is for one sample: `deemster show RUN SAMPLE --prompts`.")
+
+
+def _refuse_files(reports: ReportOptions) -> None:
+    """Refuse `--to` for what is only printed."""
+    if reports.destinations:
+        raise ConfigurationError("`--to` writes the report of a run; this is printed: `... > FILE` keeps it.")
+
+
+def _show_report(run: str, reports: ReportOptions, store: str) -> None:
+    """Print the report of a run, or write it."""
+    from deemster.comparison import load_report
+    from deemster.evaluation.suite import stored_junit
+    from deemster.report.build_report import quoted_details, stored_report
+
+    if is_report_file(run):
+        _render(reports.shown(load_report(run)), reports)
+        return
+
+    with open_run(store, run) as (opened, name):
+        row = opened.run(name)
+        try:
+            report = stored_report(opened, row.id, warn=warn)
+        except ReportError as error:
+            if reports.destinations:
+                raise
+            _show_facts(opened, row, why=str(error))
+            return
+        shown = reports.shown(report, quoted_details(opened, row.id))
+        _render(shown, reports.with_junit(stored_junit(row)))
+        if not reports.destinations:
+            _note_unfinished(opened, row)
+
+
+def _render(report: Report, reports: ReportOptions) -> None:
+    from deemster.report.report_sections import report_sections
+
+    reports.write(report)
+    reports.note_texts()
+    if not reports.destinations:
+        print_sections(report_sections(report))
+
+
+def _show_facts(store: Store, row: RunRow, *, why: str) -> None:
+    """Print what is stored of a run that has no report, and why it has none."""
+    from deemster.cli._run_list import describe_run
+
+    write_out(describe_run(row, store.owner(row.id)))
+    note(visible(why))
+
+
+def _note_unfinished(store: Store, row: RunRow) -> None:
+    """Say who still writes a run, or how it is continued."""
+    from deemster.cli._run_list import describe_status
+
+    if row.traits.has_end and row.status in ("running", "incomplete"):
+        note(visible(describe_status(row, store.owner(row.id))))
+
+
+def _show_sample(run: str, sample: str, reports: ReportOptions, store: str, *, prompts: bool) -> None:
+    """Print one sample of a run."""
+    from deemster.comparison import load_report
+    from deemster.report.build_report import quoted_details, stored_report
+    from deemster.report.kept_details import kept_details
     from deemster.report.sample_report import NOTHING_KEPT, find_sample, sample_sections
 
     if prompts and reports.without_text:
         raise ConfigurationError("Prompts quote inputs and outputs: `--prompts` does not go with `--without-text`.")
     if is_report_file(run):
-        from deemster.comparison import load_report
-
         if prompts:
             raise ConfigurationError("A report file holds no prompts: name a stored run.")
         report = reports.shown(load_report(run))
         print_sections(list(sample_sections(report, find_sample(report, sample))))
         return
-    from deemster.report.build_report import quoted_details, stored_report
-    from deemster.report.kept_details import kept_details
 
     with open_run(store, run) as (opened, name):
         stored = stored_report(opened, name, warn=warn)
         report = reports.shown(stored, quoted_details(opened, stored.run.id))
-        found, kept = find_sample(report, sample), NOTHING_KEPT
+        found = find_sample(report, sample)
+        kept = NOTHING_KEPT
         if not reports.without_text:
             kept = kept_details(opened, report.run.id, found.position, prompts=prompts)
         print_sections(list(sample_sections(report, found, kept)))
+
+
+def _show_failed(run: str, against: str | None, reports: ReportOptions, store: str) -> None:
+    """Print what failed in a run or in a comparison, and why."""
+    from deemster.comparison.compare_runs import RunSources
+    from deemster.comparison.failure_brief import comparison_brief, report_brief
+    from deemster.comparison.report_loader import load_report_or_comparison
+    from deemster.report import Report
+    from deemster.report.build_report import quoted_details, stored_report
+
+    with RunSources(store) as sources:
+        stored = None if is_report_file(run) else sources.enter_context(open_run(store, run))
+        loaded = load_report_or_comparison(run) if stored is None else stored_report(*stored, warn=warn)
+        if isinstance(loaded, Report):
+            opened = None if stored is None else stored[0]
+            quotes = None if opened is None else quoted_details(opened, loaded.run.id)
+            comparison = _compare(loaded, against, reports, sources, opened)
+            text = report_brief(reports.shown(loaded, quotes), comparison, max_chars=_BRIEF_CHARS)
+        elif against is not None:
+            raise ConfigurationError("A comparison tells already what changed: leave out `--against`.")
+        else:
+            text = comparison_brief(reports.shown_comparison(loaded, lambda _: None), max_chars=_BRIEF_CHARS)
+    write_out(text)
+
+
+def _compare(
+    report: Report, against: str | None, reports: ReportOptions, sources: RunSources, store: Store | None
+) -> Comparison | None:
+    """The comparison of a run with the one that is named, else with its suite's baseline; None where there is none."""
+    from deemster.comparison.compare_runs import StoredSource, compare_sources, quotes_of_either
+
+    run = sources.find(report) if store is None else StoredSource(store, store.run(report.run.id))
+    named = against is not None
+    if against is None and store is not None:
+        baseline = store.baseline(report.run.suite, report.dataset.name)
+        against = None if baseline is None or baseline.run == report.run.id else baseline.run
+    if against is None:
+        return None
+    before = sources.find(against)
+    try:
+        comparison = compare_sources(before, run)
+    except ReportError as error:
+        if named:
+            raise
+        warn(visible(f"what failed is not compared with the baseline: {error}"))
+        return None
+    return reports.shown_comparison(comparison, quotes_of_either(before, run))

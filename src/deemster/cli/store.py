@@ -1,8 +1,9 @@
-"""`deemster store`: passes runs on, verifies reports, makes room, looks for damage."""
+"""`deemster store`: where runs are kept; removes some, looks for damage, verifies reports."""
 
 from __future__ import annotations
 
 import re
+from collections.abc import Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -10,11 +11,12 @@ import click
 
 from deemster.cli._command import VerbGroup
 from deemster.cli._console import note, warn, write_out
-from deemster.cli.options import Age, open_run_store, refuse_stdout, store_option
-from deemster.cli.runs import confirm_removal
-from deemster.errors import ExitCode, plural, visible
+from deemster.cli._run_list import confirm_removal
+from deemster.cli.options import Moment, open_run_store, refuse_stdout, store_option
+from deemster.errors import ConfigurationError, ExitCode, LeaseError, StoreError, plural, visible
 
 if TYPE_CHECKING:
+    from deemster.store import RunRow, Store
     from deemster.store.run_facts import RunStatus
 
 _URLS = ("postgresql://", "postgres://")
@@ -28,21 +30,26 @@ def _check_hash(_context: click.Context, _parameter: click.Parameter, value: str
     return None if value is None else value.lower()
 
 
-@click.group("store", cls=VerbGroup, short_help="Pass runs on, verify reports, make room, look for damage.")
+@click.group(
+    "store",
+    cls=VerbGroup,
+    invoke_without_command=True,
+    short_help="Where runs are kept: remove some, look for damage, verify reports.",
+    examples=["deemster store", "deemster store rm --until 90d", "deemster store check"],
+    see_also=["show", "export", "import"],
+)
 @store_option
-def command(*, store: str) -> None:
-    """Pass runs on, verify reports, make room, look for damage."""
+@click.pass_context
+def command(context: click.Context, /, *, store: str) -> None:
+    """Where runs are kept: remove some, look for damage, verify reports.
 
-
-@command.command("path", short_help="Print where runs are kept.")
-@store_option
-def path(*, store: str) -> None:
-    """Print where runs are kept: the whole path of a file, or a URL without its password.
-
-    Nothing is opened, so it need not be there.
+    Without a verb, its place is printed: the whole path of a file, or a URL without its password. Nothing is opened, so
+    it need not be there.
     """
     from deemster.store.open_and_migrate import check_store_place
 
+    if context.invoked_subcommand is not None:
+        return
     check_store_place(store)
     if store.startswith(_URLS):
         from deemster.store.postgres import PostgresDatabase
@@ -95,50 +102,95 @@ def export(*, runs: tuple[str, ...], every: bool, to: str | None, parquet: str |
             note(f"wrote {plural(len(ids), 'run')} to {visible(parquet)}; no store imports Parquet")
 
 
-@command.command("import", short_help="Take in the runs of a file.")
-@click.argument("files", metavar="FILE...", nargs=-1, required=True, type=click.Path())
-@store_option
-def take(*, files: tuple[str, ...], store: str) -> None:
-    """Take in the runs of files that `deemster store export --to FILE` wrote, here or elsewhere.
-
-    A file is taken in as a whole, or not at all. A run that is there already is left as it is where
-    it is the same, and refused where it is another one.
-    """
-    from deemster.evaluation.take_in_runs import take_in
-
-    with open_run_store(store, create=True) as opened:
-        for file in files:
-            for taken in take_in(opened, Path(file)):
-                said = "was here already" if taken.is_known else f"taken in, {plural(taken.samples, 'sample')}"
-                write_out(f"{visible(taken.id)}: {said}\n")
-
-
-@command.command("prune", short_help="Remove old runs and give the space back.")
-@click.option("--keep", type=click.IntRange(min=0), metavar="N", help="Keep the newest N runs of each suite.")
-@click.option("--older-than", "before", type=Age(), metavar="AGE", help="Only runs that started longer ago: 30d, 8w.")
-@click.option("--status", type=click.Choice(_STATUSES), help="Only runs that ended so, or have not.")
+@command.command(
+    "rm",
+    short_help="Remove runs, and give the space back.",
+    examples=[
+        "deemster store rm 20261119T151209Z-a6f9da",
+        "deemster store rm --since 2026-10-01 --until 2026-10-31",
+        "deemster store rm --keep 20 --until 90d",
+    ],
+    see_also=["show", "baseline"],
+)
+@click.argument("runs", metavar="[RUN]...", nargs=-1)
+@click.option("--since", type=Moment(), metavar="WHEN", help="Runs started then or later: 2026-01-31, or 7d.")
+@click.option("--until", type=Moment(end=True), metavar="WHEN", help="Runs started before; a day means its end.")
+@click.option("--status", type=click.Choice(_STATUSES), help="Runs that ended so, or have not.")
+@click.option("--keep", type=click.IntRange(min=0), metavar="N", help="But not the newest N of each suite.")
 @click.option("--yes", is_flag=True, help="Do not ask.")
 @store_option
-def prune(*, keep: int | None, before: str | None, status: RunStatus | None, yes: bool, store: str) -> None:
-    """Remove old runs and give the space back.
+def remove(
+    *,
+    runs: tuple[str, ...],
+    since: str | None,
+    until: str | None,
+    status: RunStatus | None,
+    keep: int | None,
+    yes: bool,
+    store: str,
+) -> None:
+    """Remove runs, with everything that is stored of them, and give the space back.
 
-    Runs that fit every flag go; they are shown first. A run that a living process writes never goes,
-    and neither does a baseline. Without a flag
-    nothing goes, and only the space of runs removed before is given back.
+    RUN is the id of a stored run, the beginning of one, a name, or `latest`. In place of RUN, the flags choose; runs
+    must fit every flag. What is to go is shown first. A baseline never goes, nor a run that a living process writes.
+    Without RUN and flags nothing goes, and only the space of runs removed before is given back.
     """
     from deemster.store.prune_runs import reclaim_space, runs_to_prune
 
+    if runs and any(flag is not None for flag in (since, until, status, keep)):
+        raise ConfigurationError("Name each RUN, or choose by flags; not both.")
     with open_run_store(store) as opened:
-        rows = runs_to_prune(
-            opened, keep=keep, before=before, status=status, on_damage=lambda damage: warn(visible(damage))
-        )
-        if rows and not confirm_removal({row.id: row for row in rows}, yes=yes):
+        if runs:
+            chosen = _named_runs(opened, runs)
+        else:
+            rows = runs_to_prune(
+                opened,
+                keep=keep,
+                since=since,
+                until=until,
+                status=status,
+                on_damage=lambda damage: warn(visible(damage)),
+            )
+            chosen = {row.id: row for row in rows}
+        if chosen and not confirm_removal(chosen, yes=yes):
             return
-        for row in rows:
-            opened.remove(row.id)
+        for run_id in chosen:
+            opened.remove(run_id)
         contents, size = reclaim_space(opened)
     freed = "" if size is None else f", {size / 2**20:,.1f} MiB given back"
-    note(f"removed {plural(len(rows), 'run')} and {plural(contents, 'sample content')} that nothing used{freed}")
+    note(f"removed {plural(len(chosen), 'run')} and {plural(contents, 'sample content')} that nothing used{freed}")
+
+
+def _named_runs(store: Store, names: Sequence[str]) -> dict[str, RunRow | None]:
+    """Runs by their ids; None for one that is damaged, which is found by its whole id.
+
+    Raises:
+        StoreError: There is no such run, or it may not go.
+    """
+    baselines = {baseline.run for baseline in store.baselines()}
+    chosen: dict[str, RunRow | None] = {}
+    for name in names:
+        row = _find_run(store, name)
+        run_id = name if row is None else row.id
+
+        owner = store.owner(run_id)
+        if owner is not None and owner.alive:
+            raise LeaseError(f"The run `{run_id}` cannot go: process {owner.pid} on {owner.host} writes it.")
+        if run_id in baselines:
+            raise StoreError(f"The run `{run_id}` is a baseline, so it stays. `deemster baseline clear` forgets it.")
+        chosen[run_id] = row
+    return chosen
+
+
+def _find_run(store: Store, name: str) -> RunRow | None:
+    try:
+        return store.run(name)
+    except StoreError as error:
+        try:
+            store.owner(name)
+        except StoreError:
+            raise error from None
+        return None
 
 
 @command.command("check", short_help="Look for damage, and say what is lost.")
@@ -169,7 +221,7 @@ def check(*, store: str) -> None:
 def verify(*, report: str, file: str, sha256: str | None) -> None:
     """Compute a report again from a run file, and compare every byte. No store, model or network is needed.
 
-    REPORT is what `--to FILE.json` of `run` or `report` wrote, with whatever it leaves out. FILE is the run file of the
+    REPORT is what `--to FILE.json` of `run` or `show` wrote, with whatever it leaves out. FILE is the run file of the
     same run. It says that the report follows from the facts. It does not say who recorded them: compare
     the SHA-256 with the one that the maker published or signed. The hash covers facts that no report shows too.
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import functools
 import re
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import ExitStack
 from pathlib import Path
 from typing import Any, Protocol, TypeAlias, cast, overload
@@ -21,6 +21,7 @@ from deemster.comparison.ranking import Ranking, rank_columns
 from deemster.comparison.without_text import join_privacy
 from deemster.engine.run_sync import warner
 from deemster.errors import ConfigurationError, ReportError
+from deemster.formats.json_values import json_bytes
 from deemster.judges.metric_catalog import quotes_of_spec
 from deemster.records import CAUSES, MetricCard, SampleFacts
 from deemster.report import Report, RunEntry, RunSamples
@@ -28,7 +29,7 @@ from deemster.report.build_report import metric_identity, quoted_details, report
 from deemster.report.failing_samples import executed_samples
 from deemster.report.report_assembly import execution_entry
 from deemster.report.report_entries import DatasetEntry, ExecutionEntry, PrivacyEntry, ScoreEntry
-from deemster.report.report_settings import parse_part, stored_anchors, stored_cluster
+from deemster.report.report_settings import report_facts
 from deemster.report.stored_columns import SampleColumns, run_columns
 from deemster.results import MarkTable, RunMetricSummary, RunSummary, SampleEntry
 from deemster.results.difference_origin import AnchorScores, find_anchor_drift
@@ -45,7 +46,6 @@ SHOWN: dict[Status, int] = {"newly_failing": 20, "newly_passing": 20, "regressed
 _ROW_HASH = re.compile("[0-9a-f]{64}")
 DEFAULT_SETTINGS = ComparisonSettings()
 _WORSE = frozenset({"newly_failing", "regressed", "unscored_now"})
-_encode = msgspec.json.Encoder(enc_hook=lambda value: dict(value) if isinstance(value, Mapping) else str(value)).encode
 
 
 # A sample with its executions.
@@ -78,6 +78,10 @@ class RunSource(Protocol):
     @property
     def anchors(self) -> AnchorScores:
         """How the anchors of the run were judged."""
+
+    @property
+    def row_hashes(self) -> Iterable[str]:
+        """The row hash of every sample, in order; empty where it is left out."""
 
     @property
     def stored(self) -> tuple[Store, str] | None:
@@ -306,9 +310,14 @@ class StoredSource:
         self.store, self.row, self._loaded = store, row, loaded
         self.quotes = quoted_details(store, row.id)
         self.privacy = PrivacyEntry()
-        self.anchors = stored_anchors(row.facts) or AnchorScores()
         self.stored = store, row.id
-        self.cluster = stored_cluster(row.facts)
+        facts = report_facts(row)
+        self.anchors, self.cluster = facts.anchors or AnchorScores(), facts.cluster
+
+    @property
+    def row_hashes(self) -> Iterable[str]:
+        """The row hash of every sample, in order."""
+        return (sample.row_hash for sample in self.store.samples(self.row.id, content=False))
 
     def columns(self, *, cluster: str | None) -> RunColumns:
         """The run as arrays.
@@ -341,7 +350,7 @@ class StoredSource:
                 repetitions=row.repetitions,
                 macro_f1=rates["macro_f1"],
                 pass_rate=rates["pass_rate"],
-                part=parse_part(row.facts, where=f"run `{row.id}`"),
+                part=report_facts(row).part,
             ),
             marks=table,
             digests=columns.digests,
@@ -443,7 +452,7 @@ def cluster_value(metadata: Mapping[str, Any] | None, key: str, name: str) -> An
     """
     if metadata is None or key not in metadata:
         raise ReportError(f"The sample `{name}` has no `metadata.{key}`, by which samples are to be clustered.")
-    return _encode(metadata[key])
+    return json_bytes(metadata[key])
 
 
 def compared_run(run: RunEntry, dataset: DatasetEntry | RunSamples, numbers: RunSummary | Report) -> ComparedRun:
@@ -487,6 +496,11 @@ class ReportSource:
         self.privacy = report.privacy
         self.anchors = AnchorScores()
         self.stored = None
+
+    @property
+    def row_hashes(self) -> Iterable[str]:
+        """The row hash of every sample, in order; empty where it is left out."""
+        return (sample.row_hash or "" for sample in self._report.samples)
 
     def columns(self, *, cluster: str | None) -> RunColumns:
         """The run as arrays.

@@ -17,6 +17,7 @@ from deemster.engine.score_batch import WorkItem
 from deemster.engine.stop_request import Stop
 from deemster.models import Gateway
 from deemster.models.clock import Clock
+from deemster.models.shared_calls import SharedCalls
 from deemster.records import Execution
 from deemster.records.shared_call_cost import NOTHING_SPENT, Spending
 
@@ -116,7 +117,14 @@ class Backend(Protocol):
 
 
 class InThisProcess:
-    """Does the work in this process, with the models open where a metric asks one."""
+    """Does the work in this process, with the models open where a metric asks one.
+
+    Args:
+        shared: What this process shares with others that work on the same run, its limits and budget included.
+    """
+
+    def __init__(self, shared: SharedCalls | None = None) -> None:
+        self._shared = shared
 
     def open(self) -> AbstractContextManager[OpenBackend]:
         """Get ready: nothing needs to be."""
@@ -137,6 +145,7 @@ class InThisProcess:
             warn=work.warn,
             spent=remaining.spent,
             calls=remaining.calls,
+            shared=self._shared,
         )
         async with models as gateway:
             work.counter.gateway = gateway

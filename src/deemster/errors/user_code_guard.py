@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 import os
+from collections.abc import Callable
 from opcode import opmap
 from types import TracebackType
-from typing import Self
+from typing import NoReturn, Self
 
 from deemster.errors.message_text import visible
 
@@ -15,6 +16,22 @@ _STANDARD_LIBRARY = os.__file__.removesuffix("os.py")
 # The last frames of a traceback that are kept, and how many characters of all of it.
 _FRAMES = 20
 _TRACEBACK = 8_000
+
+
+def refuse_exit(complain: Callable[[int], int]) -> None:
+    """Let no user code end this process by `os._exit` with an exit code of its own, such as that of success.
+
+    Processes that are forked from this one end as they like.
+
+    Args:
+        complain: Says what happened, given the exit code that was asked for; its answer is the exit code.
+    """
+    process, end = os.getpid(), os._exit
+
+    def exit_process(status: int) -> NoReturn:
+        end(complain(status) if os.getpid() == process else status)
+
+    os._exit = exit_process
 
 
 class UserCodeGuard:

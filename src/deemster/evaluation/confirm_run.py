@@ -28,7 +28,7 @@ from deemster.gate.confirmation import Confirmation, confirm_changes, count_pass
 from deemster.models.budget import BudgetEntry
 from deemster.models.clock import Clock
 from deemster.report import Report
-from deemster.report.report_settings import stored_baseline
+from deemster.report.report_settings import report_facts
 from deemster.report.stored_columns import keep_columns
 from deemster.results.sample_changes import sample_sides
 from deemster.runs.run_identity import identity_differences, plain_json
@@ -129,7 +129,7 @@ def decide_confirmed(
 def _keep(store: Store, report: Report, confirmation: Confirmation) -> None:
     """Store what the gate of a run has read."""
     with store.lease(report.run.id):
-        pinned = stored_baseline(store.run(report.run.id).facts)
+        pinned = report_facts(store.run(report.run.id)).baseline
         if pinned is not None and pinned.evidence is not None:
             evidence = msgspec.structs.replace(pinned.evidence, confirmation=confirmation)
             pinned = msgspec.structs.replace(pinned, evidence=evidence)

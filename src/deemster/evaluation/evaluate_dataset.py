@@ -90,7 +90,7 @@ def evaluate_async(
         resume: The stored run to resume: its id, or True for the last unfinished one without a suite of this
             dataset.
         partial: Whether samples without a saved output are left out; the run is then marked as a part.
-        label: What you call the run; `deemster runs` shows it.
+        label: What you call the run; `deemster show` shows it.
         calibration: The file of `deemster calibrate --to FILE.json`, by whose labels pass-rates are corrected.
         keep_prompts: Whose prompts and replies a stored run keeps, for `deemster show --prompts`: judges' that did not
             pass (`failed`), of `all`, or of `none`.

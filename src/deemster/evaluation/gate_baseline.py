@@ -2,13 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
 import msgspec
 
-from deemster.comparison import load_report
 from deemster.comparison.compare_columns import ComparisonSettings
 from deemster.comparison.compare_runs import (
     RunSource,
@@ -22,7 +21,6 @@ from deemster.comparison.compare_runs import (
 )
 from deemster.comparison.comparison import Comparison
 from deemster.comparison.comparison_gate import baseline_evidence
-from deemster.datasets import Dataset
 from deemster.errors import ConfigurationError, Issue, StorageError, StoreError
 from deemster.evaluation.resolved_evaluation import Evaluation
 from deemster.gate.baseline_gate import PinnedBaseline
@@ -30,11 +28,10 @@ from deemster.gate.gate_rules import BaselineRules
 from deemster.report.build_report import FinishedRun
 from deemster.report.report_assembly import execution_entry
 from deemster.report.report_entries import PrivacyEntry
-from deemster.report.report_settings import parse_settings, stored_baseline
+from deemster.report.report_settings import report_facts, stored_settings
 from deemster.results.difference_origin import AnchorScores
 from deemster.results.run_columns import RunColumns
 from deemster.store import Store
-from deemster.store.run_file import is_run_file, open_runs
 
 _NEWEST = ("previous", "latest")
 
@@ -56,8 +53,10 @@ def pin_baseline(rules: BaselineRules, job: Evaluation, store: Store | None) -> 
     if found.missing is not None:
         return found
     dataset = job.plan.dataset
-    if _share_samples(dataset, _row_hashes(found, store)):
-        return found
+    with RunSources(None) as files:
+        source = open_baseline(found, store, files)
+        if not isinstance(source, str) and not set(dataset.row_hashes).isdisjoint(source.row_hashes):
+            return found
     message = f"no sample of this run is in the baseline `{found.run or found.file}`"
     if dataset.part is not None:
         return PinnedBaseline(name=rules.compare, missing=message)
@@ -93,23 +92,6 @@ def _find(rules: BaselineRules, job: Evaluation, store: Store | None) -> PinnedB
         return PinnedBaseline(name=name, missing=f"the store holds no run `{name}`")
 
 
-def _row_hashes(pinned: PinnedBaseline, store: Store | None) -> Iterable[str]:
-    """The row hashes of a baseline."""
-    if pinned.file is not None and is_run_file(pinned.file):
-        with open_runs(None, [pinned.file]) as (held, (name,)):
-            return [sample.row_hash for sample in held.samples(name, content=False)]
-    if pinned.file is not None:
-        return (sample.row_hash or "" for sample in load_report(pinned.file).samples)
-    if store is None or pinned.run is None:
-        return ()
-    return (sample.row_hash for sample in store.samples(pinned.run, content=False))
-
-
-def _share_samples(dataset: Dataset, hashes: Iterable[str]) -> bool:
-    own = set(dataset.row_hashes)
-    return any(row_hash in own for row_hash in hashes)
-
-
 def compare_with_baseline(
     run: FinishedRun, pinned: PinnedBaseline, evaluation: Evaluation, store: Store | None
 ) -> tuple[PinnedBaseline | None, Comparison | None]:
@@ -132,13 +114,19 @@ def compare_with_baseline(
     rules = None if evaluation.gate is None else evaluation.gate.baseline
     if rules is None:
         return None, None
+    compared = _compare(pinned, rules, store, _FinishedSource(run), seed=evaluation.seed)
+    return (PinnedBaseline(name=pinned.name, missing=compared), None) if isinstance(compared, str) else compared
+
+
+def _compare(
+    pinned: PinnedBaseline, rules: BaselineRules, store: Store | None, candidate: RunSource, *, seed: int
+) -> tuple[PinnedBaseline, Comparison] | str:
+    """The baseline with what a comparison found, and the comparison; or why the baseline is missing."""
     with RunSources(None) as files:
         source = open_baseline(pinned, store, files)
         if isinstance(source, str):
-            return PinnedBaseline(name=pinned.name, missing=source), None
-
-        settings = comparison_settings(rules, seed=evaluation.seed)
-        comparison = compare_sources(source, _FinishedSource(run), settings=settings)
+            return source
+        comparison = compare_sources(source, candidate, settings=comparison_settings(rules, seed=seed))
     return pinned.concluded(baseline_evidence(comparison, cohorts=rules.cohorts)), comparison
 
 
@@ -157,22 +145,16 @@ def compare_again(store: Store, run_id: str, *, is_first: bool = False) -> dict[
         StoreError: The store cannot be read.
     """
     row = store.run(run_id)
-    pinned = stored_baseline(row.facts)
+    pinned = report_facts(row).baseline
     is_open = pinned is not None and (is_first or pinned.evidence is not None)
-    gate = None if pinned is None else parse_settings(row.facts, where=f"run `{row.id}`").gate
+    gate = None if pinned is None else stored_settings(row).gate
     if pinned is None or not is_open or gate is None or gate.baseline is None:
         return {}
 
-    with RunSources(None) as files:
-        source = open_baseline(pinned, store, files)
-        if isinstance(source, str):
-            return {}
-        settings = comparison_settings(gate.baseline, seed=row.seed)
-        comparison = compare_sources(source, StoredSource(store, row), settings=settings)
-
-    evidence = baseline_evidence(comparison, cohorts=gate.baseline.cohorts)
-    pinned = msgspec.structs.replace(pinned.concluded(evidence), scorings=len(row.scorings))
-    return {"baseline": msgspec.to_builtins(pinned)}
+    compared = _compare(pinned, gate.baseline, store, StoredSource(store, row), seed=row.seed)
+    if isinstance(compared, str):
+        return {}
+    return {"baseline": msgspec.to_builtins(msgspec.structs.replace(compared[0], scorings=len(row.scorings)))}
 
 
 def comparison_settings(rules: BaselineRules, *, seed: int) -> ComparisonSettings:
@@ -221,6 +203,7 @@ class _FinishedSource:
         self.quotes = {card.name: card.quotes for card in run.record.cards}
         self.anchors = run.record.findings.anchors or AnchorScores()
         self.cluster = run.record.samples.cluster
+        self.row_hashes = run.record.samples.row_hashes
 
     def columns(self, *, cluster: str | None) -> RunColumns:
         """The run as arrays.

@@ -10,7 +10,7 @@ from deemster.evaluation.run_part import stored_part
 from deemster.gate import GateCheck
 from deemster.report import Report
 from deemster.report.build_report import stored_report
-from deemster.report.report_settings import stored_baseline
+from deemster.report.report_settings import report_facts
 from deemster.store import BaselineFacts, BaselineRow, RunRow, Store
 
 
@@ -74,7 +74,7 @@ def _refusals(store: Store, row: RunRow, report: Report, current: BaselineRow | 
 
 def _gate_checks(row: RunRow, report: Report, current: BaselineRow | None) -> Iterator[GateCheck]:
     """The checks that count: not those against a baseline that was missing, or is no longer the baseline."""
-    pinned = stored_baseline(row.facts)
+    pinned = report_facts(row).baseline
     is_past = pinned is not None and pinned.name == "baseline" and (current is None or current.run != pinned.run)
     for check in () if report.gate is None else report.gate.checks:
         if not (is_past and check.name.partition(".")[0] == "baseline"):

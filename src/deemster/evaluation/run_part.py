@@ -11,7 +11,7 @@ from deemster.errors import Issue, StoreError, list_names
 from deemster.records import Metric
 from deemster.report.build_report import stored_report
 from deemster.report.failing_samples import failing_samples
-from deemster.report.report_settings import has_random_order, parse_part
+from deemster.report.report_settings import report_facts
 from deemster.runs.run_lifecycle import NotStored, Storage, choose_run, find_resumed
 from deemster.store import RunRow, Store
 
@@ -133,7 +133,7 @@ class ResumedRun:
         Raises:
             StoreError: The run cannot be read.
         """
-        if not has_random_order(self._row.facts):
+        if not report_facts(self._row).until_decided:
             return dataset
 
         ids = [sample.id for sample in self._store.samples(self.id, content=False)]
@@ -164,7 +164,7 @@ def find_resumed_run(storage: Storage, *, suite: str | None, dataset: Dataset) -
     selection = None if dataset.part is None else dataset.part.selection
 
     def is_same_part(row: RunRow) -> bool:
-        return row.identity.get("part") == selection or has_random_order(row.facts)
+        return row.identity.get("part") == selection or report_facts(row).until_decided
 
     row = find_resumed(storage, kind="run", suite=suite, dataset=dataset.name, accept=is_same_part)
     return NewRun() if row is None else ResumedRun(storage.store, row)
@@ -176,4 +176,4 @@ def stored_part(row: RunRow) -> SelectedPart | None:
     Raises:
         StoreError: What is stored is no part.
     """
-    return parse_part(row.facts, where=f"run `{row.id}`")
+    return report_facts(row).part

@@ -26,13 +26,7 @@ from deemster.records import Execution
 from deemster.report import Report, RunSamples
 from deemster.report.build_report import FinishedRun, LiveMarks, RunRecord, StoredSamples, batches, stored_report
 from deemster.report.report_figures import figures_facts
-from deemster.report.report_settings import (
-    RunFindings,
-    settings_facts,
-    stop_reason,
-    stored_changes,
-    stored_findings,
-)
+from deemster.report.report_settings import RunFindings, report_facts, settings_facts
 from deemster.report.stored_columns import save_columns
 from deemster.results import MetricSummary
 from deemster.runs.resume_backlog import RETRIED_CAUSES, ResumeBacklog
@@ -178,6 +172,7 @@ class StoredWriter:
         keep_prompts: WhichPrompts,
     ) -> None:
         self.job, self.findings, self._run, self._store, self._backlog = job, findings, run, run.store, backlog
+        self._kept = report_facts(run.row)
         self.remaining = RemainingWork() if backlog is None else backlog.remaining(job.plan.dataset)
         if job.plan.scorers:
             prompts = run.prompts(keep_prompts, secrets=job.plan.secrets)
@@ -219,8 +214,8 @@ class StoredWriter:
             samples=self._samples(),
             cards=row.scorings[0].cards,
             executions=Stream(partial(run.executions, settled=True)),
-            stopped=stop_reason(row.facts) if self.is_idle else stopped,
-            mixed=stored_changes(row.facts),
+            stopped=self._kept.stopped if self.is_idle else stopped,
+            mixed=self._kept.mixed,
             budget=budget,
             findings=self.findings,
         )
@@ -270,8 +265,8 @@ class StoredWriter:
     def _samples(self) -> RunSamples:
         """The samples of the report: the dataset itself where it is the stored one, since that is read faster."""
         dataset, row = self.job.plan.dataset, self._run.row
-        stored = (row.fingerprint, row.dataset, row.facts.get("schema_version"))
-        is_stored = not stored_changes(row.facts) and stored == (
+        stored = (row.fingerprint, row.dataset, self._kept.schema_version)
+        is_stored = not self._kept.mixed and stored == (
             dataset.fingerprint,
             dataset.name,
             dataset.schema_version,
@@ -339,7 +334,7 @@ def _shape_changes(job: Evaluation, order: str, store: Store, row: RunRow) -> li
 
 def _as_begun(findings: RunFindings, row: RunRow) -> RunFindings:
     """The findings of a resumed run: its baseline is the one that was found when it began."""
-    stored = stored_findings(row.facts, where=f"run `{row.id}`")
+    stored = report_facts(row).findings
     now, begun = findings.baseline, stored.baseline
     is_same = now is not None and begun is not None and begun.name == now.name
     return findings._replace(baseline=begun if is_same else now, earlier_usage=stored.earlier_usage)

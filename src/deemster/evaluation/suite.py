@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import re
 from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Annotated, Any, Literal, NamedTuple, TypeAlias
@@ -10,7 +11,7 @@ from typing import Annotated, Any, Literal, NamedTuple, TypeAlias
 import msgspec
 from msgspec import UNSET, Meta, UnsetType
 
-from deemster.errors import ConfigurationError, Issue
+from deemster.errors import ConfigurationError, Issue, list_names, nearest
 from deemster.formats import NO_DOCUMENT, Document, NoDocument, read_document
 from deemster.formats.document import sort_issues
 from deemster.formats.json_values import name_kind
@@ -164,6 +165,8 @@ def load_suite(path: str | Path, *, calls_target: bool = True, must_run: bool = 
     Raises:
         ConfigurationError: It cannot be read, or something in it cannot be used; all issues are listed.
     """
+    if not Path(path).is_file():
+        _refuse_path(Path(path))
     document = read_document(path, error=ConfigurationError)
     root = document.value
     if not isinstance(root, dict):
@@ -209,6 +212,29 @@ def load_suite(path: str | Path, *, calls_target: bool = True, must_run: bool = 
         delta=root.get("delta", DELTA),
         junit=root.get("junit", "gate"),
     )
+
+
+def _refuse_path(path: Path) -> None:
+    """Refuse a folder, or the name of no file, with the suites that are there; nothing where there are none."""
+    is_folder = path.is_dir()
+    folder = path if is_folder else path.parent
+    files = sorted(file for pattern in ("*.yml", "*.yaml", "*/*.yml", "*/*.yaml") for file in folder.glob(pattern))
+    suites = [str(file) for file in files if _looks_like_suite(file)]
+    if not suites:
+        return
+
+    nearest_suite = None if is_folder else nearest(str(path), suites)
+    problem = "This is a folder, not a suite." if is_folder else "There is no such file."
+    advice = f"Suites here: {list_names(suites)}." if nearest_suite is None else f"Did you mean `{nearest_suite}`?"
+    raise ConfigurationError(Issue(f"{problem} {advice}", str(path)))
+
+
+def _looks_like_suite(file: Path) -> bool:
+    try:
+        text = file.read_text(encoding="utf-8", errors="replace")
+    except OSError:
+        return False
+    return all(re.search(rf"^(?:{keys}):", text, re.MULTILINE) for keys in ("dataset", "metrics|group"))
 
 
 def stored_suite(row: RunRow) -> Mapping[str, Any]:

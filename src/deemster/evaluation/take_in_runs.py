@@ -6,7 +6,7 @@ from contextlib import ExitStack
 from pathlib import Path
 
 from deemster.report.build_report import stored_report
-from deemster.report.report_settings import parse_settings
+from deemster.report.report_settings import report_facts, stored_settings
 from deemster.report.stored_columns import keep_columns
 from deemster.store import Store
 from deemster.store.run_import import ImportedRun, import_runs
@@ -31,17 +31,18 @@ def take_in(store: Store, path: Path) -> list[ImportedRun]:
         for run_id in new:
             failing.callback(store.remove, run_id)
         for run_id in new:
-            _prepare(store, run_id, path)
+            _prepare(store, run_id)
         failing.pop_all()
     return taken
 
 
-def _prepare(store: Store, run_id: str, path: Path) -> None:
+def _prepare(store: Store, run_id: str) -> None:
     """Keep the columns of a run that has ended."""
     row = store.run(run_id)
+    report_facts(row)
     if not row.traits.has_metrics or not row.traits.has_end:
         return
 
-    parse_settings(row.facts, where=f"{path}: run `{run_id}`")
+    stored_settings(row)
     if row.status != "running":
         keep_columns(store, stored_report(store, run_id))

@@ -8,12 +8,20 @@ from collections.abc import Callable, Iterator, Mapping
 from numbers import Real
 from typing import Any
 
+import msgspec
+
 from deemster.formats.canonical_json import SCALARS
 from deemster.formats.document import DEPTH
 
 ROW_DEPTH = DEPTH - 2
 SURROGATE = re.compile("[\ud800-\udfff]")
 Path = tuple[str | int, ...]
+
+
+# A value as JSON: a map of any kind is a map, and what JSON does not have is its text.
+json_bytes = msgspec.json.Encoder(
+    enc_hook=lambda value: dict(value) if isinstance(value, Mapping) else str(value)
+).encode
 
 
 def is_json_key(key: Any) -> bool:

@@ -81,7 +81,7 @@ class JudgedRun:
         """One line about the run: its verdict, and the command that shows it."""
         report = self._report
         said = f"the run is {report.run.status}" if report.gate is None else gate_verdict(report.gate, report.run.part)
-        return f"{said.rstrip('.')}. `deemster report {report.run.id}`"
+        return f"{said.rstrip('.')}. `deemster show {report.run.id}`"
 
     def sample(self, name: str) -> Outcome:
         """The outcome of a sample: failed where the target failed or a score is too low, open where there is none.

@@ -9,4 +9,5 @@ from deemster.judges.judge_panel import Judge as Judge
 from deemster.judges.llm_as_judge import LlmAsJudge as LlmAsJudge
 from deemster.judges.pairwise import Pairwise as Pairwise
 from deemster.judges.refusal_quality import RefusalQuality as RefusalQuality
+from deemster.judges.rubric_metric import RubricMetric as RubricMetric
 from deemster.judges.vote import Vote as Vote

@@ -1,4 +1,4 @@
-"""The table of built-in metrics: every name, by family, and the class behind it."""
+"""Every metric by family, with its class; made from the classes: see website/metric_declarations.py."""
 
 from __future__ import annotations
 
@@ -96,23 +96,4 @@ SHORT = {
     "ndcg": "retrieval-ndcg-at-k",
     "containment": "answer-containment-at-k",
 }
-CORE = frozenset(
-    {
-        "exact-match",
-        "contains",
-        "regex",
-        "rouge-l",
-        "cosine-embedding",
-        "bertscore-like",
-        "retrieval-hit-at-k",
-        "retrieval-recall-at-k",
-        "retrieval-mrr",
-        "retrieval-ndcg-at-k",
-        "answer-containment-at-k",
-        "ordinal-distance",
-        "citation-groundedness",
-        "llm-as-judge",
-        "refusal-quality",
-    }
-)
 PLACES = {alias: place for group in TABLE.values() for alias, place in group.items()}

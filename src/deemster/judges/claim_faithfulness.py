@@ -54,6 +54,17 @@ class ClaimFaithfulness(JudgeMetric, frozen=True, kw_only=True):
     Details: claims, supported, contradicted, open, model, prompt_hash; findings, each claim with its verdict and
     reason, the unsupported ones first, at most 20 of them.
     Example: two of three claims stand in the context: 0.6667.
+
+    Worked examples:
+        - question: How long is parental leave?
+          metadata:
+            context: Each parent has 16 weeks of paid parental leave.
+          output: Each parent has 16 weeks. It is paid. Tell HR a year ahead.
+          replies:
+          - '{"claims": ["Each parent has 16 weeks.", "The leave is paid.", "Tell HR a year ahead."]}'
+          - '{"reason": "The context says so.", "verdict": "supported"}'
+          - '{"reason": "The context says so.", "verdict": "supported"}'
+          - '{"reason": "The context does not say.", "verdict": "open"}'
     """
 
     alias: ClassVar[str] = "claim-faithfulness"

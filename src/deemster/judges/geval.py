@@ -65,6 +65,21 @@ class GEval(PanelMetric, frozen=True, kw_only=True):
     Details: rubric_value, rubric_range, scoring, judge_reason, model, prompt_hash; steps where a model wrote them; mass
     or fallback with logprobs; judged_as and reference_refuses with refusal_check; of a panel votes, spread, agreement.
     Example: an answer that leaves out one of the things asked for has completeness 2 of 1 to 3, a score of 0.5.
+
+    Worked examples:
+        - question: When are you open?
+          output: hi!!! we r open 9-17
+          options:
+            steps: [Look for greetings, Look for spelling]
+            fields: [actual_output]
+            rubric:
+            - range: [0, 3]
+              outcome: careless
+            - range: [4, 7]
+              outcome: plain
+            - range: [8, 10]
+              outcome: polite
+          replies: ['{"reason": "Careless spelling.", "score": 2}']
     """
 
     alias: ClassVar[str] = "g-eval"

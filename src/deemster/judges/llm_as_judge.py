@@ -35,9 +35,24 @@ class LlmAsJudge(PanelMetric, frozen=True, kw_only=True):
     Details: judge_score, judge_reason, model, prompt_hash; of a panel also votes, spread, agreement; with logprobs
     scoring, mass.
     Example: "Paris" against "It is Paris, in France." scores 1.0 with most judges.
+
+    Worked examples:
+        - question: What is the capital of France?
+          expected: Paris
+          output: It is Paris, in France.
+          replies: ['{"reason": "It names Paris.", "score": 1.0}']
+        - question: What is the capital of France?
+          expected: Paris
+          output: It is Lyon.
+          replies: [I would give it a zero., '{"reason": "Another city.", "score": 0.0}']
+        - question: What is the capital of France?
+          expected: Paris
+          output: It is Lyon.
+          replies: [I would give it a zero., Zero!]
     """
 
     alias: ClassVar[str] = "llm-as-judge"
+    core: ClassVar[bool] = True
     quotes: ClassVar[frozenset[str]] = frozenset({"judge_reason", "votes"})
 
     logprobs: bool = False

@@ -18,7 +18,7 @@ import msgspec
 from deemster.datasets.where_condition import AUTO, parse_condition
 from deemster.errors import ConfigurationError, Issue, MissingExtraError, did_you_mean, list_names, show_value
 from deemster.errors.user_code_guard import UserCodeGuard
-from deemster.judges._metric_table import CORE, PLACES, PRESETS, SHORT
+from deemster.judges._metric_table import PLACES, PRESETS, SHORT
 from deemster.judges.metric_groups import metric_group
 from deemster.metrics.builtin_metric import BuiltinScorer, UnscoredError, output_text
 from deemster.metrics.import_user_code import import_object
@@ -89,6 +89,7 @@ def _script_with_text(script: Any, sample: Sample, output: Output) -> Any:
 
 
 GROUP = "deemster.metrics"
+WORKED_EXAMPLES = "\n\nWorked examples:\n"
 _ROOMS = ("deemster.metrics.", "deemster.judges.")
 _OF_PRESETS = ("threshold", "higher_is_better", "fields", "steps", "rubric")
 
@@ -110,6 +111,7 @@ class CatalogEntry(NamedTuple):
         family: The family it belongs to.
         summary: What it measures, in one line.
         doc: What it reads and returns, and its options.
+        examples: Samples and outputs with which its page shows it, in YAML.
         options: Its options, with defaults.
         reads: The metadata keys it reads.
         reads_expected: Whether it reads `expected_output`.
@@ -125,6 +127,7 @@ class CatalogEntry(NamedTuple):
     family: str
     summary: str
     doc: str
+    examples: str
     options: tuple[CatalogOption, ...]
     reads: tuple[str, ...]
     reads_expected: bool
@@ -352,7 +355,7 @@ def _entry(alias: str) -> CatalogEntry:
     metric = _metric_class(PRESETS.get(alias, alias))
     defaults = {"name": alias if "k" not in metric.__struct_fields__ else "the alias", "threshold": metric.pass_mark}
     reads, reads_expected = metric.reads, metric.reads_expected
-    doc = inspect.getdoc(metric) or ""
+    doc, _, examples = (inspect.getdoc(metric) or "").partition(WORKED_EXAMPLES)
     if alias in PRESETS:
         from deemster.judges.geval_definition import load_preset  # noqa: PLC0415 - reads its file
 
@@ -375,10 +378,11 @@ def _entry(alias: str) -> CatalogEntry:
         family=metric.family,
         summary=doc.partition("\n")[0],
         doc=doc,
+        examples=examples,
         options=options,
         reads=tuple(sorted(reads)),
         reads_expected=reads_expected,
-        core=alias in CORE,
+        core=metric.core,
         quotes=metric.quotes,
         prompt=None if made is None or not hasattr(made, "prompt_text") else str(made.prompt_text()),
         needs=needs,

@@ -60,6 +60,16 @@ class Pairwise(PanelMetric, frozen=True, kw_only=True):
     Details: against, preference, consistent (whether the two orders agree), favoured (the place that won both times),
     judge_reason, model, prompt_hash; of a panel also votes, spread, agreement.
     Example: the output wins when shown first and loses when shown second: 0.5, favoured `first`.
+
+    Worked examples:
+        - question: When are you open?
+          expected: From 9 to 17.
+          output: From 9 to 17, Monday to Friday.
+          replies: ['{"reason": "More complete.", "winner": "A"}', '{"reason": "More complete.", "winner": "B"}']
+        - question: When are you open?
+          expected: From 9 to 17.
+          output: From 9 to 17, Monday to Friday.
+          replies: ['{"reason": "The first.", "winner": "A"}', '{"reason": "The first.", "winner": "A"}']
     """
 
     alias: ClassVar[str] = "pairwise"

@@ -54,6 +54,17 @@ class RubricMetric(JudgeMetric, frozen=True, kw_only=True, dict=True):
     chosen option was shown, where options are shuffled), raw_score, penalty,
     judge_scores, mean_agreement, failed_fatal, unresolved_fatal, and a lower `quorum`.
     Example: +10 facts MET, -4 fluff UNMET, +6 depth fair (0.5) scores 13 / 16 = 0.8125.
+
+    Worked examples:
+        - question: How do I return an item?
+          output: Send it back within 30 days. Have a wonderful, wonderful day!
+          options:
+            rubric:
+              name: reply
+              criteria:
+              - {name: deadline, weight: 10, requirement: It names the deadline.}
+              - {name: chatter, weight: -4, requirement: It has superfluous words.}
+          replies: ['{"reason": "30 days.", "verdict": "MET"}', '{"reason": "Wonderful twice.", "verdict": "MET"}']
     """
 
     alias: ClassVar[str] = "rubric"

@@ -25,9 +25,22 @@ class AnswerContainmentAtK(BuiltinMetric, frozen=True, kw_only=True):
         case_sensitive: True: case is kept. Default: false.
 
     Example: `containment@3`.
+
+    Worked examples:
+        - expected: 16 weeks
+          retrieved:
+          - {id: a, text: Kinds of leave.}
+          - {id: b, text: Each parent has 16 weeks.}
+          options: {k: 2}
+        - expected: 16 weeks
+          retrieved:
+          - {id: a, text: Kinds of leave.}
+          - {id: b, text: Each parent has 16 weeks.}
+          options: {k: 1}
     """
 
     alias: ClassVar[str] = "answer-containment-at-k"
+    core: ClassVar[bool] = True
     short: ClassVar[str | None] = "containment"
     family: ClassVar[str] = "retrieval"
     reads: ClassVar[frozenset[str]] = frozenset({"k"})

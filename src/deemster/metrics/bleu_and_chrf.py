@@ -23,7 +23,7 @@ class Bleu(BuiltinMetric, frozen=True, kw_only=True):
     """Sentence BLEU by sacrebleu, as a share of 1, with effective order. The mean of it is not corpus BLEU.
 
     Reads `expected_output` (text, or a list of references) and the output's text. No token on either side scores 1,
-    on one side 0. Details: bp, precisions, signature. Needs the extra `bleu`.
+    on one side 0. Details: bp, precisions, signature.
 
     Options:
         max_order: Longest n-gram. Default: 4.
@@ -31,6 +31,9 @@ class Bleu(BuiltinMetric, frozen=True, kw_only=True):
         tokenize: `13a` (the default), `intl`, `char`, `zh` or `none`; none of them downloads anything.
 
     Example: `bleu` gives `the cat lay on the mat` for `the cat sat on the mat` 0.3799.
+
+    Worked examples:
+        - {expected: the cat sat on the mat, output: the cat lay on the mat}
     """
 
     alias: ClassVar[str] = "bleu"
@@ -72,7 +75,7 @@ class Chrf(BuiltinMetric, frozen=True, kw_only=True):
     """Sentence chrF by sacrebleu, as a share of 1: F-score of character n-grams, and of word n-grams where asked for.
 
     Reads `expected_output` (text, or a list of references, of which the best counts) and the output's text. Blank
-    on both sides scores 1, on one side 0. Details: signature. Needs the extra `bleu`.
+    on both sides scores 1, on one side 0. Details: signature.
 
     Options:
         char_order: Longest character n-gram. Default: 6.
@@ -80,6 +83,10 @@ class Chrf(BuiltinMetric, frozen=True, kw_only=True):
         beta: Weight of recall against precision. Default: 2.
 
     Example: `chrf: {word_order: 2}` gives `the cat lay on the mat` for `the cat sat on the mat` 0.6373.
+
+    Worked examples:
+        - {expected: the cat sat on the mat, output: the cat lay on the mat}
+        - {expected: the cat sat on the mat, output: the cat lay on the mat, options: {word_order: 2}}
     """
 
     alias: ClassVar[str] = "chrf"

@@ -90,7 +90,10 @@ class BuiltinScorer(msgspec.Struct, metaclass=_NamedOptions, frozen=True, kw_onl
     Its `where` says which samples it applies to; it does not change the mark of any of them. An option that is declared
     as a boolean, as words (`Literal`) or as a number with limits is checked by that declaration.
 
-    A subclass sets the class variables. It overrides ``expect`` where the sample asks for more than its expected text.
+    A subclass declares all of it: the class variables, and in its docstring one sentence for the catalog, what it reads
+    and gives, its options, and `Worked examples:`, from which its page computes marks. What else names it is made from
+    that: see website/metric_declarations.py. It overrides ``expect`` where the sample asks for more than its expected
+    text.
 
     Raises:
         ConfigurationError: An option is missing or out of range.
@@ -99,6 +102,7 @@ class BuiltinScorer(msgspec.Struct, metaclass=_NamedOptions, frozen=True, kw_onl
     alias: ClassVar[str]
     short: ClassVar[str | None] = None
     family: ClassVar[str]
+    core: ClassVar[bool] = False
     version: ClassVar[str] = "1"
     quotes: ClassVar[frozenset[str]] = frozenset()
     reads: ClassVar[frozenset[str]] = frozenset()

@@ -27,9 +27,17 @@ class CitationGroundedness(BuiltinMetric, frozen=True, kw_only=True):
     and any one quote, whatever its case and spacing). Positions are not checked, and `expected_output` is not read.
     Details are counts only: mode, required, matched, missing_citations, and missing_quotes with evidence.
     Example: citations [1], [2], [3] against "Yes [1], as [3] says." scores 2/3 = 0.6667.
+
+    Worked examples:
+        - {metadata: {citations: ['[1]', '[2]', '[3]']}, output: 'Yes [1], as [3] says.'}
+        - metadata:
+            citation_evidence:
+            - {citation: '[1]', quote: eight weeks ahead}
+          output: Tell HR [1] in time.
     """
 
     alias: ClassVar[str] = "citation-groundedness"
+    core: ClassVar[bool] = True
     family: ClassVar[str] = "ordinal-citation"
     reads: ClassVar[frozenset[str]] = frozenset({"citations", "citation_evidence"})
     reads_expected: ClassVar[bool] = False

@@ -13,7 +13,7 @@ from typing import Any
 
 from deemster.errors import ConfigurationError, did_you_mean
 from deemster.errors.user_code_guard import UserCodeGuard
-from deemster.formats.document import nearest_file
+from deemster.formats.mistyped_path import nearest_file
 
 
 def import_object(

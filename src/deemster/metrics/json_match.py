@@ -40,6 +40,19 @@ class JsonMatch(BuiltinMetric, frozen=True, kw_only=True):
     Details: valid, expected, matched, wrong, missing, extra, paths (wrong, missing and, in `exact`, extra).
     Example: `{"city": "Rome", "pop": 2.8, "tags": ["eu", "it"]}` expected, `{"city": "Rome", "pop": 3, "tags": ["eu"],
     "x": 1}` given: 2/4 = 0.5, exact 2/5 = 0.4.
+
+    Worked examples:
+        - expected:
+            city: Rome
+            pop: 2.8
+            tags: [eu, it]
+          output: '{"city": "Rome", "pop": 3, "tags": ["eu"], "x": 1}'
+        - expected:
+            city: Rome
+            pop: 2.8
+            tags: [eu, it]
+          output: '{"city": "Rome", "pop": 3, "tags": ["eu"], "x": 1}'
+          options: {mode: exact}
     """
 
     alias: ClassVar[str] = "json-match"

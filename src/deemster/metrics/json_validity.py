@@ -151,6 +151,10 @@ class JsonValid(BuiltinMetric, frozen=True, kw_only=True):
     Options: `fenced`, true to take one Markdown code fence off first.
     Details: valid, and line and column of the error.
     Example: `{"a": 1}` scores 1; `{a: 1}` scores 0 at line 1, column 2.
+
+    Worked examples:
+        - {output: '{"a": 1}'}
+        - {output: '{a: 1}'}
     """
 
     alias: ClassVar[str] = "json-valid"
@@ -186,6 +190,10 @@ class JsonSchema(BuiltinMetric, frozen=True, kw_only=True):
     Options: `schema`; `formats`, true to check `format` too; `fenced`, true to take one code fence off first.
     Details: valid (is it JSON), errors (how many), paths (where); line and column where it is not JSON.
     Example: `{"n": "1"}` against `{"properties": {"n": {"type": "integer"}}}` scores 0, errors 1, paths `/n`.
+
+    Worked examples:
+        - {output: '{"n": 1}', metadata: {json_schema: {properties: {n: {type: integer}}}}}
+        - {output: '{"n": "1"}', metadata: {json_schema: {properties: {n: {type: integer}}}}}
     """
 
     alias: ClassVar[str] = "json-schema"

@@ -72,6 +72,10 @@ class LatencyBelow(LimitMetric, frozen=True, kw_only=True):
     Options: `max_ms`, in milliseconds.
     Details: measured, limit.
     Example: 840 ms with `max_ms: 1000` scores 1.
+
+    Worked examples:
+        - {usage: {latency_ms: 840}, options: {max_ms: 1000}}
+        - {usage: {latency_ms: 1840}, options: {max_ms: 1000}}
     """
 
     alias: ClassVar[str] = "latency-below"
@@ -91,6 +95,9 @@ class CostBelow(LimitMetric, frozen=True, kw_only=True):
     Options: `max_usd`, in US dollars.
     Details: measured, limit.
     Example: 0.004 dollars with `max_usd: 0.004` scores 1.
+
+    Worked examples:
+        - {usage: {cost_usd: 0.004}, options: {max_usd: 0.004}}
     """
 
     alias: ClassVar[str] = "cost-below"

@@ -30,6 +30,10 @@ class NumericClose(BuiltinMetric, frozen=True, kw_only=True):
     in its text).
     Details: valid, error (the distance).
     Example: 3.1415 for 3.14159 scores 0, and 1 with `rel_tol: 1e-4`.
+
+    Worked examples:
+        - {expected: 3.14159, output: '3.1415'}
+        - {expected: 3.14159, output: '3.1415', options: {rel_tol: 0.0001}}
     """
 
     alias: ClassVar[str] = "numeric-close"

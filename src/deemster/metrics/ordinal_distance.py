@@ -29,9 +29,15 @@ class OrdinalDistance(BuiltinMetric, frozen=True, kw_only=True):
     `nfc`, `casefold`, `strip`.
     Details: expected_index, actual_index, distance, on_scale, levels.
     Example: on low, medium, high, urgent with high expected, urgent scores 0.5 (linear 0.6667), low 0 (linear 0.3333).
+
+    Worked examples:
+        - {expected: high, output: urgent, options: {scale: [low, medium, high, urgent]}}
+        - {expected: high, output: urgent, options: {scale: [low, medium, high, urgent], credit: linear}}
+        - {expected: high, output: low, options: {scale: [low, medium, high, urgent]}}
     """
 
     alias: ClassVar[str] = "ordinal-distance"
+    core: ClassVar[bool] = True
     family: ClassVar[str] = "ordinal-citation"
     reads: ClassVar[frozenset[str]] = frozenset({"ordinal_scale"})
 

@@ -46,9 +46,14 @@ class Regex(BuiltinMetric, frozen=True, kw_only=True):
         syntax: `auto` (the default), `plain` (they are characters) or `delimited`.
 
     Example: `regex: {pattern: '/refund$/i'}` accepts `A Refund`.
+
+    Worked examples:
+        - {expected: 'RM-\d{4}', output: Your booking is RM-4471.}
+        - {expected: 'RM-\d{4}', output: Your booking is RM-4471., options: {full: true}}
     """
 
     alias: ClassVar[str] = "regex"
+    core: ClassVar[bool] = True
     family: ClassVar[str] = "lexical"
 
     pattern: str | None = None

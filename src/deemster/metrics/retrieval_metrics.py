@@ -38,9 +38,14 @@ class RetrievalHitAtK(RankingMetric, frozen=True, kw_only=True):
         k: How deep to look. Default: `metadata.k`, else 5.
 
     Example: `hit@10`.
+
+    Worked examples:
+        - {metadata: {relevant: [a, b]}, retrieved: [x, a, y], options: {k: 3}}
+        - {metadata: {relevant: [a, b]}, retrieved: [x, a, y], options: {k: 1}}
     """
 
     alias: ClassVar[str] = "retrieval-hit-at-k"
+    core: ClassVar[bool] = True
     short: ClassVar[str | None] = "hit"
 
     k: PositiveInteger | None = None
@@ -61,9 +66,13 @@ class RetrievalRecallAtK(RankingMetric, frozen=True, kw_only=True):
         k: How deep to look. Default: `metadata.k`, else 5.
 
     Example: `recall@10`.
+
+    Worked examples:
+        - {metadata: {relevant: [a, b]}, retrieved: [x, a, y], options: {k: 3}}
     """
 
     alias: ClassVar[str] = "retrieval-recall-at-k"
+    core: ClassVar[bool] = True
     short: ClassVar[str | None] = "recall"
     quotes: ClassVar[frozenset[str]] = frozenset({"missing"})
 
@@ -86,6 +95,10 @@ class RetrievalPrecisionAtK(RankingMetric, frozen=True, kw_only=True):
         denominator: `k` (the default, as trec_eval) or `retrieved` (the smaller of k and what was retrieved).
 
     Example: `precision(denominator=retrieved)@10`.
+
+    Worked examples:
+        - {metadata: {relevant: [a, b]}, retrieved: [x, a, y], options: {k: 3}}
+        - {metadata: {relevant: [a, b]}, retrieved: [x, a, y], options: {k: 5}}
     """
 
     alias: ClassVar[str] = "retrieval-precision-at-k"
@@ -111,6 +124,9 @@ class RetrievalF1AtK(RankingMetric, frozen=True, kw_only=True):
         k: How deep to look. Default: `metadata.k`, else 5.
 
     Example: `f1@10`.
+
+    Worked examples:
+        - {metadata: {relevant: [a, b]}, retrieved: [x, a, y], options: {k: 3}}
     """
 
     alias: ClassVar[str] = "retrieval-f1-at-k"
@@ -134,9 +150,14 @@ class RetrievalMrr(RankingMetric, frozen=True, kw_only=True):
         k: How deep to look. Default: the whole list; `metadata.k` is not read.
 
     Example: `mrr@10`.
+
+    Worked examples:
+        - {metadata: {relevant: [a, b]}, retrieved: [x, a, y]}
+        - {metadata: {relevant: [a, b]}, retrieved: [x, y, z]}
     """
 
     alias: ClassVar[str] = "retrieval-mrr"
+    core: ClassVar[bool] = True
     short: ClassVar[str | None] = "mrr"
     reads: ClassVar[frozenset[str]] = frozenset({"relevant"})
     reads_whole_list: ClassVar[bool] = True
@@ -162,6 +183,9 @@ class RetrievalMap(RankingMetric, frozen=True, kw_only=True):
         k: How deep to look. Default: the whole list; `metadata.k` is not read.
 
     Example: `map@100`.
+
+    Worked examples:
+        - {metadata: {relevant: [a, b]}, retrieved: [x, a, y, b]}
     """
 
     alias: ClassVar[str] = "retrieval-map"
@@ -187,6 +211,9 @@ class RetrievalRPrecision(RankingMetric, frozen=True, kw_only=True):
     Details: relevant, found.
 
     Example: `rprec`.
+
+    Worked examples:
+        - {metadata: {relevant: [a, b]}, retrieved: [x, a, y, b]}
     """
 
     alias: ClassVar[str] = "retrieval-r-precision"
@@ -210,9 +237,14 @@ class RetrievalNdcgAtK(RankingMetric, frozen=True, kw_only=True):
         gain: `linear` (the default) or `exponential` (2^g - 1).
 
     Example: `ndcg(gain=exponential)@10`.
+
+    Worked examples:
+        - {metadata: {relevant: {a: 3, b: 1}}, retrieved: [b, x, a], options: {k: 3}}
+        - {metadata: {relevant: {a: 3, b: 1}}, retrieved: [a, b, x], options: {k: 3}}
     """
 
     alias: ClassVar[str] = "retrieval-ndcg-at-k"
+    core: ClassVar[bool] = True
     short: ClassVar[str | None] = "ndcg"
 
     k: PositiveInteger | None = None

@@ -28,9 +28,14 @@ class RougeL(BuiltinMetric, frozen=True, kw_only=True):
         max_cells: Largest m·n; above it the mark is unscored, `too_large`. Default: 2.5e9, 50,000 x 50,000 tokens.
 
     Example: `rouge-l` gives `the cat lay on the mat` for `the cat sat on the mat` 10/12 = 0.8333.
+
+    Worked examples:
+        - {expected: the cat sat on the mat, output: the cat lay on the mat}
+        - {expected: the cat sat on the mat, output: on the mat the cat sat}
     """
 
     alias: ClassVar[str] = "rouge-l"
+    core: ClassVar[bool] = True
     family: ClassVar[str] = "lexical"
 
     max_cells: PositiveNumber = 2.5e9
@@ -70,6 +75,10 @@ class TokenF1(BuiltinMetric, frozen=True, kw_only=True):
         articles: `drop` (the default) or `keep`.
 
     Example: `token-f1` gives `Eiffel Tower in Paris` for `the Eiffel Tower` 4/6 = 0.6667.
+
+    Worked examples:
+        - {expected: the Eiffel Tower, output: Eiffel Tower in Paris}
+        - {expected: the cat sat on the mat, output: on the mat the cat sat}
     """
 
     alias: ClassVar[str] = "token-f1"

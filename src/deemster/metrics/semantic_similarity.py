@@ -121,9 +121,15 @@ class CosineEmbedding(EmbeddingScorer, frozen=True, kw_only=True):
         mode: `clamp` (the default; a negative cosine scores 0) or `rescale`, (1 + cosine)/2.
 
     Example: vectors (1, 0) and (0.6, 0.8) score 0.6, with `cosine-embedding(mode=rescale)` 0.8.
+
+    Worked examples:
+        - {expected: The parcel arrives on Monday., output: Your package will come on Monday.}
+        - {expected: The parcel arrives on Monday., output: The parcel does not arrive on Monday.}
+        - {expected: The parcel arrives on Monday., output: Our office is closed in August.}
     """
 
     alias: ClassVar[str] = "cosine-embedding"
+    core: ClassVar[bool] = True
 
     mode: Literal["clamp", "rescale"] = "clamp"
 
@@ -165,9 +171,15 @@ class BertscoreLike(EmbeddingScorer, frozen=True, kw_only=True):
         max_tokens: Most distinct tokens of a side; above it the mark is unscored, `too_large`. Default: 2048.
 
     Example: with cat (1, 0), dog (0.8, 0.6), car (0, 1), `dog car car` for `cat car` scores 0.9.
+
+    Worked examples:
+        - {expected: The parcel arrives on Monday., output: Your package will come on Monday.}
+        - {expected: The parcel arrives on Monday., output: The parcel does not arrive on Monday.}
+        - {expected: The parcel arrives on Monday., output: Our office is closed in August.}
     """
 
     alias: ClassVar[str] = "bertscore-like"
+    core: ClassVar[bool] = True
     quotes: ClassVar[frozenset[str]] = frozenset({"matches"})
 
     tokens: Literal["unique", "all"] = "unique"

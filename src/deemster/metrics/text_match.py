@@ -70,9 +70,15 @@ class ExactMatch(NormalizingMetric, frozen=True, kw_only=True):
         any_of: True: `expected_output` is a list of accepted texts. Default: false.
 
     Example: `exact-match: {normalize: [casefold, strip]}` accepts `paris ` for `Paris`.
+
+    Worked examples:
+        - {expected: Paris, output: Paris}
+        - {expected: Paris, output: 'paris '}
+        - {expected: Paris, output: 'paris ', options: {normalize: [casefold, strip]}}
     """
 
     alias: ClassVar[str] = "exact-match"
+    core: ClassVar[bool] = True
 
     any_of: bool = False
 
@@ -118,9 +124,14 @@ class Contains(NormalizingMetric, frozen=True, kw_only=True):
         normalize: A list of `nfc`, `casefold`, `strip`, applied to both sides, or true for all. Default: none.
 
     Example: `contains` finds `30 days` in `within 30 days.` at 7.
+
+    Worked examples:
+        - {expected: 30 days, output: You may return it within 30 days.}
+        - {expected: 30 days, output: You may return it within a month.}
     """
 
     alias: ClassVar[str] = "contains"
+    core: ClassVar[bool] = True
 
     def expect(self, sample: Sample) -> str:
         """The text to be found, normalised."""
@@ -172,6 +183,10 @@ class ContainsAny(SubstringsMetric, frozen=True, kw_only=True):
         credit: `all` (1 or 0, the default) or `fraction` (found/required).
 
     Example: `contains-any: {normalize: [casefold]}` with `expected_output: [refund, money back]`.
+
+    Worked examples:
+        - {expected: [refund, money back], output: You get your money back.}
+        - {expected: [refund, money back], output: You get a voucher.}
     """
 
     alias: ClassVar[str] = "contains-any"
@@ -192,6 +207,10 @@ class ContainsAll(SubstringsMetric, frozen=True, kw_only=True):
         credit: `all` (all or nothing, the default) or `fraction` (found/required).
 
     Example: `contains-all: {credit: fraction}` gives 0.5 where one of two texts occurs.
+
+    Worked examples:
+        - {expected: [name, date], output: Please write the date.}
+        - {expected: [name, date], output: Please write the date., options: {credit: fraction}}
     """
 
     alias: ClassVar[str] = "contains-all"
@@ -210,6 +229,10 @@ class StartsWith(NormalizingMetric, frozen=True, kw_only=True):
         normalize: A list of `nfc`, `casefold`, `strip`, applied to both sides, or true for all. Default: none.
 
     Example: `starts-with: {normalize: true}` accepts ` Yes, of course` for `yes`.
+
+    Worked examples:
+        - {expected: 'Yes', output: 'Yes, of course.'}
+        - {expected: 'Yes', output: 'Of course, yes.'}
     """
 
     alias: ClassVar[str] = "starts-with"
@@ -235,6 +258,9 @@ class Levenshtein(NormalizingMetric, frozen=True, kw_only=True):
         max_cells: Largest product of the two lengths; above it the mark is unscored, `too_large`. Default: 1e10.
 
     Example: `levenshtein` gives `sitting` for `kitten` (7 - 3)/7 = 0.5714.
+
+    Worked examples:
+        - {expected: kitten, output: sitting}
     """
 
     alias: ClassVar[str] = "levenshtein"
@@ -267,6 +293,10 @@ class LengthWithin(BuiltinMetric, frozen=True, kw_only=True):
         unit: `chars` (the default), `words` (runs of letters and digits) or `lines`.
 
     Example: `length-within: {max: 50, unit: words}`.
+
+    Worked examples:
+        - {output: One two three., options: {max: 3, unit: words}}
+        - {output: One two three four., options: {max: 3, unit: words}}
     """
 
     alias: ClassVar[str] = "length-within"

@@ -88,6 +88,9 @@ class ToolCalled(ToolNamesMetric, frozen=True, kw_only=True):
     ones. An empty list scores 1.
     Details: required, called, missing.
     Example: tools search, book against the calls search, pay scores 0.5.
+
+    Worked examples:
+        - {metadata: {trajectory: {tools: [search, book]}}, trajectory: {tool_calls: [search, pay]}}
     """
 
     alias: ClassVar[str] = "tool-called"
@@ -114,6 +117,9 @@ class ToolNotCalled(ToolNamesMetric, frozen=True, kw_only=True):
     or a list of distinct ones. An empty list scores 1. The threshold is 1.0: half a prohibition kept is no success.
     Details: forbidden, violations.
     Example: forbidden pay, delete against the calls search, pay scores 0.5.
+
+    Worked examples:
+        - {metadata: {trajectory: {forbidden_tools: [pay, delete]}}, trajectory: {tool_calls: [search, pay]}}
     """
 
     alias: ClassVar[str] = "tool-not-called"
@@ -141,6 +147,17 @@ class ToolCalledWith(TrajectoryMetric, frozen=True, kw_only=True):
     Options: `tool_arguments`; `coerce_numbers`, true to let the text "5" equal 5.
     Details: required, met, unmet (names of the tools).
     Example: `{tool: search, arguments: {q: rome}}` is met by the call `search(q="rome", limit=5)`.
+
+    Worked examples:
+        - metadata:
+            trajectory:
+              tool_arguments:
+              - tool: search
+                arguments: {q: rome}
+          trajectory:
+            tool_calls:
+            - name: search
+              arguments: {q: rome, limit: 5}
     """
 
     alias: ClassVar[str] = "tool-called-with"
@@ -199,6 +216,16 @@ class ToolCallOrder(ToolNamesMetric, frozen=True, kw_only=True):
     Options: `order`; `credit`, `all` or `fraction` (longest common subsequence over the length of the order).
     Details: required, followed (length of the longest common subsequence), calls.
     Example: in the calls search, pay, book the order search, book scores 1; book, search 0, with `fraction` 0.5.
+
+    Worked examples:
+        - {metadata: {trajectory: {order: [search, book]}}, trajectory: {tool_calls: [search, pay, book]}}
+        - {metadata: {trajectory: {order: [book, search]}}, trajectory: {tool_calls: [search, pay, book]}}
+        - metadata:
+            trajectory:
+              order: [book, search]
+          trajectory:
+            tool_calls: [search, pay, book]
+          options: {credit: fraction}
     """
 
     alias: ClassVar[str] = "tool-call-order"
@@ -225,6 +252,10 @@ class StepsBelow(TrajectoryMetric, frozen=True, kw_only=True):
     option `max_steps`: a whole number of at least 1.
     Details: steps, max_steps.
     Example: 4 calls with `max_steps: 4` scores 1.
+
+    Worked examples:
+        - {metadata: {trajectory: {max_steps: 3}}, trajectory: {tool_calls: [search, pay, book]}}
+        - {metadata: {trajectory: {max_steps: 2}}, trajectory: {tool_calls: [search, pay, book]}}
     """
 
     alias: ClassVar[str] = "steps-below"
@@ -255,6 +286,10 @@ class NoPendingApprovals(TrajectoryMetric, frozen=True, kw_only=True):
     Reads the output's trajectory; it expects nothing of the sample.
     Details: pending_approvals.
     Example: a trajectory with `pending_approvals: 1` scores 0.
+
+    Worked examples:
+        - {trajectory: {tool_calls: [search], pending_approvals: 0}}
+        - {trajectory: {tool_calls: [search], pending_approvals: 1}}
     """
 
     alias: ClassVar[str] = "no-pending-approvals"
@@ -281,6 +316,21 @@ class ApprovalGated(ToolNamesMetric, frozen=True, kw_only=True):
     Options: `requires_approval`; `only_if_called`, true to accept tools that were never called too.
     Details: required, approved, ungated.
     Example: pay and delete required, pay approved scores 0.5; with `only_if_called` 1 if delete was not called.
+
+    Worked examples:
+        - metadata:
+            trajectory:
+              requires_approval: [pay, delete]
+          trajectory:
+            tool_calls: [pay]
+            approvals: [pay]
+        - metadata:
+            trajectory:
+              requires_approval: [pay, delete]
+          trajectory:
+            tool_calls: [pay]
+            approvals: [pay]
+          options: {only_if_called: true}
     """
 
     alias: ClassVar[str] = "approval-gated"

@@ -27,16 +27,16 @@ def monitoring_page(shown: PassRateHistory) -> str:
     Args:
         shown: The pass rate over time.
     """
-    (section,) = monitoring_sections(shown)
-    *facts, _ = section.lines
+    section, *others = monitoring_sections(shown)
     words = drift_words(shown)
     verdict, _, evidence = words.partition(". ")
-    headline = TextSection(section.title, [*facts, *([(evidence,)] if evidence else [])])
+    facts = [(evidence,) if line == (words,) else line for line in section.lines if evidence or line != (words,)]
+    headline = TextSection(section.title, facts)
     kind = "inconclusive"
     if shown.drift is not None:
         kind = {None: "pass", "down": "fail", "up": "inconclusive"}[shown.drift.direction]
     head = PageHead(headline, kind, (f"{verdict.removesuffix('.')}.",), [*_tiles(shown)])
-    parts = [TextSection(("Periods",), table=section.table, folds=len(shown.periods) > _MOST_PERIODS)]
+    parts = [TextSection(("Periods",), table=section.table, folds=len(shown.periods) > _MOST_PERIODS), *others]
     if (plot := _plot(shown)) is not None:
         parts.insert(0, TextSection(("Pass-rate over time",), figures=[plot]))
     return render_page(f"deemster monitor: {shown.dataset}", head, parts)

@@ -6,23 +6,25 @@ import asyncio
 import queue
 import sys
 import threading
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import AsyncIterator, Callable, Iterator, Mapping, Sequence
+from contextlib import asynccontextmanager
 from typing import Any, NamedTuple
 
 import msgspec
 
 from deemster import __version__
 from deemster.datasets import Dataset
-from deemster.engine.execute_plan import PendingStorage, execute_plan
+from deemster.engine.backend import InThisProcess, RemainingWork, RunWork
+from deemster.engine.execute_plan import PendingStorage
 from deemster.engine.kept_calls import KeptCalls
 from deemster.engine.kept_prompts import KeptPrompts, WhichPrompts
-from deemster.engine.model_access import ModelAccess, open_gateway
+from deemster.engine.model_access import ModelAccess
+from deemster.engine.progress import ProgressCounter
 from deemster.engine.run_plan import Plan
 from deemster.engine.score_batch import Answer, WorkItem
 from deemster.engine.stop_request import Stop
 from deemster.errors import ConfigurationError
 from deemster.errors.user_code_guard import UserCodeGuard
-from deemster.models import Gateway
 from deemster.models.call_log import LoggedCall
 from deemster.models.clock import Clock
 from deemster.records import Execution, Mark, Usage
@@ -109,6 +111,15 @@ class PartNews(NamedTuple):
     notes: Sequence[str] = ()
 
 
+class PartRun(NamedTuple):
+    """A part as what is run: its plan, and how its metrics may ask models."""
+
+    plan: Plan
+    access: ModelAccess
+    seed: int
+    origin: None = None
+
+
 def run_part(settings: bytes, paths: Sequence[str], part: bytes, coordinator: Any) -> Iterator[PartNews]:
     """Run a part; what comes of it, as it comes.
 
@@ -191,69 +202,63 @@ class _PartRunner:
         send(caught.error)
 
     async def _run(self) -> None:
-        settings, part, stop = self._settings, self._part, Stop()
-        plan = settings.plan._replace(dataset=part.dataset)
+        """Do the work of the part, as one process does that of a whole run."""
+        part, plan, stop = self._part, self._settings.plan._replace(dataset=self._part.dataset), Stop()
         if part.outputs is not None:
             plan = plan._replace(target=part.outputs)
-        sending = asyncio.create_task(self._send_regularly())
-        circuit: str | None = None
         notes: list[str] = []
+        counter = ProgressCounter(len(part.keys), None)
+        self._spent = lambda: {} if counter.gateway is None else counter.gateway.spent
+
+        sending = asyncio.create_task(self._send_regularly())
         try:
-            if self._coordinator is None:
-                await self._execute(plan, stop)
-            else:
-                circuit = await self._run_with_models(plan, stop=stop, warn=notes.append)
+            async with self._open_client(stop) as client:
+                work = self._work(plan, counter, stop=stop, warn=notes.append)
+                await InThisProcess(shared=client).execute(work)
         finally:
             sending.cancel()
-        self._flush(PartNews(open_circuit=circuit or getattr(plan.target, "open_circuit", None), notes=notes))
+        circuit = counter.open_circuit or getattr(plan.target, "open_circuit", None)
+        self._flush(PartNews(open_circuit=circuit, notes=notes))
 
-    async def _execute(
-        self, plan: Plan, stop: Stop, gateway: Gateway | None = None, *, prompts: KeptPrompts | None = None
-    ) -> None:
-        settings, pending = self._settings, None
+    def _work(self, plan: Plan, counter: ProgressCounter, *, stop: Stop, warn: Callable[[str], None]) -> RunWork:
+        """The part as work; what comes of it is kept until it is sent."""
+        settings, prompts, pending = self._settings, None, None
+        # The coordinator holds the cache and the budget.
+        access = settings.access._replace(cache=None, budget_usd=None, budget_tokens=None)
+        if settings.prompts != "none":
+            prompts = KeptPrompts(settings.prompts, self._add_prompt, secrets=plan.secrets)
         if settings.pending_s is not None:
             pending = PendingStorage(self._add_waiting, settings.pending_s)
-        await execute_plan(
-            plan,
-            sink=self._add,
-            clock=settings.clock,
-            stop=stop,
-            ask=None if gateway is None else gateway.answers,
-            may_batch=None if gateway is None else gateway.may_batch,
-            works=self._part.works(),
-            pending=pending,
-            prompts=prompts,
+        return RunWork(
+            PartRun(plan, access, settings.seed),
+            RemainingWork(
+                self._part.works(),
+                calls=KeptCalls(settings.token, self._add_call, lambda: iter(())),
+                prompts=prompts,
+            ),
+            [self._add],
+            counter,
+            settings.clock,
+            stop,
+            warn,
+            pending,
         )
 
-    async def _run_with_models(self, plan: Plan, *, stop: Stop, warn: Callable[[str], None]) -> str | None:
-        """Run the part under the coordinator's limits; why a circuit breaker stopped calls, or None."""
-        settings, access = self._settings, self._settings.access
+    @asynccontextmanager
+    async def _open_client(self, stop: Stop) -> AsyncIterator[CoordinatorClient | None]:
+        """What asks the coordinator, under whose limits models are called; None where none is."""
+        if self._coordinator is None:
+            yield None
+            return
+        access = self._settings.access
         has_budget = access.budget_usd is not None or access.budget_tokens is not None
         budget = (access.budget_usd, access.budget_tokens) if has_budget else None
-        client = CoordinatorClient(self._coordinator, self._part.name, limits=settings.limits, budget=budget)
+        client = CoordinatorClient(self._coordinator, self._part.name, limits=self._settings.limits, budget=budget)
         await client.ask("begin")
         relaying = asyncio.create_task(self._relay_stop(client, stop))
         stop.on_request(lambda: client.stop(stop.reason or ""))
-        calls = KeptCalls(settings.token, self._add_call, lambda: iter(()))
-        prompts = None
-        if settings.prompts != "none":
-            prompts = KeptPrompts(settings.prompts, self._add_prompt, secrets=plan.secrets)
         try:
-            if not plan.scorers:
-                await self._execute(plan, stop, prompts=prompts)
-                return None
-            async with open_gateway(
-                access._replace(cache=None, budget_usd=None, budget_tokens=None),
-                clock=settings.clock,
-                seed=settings.seed,
-                stop=stop,
-                warn=warn,
-                calls=calls,
-                shared=client,
-            ) as gateway:
-                self._spent = lambda: gateway.spent
-                await self._execute(plan, stop, gateway, prompts=prompts)
-                return gateway.open_circuit
+            yield client
         finally:
             relaying.cancel()
             await client.close()

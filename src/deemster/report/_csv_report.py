@@ -7,6 +7,7 @@ from collections.abc import Iterator
 from typing import TYPE_CHECKING
 
 from deemster.records.marks import failed_votes
+from deemster.report.failing_samples import executed_samples
 from deemster.report.report_entries import NOT_APPLICABLE, MarkEntry, ScoreEntry
 from deemster.results import SampleEntry
 from deemster.text.escaping import escape_csv_cell
@@ -36,11 +37,9 @@ def csv_rows(report: Report) -> Iterator[str]:
     has_panels = bool(report.panels)
     yield _row([*COLUMNS, *((PANELS,) if has_panels else ()), *(AGGREGATE if report.aggregate is not None else ())])
     nothing = [] if report.aggregate is None else [""] * len(AGGREGATE)
-    executions = iter(report.executions)
-    for sample in report.samples:
+    for _, sample, executions in executed_samples(report):
         whole = [_truth(sample.aggregate.success), json_number(sample.aggregate.score)] if sample.aggregate else nothing
-        for _ in range(sample.repetitions):
-            execution = next(executions)
+        for execution in executions:
             for name in report.metric_order:
                 mark = execution.marks.get(name)
                 votes = [_failed_votes(mark)] if has_panels else []

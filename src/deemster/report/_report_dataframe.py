@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 from deemster.errors import MissingExtraError, ReportError, did_you_mean
 from deemster.formats.dataframe import dataframe
-from deemster.report.failing_samples import detail_notes
+from deemster.report.failing_samples import detail_notes, executed_samples
 from deemster.report.report_entries import NOT_APPLICABLE, MarkEntry, ScoreEntry
 
 if TYPE_CHECKING:
@@ -51,10 +51,8 @@ def _rows(report: Report, form: str) -> Iterator[dict[str, Any]]:
 
 
 def _mark_rows(report: Report) -> Iterator[dict[str, Any]]:
-    executions = iter(report.executions)
-    for sample in report.samples:
-        for _ in range(sample.repetitions):
-            execution = next(executions)
+    for _, sample, executions in executed_samples(report):
+        for execution in executions:
             for name in report.metric_order:
                 row = {
                     "sample_id": sample.id,
@@ -82,9 +80,7 @@ def _mark_cells(mark: MarkEntry | None) -> dict[str, Any]:
 
 
 def _sample_rows(report: Report) -> Iterator[dict[str, Any]]:
-    executions = iter(report.executions)
-    for sample in report.samples:
-        own = [next(executions) for _ in range(sample.repetitions)]
+    for _, sample, executions in executed_samples(report):
         yield {
             "sample_id": sample.id,
             "tags": list(sample.tags),
@@ -92,6 +88,6 @@ def _sample_rows(report: Report) -> Iterator[dict[str, Any]]:
             "passed": sample.passed,
             "pass_rate": sample.pass_rate,
             "expected_output": sample.expected_output,
-            "output": own[0].output if own else None,
+            "output": executions[0].output if executions else None,
             **{name: sample.metrics[name].mean for name in report.metric_order},
         }

@@ -9,6 +9,7 @@ from itertools import islice
 from typing import TYPE_CHECKING
 
 from deemster.errors import plural
+from deemster.report.failing_samples import executed_samples
 from deemster.report.report_sections import format_cost, format_observed, gate_verdict
 from deemster.results.score_by_length import LengthGroup, LengthProfile, score_by_length
 from deemster.text.html_page import PageHead, Tile, rate_tile, render_page, render_part
@@ -186,9 +187,8 @@ def _length_section(report: Report) -> list[TextSection]:
 def _length_profiles(report: Report, names: list[str]) -> dict[str, LengthProfile]:
     lengths: list[float] = []
     scores: dict[str, list[float | None]] = {name: [] for name in names}
-    executions = iter(report.executions)
-    for sample in report.samples:
-        chars = [one.output_chars for one in islice(executions, sample.repetitions)]
+    for _, sample, executions in executed_samples(report):
+        chars = [execution.output_chars for execution in executions]
         lengths.append(sum(chars) / max(1, len(chars)))
         for name in names:
             spread = sample.metrics.get(name)

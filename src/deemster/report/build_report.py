@@ -28,13 +28,8 @@ from deemster.report.report_settings import (
     RECORDING_SETTINGS,
     ReportSettings,
     RunFindings,
-    parse_budget,
-    parse_part,
-    parse_settings,
-    stop_reason,
-    stored_changes,
-    stored_cluster,
-    stored_findings,
+    report_facts,
+    stored_settings,
 )
 from deemster.results import Aggregator, MarkTable, RunMetricSummary, RunSummary, Totals, summarize_run
 from deemster.results.metric_aggregators import aggregator_name
@@ -388,7 +383,7 @@ def stored_report(
     """
     row = store.run(run)
     record = stored_run_record(store, row)
-    settings = parse_settings(row.facts, where=_place(store, row)) if row.traits.has_end else RECORDING_SETTINGS
+    settings = stored_settings(row) if row.traits.has_end else RECORDING_SETTINGS
     return build_report(finish_run(record, _with_aggregator(settings, aggregator, warn)), record.findings.baseline)
 
 
@@ -424,6 +419,7 @@ def stored_run_record(store: Store, row: RunRow) -> RunRecord:
     if not cards or not len(samples):
         hint = f"`deemster rescore {row.id} --metric NAME` adds some."
         raise ReportError(f"`{row.id}` has no marks to report on. {hint}")
+    facts = report_facts(row)
     return RunRecord(
         row,
         finished_at=row.finished_at or row.started_at,
@@ -431,12 +427,12 @@ def stored_run_record(store: Store, row: RunRow) -> RunRecord:
         samples=samples,
         cards=cards,
         executions=Stream(functools.partial(store.executions, row.id)),
-        stopped=stop_reason(row.facts),
+        stopped=facts.stopped,
         # A recording has no end of its own.
         ended=row.status != "running" or not row.traits.has_end,
-        mixed=stored_changes(row.facts),
-        budget=parse_budget(row.facts, where=_place(store, row)),
-        findings=stored_findings(row.facts, where=_place(store, row)),
+        mixed=facts.mixed,
+        budget=facts.budget,
+        findings=facts.findings,
     )
 
 
@@ -457,9 +453,8 @@ class StoredSamples:
         self._digests = b""
         self.name = row.dataset
         self.repetitions = row.repetitions
-        self.schema_version = str(row.facts.get("schema_version", ""))
-        self.part = parse_part(row.facts, where=_place(store, row))
-        self.cluster = stored_cluster(row.facts)
+        facts = report_facts(row)
+        self.schema_version, self.part, self.cluster = facts.schema_version, facts.part, facts.cluster
 
     def __len__(self) -> int:
         return self._row.samples
@@ -524,7 +519,3 @@ def _with_aggregator(
             f"they cannot be made again here{also}."
         )
     return settings._replace(gate=None) if gated else settings
-
-
-def _place(store: Store, row: RunRow) -> str:
-    return f"{store.where}: run `{row.id}`"

@@ -9,6 +9,7 @@ import msgspec
 
 from deemster import __version__
 from deemster.datasets import SelectedPart
+from deemster.formats.json_values import json_bytes
 from deemster.formats.streamed_list import Stream
 from deemster.gate import GateDecision
 from deemster.records import (
@@ -41,7 +42,6 @@ LARGEST = 1 << 20
 # A character takes at most four bytes.
 _SURELY = LONGEST // 4
 _T = TypeVar("_T")
-_encode = msgspec.json.Encoder(enc_hook=lambda value: dict(value) if isinstance(value, Mapping) else str(value)).encode
 
 
 def cut_text(text: str) -> str:
@@ -85,7 +85,7 @@ def shorten_attachment(value: _T) -> _T | None:
     if value is None:
         return None
     try:
-        size = len(_encode(value))
+        size = len(json_bytes(value))
     except (UnicodeEncodeError, OverflowError, ValueError):
         return value
     if size <= LONGEST:

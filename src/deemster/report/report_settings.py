@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import re
 from collections.abc import Mapping, Sequence
-from decimal import Decimal
 from typing import Any, Literal, NamedTuple
 
 import msgspec
@@ -14,7 +13,7 @@ from deemster.datasets.attack_facts import AttackedSamples
 from deemster.datasets.human_labels import SuiteCalibration
 from deemster.engine.run_plan import Plan
 from deemster.errors import ConfigurationError, StoreError
-from deemster.gate import Allowance, Gate
+from deemster.gate import NONE_UNSCORED, Allowance, Gate
 from deemster.gate.baseline_gate import PinnedBaseline
 from deemster.models.budget import BudgetEntry
 from deemster.records import Metric, Usage
@@ -31,6 +30,7 @@ from deemster.results import (
 from deemster.results.difference_origin import AnchorScores
 from deemster.results.metric_aggregators import SubsetAggregator
 from deemster.results.repetition_precision import DELTA
+from deemster.store import RunFacts
 
 _PLAIN: dict[str, type[MetricsAggregator]] = {
     "and": MetricsAggregator,
@@ -42,13 +42,12 @@ _NAMES = re.compile(r".*_env|max_.*|.*_tokens", re.IGNORECASE)
 _USER = re.compile(r"(?<=://)[^/@\s]+@")
 _QUERY = re.compile(r"(?i)([?&][^=&#\s]*(?:auth|code|credential|key|passw|pwd|secret|sig|token)[^=&#\s]*=)([^&#\s]*)")
 _HIDDEN = "(not kept)"
-_RERUNS = "reruns"
 _ANCHORS = "anchors"
 _ATTACKS = "attacks"
 _BASELINE = "baseline"
 _CLUSTER = "cluster"
-# Earlier versions could draw the samples of a run at random and stop once its margins were settled.
-_UNTIL_DECIDED = "until_decided"
+# What every run with an end keeps of its settings.
+_SETTINGS = ("gate", "allowance", "delta", "aggregator", "varied")
 # The fact of a run that holds the rubrics of its metrics by name; runs of earlier versions have none.
 RUBRICS_FACT = "rubrics"
 
@@ -102,7 +101,7 @@ def settings_facts(settings: ReportSettings, plan: Plan, *, origin: Mapping[str,
     }
 
 
-class _EarlierReruns(msgspec.Struct):
+class _EarlierReruns(msgspec.Struct, frozen=True):
     """What earlier versions kept with a run of its samples that were run again."""
 
     usage: tuple[Usage, ...] = ()
@@ -135,20 +134,6 @@ class RunFindings(NamedTuple):
         return {name: msgspec.to_builtins(finding) for name, finding in findings.items() if finding is not None}
 
 
-def stored_findings(facts: Mapping[str, Any], *, where: str) -> RunFindings:
-    """What is stored of what was found out about a run.
-
-    Raises:
-        StoreError: It is not what `RunFindings.facts` gives.
-    """
-    try:
-        attacks = msgspec.convert(facts.get(_ATTACKS), AttackedSamples | None)
-        earlier = msgspec.convert(facts.get(_RERUNS, {}), _EarlierReruns)
-        return RunFindings(attacks, stored_baseline(facts), stored_anchors(facts), earlier.usage)
-    except msgspec.ValidationError as error:
-        raise StoreError(f"{where}: The stored report settings cannot be read: {error}") from None
-
-
 def rubric_facts(metrics: Sequence[Metric], *, known: Mapping[str, Any] | None = None) -> dict[str, Any]:
     """What a store keeps of the rubrics that metrics judge by, so that people can label their criteria.
 
@@ -160,91 +145,93 @@ def rubric_facts(metrics: Sequence[Metric], *, known: Mapping[str, Any] | None =
     return {RUBRICS_FACT: {**(known or {}).get(RUBRICS_FACT, {}), **rubrics}} if rubrics else {}
 
 
-def parse_settings(facts: Mapping[str, Any], *, where: str) -> ReportSettings:
+class ReportFacts(msgspec.Struct, frozen=True, kw_only=True):
+    """What a store keeps of a run, from which its report is built again; what it does not keep is as in a new run.
+
+    Attributes:
+        schema_version: The format of its dataset.
+        gate: The rules it is held to.
+        allowance: How many marks may stay unscored.
+        delta: The difference that repeated runs should be able to show.
+        aggregator: Makes one result of each execution's marks.
+        varied: What differs between repetitions.
+        calibration: Labels of people that its numbers are corrected by.
+        part: The part of its dataset that it took; None for the whole.
+        cluster: The metadata key whose equal values belong together; None where samples stand alone.
+        attacks: Which of its samples are attacks.
+        baseline: The baseline that it is compared with, and what the comparison found.
+        anchors: How its anchors were judged.
+        reruns: What an earlier version ran again.
+        budget: What it was allowed to spend.
+        stopped: Why it stopped early.
+        mixed: What changed when it was resumed.
+        until_decided: Whether an earlier version drew its samples at random, so as to stop once its margins were
+            settled.
+    """
+
+    schema_version: str = ""
+    gate: Gate | None = None
+    allowance: Allowance = NONE_UNSCORED
+    delta: float = DELTA
+    aggregator: dict[str, Any] | None = None
+    varied: Literal["target", "scoring"] | None = None
+    calibration: SuiteCalibration | None = None
+    part: SelectedPart | None = None
+    cluster: str | None = None
+    attacks: AttackedSamples | None = None
+    baseline: PinnedBaseline | None = None
+    anchors: AnchorScores | None = None
+    reruns: _EarlierReruns = _EarlierReruns()
+    budget: BudgetEntry | None = None
+    stopped: str | None = None
+    mixed: tuple[str, ...] = ()
+    until_decided: bool = False
+
+    @property
+    def findings(self) -> RunFindings:
+        """What was found out about the run beside its outputs and marks."""
+        return RunFindings(self.attacks, self.baseline, self.anchors, self.reruns.usage)
+
+
+def report_facts(row: RunFacts) -> ReportFacts:
+    """What is stored of a run, from which its report is built.
+
+    Raises:
+        StoreError: It is not what a run keeps.
+    """
+    try:
+        return msgspec.convert(row.facts, ReportFacts)
+    except msgspec.ValidationError as error:
+        raise _unreadable(row, error) from None
+
+
+def stored_settings(row: RunFacts) -> ReportSettings:
     """The report settings that are stored with a run.
 
     Raises:
         StoreError: They are not what `settings_facts` writes.
     """
+    facts = report_facts(row)
     try:
-        aggregator, missing_aggregator = _parse_aggregator(facts["aggregator"])
-        return ReportSettings(
-            gate=msgspec.convert(facts["gate"], Gate | None),
-            allowance=msgspec.convert(facts["allowance"], Allowance),
-            delta=msgspec.convert(facts["delta"], float),
-            aggregator=aggregator,
-            varied=msgspec.convert(facts["varied"], Literal["target", "scoring"] | None),
-            missing_aggregator=missing_aggregator,
-            calibration=msgspec.convert(facts.get("calibration"), SuiteCalibration | None),
-        )
-    except (KeyError, TypeError, ValueError, msgspec.ValidationError, ConfigurationError) as error:
-        raise StoreError(f"{where}: The stored report settings cannot be read: {error}") from None
+        missing = [name for name in _SETTINGS if name not in row.facts]
+        aggregator, missing_aggregator = _parse_aggregator(facts.aggregator)
+    except (KeyError, TypeError, ValueError, ConfigurationError) as error:
+        raise _unreadable(row, error) from None
+    if missing:
+        raise _unreadable(row, f"`{missing[0]}` is missing")
+    return ReportSettings(
+        facts.gate,
+        facts.allowance,
+        facts.delta,
+        aggregator,
+        facts.varied,
+        missing_aggregator=missing_aggregator,
+        calibration=facts.calibration,
+    )
 
 
-def stored_baseline(facts: Mapping[str, Any]) -> PinnedBaseline | None:
-    """The baseline that a stored run is compared with; None where it is compared with none.
-
-    Raises:
-        ValidationError: It is not what `RunFindings.facts` gives.
-    """
-    return msgspec.convert(facts.get(_BASELINE), PinnedBaseline | None)
-
-
-def stored_anchors(facts: Mapping[str, Any]) -> AnchorScores | None:
-    """How the anchors of a stored run were judged; None where it has none.
-
-    Raises:
-        ValidationError: They are not what `RunFindings.facts` gives.
-    """
-    return msgspec.convert(facts.get(_ANCHORS), AnchorScores | None, strict=False)
-
-
-def parse_budget(facts: Mapping[str, Any], *, where: str) -> BudgetEntry | None:
-    """The stored budget of a run.
-
-    Raises:
-        StoreError: It is no budget.
-    """
-    stored = facts.get("budget")
-    try:
-        return None if stored is None else msgspec.convert(stored, BudgetEntry, strict=False, dec_hook=_decimal)
-    except msgspec.ValidationError as error:
-        raise StoreError(f"{where}: The stored budget cannot be read: {error}") from None
-
-
-def parse_part(facts: Mapping[str, Any], *, where: str) -> SelectedPart | None:
-    """The part of its dataset that a stored run took; None for the whole.
-
-    Raises:
-        StoreError: It is no part.
-    """
-    try:
-        return msgspec.convert(facts.get("part"), SelectedPart | None)
-    except msgspec.ValidationError as error:
-        raise StoreError(f"{where}: The stored part of the dataset cannot be read: {error}") from None
-
-
-def stored_cluster(facts: Mapping[str, Any]) -> str | None:
-    """The metadata key whose equal values belong together in a stored run; None where samples stand alone."""
-    stored = facts.get(_CLUSTER)
-    return stored if isinstance(stored, str) else None
-
-
-def has_random_order(facts: Mapping[str, Any]) -> bool:
-    """Whether a stored run drew its samples at random, so as to stop once the margins of its gate were settled."""
-    return facts.get(_UNTIL_DECIDED) is True
-
-
-def stop_reason(facts: Mapping[str, Any]) -> str | None:
-    """Why a stored run stopped early."""
-    stored = facts.get("stopped")
-    return stored if isinstance(stored, str) else None
-
-
-def stored_changes(facts: Mapping[str, Any]) -> tuple[str, ...]:
-    """What changed when a stored run was resumed."""
-    stored = facts.get("mixed")
-    return tuple(text for text in stored if isinstance(text, str)) if isinstance(stored, (list, tuple)) else ()
+def _unreadable(row: RunFacts, why: object) -> StoreError:
+    return StoreError(f"run `{row.id}`: The stored report settings cannot be read: {why}")
 
 
 def without_secrets(value: Any, *, name: str = "") -> Any:
@@ -271,10 +258,6 @@ def _suite_facts(origin: Mapping[str, Any]) -> dict[str, Any]:
     document = dict(origin["document"])
     reaching = {key: without_secrets(document[key], name=key) for key in ("models", "target") if key in document}
     return {**origin, "document": document | reaching}
-
-
-def _decimal(kind: type, value: Any) -> Any:
-    return Decimal(str(value)) if kind is Decimal else value
 
 
 def _aggregator_facts(aggregator: Aggregator) -> dict[str, Any]:

@@ -12,12 +12,12 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from itertools import compress
 from typing import Any
 
-import msgspec
 import numpy as np
 from numpy.typing import NDArray
 
 from deemster.errors import ConfigurationError, Issue
 from deemster.errors.user_code_guard import UserCodeGuard
+from deemster.formats.json_values import json_bytes
 from deemster.records import CAUSES, Execution, MetricCard, MetricScore, NotApplicable, Output, TargetFailure, Usage
 from deemster.records.marks import failed_votes
 from deemster.results.metric_aggregators import Aggregator, aggregator_name, narrow_aggregator, result_from_mark
@@ -37,7 +37,6 @@ from deemster.results.usage_and_cost import USAGE, UsageAccount, usage_numbers
 _DETAIL = "criteria"
 # How the state of a criterion is coded; the values that occur have the codes from `_FIRST` on.
 _ABSENT, _FAILED, _ABSTAINED, _FIRST = 0, 1, 2, 3
-_encode = msgspec.json.Encoder(enc_hook=lambda value: dict(value) if isinstance(value, Mapping) else str(value)).encode
 
 
 def output_digest(text: str, retrieved: Any, trajectory: Any) -> int:
@@ -48,7 +47,7 @@ def output_digest(text: str, retrieved: Any, trajectory: Any) -> int:
     """
     said = text.encode("utf-8", "surrogatepass")
     if retrieved is not None or trajectory is not None:
-        said += b"\0" + _encode([retrieved, trajectory])
+        said += b"\0" + json_bytes([retrieved, trajectory])
     return int.from_bytes(hashlib.blake2b(said, digest_size=8).digest(), "little", signed=True) or 1
 
 

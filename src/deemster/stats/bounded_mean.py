@@ -62,7 +62,7 @@ def bounded_mean(
     check_confidence(confidence)
     units = bounded_units(totals, sizes, low=low, high=high, usual=usual)
     if units is None:
-        return Mean(value=None, n=0, standard_error=None, interval=None)
+        return Mean(n=0)
     return Mean(value=units.mean, n=units.n, standard_error=units.error, interval=units.interval(confidence))
 
 

@@ -42,12 +42,12 @@ class Agreement(msgspec.Struct, frozen=True, kw_only=True):
         missing: Pairs, or units, left out for want of a label.
     """
 
-    value: float | None
+    value: float | None = None
     n: int
-    observed: float | None
-    expected: float | None
-    standard_error: float | None
-    interval: ConfidenceInterval | None
+    observed: float | None = None
+    expected: float | None = None
+    standard_error: float | None = None
+    interval: ConfidenceInterval | None = None
     missing: int
 
 
@@ -59,8 +59,8 @@ class Kappa(Agreement, frozen=True, kw_only=True):
         p_value: Two-sided, of value/null_error taken for a normal.
     """
 
-    null_error: float | None
-    p_value: float | None
+    null_error: float | None = None
+    p_value: float | None = None
 
 
 def confusion(a: Side, b: Side, *, labels: Iterable[Any] | None = None) -> Confusion:
@@ -133,8 +133,7 @@ def kappa_from_table(table: ArrayLike, *, weights: Weights = None, confidence: f
     z = normal_quantile(confidence)
     value, n = float_or_none(tables.weighted_kappa(t, w)), float(t.sum())
     if value is None:
-        empty: dict[str, Any] = dict.fromkeys(("expected", "standard_error", "interval", "null_error", "p_value"))
-        return Kappa(value=None, n=int(n), observed=_agreeing(t, w), missing=missing, **empty)
+        return Kappa(n=int(n), observed=_agreeing(t, w), missing=missing)
     p = t / n
     rows, columns = p.sum(axis=1), p.sum(axis=0)
     chance = np.outer(rows, columns)
@@ -181,7 +180,7 @@ def scott_pi(a: Side, b: Side, *, labels: Iterable[Any] | None = None, confidenc
     value, n = float_or_none(tables.scott_pi(table)), float(table.sum())
     observed = float_or_none(tables.accuracy(table))
     if value is None or observed is None:
-        return _unknown(observed, n, missing)
+        return Agreement(n=int(n), observed=observed, missing=missing)
     p = table / n
     margins = (p.sum(axis=1) + p.sum(axis=0)) / 2
     rest = 1 - float(np.square(margins).sum())
@@ -223,7 +222,7 @@ def pabak(a: Side, b: Side, *, labels: Iterable[Any] | None = None, confidence: 
     z = normal_quantile(confidence)
     value, n, observed = float_or_none(tables.pabak(table)), float(table.sum()), float_or_none(tables.accuracy(table))
     if value is None or observed is None:
-        return _unknown(observed, n, missing)
+        return Agreement(n=int(n), observed=observed, missing=missing)
     size = len(scale)
     error = size / (size - 1) * math.sqrt(observed * (1 - observed) / n)
     return Agreement(
@@ -307,9 +306,3 @@ def _agreeing(table: Floats, weights: Floats) -> float | None:
     if not n:
         return None
     return 1 - float((weights * table).sum()) / n / worst if worst else 1.0
-
-
-def _unknown(observed: float | None, n: float, missing: int) -> Agreement:
-    return Agreement(
-        value=None, n=int(n), observed=observed, expected=None, standard_error=None, interval=None, missing=missing
-    )

@@ -25,11 +25,11 @@ class Concordance(msgspec.Struct, frozen=True, kw_only=True):
         missing: Pairs left out for want of a side.
     """
 
-    value: float | None
+    value: float | None = None
     n: int
-    pearson: float | None
-    location_and_scale: float | None
-    interval: ConfidenceInterval | None
+    pearson: float | None = None
+    location_and_scale: float | None = None
+    interval: ConfidenceInterval | None = None
     missing: int
 
 
@@ -48,14 +48,14 @@ class LimitsOfAgreement(msgspec.Struct, frozen=True, kw_only=True):
         missing: Pairs left out for want of a side.
     """
 
-    value: float | None
+    value: float | None = None
     n: int
-    sd: float | None
-    lower: float | None
-    upper: float | None
-    interval: ConfidenceInterval | None
-    lower_interval: ConfidenceInterval | None
-    upper_interval: ConfidenceInterval | None
+    sd: float | None = None
+    lower: float | None = None
+    upper: float | None = None
+    interval: ConfidenceInterval | None = None
+    lower_interval: ConfidenceInterval | None = None
+    upper_interval: ConfidenceInterval | None = None
     missing: int
 
 
@@ -82,14 +82,13 @@ def concordance(x: ArrayLike, y: ArrayLike, *, confidence: float = 0.95) -> Conc
     first, second, missing = pairs(x, y)
     n = len(first)
     if n < 2 or constant(np.concatenate([first, second])):
-        empty = dict.fromkeys(("value", "pearson", "location_and_scale", "interval"))
-        return Concordance(n=n, missing=missing, **empty)
+        return Concordance(n=n, missing=missing)
     a, b = first - first.mean(), second - second.mean()
     shift = float(first.mean() - second.mean())
     covariance, spread_a, spread_b = float(a @ b) / n, float(a @ a) / n, float(b @ b) / n
     value = 2 * covariance / (spread_a + spread_b + shift * shift)
     if constant(first) or constant(second):
-        return Concordance(value=0.0, n=n, pearson=None, location_and_scale=None, interval=None, missing=missing)
+        return Concordance(value=0.0, n=n, missing=missing)
     scale = math.sqrt(spread_a * spread_b)
     r = max(-1.0, min(1.0, covariance / scale))
     interval = None
@@ -145,8 +144,7 @@ def limits_of_agreement(
     differences = first - second
     mean = math.fsum(differences) / n if n else None
     if mean is None or n < 2:
-        empty = dict.fromkeys(("sd", "lower", "upper", "interval", "lower_interval", "upper_interval"))
-        return LimitsOfAgreement(value=mean, n=n, missing=missing, **empty)
+        return LimitsOfAgreement(value=mean, n=n, missing=missing)
     sd = math.sqrt(math.fsum(np.square(differences - mean)) / (n - 1))
     # A standard deviation within rounding errors counts as 0.
     sd = sd if sd > rounding_limit(first, second) else 0.0

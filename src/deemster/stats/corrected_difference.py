@@ -49,9 +49,9 @@ class CorrectedDifference(msgspec.Struct, frozen=True, kw_only=True):
         is_error_different: Whether the judge errs otherwise on one system than on the other, beyond chance.
     """
 
-    value: float | None
-    interval: ConfidenceInterval | None
-    naive: float | None
+    value: float | None = None
+    interval: ConfidenceInterval | None = None
+    naive: float | None = None
     labels: tuple[int, int]
     weights: tuple[float, float] | None = None
     error_difference: float | None = None
@@ -113,7 +113,7 @@ def corrected_difference(
     labels = sides[0].truth.size, sides[1].truth.size
     naive = float((sides[1].predicted - sides[0].predicted).mean()) if sides[0].predicted.size else None
     if naive is None or min(labels) < FEWEST_LABELS:
-        return CorrectedDifference(value=None, interval=None, naive=naive, labels=labels)
+        return CorrectedDifference(naive=naive, labels=labels)
     weights = tuple(best_prediction_weight(one.truth, one.judged, one.predicted, one.shares) for one in sides)
     moved = weights[1] * sides[1].predicted - weights[0] * sides[0].predicted
     groups = None if units is None else np.unique(np.asarray(units), return_inverse=True)[1]

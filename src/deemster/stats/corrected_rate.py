@@ -30,7 +30,7 @@ class CorrectedRate(msgspec.Struct, frozen=True, kw_only=True):
         note: Why a part is missing or doubtful.
     """
 
-    value: float | None
+    value: float | None = None
     n: int
     unclipped: float | None = None
     out_of_range: bool = False
@@ -85,7 +85,7 @@ def rogan_gladen(
     information = newcombe(hits, positives, alarms, negatives, confidence=confidence).interval
     if information is None or information.lower <= 0:
         why = f"sensitivity + specificity - 1 is {gain:.4f}, and its interval reaches 0"
-        return CorrectedRate(value=None, n=int(n), note=f"These labels do not tell the judge from chance: {why}.")
+        return CorrectedRate(n=int(n), note=f"These labels do not tell the judge from chance: {why}.")
     unclipped = (rate + specificity - 1) / gain
     outside = not -1e-12 <= unclipped <= 1 + 1e-12
     note = None
@@ -169,7 +169,7 @@ def corrected_rate(
         raise ValueError(f"Each label has one verdict; there are {y.size} labels and {q.size} verdicts.")
     if not y.any() or y.all():
         known = "passes" if y.any() else "fails" if y.size else "is labelled"
-        return CorrectedRate(value=None, n=int(n), note=_ONE_SIDED.format(known))
+        return CorrectedRate(n=int(n), note=_ONE_SIDED.format(known))
     rate, n = float(rate), float(n)
     chances = None if probabilities is None else finite_vector(probabilities, name="probabilities")
     if chances is not None and strata is None and chances.min() == chances.max():

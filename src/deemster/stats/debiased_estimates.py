@@ -27,7 +27,7 @@ class PpiMean(msgspec.Struct, frozen=True, kw_only=True):
         classical_error: Its standard error.
     """
 
-    value: float | None
+    value: float | None = None
     n: int
     n_unlabelled: int
     lam: float | None = None
@@ -87,7 +87,7 @@ def ppi_mean(
     if lam is not None and not math.isfinite(lam):
         raise ValueError(f"A fixed weight of the predictions is a finite number, not {lam!r}.")
     if not y.size:
-        return PpiMean(value=None, n=0, n_unlabelled=others.size)
+        return PpiMean(n=0, n_unlabelled=others.size)
     shares = item_weights(weights, y.size)
     weight = best_prediction_weight(y, known, others, shares) if lam is None else float(lam)
     method = "ppi++" if lam is None else "ppi"

@@ -36,16 +36,16 @@ class Fleiss(msgspec.Struct, frozen=True, kw_only=True):
         p_value: Two-sided, of z.
     """
 
-    value: float | None
+    value: float | None = None
     n: int
     raters: int
-    observed: float | None
-    expected: float | None
+    observed: float | None = None
+    expected: float | None = None
     categories: tuple[float | None, ...]
-    randolph: float | None
-    standard_error: float | None
-    z: float | None
-    p_value: float | None
+    randolph: float | None = None
+    standard_error: float | None = None
+    z: float | None = None
+    p_value: float | None = None
 
 
 def encode_ratings(ratings: Ratings, *, labels: Iterable[Any] | None = None) -> tuple[Codes, Labels]:
@@ -117,8 +117,7 @@ def fleiss_kappa(table: ArrayLike) -> Fleiss:
     agreeing = float((counts * (counts - 1)).sum())
     value = float_or_none(fleiss_from_sums(agreeing, totals, raters=raters))
     if units < 2 or raters < 2:
-        empty: dict[str, Any] = dict.fromkeys(("observed", "expected", "randolph", "standard_error", "z", "p_value"))
-        return Fleiss(value=None, n=units, raters=raters, categories=(None,) * size, **empty)
+        return Fleiss(n=units, raters=raters, categories=(None,) * size)
     observed = agreeing / (units * raters * (raters - 1))
     p = totals / (units * raters)
     error, z = _null_error(p, units, raters), None
@@ -193,8 +192,7 @@ def gwet_ac(
     value = float_or_none(gwet_from_sums(agreeing.sum(), pairable, shares.sum(axis=0), weights=likeness))
     missing = len(votes) - pairable
     if value is None:
-        empty: dict[str, Any] = dict.fromkeys(("observed", "expected", "standard_error", "interval"))
-        return Agreement(value=None, n=pairable, missing=missing, **empty)
+        return Agreement(n=pairable, missing=missing)
     seen = agreeing[votes >= 1]
     prevalence = shares.sum(axis=0) / float((votes >= 1).sum())
     factor = float(likeness.sum()) / (size * (size - 1))

@@ -106,12 +106,12 @@ class ICCForm(msgspec.Struct, frozen=True, kw_only=True):
     An infinite F, where ratings of a unit are all equal, has p 0 and the interval and F None.
     """
 
-    value: float | None
-    f: float | None
+    value: float | None = None
+    f: float | None = None
     df1: int
     df2: int
-    p_value: float | None
-    interval: ConfidenceInterval | None
+    p_value: float | None = None
+    interval: ConfidenceInterval | None = None
 
 
 class ICC(msgspec.Struct, frozen=True, kw_only=True):
@@ -140,10 +140,10 @@ class ICC(msgspec.Struct, frozen=True, kw_only=True):
     n: int
     raters: int
     missing: int
-    between: float | None
-    within: float | None
-    between_raters: float | None
-    error: float | None
+    between: float | None = None
+    within: float | None = None
+    between_raters: float | None = None
+    error: float | None = None
 
 
 def icc(ratings: ArrayLike, *, confidence: float = 0.95) -> ICC:
@@ -277,8 +277,15 @@ def _spearman_brown(single: float, k: int) -> float:
 
 
 def _undefined(n: int, k: int, missing: int) -> ICC:
-    empty = ICCForm(
-        value=None, f=None, df1=max(n - 1, 0), df2=max(n - 1, 0) * max(k - 1, 0), p_value=None, interval=None
+    empty = ICCForm(df1=max(n - 1, 0), df2=max(n - 1, 0) * max(k - 1, 0))
+    return ICC(
+        icc_1_1=empty,
+        icc_2_1=empty,
+        icc_3_1=empty,
+        icc_1_k=empty,
+        icc_2_k=empty,
+        icc_3_k=empty,
+        n=n,
+        raters=k,
+        missing=missing,
     )
-    forms = dict.fromkeys(("icc_1_1", "icc_2_1", "icc_3_1", "icc_1_k", "icc_2_k", "icc_3_k"), empty)
-    return ICC(n=n, raters=k, missing=missing, between=None, within=None, between_raters=None, error=None, **forms)

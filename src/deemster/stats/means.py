@@ -56,10 +56,10 @@ def quantile(ascending: ArrayLike, share: float) -> float | None:
 class Mean(msgspec.Struct, frozen=True, kw_only=True):
     """A mean of `n` values with its standard error and interval."""
 
-    value: float | None
+    value: float | None = None
     n: int
-    standard_error: float | None
-    interval: ConfidenceInterval | None
+    standard_error: float | None = None
+    interval: ConfidenceInterval | None = None
 
 
 def student(values: ArrayLike, *, confidence: float = 0.95) -> Mean:
@@ -79,7 +79,7 @@ def student(values: ArrayLike, *, confidence: float = 0.95) -> Mean:
     check_confidence(confidence)
     mean, spread, n = exact_mean(values), exact_stdev(values), np.size(values)
     if mean is None or spread is None:
-        return Mean(value=mean, n=n, standard_error=None, interval=None)
+        return Mean(value=mean, n=n)
     interval = None
     if spread:
         half = t_quantile(confidence, n - 1) * spread / math.sqrt(n)

@@ -43,7 +43,7 @@ class PairedDifference(msgspec.Struct, frozen=True, kw_only=True):
         p_beyond: Against a drop of at most the margin: at most α exactly where the upper bound lies below -margin.
     """
 
-    value: float | None
+    value: float | None = None
     n: int
     samples: float
     better: int
@@ -105,7 +105,7 @@ def paired_difference(
     u = finite_vector(totals, name="differences")
     units = bounded_units(u, sizes, low=-1.0, high=1.0, strict=True)
     if units is None:
-        return PairedDifference(value=None, n=0, samples=0.0, better=0, worse=0, margin=margin)
+        return PairedDifference(n=0, samples=0.0, better=0, worse=0, margin=margin)
     spread = None if units.error is None else units.error * math.sqrt(units.n)
     return PairedDifference(
         value=units.mean,

@@ -44,14 +44,14 @@ class McNemar(msgspec.Struct, frozen=True, kw_only=True):
         corrected_p: Its asymptotic p-value.
     """
 
-    value: float | None
+    value: float | None = None
     n: int
-    p_value: float | None
-    mid_p: float | None
-    chi2: float | None
-    chi2_p: float | None
-    corrected_chi2: float | None
-    corrected_p: float | None
+    p_value: float | None = None
+    mid_p: float | None = None
+    chi2: float | None = None
+    chi2_p: float | None = None
+    corrected_chi2: float | None = None
+    corrected_p: float | None = None
 
 
 class SignFlip(msgspec.Struct, frozen=True, kw_only=True):
@@ -68,10 +68,10 @@ class SignFlip(msgspec.Struct, frozen=True, kw_only=True):
         seed: The seed of the draws; None where exact.
     """
 
-    value: float | None
+    value: float | None = None
     n: int
     units: int
-    p_value: float | None
+    p_value: float | None = None
     alternative: Alternative
     method: str
     n_resamples: int | None = None
@@ -104,16 +104,7 @@ def mcnemar(b: int, c: int) -> McNemar:
     first, second = int(b), int(c)
     n, fewer = first + second, min(first, second)
     if n == 0:
-        return McNemar(
-            value=None,
-            n=0,
-            p_value=None,
-            mid_p=None,
-            chi2=None,
-            chi2_p=None,
-            corrected_chi2=None,
-            corrected_p=None,
-        )
+        return McNemar(n=0)
     from scipy.special import betainc  # noqa: PLC0415 - scipy takes a tenth of a second to load
 
     # The binomial tail by the incomplete beta function, which keeps four digits more of it than `bdtr` does.
@@ -179,7 +170,7 @@ def sign_flip(
         sums = np.bincount(codes, weights=array, minlength=units).astype(np.float64, copy=False)
     mean = exact_mean(array)
     if mean is None:
-        return SignFlip(value=None, n=0, units=0, p_value=None, alternative=alternative, method="enumeration")
+        return SignFlip(n=0, units=0, alternative=alternative, method="enumeration")
     p_value, method, drawn = _test_sums(sums, alternative, seed, n_resamples)
     return SignFlip(
         value=mean,

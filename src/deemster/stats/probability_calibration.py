@@ -20,10 +20,10 @@ class Brier(msgspec.Struct, frozen=True, kw_only=True):
         skill: 1 - value/reference: 1 is perfect, 0 no better than the frequencies.
     """
 
-    value: float | None
+    value: float | None = None
     n: int
-    reference: float | None
-    skill: float | None
+    reference: float | None = None
+    skill: float | None = None
 
 
 class ReliabilityBin(msgspec.Struct, frozen=True, kw_only=True):
@@ -76,7 +76,7 @@ def brier(outcomes: ArrayLike, probabilities: ArrayLike) -> Brier:
     truth, stated = _check_stated(outcomes, probabilities)
     n = truth.size
     if not n:
-        return Brier(value=None, n=0, reference=None, skill=None)
+        return Brier(n=0)
     if stated.ndim == 1:
         happened = truth.astype(np.float64)
         value = float(np.square(stated - happened).mean())

@@ -16,18 +16,18 @@ from deemster.stats.means import Mean
 class Proportion(msgspec.Struct, frozen=True, kw_only=True):
     """A share of `n` trials with its interval."""
 
-    value: float | None
+    value: float | None = None
     n: float
-    interval: ConfidenceInterval | None
+    interval: ConfidenceInterval | None = None
 
 
 class ProportionDifference(msgspec.Struct, frozen=True, kw_only=True):
     """The first share minus the second, with both shares, both counts and the interval of the difference."""
 
-    value: float | None
+    value: float | None = None
     n: tuple[float, float]
     shares: tuple[float | None, float | None]
-    interval: ConfidenceInterval | None
+    interval: ConfidenceInterval | None = None
 
 
 def wilson(successes: float, n: float, *, confidence: float = 0.95) -> Proportion:
@@ -49,7 +49,7 @@ def wilson(successes: float, n: float, *, confidence: float = 0.95) -> Proportio
     successes, n = _counts(successes, n)
     z = normal_quantile(confidence)
     if n == 0:
-        return Proportion(value=None, n=n, interval=None)
+        return Proportion(n=n)
     lower, upper = _wilson_ends(successes, n, z)
     return Proportion(
         value=successes / n, n=n, interval=ConfidenceInterval(lower, upper, confidence=confidence, method="wilson")
@@ -76,7 +76,7 @@ def clopper_pearson(successes: int, n: int, *, confidence: float = 0.95) -> Prop
     successes, n = _whole(*_counts(successes, n))
     check_confidence(confidence)
     if n == 0:
-        return Proportion(value=None, n=n, interval=None)
+        return Proportion(n=n)
     from scipy.special import betaincinv  # noqa: PLC0415 - scipy takes a tenth of a second to load
 
     tail = (1 - confidence) / 2
@@ -109,7 +109,7 @@ def newcombe(x1: float, n1: float, x2: float, n2: float, *, confidence: float = 
     z = normal_quantile(confidence)
     first, second = (x1 / n1 if n1 else None), (x2 / n2 if n2 else None)
     if first is None or second is None:
-        return ProportionDifference(value=None, n=(n1, n2), shares=(first, second), interval=None)
+        return ProportionDifference(n=(n1, n2), shares=(first, second))
     (low1, high1), (low2, high2) = _wilson_ends(x1, n1, z), _wilson_ends(x2, n2, z)
     value = first - second
     lower = value - math.hypot(first - low1, high2 - second)
@@ -148,7 +148,7 @@ def tango(newly_passing: int, newly_failing: int, n: int, *, confidence: float =
     if min(gained, lost) < 0 or gained + lost > n:
         raise ValueError(f"Of {n} samples, {gained} and {lost} cannot have changed.")
     if n == 0:
-        return Mean(value=None, n=0, standard_error=None, interval=None)
+        return Mean(n=0)
     value = (gained - lost) / n
     upper = _tango_end(gained, lost, n, z)
     lower = -_tango_end(lost, gained, n, z)
@@ -195,7 +195,7 @@ def clustered_wilson(passed: ArrayLike, *, marks: int, confidence: float = 0.95)
     shares = np.asarray(passed, dtype=np.int64)
     every = len(shares) * marks
     if every == 0:
-        return Proportion(value=None, n=0, interval=None)
+        return Proportion(n=0)
     passes = int(shares.sum())
     clusters, count = len(shares), len(shares) + 4
     total = passes + 2 * marks
@@ -235,7 +235,7 @@ def weighted_wilson(shares: ArrayLike, weights: ArrayLike, *, most: float, confi
     values, given = np.asarray(shares, dtype=np.float64), np.asarray(weights, dtype=np.float64)
     clusters = len(values)
     if not clusters:
-        return Proportion(value=None, n=0, interval=None)
+        return Proportion(n=0)
     # Exactly rounded sums, so that the order of the clusters cannot change a digit.
     scaled = given * (clusters / math.fsum(given.tolist()))
     total = math.fsum((scaled * values).tolist())

@@ -24,11 +24,11 @@ _BLOCK = 1 << 20
 class EarthMovers(msgspec.Struct, frozen=True, kw_only=True):
     """The earth mover's distance of two sets of scores, with the shift of mean and spread; in units of the scale."""
 
-    emd: float | None
-    mean_diff: float | None
-    std_diff: float | None
+    emd: float | None = None
+    mean_diff: float | None = None
+    std_diff: float | None = None
     bias_direction: Literal["higher", "lower", "none"]
-    bias_magnitude: float | None
+    bias_magnitude: float | None = None
     interpretation: str
 
     # Where users of autorubric look for it.
@@ -39,8 +39,8 @@ class EarthMovers(msgspec.Struct, frozen=True, kw_only=True):
 class KolmogorovSmirnov(msgspec.Struct, frozen=True, kw_only=True):
     """The largest distance of two distribution functions, and its test."""
 
-    statistic: float | None
-    p_value: float | None
+    statistic: float | None = None
+    p_value: float | None = None
     is_significant: bool
     n: int | tuple[int, int]
     method: str
@@ -93,15 +93,7 @@ def earth_movers_distance(
     sizes = len(first), len(second)
     ends = _scale_ends(first, second, scale)
     if not len(first) or not len(second):
-        return EarthMovers(
-            emd=None,
-            mean_diff=None,
-            std_diff=None,
-            bias_direction="none",
-            bias_magnitude=None,
-            interpretation=interpret_emd(None),
-            n=sizes,
-        )
+        return EarthMovers(bias_direction="none", interpretation=interpret_emd(None), n=sizes)
     width = (ends[1] - ends[0]) or 1.0
     every = np.sort(np.concatenate([first, second]))
     below = [np.searchsorted(np.sort(side), every[:-1], side="right") / len(side) for side in (first, second)]
@@ -151,7 +143,7 @@ def ks_test(a: ArrayLike, b: ArrayLike | None = None, *, resamples: int = 9999, 
     second = _known_scores(b, "b")
     sizes = len(first), len(second)
     if not len(first) or not len(second):
-        return KolmogorovSmirnov(statistic=None, p_value=None, is_significant=False, n=sizes, method="two-sample")
+        return KolmogorovSmirnov(is_significant=False, n=sizes, method="two-sample")
     from scipy.stats import ks_2samp  # noqa: PLC0415 - scipy.stats takes most of a second to load
 
     with warnings.catch_warnings():
@@ -252,7 +244,7 @@ def _normality(scores: Floats, resamples: int, seed: int) -> KolmogorovSmirnov:
         raise ValueError(f"The test draws at least one normal sample, not {resamples}.")
     n = len(scores)
     if n < 3 or constant(scores):
-        return KolmogorovSmirnov(statistic=None, p_value=None, is_significant=False, n=n, method="normal, fitted")
+        return KolmogorovSmirnov(is_significant=False, n=n, method="normal, fitted")
     statistic = float(_distance(scores[None, :])[0])
     draws = np.random.default_rng(seed)
     as_far, done = 0, 0

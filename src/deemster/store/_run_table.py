@@ -47,7 +47,7 @@ def insert_run(pool: ConnectionPool, run: RunFacts, cards: Sequence[MetricCard] 
         RunExistsError: There is a run of that id.
         StoreError: The database refuses.
     """
-    values = _encode_run(run, {"status": BEGINNING})
+    values = _encode_run(run) | {"status": BEGINNING}
     places = ", ".join("?" * (len(_COLUMNS) + 1))
     sql = f"INSERT INTO runs ({', '.join(_COLUMNS)}, checksum) VALUES ({places}) ON CONFLICT (id) DO NOTHING"  # noqa: S608 - names only
     with pool.write_transaction() as connection:
@@ -90,7 +90,7 @@ def insert_all_samples(pool: ConnectionPool, lease: Lease, run: RunFacts, sample
     def show() -> None:
         with pool.write_transaction() as connection:
             lease.renew(connection)
-            update_run_row(connection, lease.number, run, {"status": "running"})
+            update_run_row(connection, lease.number, run)
 
     pool.retry_when_lost(show)
 
@@ -126,24 +126,17 @@ def delete_run(pool: ConnectionPool, number: int) -> None:
         connection.write("DELETE FROM runs WHERE number = ?", (number,))
 
 
-def update_run_row(connection: Connection, number: int, run: RunFacts, state: Mapping[str, Any] | None = None) -> None:
-    """Write what may change of a run: status, reason, times, identity and facts.
-
-    Args:
-        connection: A connection.
-        number: The number of the run.
-        run: The run.
-        state: Its status, reason and times, where the run as it began does not hold them.
-    """
-    values = _encode_run(run, state)
+def update_run_row(connection: Connection, number: int, run: RunFacts) -> None:
+    """Write what may change of a run: status, reason, times, identity and facts."""
+    values = _encode_run(run)
     changes = ", ".join(f"{column} = ?" for column in (*_CHANGING, "checksum"))
     sql = f"UPDATE runs SET {changes} WHERE number = ?"  # noqa: S608 - names only
     connection.write(sql, (*(values[column] for column in _CHANGING), _run_checksum(values), number))
 
 
-def _encode_run(run: RunFacts, state: Mapping[str, Any] | None) -> dict[str, Any]:
-    """The columns of a run that its check sum covers; a run that has just begun has no reason and no end."""
-    values = {**msgspec.structs.asdict(run), **(state or {}), "seed": str(run.seed)}
+def _encode_run(run: RunFacts) -> dict[str, Any]:
+    """The columns of a run that its check sum covers."""
+    values = {**msgspec.structs.asdict(run), "seed": str(run.seed)}
     if values["duration_s"] is not None:
         values["duration_s"] = float(values["duration_s"])
     values |= {column: encode_json(values[column]) for column in ("identity", "facts")}
@@ -363,7 +356,7 @@ def find_run(
     known = _ids(connection, "1 = 1", limit=_GUESSES)
     hint = did_you_mean(name, ["latest", *known]) if known else "It holds none yet."
     if Path(name).is_file():
-        hint = f"`deemster store import {name}` takes in the runs of a run file."
+        hint = f"`deemster import {name}` takes in the runs of a run file."
     raise store_error(where, f"The store holds no run `{name}`. {hint}")
 
 

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from itertools import groupby
+from operator import itemgetter
 from typing import Any, NamedTuple
 
 import msgspec
@@ -25,10 +27,11 @@ from deemster.store._run_table import add_done, scoring_checksum
 # The metric of a grading: judges grade by a rubric. What an item has of votes and verdicts stands in the details.
 GRADING_CARD = MetricCard("rubric", "rubric", "rubric", "rubric", frozenset({"item"}))
 _ITEMS = (
-    "SELECT e.run, e.position, s.id, c.body, e.body, e.checksum FROM entries e"
-    " LEFT JOIN samples s ON s.run = e.run AND s.position = e.position"
-    " LEFT JOIN contents c ON c.number = s.content"
-    " WHERE (e.run, e.position) > (?, ?) ORDER BY e.run, e.position LIMIT 500"
+    "SELECT run, position, body, checksum FROM entries WHERE (run, position) > (?, ?) ORDER BY run, position LIMIT 500"
+)
+_SAMPLES = (
+    "SELECT s.position, s.id, c.body FROM samples s LEFT JOIN contents c ON c.number = s.content"
+    " WHERE s.run = ? AND s.position BETWEEN ? AND ?"
 )
 _SCORINGS = (
     "SELECT s.run, s.identity, s.status, s.started_at, s.finished_at FROM scorings s"
@@ -36,13 +39,16 @@ _SCORINGS = (
 )
 
 
-class _Entry(NamedTuple):
-    """A graded item as earlier versions kept it, and its sample."""
+class GradedEntry(NamedTuple):
+    """A graded item as earlier versions kept it.
 
-    run: int
+    Attributes:
+        position: Its place in the dataset.
+        body: The item as JSON.
+        checksum: Of the body, as it was written.
+    """
+
     position: int
-    name: bytes | None
-    content: bytes | None
     body: bytes
     checksum: int
 
@@ -79,50 +85,40 @@ def move_graded_items(connection: Connection) -> None:
     last = (-1, -1)
     while rows := connection.read(_ITEMS, last):
         last = rows[-1][:2]
-        moved = [_rows(_Entry(*row)) for row in rows]
-        OUTPUTS.put(connection, [output for output, _ in moved])
-        MARKS.put(connection, [marks for _, marks in moved])
-        for run in dict.fromkeys(row[0] for row in rows):
-            add_done(connection, run, sum(row[0] == run for row in rows), scoring=0)
+        for run, entries in groupby(rows, key=itemgetter(0)):
+            done = put_graded_items(connection, run, [GradedEntry(*row[1:]) for row in entries])
+            add_done(connection, run, done, scoring=0)
 
 
-def graded_rows(connection: Connection, run: int, entries: Sequence[tuple[int, bytes]]) -> tuple[list[Row], list[Row]]:
-    """The rows of `outputs` and of `marks` for graded items of a run file of an earlier version.
+def put_graded_items(connection: Connection, run: int, entries: Sequence[GradedEntry]) -> int:
+    """Write items that an earlier version graded as outputs with marks; how many they are.
 
     Args:
-        connection: A connection.
-        run: The run, which has its samples already.
-        entries: The position of each item, in order, and the item as JSON.
+        connection: Where their run is, with its samples.
+        run: The number of the run.
+        entries: The items, in order.
 
     Raises:
         StoreError: The database refuses.
     """
-    sql = (
-        "SELECT s.position, s.id, c.body FROM samples s LEFT JOIN contents c ON c.number = s.content"
-        " WHERE s.run = ? AND s.position BETWEEN ? AND ?"
-    )
-    samples: dict[int, tuple[bytes, bytes | None]] = {
-        row[0]: (row[1], row[2]) for row in connection.read(sql, (run, entries[0][0], entries[-1][0]))
-    }
-    moved = [
-        _rows(_Entry(run, position, *samples[position], body, entry_checksum(position, body)))
-        for position, body in entries
-    ]
-    return [output for output, _ in moved], [marks for _, marks in moved]
+    bounds = (run, entries[0].position, entries[-1].position)
+    samples = {position: sample for position, *sample in connection.read(_SAMPLES, bounds)}
+    outputs: list[Row] = []
+    marks: list[Row] = []
+    for entry in entries:
+        name, content = samples.get(entry.position, (None, None))
+        key = (entry.position, 0)
+        answer = encode_answer(Execution(entry.position, "", 0, _answer(content), ()))
+        mark = encode_marks([_mark(entry.body)])
+        total = marks_checksum(0, *key, mark)
+        if entry_checksum(entry.position, entry.body) != entry.checksum:
+            total = ~total
 
+        outputs.append((run, *key, None, answer, output_checksum(*key, name or b"", answer)))
+        marks.append((run, 0, *key, mark, total))
 
-def _rows(entry: _Entry) -> tuple[Row, Row]:
-    """A graded item as a row of `outputs` and one of `marks`."""
-    key = (entry.position, 0)
-    execution = Execution(entry.position, "", 0, _answer(entry.content), (_mark(entry.body),))
-    answer, marks = encode_answer(execution), encode_marks(execution.marks)
-
-    total = marks_checksum(0, *key, marks)
-    if entry_checksum(entry.position, entry.body) != entry.checksum:
-        total = ~total
-
-    output = (entry.run, *key, None, answer, output_checksum(*key, entry.name or b"", answer))
-    return output, (entry.run, 0, *key, marks, total)
+    OUTPUTS.put(connection, outputs)
+    return MARKS.put(connection, marks)
 
 
 def _answer(content: bytes | None) -> Output | None:

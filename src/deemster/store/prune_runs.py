@@ -32,7 +32,8 @@ def runs_to_prune(
     store: Store,
     *,
     keep: int | None = None,
-    before: str | None = None,
+    since: str | None = None,
+    until: str | None = None,
     status: RunStatus | None = None,
     on_damage: OnDamage = None,
 ) -> list[RunRow]:
@@ -43,14 +44,15 @@ def runs_to_prune(
     Args:
         store: Where they are.
         keep: All but the newest so many of each suite, or of each dataset where there is no suite.
-        before: Only those begun before this time, in RFC 3339.
+        since: Only those begun at this time or later, in RFC 3339.
+        until: Only those begun before this time.
         status: Only those of this status; `keep` counts no others then.
         on_damage: Called with a message for each damaged run, which is then left out; without it, damage raises.
 
     Raises:
         StoreError: The store cannot be read.
     """
-    if keep is None and before is None and status is None:
+    if all(condition is None for condition in (keep, since, until, status)):
         return []
     found: list[RunRow] = []
     baselines = {baseline.run for baseline in store.baselines()}
@@ -59,7 +61,8 @@ def runs_to_prune(
         group = (run.kind, run.suite, "" if run.suite is not None else run.dataset)
         seen[group] += 1
         is_kept = (keep is not None and seen[group] <= keep) or run.id in baselines
-        if is_kept or (before is not None and run.started_at >= before):
+        is_in_time = (since is None or run.started_at >= since) and (until is None or run.started_at < until)
+        if is_kept or not is_in_time:
             continue
         owner = store.owner(run.id)
         if owner is None or not owner.alive:

@@ -84,7 +84,7 @@ def _import_one(store: Store, file: Path) -> str:
     runs = import_runs(store, file)
 
     if len(runs) != 1:
-        message = f"The file holds {plural(len(runs), 'run')}, not one. `deemster store import` takes in all of them."
+        message = f"The file holds {plural(len(runs), 'run')}, not one. `deemster import` takes in all of them."
         raise StoreError(Issue(message, str(file)))
     return runs[0].id
 

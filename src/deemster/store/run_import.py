@@ -14,7 +14,7 @@ import msgspec
 from deemster.errors import Issue, RunExistsError, StoreError
 from deemster.store._database import Connection, ConnectionPool
 from deemster.store._label_table import put_label
-from deemster.store._row_encoding import marks_checksum, output_checksum
+from deemster.store._row_encoding import entry_checksum, marks_checksum, output_checksum
 from deemster.store._row_tables import MARKS, OUTPUTS, encode_samples, insert_samples, put_final_marks
 from deemster.store._run_table import (
     add_done,
@@ -24,7 +24,7 @@ from deemster.store._run_table import (
     insert_scoring_row,
     update_run_row,
 )
-from deemster.store.graded_items import GRADING_CARD, graded_rows
+from deemster.store.graded_items import GRADING_CARD, GradedEntry, put_graded_items
 from deemster.store.lease import Lease
 from deemster.store.run_export import run_digest
 from deemster.store.run_facts import RunFacts, ScoringFacts
@@ -239,7 +239,8 @@ class _RunInserter:
 
     def _insert_graded_items(self, connection: Connection, found: Sequence[tuple[EntryLine, RawBodies]]) -> None:
         """Write what an earlier version wrote of a grading as outputs with marks."""
-        entries = [(line.position, bytes(raw.body)) for line, raw in found]
-        outputs, marks = graded_rows(connection, self._run, entries)
-        self._done += OUTPUTS.put(connection, outputs)
-        self._marked[0] += MARKS.put(connection, marks)
+        bodies = [(line.position, bytes(raw.body)) for line, raw in found]
+        entries = [GradedEntry(position, body, entry_checksum(position, body)) for position, body in bodies]
+        done = put_graded_items(connection, self._run, entries)
+        self._done += done
+        self._marked[0] += done

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from functools import cached_property
 from typing import Any
 
@@ -30,7 +30,6 @@ class OpenedGrading(OpenedRun):
     """A grading that pages are made from."""
 
     has_passes = False
-    text_tables = frozenset({"samples", "contents", "outputs"})
 
     @cached_property
     def _grading(self) -> Grading:
@@ -167,19 +166,6 @@ class OpenedGrading(OpenedRun):
             executions: Nothing.
         """
         return self.submission(sample.position)
-
-    def texts(self, fields: Collection[str]) -> Iterator[tuple[int, Any]]:
-        """Why the judges decided so: position and text.
-
-        Args:
-            fields: The fields that are searched.
-        """
-        for position, item in enumerate(self.grading.items):
-            if "messages" in fields:
-                yield position, item.error
-            if "reasons" in fields:
-                yield from ((position, criterion.reason) for criterion in item.criteria)
-                yield from ((position, vote.reason) for vote in item.votes)
 
     def sample_grading(self, position: int) -> ItemGrading:
         """How the judges graded an item.

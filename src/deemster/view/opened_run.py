@@ -5,7 +5,7 @@ from __future__ import annotations
 import threading
 import time
 from collections import OrderedDict
-from collections.abc import Callable, Collection, Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from functools import cached_property
 from typing import Any, TypeVar
 
@@ -24,7 +24,6 @@ from deemster.results import MarkTable
 from deemster.results.metric_summary import OUTSIDE, SCORED
 from deemster.results.usage_and_cost import USAGE
 from deemster.store import RunRow, Store
-from deemster.store.run_facts import TextTable
 
 # What is read of a run in progress is read again after so many times the time that it took.
 _PATIENCE = 5
@@ -42,8 +41,6 @@ class OpenedRun:
 
     # Whether a sample passes or fails by its scores.
     has_passes = True
-    # The tables of the store that hold its texts.
-    text_tables: frozenset[TextTable] = frozenset({"samples", "contents", "outputs", "marks"})
 
     def __init__(self, store: Store, row: RunRow) -> None:
         self.store, self.row = store, row
@@ -115,7 +112,7 @@ class OpenedRun:
         return found
 
     def head(self) -> dict[str, Any]:
-        """Its report without samples, executions and failures, as `deemster report RUN --to FILE.json` has it.
+        """Its report without samples, executions and failures, as `deemster show RUN --to FILE.json` has it.
 
         Raises:
             ReportError: It has no marks to report on.
@@ -225,14 +222,6 @@ class OpenedRun:
         """
         answer = executions[0].answer if executions else None
         return answer.text if isinstance(answer, Output) else None
-
-    def texts(self, fields: Collection[str]) -> Iterator[tuple[int, Any]]:  # noqa: ARG002 - a grading has some
-        """Texts to be searched that stand in no table of samples, outputs and marks: position and text.
-
-        Args:
-            fields: The fields that are searched.
-        """
-        return iter(())
 
     def sample_grading(self, position: int) -> ItemGrading | None:  # noqa: ARG002 - a grading has one
         """How judges graded a sample by its rubric; None where no rubric was applied to it as a whole.

@@ -11,8 +11,9 @@ import numpy as np
 from numpy.typing import NDArray
 
 from deemster.errors import InputError, did_you_mean
+from deemster.formats.json_values import json_bytes
 from deemster.records import CAUSES, Output, SampleFacts, TargetFailure
-from deemster.records.marks import MetricScore, Unscored
+from deemster.records.marks import NotApplicable, Unscored
 from deemster.results import cohort_label
 from deemster.results.metric_summary import OUTSIDE, SCORED
 from deemster.store.run_facts import TextTable
@@ -36,7 +37,6 @@ _ID_BYTES = 64
 _ID_BLOCK = 1 << 16
 # The last queries of a run whose answers are kept, so that a page costs its rows alone.
 _KEPT = 6
-_encode = msgspec.json.Encoder(enc_hook=lambda value: dict(value) if isinstance(value, Mapping) else str(value)).encode
 # Four bytes a place: some orders of a million samples are kept.
 Positions: TypeAlias = NDArray[np.int32]
 
@@ -179,11 +179,7 @@ def _require_text(run: OpenedRun, query: SampleQuery, fits: NDArray[np.bool_]) -
     """
     words, fields = query.text.lower(), set(query.fields)
     found = np.zeros(run.row.samples, dtype=np.bool_)
-    for position, text in run.texts(fields):
-        found[position] |= words in _joined([text])
-    for table in dict.fromkeys(
-        table for name in query.fields for table in _FIELD_TABLES[name] if table in run.text_tables
-    ):
+    for table in dict.fromkeys(table for name in query.fields for table in _FIELD_TABLES[name]):
         for position, row in run.store.rows_with_text(run.row.id, words, table):
             if fits[position] and not found[position]:
                 found[position] = words in _joined(_row_texts(table, row, fields))
@@ -204,9 +200,9 @@ def _row_texts(table: TextTable, row: Any, fields: set[str]) -> Iterator[Any]:
     elif isinstance(row, TargetFailure):
         yield row.message if "messages" in fields else None
     for mark in row if table == "marks" else ():
-        if isinstance(mark, MetricScore) and "reasons" in fields:
+        if "reasons" in fields and not isinstance(mark, NotApplicable):
             yield mark.details
-        elif isinstance(mark, Unscored) and "messages" in fields:
+        if "messages" in fields and isinstance(mark, Unscored):
             yield mark.message
 
 
@@ -225,7 +221,7 @@ def metadata_values(metadata: Mapping[str, Any] | None, key: str) -> list[str]:
     if value is None:
         return []
     entries = value if isinstance(value, (list, tuple)) else [value]
-    return [entry if isinstance(entry, str) else _encode(entry).decode() for entry in entries]
+    return [entry if isinstance(entry, str) else json_bytes(entry).decode() for entry in entries]
 
 
 def _joined(values: Any) -> str:

@@ -69,6 +69,9 @@ class Row(NamedTuple):
 
 FIVE = tuple((str(place), place / 4) for place in range(5))
 THREE = (("L0", 0.0), ("L1", 0.5), ("L2", 1.0), ("NA", None))
+NA_BESIDE = (("x", 0.0), ("y", 1.0), ("NA", None))
+# Values that neither rise nor fall in the order in which people rank the options.
+UNEVEN = (("lo", 0.5), ("mid", 0.0), ("hi", 1.0))
 TENTHS = tuple((f"L{place}", place / 10) for place in range(11))
 HALVES = options(*TENTHS)
 
@@ -117,6 +120,39 @@ ROWS = (
         {"per_criterion.0.krippendorff_alpha": 1.0},
     ),
     Row(
+        "a vote of NA is no category of an ordinal criterion",
+        votes([options(*THREE)], column("L0 L1 L2 L0"), column("L0 NA L2 L0"), column("L0 L1 L2 NA")),
+        {},
+        {"per_criterion.0.fleiss_kappa": 7 / 23, "per_criterion.0.n_options": 4},
+        {"per_criterion.0.fleiss_kappa": 1.0, "per_criterion.0.n_options": 3},
+    ),
+    Row(
+        "a vote of NA is no category of a nominal criterion",
+        votes([options(*NA_BESIDE, scale="nominal")], column("x x y x"), column("x NA y x"), column("x x y NA")),
+        {},
+        {
+            "per_criterion.0.krippendorff_alpha": 0.3,
+            "per_criterion.0.fleiss_kappa": 0.2,
+            "per_criterion.0.n_options": 3,
+        },
+        {
+            "per_criterion.0.krippendorff_alpha": 1.0,
+            "per_criterion.0.fleiss_kappa": 1.0,
+            "per_criterion.0.n_options": 2,
+        },
+    ),
+    Row(
+        "ranks are places on the scale",
+        votes(
+            [{**options(*UNEVEN), "order": ["lo", "mid", "hi"]}],
+            column("lo mid hi mid lo"),
+            column("lo hi mid mid lo"),
+        ),
+        {},
+        {"per_criterion.0.spearman.coefficient": -13 / 36, "per_criterion.0.kendall.coefficient": -3 / 8},
+        {"per_criterion.0.spearman.coefficient": 0.75, "per_criterion.0.kendall.coefficient": 0.625},
+    ),
+    Row(
         "0/0 is undefined",
         votes([binary()], column("U U U"), column("U U U")),
         {},
@@ -134,8 +170,8 @@ ROWS = (
         "no test of equal scores",
         votes([HALVES], column("L5 L5"), column("L5 L5")),
         {},
-        {"bias.p_value": "NaN"},
-        {"bias.p_value": None, "bias.mean_bias": 0.0, "bias.std_bias": 0.0},
+        {"bias.p_value": "NaN", "bias.ci.lower": 0.0, "bias.ci.upper": 0.0},
+        {"bias.p_value": None, "bias.ci": None, "bias.mean_bias": 0.0, "bias.std_bias": 0.0},
     ),
     Row(
         "truth is scored with the same abstentions",

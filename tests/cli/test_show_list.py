@@ -1,4 +1,4 @@
-"""`deemster runs`: lists runs, shows one, and removes runs."""
+"""`deemster show`: lists runs, shows one, and removes runs."""
 
 from __future__ import annotations
 
@@ -28,13 +28,13 @@ def many(tmp_path, monkeypatch):
 
 
 def listed(*argv):
-    result = called("runs", *argv)
+    result = called("show", *argv)
     assert (result.exit_code, result.stderr) == (0, "")
     return [line.split()[0] for line in result.stdout.splitlines()[1:]]
 
 
 def test_runs_are_listed_newest_first(many, golden):
-    golden("cli/runs-list.txt", called("runs").stdout)
+    golden("cli/runs-list.txt", called("show").stdout)
 
 
 @pytest.mark.parametrize(
@@ -43,9 +43,6 @@ def test_runs_are_listed_newest_first(many, golden):
         ((), [4, 3, 2, 1, 0]),
         (("--suite", "a"), [4, 2]),
         (("--suite", "A"), []),
-        (("--dataset", "golden", "--limit", "2"), [4, 3]),
-        (("--status", "incomplete"), [0]),
-        (("--kind", "grading"), [1]),
         (("--since", "2026-02-02"), [4, 3]),
         (("--since", "2026-02-02T10:00:00.001Z"), [4]),
         (("--since", "2026-02-02T12:00+02:00"), [4, 3]),
@@ -60,7 +57,7 @@ def test_runs_are_listed_newest_first(many, golden):
 )
 def test_list_can_be_filtered(many, argv, numbers):
     # Three in the morning of 3 February 2026: the last run starts later that day.
-    result = called("runs", *argv, SOURCE_DATE_EPOCH="1770087600")
+    result = called("show", *argv, SOURCE_DATE_EPOCH="1770087600")
     assert result.exit_code == 0
     found = [line.split()[0] for line in result.stdout.splitlines()[1:]]
     assert found == [f"run-{number}" for number in numbers]
@@ -73,21 +70,22 @@ def test_list_can_be_filtered(many, argv, numbers):
         (("--since", "2026-02-30"), "`2026-02-30` is no moment"),
         (("--until", "9999-12-31"), "`9999-12-31` is no moment"),
         (("--since", "999999w"), "`999999w` is no moment"),
-        (("--limit", "0"), "0 is not in the range x>=1."),
-        (("--status", "done"), "'done' is not one of"),
-        (("--suite", "a", "show", "latest"), "`--suite` is for the list; `show` has none."),
-        (("show", "run-9"), "error: .deemster/runs.db: The store holds no run `run-9`. Did you mean `run-4`?"),
-        (("show", "run-"), "error: .deemster/runs.db: Several runs begin with `run-`:"),
-        (("show", "\x1b[31m"), "error: .deemster/runs.db: The store holds no run `\\x1b[31m`."),
-        (("rm",), "Missing argument 'RUN...'"),
-        (("rm", "run-0", "run-9", "--yes"), "The store holds no run `run-9`."),
+        (("--suite", "a", "latest"), "`--since`, `--until` and `--suite` choose from the list of runs: leave out RUN."),
+        (("--failed",), "`--failed` is for one run: `deemster show RUN --failed`."),
+        (("run-0", "--against", "run-1"), "`--against` is for `--failed`."),
+        (("run-0", "--prompts"), "`--prompts` is for one sample: `deemster show RUN SAMPLE --prompts`."),
+        (("run-0", "--failed", "--to", "x.html"), "`--to` writes the report of a run; this is printed"),
+        (("--to", "x.html"), "The list of runs is written as JSON alone, not as html: name a RUN."),
+        (("run-9",), "error: .deemster/runs.db: The store holds no run `run-9`. Did you mean `run-4`?"),
+        (("run-",), "error: .deemster/runs.db: Several runs begin with `run-`:"),
+        (("\x1b[31m",), "error: .deemster/runs.db: The store holds no run `\\x1b[31m`."),
         (("--store", "nowhere.db"), "error: nowhere.db: There is no store here."),
-        (("show", "latest", "--store", "mysql://h/d"), "error: `mysql://` is no kind of store."),
+        (("latest", "--store", "mysql://h/d"), "error: `mysql://` is no kind of store."),
         (("--to", "no/such/place.json"), "The folder `no/such` does not exist."),
     ],
 )
 def test_bad_input_is_one_message_and_exit_code_2(many, argv, said):
-    result = called("runs", *argv)
+    result = called("show", *argv)
     assert (result.exit_code, result.stdout) == (2, "")
     assert said in result.stderr
     assert "Traceback" not in result.stderr
@@ -95,7 +93,7 @@ def test_bad_input_is_one_message_and_exit_code_2(many, argv, said):
 
 
 def test_list_as_json_has_every_fact(many):
-    runs = json.loads(called("runs", "--to", "-").stdout)
+    runs = json.loads(called("show", "--to", "-").stdout)
     assert [run["id"] for run in runs] == ["run-4", "run-3", "run-2", "run-1", "run-0"]
     first = runs[-1]
     assert (first["seed"], first["repetitions"], first["done"], first["reason"]) == (2**70, 2, 6, "stopped")
@@ -103,45 +101,28 @@ def test_list_as_json_has_every_fact(many):
         ["exact-match", "rouge-l"],
         ["citation"],
     ]
-    called("runs", "--to", "runs.json", "--suite", "b")
+    called("show", "--to", "runs.json", "--suite", "b")
     assert [run["id"] for run in json.loads((many / "runs.json").read_text())] == ["run-3"]
 
 
-def test_run_is_shown_with_its_facts_and_counts(many, golden):
-    golden("cli/runs-show.txt", called("runs", "show", "run-0").stdout)
+def test_grading_has_no_report_but_its_facts_and_what_shows_it(many):
+    shown = called("show", "run-1")
+    assert shown.exit_code == 0
+    assert "kind      grading\n" in shown.stdout
+    assert "`deemster grade DATASET --resume=run-1`" in shown.stderr
 
 
-def test_run_as_json_has_its_counts(many):
-    run = json.loads(called("runs", "show", "run-0", "--to", "-").stdout)
-    assert run["owner"] is None
-    assert run["outcomes"] == [
-        {"metric": "exact-match", "passed": 6, "failed": 0, "unscored": {}, "not_applicable": 0},
-        {"metric": "rouge-l", "passed": 0, "failed": 1, "unscored": {"no_expected": 5}, "not_applicable": 0},
-        {"metric": "citation", "passed": 0, "failed": 1, "unscored": {"not_run": 5}, "not_applicable": 0},
-    ]
+def test_unfinished_run_says_how_it_is_continued(world):
+    called("run", str(world(answers_yml="outputs: { window: 30 days, fee: { error: down } }") / "suite.yml"), "--quiet")
+    (run,) = json.loads(called("show", "--to", "-").stdout)
+    assert f"To continue: deemster run SUITE --resume={run['id']}" in called("show", "latest").stderr
 
 
-def test_grading_is_shown_without_marks(many):
-    shown = called("runs", "show", "run-1").stdout
-    assert "kind         grading" in shown
-    assert "passed" not in shown
-
-
-def test_stored_suite_run_is_shown(ran):
-    shown = called("runs", "show", "latest").stdout
-    assert "suite        refunds" in shown
-    assert "exact-match  1       1       -" in shown
-    assert listed() == [json.loads(called("runs", "--to", "-").stdout)[0]["id"]]
-
-
-def test_run_in_progress_is_not_removed_and_owner_is_named(tmp_path, monkeypatch):
+def test_run_in_progress_is_not_removed(tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
     with open_store("runs.db") as store:
         begun(store)
-        shown = called("runs", "show", "run-0", "--store", "runs.db")
-        removed = called("runs", "rm", "run-0", "--yes", "--store", "runs.db")
-    assert "owner        process " in shown.stdout
-    assert ", running\n" in shown.stdout
+        removed = called("store", "rm", "run-0", "--yes", "--store", "runs.db")
     assert removed.exit_code == 2
     assert "The run `run-0` cannot go: process " in removed.stderr
     assert listed("--store", "runs.db") == ["run-0"]
@@ -151,10 +132,10 @@ def test_killed_run_is_distinguished_from_running_one(tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
     with open_store("runs.db") as store:
         begun(store)
-        living = called("runs", "--store", "runs.db").stdout
+        living = called("show", "--store", "runs.db").stdout
         with store.pool.write_transaction() as rows:
             rows.write("UPDATE runs SET owner_pid = ?, owner_start = ?", (2**22 + 1, None))
-        killed = called("runs", "--store", "runs.db").stdout
+        killed = called("show", "--store", "runs.db").stdout
     assert ("stopped" in living, "running" in living) == (False, True)
     assert ("stopped" in killed, "running" in killed) == (True, False)
 
@@ -163,55 +144,55 @@ def test_hostile_names_reach_no_terminal(tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
     hostile = "\x1b[31m\u202e::error::"
     with open_store() as store:
-        run = facts(samples=0, suite=hostile, dataset=hostile, identity={hostile: hostile}, fingerprint=hostile)
+        run = facts(samples=0, kind="grading", suite=hostile, dataset=hostile, fingerprint=hostile)
         store.begin(run, [], cards=()).release()
-    for argv in ((), ("show", "latest")):
-        result = called("runs", *argv)
+    for argv in ((), ("latest",)):
+        result = called("show", *argv)
         assert result.exit_code == 0
         assert "\x1b" not in result.stdout
         assert "\u202e" not in result.stdout
 
 
 def test_runs_are_removed_after_confirmation(many):
-    asked = called("runs", "rm", "run-0", "run-1")
+    asked = called("store", "rm", "run-0", "run-1")
     assert asked.exit_code == 2
     assert "Nothing was removed: the question got no answer. `--yes` removes without asking." in asked.stderr
     assert "Remove 2 runs? [y/N]" in asked.stderr
     assert len(listed()) == 5
-    done = called("runs", "rm", "run-0", "run-1", "run-0", "--yes")
-    assert (done.exit_code, done.stdout, done.stderr) == (0, "", "removed 2 runs\n")
+    done = called("store", "rm", "run-0", "run-1", "run-0", "--yes")
+    assert (done.exit_code, done.stdout) == (0, "")
+    assert done.stderr.startswith("removed 2 runs and ")
     assert listed() == ["run-4", "run-3", "run-2"]
 
 
 def test_damaged_run_is_left_out_of_the_list_and_can_be_removed(many):
     with open_store() as store, store.pool.write_transaction() as rows:
         rows.write("UPDATE runs SET dataset = 'x' WHERE id = 'run-2'")
-    result = called("runs")
+    result = called("show")
     assert result.exit_code == 0
     assert "run-2" not in result.stdout
     assert result.stderr.startswith("warning: The run 'run-2' is damaged")
-    assert called("runs", "show", "run-2").exit_code == 3
-    assert called("runs", "rm", "run-2", "--yes").stderr == "removed 1 run\n"
-    assert called("runs").stderr == ""
+    assert called("show", "run-2").exit_code == 3
+    assert called("store", "rm", "run-2", "--yes").stderr.startswith("removed 1 run and ")
+    assert called("show").stderr == ""
 
 
 def test_store_may_be_named_by_the_environment_the_group_or_the_command(many):
     (many / ".deemster" / "runs.db").rename(many / "moved.db")
-    assert called("runs").exit_code == 2
-    assert called("runs", DEEMSTER_STORE="moved.db").exit_code == 0
-    assert called("runs", "--store", "moved.db", "show", "run-0").exit_code == 0
-    assert called("runs", "--store", "moved.db", "show", "run-0", DEEMSTER_STORE="nowhere.db").exit_code == 0
-    assert called("runs", "show", "run-0", "--store", "moved.db", DEEMSTER_STORE="nowhere.db").exit_code == 0
-    assert called("runs", "--store", "nowhere.db", "show", "run-0", "--store", "moved.db").exit_code == 0
+    assert called("show").exit_code == 2
+    assert called("show", DEEMSTER_STORE="moved.db").exit_code == 0
+    assert called("show", "run-1", "--store", "moved.db", DEEMSTER_STORE="nowhere.db").exit_code == 0
+    assert called("store", "--store", "moved.db", "check", DEEMSTER_STORE="nowhere.db").exit_code == 0
+    assert called("store", "--store", "nowhere.db", "check", "--store", "moved.db").exit_code == 0
 
 
 def test_filter_without_matches_is_reported(many):
-    assert called("runs", "--suite", "none").stdout == "No run in .deemster/runs.db fits.\n"
+    assert called("show", "--suite", "none").stdout == "No run in .deemster/runs.db fits.\n"
 
 
 @pytest.mark.parametrize(("answer", "left", "said"), [("y\n", 4, "removed 1 run"), ("n\n", 5, "Nothing was removed.")])
 def test_runs_rm_follows_the_answer(many, answer, left, said):
-    result = CliRunner().invoke(app, ["runs", "rm", "run-0"], input=answer, prog_name="deemster")
+    result = CliRunner().invoke(app, ["store", "rm", "run-0"], input=answer, prog_name="deemster")
     assert result.exit_code == 0
     assert said in result.stderr
     assert len(listed()) == left
@@ -219,8 +200,8 @@ def test_runs_rm_follows_the_answer(many, answer, left, said):
 
 @pytest.mark.parametrize("width", [60, 80])
 def test_list_fits_its_terminal_and_names_the_columns_without_room(many, golden, monkeypatch, width):
-    called("runs")
-    monkeypatch.setattr("deemster.cli.runs.terminal_width", lambda: width)
-    text = called("runs").stdout
+    called("show")
+    monkeypatch.setattr("deemster.cli._run_list.terminal_width", lambda: width)
+    text = called("show").stdout
     golden(f"cli/runs-list-{width}.txt", text)
     assert max(map(len, text.splitlines())) <= width

@@ -1,0 +1,10 @@
+from deemster.formats.canonical_json import canonical as canonical
+from deemster.formats.document import NO_DOCUMENT as NO_DOCUMENT
+from deemster.formats.document import Document as Document
+from deemster.formats.document import NoDocument as NoDocument
+from deemster.formats.document import Reading as Reading
+from deemster.formats.document import sort_issues as sort_issues
+from deemster.formats.mistyped_path import missing_file as missing_file
+from deemster.formats.read_file import file_format as file_format
+from deemster.formats.read_file import read_document as read_document
+from deemster.formats.read_file import read_value as read_value
