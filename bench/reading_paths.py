@@ -26,7 +26,7 @@ from deemster.cli import app
 PACKAGE = f"{Path(dm.__file__).parent}{os.sep}"
 EXAMPLES = Path(__file__).parent.parent / "examples"
 # Measured with this script's counting on the code before the rooms were rebuilt (commit 1dffbe6).
-BEFORE = {"one sample, `deemster run`": 147, "one judge call": 20, "one `deemster align`": 90}
+BEFORE = {"one sample, `deemster run`": 147, "one judge call": 20, "one `deemster agreement`": 90}
 
 
 def functions_called(act: Callable[[], object]) -> list[tuple[str, str]]:
@@ -109,7 +109,7 @@ def main() -> None:
     shared_files = {name for name, _ in functions_called(without_a_judge())}
     paths["one judge call"] = [called for called in functions_called(one_judge_call()) if called[0] not in shared_files]
     votes = str(EXAMPLES / "judge_validation" / "votes.json")
-    paths["one `deemster align`"] = functions_called(command("align", votes, "--to", str(folder / "alignment.json")))
+    paths["one `deemster agreement`"] = functions_called(command("agreement", votes, "--to", str(folder / "a.json")))
     for name, order in paths.items():
         files = list(dict.fromkeys(name for name, _ in order))
         print(

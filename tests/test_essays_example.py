@@ -21,7 +21,7 @@ JUDGES = ("ada", "bert", "cleo")
 @pytest.fixture(scope="module")
 def grading():
     letters = dm.RubricDataset.load(FOLDER / "letters.yml")
-    panel = dm.CriterionGrader([dm.Judge(name, name) for name in JUDGES], calls="per_item")
+    panel = dm.CriterionGrader([dm.Judge(name, name) for name in JUDGES], calls="per_item", quorum=2)
     models = {name: {"replay": str(FOLDER / "replies" / f"{name}.jsonl")} for name in JUDGES}
     return dm.grade(letters, panel, models=models, offline=True)
 
@@ -56,7 +56,7 @@ def test_rubric_has_every_kind_of_criterion_and_no_issue():
 
 @pytest.mark.parametrize("name", ["letters.yml", "rubric.yaml"])
 def test_every_file_is_valid_without_a_warning(name):
-    done = CliRunner().invoke(app, ["validate", str(FOLDER / name)])
+    done = CliRunner().invoke(app, ["check", str(FOLDER / name)])
     assert (done.exit_code, done.stderr) == (0, "")
 
 
@@ -98,12 +98,12 @@ def test_people_do_not_always_agree():
 def test_commands_of_the_readme_reach_no_network(tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
     judges = [flag for name in JUDGES for flag in ("--judge", name)]
-    flags = ["--calls", "per_item", "--offline", "--no-store", "--no-cache", "--to", "votes.json"]
+    flags = ["--quorum", "2", "--calls", "per_item", "--offline", "--no-store", "--no-cache", "--to", "votes.json"]
     done = CliRunner().invoke(
         app, ["grade", str(FOLDER / "letters.yml"), "--models", str(FOLDER / "models.yml"), *judges, *flags]
     )
     assert done.exit_code == 0, done.output
     assert "0 calls, 61 answered from a cache or recording" in done.stdout
-    done = CliRunner().invoke(app, ["align", "votes.json", "--per-judge", "--seed", "7"])
+    done = CliRunner().invoke(app, ["agreement", "votes.json", "--per-judge", "--seed", "7"])
     assert done.exit_code == 0, done.output
     assert "facts (0.0000)" in done.stdout

@@ -84,7 +84,7 @@ def test_example_has_documented_contents():
 
 
 def test_votes_file_is_valid_without_a_warning():
-    done = CliRunner().invoke(app, ["validate", str(VOTES)])
+    done = CliRunner().invoke(app, ["check", str(VOTES)])
     assert (done.exit_code, done.stderr) == (0, "")
 
 
@@ -93,7 +93,7 @@ def test_command_of_the_readme_gives_the_same_bytes_for_every_hash_seed(tmp_path
     for seed in ("0", "4294967295"):
         flags = [*FLAGS, "--to", tmp_path / f"{seed}.json", "--to", tmp_path / f"{seed}.md"]
         done = subprocess.run(
-            [Path(sys.executable).with_name("deemster"), "align", "examples/judge_validation/votes.json", *flags],
+            [Path(sys.executable).with_name("deemster"), "agreement", "examples/judge_validation/votes.json", *flags],
             cwd=ROOT,
             env={"PATH": os.environ["PATH"], "PYTHONHASHSEED": seed, "LC_ALL": "C.UTF-8"},
             capture_output=True,

@@ -79,7 +79,7 @@ def test_two_variables_make_it_ask_a_model(monkeypatch, tmp_path):
     monkeypatch.setenv("JUDGE_URL", "https://models.example/v1")
     monkeypatch.setenv("JUDGE_MODEL", "some-model")
     monkeypatch.delenv("OPENAI_API_KEY", raising=False)
-    done = CliRunner().invoke(app, ["run", SUITE, "--dry-run", "--cache", str(tmp_path / "cache.jsonl")])
+    done = CliRunner().invoke(app, ["check", SUITE, "--offline", "--cache", str(tmp_path / "cache.jsonl")])
     assert done.exit_code == 0, done.output
     assert "judge" in done.stdout
     done = CliRunner().invoke(app, ["run", SUITE, "--no-store", "--cache", str(tmp_path / "cache.jsonl")])

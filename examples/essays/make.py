@@ -80,7 +80,7 @@ def main(folder: Path) -> None:
         models[name] = dm.models.Role(
             client=dm.models.FakeChat(judge(name), model=f"scripted-{name}"), recording=str(recording)
         )
-    panel = dm.CriterionGrader([dm.Judge(name, name) for name in JUDGES], calls="per_item")
+    panel = dm.CriterionGrader([dm.Judge(name, name) for name in JUDGES], calls="per_item", quorum=2)
     dm.grade(letters, panel, models=models)
 
 

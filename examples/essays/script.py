@@ -10,7 +10,7 @@ HERE = Path(__file__).parent
 JUDGES = ("ada", "bert", "cleo")
 
 letters = dm.RubricDataset.load(HERE / "letters.yml")
-panel = dm.CriterionGrader([dm.Judge(name, name) for name in JUDGES], calls="per_item")
+panel = dm.CriterionGrader([dm.Judge(name, name) for name in JUDGES], calls="per_item", quorum=2)
 models = {name: {"replay": str(HERE / "replies" / f"{name}.jsonl")} for name in JUDGES}
 grading = dm.grade(letters, panel, models=models, offline=True)
 

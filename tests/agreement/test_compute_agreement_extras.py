@@ -9,6 +9,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from deemster.agreement import MetricsResult, compute_metrics
+from deemster.agreement._bootstrap_replicates import BootstrapOptions
 from deemster.agreement._human_agreement import human_agreement
 from deemster.datasets import Votes
 from tests.agreement import make_votes as ballots
@@ -54,7 +55,7 @@ def test_ceiling_uses_replicates_of_result():
     ]
     value = votes_value(rows, criteria=[FACTS], judges=["j"])
     found = compute_metrics(Votes.parse(value), bootstrap=True, n_bootstrap=40, seed=3, confidence=0.9)
-    assert found.human == human_agreement(labelled_votes(value), replicates=40, seed=3, confidence=0.9)
+    assert found.human == human_agreement(labelled_votes(value), BootstrapOptions(40, 0.9, 3))
     assert found.human.intervals["ceiling_accuracy"].ci.confidence == 0.9
     assert compute_metrics(Votes.parse(value), bootstrap=False).human.intervals is None
 

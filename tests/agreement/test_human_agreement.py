@@ -9,6 +9,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from deemster.agreement import compute_metrics
+from deemster.agreement._bootstrap_replicates import BootstrapOptions
 from deemster.agreement._human_agreement import _AnnotatorSums, human_agreement, read_annotators
 from deemster.agreement.agreement_report import agreement_sections, short_agreement_sections
 from deemster.agreement.result_models import DisputedCell
@@ -24,6 +25,7 @@ def labelled(name, labels, votes, **more):
 
 
 # Three people and one judge on four items: ann and bob agree throughout, cy differs once, the judge twice.
+NOT_DRAWN = BootstrapOptions(0, 0.95, 0)
 SMALL = votes_value(
     [
         labelled("q1", {"ann": ["MET"], "bob": ["MET"], "cy": ["MET"]}, {"j": ["MET"]}),
@@ -37,7 +39,7 @@ SMALL = votes_value(
 
 
 def test_each_person_is_compared_with_consensus_of_others():
-    found = human_agreement(labelled_votes(SMALL))
+    found = human_agreement(labelled_votes(SMALL), NOT_DRAWN)
     # Without ann, bob and cy are tied on q2, so three items remain, on which she agrees; so for bob.
     assert [(one.name, one.accuracy, one.mean_kappa, one.n_samples) for one in found.annotators] == [
         ("ann", 1.0, 1.0, 3),
@@ -50,7 +52,7 @@ def test_each_person_is_compared_with_consensus_of_others():
 
 
 def test_judge_is_compared_with_same_references_and_gap_is_difference():
-    found = human_agreement(labelled_votes(SMALL))
+    found = human_agreement(labelled_votes(SMALL), NOT_DRAWN)
     # Without ann or bob: q1 right, q3 right, q4 wrong. Without cy: q2 wrong too.
     assert found.panel.accuracy == pytest.approx((2 / 3 + 2 / 3 + 2 / 4) / 3)
     # MET UNMET UNMET against MET UNMET MET: 1/3 of the chance-expected 5/9 - 4/9; with q2 it is chance itself.
@@ -63,7 +65,7 @@ def test_judge_is_compared_with_same_references_and_gap_is_difference():
 
 
 def test_alpha_of_people_rests_on_units_with_two_labels():
-    found = human_agreement(labelled_votes(SMALL))
+    found = human_agreement(labelled_votes(SMALL), NOT_DRAWN)
     # 12 labels, 5 MET and 7 UNMET; q2 alone disagrees: 4 of its 6 ordered pairs, each worth a half.
     assert found.per_criterion[0].krippendorff_alpha == pytest.approx(1 - 11 * 2 / (2 * 5 * 7))
     assert found.krippendorff_alpha == found.per_criterion[0].krippendorff_alpha
@@ -71,7 +73,7 @@ def test_alpha_of_people_rests_on_units_with_two_labels():
 
 
 def test_pairwise_kappa_takes_every_pair_of_two_labels_and_of_label_and_verdict():
-    found = human_agreement(labelled_votes(SMALL))
+    found = human_agreement(labelled_votes(SMALL), NOT_DRAWN)
     # 12 labels, 5 MET and 7 UNMET; 2 of 12 weighted pairs differ, where chance gives 2·5·7/144.
     assert found.pairwise_kappa == pytest.approx(1 - (2 / 12) / (70 / 144))
     # The judge says MET on q1 and q4, half of the 12 pairs: ann and bob differ on q2 and q4, cy on q4.
@@ -87,7 +89,7 @@ def test_disputed_cells_are_in_pairwise_kappa_and_listed_with_every_label():
         labelled("q3", {"ann": ["MET"], "bob": ["MET"]}, {"j": ["MET"]}),
         labelled("q4", {"ann": ["UNMET"]}, {"j": ["MET"]}),
     ]
-    found = human_agreement(labelled_votes(votes_value(items, criteria=[FACTS], judges=["j"])))
+    found = human_agreement(labelled_votes(votes_value(items, criteria=[FACTS], judges=["j"])), NOT_DRAWN)
     said = {"ann": "MET", "bob": "UNMET"}
     assert found.disputed == (DisputedCell("q1", "facts", said), DisputedCell("q2", "facts", said))
     assert (found.n_items, found.n_cells, found.n_labelled_cells) == (3, 3, 4)
@@ -97,12 +99,12 @@ def test_disputed_cells_are_in_pairwise_kappa_and_listed_with_every_label():
 
 def test_one_annotator_gives_no_ceiling():
     items = [labelled("q1", {"ann": ["MET"]}, {"j": ["MET"]}), labelled("q2", {"ann": ["UNMET"]}, {"j": ["MET"]})]
-    assert human_agreement(labelled_votes(votes_value(items, criteria=[FACTS], judges=["j"]))) is None
+    assert human_agreement(labelled_votes(votes_value(items, criteria=[FACTS], judges=["j"])), NOT_DRAWN) is None
 
 
 def test_annotators_without_common_items_have_no_ceiling():
     items = [labelled("q1", {"ann": ["MET"]}, {"j": ["MET"]}), labelled("q2", {"bob": ["UNMET"]}, {"j": ["MET"]})]
-    found = human_agreement(labelled_votes(votes_value(items, criteria=[FACTS], judges=["j"])))
+    found = human_agreement(labelled_votes(votes_value(items, criteria=[FACTS], judges=["j"])), NOT_DRAWN)
     assert (found.n_annotators, found.n_items, found.ceiling_accuracy, found.accuracy_gap) == (2, 0, None, None)
     assert (found.krippendorff_alpha, found.panel.n_samples, found.panel.accuracy) == (None, 0, None)
 
@@ -210,7 +212,7 @@ def near(found, expected):
 def test_ceiling_equals_loop_over_labels(value, modes):
     value = one_vote_each(value)
     people, rows, totals, alphas, (among, against, cells, any_label) = slow_human(value, modes)
-    found = human_agreement(labelled_votes(value, modes))
+    found = human_agreement(labelled_votes(value, modes), NOT_DRAWN)
     if len(people) < 2:
         assert found is None
         return
@@ -264,7 +266,7 @@ def test_every_replicate_of_the_ceiling_is_that_of_the_items_drawn(value, seed):
 @settings(max_examples=40)
 @given(ballots.panels(), st.integers(0, 2**31))
 def test_intervals_of_people_have_a_width_and_stay_in_range(value, seed):
-    found = human_agreement(labelled_votes(value), replicates=40, seed=seed)
+    found = human_agreement(labelled_votes(value), BootstrapOptions(40, 0.95, seed))
     if found is None:
         return
     least = {"ceiling_accuracy": 0, "panel.accuracy": 0, "pairwise_kappa_gap": -2, "kappa_gap": -2}
@@ -281,7 +283,7 @@ def test_intervals_of_people_have_a_width_and_stay_in_range(value, seed):
 
 def test_people_are_sorted_by_name():
     items = [labelled("q1", {name: ["MET"] for name in reversed(PEOPLE)}, {"j": ["MET"]})]
-    found = human_agreement(labelled_votes(votes_value(items, criteria=[FACTS], judges=["j"])))
+    found = human_agreement(labelled_votes(votes_value(items, criteria=[FACTS], judges=["j"])), NOT_DRAWN)
     assert [one.name for one in found.annotators] == sorted(PEOPLE)
 
 
@@ -314,7 +316,7 @@ def test_people_are_compared_with_the_mean_of_the_others_on_numbers(clusters):
     people, judges = grades(1)
     cluster = None if clusters is None else {f"i{place:03d}": place % clusters for place in range(len(people))}
     votes = labelled_votes(graded(people, judges.tolist()), cluster=cluster)
-    found = human_agreement(votes, replicates=100, seed=2)
+    found = human_agreement(votes, BootstrapOptions(100, 0.95, 2))
     panel = judges.mean(axis=0)
     rows = []
     for person in range(people.shape[1]):

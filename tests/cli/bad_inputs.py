@@ -254,7 +254,7 @@ FLAGS = (
     _flags("retired flag", "--strict"),
     _flags("retired flag with a value", "--delta", "0.1"),
     _flags("flag that another command had", "--cost", "3"),
-    Mistake("retired flag of one command", {}, ("align", "votes.json", "--strong", "b", "--cascade", "a")),
+    Mistake("retired flag of one command", {}, ("agreement", "votes.json", "--strong", "b", "--cascade", "a")),
     Mistake("retired export", {}, ("export", "latest", "--as", "promptfoo", "--to", "run.json")),
     _flags("repetitions is zero", "--repetitions", "0"),
     _flags("repetitions is text", "--repetitions", "many"),
@@ -274,8 +274,8 @@ FLAGS = (
     Mistake("report is a folder", {"reports/keep": ""}, (*RUN, "--to", "md:reports")),
     Mistake("init over a suite", {}, ("init", ".")),
     Mistake("completion of an unknown shell", {}, ("completion", "tcsh")),
-    Mistake("validate something missing", {}, ("validate", "nothing.yml")),
-    Mistake("validate as something else", {}, ("validate", "golden.yml", "--as", "suite")),
+    Mistake("validate something missing", {}, ("check", "nothing.yml")),
+    Mistake("validate as something else", {}, ("check", "golden.yml", "--as", "suite")),
 )
 
 REPORTS = (
@@ -286,7 +286,7 @@ REPORTS = (
     Mistake("a list", {"run.json": "[]"}, ("show", "run.json")),
     Mistake("a dataset", {}, ("show", "golden.yml")),
     Mistake("cut short", {"run.json": '{"schema_version": "deemster.report.v1"}'}, ("show", "run.json")),
-    Mistake("validated", {"run.json": '{"schema_version": "deemster.report.v1", "runs": 1}'}, ("validate", "run.json")),
+    Mistake("validated", {"run.json": '{"schema_version": "deemster.report.v1", "runs": 1}'}, ("check", "run.json")),
 )
 
 _ITEM = '{"id": "q1", "ground_truth": ["MET"], "votes": {"a": ["MET"]}}'
@@ -302,15 +302,15 @@ _WHOLE = _VOTES.replace("ITEM", _ITEM)
 
 
 def _item(name: str, text: str, *flags: str) -> Mistake:
-    return Mistake(name, {"votes.json": _VOTES.replace("ITEM", text)}, ("align", "votes.json", *flags))
+    return Mistake(name, {"votes.json": _VOTES.replace("ITEM", text)}, ("agreement", "votes.json", *flags))
 
 
 ALIGNMENTS = (
-    Mistake("missing", {}, ("align", "votes.json")),
-    Mistake("empty", {"votes.json": ""}, ("align", "votes.json")),
-    Mistake("YAML", {"votes.yml": "items: []\n"}, ("align", "votes.yml")),
-    Mistake("schema version", {"votes.json": _WHOLE.replace("votes.v1", "votes.v9")}, ("align", "votes.json")),
-    Mistake("misspelt key", {"votes.json": _WHOLE.replace("judges", "judgs")}, ("align", "votes.json")),
+    Mistake("missing", {}, ("agreement", "votes.json")),
+    Mistake("empty", {"votes.json": ""}, ("agreement", "votes.json")),
+    Mistake("YAML", {"votes.yml": "items: []\n"}, ("agreement", "votes.yml")),
+    Mistake("schema version", {"votes.json": _WHOLE.replace("votes.v1", "votes.v9")}, ("agreement", "votes.json")),
+    Mistake("misspelt key", {"votes.json": _WHOLE.replace("judges", "judgs")}, ("agreement", "votes.json")),
     _item("no items", ""),
     _item("unknown label", '{"id": "q1", "ground_truth": ["MAYBE"], "votes": {"a": ["MTE"]}}'),
     _item("unknown judge", '{"id": "q1", "ground_truth": ["MET"], "votes": {"b": ["MET"]}}'),
@@ -327,5 +327,5 @@ ALIGNMENTS = (
     _item("two results on stdout", _ITEM, "--to", "-", "--to", "md:-"),
     _item("folder of the result is missing", _ITEM, "--to", "nowhere/result.json"),
     _item("labels are missing", _ITEM, "--dataset", "labels.json"),
-    Mistake("a result cut short", {"r.json": '{"schema_version": "deemster.alignment.v1"}'}, ("validate", "r.json")),
+    Mistake("a result cut short", {"r.json": '{"schema_version": "deemster.alignment.v1"}'}, ("check", "r.json")),
 )

@@ -93,7 +93,7 @@ def test_reports_are_compared_as_stored_runs_are(runs):
 
 def test_written_comparison_is_valid(runs):
     called("compare", "before", "now", "--to", "c.json")
-    done = called("validate", "c.json")
+    done = called("check", "c.json")
     assert done.exit_code == 0
     assert "comparison of runs" in done.stdout
 

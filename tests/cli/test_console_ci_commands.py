@@ -22,8 +22,8 @@ from hypothesis import strategies as st
 from deemster.cli import app
 from deemster.comparison import load_report
 from deemster.errors import break_ci_commands
-from deemster.report.report_files import FORMATS
 from deemster.testing import ModelServer
+from tests.builders.report_formats import FORMATS
 from tests.cli.workspace import called, written
 
 OBEYED = re.compile(rb"##[A-Za-z]*\[|(?:^|[\r\n])\s*::")
@@ -115,20 +115,19 @@ def test_hostile_data_in_every_report_and_stream_is_printed_harmless(folder):
         judge = ("--base-url", server.url, "--model", EVIL)
         results = [
             run,
-            called("run", "suite.yml", "--dry-run", URL=server.url),
-            called("models", "suite.yml", URL=server.url),
+            called("check", "suite.yml", URL=server.url),
             called("grade", "items.json", *judge, "--to", "votes.json"),
             called("grade", "items.json", *judge, "--no-store", "--to", "-"),
             called("rubric", "check", "rubric.json"),
             called("rubric", "check", "rubric.json", "--to", "-"),
-            called("align", "votes.json", "--to", "-"),
-            called("align", "votes.json"),
+            called("agreement", "votes.json", "--to", "-"),
+            called("agreement", "votes.json"),
             called("show"),
             called("show", "--to", "-"),
             called("show", "latest"),
             called("rescore", "latest", "--metric", "contains"),
-            called("validate", "broken.json"),
-            called("validate", "golden.json"),
+            called("check", "broken.json"),
+            called("check", "golden.json"),
             called("monitor", "latest"),
             called("promote", "latest", "--to", "promoted.json"),
             called("store", "check"),
@@ -175,7 +174,7 @@ def test_printed_reports_say_the_same_as_files(folder):
 )
 def test_process_prints_no_command_in_any_locale(folder, way):
     done = subprocess.run(
-        [sys.executable, "-m", "deemster", "validate", "broken.json"],
+        [sys.executable, "-m", "deemster", "check", "broken.json"],
         env={**os.environ, **way},
         capture_output=True,
         check=False,

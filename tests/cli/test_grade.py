@@ -99,7 +99,7 @@ def test_panel_of_roles_writes_votes_that_align_reads(folder, server):
     result = called("grade", "labelled.json", "--judge", "a", "--judge", "second=b", *flags, "--to", "votes:v.json")
     assert result.exit_code == 0, result.stderr
     assert [judge.id for judge in Votes.load("v.json").judges] == ["a", "second"]
-    assert called("align", "v.json").exit_code == 0
+    assert called("agreement", "v.json").exit_code == 0
 
 
 def test_flags_override_settings_file(folder, server):
@@ -205,6 +205,11 @@ def test_panel_without_a_member_gives_no_score_and_resume_asks_only_that_member(
         assert why.startswith("facts: 1 of 2 members of the panel spoke; 2 are needed. First: unreadable, ")
         assert why.endswith(" Votes: a MET.")
         asked = len(server.requests)
+        with open_store(folder / ".deemster" / "runs.db") as store, running_viewer(store) as client:
+            assert client.get("runs/latest")["run"]["reason"].startswith("4 items of 4 got no score: too few judges")
+            shown = client.get("runs/latest/samples/0")["grading"]
+        assert shown["unscored"] == why
+        assert shown["criteria"][0]["votes"][1]["failure"]["cause"] == "unreadable"
 
         other.answer = said
         assert graded_by_two(folder, "--resume", a=server, b=other).exit_code == 0

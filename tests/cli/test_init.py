@@ -67,7 +67,7 @@ def test_template_runs_offline_at_once(template, folder):
 @pytest.mark.parametrize("template", FILES)
 def test_every_file_of_a_template_is_valid_without_a_warning(template, folder):
     called("init", "--template", template)
-    done = called("validate", ".")
+    done = called("check", ".")
     assert (done.exit_code, "with issues" in done.stderr) == (0, True), done.stderr
     assert "warning" not in done.stderr
     assert "suite.yml: suite" in done.stdout
@@ -171,7 +171,7 @@ def test_steps_of_the_workflow_pass_or_fail_with_the_gate(answer, code, folder):
     env = {"PATH": path, "SUITE": commands["SUITE"], "GITHUB_STEP_SUMMARY": str(summary), "SOURCE_DATE_EPOCH": EPOCH}
     codes = [
         subprocess.run(["bash", "-e", "-c", commands[step]], cwd=folder, env=env, check=False).returncode
-        for step in ("Validate", "Evaluate")
+        for step in ("Check", "Evaluate")
     ]
     assert codes == [0, code]
     assert ("fail" in summary.read_text().lower()) is bool(code)

@@ -67,7 +67,7 @@ def test_filled_sheet_is_compared_with_the_marks_of_the_run():
         writer.writeheader()
         writer.writerows(found)
     assert called("show", "latest", "--store", "runs.db", "--to", "marks.csv").exit_code == 0
-    done = called("align", "--labels", "labels.csv", "--verdicts", "marks.csv", "--n-bootstrap", "50")
+    done = called("agreement", "--labels", "labels.csv", "--verdicts", "marks.csv", "--n-bootstrap", "50")
     assert done.exit_code == 0, done.stderr
     assert "no --rubric: by their values `exact-match` is binary." in done.stderr
     assert "12 pairs of truth and verdict: 12 items, 1 criterion" in " ".join(done.stdout.split())
@@ -106,14 +106,14 @@ def labelled():
 
 
 def test_labels_of_the_viewer_are_compared_with_the_run(labelled):
-    done = called("align", "--run", "latest", "--store", "runs.db", "--n-bootstrap", "50", "--to", "by-run.json")
+    done = called("agreement", "latest", "--store", "runs.db", "--n-bootstrap", "50", "--to", "by-run.json")
     assert done.exit_code == 0, done.stderr
     found = json.loads(Path("by-run.json").read_text(encoding="utf-8"))
     assert (found["n_items"], round(found["criterion_accuracy"], 6)) == (12, round(11 / 12, 6))
     assert called("labels", "export", "latest", "--store", "runs.db", "--to", "labels.csv").exit_code == 0
     assert called("show", "latest", "--store", "runs.db", "--to", "marks.csv").exit_code == 0
     argv = ("--labels", "labels.csv", "--verdicts", "marks.csv", "--n-bootstrap", "50", "--to", "by-file.json")
-    assert called("align", *argv).exit_code == 0
+    assert called("agreement", *argv).exit_code == 0
     other = json.loads(Path("by-file.json").read_text(encoding="utf-8"))
     assert [found[name] for name in ("criterion_accuracy", "micro_kappa", "n_items")] == [
         other[name] for name in ("criterion_accuracy", "micro_kappa", "n_items")
@@ -123,18 +123,21 @@ def test_labels_of_the_viewer_are_compared_with_the_run(labelled):
 def test_votes_of_a_labelled_run_are_a_votes_file(labelled):
     argv = ("--store", "runs.db", "--to", "votes.json")
     assert called("labels", "export", "latest", *argv).exit_code == 0
-    assert called("validate", "votes.json").exit_code == 0
+    assert called("check", "votes.json").exit_code == 0
 
 
 @pytest.mark.parametrize(
     ("argv", "message"),
     [
-        (("--run", "latest"), "Nobody has labelled the run"),
-        (("--run", "latest", "--labels", "x.csv"), "`--run` goes with no other input but `--dataset`."),
-        (("--run", "nowhere"), "nowhere"),
+        (("latest",), "Nobody has labelled the run"),
+        (("latest", "--rubric", "x.yml"), "A run has its verdicts: leave out `--verdicts` and `--rubric`."),
+        (("latest", "--suite", "x.yml"), "`--suite` is for a file of cases."),
+        (("latest", "--min-kappa", "0.5"), "`--min-kappa` is for cases, or a run with `--labels`."),
+        (("latest", "--labels", "viewer", "--per-judge"), "`--per-judge` is for votes."),
+        (("nowhere",), "nowhere"),
     ],
 )
 def test_run_that_cannot_be_aligned_is_error(argv, message):
-    done = called("align", *argv, "--store", "runs.db")
+    done = called("agreement", *argv, "--store", "runs.db")
     assert done.exit_code == 2
     assert message in done.stderr

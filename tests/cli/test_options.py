@@ -59,13 +59,13 @@ def test_output_flags_have_same_name_in_every_command():
 
 
 @pytest.mark.parametrize(
-    ("command", "function"), [("align", dm.compute_metrics), ("run", dm.evaluate), ("monitor", dm.monitor)]
+    ("command", "function"), [("agreement", dm.compute_metrics), ("run", dm.evaluate), ("monitor", dm.monitor)]
 )
 def test_flag_has_the_name_and_the_default_of_its_argument(command, function):
     arguments = inspect.signature(function).parameters
     flags = {option.name: option for option in app.get_command(None, command).params}
     both = set(arguments) & set(flags)
-    named = {"align": {"confidence", "seed", "n_bootstrap", "per_slice", "na_mode", "per_judge", "cluster"}}
+    named = {"agreement": {"confidence", "seed", "n_bootstrap", "per_slice", "na_mode", "per_judge", "cluster"}}
     assert both >= named.get(command, {"repetitions"} if command == "run" else {"baseline", "alpha", "every"})
     for name in both - {"cache", "store"}:
         default = flags[name].default

@@ -83,8 +83,8 @@ def test_better_wording_is_written_with_a_diff_and_reports(folder, golden):
     assert told["accepted"] == ["facts"]
     assert dm.Rubric.load("new.yaml").to_dict() == told["after"]
     assert told["after"]["criteria"][0]["requirement"] == BETTER
-    assert not Path("new.yaml.progress.jsonl").exists()
-    assert called("validate", "new.yaml").exit_code == 0
+    assert not list(Path().glob("new.yaml.progress*"))
+    assert called("check", "new.yaml").exit_code == 0
 
 
 def test_dataset_without_a_rubric_takes_the_one_that_is_improved(folder):
@@ -106,7 +106,7 @@ def test_improvement_stopped_by_budget_resumes_without_repeated_call(folder):
     assert result.exit_code == 3
     assert "incomplete: " in result.stderr
     assert "--resume" in result.stderr
-    assert Path("new.yaml.progress.jsonl").exists()
+    assert Path("new.yaml.progress.db").exists()
     assert called(*IMPROVE, *flags).exit_code == 2
     again = called(*IMPROVE, *flags, "--resume")
     assert (again.exit_code, again.stdout) == (0, whole.stdout)

@@ -129,7 +129,7 @@ def test_dry_run_reports_least_and_most_requests():
         assert "judge: 120 to 240 requests" in result.stdout
         assert "at most 400 requests to judges and 3 wordings" in result.stderr
         assert not Path("new.yaml").exists()
-        assert not Path("new.yaml.progress.jsonl").exists()
+        assert not Path("new.yaml.progress.db").exists()
         assert called(*IMPROVE, *FLAGS, "--no-cache").exit_code == 0
         assert 120 < len(server.requests) <= 403
 

@@ -191,12 +191,12 @@ def test_suite_says_which_difference_repetitions_should_show(world):
 
 def test_absent_reference_is_error_of_run_and_validate_where_suite_is_strict(world):
     world(golden_yml=GOLDEN.replace("none", "null"), suite_yml=SUITE + "strict: true\n")
-    for command in ("run", "validate"):
+    for command in ("run", "check"):
         result = called(command, "suite.yml")
         assert (result.exit_code, result.stdout) == (2, "")
         assert "exact-match" in result.stderr
     world(golden_yml=GOLDEN.replace("none", "null"), suite_yml=SUITE)
-    assert called("validate", "suite.yml").exit_code == 0
+    assert called("check", "suite.yml").exit_code == 0
 
 
 @pytest.mark.parametrize(

@@ -115,7 +115,7 @@ def code(world):
 @pytest.mark.parametrize(("path", "name"), [("Forgiving", "Forgiving"), ("Bare", "Bare"), ("bare", "Bare")])
 def test_import_path_of_aggregator_is_used_with_its_hooks(code, path, name):
     code(f'aggregator: "aggs:{path}"\ngate: {{ min_aggregate_success: 1 }}\n')
-    assert called("validate", "suite.yml").exit_code == 0
+    assert called("check", "suite.yml").exit_code == 0
     result = called("run", "suite.yml", "--to", "-")
     assert result.exit_code == 0, result.stderr
     aggregate = json.loads(result.stdout)["aggregate"]
@@ -163,7 +163,7 @@ def test_import_path_that_names_no_aggregator_is_bad_input(code, section, messag
 
 def test_suite_with_an_aggregator_validates(suite):
     suite(METRICS + WEIGHTED + "gate: { min_aggregate_success: 1 }\n")
-    result = called("validate", "suite.yml")
+    result = called("check", "suite.yml")
     assert (result.exit_code, result.stderr) == (0, "")
 
 

@@ -70,7 +70,7 @@ def test_nothing_flipping_on_twenty_samples_is_no_pass_at_two_percent(folder):
         in result.stderr
     )
     assert "The gate's margin of 0.02 is too small for the 20 samples: if nothing changes, they certify 0.1630." in (
-        called("validate", "suite.yml").stderr
+        called("check", "suite.yml").stderr
     )
 
 
@@ -218,7 +218,7 @@ def test_named_cohort_outside_of_a_part_is_skipped(folder):
 )
 def test_rule_that_cannot_be_used_is_bad_input_before_anything_runs(folder, rules, said):
     written(folder, {"golden.yml": dataset(), "answers.yml": answers(), "suite.yml": suite(rules)})
-    for command in (("run", "suite.yml"), ("validate", "suite.yml")):
+    for command in (("run", "suite.yml"), ("check", "suite.yml")):
         result = called(*command)
         assert result.exit_code == 2
         assert said in result.stderr
@@ -228,7 +228,7 @@ def test_rule_that_cannot_be_used_is_bad_input_before_anything_runs(folder, rule
 def test_clusters_count_as_units(folder):
     ready(folder, "margin: 0.05, cluster: document")
     assert ran(folder).exit_code == 4
-    assert "200 samples in 40 clusters" in called("validate", "suite.yml").stderr
+    assert "200 samples in 40 clusters" in called("check", "suite.yml").stderr
 
 
 def test_one_sample_that_loses_too_much_fails(folder):

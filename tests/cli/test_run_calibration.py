@@ -30,7 +30,7 @@ def shop(tmp_path_factory):
         for name, way in ways.items():
             assert called("labels", "sheet", "latest", "--n", "100", "--to", f"{name}.csv").exit_code == 0
             fill_in(f"{name}.csv", verdict=way)
-            done = called("calibrate", "latest", "--labels", f"{name}.csv", "--to", f"{name}.json", "--quiet")
+            done = called("agreement", "latest", "--labels", f"{name}.csv", "--to", f"{name}.json", "--quiet")
             assert done.exit_code == 0
     return folder
 

@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 
 import deemster as dm
-from deemster.report.report_files import FORMATS
+from tests.builders.report_formats import FORMATS
 from tests.cli.workspace import called
 
 BOTH = ("failed.json", "failed")
@@ -127,7 +127,7 @@ def with_former_names(value):
 
 
 def test_files_are_valid_and_tell_what_failed(folder):
-    assert called("validate", "failed.json", "comparison.json", "run.jsonl").exit_code == 0
+    assert called("check", "failed.json", "comparison.json", "run.jsonl").exit_code == 0
     assert "33 of 60 samples" in called("show", "failed.json", "--to", "md:-").stdout
     assert "newly failing" in called("show", "--failed", "comparison.json").stdout.lower()
 

@@ -77,7 +77,7 @@ def test_labels_of_a_run_file_calibrate_it(passed):
             cells[place] = cell
         filled.append(",".join(cells))
     (passed / "labels.csv").write_text("\n".join(filled) + "\n")
-    argv = ("calibrate", "RUN", "--labels", "labels.csv", "--to", "-")
+    argv = ("agreement", "RUN", "--labels", "labels.csv", "--to", "-")
     assert said(argv, "run.jsonl", "--store", "no.db") == said(argv, "latest")
 
 

@@ -66,7 +66,7 @@ RUBRIC = "name: r\ncriteria: [{name: a, weight: 1, requirement: It is short.}]\n
         ),
     ],
 )
-@pytest.mark.parametrize("command", ["run", "validate"])
+@pytest.mark.parametrize("command", ["run", "check"])
 def test_missing_file_of_a_suite_is_told_with_its_line_and_the_nearest_name(world, command, suite, told):
     folder = world(suite_yml=suite)
     other = {"app.py": "", "data/golden.yml": GOLDEN, "rubric.yaml": RUBRIC, "labelled.yml": "items: []\n"}
@@ -92,16 +92,16 @@ def test_paths_of_a_suite_in_another_folder_are_told_as_it_writes_them(world):
     [
         (("run", "suit.yml"), "suit.yml: There is no such file. Did you mean `suite.yml`?"),
         (("run", "evals/suite.yml"), "evals/suite.yml: There is no such file. Did you mean `suite.yml`?"),
-        (("validate", "golden.yaml"), "golden.yaml: There is no such file. Did you mean `golden.yml`?"),
+        (("check", "golden.yaml"), "golden.yaml: There is no such file. Did you mean `golden.yml`?"),
         (
             ("run", "suite.yml", "--outputs", "answer.yml"),
             "answer.yml: There is no such file. Did you mean `answers.yml`?",
         ),
-        (("validate", "rows.jsonl"), "rows.jsonl: There is no such file. Did you mean `row.jsonl`?"),
-        (("align", "vote.json"), "vote.json: There is no such file. Did you mean `votes.json`?"),
+        (("check", "rows.jsonl"), "rows.jsonl: There is no such file. Did you mean `row.jsonl`?"),
+        (("agreement", "vote.json"), "vote.json: There is no such file. Did you mean `votes.json`?"),
         (("show", "runs.json"), "runs.json: There is no such file. Did you mean `run.json`?"),
         (("import", "rows.jsonl"), "rows.jsonl: There is no such file. Did you mean `row.jsonl`?"),
-        (("validate", "zzzzzz.yml"), "zzzzzz.yml: There is no such file."),
+        (("check", "zzzzzz.yml"), "zzzzzz.yml: There is no such file."),
     ],
 )
 def test_missing_file_of_a_command_is_told_with_the_nearest_name(world, argv, told):

@@ -282,12 +282,6 @@ def test_part_survives_export_and_import(part_world):
     assert called("show", "latest", "--to", "-", "--store", "other.db").stdout == shown
 
 
-def test_dry_run_counts_the_part_alone(part_world):
-    result = called("run", "suite.yml", "--only", "tag:policy", "--dry-run")
-    assert result.exit_code == 0, result.stderr
-    assert not (part_world / ".deemster").exists()
-
-
 def test_what_is_printed_of_a_part_matches_golden_files(part_world, golden):
     called("run", "suite.yml", "--quiet", "--label", "all of it")
     golden("cli/run-part.md", called("run", "suite.yml", "--only", "failed", "--to", "md:-").stdout)

@@ -78,7 +78,7 @@ def test_changed_rubric_is_another_run(folder):
 
 def test_invalid_rubric_is_error_with_line(folder):
     (folder / "work" / "rubrics" / "essay.json").write_text('{"criteria": [{"requirment": "x"}]}')
-    result = called("validate", "work/suite.json")
+    result = called("check", "work/suite.json")
     assert result.exit_code == 2
     assert "essay.json:1" in result.stderr
     assert "Did you mean `requirement`?" in result.stderr
@@ -89,7 +89,7 @@ def test_validate_finds_rule_about_unknown_criterion(folder):
     suite = json.loads(path.read_text())
     suite["gate"]["metrics"] = {"essay/fact": {"min_mean": 0.5}}
     path.write_text(json.dumps(suite))
-    result = called("validate", "work/suite.json")
+    result = called("check", "work/suite.json")
     assert result.exit_code == 2
     assert "essay/facts" in result.stderr
 
@@ -119,7 +119,7 @@ def test_people_are_compared_with_each_criterion(folder):
     lines += [f"s{at},essay,facts,ana,{'MET' if at else 'UNMET'}" for at in range(4)]
     lines += [f"s{at},,depth,ana,{label}" for at, label in enumerate(["fair", "good", "fair", "fair"])]
     (folder / "labels.csv").write_text("\n".join(lines))
-    result = called("calibrate", "latest", "--labels", "labels.csv", "--to", "-")
+    result = called("agreement", "latest", "--labels", "labels.csv", "--to", "-")
     assert result.exit_code == 0, result.stderr
     found = json.loads(result.stdout)["metrics"]
     assert found["essay/facts"]["kind"] == "verdict"

@@ -12,6 +12,7 @@ from xml.etree import ElementTree as ET
 import pytest
 
 from deemster.comparison.report_loader import load_report
+from deemster.runs.run_figures import stored_figures
 from deemster.store import open_store
 from deemster.testing import ModelServer
 from tests.cli.workspace import called, started, written
@@ -61,7 +62,7 @@ def report_of(*flags, codes=(0, 1, 3)):
     return json.loads(result.stdout)
 
 
-def refused(suite, folder, command="validate"):
+def refused(suite, folder, command="check"):
     written(folder, {"suite.yml": suite})
     result = called(command, "suite.yml")
     assert result.exit_code == 2, result.output
@@ -121,7 +122,7 @@ def test_stored_run_shows_the_same_bytes_again(where_world):
 
 
 def test_validate_says_how_many_samples_a_metric_applies_to(where_world):
-    found = called("validate", "suite.yml")
+    found = called("check", "suite.yml")
     assert (found.exit_code, found.stderr) == (0, "")
     assert found.stdout == (
         "suite.yml: suite `refunds`, 4 samples x 1, 3 metrics, 0 gate rules; contains applies to 3 of 4 samples; "
@@ -132,7 +133,7 @@ def test_validate_says_how_many_samples_a_metric_applies_to(where_world):
 def test_validate_counts_for_metrics_that_read_metadata_without_where(where_world):
     metrics = "metrics: [contains, citation-groundedness, ndcg, tool-called, { ordinal-distance: { scale: [a, b] } }]\n"
     written(where_world, {"suite.yml": SUITE.partition("metrics:")[0] + metrics})
-    found = called("validate", "suite.yml")
+    found = called("check", "suite.yml")
     assert "citation-groundedness: 2 of 4 samples will be unscored" in found.stderr
     assert found.stdout.endswith(
         "; citation-groundedness applies to 2 of 4 samples; retrieval-ndcg-at-k applies to 0 of 4 samples; "
@@ -286,9 +287,9 @@ models: { judge: { base_url: "URL", model: toy-1, price: { input: 1, output: 2 }
 def test_judge_is_not_asked_about_samples_outside_and_nothing_is_paid(where_world):
     with ModelServer(answer=lambda _: json.dumps({"reason": "Fine.", "score": 1.0})) as server:
         written(where_world, {"suite.yml": JUDGED.replace("URL", server.url)})
-        planned = called("run", "suite.yml", "--dry-run", "--to", "-")
+        planned = called("check", "suite.yml", "--offline")
         assert planned.exit_code == 0, planned.output
-        assert json.loads(planned.stdout)["roles"]["judge"]["least"]["calls"] == 2
+        assert "judge: 2 to 4 requests" in planned.stdout
         assert not server.requests
         report = report_of("--max-unscored", "1")
         assert len(server.requests) == 2
@@ -304,4 +305,4 @@ def test_runs_of_yesterday_without_where_open_and_list(where_world):
     with open_store(".deemster/runs.db") as store:
         row = store.run("latest")
         assert [card.where is None for card in row.scorings[0].cards] == [False, False, False]
-        assert [count.not_applicable for count in store.pass_counts(row.id)] == [1, 2, 2]
+        assert [count.not_applicable for count in stored_figures(row).outcomes] == [1, 2, 2]

@@ -68,9 +68,9 @@ def test_import_of_existing_run_is_reported(ran):
 
 def test_validate_accepts_run_file(ran):
     called("store", "export", "--all", "--to", "run.jsonl")
-    assert called("validate", "run.jsonl").stdout == "run.jsonl: run file, 1 run, 2 samples\n"
+    assert called("check", "run.jsonl").stdout == "run.jsonl: run file, 1 run, 2 samples\n"
     (ran / "run.jsonl").write_bytes((ran / "run.jsonl").read_bytes().replace(b"ten euros", b"six euros"))
-    result = called("validate", "run.jsonl")
+    result = called("check", "run.jsonl")
     assert result.exit_code == 2
     assert "The check sum does not fit: the lines of this run are not those that were written." in result.stderr
 

@@ -10,8 +10,8 @@ import pytest
 from deemster.comparison import load_report
 from deemster.comparison.without_text import LEVELS
 from deemster.errors import ReportError
-from deemster.report import FORMATS
 from deemster.report.report_entries import PrivacyEntry
+from tests.builders.report_formats import FORMATS
 from tests.report.runs import full_report, small_report
 
 

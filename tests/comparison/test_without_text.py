@@ -16,10 +16,10 @@ from deemster.comparison.without_text import WITHOUT_TEXT, join_privacy
 from deemster.engine.run_sync import run_sync
 from deemster.evaluation.resolve_evaluation import resolve_arguments
 from deemster.evaluation.run_evaluation import run_evaluation
-from deemster.report import FORMATS
 from deemster.report.report_entries import PrivacyEntry
 from deemster.report.report_sections import report_sections
 from deemster.text.terminal_layout import print_sections
+from tests.builders.report_formats import FORMATS
 from tests.report.runs import CANARIES, CLOCK, full_report, quotes_of
 
 SHOWN = {

@@ -98,7 +98,7 @@ def test_dataset_without_an_end_is_one_sentence_and_little_memory(tmp_path):
 def test_no_command_waits_for_a_pipe(tmp_path):
     written(tmp_path, {**FILES, "suite.yml": FILES["suite.yml"].replace("golden.yml", "pipe.json")})
     os.mkfifo(tmp_path / "pipe.json")
-    waiting = ("run suite.yml", *(f"{command} pipe.json" for command in ("align", "grade", "import", "show")))
+    waiting = ("run suite.yml", *(f"{command} pipe.json" for command in ("agreement", "grade", "import", "show")))
     for command, (code, err) in run_several(tmp_path, waiting).items():
         assert (code, err.count("\n")) == (2, 1), command
         assert "This is a named pipe, not a file." in err, command

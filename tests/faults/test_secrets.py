@@ -237,7 +237,7 @@ models: {{ judge: {{ base_url: "{1}", model: m }} }}
         assert secret not in str(raised.value)
     results = [
         *(called("run", name, "--no-store", ADDRESS=wrong) for name in ("model.yml", "target.yml", "variable.yml")),
-        *(called("validate", name, ADDRESS=wrong) for name in ("model.yml", "target.yml", "variable.yml")),
+        *(called("check", name, ADDRESS=wrong) for name in ("model.yml", "target.yml", "variable.yml")),
         called("grade", "items.json", "--base-url", wrong, "--model", "m"),
         *(called(*words, "--store", wrong) for words in (("show",), ("store",), ("store", "check"))),
         *(called(*words, DEEMSTER_STORE=wrong) for words in (("show",), ("show", "latest"), ("run", "model.yml"))),

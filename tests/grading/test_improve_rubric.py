@@ -2,9 +2,8 @@
 
 from __future__ import annotations
 
-import errno
 import json
-import os
+import sqlite3
 from types import SimpleNamespace
 
 import msgspec
@@ -15,6 +14,7 @@ import deemster as dm
 from deemster.engine.run_sync import run_sync
 from deemster.grading.improve_rubric import RubricImprovement, reword_rubric
 from deemster.grading.improvement_judging import HELD_OUT, TRAIN, ImprovementSettings, WordingProposal
+from deemster.store import batched_writer
 from tests.runs.make_rewordings import BETTER, GRADER, RUBRIC, Judge, Writer, dataset, models
 
 WEAK = {"The facts are alright.": 0.6}
@@ -133,7 +133,7 @@ def test_cluster_is_never_split_and_counts_once():
 
 @pytest.fixture
 def trail(tmp_path):
-    return tmp_path / "new.yaml.progress.jsonl"
+    return tmp_path / "new.yaml.progress.db"
 
 
 def test_resume_of_finished_improvement_sends_no_request(trail):
@@ -145,26 +145,12 @@ def test_resume_of_finished_improvement_sends_no_request(trail):
     assert second.to_json() == first.to_json()
 
 
-def test_progress_file_of_earlier_version_is_resumed_from_its_calls(trail):
-    judge, writer = Judge(WEAK | {BETTER: 0.97}), Writer(lambda _: BETTER)
-    first = improved(judge, writer, progress_file=trail)
-    asked = judge.asked, writer.asked
-    verdicts = (
-        b'{"type":"verdicts","criterion":"facts","requirement":"X.","part":"train","codes":[1],"reasons":["a"]}\n'
-    )
-    proposal = b'{"type":"reply","criterion":"facts","number":1,"requirement":"Y.","tokens":3}\n'
-    trail.write_bytes(trail.read_bytes() + verdicts + proposal)
-    second = improved(judge, writer, progress_file=trail, resume=True)
-    assert (judge.asked, writer.asked) == asked
-    assert second.to_json() == first.to_json()
-
-
 def test_progress_that_cannot_be_written_ends_improvement(trail, monkeypatch):
-    def fail(_):
-        raise OSError(errno.ENOSPC, "No space left on device")
+    def fail(*_):
+        raise dm.StoreError("The disk is full.")
 
-    monkeypatch.setattr(os, "fsync", fail)
-    with pytest.raises(dm.ConfigurationError, match="cannot be written: No space left"):
+    monkeypatch.setattr(batched_writer.Writer, "flush", fail)
+    with pytest.raises(dm.StoreError, match="The disk is full"):
         improved(Judge(WEAK), Writer(lambda _: BETTER), progress_file=trail)
 
 
@@ -172,14 +158,15 @@ def test_progress_that_cannot_be_written_ends_improvement(trail, monkeypatch):
 def test_improvement_killed_at_any_point_resumes_to_same_result(trail, share):
     judge, writer = Judge(WEAK | {BETTER: 0.97}), Writer(lambda _: BETTER)
     whole = improved(judge, writer, progress_file=trail)
-    data = trail.read_bytes()
-    kept = data[: max(data.index(b"\n") + 1, int(len(data) * share))]
-    trail.write_bytes(kept)
+    with sqlite3.connect(trail) as database:
+        (count,) = database.execute("SELECT count(*) FROM calls").fetchone()
+        answered = int(count * share)
+        database.execute("DELETE FROM calls WHERE rowid NOT IN (SELECT rowid FROM calls LIMIT ?)", (answered,))
+    database.close()
     before = judge.asked + writer.asked
     again = improved(judge, writer, progress_file=trail, resume=True)
     assert again.to_json() == whole.to_json()
-    answered = sum(line.startswith(b'{"type":"call"') for line in kept.split(b"\n")[:-1])
-    assert 0 < answered < before
+    assert 0 < answered < before == count
     assert judge.asked + writer.asked - before == before - answered
 
 
@@ -207,10 +194,10 @@ def test_progress_file_of_other_improvement_is_error(trail, changed, message):
         improved(judge, writer, progress_file=trail, resume=True, **changed)
 
 
-@pytest.mark.parametrize("text", ["{}\n", "no JSON\n", '{"type": "reply", "criterion": "a", "number": 1}\n', "\xff\n"])
+@pytest.mark.parametrize("text", ["{}\n", '{"type": "reply", "criterion": "a", "number": 1}\n', "\xff\n"])
 def test_invalid_progress_file_is_error(trail, text):
     trail.write_text(text, encoding="latin-1")
-    with pytest.raises(dm.ConfigurationError, match="progress file"):
+    with pytest.raises(dm.StoreError, match="it is no SQLite database"):
         improved(Judge(WEAK), Writer(lambda _: BETTER), progress_file=trail, resume=True)
     assert trail.read_text(encoding="latin-1") == text
 

@@ -130,6 +130,7 @@ def asserting(*assertions, **test):
         (asserting({"type": "not-contains", "value": "a"}), "`not-contains`: there is no such metric"),
         (asserting({"type": "python", "value": "1"}), "code is not run"),
         (asserting({"type": "assert-set", "threshold": 0.5, "assert": []}), "`assert-set`: there is no such metric"),
+        (asserting({"type": "assert-set", "weight": 2, "assert": []}), "`weight` of a set of assertions"),
         (asserting({"type": "trajectory:tool-used", "value": {"name": "a", "min": 2}}), "all that it asks for"),
         (asserting(options={"transform": "output.x"}), "`transform` of a test's options"),
         (asserting(options={"rubricPrompt": "x"}), "`rubricPrompt` of a test's options"),

@@ -122,15 +122,15 @@ def test_pages_sheets_briefs_and_alignment_work_on_an_imported_run(imported):
         writer = csv.DictWriter(sheet, list(filled[0]))
         writer.writeheader()
         writer.writerows(filled)
-    assert called("calibrate", "only", "--labels", "filled.csv").exit_code == 0
+    assert called("agreement", "only", "--labels", "filled.csv").exit_code == 0
     assert set(client.get("runs/only")["metrics"]) == {card.name for card in run.cards}
     assert client.get("runs/only/samples")["total"] == len(run.dataset)
     for position, sample in enumerate(run.dataset):
         assert client.get(f"runs/only/samples/{position}")["id"] == sample.id
-    assert "Nobody has labelled" in called("align", "--run", "only").output
+    assert "Nobody has labelled" in called("agreement", "only").output
     answer_all(client, run, lambda position, options: options[position % 2])
     assert client.get("runs/only/alignment")["available"] is True
-    aligned = called("align", "--run", "only", "--n-bootstrap", "20", "--to", "-")
+    aligned = called("agreement", "only", "--n-bootstrap", "20", "--to", "-")
     assert aligned.exit_code == 0
     assert json.loads(aligned.stdout)["n_items"] > 0
 
@@ -140,5 +140,5 @@ def test_imported_run_without_marks_is_shown_and_says_what_to_do(imported):
     run, client = imported
     assert client.get("runs/only/samples")["total"] == len(run.dataset)
     assert client.get("runs/only/samples/0")["id"] == run.dataset[0].id
-    for command in (["show", "--failed", "only"], ["labels", "sheet", "only"], ["align", "--run", "only"]):
+    for command in (["show", "--failed", "only"], ["labels", "sheet", "only"], ["agreement", "only"]):
         assert called(*command).exit_code == 2

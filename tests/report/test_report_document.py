@@ -8,9 +8,9 @@ import pytest
 from rich.console import Console
 
 from deemster.comparison import report_without_text
-from deemster.report import FORMATS
 from deemster.report.report_sections import report_sections
 from deemster.text.terminal_layout import print_sections
+from tests.builders.report_formats import FORMATS
 from tests.report.runs import full_report, quotes_of
 
 NAMES = {"json": "run.json", "md": "run.md", "csv": "run.csv", "html": "run.html", "junit": "run.xml"}

@@ -10,8 +10,8 @@ import pytest
 
 import deemster as dm
 from deemster.errors import ReportError
-from deemster.report import Destination
-from deemster.report import report_files as writing
+from deemster.report import Destination, report_document
+from deemster.text import rendered
 from tests.report.runs import small_report
 
 
@@ -33,13 +33,15 @@ def test_report_is_readable_as_the_umask_allows(tmp_path):
     assert stat.S_IMODE(path.stat().st_mode) == 0o640
 
 
-@pytest.mark.parametrize("flavour", ["json", "csv"])
-def test_failed_rendering_keeps_old_file(flavour, tmp_path, monkeypatch):
+@pytest.mark.parametrize(
+    ("flavour", "rendering"), [("json", (rendered, "json_pieces")), ("csv", (report_document, "csv_rows"))]
+)
+def test_failed_rendering_keeps_old_file(flavour, rendering, tmp_path, monkeypatch):
     def broken(report):
-        yield b"half a rep"
+        yield b"half a rep" if flavour == "json" else "half a rep"
         raise RuntimeError("rendering failed")
 
-    monkeypatch.setitem(writing.FORMATS, flavour, broken)
+    monkeypatch.setattr(*rendering, broken)
     path = tmp_path / "run"
     path.write_text("old")
     with pytest.raises(RuntimeError, match="rendering failed"):

@@ -19,10 +19,10 @@ from rich.console import Console
 
 import deemster as dm
 from deemster.errors import visible
-from deemster.report import FORMATS
 from deemster.report.report_sections import report_sections
 from deemster.text.escaping import escape_csv_cell, escape_markup
 from deemster.text.terminal_layout import print_sections
+from tests.builders.report_formats import FORMATS
 from tests.report.runs import CLOCK
 
 NASTY = (

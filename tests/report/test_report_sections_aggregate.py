@@ -14,9 +14,9 @@ from rich.console import Console
 import deemster as dm
 from deemster.comparison import load_report
 from deemster.errors import ReportError
-from deemster.report import FORMATS
 from deemster.report.report_sections import report_sections
 from deemster.text.terminal_layout import print_sections
+from tests.builders.report_formats import FORMATS
 from tests.report.runs import CLOCK, full_report, small_report
 
 SCHEMAS = Path(__file__).parents[2] / "schemas"

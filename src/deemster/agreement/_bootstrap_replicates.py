@@ -46,7 +46,10 @@ _ROUNDING = 1e-12
 
 
 class BootstrapOptions(NamedTuple):
-    """How many replicates are drawn, the level of their intervals, and the seed of the draws."""
+    """How many replicates are drawn, the level of their intervals, and the seed of the draws.
+
+    Without replicates there are no intervals.
+    """
 
     replicates: int
     confidence: float
@@ -249,32 +252,27 @@ def _standard_deviations(values: Floats, defined: NDArray[np.int64]) -> Floats:
 
 
 def smoothed_results(
-    estimates: Floats,
-    statistic: Callable[[Floats, np.random.Generator | None], Floats],
-    *,
-    units: int,
-    replicates: int,
-    seed: int,
-    confidence: float,
+    statistic: Callable[[Floats, np.random.Generator | None], Floats], *, units: int, drawing: BootstrapOptions
 ) -> tuple[BootstrapResult, ...]:
-    """The smoothed intervals of a stack of statistics.
+    """The statistics of a stack, each with its smoothed interval; without replicates there are no intervals.
 
     Args:
-        estimates: The statistics of the data themselves; NaN is undefined.
         statistic: From the weights of the units, ``[units, b]``, to values ``[statistics, b]``; the generator draws the
             weights of imagined units, and is None for real units alone.
         units: How many units there are.
-        replicates: How many times weights are drawn.
-        seed: The seed of the draws.
-        confidence: The level of the interval.
+        drawing: How weights are drawn.
     """
-    rng = np.random.default_rng((seed, 1))
+    estimates = dict(enumerate(statistic(np.ones((units, 1)), None)[:, 0].tolist()))
+    if not drawing.replicates:
+        bare = (None if math.isnan(value) else value for value in estimates.values())
+        return tuple(BootstrapResult(estimate=value, ci=None, standard_error=None, n_bootstrap=0) for value in bare)
+    rng = np.random.default_rng((drawing.seed, 1))
     blocks = [
         np.stack([statistic(weights, None), statistic(weights, rng)], axis=1)
-        for weights in bayesian_weight_blocks(units, replicates, seed)
+        for weights in bayesian_weight_blocks(units, drawing.replicates, drawing.seed)
     ]
     replicated = dict(enumerate(np.concatenate(blocks, axis=-1)))
     intervals = bootstrap_results(
-        dict(enumerate(estimates)), replicated, None, method="smoothed", units=units, confidence=confidence
+        estimates, replicated, None, method="smoothed", units=units, confidence=drawing.confidence
     )
     return tuple(intervals.values())

@@ -95,6 +95,11 @@ class Options:
     per_judge: bool
     per_slice: bool
 
+    @property
+    def drawing(self) -> BootstrapOptions:
+        """How replicates are drawn, if there are any."""
+        return self.bootstrap if self.method is not None else self.bootstrap._replace(replicates=0)
+
 
 @dataclass(frozen=True, eq=False)
 class Statistics:
@@ -420,9 +425,7 @@ def _numeric(
         votes,
         statistics.levels,
         {place: _coverage(votes, options, statistics, place, n) for place, n in pairs.items()},
-        replicates=0 if options.method is None else options.bootstrap.replicates,
-        seed=options.bootstrap.seed,
-        confidence=options.bootstrap.confidence,
+        options.drawing,
     )
 
 

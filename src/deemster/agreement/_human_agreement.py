@@ -2,19 +2,26 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 
-import msgspec
 import numpy as np
 
-from deemster.agreement._bootstrap_replicates import smoothed_results
+from deemster.agreement._bootstrap_replicates import BootstrapOptions, smoothed_results
 from deemster.agreement._contingency_counts import count_by_unit, find_patterns
 from deemster.agreement._imagined_units import imagined_votes, table_shapes, unit_size, vote_shapes
 from deemster.agreement._labelled_votes import CriterionColumn, Floats, Indices, LabelledVotes
 from deemster.agreement._numeric_agreement import imagine_numbers
 from deemster.agreement._score_statistics import weighted_sums
 from deemster.agreement._verdict_classes import Codes
-from deemster.agreement.result_models import DisputedCell, HumanAgreement, HumanCriterion, Intervals, ReferenceAgreement
+from deemster.agreement.result_models import (
+    BootstrapResult,
+    DisputedCell,
+    HumanAgreement,
+    HumanCriterion,
+    Intervals,
+    ReferenceAgreement,
+)
 from deemster.datasets.label_codebook import consensus_rows
 from deemster.rubrics import MISSING
 from deemster.stats import confusion_tables as tables
@@ -22,7 +29,7 @@ from deemster.stats.agreement_from_sums import Level, alpha_from_coincidences, c
 from deemster.stats.alternative_annotator_test import FEWEST_ANNOTATORS, AlternativeAnnotator, annotator_trials
 from deemster.stats.bootstrap_resampling import imagined_weights
 from deemster.stats.krippendorff_alpha import interval_alpha, spread_features
-from deemster.stats.nan_arithmetic import float_or_none, mean_defined, quotient
+from deemster.stats.nan_arithmetic import mean_defined, quotient
 from deemster.stats.paired_score_sums import (
     known_mean,
     predicted_features,
@@ -298,7 +305,7 @@ def annotator_trials_by_criterion(
     votes: LabelledVotes,
     annotators: Annotators,
     *,
-    judge: str | None = None,
+    judge: int | None = None,
     epsilon: float = 0.2,
     q: float = 0.05,
     min_items: int = 30,
@@ -308,18 +315,17 @@ def annotator_trials_by_criterion(
     Args:
         votes: The labelled votes.
         annotators: Three people or more, and their labels.
-        judge: Who is tested; None tests the final verdicts of the panel.
+        judge: The place of who is tested; None tests the final verdicts of the panel.
         epsilon: How much worse than a person the judge may be.
         q: The false discovery rate over annotators.
         min_items: The fewest items an annotator is tested on.
     """
     tests = {}
     for column in votes.columns:
-        place = None if judge is None else votes.judges.index(judge)
         people = annotators.numbers[column.index]
         if column.numbers is not None and people is not None:
             tests[column.name] = annotator_trials(
-                column.numbers[:, 1 if place is None else 2 + place],
+                column.numbers[:, 1 if judge is None else 2 + judge],
                 people.T,
                 annotators.names,
                 ordinal=True,
@@ -331,7 +337,7 @@ def annotator_trials_by_criterion(
         ordinal = column.classes.kind == "ordinal"
         of_class = [value if ordinal else float(place) for place, value in enumerate(column.classes.values)]
         numbers = np.array([*of_class, None], dtype=np.float64)
-        verdicts = column.final if place is None else column.votes[:, place]
+        verdicts = column.final if judge is None else column.votes[:, judge]
         tests[column.name] = annotator_trials(
             numbers[column.classify(verdicts)],
             numbers[column.classify(annotators.labels[column.index])].T,
@@ -344,9 +350,7 @@ def annotator_trials_by_criterion(
     return tests
 
 
-def human_agreement(
-    votes: LabelledVotes, *, replicates: int = 0, seed: int = 0, confidence: float = 0.95, epsilon: float = 0.2
-) -> HumanAgreement | None:
+def human_agreement(votes: LabelledVotes, drawing: BootstrapOptions, *, epsilon: float = 0.2) -> HumanAgreement | None:
     """Measure how people agree among each other, and how far the judges are from that.
 
     Each annotator in turn is compared with the consensus of all others; the ceiling is the mean over annotators. The
@@ -356,9 +360,7 @@ def human_agreement(
 
     Args:
         votes: The labelled votes.
-        replicates: How many times units are resampled; 0 gives no intervals.
-        seed: The seed of the draws.
-        confidence: The level of the intervals.
+        drawing: How units are resampled.
         epsilon: How much worse than a person the judge may be in the alternative annotator test.
 
     Returns:
@@ -372,24 +374,24 @@ def human_agreement(
     if len(annotators.names) < 2:
         return None
     sums = _AnnotatorSums(votes, annotators)
-    values = sums.values(np.ones((votes.n_units, 1)))
-    intervals: Intervals = None
-    if replicates:
-        results = smoothed_results(
-            values[:, 0], sums.values, units=votes.n_units, replicates=replicates, seed=seed, confidence=confidence
-        )
-        intervals = dict(zip(_HEADLINES, results, strict=False))
+    results = smoothed_results(sums.values, units=votes.n_units, drawing=drawing)
+    intervals = dict(zip(_HEADLINES, results, strict=False)) if drawing.replicates else None
     tests = None
     if len(annotators.names) >= FEWEST_ANNOTATORS:
         tests = annotator_trials_by_criterion(votes, annotators, epsilon=epsilon)
-    found = _build_agreement(votes, annotators, sums, values[:, 0], intervals)
-    return msgspec.structs.replace(found, annotator_tests=tests)
+    return _build_agreement(votes, annotators, sums, results, intervals=intervals, tests=tests)
 
 
 def _build_agreement(
-    votes: LabelledVotes, annotators: Annotators, sums: _AnnotatorSums, values: Floats, intervals: Intervals
+    votes: LabelledVotes,
+    annotators: Annotators,
+    sums: _AnnotatorSums,
+    results: Sequence[BootstrapResult],
+    *,
+    intervals: Intervals,
+    tests: dict[str, AlternativeAnnotator] | None,
 ) -> HumanAgreement:
-    figures = map(float_or_none, values)
+    figures = (each.estimate for each in results)
     head = {name: next(figures) for name in _HEADLINES}
     criteria = [
         HumanCriterion(
@@ -409,22 +411,16 @@ def _build_agreement(
     return HumanAgreement(
         n_annotators=len(annotators.names),
         n_items=_shared_items(votes, annotators),
-        krippendorff_alpha=head["krippendorff_alpha"],
         per_criterion=tuple(criteria),
         annotators=tuple(others[len(votes.judges) :]),
-        ceiling_accuracy=head["ceiling_accuracy"],
-        ceiling_kappa=head["ceiling_kappa"],
         panel=panel,
         judges=tuple(others[: len(votes.judges)]),
-        accuracy_gap=head["accuracy_gap"],
-        kappa_gap=head["kappa_gap"],
-        pairwise_kappa=head["pairwise_kappa"],
-        panel_pairwise_kappa=head["panel_pairwise_kappa"],
-        pairwise_kappa_gap=head["pairwise_kappa_gap"],
         n_cells=sum(own.n_units for own in sums.criteria),
         n_labelled_cells=sum(own.n_labelled for own in sums.criteria),
         disputed=_disputed_cells(votes, annotators),
+        annotator_tests=tests,
         intervals=intervals,
+        **{name: head[name] for name in _HEADLINES if "." not in name},
     )
 
 

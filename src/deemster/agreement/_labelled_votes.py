@@ -143,6 +143,16 @@ class LabelledVotes:
         """The number of each item's resampling unit."""
         return np.arange(len(self.ids)) if self.clusters is None else self.clusters
 
+    def judge_place(self, name: str) -> int:
+        """The place of a judge.
+
+        Raises:
+            InputError: There is no such judge.
+        """
+        if name not in self.judges:
+            raise InputError(_unknown_judge(name, self.judges))
+        return self.judges.index(name)
+
 
 class HasVotes(Protocol):
     """Something that holds votes, such as a `Grading`."""
@@ -204,13 +214,9 @@ def _select_judges(votes: Votes, judges: Collection[str], warnings: list[str]) -
     if not judges:
         raise InputError("`judges` names no judge; leave it out for all of them.")
     known = [judge.id for judge in votes.judges]
-    issues = [
-        f"There is no judge {visible(str(name), limit=60)!r} among the votes. {did_you_mean(str(name), known)}"
-        for name in dict.fromkeys(judges)
-        if name not in known
-    ]
+    issues = [Issue(_unknown_judge(name, known)) for name in dict.fromkeys(judges) if name not in known]
     if issues:
-        raise InputError([Issue(message) for message in issues])
+        raise InputError(issues)
     fewer, dropped = select_judges(votes, frozenset(judges))
     if dropped:
         warnings.append(
@@ -218,6 +224,10 @@ def _select_judges(votes: Votes, judges: Collection[str], warnings: list[str]) -
             "from the votes of the chosen judges."
         )
     return fewer
+
+
+def _unknown_judge(name: str, known: Sequence[str]) -> str:
+    return f"There is no judge {visible(str(name), limit=60)!r} among the votes. {did_you_mean(str(name), known)}"
 
 
 def _join_truth(votes: Votes, dataset: RubricDataset, warnings: list[str]) -> tuple[Votes, frozenset[str]]:

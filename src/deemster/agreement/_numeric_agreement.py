@@ -10,7 +10,7 @@ import numpy as np
 from msgspec.structs import replace
 from numpy.typing import NDArray
 
-from deemster.agreement._bootstrap_replicates import smoothed_results
+from deemster.agreement._bootstrap_replicates import BootstrapOptions, smoothed_results
 from deemster.agreement._error_intervals import bias_with_interval, with_exact_ends
 from deemster.agreement._imagined_units import unit_size
 from deemster.agreement._labelled_votes import CriterionColumn, Floats, Indices, LabelledVotes, require_key
@@ -39,7 +39,7 @@ from deemster.stats.correlation import Correlation
 from deemster.stats.interpretation import interpret_correlation
 from deemster.stats.intraclass_correlation import icc_features, icc_forms, mean_squares
 from deemster.stats.krippendorff_alpha import interval_alpha, spread_features
-from deemster.stats.nan_arithmetic import float_or_none, mean_defined, merge_rounded, quotient
+from deemster.stats.nan_arithmetic import mean_defined, merge_rounded, quotient
 from deemster.stats.paired_score_sums import (
     expand_correlation,
     known_mean,
@@ -69,10 +69,7 @@ def numeric_metrics(
     votes: LabelledVotes,
     levels: Levels,
     coverage: Mapping[int, CoverageStats | None],
-    *,
-    replicates: int,
-    seed: int,
-    confidence: float,
+    drawing: BootstrapOptions,
 ) -> tuple[dict[int, NumericCriterionMetrics], BootstrapResult | None]:
     """The metrics of every numeric criterion by its index, and the mean of their concordances.
 
@@ -80,15 +77,13 @@ def numeric_metrics(
         votes: The labelled votes.
         levels: How items are grouped for correlations by sample and by system.
         coverage: The coverage of each column.
-        replicates: How many times units are resampled; 0 gives no intervals.
-        seed: The seed of the draws.
-        confidence: The level of the intervals.
+        drawing: How units are resampled, and the level of all intervals.
 
     Raises:
         InputError: No item has a key of the levels.
     """
     columns = [
-        _NumericColumn(votes, column, column.numbers, levels, confidence)
+        _NumericColumn(votes, column, column.numbers, levels, drawing.confidence)
         for column in votes.columns
         if column.numbers is not None
     ]
@@ -100,26 +95,12 @@ def numeric_metrics(
         means = mean_defined(np.stack([rows[_OF_PAIRS.index("concordance")] for rows in found]))
         return np.concatenate([*found, means[None]])
 
-    estimates = values(np.ones((votes.n_units, 1)))[:, 0]
-    results: tuple[BootstrapResult | None, ...] = (None,) * len(estimates)
-    if replicates:
-        results = smoothed_results(
-            estimates, values, units=votes.n_units, replicates=replicates, seed=seed, confidence=confidence
-        )
-    metrics, start = {}, 0
+    *results, mean = smoothed_results(values, units=votes.n_units, drawing=drawing)
+    metrics, rest = {}, iter(results)
     for each in columns:
-        stop = start + len(each.names)
-        own = dict(zip(each.names, estimates[start:stop].tolist(), strict=True))
-        intervals: Intervals = None
-        if replicates:
-            intervals = {
-                name: one for name, one in zip(each.names, results[start:stop], strict=True) if one is not None
-            }
+        own = dict(zip(each.names, rest, strict=False))
+        intervals = own if drawing.replicates else None
         metrics[each.column.index] = each.metrics(own, intervals, coverage[each.column.index])
-        start = stop
-    mean = results[-1] or BootstrapResult(
-        estimate=float_or_none(estimates[-1]), ci=None, standard_error=None, n_bootstrap=0
-    )
     return metrics, mean
 
 
@@ -208,11 +189,11 @@ class _NumericColumn:
         return [alpha, *_icc(centred[complete], weights[complete])]
 
     def metrics(
-        self, own: Mapping[str, float], intervals: Intervals, coverage: CoverageStats | None
+        self, own: Mapping[str, BootstrapResult], intervals: Intervals, coverage: CoverageStats | None
     ) -> NumericCriterionMetrics:
         """The model of the result."""
         pairs, n = self._pairs, len(self._pairs.true)
-        every = {name: float_or_none(value) for name, value in own.items()}
+        every = {name: one.estimate for name, one in own.items()}
         bias = pairs.bias
         if intervals is not None:
             intervals = intervals | with_exact_ends(intervals, pairs, span=self._imagined.span, ranks=True)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from deemster.agreement._bootstrap_replicates import smoothed_results
+from deemster.agreement._bootstrap_replicates import BootstrapOptions, smoothed_results
 from deemster.agreement._imagined_units import imagined_votes, vote_shapes
 from deemster.agreement._labelled_votes import Floats
 from deemster.agreement.result_models import BootstrapResult
@@ -46,6 +46,5 @@ def annotator_alpha(answers: Ratings, *, replicates: int, seed: int) -> Bootstra
             summed = summed + imagined_weights(vote_shapes(size), weights.shape[1], rng).T @ imagined
         return alpha_from_coincidences(summed.reshape(-1, size, size), units=weights.T @ paired)[None]
 
-    estimate = alpha(np.ones((len(counts), 1)), None)[:, 0]
-    (found,) = smoothed_results(estimate, alpha, units=len(counts), replicates=replicates, seed=seed, confidence=0.95)
+    (found,) = smoothed_results(alpha, units=len(counts), drawing=BootstrapOptions(replicates, 0.95, seed))
     return found

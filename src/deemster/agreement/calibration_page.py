@@ -31,7 +31,7 @@ def calibration_page(calibration: Calibration) -> str:
         verdict = (f"{failed} of {len(calibration.checks)} bounds are missed." if failed else all_held,)
     head = PageHead(TextSection(overview.title, overview.lines), kind, verdict, [*_tiles(calibration)])
     sections = [TextSection(("Judges",), table=overview.table), *others]
-    return render_page(f"deemster calibrate: {calibration.source}", head, sections)
+    return render_page(f"deemster agreement: {calibration.source}", head, sections)
 
 
 def _tiles(calibration: Calibration) -> Iterator[Tile]:

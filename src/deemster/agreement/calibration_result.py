@@ -249,7 +249,7 @@ def load_calibration(path: str | Path) -> Calibration:
     """Read a calibration back from its JSON file.
 
     Args:
-        path: The file that `deemster calibrate --to FILE.json` wrote.
+        path: The file that `deemster agreement --to FILE.json` wrote.
 
     Raises:
         ReportError: It cannot be read, or is no calibration.
@@ -259,5 +259,5 @@ def load_calibration(path: str | Path) -> Calibration:
     except OSError as error:
         raise ReportError(Issue(f"The file cannot be read: {error.strerror}.", str(path))) from None
     except (msgspec.DecodeError, UnicodeDecodeError) as error:
-        hint = "`deemster calibrate RUN --labels FILE --to FILE.json` writes one"
+        hint = "`deemster agreement RUN --labels FILE --to FILE.json` writes one"
         raise ReportError(Issue(f"This is no calibration ({error}); {hint}.", str(path))) from None

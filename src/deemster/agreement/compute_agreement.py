@@ -1,4 +1,4 @@
-"""`compute_metrics` (`align`): agreement of judges with people and with each other."""
+"""`compute_metrics`: agreement of judges with people and with each other."""
 
 from __future__ import annotations
 
@@ -211,15 +211,9 @@ def _compute_extras(votes: LabelledVotes, options: Options, *, epsilon: float, p
     """Compute what a result says beyond agreement."""
     if not isinstance(epsilon, (int, float)) or not 0 <= epsilon < 1:
         raise InputError(f"`epsilon` is a number from 0 to below 1, not {epsilon!r:.60}.")
-    drawing = options.bootstrap
+    drawing = options.drawing
     return Extras(
-        human=human_agreement(
-            votes,
-            replicates=0 if options.method is None else drawing.replicates,
-            seed=drawing.seed,
-            confidence=drawing.confidence,
-            epsilon=epsilon,
-        ),
+        human=human_agreement(votes, drawing, epsilon=epsilon),
         consistency=judge_consistency(votes),
         position_bias=None if pair is None else position_bias(votes, pair, confidence=drawing.confidence),
         calibration=judge_calibration(votes, confidence=drawing.confidence),

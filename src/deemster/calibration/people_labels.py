@@ -120,7 +120,7 @@ def _rubrics(store: Store, row: RunRow) -> dict[str, list[Rubric]]:
 
 
 def labelled_votes(store: Store, row: RunRow) -> Votes:
-    """What judges and people said of a run, as `compute_metrics` and `deemster align` read it.
+    """What judges and people said of a run, as `compute_metrics` and `deemster agreement` read it.
 
     Of an evaluation, every labelled metric is a binary criterion, and a mark that passes is MET. Where a mark keeps the
     votes of several judges, each of them is a judge. The people are annotators. Of a grading, labels of the viewer
@@ -318,9 +318,10 @@ def criterion_entry(details: Mapping[str, Any], criterion: str) -> Mapping[str, 
 
 def _grading_votes(store: Store, row: RunRow, labels: Sequence[LabelFacts], sampling: Sampling) -> Votes:
     grading = stored_grading(store, row)
-    value: dict[str, Any] = grading.votes(reasons=True).to_dict()
+    votes = grading.votes(reasons=True)
     if not labels:
-        return Votes.parse(value)
+        return votes
+    value: dict[str, Any] = votes.to_dict()
     said: dict[int, dict[str, dict[str, str]]] = {}
     for label in labels:
         said.setdefault(label.position, {}).setdefault(label.author, {})[label.criterion] = str(label.verdict)
@@ -337,7 +338,7 @@ def _sample_ids(store: Store, row: RunRow, labels: Sequence[LabelFacts]) -> dict
 
 
 def labels_csv(store: Store, row: RunRow) -> str:
-    """The labels of a run as CSV, a line each, as `deemster align --labels` reads them.
+    """The labels of a run as CSV, a line each, as `deemster agreement --labels` reads them.
 
     The verdict of a skipped one is blank.
 

@@ -18,7 +18,6 @@ from deemster.cli.options import (
     Flags,
     ReportOptions,
     StorageOptions,
-    dry_run_option,
     group_flags,
     quiet_option,
     run_report_options,
@@ -30,7 +29,6 @@ from deemster.cli.run import (
     concurrency_option,
     label_option,
     max_unscored_option,
-    print_dry_run,
     promote_baseline_option,
     repetitions_option,
     run_and_report,
@@ -101,7 +99,6 @@ def _take_attacks(flags: Flags) -> AttackSettings:
 @run_report_options
 @storage_options
 @promote_baseline_option
-@dry_run_option
 @quiet_option
 @click.option("--verbose", is_flag=True, help="Print the traceback of each error that a Python target raises.")
 def command(
@@ -112,7 +109,6 @@ def command(
     write: str | None,
     promote_failures: str | None,
     promote_baseline: bool,
-    dry_run: bool,
     quiet: bool,
     verbose: bool,
     settings: AttackSettings,
@@ -135,16 +131,13 @@ def command(
     writing.check()
     if promote_failures is not None and storage.no_store:
         raise ConfigurationError("`--promote-failures` reads a stored run, and `--no-store` stores none.")
-    loaded = load_suite(suite, calls_target=write is None and not dry_run, must_run=False)
+    loaded = load_suite(suite, calls_target=write is None, must_run=False)
     writing = writing._replace(reports=reports.with_junit(loaded.junit))
     dataset = lane_dataset(loaded, settings)
     if write is not None:
         _write(dataset, write)
         return
-    overrides = overrides._replace(redact_warnings=reports.without_text, calls=not dry_run)
-    if dry_run:
-        print_dry_run(build_adversarial_job(loaded, dataset, overrides), reports)
-        return
+    overrides = overrides._replace(redact_warnings=reports.without_text)
 
     def conclude(store: Store, report: Report) -> None:
         if promote_failures is not None:

@@ -50,7 +50,7 @@ def sheet(
     RUN is the id of a stored run, the beginning of one, `latest`, or a run file. The sheet is CSV with a line for each
     sample and metric: input, expected output, output, and blank cells `annotator` and `verdict` (yes or no). What the
     run's metrics said is not shown. Each line has the probability with which its sample was drawn; estimates weight by
-    it. To compare the labels with the run: `deemster calibrate RUN --labels labels.csv`.
+    it. To compare the labels with the run: `deemster agreement RUN --labels labels.csv`.
     """
     from deemster.calibration.label_sheet import draw_samples, label_sheet
     from deemster.report.build_report import stored_report
@@ -79,8 +79,8 @@ def export(*, run: str, reports: ReportOptions, store: str) -> None:
     """Write the labels that people gave to a run in the viewer.
 
     RUN is the id of a stored run, the beginning of one, `latest`, or a run file. CSV has a line for each label; a votes
-    file has the verdicts of the run beside them. `deemster align --labels` reads the CSV, and `deemster align` the
-    votes; `deemster align --run RUN` needs neither.
+    file has the verdicts of the run beside them. `deemster agreement` reads both; `deemster agreement RUN` needs
+    neither.
     """
     from deemster.calibration.people_labels import labelled_votes, labels_csv
     from deemster.formats.canonical_json import json_text

@@ -21,7 +21,7 @@ from deemster.errors.user_code_guard import UserCodeGuard, is_raised_by_code, re
 GROUPS = {
     "Every day": {
         "init": "Write a small suite that runs offline, and a GitHub workflow.",
-        "validate": "Check files: dataset, suite, outputs, report, rubric, votes.",
+        "check": "Look for mistakes in files, try the models, and say what a run costs, before it starts.",
         "run": "Run a suite, store the run, print the report, apply the gate.",
         "show": "List the stored runs; show the report of one, what failed in it, or one sample.",
         "compare": "Compare two runs: is the second worse, where, and why?",
@@ -30,8 +30,7 @@ GROUPS = {
         "rescore": "Mark the stored outputs of a run by other metrics.",
     },
     "Judges and people": {
-        "align": "Tell how judges agree with people, and with each other.",
-        "calibrate": "Compare the judges of a run with people, and correct its numbers.",
+        "agreement": "Can a judge be trusted? Compare judges with people, and correct the numbers of a run.",
         "grade": "Grade submissions by a rubric, and tell how judges agree with people.",
         "rubric": "Find what makes judges disagree about a rubric, and reword it.",
         "labels": "Write a sheet of samples for people to label, or the labels of a run.",
@@ -40,7 +39,6 @@ GROUPS = {
         "audit": "Audit the evaluation itself: its judges, metrics, gate and dataset.",
         "plan": "Tell how many samples, repetitions or labels a question needs.",
         "adversarial": "Attack a suite's target: does it refuse, leak, or call a forbidden tool?",
-        "models": "Check the models that a suite names.",
     },
     "Keep and exchange": {
         "monitor": "Show the pass-rate of recorded traffic over time, and whether it drifts.",

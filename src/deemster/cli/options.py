@@ -234,7 +234,7 @@ def open_run_store(store: str, *, durable: bool = False, create: bool = False) -
 
 def is_report_file(run: str) -> bool:
     """Whether a name is that of a report's file, not of a stored run or a run file."""
-    from deemster.store.run_file import is_run_file
+    from deemster.store.open_runs import is_run_file
 
     return not is_run_file(run) and (Path(run).is_file() or Path(run).suffix == ".json")
 
@@ -250,7 +250,7 @@ def open_run(store: str, run: str) -> Iterator[tuple[Store, str]]:
     Raises:
         StoreError: The store cannot be opened, or the file is no run file.
     """
-    from deemster.store.run_file import open_runs
+    from deemster.store.open_runs import open_runs
 
     with open_runs(store, [run]) as (opened, (name,)):
         yield opened, name

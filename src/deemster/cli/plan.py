@@ -201,7 +201,7 @@ def size(
     "--correlation",
     type=NumberRange(-1, 1),
     required=True,
-    help="Of the judge's marks with people's; `deemster align` measures it.",
+    help="Of the judge's marks with people's; `deemster agreement` measures it.",
 )
 @click.option("--pass-rate", type=_INSIDE, default=0.5, show_default=True, help="The share that people pass.")
 @click.option("--sd", type=NumberRange(min=0, min_open=True), help="The spread of people's scores instead.")

@@ -22,6 +22,7 @@ from deemster.cli.options import (
     quiet_option,
     result_options,
     take_flags,
+    write_result,
     write_texts,
 )
 from deemster.errors import ExitCode, Issue, ReportError, RubricError, plural, visible
@@ -29,14 +30,13 @@ from deemster.errors import ExitCode, Issue, ReportError, RubricError, plural, v
 if TYPE_CHECKING:
     from deemster.grading.examine_rubric import RubricExamination
     from deemster.grading.improvement_judging import ImprovementSettings
-    from deemster.grading.improvement_report import Improvement, WordingTrial
     from deemster.rubrics.rubric_check import RubricIssue
     from deemster.rubrics.rubric_definition import Rubric
 
 
 # The defaults of `improve_rubric`.
 ROUNDS, CRITERIA, EXEMPLARS, TRAIN, ALPHA = 3, 3, 6, 0.5, 0.05
-_SUFFIX = ".progress.jsonl"
+_SUFFIX = ".progress.db"
 
 
 @click.group("rubric", cls=VerbGroup, short_help="Find what makes judges disagree about a rubric, and reword it.")
@@ -203,11 +203,7 @@ def improve(
         )
         found = run_sync(work)
     found.after.dump(to)
-    write_texts(trials, {"json": found.to_json, "md": found.to_markdown})
-    if not quiet and not trials.takes_stdout:
-        write_out(
-            "\n".join([*_improvement_lines(found, to), *([found.diff.rstrip("\n")] if found.diff else [])]) + "\n"
-        )
+    write_result(found, trials, quiet=quiet)
     if not found.complete:
         note(f"incomplete: {visible(found.stopped)}; continue with --resume")
         raise click.exceptions.Exit(ExitCode.INCOMPLETE)
@@ -240,26 +236,3 @@ def _part_destinations(reports: ReportOptions) -> tuple[str, ReportOptions]:
     file_format(path, Reading(path, error=RubricError), known=FORMATS)
     trials = tuple(destination for destination in reports.destinations if destination.format != "rubric")
     return path, reports._replace(destinations=trials)
-
-
-def _improvement_lines(found: Improvement, to: str) -> list[str]:
-    lines = []
-    for number, each in enumerate(found.tries, 1):
-        lines.append(visible(f"try {number}, round {each.round}: {each.criterion}: {each.decision}{_numbers(each)}"))
-        if each.message is not None:
-            lines.append(f"    {visible(each.message)}")
-    names = ", ".join(f"`{name}`" for name in found.accepted)
-    cost = "" if found.cost_usd is None else f", ${found.cost_usd:.4f}"
-    lines.append(visible(f"{to}: {f'new wording for {names}' if names else 'no wording was accepted'}{cost}"))
-    return lines
-
-
-def _numbers(each: WordingTrial) -> str:
-    from deemster.text.number_format import format_number
-
-    gain = each.held_out
-    if gain is None:
-        return ""
-    p = "n/a" if gain.p_value is None else f"{gain.p_value:.4g}"
-    change = f"{format_number(gain.before)} to {format_number(gain.after)}"
-    return f" (held-out agreement {change}, {gain.better} better, {gain.worse} worse, p {p}, level {each.level:.4g})"

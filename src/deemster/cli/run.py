@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple, NoReturn, Protocol
 import click
 
 from deemster.cli._command import Verb
-from deemster.cli._console import note, print_planned_calls, print_sections, show_progress, warn
+from deemster.cli._console import note, print_sections, show_progress, warn
 from deemster.cli.main import complain, leave, leave_interrupted
 from deemster.cli.options import (
     BUDGET_OPTIONS,
@@ -20,7 +20,6 @@ from deemster.cli.options import (
     ReportOptions,
     StorageOptions,
     collect_limits,
-    dry_run_option,
     group_flags,
     only_option,
     open_run_store,
@@ -204,7 +203,7 @@ RUN_HEADINGS = {
         "deemster run suite.yml --to report.html --to results.xml --quiet",
         "deemster run suite.yml --resume",
     ],
-    see_also=["validate", "show", "compare"],
+    see_also=["check", "show", "compare"],
 )
 @click.argument("suite", type=click.Path())
 @_override_options
@@ -231,7 +230,6 @@ RUN_HEADINGS = {
     metavar="ADDRESS",
     help="Run on the workers of a Ray cluster; `local-cluster` starts one on this machine.",
 )
-@dry_run_option
 @quiet_option
 @click.option("--verbose", is_flag=True, help="Print the traceback of each error that a Python target raises.")
 def command(
@@ -245,7 +243,6 @@ def command(
     promote_baseline: bool,
     confirm: int | None,
     cluster: str | None,
-    dry_run: bool,
     quiet: bool,
     verbose: bool,
 ) -> None:
@@ -253,11 +250,10 @@ def command(
 
     Exit codes: 0 all rules pass (or none is declared), 1 a gate rule fails, 2 bad input, 3 incomplete, 4 inconclusive.
     """
-    from deemster.evaluation.confirm_run import check_confirmation
     from deemster.evaluation.resolve_evaluation import resolve_evaluation
     from deemster.evaluation.suite import load_suite
 
-    overrides = overrides._replace(redact_warnings=reports.without_text, calls=not dry_run)
+    overrides = overrides._replace(redact_warnings=reports.without_text)
     writing = RunWriting(
         reports,
         storage,
@@ -269,28 +265,11 @@ def command(
         cluster=cluster,
     )
     writing.check()
-    loaded = load_suite(suite, calls_target=overrides.outputs is None and not dry_run)
+    loaded = load_suite(suite, calls_target=overrides.outputs is None)
     writing = writing._replace(reports=reports.with_junit(loaded.junit))
     overrides = overrides._replace(select=part.find(storage, loaded).select, partial=part.only.answered)
-    if dry_run:
-        evaluation = resolve_evaluation(loaded, overrides)
-        check_confirmation(evaluation, writing.confirm)
-        print_dry_run(evaluation, reports)
-        return
     resolve = functools.partial(resolve_evaluation, loaded, overrides)
     run_and_report(resolve, writing, call=f"deemster run {suite}")
-
-
-def print_dry_run(job: Evaluation, reports: ReportOptions) -> None:
-    """Print what a job would ask of models, and about what that costs.
-
-    Raises:
-        DeemsterError: It cannot be planned.
-    """
-    from deemster.engine.run_sync import run_sync
-    from deemster.evaluation.dry_run import plan_job_calls
-
-    print_planned_calls(run_sync(plan_job_calls(job)), reports.destinations)
 
 
 class Resolve(Protocol):

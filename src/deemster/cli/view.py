@@ -74,7 +74,7 @@ def command(
 
 def _export(folder: str, runs: tuple[str, ...], reports: ReportOptions, store: str) -> None:
     """Write runs as static files."""
-    from deemster.store.run_file import open_runs
+    from deemster.store.open_runs import open_runs
     from deemster.view.static_export import export_viewer
 
     if not runs:

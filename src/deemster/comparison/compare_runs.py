@@ -39,7 +39,7 @@ from deemster.results.run_columns import ComparedRun, RunColumns
 from deemster.results.run_summary import pass_rates
 from deemster.results.sample_changes import ChangedSamples, Status
 from deemster.store import RunRow, Store, open_store
-from deemster.store.run_file import is_run_file, open_runs
+from deemster.store.open_runs import is_run_file, open_runs
 
 # So many samples of each status are shown with their question and both answers.
 SHOWN: dict[Status, int] = {"newly_failing": 20, "newly_passing": 20, "regressed": 20, "unscored_now": 20}

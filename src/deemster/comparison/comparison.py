@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Iterable, Iterator, Sequence
-from typing import TYPE_CHECKING, Any, Literal
+from collections.abc import Iterable, Sequence
+from typing import TYPE_CHECKING, Any, ClassVar, Literal
 
 import msgspec
 
@@ -27,16 +27,13 @@ from deemster.results.difference_origin import DifferenceOrigin, JudgeDrift
 from deemster.results.run_columns import ComparedRun
 from deemster.results.sample_changes import SampleChange, SampleSide
 from deemster.stats.noise_split import NoiseSplit
-from deemster.text.indented_json import json_pieces
-from deemster.text.rendered import Forms, Rendered
+from deemster.text.rendered import Forms, RenderedRecord
 from deemster.text.text_sections import TextSection
 
 if TYPE_CHECKING:
     import pandas as pd
 
 SCHEMA = "deemster.comparison.v1"
-# What a file has only where labels of people, or anchors, brought it.
-OPTIONAL = frozenset({"corrected", "anchors"})
 
 
 class ComparedSample(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
@@ -61,7 +58,7 @@ class ComparedSample(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_f
     candidate: ExecutionEntry | None = None
 
 
-class Comparison(Rendered, msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
+class Comparison(RenderedRecord, msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
     """Two runs compared sample by sample.
 
     Attributes:
@@ -93,6 +90,10 @@ class Comparison(Rendered, msgspec.Struct, frozen=True, kw_only=True, forbid_unk
         privacy: What was left out on purpose.
         corrected: By metric, the difference corrected by people's labels; None unless outputs of both runs have some.
     """
+
+    long_fields: ClassVar[frozenset[str]] = frozenset({"changes"})
+    # What only labels of people, or anchors, bring.
+    optional_fields: ClassVar[frozenset[str]] = frozenset({"corrected", "anchors"})
 
     schema_version: str = SCHEMA
     tool_version: str
@@ -136,25 +137,6 @@ class Comparison(Rendered, msgspec.Struct, frozen=True, kw_only=True, forbid_unk
         """
         return comparison_sections(self, full=full)
 
-    def pieces(self) -> Iterator[bytes]:
-        """The canonical JSON of the comparison, in pieces."""
-        return json_pieces(
-            (name, iter(self.changes) if name == "changes" else getattr(self, name)) for name in self._written()
-        )
-
-    def head(self) -> bytes:
-        """The canonical JSON of the comparison without the list of its changed samples."""
-        names = (name for name in self._written() if name != "changes")
-        return b"".join(json_pieces((name, getattr(self, name)) for name in names))
-
-    def _written(self) -> Iterator[str]:
-        """The fields that a file has: all, but what only labels of people bring."""
-        return (name for name in self.__struct_fields__ if name not in OPTIONAL or getattr(self, name) is not None)
-
-    def to_json(self) -> str:
-        """The comparison as canonical JSON: the same runs are the same bytes."""
-        return b"".join(self.pieces()).decode()
-
     def to_html(self) -> str:
         """The comparison as one HTML page that loads nothing."""
         return comparison_page(self)
@@ -179,7 +161,6 @@ class Comparison(Rendered, msgspec.Struct, frozen=True, kw_only=True, forbid_unk
         """By the name of a format, what makes the bytes of a file."""
         return {
             **super().forms(),
-            "json": self.pieces,
             "junit": lambda: _junit(self),
             "junit-samples": lambda: _junit(self, samples_fail=True),
             "github": lambda: (comparison_summary(self).encode(),),

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from itertools import combinations
 from typing import TYPE_CHECKING
 
@@ -17,8 +17,7 @@ from deemster.results.compared_numbers import Difference, PassTable, SampleCount
 from deemster.results.run_columns import ComparedRun, RunColumns
 from deemster.stats import Interval
 from deemster.stats.run_ranking import pair_confidence, rank_ranges
-from deemster.text.indented_json import json_pieces
-from deemster.text.rendered import Forms, Rendered
+from deemster.text.rendered import Forms, RenderedRecord
 from deemster.text.text_sections import TextSection
 
 if TYPE_CHECKING:
@@ -85,7 +84,7 @@ class RankedPair(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_field
     worse: int | None
 
 
-class Ranking(Rendered, msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
+class Ranking(RenderedRecord, msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
     """Several runs, each compared with the first and with all others.
 
     Attributes:
@@ -117,14 +116,6 @@ class Ranking(Rendered, msgspec.Struct, frozen=True, kw_only=True, forbid_unknow
         """What it says to people, in order."""
         return ranking_sections(self)
 
-    def to_json(self) -> str:
-        """The ranking as canonical JSON: the same runs are the same bytes."""
-        return b"".join(self.pieces()).decode()
-
-    def pieces(self) -> Iterator[bytes]:
-        """The canonical JSON of the ranking, in pieces."""
-        return json_pieces((name, getattr(self, name)) for name in self.__struct_fields__)
-
     def to_dataframe(self) -> pd.DataFrame:
         """The ranking as a pandas table with a row for each run.
 
@@ -151,7 +142,7 @@ class Ranking(Rendered, msgspec.Struct, frozen=True, kw_only=True, forbid_unknow
 
     def forms(self) -> Forms:
         """By the name of a format, what makes the bytes of a file."""
-        return {**super().forms(), "json": self.pieces, "github": lambda: (self.to_markdown().encode(),)}
+        return {**super().forms(), "github": lambda: (self.to_markdown().encode(),)}
 
     def __repr__(self) -> str:
         return f"<Ranking of {plural(len(self.runs), 'run')}: {self.verdict}>"

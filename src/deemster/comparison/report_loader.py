@@ -8,8 +8,8 @@ from typing import Any
 
 import msgspec
 
-from deemster.comparison.comparison import OPTIONAL, ComparedSample, Comparison
 from deemster.comparison.comparison import SCHEMA as COMPARISON_SCHEMA
+from deemster.comparison.comparison import ComparedSample, Comparison
 from deemster.comparison.without_text import LEVELS, is_known_privacy
 from deemster.errors import Issue, ReportError, list_names
 from deemster.formats import read_value
@@ -131,7 +131,9 @@ def load_comparison(path: str | Path) -> Comparison:
 
 def _parse_comparison(value: dict[str, Any], where: str) -> Comparison:
     value = _without_confirmation(value)
-    if missing := [name for name in Comparison.__struct_encode_fields__ if name not in {*value, *OPTIONAL}]:
+    if missing := [
+        name for name in Comparison.__struct_encode_fields__ if name not in {*value, *Comparison.optional_fields}
+    ]:
         raise ReportError(Issue(f"The comparison is not whole; missing: {list_names(missing)}.", where))
     try:
         examples = tuple(_convert_sample(entry) for entry in value["examples"])

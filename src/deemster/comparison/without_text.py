@@ -13,6 +13,7 @@ import msgspec
 
 from deemster.comparison.comparison import ComparedSample, Comparison
 from deemster.comparison.ranking import Ranking
+from deemster.datasets import SelectedPart
 from deemster.formats.streamed_list import Stream
 from deemster.report.report_document import Report
 from deemster.report.report_entries import (
@@ -114,14 +115,17 @@ def _without_hash(change: SampleChange) -> SampleChange:
 
 def _compared_without_words(run: ComparedRun) -> ComparedRun:
     """A run without its fingerprint, label and target, and without what selected its part."""
-    part = None if run.part is None else msgspec.structs.replace(run.part, selection=None)
-    return msgspec.structs.replace(run, fingerprint=None, label=None, target=None, part=part)
+    return msgspec.structs.replace(run, fingerprint=None, label=None, target=None, part=_unselected(run.part))
 
 
 def _run_without_words(run: RunEntry) -> RunEntry:
     """A run without its label, target and models, and without what selected its part, such as values of metadata."""
-    part = None if run.part is None else msgspec.structs.replace(run.part, selection=None)
-    return msgspec.structs.replace(run, part=part, label=None, target=None, models=None)
+    return msgspec.structs.replace(run, part=_unselected(run.part), label=None, target=None, models=None)
+
+
+def _unselected(part: SelectedPart | None) -> SelectedPart | None:
+    """A part without what selected it."""
+    return None if part is None else msgspec.structs.replace(part, selection=None)
 
 
 def _metrics_without_words(metrics: Mapping[str, RunMetricSummary]) -> dict[str, RunMetricSummary]:

@@ -87,8 +87,7 @@ class _Writer:
     def __init__(self, votes: Votes, block: Block) -> None:
         self._judges = [judge.id for judge in votes.judges]
         self._block = block
-        self._book = book = Codebook(block.rubric)
-        self._votes = block.votes.codes.transpose(0, 2, 1).tolist()
+        book = Codebook(block.rubric)
         self._cells_of: list[dict[int, Any]] = [
             {code: book.label(position, code) for code in range(MISSING, len(criterion.labels))} | _FAILURES
             for position, criterion in enumerate(block.rubric.criteria)
@@ -116,29 +115,27 @@ class _Writer:
             item["penalty"] = float(block.penalties[row])
         recorded = block.recorded_final
         if (recorded.codes[row] != MISSING).any():
-            item["final"] = recorded.with_numbers(map(getitem, self._cells_of, recorded.codes[row].tolist()), row)
+            item["final"] = self._labels(recorded, row)
         if not math.isnan(block.recorded_score[row]):
             item["score"] = float(block.recorded_score[row])
         return item
 
-    def _labels(self, labels: Labels, row: int) -> list[str | float | None]:
-        return self._book.labels(labels.with_numbers(labels.codes[row].tolist(), row))
+    def _labels(self, labels: Labels, row: int, *judge: int) -> list[Any]:
+        codes = labels.codes[row].T[judge].tolist()
+        return labels.with_numbers(map(getitem, self._cells_of, codes), row, *judge)
 
     def _cells(self, row: int) -> dict[str, Any]:
         found: dict[str, Any] = {}
         for judge, name in enumerate(self._judges):
-            cells = self._block.votes.with_numbers(map(getitem, self._cells_of, self._votes[row][judge]), row, judge)
+            cells = self._labels(self._block.votes, row, judge)
             if row in self._detailed:
                 cells = [self._detail(row, position, judge, cell) for position, cell in enumerate(cells)]
             if any(cell is not None for cell in cells):
                 found[name] = cells
-        checks = self._block.checks
-        codes = checks.codes[row].tolist()
-        answers = checks.with_numbers(map(getitem, self._cells_of, codes), row)
-        for position, (code, answer) in enumerate(zip(codes, answers, strict=True)):
+        for position, answer in enumerate(self._labels(self._block.checks, row)):
             check = self._block.rubric.criteria[position].check
-            if code != MISSING and check is not None:
-                cells = found.setdefault(CHECK + check.metric, [None] * len(self._book))
+            if answer is not None and check is not None:
+                cells = found.setdefault(CHECK + check.metric, [None] * len(self._cells_of))
                 cells[position] = self._detail(row, position, len(self._judges), answer)
         return found
 

@@ -47,7 +47,6 @@ def derive(votes: Votes) -> tuple[Derived, ...]:
 
 
 def _derived(votes: Votes, block: Block) -> Derived:
-    size, width, judges = block.votes.codes.shape
     weights = np.array([judge.weight for judge in votes.judges])
     derived = block.checks.copy()
     for position, criterion in enumerate(block.rubric.criteria):
@@ -64,10 +63,12 @@ def _derived(votes: Votes, block: Block) -> Derived:
     if (final.codes != derived.codes).any() or (final.numbers and is_recorded.any()):
         final_scores = _scores(block, votes, final)
     score = np.where(np.isnan(block.recorded_score), final_scores.score, block.recorded_score)
-    own = np.ascontiguousarray(block.votes.codes.transpose(0, 2, 1)).reshape(size * judges, width)
-    own_numbers = {position: column.reshape(-1) for position, column in block.votes.numbers.items()}
     judge_scores = rubric_scores(
-        block.rubric, own, scoring=votes.scoring, penalties=np.repeat(block.penalties, judges), numbers=own_numbers
+        block.rubric,
+        block.votes.codes.transpose(0, 2, 1),
+        scoring=votes.scoring,
+        penalties=block.penalties[:, None],
+        numbers=block.votes.numbers,
     ).score
     true_score = _scores(block, votes, block.truth).score
     true_score[(block.truth.codes == MISSING).any(axis=1)] = np.nan
@@ -76,7 +77,7 @@ def _derived(votes: Votes, block: Block) -> Derived:
         score=score,
         raw_score=final_scores.raw_score,
         true_score=true_score,
-        judge_scores=judge_scores.reshape(size, judges),
+        judge_scores=judge_scores,
         derived_final=derived,
         derived_score=derived_scores.score,
     )

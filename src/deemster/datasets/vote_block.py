@@ -90,12 +90,18 @@ class Labels(NamedTuple):
         """The same labels in arrays of their own."""
         return Labels(self.codes.copy(), {place: column.copy() for place, column in self.numbers.items()})
 
+    @property
+    def cell_type(self) -> type:
+        """The type of an array of cells: of codes alone a small one."""
+        return object if self.numbers else np.int16
+
     def put(self, rows: Any, cells: Any) -> None:
-        """Set the labels of an item, or of several; a float is a number."""
-        codes, numbers = split_cells(cells) if self.numbers else (cells, None)
-        self.codes[rows] = codes
+        """Set the labels of an item, or of several, by judge where there are several; a float is a number."""
+        given: npt.NDArray[Any] = np.asarray(cells, dtype=self.cell_type)
+        codes, numbers = split_cells(given) if self.numbers else (given, given)
+        self.codes[rows] = np.moveaxis(codes, -1, 1) if self.codes.ndim > 2 else codes
         for place, column in self.numbers.items():
-            column[rows] = numbers[..., place]  # type: ignore[index]
+            column[rows] = numbers[..., place]
 
     def where(self, chosen: Flags, other: Labels) -> Labels:
         """These labels in the chosen cells, and others elsewhere."""

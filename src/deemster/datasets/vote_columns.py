@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import itertools
 import math
-from array import array
 from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
@@ -17,7 +16,7 @@ from deemster.datasets.votes_format import FailureCell, VoteCell
 from deemster.errors import list_names
 from deemster.formats.item_files import IssueList, name_in_item
 from deemster.formats.json_values import Path
-from deemster.rubrics.criterion import MISSING, NUMBER
+from deemster.rubrics.criterion import MISSING
 from deemster.rubrics.verdicts import FAILURES
 from deemster.rubrics.vote_aggregation import Rules, is_missing, merge_repeats, split_cells
 
@@ -95,8 +94,9 @@ class Columns:
         self.book = book
         self.rows: list[int] = []
         self._judges = judges
-        self._blank = [MISSING] * (len(book) * judges)
-        self._votes = array("h")
+        self._blank: list[Cell] = [MISSING] * (len(book) * judges)
+        # By item, judge and criterion.
+        self._votes: list[Cell] = []
         self._checks: dict[int, list[Cell]] = {}
         self._truth: dict[int, Sequence[Cell]] = {}
         self._annotations: dict[str, dict[int, Sequence[Cell]]] = {}
@@ -105,9 +105,6 @@ class Columns:
         self._errors: dict[int, str] = {}
         self._details: dict[int, Any] = {}
         self._repeats: list[Repeat] = []
-        # Numbers on numeric criteria, by row, criterion and judge.
-        self._numeric = [at for at, criterion in enumerate(book.rubric.criteria) if criterion.kind == "numeric"]
-        self._vote_numbers: dict[tuple[int, int, int], float] = {}
 
     def start(self, at: int) -> None:
         """Begin the item that stands at a position of the file."""
@@ -116,19 +113,9 @@ class Columns:
 
     def cast(self, judge: int, cells: Any, path: Path, found: IssueList) -> None:
         """Add the votes of one judge on the item; what is wrong is added to what was found."""
-        codes = self.book.quick(cells)
-        if codes is None:
-            codes = self._vote_codes(judge, self._codes(judge, cells, path, found))
+        codes = self.book.quick(cells) or self._codes(judge, cells, path, found)
         start = len(self._votes) + (judge - self._judges) * len(codes)
-        self._votes[start : start + len(codes)] = array("h", codes)
-
-    def _vote_codes(self, judge: int, cells: list[Cell]) -> list[int]:
-        """The codes of a judge's cells; numbers among them are kept aside."""
-        for position in self._numeric:
-            if isinstance(number := cells[position], float):
-                self._vote_numbers[len(self.rows) - 1, position, judge] = number
-                cells[position] = NUMBER
-        return cells  # type: ignore[return-value]
+        self._votes[start : start + len(codes)] = codes
 
     def check(self, metric: str, cells: Any, path: Path, found: IssueList) -> None:
         """Add the verdicts of a deterministic check; what is wrong is added to what was found."""
@@ -197,10 +184,7 @@ class Columns:
         """The block of these columns."""
         size, width = len(self.rows), len(self.book)
         votes = Labels.blank(self.book.rubric, size, self._judges)
-        by_judge = np.frombuffer(self._votes, dtype=np.int16).reshape(size, self._judges, width)
-        votes.codes[:] = by_judge.transpose(0, 2, 1)
-        for (row, place, judge), number in self._vote_numbers.items():
-            votes.numbers[place][row, judge] = number
+        votes.put(slice(None), np.array(self._votes, dtype=votes.cell_type).reshape(size, self._judges, width))
         self._merge(votes, rules)
         annotations = {name: self._spread(rows) for name, rows in self._annotations.items()}
         stated = self._flags(self._truth)

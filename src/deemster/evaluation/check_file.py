@@ -1,4 +1,4 @@
-"""Finds the files to check, finds out what each of them is, and checks it: the work of `deemster validate`."""
+"""Finds the files to check, finds out what each of them is, and checks it: the work of `deemster check`."""
 
 from __future__ import annotations
 
@@ -21,6 +21,7 @@ from deemster.errors import ConfigurationError, InputError, Issue, plural
 from deemster.evaluation.judge_anchors import load_anchors
 from deemster.evaluation.preflight_check import check_samples
 from deemster.evaluation.resolve_evaluation import SuiteOverrides, resolve_evaluation, suite_metrics
+from deemster.evaluation.resolved_evaluation import Evaluation
 from deemster.evaluation.suite import Suite, load_suite
 from deemster.formats import Reading, file_format, read_document
 from deemster.formats.read_file import EXTENSIONS, FORMATS
@@ -33,18 +34,34 @@ from deemster.targets.saved_outputs import SavedOutputs
 from deemster.text.number_format import count_criteria
 
 
-def check_file(file: str, kind: str | None, *, warn: Callable[[str], None]) -> str:
+class CheckedFile(NamedTuple):
+    """A file in which nothing is wrong.
+
+    Attributes:
+        description: What it holds, in half a sentence.
+        suite: The suite that it is; None for another file.
+        evaluation: What the suite runs; None where it runs nothing.
+    """
+
+    description: str
+    suite: Suite | None = None
+    evaluation: Evaluation | None = None
+
+
+def check_file(file: str, kind: str | None, *, limits: ModelLimits, warn: Callable[[str], None]) -> CheckedFile:
     """Check a file, and say in half a sentence what it holds.
 
     Args:
         file: Its path.
         kind: What it is; found from its content where that is None.
+        limits: Cache and network, with which a suite would run.
         warn: Gets each warning.
 
     Raises:
         InputError: Something in the file cannot be used; all issues are listed.
     """
-    return _CHECKS[kind or find_kind(file)](file, warn)
+    kind = kind or find_kind(file)
+    return _check_suite(file, limits, warn) if kind == "suite" else CheckedFile(_CHECKS[kind](file, warn))
 
 
 class FoundFiles(NamedTuple):
@@ -145,7 +162,7 @@ def find_kind(file: str) -> str:
 def _kind_by_schema_version(facts: dict[str, Any]) -> str | None:
     """The kind that a schema_version names."""
     version = str(facts.get("schema_version", ""))
-    return next((kind for kind in _CHECKS if f".{kind.replace('-', '_')}." in version), None)
+    return next((kind for kind in ("suite", *_CHECKS) if f".{kind.replace('-', '_')}." in version), None)
 
 
 def _find_kind_of_table(file: str, written_as: str) -> str:
@@ -198,14 +215,15 @@ def _outputs(file: str, _: Callable[[str], None]) -> str:
     return f"saved outputs of {plural(len(saved), 'sample')}, {plural(saved.repetitions, 'repetition')}"
 
 
-def _suite(file: str, warn: Callable[[str], None]) -> str:
+def _check_suite(file: str, limits: ModelLimits, warn: Callable[[str], None]) -> CheckedFile:
     suite = load_suite(file, calls_target=False, must_run=False)
     if _FOR_A_RUN.isdisjoint(suite.document.value):
-        return _suite_for_rescoring(suite)
+        return CheckedFile(_suite_of_marks(suite), suite)
     if _OF_A_RUN.isdisjoint(suite.document.value):
         rules = len(read_gate(suite.gate, document=suite.document).rules)
-        return f"suite `{suite.name}` for `import --gate`, {plural(rules, 'gate rule')}, no dataset"
-    job = resolve_evaluation(load_suite(file, calls_target=False), SuiteOverrides(calls=False))
+        description = f"suite `{suite.name}` for `import --gate`, {plural(rules, 'gate rule')}, no dataset"
+        return CheckedFile(description, suite)
+    job = resolve_evaluation(load_suite(file, calls_target=False), SuiteOverrides(limits=limits, calls=False))
     plan = job.plan
     load_anchors(job)
     checked = check_samples(job)
@@ -220,21 +238,24 @@ def _suite(file: str, warn: Callable[[str], None]) -> str:
     ]
     applied = (f"; {name} applies to {checked.applicable[name]:,} of {samples}" for name in selective)
     compared = "" if job.gate is None or job.gate.baseline is None else " and a baseline"
-    return (
+    is_decidable = (rules or compared) and not checked.gate_warnings
+    decidable = ", which these samples can decide" if is_decidable else ""
+    description = (
         f"suite `{job.suite}`, {samples} x {plan.repetitions}, "
         f"{plural(len(plan.metrics), 'metric')}, "
-        f"{plural(rules, 'gate rule')}{compared}{''.join(applied)}"
+        f"{plural(rules, 'gate rule')}{compared}{decidable}{''.join(applied)}"
     )
+    return CheckedFile(description, suite, job)
 
 
-def _suite_for_rescoring(suite: Suite) -> str:
-    """Check a suite that has only metrics and models, as `rescore --suite` takes it."""
+def _suite_of_marks(suite: Suite) -> str:
+    """Check a suite that has only metrics and models, with which a run is scored once more."""
     metrics = suite_metrics(suite)
     access = read_model_access(
         suite.models, ModelLimits(), place=suite.document.where, folder=suite.folder, calls=False
     )
     complete_model_access(access, [metric for metric in metrics if hasattr(metric, "script")])
-    return f"suite `{suite.name}` for `rescore`, {plural(len(metrics), 'metric')}, no dataset"
+    return f"suite `{suite.name}`, {plural(len(metrics), 'metric')}, no dataset"
 
 
 def _report(file: str, _: Callable[[str], None]) -> str:
@@ -310,6 +331,7 @@ _KEYS = (
     ("suite", "metrics"),
     ("suite", "target"),
     ("suite", "gate"),
+    ("suite", "models"),
 )
 # What a suite has that is run.
 _FOR_A_RUN = frozenset({"dataset", "target", "gate"})
@@ -317,7 +339,6 @@ _OF_A_RUN = frozenset({"dataset", "target", "metrics", "group"})
 _CHECKS: dict[str, Callable[[str, Callable[[str], None]], str]] = {
     "dataset": _dataset,
     "outputs": _outputs,
-    "suite": _suite,
     "report": _report,
     "comparison": _comparison,
     "rubric": _rubric,

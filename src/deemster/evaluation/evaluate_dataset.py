@@ -91,7 +91,7 @@ def evaluate_async(
             dataset.
         partial: Whether samples without a saved output are left out; the run is then marked as a part.
         label: What you call the run; `deemster show` shows it.
-        calibration: The file of `deemster calibrate --to FILE.json`, by whose labels pass-rates are corrected.
+        calibration: The file of `deemster agreement --to FILE.json`, by whose labels pass-rates are corrected.
         keep_prompts: Whose prompts and replies a stored run keeps, for `deemster show --prompts`: judges' that did not
             pass (`failed`), of `all`, or of `none`.
         confirm: How often samples that newly fail against the gate's baseline are run again: confirmed, or only flaky?

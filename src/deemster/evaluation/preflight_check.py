@@ -39,6 +39,7 @@ class CheckedSamples(NamedTuple):
         table: A table of marks that knows the samples' tags, and has no mark.
         order: A digest of the samples' ids in their order.
         warnings: What a person should know before the run.
+        gate_warnings: Those among them about rules of the gate that these samples cannot decide.
         applicable: By metric, how many samples it applies to and can read.
         attacks: Which samples are attacks; None where none is.
     """
@@ -46,6 +47,7 @@ class CheckedSamples(NamedTuple):
     table: MarkTable
     order: str
     warnings: tuple[str, ...]
+    gate_warnings: tuple[str, ...]
     applicable: Mapping[str, int]
     attacks: AttackedSamples | None
 
@@ -82,9 +84,10 @@ def check_samples(evaluation: Evaluation) -> CheckedSamples:
     for metric in metrics:
         warnings += metric.warnings()
     warnings += keys.warnings()
-    warnings += _gate_warnings(evaluation, table, clusters)
+    gate_warnings = tuple(_gate_warnings(evaluation, table, clusters))
+    warnings += gate_warnings
     applicable = {metric.card.name: metric.inside - metric.absent for metric in metrics}
-    return CheckedSamples(table, order.hexdigest(), tuple(warnings), applicable, attacks.collected())
+    return CheckedSamples(table, order.hexdigest(), tuple(warnings), gate_warnings, applicable, attacks.collected())
 
 
 class Onlooker(Protocol):

@@ -34,7 +34,7 @@ from deemster.engine.progress import Progress
 from deemster.engine.run_sync import run_sync
 from deemster.errors import ConfigurationError, plural, show_value
 from deemster.evaluation.dry_run import DryRun, open_call_counter, rarely_asked
-from deemster.grading._improvement_log import ImprovementLog
+from deemster.grading._improvement_run import open_improvement_run
 from deemster.grading._improvement_split import DatasetPart, split_train_test
 from deemster.grading.improvement_judging import (
     ALPHA,
@@ -49,11 +49,13 @@ from deemster.grading.improvement_judging import (
 )
 from deemster.grading.improvement_report import Improvement, TargetCriterion, WordingTrial
 from deemster.judges.criterion_grader import CriterionGrader
-from deemster.models.clock import Clock, clock_from_environment
+from deemster.models.clock import Clock
 from deemster.rubrics.criterion import Criterion
 from deemster.rubrics.rubric_definition import Rubric
 from deemster.rubrics.vote_aggregation import is_missing
 from deemster.runs.run_identity import digest
+from deemster.runs.run_lifecycle import RunTimer
+from deemster.store.run_facts import RunStatus
 
 
 def improve_rubric(
@@ -148,12 +150,17 @@ async def run_improvement(
     )
     access = complete_model_access(access, [settings.grader, WriterRole(settings.writer)])
     identity = _identity(rubric, dataset, settings, access)
-    with ImprovementLog(path, identity=identity, resume=resume) as log:
-        clock = clock or clock_from_environment()
-        async with open_gateway(access, clock=clock, seed=settings.seed, calls=log.calls) as gateway:
+    timer = RunTimer(clock)
+    with open_improvement_run(path, dataset, identity, seed=settings.seed, resume=resume, timer=timer) as run:
+        calls = None if run is None else run.calls
+        async with open_gateway(access, clock=timer.clock, seed=settings.seed, calls=calls) as gateway:
             parts = {TRAIN: train, HELD_OUT: held_out}
-            judging = ImprovementJudging(rubric, parts, settings, gateway=gateway, log=log, progress=progress)
-            return await RubricImprovement(judging).improve()
+            judging = ImprovementJudging(rubric, parts, settings, gateway=gateway, run=run, progress=progress)
+            improvement = await RubricImprovement(judging).improve()
+        if run is not None:
+            status: RunStatus = "complete" if improvement.complete else "incomplete"
+            run.close(status, None if improvement.complete else improvement.stopped, duration_s=run.duration_s())
+        return improvement
 
 
 class WriterRole(NamedTuple):

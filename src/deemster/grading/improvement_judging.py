@@ -12,7 +12,6 @@ from deemster.engine.progress import Progress
 from deemster.engine.stop_request import Stop
 from deemster.engine.worker_pool import worker_pool
 from deemster.errors import Issue, plural, show_value
-from deemster.grading._improvement_log import ImprovementLog
 from deemster.grading._improvement_split import DatasetPart
 from deemster.judges.criterion_grader import CriterionGrader
 from deemster.judges.criterion_rewording import Disagreement, ask_rewording
@@ -27,6 +26,7 @@ from deemster.records.usage import sum_usage
 from deemster.rubrics.criterion import FAILED, Criterion
 from deemster.rubrics.rubric_definition import Rubric
 from deemster.rubrics.vote_aggregation import is_missing
+from deemster.runs.run_lifecycle import StoredRun
 
 TRAIN: Final = "train"
 HELD_OUT: Final = "held_out"
@@ -118,7 +118,7 @@ class ImprovementJudging:
         parts: The two parts of the items.
         settings: How it is improved.
         gateway: Answers what is asked.
-        log: Keeps the calls.
+        run: Keeps the calls; None where nothing does.
         progress: Gets the progress of the grading under way.
     """
 
@@ -129,11 +129,11 @@ class ImprovementJudging:
         settings: ImprovementSettings,
         *,
         gateway: Gateway,
-        log: ImprovementLog,
+        run: StoredRun | None,
         progress: Callable[[Progress], None] | None,
     ) -> None:
         self.rubric, self.parts, self.settings = rubric, parts, settings
-        self._gateway, self._log, self._progress = gateway, log, progress
+        self._gateway, self._run, self._progress = gateway, run, progress
         self._payments = CallPayments()
         self._usages: list[Usage] = []
         self._verdicts: dict[tuple[str, str, str], WordingVerdicts] = {}
@@ -201,9 +201,10 @@ class ImprovementJudging:
         """Count what replies used, once they are on the disk. A call counts once, also where the work was resumed.
 
         Raises:
-            ConfigurationError: The progress file cannot be written.
+            StoreError: The progress file cannot be written.
         """
-        self._log.sync()
+        if self._run is not None:
+            self._run.writer.flush()
         self._usages += [
             call.usage if self._payments.pay(call.id) else count_as_cached_call(call.usage)
             for call in reply_calls(replies)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import difflib
 import textwrap
+from collections.abc import Iterable
 from decimal import Decimal
 from typing import Any, Literal, TypeAlias
 
@@ -16,7 +17,7 @@ from deemster.records import Usage
 from deemster.rubrics.rubric_definition import Rubric
 from deemster.text.number_format import format_number
 from deemster.text.rendered import Rendered
-from deemster.text.text_sections import DataText, TextLine, TextSection, TextTable
+from deemster.text.text_sections import DataText, DiffText, TextLine, TextSection, TextTable
 
 _PIECE = 180
 TrialDecision: TypeAlias = Literal["accepted", "rejected", "no better", "refused", "out of reach"]
@@ -142,22 +143,15 @@ class Improvement(Rendered, msgspec.Struct, frozen=True, kw_only=True, eq=False)
         """What it says to people, in order."""
         return improvement_sections(self)
 
-    def to_json(self) -> str:
+    def pieces(self) -> Iterable[bytes]:
         """Everything as canonical JSON, with a line end."""
-        return canonical(self.to_dict()).decode() + "\n"
-
-    def to_markdown(self) -> str:
-        """The report for people: what was accepted, every try with its numbers, and the diff."""
-        text = super().to_markdown()
-        if not self.diff:
-            return text
-        fence = "`" * max(3, *(len(run) + 1 for run in _ticks(self.diff)))
-        return f"{text}\n## Diff\n\n{fence}diff\n{self.diff}{fence}\n"
+        return (canonical(self.to_dict()), b"\n")
 
 
 def improvement_sections(result: Improvement) -> list[TextSection]:
     """What an improvement says to people, in order."""
-    return [TextSection(("Rubric improvement",), _lines(result)), _targets(result), *_tries(result)]
+    diff = [TextSection(("Diff",), [(DiffText(result.diff.rstrip("\n")),)], key="diff")] if result.diff else []
+    return [TextSection(("Rubric improvement",), _lines(result)), _targets(result), *_tries(result), *diff]
 
 
 def _lines(result: Improvement) -> list[TextLine]:
@@ -232,11 +226,6 @@ def _tries(result: Improvement) -> list[TextSection]:
 
 def _change(gain: AgreementGain | None) -> str:
     return "" if gain is None else f"{format_number(gain.before)} to {format_number(gain.after)}"
-
-
-def _ticks(text: str) -> list[str]:
-    """Runs of backticks."""
-    return [run for run in "".join(char if char == "`" else " " for char in text).split() if run] or [""]
 
 
 def _pieces(text: str) -> list[str]:

@@ -46,6 +46,7 @@ _RUBRICS: dict[str, dict[str, Any]] = {"llm-rubric": {}, "g-eval": {"threshold":
 _CODE = frozenset({"javascript", "python", "ruby", "webhook"})
 _CONFIG_KEYS = frozenset({"description", "tests", "defaultTest", "assertionTemplates"})
 _TEST_KEYS = frozenset({"description", "vars", "assert", "metadata", "options"})
+_SET_KEYS = frozenset({"type", "assert"})
 _ASSERTION_KEYS = frozenset({"type", "value", "threshold", "metric"})
 # What changes the text that an assertion looks at: without it, another text would be judged.
 _CHANGES_TEXT = ("transform", "contextTransform")
@@ -212,6 +213,7 @@ class _ConfigReader:
         if kind == "assert-set" and isinstance(parts, list) and assertion.get("threshold") is None:
             for position, part in enumerate(parts):
                 self._add_assertion(sample, as_map(part), (*path, "assert", position))
+            self.leave_out_keys(assertion, _SET_KEYS, path, of="a set of assertions")
             return
         try:
             self._take_in(kind, sample, assertion)

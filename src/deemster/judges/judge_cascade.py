@@ -36,7 +36,7 @@ class Cascade(CascadeEntry, frozen=True):
 
     The cheap judge's verdict on a criterion stands if it is no abstention, no failure, and confident enough. Otherwise
     the strong panel is asked about that criterion, and its verdict stands; the cheap judge's vote is kept too.
-    ``calibrate_cascade`` and `deemster align --cascade` say which threshold to choose.
+    ``calibrate_cascade`` says which threshold to choose.
 
     Attributes:
         cheap: The judge that is asked first.

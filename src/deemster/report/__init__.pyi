@@ -1,7 +1,6 @@
 from deemster.models.budget import BudgetEntry as BudgetEntry
 from deemster.report.grading_result import Grading as Grading
 from deemster.report.report_assembly import RunSamples as RunSamples
-from deemster.report.report_assembly import assemble_report as assemble_report
 from deemster.report.report_document import SCHEMA as SCHEMA
 from deemster.report.report_document import Report as Report
 from deemster.report.report_entries import DatasetEntry as DatasetEntry
@@ -12,6 +11,5 @@ from deemster.report.report_entries import RunEntry as RunEntry
 from deemster.report.report_entries import ScoreEntry as ScoreEntry
 from deemster.report.report_entries import UnscoredEntry as UnscoredEntry
 from deemster.report.report_entries import UnscoredReason as UnscoredReason
-from deemster.report.report_files import FORMATS as FORMATS
 from deemster.results.sample_summary import SampleEntry as SampleEntry
 from deemster.text.destination import Destination as Destination

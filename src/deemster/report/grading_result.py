@@ -28,7 +28,7 @@ from deemster.report.grading_sections import agreement_sections, grading_json, g
 from deemster.report.grading_summary import GradingSummary, summarize_grading
 from deemster.rubrics.rubric_definition import Rubric
 from deemster.rubrics.vote_aggregation import NUMERIC_RULE
-from deemster.text.rendered import Forms, Rendered
+from deemster.text.rendered import Rendered
 from deemster.text.text_sections import TextSection
 
 if TYPE_CHECKING:
@@ -202,13 +202,9 @@ class Grading(Rendered, msgspec.Struct, frozen=True, kw_only=True, eq=False, dic
         """What it says to people, in order."""
         return [*grading_sections(self), *agreement_sections(self)]
 
-    def to_json(self) -> str:
-        """The results as JSON."""
-        return b"".join(grading_json(self)).decode()
-
-    def forms(self) -> Forms:
-        """By the name of a format, what makes the bytes of a file; JSON is written item by item."""
-        return super().forms() | {"json": lambda: grading_json(self)}
+    def pieces(self) -> Iterator[bytes]:
+        """The results as JSON, item by item."""
+        return grading_json(self)
 
     def to_html(self, *, reasons: bool = True) -> str:
         """The results as one HTML page that loads nothing.

@@ -20,7 +20,7 @@ if TYPE_CHECKING:
     from deemster.report.grading_result import Grading
 
 _SCHEMA = "deemster.grading.v1"
-_MORE = "All tables: write the votes with --to votes.json, then `deemster align FILE --full`."
+_MORE = "All tables: write the votes with --to votes.json, then `deemster agreement FILE --full`."
 _JUDGES = ("judge", "role", "votes", "failed", "not asked", "mean score", "cost in USD")
 
 

@@ -2,9 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
-from functools import partial
-from typing import TYPE_CHECKING, Any, Literal
+from collections.abc import Iterable, Sequence
+from typing import TYPE_CHECKING, ClassVar, Literal
 
 import msgspec
 
@@ -15,8 +14,9 @@ from deemster.report._csv_report import csv_rows
 from deemster.report._report_dataframe import report_arrow, report_dataframe
 from deemster.report._report_page import html_page, notebook_html
 from deemster.report.failing_samples import ExecutedSample, failing_samples
+from deemster.report.github_summary import github_job_summary
+from deemster.report.pull_request_comment import pull_request_comment
 from deemster.report.report_entries import DatasetEntry, ExecutionEntry, FailureEntry, PrivacyEntry, RunEntry
-from deemster.report.report_files import FORMATS
 from deemster.report.report_sections import report_sections
 from deemster.results import (
     Aggregate,
@@ -33,9 +33,8 @@ from deemster.results import (
 from deemster.results.attack_success import AdversarialSummary
 from deemster.results.metric_summary import PanelSummary
 from deemster.stats import Interval
-from deemster.text.indented_json import json_pieces
 from deemster.text.number_format import format_number
-from deemster.text.rendered import Forms, Rendered
+from deemster.text.rendered import Forms, RenderedRecord
 from deemster.text.text_sections import TextSection
 
 if TYPE_CHECKING:
@@ -43,11 +42,9 @@ if TYPE_CHECKING:
     import pyarrow as pa
 
 SCHEMA = "deemster.report.v1"
-# The fields that grow with the run.
-_LISTS = frozenset({"samples", "executions", "failure_list"})
 
 
-class Report(Rendered, msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
+class Report(RenderedRecord, msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
     """The report of a run: the numbers, and the facts they rest on.
 
     The fields are those of `deemster.report.v1`, in its order; `failure_list` is its `failures`, every mark without a
@@ -55,6 +52,9 @@ class Report(Rendered, msgspec.Struct, frozen=True, kw_only=True, forbid_unknown
     metrics that macro-F1 rests on, those that apply to a sample; None in a report of an older version: all. `panels`
     has the metrics of which a score lacks the vote of a judge, or may lack it.
     """
+
+    long_fields: ClassVar[frozenset[str]] = frozenset({"samples", "executions", "failure_list"})
+    optional_fields: ClassVar[frozenset[str]] = frozenset({"panels"})
 
     schema_version: str
     tool_version: str
@@ -120,26 +120,6 @@ class Report(Rendered, msgspec.Struct, frozen=True, kw_only=True, forbid_unknown
     def _repr_html_(self) -> str:
         return notebook_html(self)
 
-    def pieces(self) -> Iterator[bytes]:
-        """The canonical JSON of the report, in pieces, for a report of any length."""
-        return json_pieces((name, self._part(field)) for name, field in self._names())
-
-    def head(self) -> bytes:
-        """The canonical JSON of the report without samples, executions and failures: its numbers."""
-        return b"".join(json_pieces((name, self._part(field)) for name, field in self._names() if field not in _LISTS))
-
-    def _names(self) -> Iterator[tuple[str, str]]:
-        names = zip(self.__struct_encode_fields__, self.__struct_fields__, strict=True)
-        return ((name, field) for name, field in names if field != "panels" or self.panels)
-
-    def _part(self, field: str) -> Any:
-        value = getattr(self, field)
-        return iter(value) if field in _LISTS else value
-
-    def to_json(self) -> str:
-        """The report as canonical JSON: the same run is the same bytes."""
-        return b"".join(self.pieces()).decode()
-
     def sections(self) -> list[TextSection]:
         """What it says to people, in order."""
         return report_sections(self)
@@ -154,7 +134,14 @@ class Report(Rendered, msgspec.Struct, frozen=True, kw_only=True, forbid_unknown
 
     def forms(self) -> Forms:
         """By the name of a format, what makes the bytes of a file."""
-        return {name: partial(render, self) for name, render in FORMATS.items()}
+        return {
+            **super().forms(),
+            "csv": lambda: (row.encode() for row in csv_rows(self)),
+            "junit": lambda: _junit(self),
+            "junit-samples": lambda: _junit(self, samples_fail=True),
+            "github": lambda: (github_job_summary(self).encode(),),
+            "pr-comment": lambda: (pull_request_comment(self).encode(),),
+        }
 
     def __repr__(self) -> str:
         totals = self.totals
@@ -163,3 +150,9 @@ class Report(Rendered, msgspec.Struct, frozen=True, kw_only=True, forbid_unknown
             f"<Report {self.run.id}: {plural(totals.samples, 'sample')}{part}, {plural(totals.metrics, 'metric')}, "
             f"macro-F1 {format_number(self.macro_f1)}, {totals.unscored} unscored>"
         )
+
+
+def _junit(report: Report, *, samples_fail: bool = False) -> Iterable[bytes]:
+    from deemster.report.junit_xml import junit_pieces  # noqa: PLC0415 - its XML library loads an HTTP client
+
+    return junit_pieces(report, samples_fail=samples_fail)

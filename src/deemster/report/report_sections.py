@@ -97,7 +97,7 @@ def panel_lines(report: Report) -> Iterator[TextLine]:
         if panels.n_incomplete:
             yield ("Warning: ", MetricName(name), f": {incomplete_panels(panels)}")
         if panels.quorum is not None:
-            yield (MetricName(name), f": {plural(panels.quorum, 'vote')} of its judges make a score (`quorum`).")
+            yield (MetricName(name), f": a score needs {plural(panels.quorum, 'vote')} of its judges (`quorum`).")
 
 
 def incomplete_panels(panels: PanelSummary) -> str:

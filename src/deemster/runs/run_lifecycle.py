@@ -480,20 +480,10 @@ def new_token() -> str:
     return secrets.token_hex(8)
 
 
-def refuse_changes(
-    name: str, changes: Sequence[str], *, shape: Sequence[str] = (), where: str | None = None, way_out: str
-) -> ConfigurationError:
-    """The error that says why a run cannot be resumed.
-
-    Args:
-        name: What was to be resumed, as messages call it.
-        changes: How its identity changed.
-        shape: What changed that cannot be mixed.
-        where: The file it is in, where it is not in a store.
-        way_out: What the user can do.
-    """
-    refusal = Issue(f"{name} cannot be resumed: it is not the same any more.", where)
-    return ConfigurationError([refusal, *map(Issue, [*changes, *shape, way_out])])
+def _refuse_changes(row: RunRow, changes: Sequence[str], way_out: str) -> ConfigurationError:
+    """The error that says why a run cannot be resumed, and what the user can do."""
+    refusal = f"The {row.kind} `{row.id}` cannot be resumed: it is not the same any more."
+    return ConfigurationError(map(Issue, [refusal, *changes, way_out]))
 
 
 def choose_run(
@@ -541,11 +531,11 @@ def _resume_run(definition: RunDefinition, storage: RunStorage, run_id: str, *, 
         kind = definition.facts.kind
         if shape:
             way_out = f"Start a new {kind}: not even `--allow-changed` mixes these."
-            raise refuse_changes(f"The {kind} `{row.id}`", changes, shape=shape, way_out=way_out)
+            raise _refuse_changes(row, [*changes, *shape], way_out)
         if changes and not storage.allow_changed:
             marked = "the report is then marked as mixed" if kind == "run" else "it is then marked as mixed"
-            way_out = f"Start a new {kind}, or continue with `--allow-changed`: {marked}."
-            raise refuse_changes(f"The {kind} `{row.id}`", changes, way_out=way_out)
+            mixed = f", or continue with `--allow-changed`: {marked}" if row.traits.may_be_mixed else ""
+            raise _refuse_changes(row, changes, f"Start a new {kind}{mixed}.")
         run = StoredRun(store, lease, row, timer=timer, changes=changes)
         failing.pop_all()
         return run

@@ -10,7 +10,9 @@ import msgspec
 from deemster.records import FrozenDict, MetricCard
 from deemster.records.sample_facts import Count
 
-RunKind: TypeAlias = Literal["run", "grading", "recording", "confirmation"]
+# The fact that marks a run that came from a file: no model or code that it names may be called or loaded.
+IMPORTED_FACT = "received"
+RunKind: TypeAlias = Literal["run", "grading", "recording", "confirmation", "improvement"]
 
 
 class RunTraits(NamedTuple):
@@ -21,12 +23,14 @@ class RunTraits(NamedTuple):
         has_end: Whether its samples are known as it begins, so that it comes to an end; a recording goes on.
         has_metrics: Whether its marks are those of metrics, so that it has a report; a grading has verdicts.
         serves_a_run: Whether it only says more of another run, so that it is never the latest one.
+        may_be_mixed: Whether it may be resumed although something changed, and is marked as mixed then.
     """
 
     command: str | None
     has_end: bool = True
     has_metrics: bool = True
     serves_a_run: bool = False
+    may_be_mixed: bool = True
 
 
 TRAITS: Mapping[str, RunTraits] = {
@@ -34,6 +38,7 @@ TRAITS: Mapping[str, RunTraits] = {
     "grading": RunTraits("grade", has_metrics=False),
     "recording": RunTraits(None, has_end=False),
     "confirmation": RunTraits(None, serves_a_run=True),
+    "improvement": RunTraits("rubric improve", may_be_mixed=False),
 }
 # The tables whose rows hold texts of samples.
 TextTable: TypeAlias = Literal["samples", "contents", "outputs", "marks"]

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import itertools
 import threading
-from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import ExitStack
 from typing import Any, Self
@@ -12,7 +11,7 @@ from typing import Any, Self
 import msgspec
 
 from deemster.errors import Issue, LeaseError, StorageError, StoreError, plural
-from deemster.records import CAUSES, Exchange, Execution, Mark, MetricCard, MetricScore, NotApplicable, SampleFacts
+from deemster.records import Exchange, Execution, MetricCard, SampleFacts
 from deemster.store._baseline_table import delete_baseline, find_baseline, put_baseline, read_baselines
 from deemster.store._database import ConnectionPool, storage_error, store_error
 from deemster.store._label_table import delete_label, put_label, read_labels
@@ -40,7 +39,6 @@ from deemster.store.run_facts import (
     BaselineRow,
     LabelFacts,
     LeaseOwner,
-    PassCounts,
     RunFacts,
     RunKind,
     RunRow,
@@ -307,28 +305,6 @@ class Store:
             StoreError: There is no such run, it is damaged, or the database refuses.
         """
         return select_marks(self.run(run_id).scorings).cards
-
-    def pass_counts(self, run_id: str) -> tuple[PassCounts, ...]:
-        """How often each metric of a run's report passed, failed or gave no score.
-
-        Raises:
-            StoreError: There is no such run, it is damaged, or the database refuses.
-        """
-        cards = self.cards(run_id)
-        counts: list[Counter[bool | str | None]] = [Counter() for _ in cards]
-        for execution in self.executions(run_id) if cards else ():
-            for counted, mark in zip(counts, execution.marks, strict=True):
-                counted[_outcome(mark)] += 1
-        return tuple(
-            PassCounts(
-                card.name,
-                found[True],
-                found[False],
-                {cause: found[cause] for cause in CAUSES if found[cause]},
-                found[None],
-            )
-            for card, found in zip(cards, counts, strict=True)
-        )
 
     def samples(
         self, run_id: str, *, on_damage: OnDamage = None, content: bool = True, since: int = 0
@@ -693,10 +669,3 @@ class Store:
         if lease is None or not lease.is_held:
             lease = self.lease(run_id)
         self._delete(lease)
-
-
-def _outcome(mark: Mark) -> bool | str | None:
-    """Whether a mark passed, or why it has no score; None where its metric does not apply."""
-    if isinstance(mark, NotApplicable):
-        return None
-    return mark.success if isinstance(mark, MetricScore) else mark.cause

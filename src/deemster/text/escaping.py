@@ -14,6 +14,7 @@ _ENTITIES = {"&": "&amp;", "<": "&lt;", ">": "&gt;"} | {char: f"&#{ord(char)};" 
 _SPECIAL = re.compile(r"""[&<>"'|`\\*_\[\]~@#!$]|:(?=//)|(?<=www)\.""", re.IGNORECASE)
 _PLAIN_NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9.\-]*(@[0-9]+)?")
 _PLAIN_SENTENCE = re.compile(r"[a-z0-9](?:[a-z0-9 .,;'()=+%-]|:(?= )){0,399}")
+_INDENT = re.compile("[+-]? *")
 _FORMULA = re.compile("[=+\\-@\t\r\n\uff1d\uff0b\uff0d\uff20]")
 
 
@@ -64,6 +65,17 @@ def escape_terminal_line(text: str, *, limit: int | None = LIMIT) -> str:
     ':\\x3aerror:\\x3ax'
     """
     return escape_line(text, limit=limit).replace("::", ":\\x3a")
+
+
+def split_indent(line: str) -> tuple[str, str]:
+    """A line of a text that is shown whole: what it begins with, which every escape keeps, and the rest.
+
+    >>> split_indent("+    indented")
+    ('+    ', 'indented')
+    """
+    start = _INDENT.match(line)
+    size = 0 if start is None else start.end()
+    return line[:size], line[size:]
 
 
 def escape_csv_cell(text: str) -> str:

@@ -9,11 +9,19 @@ from typing import NamedTuple
 from deemster import __version__
 from deemster.errors import plural
 from deemster.text._page_style import STYLE
-from deemster.text.escaping import SENTENCE_LIMIT, code_element, escape_markup, passage_element
+from deemster.text.escaping import (
+    PASSAGE_LIMIT,
+    SENTENCE_LIMIT,
+    code_element,
+    escape_markup,
+    passage_element,
+    split_indent,
+)
 from deemster.text.svg_plots import axis_drawing, cell_drawing
 from deemster.text.table_plots import HistogramCell, IntervalCell, PlotColumn
 from deemster.text.text_sections import (
     DataText,
+    DiffText,
     Figure,
     MetricName,
     PassageText,
@@ -186,7 +194,12 @@ def _fold(summary: str, content: str) -> str:
 
 def _blocks(section: TextSection) -> Iterator[str]:
     for line in section.lines:
-        yield f"<p>{_joined(line)}</p>"
+        if isinstance(line[0], DiffText):
+            rows = map(split_indent, line[0].splitlines())
+            shown = (indent + escape_markup(text, limit=PASSAGE_LIMIT) for indent, text in rows)
+            yield f"<pre>{chr(10).join(shown)}</pre>"
+        else:
+            yield f"<p>{_joined(line)}</p>"
     if section.table is not None:
         table = _table(section.table, "".join(section.title))
         yield _fold(f"Table of {plural(len(section.table.rows), 'row')}", table) if section.folds else table

@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterator, Sequence
 
 from deemster.text.escaping import code_element, escape_metric_name, escape_sentence, passage_element
 from deemster.text.text_sections import (
     DataText,
+    DiffText,
     MetricName,
     PassageText,
     SentenceText,
@@ -35,7 +37,10 @@ def markdown_blocks(section: TextSection, level: int) -> Iterator[str]:
     yield f"{'#' * (level + 1)} {join_line(section.title)}"
     for line in section.lines:
         text = join_line(line)
-        yield f"**{text}**" if text.startswith("Warning:") else text
+        if isinstance(line[0], DiffText):
+            yield _fenced(line[0])
+        else:
+            yield f"**{text}**" if text.startswith("Warning:") else text
     if section.table is not None:
         yield markdown_table(section.table)
     for detail in section.details:
@@ -44,6 +49,11 @@ def markdown_blocks(section: TextSection, level: int) -> Iterator[str]:
         yield "</details>"
     if section.after:
         yield "\n".join(join_line(line) for line in section.after)
+
+
+def _fenced(diff: str) -> str:
+    fence = "`" * max(3, *(len(run) + 1 for run in ["", *re.findall("`+", diff)]))
+    return f"{fence}diff\n{diff}\n{fence}"
 
 
 def _field(field: TextField) -> str:

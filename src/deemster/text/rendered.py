@@ -2,15 +2,16 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Iterator
 from pathlib import Path
-from typing import TypeAlias
+from typing import Any, ClassVar, TypeAlias
 
 import msgspec
 
 from deemster.errors import Issue, ReportError, list_names
 from deemster.text.destination import ENDINGS, Destination, format_by_ending, write_pieces
 from deemster.text.html_page import plain_page, render_part
+from deemster.text.indented_json import json_pieces
 from deemster.text.markdown_layout import render_markdown
 from deemster.text.text_sections import TextSection
 
@@ -26,9 +27,13 @@ class Rendered:
         """What it says to people, in order."""
         raise AssertionError("every result that is shown says its own sections")
 
+    def pieces(self) -> Iterable[bytes]:
+        """All of it as JSON, in pieces, so that a result of any length is written; equal results are equal bytes."""
+        return (msgspec.json.format(msgspec.json.encode(self, order="deterministic"), indent=2), b"\n")
+
     def to_json(self) -> str:
-        """All of it as indented JSON, maps by key; equal results are equal text."""
-        return msgspec.json.format(msgspec.json.encode(self, order="deterministic").decode(), indent=2) + "\n"
+        """All of it as JSON; equal results are equal text."""
+        return b"".join(self.pieces()).decode()
 
     def to_markdown(self) -> str:
         """What it says, as Markdown."""
@@ -44,7 +49,7 @@ class Rendered:
     def forms(self) -> Forms:
         """By the name of a format, what makes the bytes of a file."""
         return {
-            "json": lambda: (self.to_json().encode(),),
+            "json": self.pieces,
             "md": lambda: (self.to_markdown().encode(),),
             "html": lambda: (self.to_html().encode(),),
         }
@@ -77,3 +82,31 @@ class Rendered:
         except OSError as error:
             raise ReportError(Issue(f"This cannot be written: {error.strerror or error}.", str(path))) from None
         self.write(destination)
+
+
+class RenderedRecord(Rendered):
+    """A result that is written field by field, in the order of its fields, so that long lists never stand in memory.
+
+    Attributes:
+        long_fields: Those that grow with the run.
+        optional_fields: Those that are left out where there is nothing of them.
+    """
+
+    __slots__ = ()
+    long_fields: ClassVar[frozenset[str]] = frozenset()
+    optional_fields: ClassVar[frozenset[str]] = frozenset()
+
+    def pieces(self) -> Iterator[bytes]:
+        """All of it as canonical JSON, in pieces: the same run is the same bytes."""
+        return json_pieces(self._fields())
+
+    def head(self) -> bytes:
+        """The canonical JSON without the fields that grow with the run: its numbers."""
+        return b"".join(json_pieces(self._fields(without=self.long_fields)))
+
+    def _fields(self, *, without: frozenset[str] = frozenset()) -> Iterator[tuple[str, Any]]:
+        record: Any = self
+        for name, field in zip(record.__struct_encode_fields__, record.__struct_fields__, strict=True):
+            value = getattr(self, field)
+            if field not in without and not (value is None and field in self.optional_fields):
+                yield name, iter(value) if field in self.long_fields else value

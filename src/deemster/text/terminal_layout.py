@@ -14,7 +14,7 @@ from rich.table import Table as RichTable
 from rich.text import Text
 
 from deemster.text._text_plots import draw_cell
-from deemster.text.escaping import SENTENCE_LIMIT, escape_terminal_line
+from deemster.text.escaping import SENTENCE_LIMIT, escape_terminal_line, split_indent
 from deemster.text.table_plots import BarCell, PlotColumn
 from deemster.text.text_sections import (
     AddedText,
@@ -267,8 +267,8 @@ def _shown(part: str) -> str:
 
 def _whole_line(line: str) -> str:
     """A line of a text that is shown whole; it keeps its indentation."""
-    text = line.lstrip(" ")
-    return " " * (len(line) - len(text)) + escape_terminal_line(text, limit=None)
+    indent, text = split_indent(line)
+    return indent + escape_terminal_line(text, limit=None)
 
 
 def _cell(part: str) -> Text:

@@ -59,6 +59,12 @@ class WholeText(PassageText):
     __slots__ = ()
 
 
+class DiffText(WholeText):
+    """A unified diff; it is a line of its own."""
+
+    __slots__ = ()
+
+
 class RemovedText(PassageText):
     """What was expected and is missing."""
 

@@ -12,12 +12,12 @@ from deemster.calibration.people_labels import labelled_votes
 from deemster.errors import InputError
 from deemster.view.opened_run import OpenedRun
 
-# A page is shown while labels come in, so fewer replicates than `deemster align` draws.
+# A page is shown while labels come in, so fewer replicates than `deemster agreement` draws.
 _REPLICATES = 500
 
 
 def alignment_page(run: OpenedRun) -> dict[str, Any]:
-    """The alignment of a run's judges with people, as `deemster align --run RUN` computes it.
+    """The alignment of a run's judges with people, as `deemster agreement RUN` computes it.
 
     Args:
         run: The run.

@@ -1,4 +1,4 @@
-"""`deemster align`, and `deemster validate` for the files it reads and writes."""
+"""`deemster agreement`, and `deemster check` for the files it reads and writes."""
 
 from __future__ import annotations
 
@@ -68,7 +68,7 @@ def folder(tmp_path, monkeypatch):
 
 
 def aligned(*argv):
-    result = called("align", *argv)
+    result = called("agreement", *argv)
     assert result.exit_code == 0, result.stderr
     return result
 
@@ -109,7 +109,7 @@ def test_intervals_are_computed_without_being_asked_for(folder):
 
 
 def test_bootstrap_flag_without_method_is_error_that_lists_the_methods(folder):
-    result = called("align", "--bootstrap", "votes.json")
+    result = called("agreement", "--bootstrap", "votes.json")
     assert result.exit_code == 2
     assert "'votes.json' is not one of 'smoothed', 'percentile', 'bca'." in result.stderr
 
@@ -131,12 +131,12 @@ def test_without_a_seed_the_same_votes_give_the_same_bytes(folder):
 
 
 def test_html_has_the_answer_first_and_every_pair_of_judges(folder):
-    assert called("align", "votes.json", "--to", "a.html").exit_code == 0
+    assert called("agreement", "votes.json", "--to", "a.html").exit_code == 0
     page = (folder / "a.html").read_text(encoding="utf-8")
     assert '<p class="verdict">Can this judge be trusted? ' in page.partition("<main>")[0]
     assert "Confusion matrices" in page
     assert "<code>a and b</code>" in page
-    alone = called("align", "votes.json", "--to", "html:-", "--judge", "a")
+    alone = called("agreement", "votes.json", "--to", "html:-", "--judge", "a")
     assert alone.stdout.startswith("<!doctype html>")
     assert "Judge against judge" not in alone.stdout
 
@@ -166,14 +166,14 @@ def test_modes_cluster_and_slices_reach_the_result(folder):
     ],
 )
 def test_warnings_are_not_repeated_on_shared_terminal(folder, monkeypatch, flags, there, shown):
-    monkeypatch.setattr("deemster.cli.align._shares_terminal", lambda: there)
+    monkeypatch.setattr("deemster.cli.agreement._shares_terminal", lambda: there)
     (folder / "votes.json").write_text(json.dumps(votes() | {"items": votes()["items"][:1]}), encoding="utf-8")
     result = aligned("votes.json", *flags)
     assert (result.stdout.count("one-item: "), result.stderr.count("one-item: ")) == shown
 
 
 def test_streams_to_same_file_are_detected(folder):
-    program = "import sys; from deemster.cli.align import _shares_terminal; print(_shares_terminal())"
+    program = "import sys; from deemster.cli.agreement import _shares_terminal; print(_shares_terminal())"
     one = subprocess.run([sys.executable, "-c", program], stdout=subprocess.PIPE, stderr=subprocess.STDOUT, check=True)
     two = subprocess.run([sys.executable, "-c", program], capture_output=True, check=True)
     assert (one.stdout.strip(), two.stdout.strip()) == (b"True", b"False")
@@ -236,7 +236,7 @@ def test_verdict_is_in_json_and_require_sets_exit_code(folder, kappa, fours, ans
     assert (found["answer"], found["floor"]) == (answer, floor)
     assert floor is None or floor < kappa
     assert all(reason.partition(": ")[2] for reason in found["reasons"])
-    required = [called("align", "votes.json", "--require", least) for least in ("yes", "with-care")]
+    required = [called("agreement", "votes.json", "--require", least) for least in ("yes", "with-care")]
     assert tuple(result.exit_code for result in required) == codes
     refused = f"required is the answer `yes`; it is `{answer or 'none'}`: "
     assert (refused in required[0].stderr) == (answer != "yes")
@@ -261,8 +261,8 @@ def test_written_result_is_read_back(folder):
         (("none.json",), "There is no such file."),
         (("votes.json", "--dataset", "none.json"), "There is no such file."),
         (("votes.json", "--bootstrap=bootstrap"), "'bootstrap' is not one of 'smoothed', 'percentile', 'bca'."),
-        (("votes.json", "--confidence", "2"), "Invalid value for '--confidence': 2.0 does not lie"),
-        (("votes.json", "--confidence", "nan"), "Invalid value for '--confidence': nan does not lie"),
+        (("votes.json", "--confidence", "2"), "Invalid value for '--confidence': 2.0 is not in the range 0<x<1."),
+        (("votes.json", "--confidence", "nan"), "Invalid value for '--confidence': nan is no number"),
         (
             ("votes.json", "--na-mode", "as_category"),
             "error: `--na-mode as_category` does not fit the ordinal criterion `depth`",
@@ -277,7 +277,7 @@ def test_written_result_is_read_back(folder):
             ("labels.csv",),
             "so this is no votes file. A votes file is JSON or JSONL and holds a rubric, the judges, and",
         ),
-        (("rubric.yaml",), "deemster align --labels FILE --verdicts FILE"),
+        (("rubric.yaml",), "deemster agreement --labels FILE --verdicts FILE"),
         (("rubric.json",), "This is no votes file: there are no `judges`. A votes file is "),
         (("labels.json",), "This is no votes file: there are no `judges`. A votes file is "),
         (("votes.json", "--to", "json:nowhere/"), "nowhere/: This is a folder; a report is a file."),
@@ -293,7 +293,7 @@ def test_written_result_is_read_back(folder):
     ],
 )
 def test_bad_input_is_one_message_and_exit_code_2(folder, argv, part):
-    result = called("align", *argv)
+    result = called("agreement", *argv)
     assert (result.exit_code, result.stdout) == (2, "")
     assert part in result.stderr
     assert "Traceback" not in result.stderr
@@ -305,7 +305,7 @@ def test_every_unknown_label_is_listed_with_its_line(folder):
     bad["items"][0]["ground_truth"] = ["MET", "UNMET", "goood"]
     bad["items"][2]["votes"]["a"][0] = "MAYBE"
     (folder / "votes.json").write_text(json.dumps(bad, indent=1), encoding="utf-8")
-    result = called("align", "votes.json")
+    result = called("agreement", "votes.json")
     assert result.exit_code == 2
     assert len(result.stderr.splitlines()) == 2
     assert all("votes.json:" in line for line in result.stderr.splitlines())
@@ -328,7 +328,7 @@ def test_validate_reports_kind_of_file(folder, file, start):
         items = value.pop("items")
         lines = "".join(f"{json.dumps(line)}\n" for line in (value, *items))
         (folder / f"{name}.jsonl").write_text(lines, encoding="utf-8")
-    result = called("validate", file)
+    result = called("check", file)
     assert (result.exit_code, result.stderr) == (0, "")
     assert result.stdout.startswith(start)
 
@@ -344,7 +344,7 @@ def test_validate_reports_kind_of_file(folder, file, start):
 def test_validate_refuses_unknown_keys(folder, name, key, part):
     value = json.loads((folder / name).read_text()) | {key: 1}
     (folder / name).write_text(json.dumps(value), encoding="utf-8")
-    result = called("validate", name)
+    result = called("check", name)
     assert (result.exit_code, result.stdout) == (2, "")
     assert part in result.stderr
 
@@ -360,32 +360,30 @@ def test_validate_refuses_unknown_keys(folder, name, key, part):
 )
 def test_validate_detects_jsonl_by_header(folder, header, row, said):
     (folder / "lines.jsonl").write_text(f"{json.dumps(header)}\n{json.dumps(row)}\n", encoding="utf-8")
-    result = called("validate", "lines.jsonl")
+    result = called("check", "lines.jsonl")
     assert (result.exit_code, result.stdout) == (2, "")
     assert said in result.stderr
 
 
 def test_validate_treats_list_with_misspelt_key_as_rubric(folder):
     (folder / "criteria.yaml").write_text("- requirment: It is right.\n", encoding="utf-8")
-    result = called("validate", "criteria.yaml")
+    result = called("check", "criteria.yaml")
     assert (result.exit_code, result.stdout) == (2, "")
     assert "`requirment` is no key of a criterion. Did you mean `requirement`?" in result.stderr.replace("[0].", "")
 
 
 def test_validate_accepts_alignment_result(folder):
     aligned("votes.json", "--to", "result.json")
-    assert (
-        called("validate", "result.json").stdout == "result.json: result of agreement, 4 items, 3 criteria, 12 pairs\n"
-    )
+    assert called("check", "result.json").stdout == "result.json: result of agreement, 4 items, 3 criteria, 12 pairs\n"
 
 
 def test_position_bias_of_swapped_pairs_is_shown(folder):
     (folder / "pairs.json").write_text(json.dumps(votes()))
-    done = called("align", "pairs.json", "--pair", "author")
+    done = called("agreement", "pairs.json", "--pair", "author")
     assert done.exit_code == 0
     assert "Does the place decide?" in done.output
-    assert "Does the place decide?" not in called("align", "pairs.json").output
-    refused = called("align", "pairs.json", "--pair", "autor")
+    assert "Does the place decide?" not in called("agreement", "pairs.json").output
+    refused = called("agreement", "pairs.json", "--pair", "autor")
     assert refused.exit_code == 2
     assert "Did you mean `author`?" in refused.output
 
@@ -399,7 +397,7 @@ def test_alternative_annotator_test_is_in_report_and_json(folder):
         for row in rows
     ]
     (folder / "many.json").write_text(json.dumps(value))
-    done = called("align", "many.json", "--epsilon", "0.1", "--full", "--to", "many-result.json")
+    done = called("agreement", "many.json", "--epsilon", "0.1", "--full", "--to", "many-result.json")
     assert done.exit_code == 0
     assert "May the judge replace a person?" in done.output
     tests = json.loads((folder / "many-result.json").read_text())["human"]["annotator_tests"]
@@ -407,8 +405,8 @@ def test_alternative_annotator_test_is_in_report_and_json(folder):
 
 
 def test_short_form_is_printed_and_all_tables_with_full_while_files_have_all(folder):
-    short = called("align", "votes.json", "--to", "short.md").stdout
-    full = called("align", "votes.json", "--full", "--to", "full.md").stdout
+    short = called("agreement", "votes.json", "--to", "short.md").stdout
+    full = called("agreement", "votes.json", "--full", "--to", "full.md").stdout
     assert "What to do next" in short
     assert "All tables: --full. Every number: --to FILE.json." in short
     assert "How to read this" not in short
@@ -418,5 +416,5 @@ def test_short_form_is_printed_and_all_tables_with_full_while_files_have_all(fol
 
 
 def test_tables_that_flags_ask_for_are_part_of_the_short_form(folder):
-    assert "\nJudges\n" in called("align", "votes.json", "--per-judge").stdout
-    assert "\nJudges\n" not in called("align", "votes.json").stdout
+    assert "\nJudges\n" in called("agreement", "votes.json", "--per-judge").stdout
+    assert "\nJudges\n" not in called("agreement", "votes.json").stdout

@@ -1,4 +1,4 @@
-"""`deemster validate`: one file, several files, directories."""
+"""`deemster check`: one file, several files, directories."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ SCHEMA = "schema_version: deemster.dataset.v1\n"
 
 def checked(*argv: str) -> tuple[int, list[str]]:
     """The exit code, and the files that are valid."""
-    done = called("validate", *argv)
+    done = called("check", *argv)
     return done.exit_code, [line.partition(": ")[0] for line in done.stdout.splitlines()]
 
 
@@ -55,7 +55,7 @@ def test_validate_reports_kind_of_file(tmp_path, monkeypatch, file, start):
     }
     written(tmp_path, {**FILES, **more})
     called("run", "suite.yml", "--to", "run.json")
-    result = called("validate", file)
+    result = called("check", file)
     assert (result.exit_code, result.stderr) == (0, "")
     assert result.stdout.startswith(start)
 
@@ -63,7 +63,7 @@ def test_validate_reports_kind_of_file(tmp_path, monkeypatch, file, start):
 def test_validate_checks_everything_a_suite_names(tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
     written(tmp_path, {**FILES, "suite.yml": SUITE.replace("[exact-match]", "[exact-match, rogue-l]")})
-    result = called("validate", "suite.yml")
+    result = called("check", "suite.yml")
     assert (result.exit_code, result.stdout) == (2, "")
     assert result.stderr == "error: suite.yml:4: No metric is called `rogue-l`. Did you mean `rouge-l`?\n"
 
@@ -72,9 +72,18 @@ def test_validate_checks_everything_a_suite_names(tmp_path, monkeypatch):
 def test_validate_finds_unknown_names_in_gate(tmp_path, monkeypatch, gate):
     monkeypatch.chdir(tmp_path)
     written(tmp_path, {**FILES, "suite.yml": f"{SUITE}gate: {{ {gate} }}\n"})
-    result = called("validate", "suite.yml")
+    result = called("check", "suite.yml")
     assert (result.exit_code, result.stdout) == (2, "")
     assert "suite.yml:5: The gate names the " in result.stderr
+
+
+def test_suite_says_whether_its_gate_can_be_decided(world):
+    world(suite_yml=f"{SUITE}gate: {{ min_pass_rate: 0.9 }}\n")
+    assert "1 gate rule, which these samples can decide" in called("check", "suite.yml").stdout
+    world(suite_yml=f"{SUITE}gate: {{ min_pass_rate: 0.9, on: lower }}\n")
+    result = called("check", "suite.yml")
+    assert "can decide" not in result.stdout
+    assert "The gate can never pass: `min_pass_rate` holds the lower end" in result.stderr
 
 
 def test_several_files_are_checked_in_the_given_order(world):
@@ -84,7 +93,7 @@ def test_several_files_are_checked_in_the_given_order(world):
 
 def test_issues_of_one_file_do_not_hide_another(world):
     world(golden_yml=GOLDEN.replace("id: fee", "idd: fee"), other_yml="outputs: [\n")
-    done = called("validate", "golden.yml", "answers.yml", "other.yml")
+    done = called("check", "golden.yml", "answers.yml", "other.yml")
     assert done.exit_code == 2
     assert done.stdout.startswith("answers.yml: saved outputs of 2 samples")
     assert "golden.yml:7" in done.stderr
@@ -94,12 +103,12 @@ def test_issues_of_one_file_do_not_hide_another(world):
 
 def test_one_file_has_no_summary(world):
     world()
-    assert called("validate", "suite.yml").stderr == ""
+    assert called("check", "suite.yml").stderr == ""
 
 
 def test_no_file_is_bad_input(world):
     world()
-    assert called("validate").exit_code == 2
+    assert called("check").exit_code == 2
 
 
 def test_directory_is_searched_for_suites_and_for_files_that_name_a_schema(world):
@@ -128,7 +137,7 @@ def test_directory_is_searched_for_suites_and_for_files_that_name_a_schema(world
         "notes.md": SCHEMA,
     }
     written(folder, {**named, **foreign, **skipped})
-    done = called("validate", ".")
+    done = called("check", ".")
     assert done.exit_code == 2
     assert [line.partition(": ")[0] for line in done.stdout.splitlines()] == [
         "old.yaml",
@@ -148,7 +157,7 @@ def test_file_that_is_named_twice_is_checked_once(world):
 def test_directory_without_files_to_check_is_bad_input(world):
     folder = world()
     (folder / "empty").mkdir()
-    done = called("validate", "suite.yml", "empty")
+    done = called("check", "suite.yml", "empty")
     assert done.exit_code == 2
     assert "empty: No file in this directory says that it is" in done.stderr
 
@@ -171,7 +180,7 @@ def test_suites_of_one_directory_import_their_own_modules(tmp_path, monkeypatch)
 @pytest.mark.parametrize(
     ("suite", "said"),
     [
-        ("metrics: [contains, rouge-l]\n", "suite `watch` for `rescore`, 2 metrics, no dataset"),
+        ("metrics: [contains, rouge-l]\n", "suite `watch`, 2 metrics, no dataset"),
         ("metrics: [contains]\ntarget: {python: 'app:answer'}\n", "`dataset` is missing."),
         ("metrics: [contains]\ngate: {min_macro_f1: 1}\n", "`dataset` is missing."),
         ("metrics: [contain]\n", "Did you mean `contains`?"),
@@ -181,7 +190,7 @@ def test_suites_of_one_directory_import_their_own_modules(tmp_path, monkeypatch)
 )
 def test_suite_without_dataset_is_one_for_rescore(world, suite, said):
     world(watch_yml=suite)
-    done = called("validate", "watch.yml")
+    done = called("check", "watch.yml")
     assert said in done.output
     assert done.exit_code == (0 if "rescore" in said else 2)
 
@@ -189,6 +198,6 @@ def test_suite_without_dataset_is_one_for_rescore(world, suite, said):
 def test_suite_in_a_directory_is_checked_with_what_it_names(world):
     folder = world()
     written(folder, {"evals/suite.yml": SUITE})
-    done = called("validate", "evals")
+    done = called("check", "evals")
     assert done.exit_code == 2
     assert "evals/suite.yml:2: There is no file `golden.yml`." in done.stderr

@@ -1,4 +1,4 @@
-"""`deemster calibrate`: from a filled sheet or cases to agreement, biases and corrected numbers."""
+"""`deemster agreement`: from a filled sheet or cases to agreement, biases and corrected numbers."""
 
 from __future__ import annotations
 
@@ -38,7 +38,7 @@ def here(shop, monkeypatch):
 
 
 def calibrated(*argv):
-    done = called("calibrate", *argv, "--to", "-")
+    done = called("agreement", *argv, "--to", "-")
     assert done.exit_code in (0, 1), done.stderr
     found = json.loads(done.stdout)
     validator("calibration_report").validate(found)
@@ -64,7 +64,7 @@ def test_filled_sheet_gives_agreement_errors_and_a_corrected_rate():
 
 def test_report_is_printed_and_written_as_markdown(tmp_path):
     file = tmp_path / "calibration.md"
-    done = called("calibrate", "after", "--labels", "after.csv", "--to", f"md:{file}")
+    done = called("agreement", "after", "--labels", "after.csv", "--to", f"md:{file}")
     assert done.exit_code == 0
     for part in ("Judges against people", "kappa", "Corrected numbers", "Length:", "by tag", "people pass"):
         assert part in done.stdout
@@ -87,14 +87,14 @@ def test_calibration_of_a_report_file_is_that_of_the_stored_run(tmp_path):
     ],
 )
 def test_bounds_decide_the_exit_code(flags, code):
-    done = called("calibrate", "after", "--labels", "after.csv", *flags)
+    done = called("agreement", "after", "--labels", "after.csv", *flags)
     assert done.exit_code == code
     assert ("Gate: fail" in done.stdout) == bool(code)
 
 
 def test_length_bias_is_warned_of_without_a_bound(tmp_path):
     # Among answers that people judge alike, the long ones score higher.
-    done = called("calibrate", "after", "--labels", "after.csv")
+    done = called("agreement", "after", "--labels", "after.csv")
     assert "prefers longer outputs among those that people judge alike" in done.stdout
 
 
@@ -225,7 +225,7 @@ def labelled_runs(shop):
 
 
 def test_labels_of_the_viewer_are_read_without_those_that_were_not_drawn(labelled_runs):
-    done = called("calibrate", "after", "--labels", "viewer", "--to", "viewed.json")
+    done = called("agreement", "after", "--labels", "viewer", "--to", "viewed.json")
     assert done.exit_code == 0
     assert "1 label of samples that were not drawn at random left out" in done.stderr
     judge = json.loads(Path("viewed.json").read_text())["metrics"]["llm-as-judge"]
@@ -241,7 +241,7 @@ def test_two_runs_are_compared_by_the_labels_of_the_viewer(labelled_runs):
 
 def test_run_that_nobody_labelled_in_the_viewer_says_how(shop):
     assert called("run", "suite.yml", "--quiet", "--label", "third").exit_code == 0
-    done = called("calibrate", "third", "--labels", "viewer")
+    done = called("agreement", "third", "--labels", "viewer")
     assert done.exit_code == 2
     assert "deemster view --label NAME" in done.stderr
 
@@ -249,7 +249,7 @@ def test_run_that_nobody_labelled_in_the_viewer_says_how(shop):
 def test_page_shows_the_main_numbers(tmp_path):
     file = tmp_path / "calibration.html"
     argv = ("after", "--labels", "after.csv", "--min-kappa", "0.99", "--to", f"html:{file}", "--quiet")
-    assert called("calibrate", *argv).exit_code == 1
+    assert called("agreement", *argv).exit_code == 1
     page = file.read_text()
     assert "1 of 1 bounds are missed" in page
     assert "corrected pass-rate" in page
@@ -276,7 +276,7 @@ def case(place, *, right, long=False, verdict=None):
 def test_cases_are_judged_now_and_repeated(tmp_path):
     file = tmp_path / "cases.yml"
     file.write_text(CASES + "".join(case(place, right=place % 3 > 0, long=place % 2 == 0) for place in range(40)))
-    assert called("validate", str(file)).exit_code == 0
+    assert called("check", str(file)).exit_code == 0
     found = calibrated(str(file), "--suite", "suite.yml", "--repetitions", "2")
     judge = found["metrics"]["llm-as-judge"]
     assert judge["n"] == 40
@@ -290,7 +290,7 @@ def test_cases_of_eval_harness_give_the_calibration_of_ours(tmp_path):
     (tmp_path / "ours.yml").write_text(cases)
     renamed = cases.replace("expected_output", "expected").replace("actual_output", "actual")
     (tmp_path / "theirs.yml").write_text(renamed.replace("deemster.calibration", "eval-harness.calibration"))
-    assert called("validate", str(tmp_path / "theirs.yml")).exit_code == 0
+    assert called("check", str(tmp_path / "theirs.yml")).exit_code == 0
     theirs, ours = (calibrated(str(tmp_path / name), "--suite", "suite.yml") for name in ("theirs.yml", "ours.yml"))
     assert theirs["metrics"] == ours["metrics"]
 
@@ -307,7 +307,7 @@ def test_cases_may_have_several_annotators(tmp_path):
 @pytest.mark.parametrize(
     ("argv", "said"),
     [
-        (("after",), "--labels FILE"),
+        (("report.json",), "name a sheet of them by `--labels FILE`"),
         (("after", "--labels", "nowhere.csv"), "nowhere.csv"),
         (("after", "--labels", "unknown.csv"), "no sample `zz`"),
         (("after", "--labels", "metric.csv"), "no metric or criterion `llm-as-juge`"),
@@ -336,7 +336,8 @@ def test_bad_input_is_refused(argv, said, shop):
         (shop / f"{name}.csv").write_text(text)
     (shop / "cases.yml").write_text(CASES + case(1, right=True))
     (shop / "bad.yml").write_text(CASES + "  - {id: a, input: {question: q}}\n")
-    done = called("calibrate", *argv)
+    called("show", "after", "--to", "report.json")
+    done = called("agreement", *argv)
     assert done.exit_code == 2, done.stdout
     assert said in done.stderr
 
@@ -363,7 +364,7 @@ def test_pairs_of_words_that_people_use_are_pass_and_fail(passes_a_and_fails_b, 
 
 def test_words_that_stand_for_nothing_are_an_error_that_lists_them(passes_a_and_fails_b):
     (passes_a_and_fails_b / "l.csv").write_text("id,metric,verdict\na,exact-match,banana\nb,exact-match,kiwi\n")
-    done = called("calibrate", "latest", "--labels", "l.csv")
+    done = called("agreement", "latest", "--labels", "l.csv")
     assert done.exit_code == 2
     assert "2 labels cannot be read: `banana`, `kiwi`." in done.stderr
     assert "pass or fail" in done.stderr
@@ -372,7 +373,7 @@ def test_words_that_stand_for_nothing_are_an_error_that_lists_them(passes_a_and_
 
 def test_sheet_of_picked_samples_gives_no_interval_and_fails_its_bound(passes_a_and_fails_b):
     (passes_a_and_fails_b / "l.csv").write_text("id,verdict,order\na,pass,uncertain\nb,fail,uncertain\n")
-    done = called("calibrate", "latest", "--labels", "l.csv", "--min-agreement", "0.5")
+    done = called("agreement", "latest", "--labels", "l.csv", "--min-agreement", "0.5")
     assert done.exit_code == 1
     assert "picked because they looked hard" in done.stdout
     assert "not drawn at random" in done.stdout

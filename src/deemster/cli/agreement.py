@@ -1,4 +1,4 @@
-"""`deemster align`: how judges agree with people, and with each other."""
+"""`deemster agreement`: how far judges agree with people and with each other, and the numbers without their errors."""
 
 from __future__ import annotations
 
@@ -10,9 +10,11 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Literal, NamedTuple
 
 import click
+from click.core import ParameterSource
 
 from deemster.cli._command import Verb
-from deemster.cli._console import note, print_sections, warn
+from deemster.cli._console import note, print_sections, show_progress, warn
+from deemster.cli.main import leave_interrupted
 from deemster.cli.options import (
     RESULT_FORMATS,
     Command,
@@ -20,83 +22,110 @@ from deemster.cli.options import (
     Flags,
     NumberRange,
     ReportOptions,
+    cache_options,
     columns_option,
     group_flags,
+    is_report_file,
     open_run,
+    quiet_option,
     result_options,
     store_option,
     take_flags,
+    write_result,
 )
 from deemster.errors import ConfigurationError, ExitCode, InputError, Issue, ReportError, visible
 
 if TYPE_CHECKING:
     from deemster.agreement import JudgePair, MetricsResult
+    from deemster.agreement.calibration_result import Calibration
     from deemster.agreement.result_models import AbstentionMode
+    from deemster.calibration.calibrate_run import CalibrationBounds, CalibrationSettings
     from deemster.datasets import RubricDataset, Votes
+    from deemster.engine.model_access import ModelLimits
 
+_SHARE = NumberRange(0, 1)
+# What a file is called that a person may take for one of votes or cases.
+_SUFFIXES = (".json", ".jsonl", ".yml", ".yaml", ".csv", ".tsv", ".xlsx")
 _METHODS = ("smoothed", "percentile", "bca")
 _MODES = click.Choice(["exclude", "as_unmet", "as_category"])
 _MORE = "All tables: --full. Every number: --to FILE.json."
 _REQUIRED = {"yes": "yes", "with-care": "with care"}
 
 
-def _check_confidence(_context: click.Context, _parameter: click.Parameter, value: float) -> float:
-    if not 0 < value < 1:
-        raise click.BadParameter(f"{value} does not lie strictly between 0 and 1.")
-    return value
-
-
 class InputOptions(NamedTuple):
     """Where verdicts and labels come from.
 
     Attributes:
-        votes: A votes file.
+        source: A votes file, the stored run whose verdicts and labels of the viewer are compared, or a file of cases.
         dataset: A rubric dataset with labels.
-        labels: A spreadsheet of labels.
+        labels: A spreadsheet of labels; of a run also `viewer`.
         verdicts: A spreadsheet of verdicts, in place of a votes file.
         rubric: The rubric of the spreadsheets.
         columns: Which column of a spreadsheet holds what.
         to_votes: Where a votes file is written that holds all that was read.
-        run: The stored run whose verdicts and labels of the viewer are compared.
-        store: Where it is stored.
+        store: Where a run is stored.
     """
 
-    votes: str | None
+    source: str | None
     dataset: str | None
     labels: str | None
     verdicts: str | None
     rubric: str | None
     columns: dict[str, list[str]] | None
     to_votes: str | None
-    run: str | None
     store: str
 
     @property
     def files(self) -> list[str]:
         """The files that are read."""
-        given = (self.votes, self.dataset, self.labels, self.verdicts, self.rubric)
-        return [path for path in given if path is not None]
+        paths = (self.source, self.dataset, self.labels, self.verdicts, self.rubric)
+        return [path for path in paths if path is not None]
 
-    def check(self) -> None:
+    def kind_of_source(self) -> Literal["votes", "run", "cases"]:
+        """What the source is, by its name and content; votes where it cannot be read, whose reader says why."""
+        from deemster.evaluation.check_file import find_kind
+        from deemster.store.open_runs import is_run_file
+
+        path = Path(self.source or "")
+        if self.source is None or (path.suffix.lower() in _SUFFIXES and not path.is_file()):
+            return "votes"
+        if not path.is_file() or is_run_file(path):
+            return "run"
+        try:
+            kind = find_kind(str(path))
+        except InputError:
+            return "votes"
+        return "run" if kind == "report" else "cases" if kind == "calibration" else "votes"
+
+    def check(self, *, is_run: bool) -> None:
         """Refuse flags that do not go together.
+
+        Args:
+            is_run: Whether the source is a run.
 
         Raises:
             ConfigurationError: Some were given, or no verdicts.
         """
-        others = (self.votes, self.labels, self.verdicts, self.rubric)
         rules = (
             (
-                self.run is not None and any(path is not None for path in others),
-                "A run has its verdicts and labels: `--run` goes with no other input but `--dataset`.",
+                is_run and not (self.verdicts is self.rubric is None),
+                "A run has its verdicts: leave out `--verdicts` and `--rubric`.",
             ),
             (
-                self.run is None and self.votes is None and self.verdicts is None,
-                "Give verdicts: a votes file, `--verdicts FILE`, or `--run RUN`.",
+                is_run and is_report_file(str(self.source)),
+                "A report file holds no labels of people: name a sheet of them by `--labels FILE`.",
             ),
-            (self.votes is not None and self.verdicts is not None, "Give a votes file or `--verdicts`, not both."),
+            (
+                self.source is None and self.verdicts is None,
+                "Give verdicts: a votes file, `--verdicts FILE`, or the run whose judges are compared with people.",
+            ),
+            (self.source is not None and self.verdicts is not None, "Give a votes file or `--verdicts`, not both."),
             (self.dataset is not None and self.labels is not None, "Give `--dataset` or `--labels`, not both."),
             (self.dataset is not None and self.verdicts is not None, "`--dataset` goes with a votes file."),
-            (self.votes is not None and self.rubric is not None, "A votes file has its rubric; leave out `--rubric`."),
+            (
+                not is_run and self.source is not None and self.rubric is not None,
+                "A votes file has its rubric; leave out `--rubric`.",
+            ),
             (
                 self.columns is not None and self.labels is None and self.verdicts is None,
                 "`--columns` needs a spreadsheet: `--labels` or `--verdicts`.",
@@ -108,8 +137,11 @@ class InputOptions(NamedTuple):
         if self.to_votes is not None and Path(self.to_votes).suffix.lower() not in (".json", ".jsonl"):
             raise ReportError(Issue("Votes are written as .json or .jsonl.", self.to_votes))
 
-    def load(self) -> tuple[Votes, RubricDataset | None]:
+    def load(self, *, is_run: bool) -> tuple[Votes, RubricDataset | None]:
         """The votes, and the labels that win over those in the votes.
+
+        Args:
+            is_run: Whether the source is a run.
 
         Raises:
             InputError: A file cannot be used; all issues are listed.
@@ -117,12 +149,12 @@ class InputOptions(NamedTuple):
         from deemster.datasets import RubricDataset, Votes, read_spreadsheets, with_ground_truth
 
         labels: RubricDataset | None = None
-        if self.run is not None:
+        if is_run:
             from deemster.calibration.people_labels import labelled_votes, rubric_votes
 
             labels = None if self.dataset is None else RubricDataset.load(self.dataset)
             read_votes = labelled_votes if labels is None else rubric_votes
-            with open_run(self.store, self.run) as (opened, name):
+            with open_run(self.store, str(self.source)) as (opened, name):
                 votes = read_votes(opened, opened.run(name))
         elif self.verdicts is not None:
             rubric, read, labels = read_spreadsheets(
@@ -135,12 +167,12 @@ class InputOptions(NamedTuple):
                 kinds = ", ".join(f"`{each.name}` is {each.kind}" for each in rubric.criteria)
                 note(visible(f"no --rubric: by their values {kinds}."))
         else:
-            votes = Votes.load(str(self.votes))
+            votes = Votes.load(str(self.source))
             if self.labels is not None:
                 rubrics = [block.rubric for block in votes.blocks]
                 if len(rubrics) > 1:
                     message = "The votes have several rubrics; give the labels as a rubric dataset."
-                    raise ConfigurationError(Issue(message, self.votes))
+                    raise ConfigurationError(Issue(message, self.source))
                 labels = read_spreadsheets(labels=self.labels, rubric=rubrics[0], columns=self.columns).labels
             elif self.dataset is not None:
                 labels = RubricDataset.load(self.dataset)
@@ -227,28 +259,67 @@ def _take_measures(flags: Flags) -> MeasureOptions:
     return measures._replace(judges=measures.judges or None)
 
 
+def _bounds_options(command: Command) -> Command:
+    """Let the command receive what a calibration is held to as one ``bounds``."""
+    return group_flags(command, "bounds", _take_bounds)
+
+
+def _take_bounds(flags: Flags) -> CalibrationBounds:
+    from deemster.calibration.calibrate_run import CalibrationBounds
+
+    bounds: CalibrationBounds = take_flags(CalibrationBounds, flags)
+    return bounds
+
+
 _INPUTS: Sequence[Decorator] = (
     click.option(
         "--dataset",
         metavar="FILE",
-        help="A rubric dataset with people's labels; they win over those in the votes. With --run, of its rubric.",
+        help="A rubric dataset with people's labels; they win over those in the votes. Of a RUN, of its rubric.",
     ),
-    click.option("--labels", metavar="FILE", help="A spreadsheet of people's labels, in place of --dataset."),
+    click.option(
+        "--labels",
+        metavar="FILE|viewer",
+        help="People's labels: a spreadsheet beside VOTES, a sheet or `viewer` for a RUN, whose numbers are corrected.",
+    ),
     click.option("--verdicts", metavar="FILE", help="A spreadsheet of the judges' verdicts, in place of VOTES."),
     click.option("--rubric", metavar="FILE", help="With --verdicts: the rubric; derived from the values unless given."),
     columns_option,
     click.option("--votes", "to_votes", metavar="FILE", help="Write all that was read as a votes file."),
-    click.option(
-        "--run",
-        metavar="RUN",
-        help="In place of VOTES: a stored run or a run file, with the labels it was given in the viewer.",
-    ),
     store_option,
 )
 
 
-@click.command("align", cls=Verb, short_help="Tell how judges agree with people, and with each other.")
-@click.argument("votes", type=click.Path(), required=False)
+# Flags by what they are for, as `_refuse_flags` names them.
+_FOR_VOTES = (
+    *("dataset", "verdicts", "rubric", "to_votes", "judges", "bootstrap", "n_bootstrap", "per_judge", "cannot_assess"),
+    *("na_mode", "cluster", "per_slice", "pair", "epsilon", "group", "system", "require", "full"),
+)
+_FOR_METRICS = ("metrics", "min_agreement", "min_kappa", "max_length_bias", "quiet")
+_FOR_CASES = ("suite", "repetitions", "cache", "no_cache", "offline")
+
+
+@click.command(
+    "agreement",
+    cls=Verb,
+    short_help="Can a judge be trusted? Compare judges with people, and correct the numbers of a run.",
+    headings={
+        "Verdicts and labels": ("--dataset", "--labels", "--verdicts", "--rubric", "--columns", "--votes"),
+        "Of a run or of cases": ("--metric", "--min-agreement", "--min-kappa", "--max-length-bias", "--quiet"),
+        "Of cases": ("--suite", "--repetitions"),
+        "Of votes": (
+            *("--judge", "--bootstrap", "--n-bootstrap", "--per-judge", "--cannot-assess", "--na-mode", "--cluster"),
+            *("--per-slice", "--pair", "--epsilon", "--group", "--system", "--require", "--full"),
+        ),
+    },
+    examples=[
+        "deemster agreement --verdicts judge.csv --labels people.csv",
+        "deemster agreement latest --labels labels.csv --to calibration.json",
+        "deemster agreement cases.yml --suite suite.yml --min-kappa 0.6",
+    ],
+    see_also=["labels", "view", "audit judge"],
+)
+@click.argument("source", metavar="[VOTES|RUN|CASES]", required=False)
 @_input_options
 @click.option(
     "--judge", "judges", metavar="NAME", multiple=True, help="Look at this judge alone; repeat it for several."
@@ -270,8 +341,7 @@ _INPUTS: Sequence[Decorator] = (
 )
 @click.option(
     "--confidence",
-    type=float,
-    callback=_check_confidence,
+    type=NumberRange(0, 1, min_open=True, max_open=True),
     default=0.95,
     show_default=True,
     metavar="LEVEL",
@@ -309,29 +379,137 @@ _INPUTS: Sequence[Decorator] = (
 @click.option("--system", metavar="KEY", help="Correlate the mean numbers of each value of this metadata key.")
 @click.option("--require", type=click.Choice(list(_REQUIRED)), help="Exit with 1 where the answer is below this one.")
 @click.option("--full", is_flag=True, help="Show all tables, in place of the short form.")
+@click.option("--metric", "metrics", metavar="NAME", multiple=True, help="Look at this metric alone; repeatable.")
+@click.option("--min-agreement", type=_SHARE, metavar="A", help="Exit with 1 where the agreement is below this.")
+@click.option("--min-kappa", type=NumberRange(-1, 1), metavar="K", help="Exit with 1 where kappa is below this.")
+@click.option(
+    "--max-length-bias",
+    type=_SHARE,
+    metavar="R",
+    help="Exit with 1 where length and score correlate by more, among outputs that people judge alike.",
+)
+@click.option("--suite", metavar="FILE", help="The suite whose metrics and models judge the cases now.")
+@click.option("--repetitions", type=click.IntRange(min=1), default=1, show_default=True, help="Judge each so often.")
 @result_options(*RESULT_FORMATS)
+@cache_options
+@quiet_option
 @_measure_options
+@_bounds_options
+@click.pass_context
 def command(
+    context: click.Context,
+    /,
     *,
     inputs: InputOptions,
-    full: bool,
-    reports: ReportOptions,
-    require: str | None,
     measures: MeasureOptions,
+    metrics: tuple[str, ...],
+    bounds: CalibrationBounds,
+    suite: str | None,
+    repetitions: int,
+    limits: ModelLimits,
+    full: bool,
+    require: str | None,
+    reports: ReportOptions,
+    quiet: bool,
 ) -> None:
-    """Tell how judges agree with people, and with each other.
+    """Can a judge be trusted? Compare judges with people, and correct the numbers of a run.
 
     VOTES is a file of verdicts, with people's labels in it, in a rubric dataset, or in a spreadsheet (--labels). The
     verdicts may be a spreadsheet too (--verdicts, in place of VOTES): .csv, .tsv or .xlsx, with a column for each
     criterion or a line for each. Without --rubric the values decide what a criterion is.
 
-    The short form that is printed has the answer, why, what people reach among themselves (the ceiling), the weakest
-    criteria, and what to do next. --full prints all tables; the files have them in any case. Exit codes: 0 done, 1 the
-    answer is below the one that `--require` names, 2 bad input, 3 a result could not be written.
+    RUN is the id of a stored run, the beginning of one, a name, `latest`, a run file, or a report file. With --labels
+    the judge's errors are measured and taken out of the run's pass-rates: --labels names the sheet that people filled
+    in (`deemster labels sheet` writes one), or is `viewer`. The JSON file is what a suite names as `calibration: FILE`,
+    so that later runs are corrected too. Without --labels the judges of the run are compared with the labels of the
+    viewer as votes are.
+
+    CASES is a file of outputs with people's verdicts (`deemster.calibration.v1`), which the metrics of --suite judge
+    now; models are asked, which may cost money.
+
+    What is printed of votes has the answer, why, what people reach among themselves (the ceiling), the weakest
+    criteria, and what to do next. --full prints all tables; the files have them in any case. Exit codes: 0 done, 1 a
+    bound is missed, or the answer is below the one that `--require` names, 2 bad input, 3 a result could not be
+    written.
     """
-    inputs.check()
+    kind = inputs.kind_of_source()
+    if kind == "cases" or (kind == "run" and inputs.labels is not None):
+        from deemster.calibration.calibrate_run import CalibrationSettings
+
+        _refuse_flags(context, _FOR_VOTES, "votes")
+        settings = CalibrationSettings(metrics, bounds, measures.confidence, measures.seed)
+        if kind == "cases":
+            calibration = _judge_cases(inputs, settings, suite, repetitions, limits, quiet=quiet)
+        else:
+            _refuse_flags(context, _FOR_CASES, "a file of cases")
+            calibration = _calibrate(inputs, settings)
+        write_result(calibration, reports, quiet=quiet)
+        if any(check.status == "fail" for check in calibration.checks):
+            raise click.exceptions.Exit(ExitCode.GATE_FAILED)
+        return
+    _refuse_flags(context, _FOR_METRICS, "cases, or a run with `--labels`")
+    _refuse_flags(context, _FOR_CASES, "a file of cases")
+    _compare_votes(inputs, measures, reports, is_run=kind == "run", full=full, require=require)
+
+
+def _refuse_flags(context: click.Context, names: Sequence[str], purpose: str) -> None:
+    """Refuse flags that would not be heeded."""
+    for option in context.command.params:
+        if option.name in names and context.get_parameter_source(option.name) is ParameterSource.COMMANDLINE:
+            raise ConfigurationError(f"`{option.opts[0]}` is for {purpose}.")
+
+
+def _calibrate(inputs: InputOptions, settings: CalibrationSettings) -> Calibration:
+    """Compare the judges of a run with people's labels of its outputs."""
+    from deemster.calibration.calibrate_run import calibrate_labelled
+
+    run, labels = str(inputs.source), inputs.labels
+    return calibrate_labelled(run, labels, settings, columns=inputs.columns, store=inputs.store, warn=warn)
+
+
+def _judge_cases(
+    inputs: InputOptions,
+    settings: CalibrationSettings,
+    suite: str | None,
+    repetitions: int,
+    limits: ModelLimits,
+    *,
+    quiet: bool,
+) -> Calibration:
+    """Judge cases by the metrics of a suite, and compare its judges with people."""
+    from deemster.calibration.calibrate_run import calibrate_cases
+    from deemster.engine.run_sync import run_sync
+    from deemster.engine.stop_request import Stop, interruptible
+
+    stop = Stop()
+    with interruptible(stop, tell=note, leave=leave_interrupted), show_progress(quiet=quiet) as progress:
+        work = calibrate_cases(
+            str(inputs.source),
+            inputs.labels,
+            settings,
+            suite=suite,
+            repetitions=repetitions,
+            limits=limits,
+            stop=stop,
+            warn=warn,
+            progress=progress,
+        )
+        return run_sync(work)
+
+
+def _compare_votes(
+    inputs: InputOptions,
+    measures: MeasureOptions,
+    reports: ReportOptions,
+    *,
+    is_run: bool,
+    full: bool,
+    require: str | None,
+) -> None:
+    """Compare judges with people, and with each other, and print the answer."""
+    inputs.check(is_run=is_run)
     _protect_inputs([destination.path for destination in reports.destinations if not destination.is_stdout], inputs)
-    loaded, labels = inputs.load()
+    loaded, labels = inputs.load(is_run=is_run)
     result = measures.compute(loaded, labels)
     # The correlations of groups and systems stand in the tables only.
     full = full or measures.group is not None or measures.system is not None

@@ -1,4 +1,4 @@
-"""`deemster align` from spreadsheets: labels and verdicts to an answer, without Python."""
+"""`deemster agreement` from spreadsheets: labels and verdicts to an answer, without Python."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ def folder(tmp_path, monkeypatch):
 
 
 def numbers(*argv):
-    done = called("align", *argv, *FLAGS, "--to", "-")
+    done = called("agreement", *argv, *FLAGS, "--to", "-")
     assert done.exit_code == 0, done.stderr
     found = json.loads(done.stdout)
     return {
@@ -48,7 +48,7 @@ def test_semicolons_and_byte_order_mark_change_no_number(folder):
 
 
 def test_without_a_rubric_it_says_what_the_values_are():
-    done = called("align", *SHEETS, *FLAGS, "--columns", "metadata=conversation")
+    done = called("agreement", *SHEETS, *FLAGS, "--columns", "metadata=conversation")
     assert done.exit_code == 0
     assert "no --rubric: by their values `grounded` is binary," in done.stderr
     assert "`tone` is nominal." in done.stderr
@@ -56,7 +56,7 @@ def test_without_a_rubric_it_says_what_the_values_are():
 
 
 def test_votes_option_writes_labels_and_verdicts():
-    done = called("align", *SHEETS, *FLAGS, "--rubric", "rubric.json", "--votes", "all.json")
+    done = called("agreement", *SHEETS, *FLAGS, "--rubric", "rubric.json", "--votes", "all.json")
     assert done.exit_code == 0
     assert numbers("all.json") == numbers(*SHEETS, "--rubric", "rubric.json")
     assert len(Votes.load("all.json")) == 240
@@ -87,7 +87,7 @@ def draw_column(name, value_of):
 )
 def test_sheet_of_labels_that_were_not_drawn_alike_gives_no_answer(column, value_of):
     draw_column(column, value_of)
-    done = called("align", *SHEETS, *FLAGS, "--rubric", "rubric.json")
+    done = called("agreement", *SHEETS, *FLAGS, "--rubric", "rubric.json")
     assert done.exit_code == 0
     assert "Can this judge be trusted? These labels give no answer." in done.stdout
     assert "drawn at random" in done.stdout
@@ -114,7 +114,7 @@ def test_sheet_whose_samples_were_equally_likely_is_drawn_at_random():
 @pytest.mark.parametrize(
     ("argv", "message"),
     [
-        ((), "Give verdicts: a votes file, `--verdicts FILE`, or `--run RUN`."),
+        ((), "Give verdicts: a votes file, `--verdicts FILE`, or the run whose judges are compared with people."),
         (("votes.json", "--verdicts", "verdicts.csv"), "Give a votes file or `--verdicts`, not both."),
         (("votes.json", "--rubric", "rubric.json"), "A votes file has its rubric"),
         (("votes.json", "--columns", "id=ID"), "`--columns` needs a spreadsheet"),
@@ -124,12 +124,12 @@ def test_sheet_whose_samples_were_equally_likely_is_drawn_at_random():
         ((*SHEETS, "--columns", "id=Id,jugde=x"), "Did you mean `judge`?"),
         ((*SHEETS, "--votes", "labels.csv"), "Votes are written as .json or .jsonl."),
         (("votes.json", "--votes", "votes.json"), "would overwrite the file that it is made from"),
-        (("labels.csv",), "Spreadsheets are read by `deemster align --labels FILE --verdicts FILE`."),
+        (("labels.csv",), "Spreadsheets are read by `deemster agreement --labels FILE --verdicts FILE`."),
         (("--verdicts", "no.csv"), "no.csv: There is no such file."),
         (SHEETS, "labels.csv:1: `conversation` has 60 different values, more than 20."),
     ],
 )
 def test_bad_input_is_error(argv, message):
-    done = called("align", *argv)
+    done = called("agreement", *argv)
     assert (done.exit_code, done.stdout) == (2, "")
     assert message in done.stderr

@@ -1,0 +1,142 @@
+"""`deemster check`: looks at files, models and costs before anything runs, and lists every issue."""
+
+from __future__ import annotations
+
+from decimal import Decimal
+from typing import TYPE_CHECKING
+
+import click
+
+from deemster.cli._command import Verb
+from deemster.cli._console import note, print_planned_calls, warn, write_out
+from deemster.cli.main import complain
+from deemster.cli.options import cache_options
+from deemster.errors import DeemsterError, ExitCode, plural, visible
+
+if TYPE_CHECKING:
+    from deemster.engine.model_access import ModelLimits
+    from deemster.evaluation.check_models import RoleCheck
+    from deemster.evaluation.suite import Suite
+
+KINDS = (
+    "dataset",
+    "suite",
+    "outputs",
+    "report",
+    "comparison",
+    "rubric",
+    "rubric-dataset",
+    "votes",
+    "alignment",
+    "calibration",
+    "calibration-report",
+)
+_HEAD = ("role", "model", "works", "latency", "tokens", "price")
+
+
+@click.command(
+    "check",
+    cls=Verb,
+    short_help="Look for mistakes in files, try the models, and say what a run costs, before it starts.",
+    headings={"Models and money": ("--cache", "--no-cache", "--offline")},
+    examples=["deemster check suite.yml", "deemster check . --offline", "deemster check golden.csv answers.yml"],
+    see_also=["run", "audit", "plan"],
+)
+@click.argument("files", nargs=-1, required=True, type=click.Path(), metavar="FILE_OR_DIRECTORY...")
+@click.option("--as", "kind", type=click.Choice(KINDS), help="What the files are, where they do not say so themselves.")
+@cache_options
+def command(*, files: tuple[str, ...], kind: str | None, limits: ModelLimits) -> None:
+    """Look for mistakes in files, try the models, and say what a run costs, before it starts.
+
+    A file may be a dataset, a suite, outputs, a report, a rubric, votes or another file of deemster. Of a directory,
+    and of the directories in it, every suite is checked, and every file whose `schema_version` is one of deemster's.
+    All issues are listed.
+
+    A suite is checked with everything it names: on how many samples each metric applies, whether the gate can be
+    decided by them, how many requests a run sends to models, and about what they cost. Its target is not called. Each
+    model gets one small request, which costs a little where a model costs anything: does it answer, and in which form?
+    With --offline no model is asked.
+
+    Exit codes: 0 all is well, 2 something is wrong.
+    """
+    from deemster.evaluation.check_file import find_files
+
+    found = find_files(files, kind)
+    failing, code = 0, ExitCode.PASSED
+    for file in found.files:
+        try:
+            is_sound = _check(file, kind, limits)
+        except DeemsterError as error:
+            is_sound, code = False, max(code, error.exit_code)
+            complain(str(error))
+        failing += not is_sound
+    if len(found.files) > 1:
+        passed_over = f", {plural(found.unknown, 'file')} of other kinds passed over" if found.unknown else ""
+        note(f"{plural(len(found.files), 'file')} checked, {failing} with issues{passed_over}")
+    if failing:
+        raise click.exceptions.Exit(max(code, ExitCode.BAD_INPUT))
+
+
+def _check(file: str, kind: str | None, limits: ModelLimits) -> bool:
+    """Check one file and say what it holds; False where a model that it names cannot be used.
+
+    Raises:
+        DeemsterError: Something in the file cannot be used.
+    """
+    from deemster.engine.run_sync import run_sync
+    from deemster.evaluation.check_file import check_file
+    from deemster.evaluation.dry_run import plan_job_calls
+
+    checked = check_file(file, kind, limits=limits, warn=warn)
+    click.echo(visible(f"{file}: {checked.description}"))
+    if checked.evaluation is not None and checked.evaluation.plan.scorers:
+        print_planned_calls(run_sync(plan_job_calls(checked.evaluation)))
+    return checked.suite is None or limits.offline or _try_models(checked.suite)
+
+
+def _try_models(suite: Suite) -> bool:
+    """Send each model of a suite one small request, and explain what is wrong where that fails."""
+    from deemster.engine.run_sync import run_sync
+    from deemster.evaluation.check_models import check_models
+    from deemster.models.clock import clock_from_environment
+    from deemster.text.terminal_layout import list_text
+    from deemster.text.text_sections import TextTable
+
+    checks = run_sync(check_models(suite, clock=clock_from_environment()))
+    if checks:
+        write_out(list_text(TextTable(_HEAD, [_row(check) for check in checks])))
+    failing = [check for check in checks if check.issue is not None]
+    for check in failing:
+        note("")
+        note("\n".join(_explain(check)))
+    return not failing
+
+
+def _row(check: RoleCheck) -> tuple[str, ...]:
+    model = visible(check.model or "-", limit=60)
+    if check.issue is not None:
+        return check.role, model, "cannot be used", "-", "-", "-"
+    usage = check.usage
+    latency = "-" if usage is None or usage.latency_ms is None else f"{usage.latency_ms:.0f} ms"
+    counts = [] if usage is None else [usage.prompt_tokens, usage.completion_tokens]
+    tokens = " + ".join(f"{count:,}" for count in counts if count is not None)
+    return check.role, model, check.works, latency, tokens or "-", _format_price(check)
+
+
+def _explain(check: RoleCheck) -> list[str]:
+    first, *rest = (visible(line) for line in (check.issue or "").split("\n"))
+    return [f"{check.role}: {first}", *(f"  {line}" for line in [*rest, *filter(None, [check.advice])])]
+
+
+def _format_price(check: RoleCheck) -> str:
+    """What the request cost, in US dollars.
+
+    >>> from deemster.records import Usage
+    >>> from deemster.evaluation.check_models import RoleCheck
+    >>> _format_price(RoleCheck("judge", usage=Usage(cost_usd=Decimal("0.0000125")))), _format_price(RoleCheck("judge"))
+    ('$0.000012', 'unknown')
+    """
+    if check.is_free:
+        return "free"
+    cost = None if check.usage is None else check.usage.cost_usd
+    return "unknown" if cost is None else f"${cost.quantize(Decimal('0.000001'))}"
