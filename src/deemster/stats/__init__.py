@@ -60,7 +60,7 @@ from deemster.stats.precision_recall import (
     phi,
     precision_recall_f1,
 )
-from deemster.stats.probability_calibration import Brier, CalibrationError, ReliabilityBin, brier, calibration_error
+from deemster.stats.probability_calibration import Brier, CalibrationBin, CalibrationError, brier, calibration_error
 from deemster.stats.proportion_intervals import (
     Proportion,
     ProportionDifference,
@@ -92,6 +92,7 @@ __all__ = [
     "BiasResult",
     "Bootstrap",
     "Brier",
+    "CalibrationBin",
     "CalibrationError",
     "Concordance",
     "ConfidenceInterval",
@@ -124,7 +125,6 @@ __all__ = [
     "PrecisionRecallF1",
     "Proportion",
     "ProportionDifference",
-    "ReliabilityBin",
     "RepetitionSplit",
     "SampleSize",
     "SignFlip",
