@@ -90,11 +90,8 @@ def test_html_has_scores_criteria_judges_and_reasons_unless_they_are_left_out(se
     page = (folder / "g.html").read_text(encoding="utf-8")
     assert all(title in page for title in ("Scores", "Criteria", "Judges", "with the lowest score", "Judge agreement"))
     assert "Seen." in page
-    assert called(*flags, "--publish-safe").exit_code == 0
+    assert called(*flags, "--without-text").exit_code == 0
     assert "Seen." not in (folder / "g.html").read_text(encoding="utf-8")
-    refused = called("grade", "labelled.json", *inline(server), "--publish-safe")
-    assert refused.exit_code == 2
-    assert "`--publish-safe` needs `--to FILE.html`" in refused.stderr
 
 
 def test_panel_of_roles_writes_votes_that_align_reads(folder, server):
@@ -208,6 +205,11 @@ def test_panel_without_a_member_gives_no_score_and_resume_asks_only_that_member(
         assert why.startswith("facts: 1 of 2 members of the panel spoke; 2 are needed. First: unreadable, ")
         assert why.endswith(" Votes: a MET.")
         asked = len(server.requests)
+        with open_store(folder / ".deemster" / "runs.db") as store, running_viewer(store) as client:
+            assert client.get("runs/latest")["run"]["reason"].startswith("4 items of 4 got no score: too few judges")
+            shown = client.get("runs/latest/samples/0")["grading"]
+        assert shown["unscored"] == why
+        assert shown["criteria"][0]["votes"][1]["failure"]["cause"] == "unreadable"
 
         other.answer = said
         assert graded_by_two(folder, "--resume", a=server, b=other).exit_code == 0

@@ -330,6 +330,7 @@ export interface SampleDetail {
   other_runs?: OtherRun[];
   grading?: {
     score: number | null;
+    unscored?: string | null;
     criteria: { criterion: string; verdict: string | null; value: number | null; agreement: number | null; votes: VoteRow[] }[];
   } | null;
 }

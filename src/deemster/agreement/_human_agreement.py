@@ -305,7 +305,7 @@ def annotator_trials_by_criterion(
     votes: LabelledVotes,
     annotators: Annotators,
     *,
-    judge: str | None = None,
+    judge: int | None = None,
     epsilon: float = 0.2,
     q: float = 0.05,
     min_items: int = 30,
@@ -315,18 +315,17 @@ def annotator_trials_by_criterion(
     Args:
         votes: The labelled votes.
         annotators: Three people or more, and their labels.
-        judge: Who is tested; None tests the final verdicts of the panel.
+        judge: The place of who is tested; None tests the final verdicts of the panel.
         epsilon: How much worse than a person the judge may be.
         q: The false discovery rate over annotators.
         min_items: The fewest items an annotator is tested on.
     """
     tests = {}
     for column in votes.columns:
-        place = None if judge is None else votes.judges.index(judge)
         people = annotators.numbers[column.index]
         if column.numbers is not None and people is not None:
             tests[column.name] = annotator_trials(
-                column.numbers[:, 1 if place is None else 2 + place],
+                column.numbers[:, 1 if judge is None else 2 + judge],
                 people.T,
                 annotators.names,
                 ordinal=True,
@@ -338,7 +337,7 @@ def annotator_trials_by_criterion(
         ordinal = column.classes.kind == "ordinal"
         of_class = [value if ordinal else float(place) for place, value in enumerate(column.classes.values)]
         numbers = np.array([*of_class, None], dtype=np.float64)
-        verdicts = column.final if place is None else column.votes[:, place]
+        verdicts = column.final if judge is None else column.votes[:, judge]
         tests[column.name] = annotator_trials(
             numbers[column.classify(verdicts)],
             numbers[column.classify(annotators.labels[column.index])].T,

@@ -91,18 +91,23 @@ def position_bias(votes: LabelledVotes, key: str, *, confidence: float) -> tuple
         sums = leans[pairs[:, 0]] + leans[pairs[:, 1]]
         for side, name in enumerate((None, *votes.judges)):
             if side == 0 or several:
-                found.append(_compare(column.name, name, sums[:, side], confidence))
+                known = sums[~np.isnan(sums[:, side]), side]
+                first, second = int((known > 0).sum()), int((known < 0).sum())
+                found.append(
+                    compare_orders(column.name, name, n=len(known), first=first, second=second, confidence=confidence)
+                )
     return tuple(found)
 
 
-def _compare(criterion: str, judge: str | None, sums: Floats, confidence: float) -> PositionBias:
-    known = sums[~np.isnan(sums)]
-    first, second = int((known > 0).sum()), int((known < 0).sum())
-    share = clopper_pearson(len(known) - first - second, len(known), confidence=confidence)
+def compare_orders(
+    criterion: str, judge: str | None, *, n: int, first: int, second: int, confidence: float
+) -> PositionBias:
+    """The bias of a judge that favours the first place on some of so many pairs, and the second on others."""
+    share = clopper_pearson(n - first - second, n, confidence=confidence)
     return PositionBias(
         criterion=criterion,
         judge_id=judge,
-        n_pairs=len(known),
+        n_pairs=n,
         consistency=share.value,
         consistency_ci=share.interval,
         favours_first=first,

@@ -12,6 +12,7 @@ from numpy.typing import ArrayLike, NDArray
 
 from deemster.agreement._bootstrap_replicates import BootstrapOptions, smoothed_results
 from deemster.agreement._imagined_units import table_shapes
+from deemster.agreement._position_bias import compare_orders
 from deemster.agreement.calibration_result import (
     AnnotatorAgreement,
     ConfusionCounts,
@@ -509,23 +510,11 @@ def _length_bias(judged: JudgedMetric, units: _Units, confidence: float) -> Leng
 
 
 def _position_bias(judged: JudgedMetric, confidence: float) -> PositionBias | None:
-    from deemster.stats import clopper_pearson, mcnemar  # noqa: PLC0415 - few judges are pairwise
-
-    if not judged.orders:
+    orders = judged.orders
+    if not orders:
         return None
-    first, second = judged.orders.count("first"), judged.orders.count("second")
-    n = len(judged.orders)
-    share = clopper_pearson(sum(place is None for place in judged.orders), n, confidence=confidence)
-    return PositionBias(
-        criterion=judged.name,
-        judge_id=None,
-        n_pairs=n,
-        consistency=share.value,
-        consistency_ci=share.interval,
-        favours_first=first,
-        favours_second=second,
-        p_value=mcnemar(first, second).p_value,
-    )
+    first, second = orders.count("first"), orders.count("second")
+    return compare_orders(judged.name, None, n=len(orders), first=first, second=second, confidence=confidence)
 
 
 def option_order_bias(shown: Sequence[ShownOption], *, confidence: float = 0.95) -> OptionOrderBias | None:

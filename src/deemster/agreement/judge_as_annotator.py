@@ -9,7 +9,7 @@ from deemster.agreement._labelled_votes import HasVotes, read_labelled_votes
 from deemster.agreement._verdict_classes import AbstentionModes
 from deemster.agreement.result_models import AbstentionMode
 from deemster.datasets import RubricDataset, Votes
-from deemster.errors import InputError, did_you_mean, plural, visible
+from deemster.errors import InputError, plural
 from deemster.stats.alternative_annotator_test import FEWEST_ANNOTATORS, AlternativeAnnotator, check_test_options
 
 
@@ -47,11 +47,9 @@ def annotator_tests(
     """
     check_test_options(epsilon=epsilon, q=q, min_items=min_items)
     votes = read_labelled_votes(result, dataset, modes=AbstentionModes(cannot_assess, na_mode))
-    if judge is not None and judge not in votes.judges:
-        known = did_you_mean(judge, votes.judges)
-        raise InputError(f"There is no judge {visible(judge, limit=60)!r} among the votes. {known}")
+    place = None if judge is None else votes.judge_place(judge)
     annotators = read_annotators(votes)
     if len(annotators.names) < FEWEST_ANNOTATORS:
         found = plural(len(annotators.names), "annotator")
         raise InputError(f"The alternative annotator test needs three annotators; {found} labelled these items.")
-    return annotator_trials_by_criterion(votes, annotators, judge=judge, epsilon=epsilon, q=q, min_items=min_items)
+    return annotator_trials_by_criterion(votes, annotators, judge=place, epsilon=epsilon, q=q, min_items=min_items)

@@ -29,7 +29,7 @@ from deemster.agreement.result_models import (
     JudgeDifference,
 )
 from deemster.datasets import RubricDataset, Votes
-from deemster.errors import InputError, did_you_mean, visible
+from deemster.errors import InputError, visible
 from deemster.stats import confusion_tables as tables
 from deemster.stats.bootstrap_resampling import imagined_weights
 from deemster.stats.multiple_testing import holm
@@ -78,7 +78,10 @@ def compare_judges(
     options = check_bootstrap_options(n_bootstrap=n_bootstrap, confidence=confidence, seed=seed)
     modes = AbstentionModes(cannot_assess, na_mode)
     votes = read_labelled_votes(result, dataset, modes=modes, cluster=cluster)
-    pair = _pair_judges(votes, _judge_places(votes, a, b))
+    judges = votes.judge_place(a), votes.judge_place(b)
+    if a == b:
+        raise InputError(f"A judge is compared with another one, not {visible(a, limit=60)!r} with itself.")
+    pair = _pair_judges(votes, judges)
     results = smoothed_results(pair.values, units=votes.n_units, drawing=options)
     criteria = pair.criteria()
     cells = sum(criterion.n_samples for criterion in criteria)
@@ -92,16 +95,6 @@ def compare_judges(
         n_bootstrap=options.replicates, confidence_level=options.confidence, seed=options.seed, unit=votes.unit,
         warnings=(*votes.warnings, *one),
     )  # fmt: skip
-
-
-def _judge_places(votes: LabelledVotes, a: str, b: str) -> tuple[int, int]:
-    for name in (a, b):
-        if name not in votes.judges:
-            known = did_you_mean(str(name), votes.judges)
-            raise InputError(f"There is no judge {visible(str(name), limit=60)!r} among the votes. {known}")
-    if a == b:
-        raise InputError(f"A judge is compared with another one, not {visible(a, limit=60)!r} with itself.")
-    return votes.judges.index(a), votes.judges.index(b)
 
 
 def _difference(results: tuple[BootstrapResult, ...], count: int) -> JudgeDifference:

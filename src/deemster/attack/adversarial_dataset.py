@@ -80,7 +80,7 @@ class AttackSettings(NamedTuple):
 
     def selection(self) -> str:
         """The categories and severities as flags of `deemster attack`."""
-        words = [f"--category {name}" for name in self.categories] + [f"--severity {name}" for name in self.severities]
+        words = [*self.categories] + [f"--severity {name}" for name in self.severities]
         return " ".join(words)
 
     def name(self) -> str:

@@ -41,7 +41,7 @@ from deemster.report.report_settings import stored_settings
 from deemster.results.run_columns import RunColumns
 from deemster.store import Store
 from deemster.store.open_and_migrate import DEFAULT
-from deemster.store.run_file import is_run_file, open_runs
+from deemster.store.open_runs import is_run_file, open_runs
 
 MARGIN = 0.05
 # Every pair is looked at, so that more would take minutes.

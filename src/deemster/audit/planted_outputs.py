@@ -26,7 +26,7 @@ from deemster.records import Execution, Invocation, Output, TargetFailure, Unsco
 from deemster.runs.resume_backlog import RETRIED_CAUSES
 from deemster.runs.run_lifecycle import RunTimer
 from deemster.store import Store
-from deemster.store.run_file import open_runs
+from deemster.store.open_runs import open_runs
 from deemster.targets.saved_outputs import SavedOutputs
 
 

@@ -19,7 +19,7 @@ from deemster.engine.model_access import NO_LIMITS, ModelLimits
 from deemster.engine.run_sync import run_sync, warner
 from deemster.errors import ConfigurationError
 from deemster.evaluation.suite import load_suite
-from deemster.store.run_file import open_runs
+from deemster.store.open_runs import open_runs
 
 _EXPECTED_OUTPUTS = AuditedOutputs()
 _NOTHING_STATED = StatedVariance()

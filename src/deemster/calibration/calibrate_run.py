@@ -48,7 +48,7 @@ from deemster.results.mark_table import output_digest
 from deemster.rubrics.verdicts import VERDICTS
 from deemster.runs.run_labels import read_run_labels
 from deemster.store import RunRow, Store
-from deemster.store.run_file import is_run_file, open_runs
+from deemster.store.open_runs import is_run_file, open_runs
 
 
 class CalibrationBounds(NamedTuple):

@@ -318,9 +318,10 @@ def criterion_entry(details: Mapping[str, Any], criterion: str) -> Mapping[str, 
 
 def _grading_votes(store: Store, row: RunRow, labels: Sequence[LabelFacts], sampling: Sampling) -> Votes:
     grading = stored_grading(store, row)
-    value: dict[str, Any] = grading.votes(reasons=True).to_dict()
+    votes = grading.votes(reasons=True)
     if not labels:
-        return Votes.parse(value)
+        return votes
+    value: dict[str, Any] = votes.to_dict()
     said: dict[int, dict[str, dict[str, str]]] = {}
     for label in labels:
         said.setdefault(label.position, {}).setdefault(label.author, {})[label.criterion] = str(label.verdict)

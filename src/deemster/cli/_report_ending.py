@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 
 from deemster.cli._console import note, print_sections, warn
 from deemster.cli.main import complain
-from deemster.cli.options import REDACT_LEVELS, ReportOptions
+from deemster.cli.options import ReportOptions
 from deemster.errors import ExitCode, ReportError, plural, visible
 
 if TYPE_CHECKING:
@@ -42,17 +42,17 @@ def write_and_print(
     from deemster.report.report_sections import report_sections
 
     code = exit_code(report)
-    shown = reports.redact(report, quotes)
-    compared = None if comparison is None else reports.redact_comparison(comparison, quotes.get)
-    # A comment shows the questions, except beside `--redact`.
-    asked = reports._replace(include_input=reports.include_input or reports.level == REDACT_LEVELS[0])
+    shown = reports.shown(report, quotes)
+    compared = None if comparison is None else reports.shown_comparison(comparison, quotes.get)
     try:
-        reports.write(shown, with_input=asked.redact(report, quotes), comparison=compared)
+        reports.write(shown, comparison=compared)
     except ReportError as error:
         complain(str(error))
         if again is not None:
             note(f"The run is stored. To write its report again: {again}")
         code = ExitCode.INCOMPLETE
+    if not quiet:
+        reports.note_texts()
     if not reports.takes_stdout and not quiet:
         print_sections(report_sections(shown))
     else:

@@ -23,10 +23,7 @@ if TYPE_CHECKING:
 _DATASET = "dataset:"
 # What a further scoring of a run heeds; everything else is as it was when the run was made.
 _FLAGS = frozenset(
-    (
-        *("--outputs", "--metric", "--store", "--cache", "--no-cache", "--offline", "--quiet"),
-        *("--to", "--without-text", "--redact", "--publish-safe", "--include"),
-    )
+    ("--outputs", "--metric", "--store", "--cache", "--no-cache", "--offline", "--quiet", "--to", "--without-text")
 )
 
 
@@ -37,7 +34,7 @@ def is_stored(outputs: str) -> bool:
         ConfigurationError: They are those of a run file, which no store holds yet.
     """
     from deemster.formats.read_file import EXTENSIONS
-    from deemster.store.run_file import is_run_file
+    from deemster.store.open_runs import is_run_file
 
     path = Path(outputs)
     if path.is_file() and is_run_file(path):

@@ -49,7 +49,7 @@ def command(
     from deemster.evaluation.external_run import load_gate, store_external_run
     from deemster.integrations.import_run import read_runs
     from deemster.report.build_report import stored_report
-    from deemster.store.run_file import is_run_file
+    from deemster.store.open_runs import is_run_file
 
     run_files = [file for file in files if is_run_file(file)]
     if run_files and any(flag is not None for flag in (kind, to, gate, label)):

@@ -16,7 +16,6 @@ from deemster.cli.main import complain, leave, leave_interrupted
 from deemster.cli.options import (
     BUDGET_OPTIONS,
     CACHE_OPTIONS,
-    REDACT_LEVELS,
     Command,
     Decorator,
     Flags,
@@ -274,7 +273,7 @@ def command(
         )
     if suite is None:
         raise click.UsageError("Missing argument 'SUITE'.", context)
-    overrides = overrides._replace(redact_warnings=reports.level != REDACT_LEVELS[0])
+    overrides = overrides._replace(redact_warnings=reports.without_text)
     writing = RunWriting(
         reports,
         storage,
@@ -363,7 +362,7 @@ def run_and_report(
         quotes = {card.name: card.quotes for card in evaluation.plan.cards}
         code = write_and_print(report, reports, quotes=quotes, quiet=writing.quiet, again=again, comparison=comparison)
         if writing.verbose:
-            raised.print(redacted=reports.level != REDACT_LEVELS[0])
+            raised.print(without_text=reports.without_text)
         if storage.store is not None:
             if _is_worth_resuming(report):
                 note(f"To continue: {call}{flag} --resume")
@@ -439,15 +438,15 @@ class RaisedErrors:
             if traceback is not None:
                 self._ids.setdefault(traceback, []).append(execution.id)
 
-    def print(self, *, redacted: bool) -> None:
+    def print(self, *, without_text: bool) -> None:
         """Print the tracebacks, the most frequent first.
 
         Args:
-            redacted: Whether the report leaves messages out; a traceback holds them.
+            without_text: Whether the report leaves texts out; a traceback holds them.
         """
-        if redacted:
+        if without_text:
             if self._ids:
-                note("`--redact` leaves out tracebacks too.")
+                note("`--without-text` leaves out tracebacks too.")
             return
         ordered = sorted(self._ids.items(), key=lambda each: -len(each[1]))
         for traceback, ids in ordered[: self._MOST]:

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from decimal import Decimal
+from functools import partial
 from itertools import dropwhile, islice
 
 import msgspec
@@ -32,7 +33,7 @@ from deemster.report.report_settings import report_facts
 from deemster.report.stored_columns import keep_columns
 from deemster.results.sample_changes import sample_sides
 from deemster.runs.run_identity import identity_differences, plain_json
-from deemster.runs.run_lifecycle import NotStored, RunStorage, Storage
+from deemster.runs.run_lifecycle import RunStorage, Storage
 from deemster.store import RunRow, Store
 from deemster.targets.saved_outputs import SavedOutputs
 
@@ -96,9 +97,16 @@ async def confirm_report(
     Raises:
         StoreError: The store fails, or another process holds the run.
     """
-    again = RunAgain(evaluation, storage, report.run.id, clock=clock, stop=stop or Stop(), progress=progress)
-    await again.run(comparison, times, spent=report.budget)
-    confirmation = again.confirmation(comparison)
+    stop, run_id, kept = stop or Stop(), report.run.id, storage
+    if isinstance(storage, RunStorage):
+        kept = RunStorage(storage.store, keep_prompts=storage.keep_prompts)
+    run = partial(run_evaluation, storage=kept, clock=clock, stop=stop, warn=_say_nothing, progress=progress)
+    evaluations = _confirming_evaluations(
+        evaluation, comparison, times, run_id, store=storage.store, spent=report.budget
+    )
+    reports = [await run(each) for each in evaluations if not stop.requested]
+
+    confirmation = _confirmation(comparison, storage.store, run_id, reports)
     if confirmation is None or evaluation.gate is None or report.gate is None:
         return report
 
@@ -158,10 +166,13 @@ async def confirm_comparison(
         ConfigurationError: The target of the candidate cannot be called again.
         StoreError: The store fails, or another process runs the same samples again.
     """
+    store, run_id = candidate.store, candidate.row.id
     evaluation = stored_evaluation(candidate.row)
-    again = RunAgain(evaluation, RunStorage(candidate.store), candidate.row.id, stop=stop, progress=progress)
-    await again.run(comparison, times)
-    return again.confirmation(comparison)
+    for part in _confirming_evaluations(evaluation, comparison, times, run_id, store=store):
+        if not stop.requested:
+            storage = RunStorage(store)
+            await run_evaluation(part, storage=storage, stop=stop, warn=_say_nothing, progress=progress)
+    return _confirmation(comparison, store, run_id)
 
 
 def stored_confirmation(comparison: Comparison, candidate: RunSource) -> Confirmation | None:
@@ -172,8 +183,7 @@ def stored_confirmation(comparison: Comparison, candidate: RunSource) -> Confirm
     """
     if not isinstance(candidate, StoredSource):
         return None
-    store, row = candidate.store, candidate.row
-    return _confirmation(comparison, store, _confirming_sources(store, row.id), row)
+    return _confirmation(comparison, candidate.store, candidate.row.id)
 
 
 def stored_evaluation(row: RunRow) -> Evaluation:
@@ -200,109 +210,76 @@ def stored_evaluation(row: RunRow) -> Evaluation:
     return evaluation
 
 
-class RunAgain:
-    """Runs samples of a run again, in small runs that are stored as confirmations of it.
+def _say_nothing(_: str) -> None:
+    """Leave out a warning: the run itself has warned of its samples."""
+
+
+def _confirming_evaluations(
+    whole: Evaluation,
+    comparison: Comparison,
+    times: int,
+    run_id: str,
+    *,
+    store: Store | None,
+    spent: BudgetEntry | None = None,
+) -> Iterator[Evaluation]:
+    """What runs each newly failing sample so often, those times included that it was already.
 
     Args:
-        evaluation: What was run.
-        storage: Where the run is stored.
+        whole: What was run.
+        comparison: The run beside its baseline.
+        times: How often.
         run_id: The run.
-        clock: The time; the machine's own unless given.
-        stop: Asks to stop.
-        progress: Gets the progress.
+        store: Where it is stored; None where it is not.
+        spent: What the run was allowed to spend and has spent; what is left of it holds.
     """
-
-    def __init__(
-        self,
-        evaluation: Evaluation,
-        storage: Storage,
-        run_id: str,
-        *,
-        clock: Clock | None = None,
-        stop: Stop,
-        progress: Callable[[Progress], None] | None,
-    ) -> None:
-        self._evaluation, self._storage, self._confirmed = evaluation, storage, run_id
-        self._clock, self._stop, self._progress = clock, stop, progress
-        self._unstored: list[ReportSource] = []
-
-    async def run(self, comparison: Comparison, times: int, *, spent: BudgetEntry | None = None) -> None:
-        """Run each newly failing sample so often, those times included that it was already.
-
-        Args:
-            comparison: The run beside its baseline.
-            times: How often.
-            spent: What the run was allowed to spend and has spent; what is left of it holds.
-        """
-        for row in self._rows():
+    build = partial(_confirming_evaluation, whole, run_id, spent=spent)
+    attempts = Counter[str]()
+    unfinished = []
+    if store is not None:
+        for row in _confirming_rows(store, run_id):
+            ids = [sample.id for sample in store.samples(row.id, content=False)]
+            attempts.update(dict.fromkeys(ids, row.repetitions))
             if row.status in ("running", "incomplete"):
-                await self._run(_ids(self._storage, row), row.repetitions, row.facts[_FIRST], spent, resumes=row.id)
+                unfinished.append(build(ids, row.repetitions, first=row.facts[_FIRST], resumes=row.id))
+    yield from unfinished
 
-        attempts = Counter[str]()
-        for row in self._rows():
-            attempts.update(dict.fromkeys(_ids(self._storage, row), row.repetitions))
-        ids_by_attempts: dict[int, set[str]] = {}
-        for change in newly_failing(comparison.changes):
-            if change.candidate is not None and attempts[change.candidate.id] < times:
-                ids_by_attempts.setdefault(attempts[change.candidate.id], set()).add(change.candidate.id)
-        for before, ids in ids_by_attempts.items():
-            # Target and judges number the repetitions on from those of the run, so that they answer anew.
-            first = self._evaluation.plan.repetitions + before
-            await self._run(ids, times - before, first, spent)
+    ids_by_attempts: dict[int, set[str]] = {}
+    for change in newly_failing(comparison.changes):
+        if change.candidate is not None and attempts[change.candidate.id] < times:
+            ids_by_attempts.setdefault(attempts[change.candidate.id], set()).add(change.candidate.id)
+    for before, names in ids_by_attempts.items():
+        # Target and judges number the repetitions on from those of the run, so that they answer anew.
+        yield build(names, times - before, first=whole.plan.repetitions + before)
 
-    async def _run(
-        self,
-        ids: Collection[str],
-        repetitions: int,
-        first: int,
-        spent: BudgetEntry | None,
-        *,
-        resumes: str | None = None,
-    ) -> None:
-        """Run samples again, unless the user wants to stop."""
-        if self._stop.requested:
-            return
-        whole, storage = self._evaluation, self._storage
-        evaluation = Evaluation(
-            whole.plan._replace(
-                dataset=whole.plan.dataset.keep(ids, selection=f"--confirm {self._confirmed}"),
-                repetitions=repetitions,
-                first_repetition=first,
-            ),
-            suite=whole.suite,
-            seed=whole.seed,
-            # A sample that gives no score tells nothing, and does not make the run incomplete.
-            allowance=Allowance(1.0, share=True),
-            access=_without_anchors(whole.access, spent),
-            label=f"confirms {self._confirmed}",
-            kind="confirmation",
-            facts={_CONFIRMS: self._confirmed, _FIRST: first},
-            resumes=resumes,
-        )
-        if isinstance(storage, RunStorage):
-            storage = RunStorage(storage.store, keep_prompts=storage.keep_prompts)
-        report = await run_evaluation(
-            evaluation,
-            storage=storage,
-            clock=self._clock,
-            stop=self._stop,
-            # The run itself has warned of its samples.
-            warn=lambda _: None,
-            progress=self._progress,
-        )
-        if not isinstance(storage, RunStorage):
-            self._unstored.append(ReportSource(report))
 
-    def _rows(self) -> list[RunRow]:
-        return [] if isinstance(self._storage, NotStored) else _confirming_rows(self._storage.store, self._confirmed)
-
-    def confirmation(self, comparison: Comparison) -> Confirmation | None:
-        """Which newly failing samples really fail; None where none was run again."""
-        store = self._storage.store
-        if store is None:
-            return _confirmation(comparison, None, self._unstored)
-        row = store.run(self._confirmed)
-        return _confirmation(comparison, store, _confirming_sources(store, row.id), row)
+def _confirming_evaluation(
+    whole: Evaluation,
+    run_id: str,
+    ids: Collection[str],
+    repetitions: int,
+    *,
+    first: int,
+    spent: BudgetEntry | None,
+    resumes: str | None = None,
+) -> Evaluation:
+    """A small evaluation of samples of a run, which is stored as a confirmation of it."""
+    return Evaluation(
+        whole.plan._replace(
+            dataset=whole.plan.dataset.keep(ids, selection=f"--confirm {run_id}"),
+            repetitions=repetitions,
+            first_repetition=first,
+        ),
+        suite=whole.suite,
+        seed=whole.seed,
+        # A sample that gives no score tells nothing, and does not make the run incomplete.
+        allowance=Allowance(1.0, share=True),
+        access=_without_anchors(whole.access, spent),
+        label=f"confirms {run_id}",
+        kind="confirmation",
+        facts={_CONFIRMS: run_id, _FIRST: first},
+        resumes=resumes,
+    )
 
 
 def _without_anchors(access: ModelAccess, spent: BudgetEntry | None) -> ModelAccess:
@@ -323,29 +300,24 @@ def _confirming_rows(store: Store, run_id: str) -> list[RunRow]:
     return [row for row in store.runs(kind="confirmation") if row.facts.get(_CONFIRMS) == run_id]
 
 
-def _confirming_sources(store: Store, run_id: str) -> list[RunSource]:
-    return [StoredSource(store, row) for row in _confirming_rows(store, run_id)]
-
-
-def _ids(storage: Storage, row: RunRow) -> list[str]:
-    """The ids of the samples of a stored run."""
-    return [] if storage.store is None else [facts.id for facts in storage.store.samples(row.id, content=False)]
-
-
 def _confirmation(
-    comparison: Comparison, store: Store | None, again: Sequence[RunSource], row: RunRow | None = None
+    comparison: Comparison, store: Store | None, run_id: str, reports: Sequence[Report] = ()
 ) -> Confirmation | None:
-    """What running samples again says of those that newly fail."""
+    """What running samples of a run again says of those that newly fail: its stored confirmations, else reports."""
     names = list(comparison.metrics)
-    counts = Counter[str](), Counter[str]()
-    known = [count_passes(source.columns(cluster=None), names) for source in again]
-    known += [] if row is None else [_earlier_counts(row, names)]
-    for passes in known:
-        counts[0].update({name: passed for name, (passed, _) in passes.items()})
-        counts[1].update({name: n for name, (_, n) in passes.items()})
-    if not any(counts[1].values()):
+    again: list[RunSource] = [ReportSource(report) for report in reports]
+    earlier: dict[str, tuple[int, int]] = {}
+    if store is not None:
+        again = [StoredSource(store, row) for row in _confirming_rows(store, run_id)]
+        earlier = _earlier_counts(store.run(run_id), names)
+
+    passed, known = Counter[str](), Counter[str]()
+    for counts in (*(count_passes(source.columns(cluster=None), names) for source in again), earlier):
+        passed.update({name: count for name, (count, _) in counts.items()})
+        known.update({name: count for name, (_, count) in counts.items()})
+    if not any(known.values()):
         return None
-    reruns = {name: (counts[0][name], n) for name, n in counts[1].items()}
+    reruns = {name: (passed[name], count) for name, count in known.items()}
     return confirm_changes(comparison.changes, reruns, earlier=_earlier_passes(comparison, store))
 
 

@@ -26,7 +26,7 @@ from deemster.report.stored_columns import keep_columns
 from deemster.runs.run_identity import format_time, run_id
 from deemster.runs.run_lifecycle import RunDefinition, RunTimer, StoredRun, begin_run, new_token
 from deemster.store import RunFacts, Store
-from deemster.store.run_file_format import IMPORTED_FACT
+from deemster.store.run_facts import IMPORTED_FACT
 from deemster.targets.saved_outputs import SavedOutputs
 
 # The fact of a stored run that says where it came from.

@@ -21,7 +21,7 @@ from deemster.models.models_section import ModelEntry
 from deemster.results.aggregator_section import AGGREGATOR_SHAPES
 from deemster.results.repetition_precision import DELTA
 from deemster.store import RunRow
-from deemster.store.run_file_format import IMPORTED_FACT
+from deemster.store.run_facts import IMPORTED_FACT
 from deemster.targets.target_section import DeclaredTarget, TargetSection, read_target
 
 SEED = 42

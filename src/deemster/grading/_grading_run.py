@@ -144,8 +144,7 @@ class GradingRun:
         sinks = [self._keep] if self._run is None else [self._run.add, self._keep]
         work = RunWork(evaluation, remaining, sinks, self._counter, clock, self.stop, warn)
 
-        with InThisProcess().open() as backend:
-            await backend.execute(work)
+        await InThisProcess().execute(work)
 
         self._put_unasked()
         return self._view()

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Coroutine, Mapping
+from contextlib import closing
 from decimal import Decimal
 from pathlib import Path
 from typing import Any
@@ -71,29 +72,17 @@ def grade_async(
     access = build_model_access(models, ModelLimits(cache, budget_usd, budget_tokens, offline))
     storage = build_storage(store, resume, allow_changed=allow_changed)
     progress = progress or notebook_progress()
-    return _grade(dataset, grader, access, storage, progress=progress, clock=clock, warn=warner())
+    work = run_grading(dataset, grader, access=access, progress=progress, clock=clock, warn=warner(), storage=storage)
+    return _with_storage(storage, work)
 
 
 grade = waits_for(grade_async, Grading)
 
 
-async def _grade(
-    dataset: RubricDataset | str | Path,
-    grader: CriterionGrader,
-    access: ModelAccess,
-    storage: Storage,
-    *,
-    progress: Callable[[Progress], None] | None,
-    clock: Clock | None,
-    warn: Callable[[str], None],
-) -> Grading:
+async def _with_storage(storage: Storage, work: Coroutine[Any, Any, Grading]) -> Grading:
     """Grade; a store that this opens is closed afterwards."""
-    try:
-        return await run_grading(
-            dataset, grader, access=access, progress=progress, clock=clock, warn=warn, storage=storage
-        )
-    finally:
-        storage.close()
+    with closing(storage):
+        return await work
 
 
 async def run_grading(

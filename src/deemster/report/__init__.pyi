@@ -1,7 +1,6 @@
 from deemster.models.budget import BudgetEntry as BudgetEntry
 from deemster.report.grading_result import Grading as Grading
 from deemster.report.report_assembly import RunSamples as RunSamples
-from deemster.report.report_assembly import assemble_report as assemble_report
 from deemster.report.report_document import SCHEMA as SCHEMA
 from deemster.report.report_document import Report as Report
 from deemster.report.report_entries import DatasetEntry as DatasetEntry

@@ -7,7 +7,6 @@ from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, S
 from itertools import islice
 from typing import Any, Literal, NamedTuple, TypeVar
 
-import msgspec
 import numpy as np
 
 from deemster.datasets.golden_dataset import equal_rows
@@ -22,8 +21,10 @@ from deemster.judges.metric_catalog import card_spellings
 from deemster.models.budget import BudgetEntry
 from deemster.records import Execution, MetricCard, Sample, SampleFacts
 from deemster.records.shared_call_cost import PaidExecutions
-from deemster.report import Report, RunEntry, RunSamples, assemble_report
 from deemster.report.corrected_rates import with_corrections
+from deemster.report.report_assembly import RunSamples, execution_entries, failure_entries, sample_entries
+from deemster.report.report_document import SCHEMA, Report
+from deemster.report.report_entries import DatasetEntry, PrivacyEntry, RunEntry
 from deemster.report.report_settings import (
     RECORDING_SETTINGS,
     ReportSettings,
@@ -137,17 +138,43 @@ def build_report(run: FinishedRun, baseline: PinnedBaseline | None) -> Report:
         run: The run.
         baseline: The baseline that its gate compares with, and what the comparison found; None where it has none.
     """
-    record = run.record
-    report = assemble_report(
-        run=run.entry,
-        dataset=record.samples,
-        tally=run.table,
-        summary=run.summary,
-        gate=_decide(run, baseline),
-        executions=PaidExecutions(record.executions),
+    record, summary = run.record, run.summary
+    samples, executions = record.samples, PaidExecutions(record.executions)
+    entries = Stream(lambda: execution_entries(samples, run.table, executions))
+    return Report(
+        schema_version=SCHEMA,
         tool_version=record.facts.tool_version,
+        run=run.entry,
+        privacy=PrivacyEntry(),
+        dataset=DatasetEntry(
+            name=samples.name,
+            schema_version=samples.schema_version,
+            fingerprint=samples.fingerprint,
+            duplicates=tuple(map(tuple, samples.duplicates)),
+            cluster=samples.cluster,
+        ),
+        totals=summary.totals,
+        macro_f1=summary.macro_f1,
+        macro_f1_interval=summary.macro_f1_interval,
+        macro_f1_metrics=summary.macro_f1_metrics,
+        pass_rate=summary.pass_rate,
+        pass_rate_interval=summary.pass_rate_interval,
+        metric_order=summary.metric_order,
+        metrics=summary.metrics,
+        histograms=summary.histograms,
+        cohort_list=summary.cohorts,
+        aggregate=summary.aggregate,
+        precision=summary.precision,
+        samples=Stream(lambda: sample_entries(samples, run.table)),
+        executions=entries,
+        failure_list=Stream(lambda: failure_entries(entries)) if summary.totals.unscored else (),
+        usage=summary.usage,
+        cost=summary.cost,
+        budget=record.budget,
+        gate=_decide(run, baseline),
+        adversarial=summary.adversarial,
+        panels=summary.panels or None,
     )
-    return report if record.budget is None else msgspec.structs.replace(report, budget=record.budget)
 
 
 def report_identities(metrics: Mapping[str, RunMetricSummary], models: Mapping[str, Any] | None) -> dict[str, Any]:

@@ -6,7 +6,7 @@ from deemster.engine.kept_prompts import PROMPTS_FACT
 from deemster.records import TargetFailure
 from deemster.report.sample_report import KeptDetails
 from deemster.store import Store
-from deemster.store.run_file_format import IMPORTED_FACT
+from deemster.store.run_facts import IMPORTED_FACT
 
 _NOT_KEPT = "This run did not keep its prompts."
 _NOT_ASKED = "No judge was asked about this output."

@@ -1,4 +1,4 @@
-"""Assembles a report from the stored facts of a run; texts above 64 KiB are cut."""
+"""The entries of a report: samples, executions and failures; texts above 64 KiB are cut."""
 
 from __future__ import annotations
 
@@ -7,11 +7,8 @@ from typing import Any, Protocol, TypeVar
 
 import msgspec
 
-from deemster import __version__
 from deemster.datasets import SelectedPart
 from deemster.formats.json_values import json_bytes
-from deemster.formats.streamed_list import Stream
-from deemster.gate import GateDecision
 from deemster.records import (
     Execution,
     MetricScore,
@@ -22,19 +19,15 @@ from deemster.records import (
     SampleFacts,
     Unscored,
 )
-from deemster.report.report_document import SCHEMA, Report
 from deemster.report.report_entries import (
-    DatasetEntry,
     ExecutionEntry,
     FailureEntry,
     MarkEntry,
-    PrivacyEntry,
-    RunEntry,
     ScoreEntry,
     UnscoredEntry,
     UnscoredReason,
 )
-from deemster.results import DECIMALS, MarkTable, RunSummary, SampleEntry, summarize_samples
+from deemster.results import DECIMALS, MarkTable, SampleEntry, summarize_samples
 
 LONGEST = 64 * 1024
 # A store leaves out what is larger; a report that was never stored shows the same.
@@ -140,64 +133,8 @@ class RunSamples(Protocol):
         ...
 
 
-def assemble_report(
-    *,
-    run: RunEntry,
-    dataset: RunSamples,
-    tally: MarkTable,
-    summary: RunSummary,
-    executions: Iterable[Execution],
-    gate: GateDecision | None,
-    tool_version: str = __version__,
-) -> Report:
-    """The report of a run, with everything in it; what is left out on purpose is left out of a copy.
-
-    Args:
-        run: Which run it is.
-        dataset: The samples.
-        tally: The marks.
-        summary: The numbers.
-        executions: Every execution that there is, in the order of the dataset, then repetition.
-        gate: The gate's decision.
-        tool_version: The version that ran it.
-    """
-    entries = Stream(lambda: _executions(dataset, tally, executions))
-    return Report(
-        schema_version=SCHEMA,
-        tool_version=tool_version,
-        run=run,
-        privacy=PrivacyEntry(),
-        dataset=DatasetEntry(
-            name=dataset.name,
-            schema_version=dataset.schema_version,
-            fingerprint=dataset.fingerprint,
-            duplicates=tuple(tuple(ids) for ids in dataset.duplicates),
-            cluster=dataset.cluster,
-        ),
-        totals=summary.totals,
-        macro_f1=summary.macro_f1,
-        macro_f1_interval=summary.macro_f1_interval,
-        macro_f1_metrics=summary.macro_f1_metrics,
-        pass_rate=summary.pass_rate,
-        pass_rate_interval=summary.pass_rate_interval,
-        metric_order=summary.metric_order,
-        metrics=summary.metrics,
-        histograms=summary.histograms,
-        cohort_list=summary.cohorts,
-        aggregate=summary.aggregate,
-        precision=summary.precision,
-        samples=Stream(lambda: _samples(dataset, tally)),
-        executions=entries,
-        failure_list=Stream(lambda: _failures(entries)) if summary.totals.unscored else (),
-        usage=summary.usage,
-        cost=summary.cost,
-        gate=gate,
-        adversarial=summary.adversarial,
-        panels=summary.panels or None,
-    )
-
-
-def _samples(dataset: RunSamples, tally: MarkTable) -> Iterator[SampleEntry]:
+def sample_entries(dataset: RunSamples, tally: MarkTable) -> Iterator[SampleEntry]:
+    """The entry of every sample."""
     return summarize_samples(tally, map(_with_short_texts, dataset.facts()))
 
 
@@ -206,7 +143,9 @@ def _with_short_texts(sample: SampleFacts) -> SampleFacts:
     return SampleFacts(sample.position, sample.id, sample.row_hash, sample.labels, content)
 
 
-def _executions(dataset: RunSamples, tally: MarkTable, executions: Iterable[Execution]) -> Iterator[ExecutionEntry]:
+def execution_entries(
+    dataset: RunSamples, tally: MarkTable, executions: Iterable[Execution]
+) -> Iterator[ExecutionEntry]:
     """The entry of every execution; one that is missing was not run."""
     names, applies = [card.name for card in tally.cards], tally.applies_to(slice(None))
     missing = _missing_executions(dataset, tally)
@@ -295,7 +234,8 @@ def _mark(mark: MetricScore | Unscored) -> MarkEntry:
     return UnscoredEntry(unscored=UnscoredReason(mark.cause, mark.message), usage=mark.usage)
 
 
-def _failures(entries: Iterable[ExecutionEntry]) -> Iterator[FailureEntry]:
+def failure_entries(entries: Iterable[ExecutionEntry]) -> Iterator[FailureEntry]:
+    """The entry of every mark that could not be made."""
     for entry in entries:
         for name, mark in entry.marks.items():
             if isinstance(mark, ScoreEntry) or mark.unscored.cause == "not_run":

@@ -25,6 +25,8 @@ from deemster.store import RunRow, Store
 
 _BLOCK = 1 << 13
 _LEVEL = 1
+# What a block unpacks to at most: a store may come from a stranger, and a larger block is read from its rows.
+_MOST_UNPACKED = 1 << 28
 
 
 class SampleColumns(NamedTuple):
@@ -216,9 +218,17 @@ def _stored_blocks(store: Store, row: RunRow) -> Iterator[tuple[int, _Block]]:
     for part in store.columns(row.id):
         if _is_head(part):
             continue
-        block = _decode(zlib.decompress(part))
+        block = _decode(_unpack(part))
         yield start, block
         start += len(block.id_ends) // 8
+
+
+def _unpack(part: bytes) -> bytes:
+    unpacker = zlib.decompressobj()
+    unpacked = unpacker.decompress(part, _MOST_UNPACKED)
+    if not unpacker.eof:
+        raise ValueError("The block is cut short, or unpacks to too much.")
+    return unpacked
 
 
 def _rows(body: bytes, column: NDArray[Any]) -> NDArray[Any]:
@@ -265,15 +275,25 @@ def read_columns(store: Store, row: RunRow, cards: Sequence[MetricCard]) -> tupl
         StoreError: The store fails.
     """
     table = MarkTable(cards, samples=row.samples, repetitions=row.repetitions)
+    columns = read_samples(store, row, table)
+    for batch in batches(store.executions(row.id)):
+        table.add(batch)
+    return table, columns
+
+
+def read_samples(store: Store, row: RunRow, table: MarkTable) -> SampleColumns:
+    """The samples of a run, row by row, noted in the table of its marks.
+
+    Raises:
+        StoreError: The store fails.
+    """
     digests, ids = bytearray(), []
-    for sample in store.samples(row.id, content=has_conditions(cards)):
+    for sample in store.samples(row.id, content=has_conditions(table.cards)):
         note_sample(table, sample.position, sample)
         digests += bytes.fromhex(sample.row_hash)
         ids.append(sample.id)
-    for batch in batches(store.executions(row.id)):
-        table.add(batch)
     hashes = np.frombuffer(digests, dtype=np.uint8).reshape(-1, 32)
-    return table, SampleColumns(hashes, lambda places: [ids[place] for place in places], lambda: table.usage)
+    return SampleColumns(hashes, lambda places: [ids[place] for place in places], lambda: table.usage)
 
 
 def _tag_samples(table: MarkTable, block: _Block, start: int) -> None:

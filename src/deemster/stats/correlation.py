@@ -180,7 +180,7 @@ def kendall(x: ArrayLike, y: ArrayLike, *, confidence: float = 0.95, counts: Dom
         p_value = math.erfc(abs(concordant - discordant) / math.sqrt(2 * variance))
     interval = None
     if n >= SMALLEST_FOR_INTERVAL and abs(value) < 1:
-        influence = kendall_influence(first, second, counts=counts)
+        influence = kendall_influence(counts)
         error = math.sqrt(float(influence @ influence) / (n * (n - 1)))
         half = t_quantile(confidence, n - 1) * error / (1 - value * value)
         centre = math.atanh(value)

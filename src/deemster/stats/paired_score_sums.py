@@ -75,7 +75,7 @@ def predicted_features(x: Floats, t: Floats, *, mean: float | None = None, count
     centred, difference = x - (known_mean(x) if mean is None else mean), x - t
     rows = [centred, centred * centred, np.abs(difference), difference * difference]
     if counts is not None:
-        rows += [spearman_influence(x, t), kendall_influence(x, t, counts=counts)]
+        rows += [spearman_influence(x, t), kendall_influence(counts)]
     return np.array(rows)
 
 

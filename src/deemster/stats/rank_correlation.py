@@ -7,10 +7,10 @@ and a column of whole-number weights gives what the repeated items would give. U
 
 from __future__ import annotations
 
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
-from numpy.typing import ArrayLike, NDArray
+from numpy.typing import NDArray
 
 from deemster.stats.nan_arithmetic import Floats, quotient
 
@@ -35,25 +35,6 @@ class Dominance(NamedTuple):
     ties: Ints
 
 
-def paired_vectors(x: ArrayLike, y: ArrayLike) -> tuple[Floats, Floats]:
-    """Two sequences as vectors of one length.
-
-    Raises:
-        ValueError: They differ in length, are no vectors, or hold a value that is not finite.
-
-    >>> paired_vectors([1, 2], [3, 4])[1]
-    array([3., 4.])
-    """
-    first, second = np.asarray(x, dtype=np.float64), np.asarray(y, dtype=np.float64)
-    if first.ndim != 1 or second.ndim != 1:
-        raise ValueError("x and y are plain sequences of numbers.")
-    if len(first) != len(second):
-        raise ValueError(f"x and y are paired, but have {len(first)} and {len(second)} values.")
-    if not (np.isfinite(first).all() and np.isfinite(second).all()):
-        raise ValueError("x and y hold finite numbers only.")
-    return first, second
-
-
 def distinct_ranks(values: Floats) -> tuple[Ints, Ints]:
     """Each value's place among the distinct values, and how often each of these occurs.
 
@@ -64,17 +45,13 @@ def distinct_ranks(values: Floats) -> tuple[Ints, Ints]:
     return places.astype(np.int64), sizes.astype(np.int64)
 
 
-def dominance(x: ArrayLike, y: ArrayLike) -> Dominance:
+def dominance(x: Floats, y: Floats) -> Dominance:
     """Concordant, discordant and tied others of each item, in O(n log n).
 
-    Raises:
-        ValueError: The sequences differ in length or hold a value that is not finite.
-
-    >>> dominance([1, 2, 3], [1, 3, 2]).concordant
+    >>> dominance(np.array([1.0, 2.0, 3.0]), np.array([1.0, 3.0, 2.0])).concordant
     array([2, 1, 1])
     """
-    first, second = paired_vectors(x, y)
-    (u, columns), (v, rows) = distinct_ranks(first), distinct_ranks(second)
+    (u, columns), (v, rows) = distinct_ranks(x), distinct_ranks(y)
     n = len(u)
     if len(columns) * len(rows) <= 4 * n:
         opposite, both = _opposite_of_few(u, v, (len(columns), len(rows)))
@@ -174,22 +151,18 @@ def _pull(places: Ints, amounts: Floats) -> Floats:
     return np.asarray((upto[-1] - upto - (upto - by_group))[places])
 
 
-def spearman_influence(x: ArrayLike, y: ArrayLike) -> Floats:
+def spearman_influence(x: Floats, y: Floats) -> Floats:
     """What each item adds to Spearman's correlation to first order.
 
     With A, B the centred ranks, IF_i = P_i/√(E A²·E B²) - ρ/2·(Q_i/E A² + R_i/E B²), where P, Q, R are the derivatives
     of E AB, E A², E B² in the direction of item i, ranks included. The values sum to 0; a replicate with weights w is
     about ρ + Σw·IF/n. NaN below 3 items or for a constant side.
 
-    Raises:
-        ValueError: The sequences differ in length or hold a value that is not finite.
-
-    >>> bool(abs(spearman_influence([1, 2, 3, 4], [1, 3, 2, 4]).sum()) < 1e-12)
+    >>> bool(abs(spearman_influence(np.arange(4.0), np.array([1.0, 3.0, 2.0, 4.0])).sum()) < 1e-12)
     True
     """
-    first, second = paired_vectors(x, y)
-    n = len(first)
-    ranks = distinct_ranks(first), distinct_ranks(second)
+    n = len(x)
+    ranks = distinct_ranks(x), distinct_ranks(y)
     a, b = (_centred(*each) / max(n, 1) for each in ranks)
     if n < 3 or not a.any() or not b.any():
         return np.full(n, np.nan)
@@ -202,25 +175,17 @@ def spearman_influence(x: ArrayLike, y: ArrayLike) -> Floats:
     return np.asarray(joint / scale - rho / 2 * (own_a / spread_a + own_b / spread_b))
 
 
-def kendall_influence(x: ArrayLike, y: ArrayLike, *, counts: Dominance | None = None) -> Floats:
+def kendall_influence(counts: Dominance) -> Floats:
     """What each item adds to Kendall's tau-b to first order.
 
     With N_i, X_i, Y_i the means over all items of sign(Δx)·sign(Δy), sign²(Δx), sign²(Δy), and N, X, Y their means:
     IF_i = 2N_i/√(XY) - τ·(X_i/X + Y_i/Y). The values sum to 0; a replicate with weights w is about τ + Σw·IF/n. NaN
     below 3 items or for a constant side.
 
-    Args:
-        x: One value for each item.
-        y: The other value.
-        counts: ``dominance(x, y)``, where it is there already.
-
-    Raises:
-        ValueError: The sequences differ in length or hold a value that is not finite.
-
-    >>> bool(abs(kendall_influence([1, 2, 3, 4], [1, 3, 2, 4]).sum()) < 1e-12)
+    >>> counts = dominance(np.arange(4.0), np.array([1.0, 3.0, 2.0, 4.0]))
+    >>> bool(abs(kendall_influence(counts).sum()) < 1e-12)
     True
     """
-    counts = dominance(x, y) if counts is None else counts
     n = len(counts.ties)
     apart = (counts.concordant - counts.discordant) / max(n, 1)
     untied_x, untied_y = (n - 1 - counts.x_ties) / max(n, 1), (n - 1 - counts.y_ties) / max(n, 1)
@@ -231,7 +196,7 @@ def kendall_influence(x: ArrayLike, y: ArrayLike, *, counts: Dominance | None = 
     return np.asarray(2 * apart / scale - tau * (untied_x / untied_x.mean() + untied_y / untied_y.mean()))
 
 
-def weighted_spearman(x: ArrayLike, y: ArrayLike, weights: ArrayLike) -> Floats:
+def weighted_spearman(x: Floats, y: Floats, weights: NDArray[Any]) -> Floats:
     """Spearman's correlation of each replicate, given how often each item was drawn.
 
     NaN where fewer than 3 items were drawn or a side is constant.
@@ -241,18 +206,13 @@ def weighted_spearman(x: ArrayLike, y: ArrayLike, weights: ArrayLike) -> Floats:
         y: The other value.
         weights: How often each item is drawn, or its weight, items × replicates.
 
-    Raises:
-        ValueError: The sequences differ in length, hold a value that is not finite, or do not fit the weights.
-
-    >>> weighted_spearman([1, 2, 3], [1, 3, 2], [[1, 2], [1, 1], [1, 0]])
+    >>> weighted_spearman(np.arange(3.0), np.array([1.0, 3.0, 2.0]), np.array([[1, 2], [1, 1], [1, 0]]))
     array([0.5, 1. ])
     """
-    first, second = paired_vectors(x, y)
-    drawn = _columns(weights, len(first))
-    groups = _Groups(first), _Groups(second)
+    groups = _Groups(x), _Groups(y)
     blocks = [np.empty(0)]
-    for start in range(0, drawn.shape[1], BLOCK):
-        w = drawn[:, start : start + BLOCK].astype(np.float64)
+    for start in range(0, weights.shape[1], BLOCK):
+        w = weights[:, start : start + BLOCK].astype(np.float64)
         total = w.sum(axis=0)
         (a, spread_a), (b, spread_b) = (group.standing(w, total) for group in groups)
         joint = np.einsum("ib,ib,ib->b", w, a, b)
@@ -261,7 +221,7 @@ def weighted_spearman(x: ArrayLike, y: ArrayLike, weights: ArrayLike) -> Floats:
     return np.concatenate(blocks)
 
 
-def weighted_kendall(x: ArrayLike, y: ArrayLike, weights: ArrayLike) -> Floats:
+def weighted_kendall(x: Floats, y: Floats, weights: NDArray[Any]) -> Floats:
     """Kendall's tau-b of each replicate, given how often each item was drawn.
 
     It holds an items × items matrix of signs, so it is meant for some hundreds of items; for more, see
@@ -272,35 +232,23 @@ def weighted_kendall(x: ArrayLike, y: ArrayLike, weights: ArrayLike) -> Floats:
         y: The other value.
         weights: How often each item is drawn, or its weight, items × replicates.
 
-    Raises:
-        ValueError: The sequences differ in length, hold a value that is not finite, or do not fit the weights.
-
-    >>> weighted_kendall([1, 2, 3], [1, 3, 2], [[1, 2], [1, 1], [1, 0]]).round(4)
+    >>> weighted_kendall(np.arange(3.0), np.array([1.0, 3.0, 2.0]), np.array([[1, 2], [1, 1], [1, 0]])).round(4)
     array([0.3333, 1.    ])
     """
-    first, second = paired_vectors(x, y)
-    drawn = _columns(weights, len(first))
-    u, v = distinct_ranks(first)[0], distinct_ranks(second)[0]
+    u, v = distinct_ranks(x)[0], distinct_ranks(y)[0]
     kernel = (np.sign(u[:, None] - u[None, :]) * np.sign(v[:, None] - v[None, :])).astype(np.float32)
-    groups = _Groups(first), _Groups(second)
+    groups = _Groups(x), _Groups(y)
     blocks = [np.empty(0)]
-    for start in range(0, drawn.shape[1], BLOCK):
+    for start in range(0, weights.shape[1], BLOCK):
         # Single precision halves the time of the product. On this grid its sums are exact for some hundreds of items,
         # and so the same on every processor, whatever the order of its additions.
-        w = np.rint(drawn[:, start : start + BLOCK].astype(np.float32) * _GRID) / _GRID
+        w = np.rint(weights[:, start : start + BLOCK].astype(np.float32) * _GRID) / _GRID
         total = w.sum(axis=0, dtype=np.float64)
         excess = np.einsum("ib,ib->b", w, kernel @ w, dtype=np.float64)
         untied = [total * total - np.square(group.sums(w)).sum(axis=0) for group in groups]
         spread = np.sqrt(np.where(total > 2.5, untied[0] * untied[1], 0.0))
         blocks.append(np.clip(quotient(excess, spread), -1, 1))
     return np.concatenate(blocks)
-
-
-def _columns(weights: ArrayLike, n: int) -> NDArray[np.generic]:
-    array = np.asarray(weights)
-    if array.ndim != 2 or array.shape[0] != n:
-        raise ValueError(f"Weights are items × replicates, so {n} rows, not {' × '.join(map(str, array.shape))}.")
-    return array
 
 
 class _Groups:

@@ -154,22 +154,18 @@ def _marks(store: Store, runs: Sequence[RunRow]) -> Iterator[_Row]:
 def _mark(card: MetricCard, mark: Mark) -> _Row:
     if isinstance(mark, NotApplicable):
         return {"metric": card.name, "cause": "not_applicable"}
-    if not isinstance(mark, MetricScore):
-        return {
-            "metric": card.name,
-            "cause": mark.cause,
-            "message": mark.message,
-            "details": _json(mark.details) if mark.details else None,
-            "usage": _json(mark.usage),
-        }
-    return {
+    cells = {
         "metric": card.name,
+        "details": _json(mark.details) if mark.details else None,
+        "usage": _json(mark.usage),
+    }
+    if not isinstance(mark, MetricScore):
+        return cells | {"cause": mark.cause, "message": mark.message}
+    return cells | {
         "score": mark.score,
         "passed": mark.success,
         "threshold": mark.threshold,
         "rubric_score": mark.rubric_score,
-        "details": _json(mark.details) if mark.details else None,
-        "usage": _json(mark.usage),
     }
 
 

@@ -22,9 +22,8 @@ from deemster.store._row_encoding import (
     sample_checksum,
 )
 from deemster.store._run_table import find_run_number, read_runs
-from deemster.store.run_facts import RunRow
+from deemster.store.run_facts import IMPORTED_FACT, RunRow
 from deemster.store.run_file_format import (
-    IMPORTED_FACT,
     LONGEST,
     SCHEMA,
     EndLine,

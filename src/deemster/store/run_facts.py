@@ -10,6 +10,8 @@ import msgspec
 from deemster.records import FrozenDict, MetricCard
 from deemster.records.sample_facts import Count
 
+# The fact that marks a run that came from a file: no model or code that it names may be called or loaded.
+IMPORTED_FACT = "received"
 RunKind: TypeAlias = Literal["run", "grading", "recording", "confirmation", "improvement"]
 
 

@@ -13,9 +13,8 @@ from deemster.datasets.fingerprint import row_hash
 from deemster.errors import Issue, StoreError, plural
 from deemster.formats.document import Reading
 from deemster.formats.schema_validation import MOST_TAGS
-from deemster.store.run_facts import TRAITS
+from deemster.store.run_facts import IMPORTED_FACT, TRAITS
 from deemster.store.run_file_format import (
-    IMPORTED_FACT,
     LONGEST,
     EndLine,
     EntryLine,

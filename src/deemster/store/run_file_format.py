@@ -18,8 +18,6 @@ from deemster.store.run_facts import Id, LabelFacts, Plain, RunFacts, ScoringFac
 SCHEMA: Literal["deemster.run.v1"] = "deemster.run.v1"
 # The longest line that is read: it bounds the memory that a hostile file can take.
 LONGEST = 16 * 1024 * 1024
-# The fact that marks a run that came from a file: no model or code that it names may be called or loaded.
-IMPORTED_FACT = "received"
 
 
 class _Line(msgspec.Struct, frozen=True, kw_only=True, gc=False, forbid_unknown_fields=True, tag_field="line"):

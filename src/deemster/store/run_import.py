@@ -27,10 +27,9 @@ from deemster.store._run_table import (
 from deemster.store.graded_items import GRADING_CARD, GradedEntry, put_graded_items
 from deemster.store.lease import Lease
 from deemster.store.run_export import run_digest
-from deemster.store.run_facts import RunFacts, ScoringFacts
+from deemster.store.run_facts import IMPORTED_FACT, RunFacts, ScoringFacts
 from deemster.store.run_file_check import CheckedRun, check_run_file, raw_lines
 from deemster.store.run_file_format import (
-    IMPORTED_FACT,
     EndLine,
     EntryLine,
     Line,

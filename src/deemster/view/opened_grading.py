@@ -14,7 +14,7 @@ from deemster.errors import ReportError
 from deemster.judges.item_grading import ItemGrading
 from deemster.records import CAUSES, Execution, MetricCard, SampleFacts
 from deemster.report.grading_result import Grading
-from deemster.report.stored_columns import SampleColumns
+from deemster.report.stored_columns import SampleColumns, read_samples
 from deemster.report.stored_grading import stored_grading
 from deemster.results import MarkTable
 from deemster.results.metric_summary import OUTSIDE, SCORED, histogram
@@ -103,6 +103,7 @@ class OpenedGrading(OpenedRun):
         """The score of each item and the values of its criteria as marks; one without a value does not apply."""
         grading = self.grading
         table = MarkTable(self.cards, samples=len(grading), repetitions=1)
+        columns = read_samples(self.store, self.row, table)
         places = {card.name: place for place, card in enumerate(self.cards)}
         failed = CAUSES.index("model_failed") + 1
         for position, item in enumerate(grading.items):
@@ -112,11 +113,7 @@ class OpenedGrading(OpenedRun):
                 value, is_failed = values.get(name, (None, item.error is not None))
                 table.scores[position, 0, place] = 0.0 if value is None else value
                 table.causes[position, 0, place] = SCORED if value is not None else failed if is_failed else OUTSIDE
-            table.tag(position, grading.dataset.items[position].tags)
-        ids = [item.id for item in grading.items]
-        digests = b"".join(bytes.fromhex(sample.row_hash) for sample in self.store.samples(self.row.id, content=False))
-        hashes = np.frombuffer(digests, dtype=np.uint8).reshape(-1, 32)
-        return table, SampleColumns(hashes, lambda positions: [ids[position] for position in positions], lambda: None)
+        return table, columns
 
     def table_of(self, stored: Sequence[tuple[SampleFacts, Sequence[Execution]]]) -> MarkTable:
         """The marks of some items, in their order.
