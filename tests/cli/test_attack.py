@@ -126,7 +126,7 @@ def test_stored_run_renders_the_same_report_again(folder):
 def test_category_is_a_part_of_the_lane(folder):
     attacked(folder, SAFE, "ssrf")
     report = json.loads(Path("report.json").read_bytes())
-    assert report["run"]["part"]["selection"] == "--category ssrf"
+    assert report["run"]["part"]["selection"] == "ssrf"
     assert [each["name"] for each in report["adversarial"]["categories"]] == ["ssrf"]
 
 
