@@ -17,7 +17,7 @@ from deemster.engine.progress import Progress, ProgressCounter
 from deemster.engine.run_plan import Plan, collect_secrets
 from deemster.engine.stop_request import Stop
 from deemster.evaluation.resolved_evaluation import Evaluation
-from deemster.grading._submissions import SubmissionMetric, Submissions
+from deemster.grading._submissions import Submissions
 from deemster.judges.criterion_grader import CriterionGrader
 from deemster.judges.grading_case import make_case
 from deemster.judges.item_grading import ItemGrading, vote_payments
@@ -77,7 +77,7 @@ class GradingRun:
         self._dataset, self._grader = dataset, grader
         self._counter = _VoteCounter(len(dataset), progress)
         self._run, self.stop = run, stop
-        self._submissions = Submissions(dataset, grader, checks, judging)
+        self._submissions = Submissions(dataset=dataset, grader=grader, checks=checks, judging=judging)
         self._items = GradedItems(len(dataset))
         self._calls = array("q")
         self.spent = NOTHING_SPENT
@@ -132,7 +132,7 @@ class GradingRun:
             StoreError: The store fails.
         """
         dataset: Any = self._dataset
-        metric: Any = SubmissionMetric(submissions=self._submissions)
+        metric: Any = self._submissions
         # Every submission is there already, so what stands for the target is never asked.
         no_target = SavedOutputs({"no target": ""})
         plan = Plan(dataset, no_target, (metric,), secrets=collect_secrets(no_target, access))
@@ -158,7 +158,7 @@ class GradingRun:
             self._calls.extend(self._items.graded(execution).call_ids)
 
     def _put(self, position: int, item: ItemGrading) -> None:
-        self._items.put(position, self._submissions.mark(position, item))
+        self._items.put(position, self._submissions.graded_mark(position, item))
 
     def _put_unasked(self) -> None:
         """Give votes that are `not_run` to the items that no judge was asked about, now or before."""
