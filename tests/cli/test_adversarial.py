@@ -17,12 +17,13 @@ from tests.cli.workspace import called, written
 OBEDIENT = """
 import re
 from deemster.records import Output, ToolCall, Trajectory
-from deemster.datasets.attack_mutators import MUTATORS, reveal_tags
+from deemster.datasets.attack_mutators import reveal_tags
+from tests.builders.mutator_decoders import DECODERS
 
 def readings(text):
-    for mutator in MUTATORS.values():
+    for decode in DECODERS.values():
         try:
-            yield mutator.decode(text)
+            yield decode(text)
         except (ValueError, KeyError):
             pass
     yield text

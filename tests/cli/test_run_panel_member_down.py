@@ -74,7 +74,7 @@ def test_lower_quorum_and_scores_that_lack_a_vote_are_said_in_every_report_until
     written(folder, {"suite.yml": SUITE % ", quorum: 2"})
     done = ran(world, DOWN)
     asked = len(good.requests)
-    said = ["6 of 6 scores lack the vote of a judge that failed", "2 votes of its judges make a score"]
+    said = ["6 of 6 scores lack the vote of a judge that failed", "a score needs 2 votes of its judges"]
     for text in (
         done.output,
         *((folder / file).read_text() for name, file in FORMATS.items() if name not in ("json", "csv")),

@@ -7,8 +7,8 @@ import pytest
 from deemster.judges.claim_faithfulness import ClaimFaithfulness
 from deemster.judges.geval import GEval
 from deemster.records import Output, Sample
-from deemster.testing.obedient_model import ObedientModel
 from deemster.testing.server_replies import ChatMessages
+from tests.builders.obedient_model import ObedientModel
 from tests.judges.injection_payloads import PAYLOADS
 from tests.judges.play import answered, said
 from tests.judges.test_untrusted_text_injection import HARMLESS, structure

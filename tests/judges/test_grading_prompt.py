@@ -14,8 +14,8 @@ from deemster.errors import ConfigurationError
 from deemster.judges.few_shot import FewShot
 from deemster.judges.grading_case import make_case
 from deemster.records import Answer
-from deemster.testing.obedient_model import ObedientModel
 from deemster.testing.server_replies import ChatMessages
+from tests.builders.obedient_model import ObedientModel
 from tests.judges.injection_payloads import PAYLOADS
 from tests.judges.make_grader import DEPTH, FACTS, FLUFF, RUBRIC, TONE, case, dataset, grader, options_of, subject
 from tests.judges.play import answered

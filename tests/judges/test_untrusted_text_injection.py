@@ -9,8 +9,8 @@ from deemster.judges.llm_as_judge import LlmAsJudge
 from deemster.judges.pairwise import Pairwise
 from deemster.judges.refusal_quality import RefusalQuality
 from deemster.records import Output, Sample
-from deemster.testing.obedient_model import ObedientModel
 from deemster.testing.server_replies import ChatMessages
+from tests.builders.obedient_model import ObedientModel
 from tests.judges.injection_payloads import PAYLOADS
 from tests.judges.play import answered, said
 

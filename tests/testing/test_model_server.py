@@ -19,10 +19,10 @@ from deemster.judges.geval_definition import preset_names
 from deemster.judges.llm_as_judge import LlmAsJudge
 from deemster.judges.pairwise import Pairwise
 from deemster.judges.refusal_quality import RefusalQuality
-from deemster.testing import FAULTS, ChatMessages, ModelServer, ObedientModel
+from deemster.testing import FAULTS, ChatMessages, ModelServer
 from deemster.testing.model_server import _options, main
-from deemster.testing.obedient_model import split_data_blocks
 from deemster.testing.server_replies import schema_instance
+from tests.builders.obedient_model import ObedientModel, split_data_blocks
 
 SCHEMA = {
     "type": "object",

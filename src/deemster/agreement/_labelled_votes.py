@@ -545,37 +545,38 @@ def with_clusters(labelled: LabelledVotes, cluster: Cluster) -> LabelledVotes:
     if not isinstance(cluster, (str, Mapping)):
         message = f"`cluster` is a metadata key or a map from item ids to clusters, not {name_kind(cluster)}."
         raise InputError(message)
+    votes = labelled.votes
     sources = np.argsort(labelled.item_index, kind="stable")[-len(labelled.ids) :].tolist()
-    metadata = [labelled.votes.metadata[source] for source in sources]
     if isinstance(cluster, str):
-        require_key(cluster, metadata, "to cluster by")
-    keys: list[Any] = []
+        require_key(cluster, [votes.metadata[source] for source in sources], "to cluster by")
+        keys = [own.get(cluster) for own in votes.metadata]
+    else:
+        keys = [cluster.get(name) for name in votes.ids]
     issues = []
-    for name, own in zip(labelled.ids, metadata, strict=True):
-        key = own.get(cluster) if isinstance(cluster, str) else cluster.get(name)
+    for source in sources:
+        key = keys[source]
         if key is None or key != key:  # noqa: PLR0124 - NaN is no cluster, and differs from itself
-            issues.append(Issue(_missing_cluster(cluster, own), sample=name))
+            issues.append(Issue(_missing_cluster(cluster, votes.metadata[source]), sample=votes.ids[source]))
         elif not isinstance(key, Hashable):
-            issues.append(Issue(f"A cluster is a word or a number, not {name_kind(key)}.", sample=name))
-        keys.append(key)
+            message = f"A cluster is a word or a number, not {name_kind(key)}."
+            issues.append(Issue(message, sample=votes.ids[source]))
     if issues:
         raise InputError(issues)
+
+    # A dict takes 1 and True for one key; they are two clusters. An item without a cluster, which nobody labelled,
+    # stands alone.
+    typed = [(None, place) if key is None else (isinstance(key, bool), key) for place, key in enumerate(keys)]
     numbers: dict[Any, int] = {}
-    # A dict takes 1 and True for one key; they are two clusters.
-    typed = ((isinstance(key, bool), key) for key in keys)
-    clusters = np.array([numbers.setdefault(key, len(numbers)) for key in typed], dtype=np.intp)
+    order = [*sources, *range(len(keys))]
+    codes = np.array([numbers.setdefault(typed[place], len(numbers)) for place in order], dtype=np.intp)
+    clusters, of_all = np.split(codes, [len(sources)])
     warnings = labelled.warnings
-    if len(numbers) < ENOUGH_CLUSTERS:
-        few = plural(len(numbers), "cluster")
+    if clusters.max() + 1 < ENOUGH_CLUSTERS:
+        few = plural(int(clusters.max()) + 1, "cluster")
         warnings = (
             *warnings,
             f"few-clusters: {few} only; intervals from fewer than {ENOUGH_CLUSTERS} may be too narrow.",
         )
-    everyone = zip(labelled.votes.ids, labelled.votes.metadata, strict=True)
-    others = (own.get(cluster) if isinstance(cluster, str) else cluster.get(name) for name, own in everyone)
-    # An item without a cluster, which nobody labelled, stands alone.
-    named = ((isinstance(key, bool), place if key is None else key) for place, key in enumerate(others))
-    of_all = np.array([numbers.setdefault(key, len(numbers)) for key in named], dtype=np.intp)
     return replace(labelled, clusters=clusters, clusters_of_all=of_all, warnings=warnings)
 
 

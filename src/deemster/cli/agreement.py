@@ -84,7 +84,7 @@ class InputOptions(NamedTuple):
     def kind_of_source(self) -> Literal["votes", "run", "cases"]:
         """What the source is, by its name and content; votes where it cannot be read, whose reader says why."""
         from deemster.evaluation.check_file import find_kind
-        from deemster.store.run_file import is_run_file
+        from deemster.store.open_runs import is_run_file
 
         path = Path(self.source or "")
         if self.source is None or (path.suffix.lower() in _SUFFIXES and not path.is_file()):

@@ -133,8 +133,7 @@ class GradingRun:
         sinks = [self._items.add] if self._run is None else [self._run.add, self._items.add]
         work = RunWork(evaluation, remaining, sinks, self._counter, clock, self.stop, warn)
 
-        with InThisProcess().open() as backend:
-            await backend.execute(work)
+        await InThisProcess().execute(work)
 
         self._put_unasked()
         return self._view()

@@ -8,7 +8,7 @@ from typing import Any
 from deemster.errors import InputError, visible
 from deemster.evaluation.external_run import ExternalRun
 from deemster.formats.json_values import is_number
-from deemster.integrations.run_builder import RunBuilder, as_map, as_text, parse_time, read_mark, shorten
+from deemster.integrations.run_builder import RunBuilder, as_map, as_maps, as_text, parse_time, read_mark, shorten
 from deemster.integrations.source_file import SourceFile
 from deemster.records import Mark, Output, Unscored
 from deemster.records.model_requests import JUDGE
@@ -68,7 +68,7 @@ def _add_item(builder: RunBuilder, row: Mapping[str, Any], dataset: str, criteri
     marks: dict[str, Mark] = {}
     found: dict[str, Any] = {}
     votes: list[dict[str, Any]] = []
-    for place, entry in enumerate(_maps(report.get("criterion_reports")), 1):
+    for place, entry in enumerate(as_maps(report.get("criterion_reports")), 1):
         # The report of an ensemble has the criterion inside, and what its judges agreed on.
         criterion = as_map(entry.get("criterion")) or entry
         called = builder.add_metric(as_text(criterion.get("name")) or f"criterion-{place}")
@@ -86,10 +86,6 @@ def _add_item(builder: RunBuilder, row: Mapping[str, Any], dataset: str, criteri
     if votes and isinstance(marks[_SCORE], Unscored):
         builder.leave_out("a vote of one judge on an item without a score", len(votes))
     builder.add_execution(sample, Output(""), marks)
-
-
-def _maps(value: Any) -> list[dict[str, Any]]:
-    return list(map(as_map, value)) if isinstance(value, list) else []
 
 
 def _definition(called: str, criterion: Mapping[str, Any]) -> dict[str, Any]:
@@ -124,7 +120,7 @@ def _criterion_detail(entry: Mapping[str, Any]) -> dict[str, Any]:
 def _votes(called: str, entry: dict[str, Any]) -> list[dict[str, Any]]:
     """The votes on a criterion, as the metric `rubric` keeps them; a report without votes is that of one judge."""
     found = []
-    for vote in [*_maps(entry.get("votes")), *_maps(entry.get("multi_choice_votes"))] or [entry]:
+    for vote in [*as_maps(entry.get("votes")), *as_maps(entry.get("multi_choice_votes"))] or [entry]:
         judge = visible(as_text(vote.get("judge_id")) or JUDGE, limit=200)
         seat = {"criterion": called, "judge": judge, "repeat": 0}
         if (said := _verdict(vote))["failed"]:

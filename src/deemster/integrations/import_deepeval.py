@@ -7,7 +7,16 @@ from typing import Any
 
 from deemster.errors import visible
 from deemster.evaluation.external_run import ExternalRun
-from deemster.integrations.run_builder import RunBuilder, as_map, as_text, parse_time, read_mark, read_usage
+from deemster.integrations.run_builder import (
+    RunBuilder,
+    as_list,
+    as_map,
+    as_maps,
+    as_text,
+    parse_time,
+    read_mark,
+    read_usage,
+)
 from deemster.integrations.source_file import SourceFile
 from deemster.records import Mark, Output, Trajectory, Unscored
 
@@ -44,8 +53,7 @@ def read_deepeval(source: SourceFile) -> list[ExternalRun]:
     builder.leave_out_keys(root, _RUN_KEYS, of="the test run")
     if talks := root.get("conversationalTestCases"):
         builder.leave_out("a conversational test case", len(talks) if isinstance(talks, list) else 1)
-    cases = root["testCases"] if isinstance(root["testCases"], list) else []
-    for number, case in enumerate(map(as_map, cases), 1):
+    for number, case in enumerate(as_maps(root["testCases"]), 1):
         _add_case(builder, case, number)
     words = ", ".join(f"{key}={value}" for key, value in settings.items() if isinstance(value, (str, int, float)))
     named = as_text(settings.get("model")) or (visible(words, limit=120) if words else None)
@@ -60,7 +68,7 @@ def _add_case(builder: RunBuilder, case: Mapping[str, Any], number: int) -> None
         as_text(case.get("name")) or f"test-{number}",
         case.get("input"),
         expected_output=case.get("expectedOutput"),
-        tags=case["tags"] if isinstance(case.get("tags"), list) else (),
+        tags=as_list(case.get("tags")),
         metadata={**as_map(case.get("additionalMetadata")), **as_map(case.get("metadata")), **further},
     )
     seconds = case.get("completionTime")
@@ -75,8 +83,7 @@ def _add_case(builder: RunBuilder, case: Mapping[str, Any], number: int) -> None
         usage=usage,
     )
     marks: dict[str, Mark] = {}
-    measured = case.get("metricsData")
-    for metric in map(as_map, measured if isinstance(measured, list) else ()):
+    for metric in as_maps(case.get("metricsData")):
         builder.leave_out_keys(metric, _METRIC_KEYS, of="a metric")
         judge = as_text(metric.get("evaluationModel"))
         options = [*([f"judge={judge}"] if judge else []), *(["strict"] if metric.get("strictMode") else [])]
@@ -107,7 +114,7 @@ def _passages(value: Any) -> list[dict[str, str]] | None:
 
 
 def _trajectory(value: Any) -> Trajectory | None:
-    calls = [as_map(call) for call in value] if isinstance(value, list) else []
+    calls = as_maps(value)
     if not calls:
         return None
     return Trajectory.read(

@@ -9,7 +9,18 @@ from typing import Any
 from deemster.errors import InputError, Issue, visible
 from deemster.evaluation.external_run import ExternalRun
 from deemster.formats.json_values import is_number
-from deemster.integrations.run_builder import RunBuilder, as_map, as_text, describe, parse_time, read_mark, read_usage
+from deemster.integrations.run_builder import (
+    RunBuilder,
+    add_up,
+    as_list,
+    as_map,
+    as_maps,
+    as_text,
+    describe,
+    parse_time,
+    read_mark,
+    read_usage,
+)
 from deemster.integrations.source_file import SourceFile
 from deemster.records import Mark, Output, TargetFailure, Trajectory, Unscored
 
@@ -69,21 +80,19 @@ def _samples(source: SourceFile) -> Iterator[dict[str, Any]]:
             if name.startswith(_SAMPLES) and name.endswith(".json"):
                 yield as_map(source.member(name))
     else:
-        listed = source.value["samples"]
-        yield from (as_map(sample) for sample in (listed if isinstance(listed, list) else ()))
+        yield from as_maps(source.value["samples"])
 
 
 def _order(ids: Any) -> Any:
     """The order of the dataset, then of the epochs."""
-    places = {str(name): place for place, name in enumerate(ids if isinstance(ids, list) else ())}
+    places = {str(name): place for place, name in enumerate(as_list(ids))}
     return lambda sample: (places.get(str(sample.get("id")), len(places)), sample.get("epoch") or 0)
 
 
 def _scorers(facts: Mapping[str, Any]) -> dict[str, str]:
     """The options of each scorer, by its name."""
-    listed = facts.get("scorers")
     found = {}
-    for entry in map(as_map, listed if isinstance(listed, list) else ()):
+    for entry in as_maps(facts.get("scorers")):
         options = as_map(entry.get("options"))
         words = (f"{key}={json.dumps(value, ensure_ascii=False)}" for key, value in sorted(options.items()))
         found[str(entry.get("name"))] = visible(", ".join(words), limit=500)
@@ -92,11 +101,10 @@ def _scorers(facts: Mapping[str, Any]) -> dict[str, str]:
 
 def _graders(facts: Mapping[str, Any]) -> dict[tuple[str, int], str]:
     """The models of a panel of graders, by their scorer and place; a model that is there twice is numbered."""
-    listed = facts.get("scorers")
     found: dict[tuple[str, int], str] = {}
-    for entry in map(as_map, listed if isinstance(listed, list) else ()):
-        models = as_map(entry.get("options")).get("model")
-        names = [as_text(as_map(one).get("model") or one) for one in (models if isinstance(models, list) else ())]
+    for entry in as_maps(facts.get("scorers")):
+        models = as_list(as_map(entry.get("options")).get("model"))
+        names = [as_text(as_map(one).get("model") or one) for one in models]
         for place, name in enumerate(names):
             if name is not None:
                 shown = visible(name, limit=200)
@@ -154,9 +162,8 @@ class _Log:
 
     def _panel_votes(self, scorer: str, part: str | None, score: Mapping[str, Any]) -> list[dict[str, Any]]:
         """What each grader of a panel said, as metrics keep the votes of judges; empty where there is no panel."""
-        listed = as_map(as_map(score.get("metadata")).get("panel")).get("votes")
         found = []
-        for place, vote in enumerate(listed if isinstance(listed, list) else ()):
+        for place, vote in enumerate(as_list(as_map(as_map(score.get("metadata")).get("panel")).get("votes"))):
             seat = {"role": self._graders.get((scorer, place), f"grader-{place + 1}"), "sample": 0}
             value = _number(as_map(vote).get(part) if part is not None else vote)
             if (isinstance(value, bool) or is_number(value)) and 0 <= value <= 1:
@@ -205,32 +212,26 @@ def _answer(sample: Mapping[str, Any]) -> Output | TargetFailure:
     if error:
         return TargetFailure(visible(str(error.get("message") or "The sample failed."), limit=500))
     output, held = as_map(sample.get("output")), as_map(sample.get("attachments"))
-    choices = output.get("choices")
-    first = as_map(as_map(choices[0]).get("message")) if isinstance(choices, list) and choices else {}
+    choices = as_maps(output.get("choices"))
+    first = as_map(choices[0].get("message")) if choices else {}
     said = output.get("completion")
     text = str(_resolve(said, held)) if isinstance(said, str) else _text(first.get("content"), held)
-    spent = [as_map(usage) for usage in as_map(sample.get("model_usage")).values()]
+    spent = as_maps([*as_map(sample.get("model_usage")).values()])
     seconds = sample.get("working_time") or sample.get("total_time")
     usage = read_usage(
-        prompt=_total(spent, "input_tokens"),
-        completion=_total(spent, "output_tokens"),
-        total=_total(spent, "total_tokens"),
-        reasoning=_total(spent, "reasoning_tokens"),
+        prompt=add_up(usage.get("input_tokens") for usage in spent),
+        completion=add_up(usage.get("output_tokens") for usage in spent),
+        total=add_up(usage.get("total_tokens") for usage in spent),
+        reasoning=add_up(usage.get("reasoning_tokens") for usage in spent),
         latency_ms=seconds * 1000 if isinstance(seconds, (int, float)) else None,
         model=as_text(output.get("model")),
     )
     return Output(text, trajectory=_trajectory(sample, held), usage=usage, model=as_text(output.get("model")))
 
 
-def _total(usages: list[dict[str, Any]], key: str) -> int | None:
-    counts = [usage[key] for usage in usages if type(usage.get(key)) is int]
-    return sum(counts) if counts else None
-
-
 def _trajectory(sample: Mapping[str, Any], held: Mapping[str, Any]) -> Trajectory | None:
     """The tool calls of the sample's messages, with their results."""
-    listed = sample.get("messages")
-    messages = [as_map(message) for message in (listed if isinstance(listed, list) else ())]
+    messages = as_maps(sample.get("messages"))
     results = {message.get("tool_call_id"): message for message in messages if message.get("role") == "tool"}
     calls = []
     for message in messages:

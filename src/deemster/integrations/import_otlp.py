@@ -9,7 +9,16 @@ from typing import Any, NamedTuple
 
 from deemster.errors import visible
 from deemster.evaluation.external_run import ExternalRun
-from deemster.integrations.run_builder import RunBuilder, as_map, as_text, read_mark, read_usage
+from deemster.integrations.run_builder import (
+    RunBuilder,
+    add_up,
+    as_list,
+    as_map,
+    as_maps,
+    as_text,
+    read_mark,
+    read_usage,
+)
 from deemster.integrations.source_file import SourceFile
 from deemster.records import Mark, Output, TargetFailure, Trajectory
 
@@ -34,7 +43,7 @@ class _Span(NamedTuple):
     start_ns: int
     end_ns: int
     attributes: dict[str, Any]
-    events: Sequence[Any]
+    events: Sequence[dict[str, Any]]
     error: str | None
 
     @property
@@ -70,10 +79,12 @@ def read_otlp(source: SourceFile) -> list[ExternalRun]:
         InputError: Something in it cannot be kept.
     """
     documents = _documents(source)
-    services = {as_text(facts.get("service.name")) for facts in _resources(documents)} - {None}
+    resources = [as_map(entry.get("resource")) for file in documents for entry in as_maps(file.get("resourceSpans"))]
+    services = {as_text(_attributes(one.get("attributes")).get("service.name")) for one in resources} - {None}
     name = next(iter(services)) if len(services) == 1 else source.path.stem
     builder = RunBuilder("opentelemetry", name or source.path.stem)
-    spans = sorted(_spans(documents), key=lambda span: (span.start_ns, span.id))
+    found = map(_read_span, _records(documents, "resourceSpans", "scopeSpans", "spans"))
+    spans = sorted(found, key=lambda span: (span.start_ns, span.id))
     logged = _logged_evaluations(documents)
     trees = list(_trees(spans))
     is_marked = bool(logged) or any(_evaluations(span) for span in spans)
@@ -86,33 +97,29 @@ def read_otlp(source: SourceFile) -> list[ExternalRun]:
     return [builder.build(target=", ".join(sorted(models)) or None, started=started, duration_s=lasted)]
 
 
-def _resources(documents: Iterable[Mapping[str, Any]]) -> Iterator[dict[str, Any]]:
+def _records(
+    documents: Iterable[Mapping[str, Any]], resources: str, scopes: str, records: str
+) -> Iterator[dict[str, Any]]:
+    """The spans or the log records of documents, each of which stands in a scope of a resource."""
     for document in documents:
-        for entry in _list(document.get("resourceSpans")):
-            yield _attributes(as_map(as_map(entry).get("resource")).get("attributes"))
+        for resource in as_maps(document.get(resources)):
+            for scope in as_maps(resource.get(scopes)):
+                yield from as_maps(scope.get(records))
 
 
-def _spans(documents: Iterable[Mapping[str, Any]]) -> Iterator[_Span]:
-    for document in documents:
-        for resource in _list(document.get("resourceSpans")):
-            for scope in _list(as_map(resource).get("scopeSpans")):
-                for span in map(as_map, _list(as_map(scope).get("spans"))):
-                    status = as_map(span.get("status"))
-                    yield _Span(
-                        trace=str(span.get("traceId")),
-                        id=str(span.get("spanId")),
-                        parent=as_text(span.get("parentSpanId")),
-                        name=str(span.get("name") or "span"),
-                        start_ns=_nanoseconds(span.get("startTimeUnixNano")),
-                        end_ns=_nanoseconds(span.get("endTimeUnixNano")),
-                        attributes=_attributes(span.get("attributes")),
-                        events=_list(span.get("events")),
-                        error=str(status.get("message") or "error") if status.get("code") in _ERRORS else None,
-                    )
-
-
-def _list(value: Any) -> list[Any]:
-    return value if isinstance(value, list) else []
+def _read_span(span: Mapping[str, Any]) -> _Span:
+    status = as_map(span.get("status"))
+    return _Span(
+        trace=str(span.get("traceId")),
+        id=str(span.get("spanId")),
+        parent=as_text(span.get("parentSpanId")),
+        name=str(span.get("name") or "span"),
+        start_ns=_nanoseconds(span.get("startTimeUnixNano")),
+        end_ns=_nanoseconds(span.get("endTimeUnixNano")),
+        attributes=_attributes(span.get("attributes")),
+        events=as_maps(span.get("events")),
+        error=str(status.get("message") or "error") if status.get("code") in _ERRORS else None,
+    )
 
 
 def _nanoseconds(value: Any) -> int:
@@ -120,7 +127,7 @@ def _nanoseconds(value: Any) -> int:
 
 
 def _attributes(value: Any) -> dict[str, Any]:
-    return {str(entry.get("key")): _plain(entry.get("value")) for entry in map(as_map, _list(value))}
+    return {str(entry.get("key")): _plain(entry.get("value")) for entry in as_maps(value)}
 
 
 def _plain(value: Any) -> Any:
@@ -129,7 +136,7 @@ def _plain(value: Any) -> Any:
         if kind == "intValue":
             return int(held) if str(held).lstrip("-").isdigit() and len(str(held)) < 20 else None
         if kind == "arrayValue":
-            return [_plain(entry) for entry in _list(as_map(held).get("values"))]
+            return [_plain(entry) for entry in as_list(as_map(held).get("values"))]
         if kind == "kvlistValue":
             return _attributes(as_map(held).get("values"))
         return held
@@ -172,7 +179,7 @@ def _add_trace(
         root.trace if facts.get("deemster.sample.id") is None else facts["deemster.sample.id"],
         asked if isinstance(asked, dict) else {"messages": asked} if isinstance(asked, list) else {"input": asked},
         expected_output=_parsed(expected),
-        tags=_list(facts.get("tag.tags")),
+        tags=as_list(facts.get("tag.tags")),
         metadata={**as_map(told), **further},
     )
     marks: dict[str, Mark] = {}
@@ -189,7 +196,7 @@ def _note_attributes(builder: RunBuilder, span: _Span) -> None:
     for key in span.attributes:
         if not key.startswith(_READ):
             builder.leave_out(f"the attribute `{visible(key, limit=80)}` of a span")
-    others = sum(as_map(event).get("name") != _EVALUATION for event in span.events)
+    others = sum(event.get("name") != _EVALUATION for event in span.events)
     if others:
         builder.leave_out("an event of a span that is no evaluation result", others)
 
@@ -205,20 +212,16 @@ def _mark(result: Mapping[str, Any]) -> Mark:
 
 
 def _evaluations(span: _Span) -> list[dict[str, Any]]:
-    events = map(as_map, span.events)
-    return [_attributes(event.get("attributes")) for event in events if event.get("name") == _EVALUATION]
+    return [_attributes(event.get("attributes")) for event in span.events if event.get("name") == _EVALUATION]
 
 
 def _logged_evaluations(documents: Iterable[Mapping[str, Any]]) -> dict[tuple[str, str], list[dict[str, Any]]]:
     """The evaluation results that were sent as log records, by the span they are about."""
     found: dict[tuple[str, str], list[dict[str, Any]]] = {}
-    for document in documents:
-        for resource in _list(document.get("resourceLogs")):
-            for scope in _list(as_map(resource).get("scopeLogs")):
-                for record in map(as_map, _list(as_map(scope).get("logRecords"))):
-                    if record.get("eventName") == _EVALUATION:
-                        key = str(record.get("traceId")), str(record.get("spanId"))
-                        found.setdefault(key, []).append(_attributes(record.get("attributes")))
+    for record in _records(documents, "resourceLogs", "scopeLogs", "logRecords"):
+        if record.get("eventName") == _EVALUATION:
+            key = str(record.get("traceId")), str(record.get("spanId"))
+            found.setdefault(key, []).append(_attributes(record.get("attributes")))
     return found
 
 
@@ -252,7 +255,7 @@ def _said(root: _Span, way: str, tree: Sequence[_Span]) -> Any:
 
 
 def _message(message: Mapping[str, Any]) -> dict[str, Any]:
-    parts = [as_map(part) for part in _list(message.get("parts"))]
+    parts = as_maps(message.get("parts"))
     texts = [str(part.get("content")) for part in parts if part.get("type") == "text"]
     return {"role": message.get("role"), "content": "\n".join(texts) if parts else message.get("content")}
 
@@ -285,9 +288,7 @@ def _model(span: _Span) -> str | None:
 
 
 def _total(spans: Sequence[_Span], *keys: str) -> Any:
-    counts = [next((span.attributes[key] for key in keys if key in span.attributes), None) for span in spans]
-    known = [count for count in counts if isinstance(count, (int, float))]
-    return sum(known) if known else None
+    return add_up(next((span.attributes[key] for key in keys if key in span.attributes), None) for span in spans)
 
 
 def _passages(tree: Sequence[_Span]) -> list[dict[str, Any]] | None:

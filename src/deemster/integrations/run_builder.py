@@ -71,6 +71,22 @@ def as_map(value: Any) -> dict[str, Any]:
     return value if isinstance(value, dict) else {}
 
 
+def as_list(value: Any) -> list[Any]:
+    """A JSON list, or an empty one where the value is none."""
+    return value if isinstance(value, list) else []
+
+
+def as_maps(value: Any) -> list[dict[str, Any]]:
+    """The maps in a JSON list; an empty one for an entry that is none."""
+    return [as_map(entry) for entry in as_list(value)]
+
+
+def add_up(counts: Iterable[Any]) -> Any:
+    """The sum of the numbers among some values; None where there is none."""
+    known = [count for count in counts if isinstance(count, (int, float))]
+    return sum(known) if known else None
+
+
 def as_text(value: Any) -> str | None:
     """Text that says something, or None."""
     return value if isinstance(value, str) and value.strip() else None

@@ -18,7 +18,6 @@ from typing import Any, NamedTuple, Self
 from aiohttp import web
 
 from deemster.errors import ConfigurationError, DeemsterError, did_you_mean
-from deemster.testing.obedient_model import ObedientModel
 from deemster.testing.server_faults import (
     FAULTS,
     JSON,
@@ -313,7 +312,6 @@ def _options(arguments: Sequence[str] | None) -> argparse.Namespace:
     )
     parser.add_argument("--no-logprobs", action="store_true", help="offer no log-probabilities")
     parser.add_argument("--dimension", type=int, default=16, help="dimension of the embeddings; 16 by default")
-    parser.add_argument("--obedient", action="store_true", help="obey orders that stand outside data blocks")
     parser.add_argument("--list", action="store_true", help="list the faults and leave")
     return parser.parse_args(arguments)
 
@@ -334,7 +332,6 @@ def main(arguments: Sequence[str] | None = None) -> int:
     try:
         server = ModelServer(
             seed=options.seed,
-            answer=ObedientModel() if options.obedient else None,
             faults=dict(options.fault),
             refuses=options.refuse,
             logprobs=not options.no_logprobs,
