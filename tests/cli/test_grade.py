@@ -90,11 +90,8 @@ def test_html_has_scores_criteria_judges_and_reasons_unless_they_are_left_out(se
     page = (folder / "g.html").read_text(encoding="utf-8")
     assert all(title in page for title in ("Scores", "Criteria", "Judges", "with the lowest score", "Judge agreement"))
     assert "Seen." in page
-    assert called(*flags, "--publish-safe").exit_code == 0
+    assert called(*flags, "--without-text").exit_code == 0
     assert "Seen." not in (folder / "g.html").read_text(encoding="utf-8")
-    refused = called("grade", "labelled.json", *inline(server), "--publish-safe")
-    assert refused.exit_code == 2
-    assert "`--publish-safe` needs `--to FILE.html`" in refused.stderr
 
 
 def test_panel_of_roles_writes_votes_that_align_reads(folder, server):

@@ -58,10 +58,8 @@ def test_rendered_report_equals_report_of_run(world, form):
     assert (world() / "once").read_bytes() == (world() / "again").read_bytes()
 
 
-@pytest.mark.parametrize(
-    "flags", [(), ("--redact", "outputs"), ("--redact", "expected"), ("--redact", "all"), ("--publish-safe",)]
-)
-def test_redacting_report_file_equals_redacted_run(world, flags):
+@pytest.mark.parametrize("flags", [(), ("--without-text",)])
+def test_report_file_shows_what_the_run_shows(world, flags):
     world(suite_yml=SUITE.replace("[exact-match]", "[contains-all, json-match, retrieval-recall-at-k@3]"))
     called("run", "suite.yml", "--to", "run.json")
     direct = called("run", "suite.yml", "--to", "-", "--no-store", *flags).stdout
@@ -69,11 +67,10 @@ def test_redacting_report_file_equals_redacted_run(world, flags):
     assert called("show", "latest", "--to", "-", *flags).stdout == direct
 
 
-def test_input_is_in_the_file_only_with_include(world):
+def test_input_is_in_the_file_unless_texts_are_left_out(world):
     world()
-    assert "How long?" not in called("run", "suite.yml", "--to", "-").stdout
-    assert "How long?" in called("run", "suite.yml", "--to", "-", "--include", "input").stdout
-    assert "How long?" not in called("run", "suite.yml", "--to", "-", "--include", "input", "--publish-safe").stdout
+    assert "How long?" in called("run", "suite.yml", "--to", "-").stdout
+    assert "How long?" not in called("run", "suite.yml", "--to", "-", "--without-text").stdout
 
 
 def junit_failures(*argv):
@@ -235,7 +232,7 @@ def test_warnings_are_redacted_like_reports(world):
         answers_yml="outputs: {window: x}\n",
     )
     assert 'Quote it: "true"' in called("run", "suite.yml").stderr
-    told = called("run", "suite.yml", "--publish-safe").stderr
+    told = called("run", "suite.yml", "--without-text").stderr
     assert "1 of 1 samples will be unscored, first `window`" in told
     assert "true" not in told
 

@@ -230,7 +230,7 @@ def test_key_repeated_by_server_is_in_no_file_or_output(folder, server):
     address = server.url.replace("http://", "http://me:pass-word-1234@") + "?sig=query-secret-1"
     echo = json.dumps({"reason": f"The key {KEY} is right.", "score": 0.5})
     server.play(["401", f"text={echo}", "403", f"text={KEY}", f"text={KEY}", "reset"])
-    result = called("run", "suite.yml", *REPORTS, *FURTHER, "--include", "input", JUDGE_URL=address, PACE="1")
+    result = called("run", "suite.yml", *REPORTS, *FURTHER, JUDGE_URL=address, PACE="1")
     assert result.exit_code == 3
     assert server.requests[0].headers["authorization"] == f"Bearer {KEY}"
     names = {path.name: path.read_bytes() for path in folder.rglob("*") if path.is_file()}

@@ -127,7 +127,7 @@ def test_store_and_list_of_runs_say_that_a_run_is_a_part(part_world):
 
 
 def test_publish_safe_leaves_out_the_words_that_selected(part_world):
-    shown = called("run", "suite.yml", "--only", "lang=de", "--publish-safe", "--to", "-").stdout
+    shown = called("run", "suite.yml", "--only", "lang=de", "--without-text", "--to", "-").stdout
     assert json.loads(shown)["run"]["part"] == {"samples": 1, "of": 4, "selection": None}
     assert "metadata.lang" not in shown
 

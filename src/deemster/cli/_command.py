@@ -16,7 +16,7 @@ Headings: TypeAlias = Mapping[str, Sequence[str]]
 HEADINGS: Headings = {
     "Which samples": ("--only",),
     "Models and money": ("--models", "--cache", "--no-cache", "--budget-usd", "--budget-tokens", "--offline"),
-    "Written": ("--to", "--redact", "--publish-safe", "--include"),
+    "Written": ("--to", "--without-text"),
     "Kept": ("--store", "--no-store", "--durable", "--resume", "--allow-changed", "--promote-baseline"),
 }
 

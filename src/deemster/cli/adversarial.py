@@ -14,7 +14,6 @@ from deemster.cli._console import note
 from deemster.cli.options import (
     BUDGET_OPTIONS,
     CACHE_OPTIONS,
-    REDACT_LEVELS,
     Command,
     Flags,
     ReportOptions,
@@ -138,7 +137,7 @@ def command(
     if write is not None:
         _write(dataset, write)
         return
-    overrides = overrides._replace(redact_warnings=reports.level != REDACT_LEVELS[0])
+    overrides = overrides._replace(redact_warnings=reports.without_text)
 
     def conclude(store: Store, report: Report) -> None:
         if promote_failures is not None:

@@ -113,8 +113,9 @@ def command(
     if rules is not None:
         decision = decide_confirmed(decide_comparison(rules, comparison), rules, comparison, confirmation)
         comparison = msgspec.structs.replace(comparison, gate=decision)
-    shown = reports.redact_comparison(comparison, quotes)
+    shown = reports.shown_comparison(comparison, quotes)
     reports.write_each(shown.write)
+    reports.note_texts()
     if not reports.takes_stdout:
         print_sections([*shown.sections(full=full), *confirmation_sections(confirmation)])
     if comparison.gate is not None:
@@ -135,13 +136,13 @@ def _with_junit_of(source: RunSource, reports: ReportOptions) -> ReportOptions:
 def _rank(names: Sequence[str], settings: ComparisonSettings, reports: ReportOptions, store: str) -> None:
     """Rank more than two runs."""
     from deemster.comparison.compare_runs import RunSources, rank_sources
-    from deemster.comparison.privacy_levels import redact_ranking
+    from deemster.comparison.without_text import ranking_without_text
 
     if unknown := [one.format for one in reports.destinations if one.format in _FOR_TWO_RUNS]:
         raise ConfigurationError(f"`--to {unknown[0]}:FILE` is for two runs.")
     with RunSources(store) as sources:
         ranking = rank_sources([sources.find(name) for name in names], settings=settings)
-    shown = redact_ranking(ranking, level=reports.level)
+    shown = ranking_without_text(ranking) if reports.without_text else ranking
     reports.write_each(shown.write)
     if not reports.takes_stdout:
         print_sections(shown.sections())

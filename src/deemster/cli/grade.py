@@ -23,9 +23,9 @@ from deemster.cli.options import (
     group_flags,
     model_options,
     quiet_option,
-    result_options,
     storage_options,
     take_flags,
+    text_file_options,
 )
 from deemster.errors import (
     ConfigurationError,
@@ -267,8 +267,7 @@ _OPTIONS: Sequence[Decorator] = (
 @model_options
 @storage_options
 @click.option("--max-failed", metavar="COUNT|SHARE%", default="0", help="Failed verdicts allowed; default 0.")
-@result_options("json", "html", "votes")
-@click.option("--publish-safe", is_flag=True, help="Leave the judges' reasons out of the HTML page.")
+@text_file_options("json", "html", "votes")
 @dry_run_option
 @quiet_option
 def command(
@@ -282,7 +281,6 @@ def command(
     storage: StorageOptions,
     max_failed: str,
     reports: ReportOptions,
-    publish_safe: bool,
     dry_run: bool,
     quiet: bool,
 ) -> None:
@@ -302,8 +300,6 @@ def command(
 
     storage.check()
     allowance = read_allowance(max_failed)
-    if publish_safe and not any(destination.format == "html" for destination in reports.destinations):
-        raise ConfigurationError("`--publish-safe` needs `--to FILE.html`: nothing else holds the judges' reasons.")
     for destination in reports.destinations:
         if destination.format == "votes" and Path(destination.path).suffix.lower() not in _VOTES:
             raise ReportError(Issue("Votes are written as .json or .jsonl.", destination.path))
@@ -317,7 +313,7 @@ def command(
         return
     with storage.open(f"deemster grade {dataset} ...") as stored:
         grading = _grade(items, built, access, stored, name=items.name or Path(dataset).stem, quiet=quiet)
-        code = _write_and_print(grading, reports, allowance=allowance, quiet=quiet, reasons=not publish_safe)
+        code = _write_and_print(grading, reports, allowance=allowance, quiet=quiet)
         if stored.store is not None and code is ExitCode.INCOMPLETE:
             note(f"To continue: the same command with --resume={grading.run}")
     raise click.exceptions.Exit(code)
@@ -357,17 +353,17 @@ def _write_and_print(
     *,
     allowance: Allowance,
     quiet: bool,
-    reasons: bool,
 ) -> ExitCode:
     """Write and print the results; returns the exit code."""
     from deemster.text.destination import write_pieces
 
     status, reason = grading.status, grading.reason
+    reasons = not reports.without_text
     code = ExitCode.INCOMPLETE if status == "incomplete" else ExitCode.PASSED
     try:
         for destination in reports.destinations:
             if destination.format == "votes":
-                grading.to_votes(destination.path)
+                grading.to_votes(destination.path, reasons=reasons)
             elif destination.format == "html":
                 write_pieces((grading.to_html(reasons=reasons).encode(),), destination)
             else:

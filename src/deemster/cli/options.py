@@ -21,7 +21,7 @@ from click.core import ParameterSource
 
 from deemster.cli._console import note, print_sections
 from deemster.cli.main import TO_CONTINUE
-from deemster.errors import ConfigurationError, DeemsterError, Issue, ReportError, visible
+from deemster.errors import ConfigurationError, DeemsterError, Issue, ReportError, list_names, visible
 
 if TYPE_CHECKING:
     from deemster.comparison import Comparison
@@ -41,9 +41,6 @@ Flags = dict[str, Any]
 STORE = ".deemster/runs.db"
 STORE_VARIABLE = "DEEMSTER_STORE"
 ANSWER_CACHE = ".deemster/answers.jsonl"
-# Levels of privacy that `--redact` knows; `--publish-safe` is the last one.
-REDACT_LEVELS = ("default", "outputs", "expected", "all")
-PUBLISH_SAFE = "publish-safe"
 # What can be written of a result, of a report, and of a comparison.
 RESULT_FORMATS = ("json", "md", "html")
 REPORT_FORMATS = ("json", "md", "html", "csv", "junit", "pr-comment", "github")
@@ -183,7 +180,7 @@ def take_destinations(flags: Flags, formats: Sequence[str]) -> ReportOptions:
     Raises:
         ReportError: A value says no format, cannot be written, or two are for standard output or one file.
     """
-    return ReportOptions(read_destinations(flags.pop("destinations"), formats), REDACT_LEVELS[0], include_input=False)
+    return ReportOptions(read_destinations(flags.pop("destinations"), formats))
 
 
 def write_texts(reports: ReportOptions, texts: Mapping[str, Callable[[], str]]) -> None:
@@ -392,11 +389,10 @@ _STORAGE: Sequence[Decorator] = (
 
 
 class ReportOptions(NamedTuple):
-    """Where reports are written, and what they leave out."""
+    """Where reports are written, and whether they leave texts out."""
 
-    destinations: tuple[Destination, ...]
-    level: str
-    include_input: bool
+    destinations: tuple[Destination, ...] = ()
+    without_text: bool = False
 
     def with_junit(self, kind: str) -> ReportOptions:
         """The same, with a JUnit report in which samples fail too where the key `junit` of the suite says so."""
@@ -410,39 +406,40 @@ class ReportOptions(NamedTuple):
         """Whether a report is written to standard output."""
         return any(destination.is_stdout for destination in self.destinations)
 
-    def redact(self, report: Report, quotes: Mapping[str, frozenset[str] | None] | None = None) -> Report:
-        """The report without what the flags leave out.
+    def shown(self, report: Report, quotes: Mapping[str, frozenset[str] | None] | None = None) -> Report:
+        """The report, without texts where they are left out.
 
         Args:
             report: The report.
             quotes: By a metric's name, the details that may repeat text; otherwise the report's specs say which may.
         """
-        from deemster.comparison import redact_report
+        if not self.without_text:
+            return report
+        from deemster.comparison import report_without_text
         from deemster.judges.metric_catalog import quotes_of_spec
 
         known = dict(quotes or {})
         for name, figures in report.metrics.items():
             if name not in known:
                 known[name] = quotes_of_spec(figures.spec)
-        return redact_report(report, level=self.level, include_input=self.include_input, quotes=known.__getitem__)
+        return report_without_text(report, quotes=known.__getitem__)
 
-    def redact_comparison(self, comparison: Comparison, quotes: Callable[[str], frozenset[str] | None]) -> Comparison:
-        """The comparison without what the flags leave out.
+    def shown_comparison(self, comparison: Comparison, quotes: Callable[[str], frozenset[str] | None]) -> Comparison:
+        """The comparison, without texts where they are left out.
 
         Args:
             comparison: The comparison.
             quotes: Says by a metric's name which of its details may repeat text; None for all.
         """
-        from deemster.comparison.privacy_levels import redact_comparison
+        from deemster.comparison.without_text import comparison_without_text
 
-        return redact_comparison(comparison, level=self.level, include_input=self.include_input, quotes=quotes)
+        return comparison_without_text(comparison, quotes=quotes) if self.without_text else comparison
 
-    def write(self, report: Report, *, with_input: Report | None = None, comparison: Comparison | None = None) -> None:
+    def write(self, report: Report, *, comparison: Comparison | None = None) -> None:
         """Write the report to every destination.
 
         Args:
             report: The report.
-            with_input: The same with the samples' input, for the comment of a pull request.
             comparison: The comparison with a baseline, for the comment and for the summary of a job.
 
         Raises:
@@ -456,8 +453,7 @@ class ReportOptions(NamedTuple):
 
         def write_one(destination: Destination) -> None:
             if destination.format == "pr-comment":
-                shown = with_input or report
-                comment = pull_request_comment(shown) if comparison is None else comparison_comment(comparison, shown)
+                comment = pull_request_comment(report) if comparison is None else comparison_comment(comparison, report)
                 write_pieces((comment.encode(),), destination)
             elif destination.format == "github" and comparison is not None:
                 parts = github_job_summary(report), comparison_summary(comparison)
@@ -482,33 +478,37 @@ class ReportOptions(NamedTuple):
         if errors:
             raise type(errors[0])([issue for error in errors for issue in error.issues])
 
+    def note_texts(self) -> None:
+        """Say which files hold texts of samples and outputs, and how they are left out."""
+        files = [visible(destination.path) for destination in self.destinations if not destination.is_stdout]
+        if files and not self.without_text:
+            holds = "holds" if len(files) == 1 else "hold"
+            note(f"{list_names(files)} {holds} texts of samples and outputs; `--without-text` leaves them out.")
+
 
 def report_options(command: Command) -> Command:
     """Add the flags of reports; the command receives them as one ``reports``."""
-    return _add_report_options(command, REPORT_FORMATS, step_summary=False)
+    return text_file_options(*REPORT_FORMATS)(command)
 
 
 def run_report_options(command: Command) -> Command:
     """Add the flags of the report of a run that ends with it; in a GitHub job, its summary is written too."""
-    return _add_report_options(command, REPORT_FORMATS, step_summary=True)
+    return text_file_options(*REPORT_FORMATS, step_summary=True)(command)
 
 
 def comparison_options(command: Command) -> Command:
     """Add the flags of writing a comparison; in a GitHub job, its summary is written too."""
-    return _add_report_options(command, COMPARISON_FORMATS, step_summary=True)
+    return text_file_options(*COMPARISON_FORMATS, step_summary=True)(command)
 
 
-def privacy_options(command: Command) -> Command:
-    """Add the flags of what is left out; the command receives them as one ``reports`` that is written nowhere."""
-    return group_flags(command, "reports", _take_privacy, _PRIVACY)
+def text_file_options(*formats: str, step_summary: bool = False) -> Callable[[Command], Command]:
+    """Add `--to` and `--without-text` to a command whose files hold texts; it receives them as one ``reports``.
 
+    Args:
+        formats: What can be written.
+        step_summary: Whether the summary of a GitHub job is written where a step of one runs.
+    """
 
-def export_privacy_options(command: Command) -> Command:
-    """Add the flags of privacy to a command that writes files of its own; it receives them as one ``reports``."""
-    return group_flags(command, "reports", _take_privacy, (*_PRIVACY, _INCLUDE))
-
-
-def _add_report_options(command: Command, formats: Sequence[str], *, step_summary: bool) -> Command:
     def group(flags: Flags) -> ReportOptions:
         from deemster.text.destination import STEP_SUMMARY, Destination
 
@@ -517,30 +517,25 @@ def _add_report_options(command: Command, formats: Sequence[str], *, step_summar
         is_summarised = any(destination.format == "github" for destination in destinations)
         if step_summary and not is_summarised and summary and Path(summary).is_file():
             destinations = (*destinations, Destination("github", summary))
-        return _take_privacy(flags)._replace(destinations=destinations)
+        return ReportOptions(destinations, flags.pop("without_text"))
 
-    return group_flags(command, "reports", group, (destination_option(formats), *_PRIVACY, _INCLUDE))
+    return lambda command: group_flags(command, "reports", group, (destination_option(formats), _WITHOUT_TEXT))
+
+
+def without_text_option(command: Command) -> Command:
+    """Add `--without-text` to a command that writes no report file; it receives it as one ``reports``."""
+    return group_flags(command, "reports", _take_privacy, (_WITHOUT_TEXT,))
 
 
 def _take_privacy(flags: Flags) -> ReportOptions:
-    """What is left out; where a command has no `--include`, the input is shown unless something is redacted."""
-    redacted, publish_safe = flags.pop("redact"), flags.pop("publish_safe")
-    level = PUBLISH_SAFE if publish_safe else redacted
-    include = flags.pop("include", ("input",) if level == REDACT_LEVELS[0] else ())
-    return ReportOptions((), level, include_input="input" in include)
+    return ReportOptions(without_text=flags.pop("without_text"))
 
 
-_PRIVACY: Sequence[Decorator] = (
-    click.option(
-        "--redact",
-        type=click.Choice(REDACT_LEVELS),
-        default=REDACT_LEVELS[0],
-        metavar="LEVEL",
-        help="Leave out `outputs`, `expected` or `all` of what samples and outputs say.",
-    ),
-    click.option("--publish-safe", is_flag=True, help="Leave out everything that could repeat private text."),
+_WITHOUT_TEXT = click.option(
+    "--without-text",
+    is_flag=True,
+    help="Leave out every text, metadata value and hash; ids, tags, scores, counts and causes stay.",
 )
-_INCLUDE = click.option("--include", type=click.Choice(["input"]), multiple=True, help="Show the samples' input too.")
 
 
 class ModelOptions(NamedTuple):

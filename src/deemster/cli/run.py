@@ -14,7 +14,6 @@ from deemster.cli.main import complain, leave, leave_interrupted
 from deemster.cli.options import (
     BUDGET_OPTIONS,
     CACHE_OPTIONS,
-    REDACT_LEVELS,
     Command,
     Decorator,
     Flags,
@@ -254,7 +253,7 @@ def command(
     from deemster.evaluation.resolve_evaluation import resolve_evaluation
     from deemster.evaluation.suite import load_suite
 
-    overrides = overrides._replace(redact_warnings=reports.level != REDACT_LEVELS[0])
+    overrides = overrides._replace(redact_warnings=reports.without_text)
     writing = RunWriting(
         reports,
         storage,
@@ -343,7 +342,7 @@ def run_and_report(
         quotes = {card.name: card.quotes for card in evaluation.plan.cards}
         code = write_and_print(report, reports, quotes=quotes, quiet=writing.quiet, again=again, comparison=comparison)
         if writing.verbose:
-            raised.print(redacted=reports.level != REDACT_LEVELS[0])
+            raised.print(without_text=reports.without_text)
         if storage.store is not None:
             if _is_worth_resuming(report):
                 note(f"To continue: {call}{flag} --resume")
@@ -419,15 +418,15 @@ class RaisedErrors:
             if traceback is not None:
                 self._ids.setdefault(traceback, []).append(execution.id)
 
-    def print(self, *, redacted: bool) -> None:
+    def print(self, *, without_text: bool) -> None:
         """Print the tracebacks, the most frequent first.
 
         Args:
-            redacted: Whether the report leaves messages out; a traceback holds them.
+            without_text: Whether the report leaves texts out; a traceback holds them.
         """
-        if redacted:
+        if without_text:
             if self._ids:
-                note("`--redact` leaves out tracebacks too.")
+                note("`--without-text` leaves out tracebacks too.")
             return
         ordered = sorted(self._ids.items(), key=lambda each: -len(each[1]))
         for traceback, ids in ordered[: self._MOST]:
@@ -470,17 +469,17 @@ def write_and_print(
     from deemster.report.report_sections import report_sections
 
     code = exit_code(report)
-    shown = reports.redact(report, quotes)
-    compared = None if comparison is None else reports.redact_comparison(comparison, quotes.get)
-    # A comment shows the questions, except beside `--redact`.
-    asked = reports._replace(include_input=reports.include_input or reports.level == REDACT_LEVELS[0])
+    shown = reports.shown(report, quotes)
+    compared = None if comparison is None else reports.shown_comparison(comparison, quotes.get)
     try:
-        reports.write(shown, with_input=asked.redact(report, quotes), comparison=compared)
+        reports.write(shown, comparison=compared)
     except ReportError as error:
         complain(str(error))
         if again is not None:
             note(f"The run is stored. To write its report again: {again}")
         code = ExitCode.INCOMPLETE
+    if not quiet:
+        reports.note_texts()
     if not reports.takes_stdout and not quiet:
         print_sections(report_sections(shown))
     else:

@@ -87,7 +87,7 @@ def _headline(report: Report) -> TextSection:
     if report.gate is not None:
         lines.append((gate_verdict(report.gate, run.part),))
     if report.privacy.removed:
-        lines.append((f"Left out at privacy level {report.privacy.level}: {', '.join(report.privacy.removed)}.",))
+        lines.append((f"Left out ({report.privacy.level}): {', '.join(report.privacy.removed)}.",))
     return TextSection(("deemster report", *((": ", DataText(run.suite)) if run.suite else ())), lines, key="headline")
 
 
