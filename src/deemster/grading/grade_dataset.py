@@ -22,6 +22,7 @@ from deemster.engine.stop_request import Stop
 from deemster.errors import ConfigurationError, plural, show_value
 from deemster.grading._grading_identity import define_grading, grading_identity, judging_digest
 from deemster.grading._grading_run import GradingRun
+from deemster.grading._submissions import Submissions
 from deemster.judges.criterion_grader import CriterionGrader
 from deemster.judges.rubric_metric import build_criterion_checks
 from deemster.models.clock import Clock
@@ -121,7 +122,8 @@ async def run_grading(
     access = complete_model_access(access, [grader, *checks.values()])
     stop, timer = stop or Stop(), RunTimer(clock)
     if isinstance(storage, NotStored):
-        work = GradingRun(known, grader, checks, stop=stop, progress=progress)
+        submissions = Submissions(dataset=known, grader=grader, checks=checks)
+        work = GradingRun(submissions, stop=stop, progress=progress)
         return _warned(await work.execute(access, clock=timer.clock, warn=warn), warn)
 
     identity = grading_identity(known, grader, checks, access)
@@ -131,7 +133,8 @@ async def run_grading(
             run.mark_running(identity)
 
         judging = judging_digest(identity)
-        work = GradingRun(known, grader, checks, stop=stop, progress=progress, run=run, judging=judging)
+        submissions = Submissions(dataset=known, grader=grader, checks=checks, judging=judging)
+        work = GradingRun(submissions, stop=stop, progress=progress, run=run)
         work.restore(warn)
         if work.done or work.again:
             again = f", {plural(work.again, 'item')} of the others graded again" if work.again else ""
