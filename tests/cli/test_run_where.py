@@ -12,7 +12,7 @@ from xml.etree import ElementTree as ET
 import pytest
 
 from deemster.comparison.report_loader import load_report
-from deemster.runs.run_figures import stored_figures
+from deemster.report.build_report import stored_report
 from deemster.store import open_store
 from deemster.testing import ModelServer
 from tests.cli.workspace import called, started, written
@@ -305,4 +305,5 @@ def test_runs_of_yesterday_without_where_open_and_list(where_world):
     with open_store(".deemster/runs.db") as store:
         row = store.run("latest")
         assert [card.where is None for card in row.scorings[0].cards] == [False, False, False]
-        assert [count.not_applicable for count in stored_figures(row).outcomes] == [1, 2, 2]
+        metrics = stored_report(store, row.id).metrics.values()
+        assert [figures.n_not_applicable for figures in metrics] == [1, 2, 2]
