@@ -192,7 +192,7 @@ def test_write_only_writes_the_attacks(folder):
     [
         (("--category", "jailbrake"), "No category is called `jailbrake`. Did you mean `jailbreak`?"),
         (("--private-pattern", "("), "missing"),
-        (("--promote-failures", "f.yml", "--no-store"), "`--promote-failures` reads a stored run"),
+        (("--promote-failures", "f.yml", "--store", "none"), "`--promote-failures` reads a stored run"),
     ],
 )
 def test_bad_flag_is_exit_code_2(folder, flags, said):
