@@ -255,7 +255,7 @@ def test_rescoring_takes_where_from_a_suite(where_world):
     report_of()
     more = "metrics:\n  - starts-with: { where: { tags: money } }\n  - contains: { where: { tags: policy } }\n"
     written(where_world, {"more.yml": more})
-    result = called("rescore", "latest", "--suite", "more.yml", "--to", "-")
+    result = called("run", "more.yml", "--outputs", "latest", "--to", "-")
     assert result.exit_code == 0, result.output
     figures = json.loads(result.stdout)["metrics"]
     assert {name: (each["n"], each["n_not_applicable"]) for name, each in figures.items()} == {
