@@ -297,7 +297,7 @@ _FOR_VOTES = (
     *("na_mode", "cluster", "per_slice", "pair", "epsilon", "group", "system", "require", "full"),
 )
 _FOR_METRICS = ("metrics", "min_agreement", "min_kappa", "max_length_bias", "quiet")
-_FOR_CASES = ("suite", "repetitions", "cache", "no_cache", "offline")
+_FOR_CASES = ("suite", "repetitions", "cache", "offline")
 
 
 @click.command(

@@ -12,13 +12,13 @@ from deemster.cli._command import VerbGroup
 from deemster.cli._console import warn
 from deemster.cli.main import run_interruptible
 from deemster.cli.options import (
-    BUDGET_OPTIONS,
     CACHE_OPTIONS,
     RESULT_FORMATS,
     Command,
     Flags,
     NumberRange,
     ReportOptions,
+    budget_option,
     collect_limits,
     destination_option,
     group_flags,
@@ -75,7 +75,7 @@ _AUDIT_OPTIONS = (
     click.option("--outputs", metavar="FILE", help="Begin with saved outputs, not with the expected outputs."),
     destination_option(RESULT_FORMATS),
     *_WRITING_OPTIONS,
-    *BUDGET_OPTIONS,
+    budget_option,
     *CACHE_OPTIONS,
     quiet_option,
 )
