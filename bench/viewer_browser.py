@@ -102,7 +102,7 @@ def opened_from_disk(page, count):
     site = folder / "site"
     if not site.exists():
         command = [sys.executable, "-m", "deemster", "view", "--store", folder / "runs.db", "--export", site, run]
-        subprocess.run([*command, "--include", "input"], check=True, stderr=subprocess.DEVNULL)
+        subprocess.run([*command], check=True, stderr=subprocess.DEVNULL)
 
     def open_samples():
         page.goto(f"{(site / 'index.html').as_uri()}#/runs/{run}/samples")

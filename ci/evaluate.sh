@@ -1,12 +1,12 @@
 #!/usr/bin/env bash
 # Runs a suite and writes its reports; later steps of the job comment, keep the reports, and decide by the exit code.
-# Reads SUITE, ARGS (one flag a line), PUBLISH_SAFE and STORE; writes its results to GITHUB_OUTPUT.
+# Reads SUITE, ARGS (one flag a line), WITHOUT_TEXT and STORE; writes its results to GITHUB_OUTPUT.
 set -uo pipefail
 
 reports=$(mktemp -d "${RUNNER_TEMP:-/tmp}/deemster.XXXXXX")
 flags=(--to "$reports/report.json" --to "$reports/report.html" --to "$reports/report.xml")
 flags+=(--to "$reports/pr-comment.md")
-if [ "${PUBLISH_SAFE:-false}" = true ]; then flags+=(--publish-safe); fi
+if [ "${WITHOUT_TEXT:-false}" = true ]; then flags+=(--without-text); fi
 while IFS= read -r flag; do
   if [ -n "$flag" ]; then flags+=("$flag"); fi
 done <<< "${ARGS:-}"

@@ -144,7 +144,7 @@ def test_evaluation_takes_flags_a_store_and_privacy(folder):
     done, output = evaluate(
         folder,
         SUITE="suite.yml",
-        ARGS="--label\na label of words\n--redact\nall\n",
+        ARGS="--label\na label of words\n--without-text\n",
         STORE=str(folder / "shared.db"),
         GITHUB_STEP_SUMMARY=str(summary),
     )
@@ -156,9 +156,9 @@ def test_evaluation_takes_flags_a_store_and_privacy(folder):
 
 
 def test_evaluation_leaves_out_private_text_where_it_is_told_to(folder):
-    _, output = evaluate(folder, SUITE="suite.yml", PUBLISH_SAFE="true")
+    _, output = evaluate(folder, SUITE="suite.yml", WITHOUT_TEXT="true")
     report = json.loads(Path(output["reports"], "report.json").read_text(encoding="utf-8"))
-    assert report["privacy"]["level"] == "publish-safe"
+    assert report["privacy"]["level"] == "without-text"
 
 
 def comment(folder, comments, **env):

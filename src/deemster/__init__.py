@@ -18,41 +18,47 @@ __version__ = "0.1.0"
 RENAMED = {"alignment": "agreement"}
 
 
-def declared_names(package: str) -> dict[str, str]:
-    """The names that the stub of a package declares, each with the module that it comes from."""
-    folder = sys.modules[package].__path__[0]
-    with open(f"{folder}/__init__.pyi", encoding="utf-8") as stub:  # noqa: PTH123 - pathlib takes long to load
-        words = [line.split() for line in stub if line.startswith("from deemster")]
-    return {name: module for _, module, _, name, *_ in words}
+class LazyPackage(type(sys)):
+    """A package whose names stand in its stub, `__init__.pyi`, alone; each is loaded when it is first used."""
+
+    def declared_names(self) -> dict[str, str]:
+        """Each name with the module that it comes from; a family comes from the package itself."""
+        if "_declared" not in vars(self):
+            with open(f"{self.__path__[0]}/__init__.pyi", encoding="utf-8") as stub:  # noqa: PTH123 - pathlib loads long
+                words = [line.split() for line in stub if line.startswith("from deemster")]
+            self._declared = {name: module for _, module, _, name, *_ in words}
+        return self._declared
+
+    def __getattr__(self, name: str) -> object:
+        if name == "__all__":
+            return sorted(name for name, module in self.declared_names().items() if module != self.__name__)
+        module = None if name.startswith("_") else self.declared_names().get(name)
+        if module is None:
+            hint = f"; it is `{self.__name__}.{RENAMED[name]}` now" if name in RENAMED else ""
+            raise AttributeError(f"module `{self.__name__}` has no attribute `{name}`{hint}")
+        if module == self.__name__:
+            return importlib.import_module(f"{module}.{name}")
+        value = getattr(importlib.import_module(module), name)
+        setattr(self, name, value)
+        return value
+
+    def __setattr__(self, name: str, value: object) -> None:
+        # Whoever imports the file `cohen_kappa` first does not put it in the place of the function of that name.
+        if isinstance(value, type(sys)) and self.declared_names().get(name, self.__name__) != self.__name__:
+            return
+        super().__setattr__(name, value)
+
+    def __dir__(self) -> list[str]:
+        return [*self.declared_names(), *(name for name in vars(self) if name.startswith("__"))]
 
 
-def lazy_names(package: str) -> object:
-    """The `__getattr__` of a package that loads each name of its stub, `__init__.pyi`, when it is first used.
-
-    It knows `__all__` too: all names but those of families.
+def load_lazily(package: str) -> None:
+    """Have a package load each name of its stub when it is first used.
 
     Args:
         package: The package's own name.
     """
-
-    def load(name: str) -> object:
-        if name == "__all__":
-            return sorted(name for name, module in declared_names(package).items() if module != package)
-        module = None if name.startswith("__") else declared_names(package).get(name)
-        if module is None:
-            hint = f"; it is `{package}.{RENAMED[name]}` now" if name in RENAMED else ""
-            raise AttributeError(f"module `{package}` has no attribute `{name}`{hint}")
-        if module == package:
-            return importlib.import_module(f"{package}.{name}")
-        value = getattr(importlib.import_module(module), name)
-        setattr(sys.modules[package], name, value)
-        return value
-
-    return load
+    sys.modules[package].__class__ = LazyPackage
 
 
-__getattr__ = lazy_names(__name__)
-
-
-def __dir__() -> list[str]:
-    return [*declared_names(__name__), "__version__"]
+load_lazily(__name__)

@@ -1,5 +1,3 @@
-from collections.abc import Callable
-
 from deemster import agreement as agreement
 from deemster import audit as audit
 from deemster import comparison as comparison
@@ -63,5 +61,4 @@ from deemster.rubrics import Rubric as Rubric
 
 __version__: str
 
-def declared_names(package: str) -> dict[str, str]: ...
-def lazy_names(package: str) -> Callable[[str], object]: ...
+def load_lazily(package: str) -> None: ...

@@ -176,7 +176,7 @@ def test_result_is_saved_in_every_form_and_in_no_other(tmp_path):
     for name in ("a.json", "a.md", "a.html"):
         results.full_result().save(tmp_path / name)
         assert (tmp_path / name).stat().st_size
-    with pytest.raises(ReportError, match=r"`.json`, `.md`, `.html`, not as `.csv`"):
+    with pytest.raises(ReportError, match=r"Known are `.json`, `.md`, `.html`"):
         results.full_result().save(tmp_path / "a.csv")
 
 

@@ -38,7 +38,7 @@ TALL = {"viewport": {"width": 1300, "height": 2400}}
 def export(store, tmp_path_factory):
     """The address of an export of two runs."""
     folder = tmp_path_factory.mktemp("export")
-    command = [sys.executable, "-m", "deemster", "view", "--store", store, "--export", folder, "--include", "input"]
+    command = [sys.executable, "-m", "deemster", "view", "--store", store, "--export", folder]
     subprocess.run([*command, "first", "second"], check=True, capture_output=True)
     return folder.as_uri()
 

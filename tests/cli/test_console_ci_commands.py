@@ -117,7 +117,7 @@ def test_hostile_data_in_every_report_and_stream_is_printed_harmless(folder):
             run,
             called("check", "suite.yml", URL=server.url),
             called("grade", "items.json", *judge, "--to", "votes.json"),
-            called("grade", "items.json", *judge, "--no-store", "--to", "-"),
+            called("grade", "items.json", *judge, "--store", "none", "--to", "-"),
             called("rubric", "check", "rubric.json"),
             called("rubric", "check", "rubric.json", "--to", "-"),
             called("agreement", "votes.json", "--to", "-"),
@@ -125,7 +125,7 @@ def test_hostile_data_in_every_report_and_stream_is_printed_harmless(folder):
             called("show"),
             called("show", "--to", "-"),
             called("show", "latest"),
-            called("rescore", "latest", "--metric", "contains"),
+            called("run", "--outputs", "latest", "--metric", "contains"),
             called("check", "broken.json"),
             called("check", "golden.json"),
             called("monitor", "latest"),
@@ -186,7 +186,7 @@ def test_process_prints_no_command_in_any_locale(folder, way):
 
 @given(st.text(alphabet="#:[ vso\n\r\t\u3000ax") | st.text())
 def test_no_command_is_left_in_any_text(text):
-    for kind in ("text", "json", "junit", "markdown"):
+    for kind in ("text", "json", "junit", "md"):
         found = break_ci_commands(text, format=kind)
         assert re.search(r"##[A-Za-z]*\[|(?:\A|[\r\n])[^\S\r\n]*::", found) is None
         if kind == "text" and re.search("##|::", text) is None:

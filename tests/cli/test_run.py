@@ -43,7 +43,7 @@ def test_every_format_can_be_written_in_one_run(world):
 
 def test_report_is_the_same_bytes_on_stdout_in_a_file_and_rendered_again(world):
     folder = world()
-    shown = called("run", "suite.yml", "--to", "-", "--no-store").stdout
+    shown = called("run", "suite.yml", "--to", "-", "--store", "none").stdout
     assert called("run", "suite.yml", "--to", "run.json").exit_code == 0
     assert (folder / "run.json").read_text() == shown
     assert called("show", "run.json", "--to", "-").stdout == shown
@@ -58,22 +58,19 @@ def test_rendered_report_equals_report_of_run(world, form):
     assert (world() / "once").read_bytes() == (world() / "again").read_bytes()
 
 
-@pytest.mark.parametrize(
-    "flags", [(), ("--redact", "outputs"), ("--redact", "expected"), ("--redact", "all"), ("--publish-safe",)]
-)
-def test_redacting_report_file_equals_redacted_run(world, flags):
+@pytest.mark.parametrize("flags", [(), ("--without-text",)])
+def test_report_file_shows_what_the_run_shows(world, flags):
     world(suite_yml=SUITE.replace("[exact-match]", "[contains-all, json-match, retrieval-recall-at-k@3]"))
     called("run", "suite.yml", "--to", "run.json")
-    direct = called("run", "suite.yml", "--to", "-", "--no-store", *flags).stdout
+    direct = called("run", "suite.yml", "--to", "-", "--store", "none", *flags).stdout
     assert called("show", "run.json", "--to", "-", *flags).stdout == direct
     assert called("show", "latest", "--to", "-", *flags).stdout == direct
 
 
-def test_input_is_in_the_file_only_with_include(world):
+def test_input_is_in_the_file_unless_texts_are_left_out(world):
     world()
-    assert "How long?" not in called("run", "suite.yml", "--to", "-").stdout
-    assert "How long?" in called("run", "suite.yml", "--to", "-", "--include", "input").stdout
-    assert "How long?" not in called("run", "suite.yml", "--to", "-", "--include", "input", "--publish-safe").stdout
+    assert "How long?" in called("run", "suite.yml", "--to", "-").stdout
+    assert "How long?" not in called("run", "suite.yml", "--to", "-", "--without-text").stdout
 
 
 def junit_failures(*argv):
@@ -86,14 +83,14 @@ def test_suite_says_whether_samples_fail_in_junit(world, kind, failures):
     world(suite_yml=f"{SUITE}junit: {kind}\n")
     assert junit_failures("run", "suite.yml") == failures
     assert junit_failures("show", "latest") == failures
-    assert junit_failures("rescore", "latest", "--metric", "exact-match") == failures
+    assert junit_failures("run", "--outputs", "latest", "--metric", "exact-match") == failures
 
 
 def test_suite_that_rescores_says_what_fails_in_junit(world):
     folder = world(suite_yml=f"{SUITE}junit: samples\n")
     assert junit_failures("run", "suite.yml") == "1"
     written(folder, {"other.yml": SUITE})
-    assert junit_failures("rescore", "latest", "--suite", "other.yml") is None
+    assert junit_failures("run", "other.yml", "--outputs", "latest") is None
 
 
 def test_csv_guards_formulas(world):
@@ -159,7 +156,14 @@ def test_absent_values_are_one_warning_per_metric_on_stderr(world):
 
 def test_two_runs_at_same_time_give_same_bytes(world):
     world()
-    places = (("--no-store",), ("--store", "a.db"), ("--store", "b.db"))
+    places = (
+        (
+            "--store",
+            "none",
+        ),
+        ("--store", "a.db"),
+        ("--store", "b.db"),
+    )
     assert len({called("run", "suite.yml", "--to", "-", *place).stdout for place in places}) == 1
 
 
@@ -235,7 +239,7 @@ def test_warnings_are_redacted_like_reports(world):
         answers_yml="outputs: {window: x}\n",
     )
     assert 'Quote it: "true"' in called("run", "suite.yml").stderr
-    told = called("run", "suite.yml", "--publish-safe").stderr
+    told = called("run", "suite.yml", "--without-text").stderr
     assert "1 of 1 samples will be unscored, first `window`" in told
     assert "true" not in told
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 import shutil
 from pathlib import Path
 
@@ -23,13 +24,18 @@ def folder(tmp_path, monkeypatch):
     return tmp_path
 
 
+def without_inputs(report):
+    """The bytes of a report as earlier versions wrote it: the input of samples was left out."""
+    return re.sub(rb'"input": \{.*?\n      \}', b'"input": null', report.read_bytes(), flags=re.DOTALL)
+
+
 def stored(name):
     return json.loads(called("show", name, "--store", "runs.db", "--to", "-").stdout)
 
 
 def test_run_that_stopped_early_renders_the_same_bytes(folder):
     called("show", "failed", "--store", "runs.db", "--to", "again.json")
-    assert (folder / "again.json").read_bytes() == (folder / "failed.json").read_bytes()
+    assert without_inputs(folder / "again.json") == (folder / "failed.json").read_bytes()
 
 
 def test_run_that_stopped_early_says_so_and_how_that_flatters(folder):
@@ -42,7 +48,7 @@ def test_run_that_stopped_early_has_nothing_left_and_keeps_its_decision(folder):
     (folder / "wrong").touch()
     result = called("run", "suite.yml", "--quiet", "--store", "runs.db", "--resume=failed", "--to", "again.json")
     assert (result.exit_code, "Nothing is left to do" in result.stderr) == (1, True)
-    assert (folder / "again.json").read_bytes() == (folder / "failed.json").read_bytes()
+    assert without_inputs(folder / "again.json") == (folder / "failed.json").read_bytes()
 
 
 def test_unfinished_run_resumes_to_the_end_in_its_stored_order(folder):
@@ -65,7 +71,8 @@ def test_stored_run_renders_in_every_format(folder, name, kind):
 
 @pytest.mark.parametrize("kind", [kind for kind in FORMATS if kind != "junit-samples"])
 def test_report_file_renders_as_the_stored_run_does(folder, kind):
-    of_file = called("show", "failed.json", "--to", f"{kind}:-")
+    called("show", "failed", "--store", "runs.db", "--to", "again.json")
+    of_file = called("show", "again.json", "--to", f"{kind}:-")
     of_store = called("show", "failed", "--store", "runs.db", "--to", f"{kind}:-")
     assert of_file.exit_code == 0
     read = json.loads if kind == "json" else str
@@ -128,4 +135,4 @@ def test_files_are_valid_and_tell_what_failed(folder):
 def test_run_file_is_taken_in_and_renders_the_same_bytes(folder):
     assert called("import", "run.jsonl", "--store", "taken.db").exit_code == 0
     called("show", "failed", "--store", "taken.db", "--to", "again.json")
-    assert (folder / "again.json").read_bytes() == (folder / "failed.json").read_bytes()
+    assert without_inputs(folder / "again.json") == (folder / "failed.json").read_bytes()

@@ -72,7 +72,7 @@ def test_random_samples_are_the_same_for_a_seed(part_world):
     first = report_of("--sample", "2", "--seed", "1")
     assert first["run"]["part"] == {"samples": 2, "of": 4, "selection": "--sample 2 --seed 1"}
     assert sample_ids(first) == sample_ids(report_of("--sample", "2", "--seed", "1"))
-    draws = {tuple(sample_ids(report_of("--sample", "2", "--seed", str(seed), "--no-store"))) for seed in range(8)}
+    draws = {tuple(sample_ids(report_of("--sample", "2", "--seed", str(seed), "--store", "none"))) for seed in range(8)}
     assert len(draws) > 1
     assert report_of("--sample", "2")["run"]["part"]["selection"] == "--sample 2 --seed 42"
 
@@ -127,7 +127,7 @@ def test_store_and_list_of_runs_say_that_a_run_is_a_part(part_world):
 
 
 def test_publish_safe_leaves_out_the_words_that_selected(part_world):
-    shown = called("run", "suite.yml", "--only", "lang=de", "--publish-safe", "--to", "-").stdout
+    shown = called("run", "suite.yml", "--only", "lang=de", "--without-text", "--to", "-").stdout
     assert json.loads(shown)["run"]["part"] == {"samples": 1, "of": 4, "selection": None}
     assert "metadata.lang" not in shown
 

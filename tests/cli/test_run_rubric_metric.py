@@ -61,7 +61,7 @@ def test_stored_run_gives_the_same_report_again():
 
 
 def test_publish_safe_report_has_no_judge_text():
-    result = called("run", "work/suite.json", "--to", "-", "--publish-safe")
+    result = called("run", "work/suite.json", "--to", "-", "--without-text")
     report = json.loads(result.stdout)
     assert "Seen." not in result.stdout
     assert report["metrics"]["essay"]["criteria"]["facts"]["mean"] == 0.75

@@ -111,12 +111,11 @@ def test_run_without_prompts_says_so(folder, flags):
     assert "careful examiner" not in shown
 
 
-def test_redact_leaves_out_traceback_and_refuses_prompts(folder):
+def test_without_text_leaves_out_traceback_and_refuses_prompts(folder):
     ran()
-    for level in ("outputs", "expected", "all"):
-        assert "Traceback" not in called("show", "latest", "where", "--redact", level).stdout
-        refused = called("show", "latest", "fee", "--prompts", "--redact", level)
-        assert (refused.exit_code, "does not go with `--redact`" in refused.stderr) == (2, True)
+    assert "Traceback" not in called("show", "latest", "where", "--without-text").stdout
+    refused = called("show", "latest", "fee", "--prompts", "--without-text")
+    assert (refused.exit_code, "does not go with `--without-text`" in refused.stderr) == (2, True)
 
 
 def test_report_file_has_neither(folder):
@@ -131,7 +130,7 @@ def test_report_file_has_neither(folder):
 
 
 def test_verbose_prints_each_distinct_traceback_once(folder):
-    result = ran("--verbose", "--no-store")
+    result = ran("--verbose", "--store", "none")
     assert result.stderr.count("Traceback (most recent call last):") == 1
     assert "2 times, such as for the sample where:" in result.stderr
     assert "KeyError: 'Where to?'" in result.stderr.split("Traceback")[1]
@@ -139,6 +138,6 @@ def test_verbose_prints_each_distinct_traceback_once(folder):
 
 
 def test_verbose_prints_no_traceback_where_messages_are_left_out(folder):
-    result = ran("--verbose", "--redact", "outputs")
+    result = ran("--verbose", "--without-text")
     assert "Traceback" not in result.stderr
-    assert "`--redact` leaves out tracebacks too." in result.stderr
+    assert "`--without-text` leaves out tracebacks too." in result.stderr

@@ -45,6 +45,6 @@ def test_what_has_no_brief_is_refused(argv, message, runs):
 
 
 def test_brief_is_redacted(runs):
-    safe = called("show", "--failed", "now", "--against", "before", "--publish-safe").stdout
+    safe = called("show", "--failed", "now", "--against", "before", "--without-text").stdout
     assert "It takes" not in safe
     assert "How many days" not in safe

@@ -7,10 +7,11 @@ import msgspec
 import pytest
 
 import deemster as dm
-from deemster.comparison import redact_report
-from deemster.comparison.privacy_levels import LEVELS, redact_comparison
+from deemster.comparison import report_without_text
+from deemster.comparison.without_text import comparison_without_text
 from deemster.errors import ReportError
 from deemster.gate import GateCheck, GateDecision
+from deemster.report.report_entries import PrivacyEntry
 from tests.report.comparisons import compared, evaluated, helpdesk, hostile
 from tests.report.runs import CANARIES, METRICS, answers, quotes_of, samples
 
@@ -157,11 +158,11 @@ def secret_comparison(store):
     return dm.compare("previous", "latest", store=store)
 
 
-def test_publish_safe_comparison_holds_no_text_and_no_hash(tmp_path):
+def test_comparison_without_text_holds_no_text_and_no_hash(tmp_path):
     comparison = secret_comparison(tmp_path / "runs.db")
     shown = comparison.to_json()
     assert [name for name, secret in CANARIES.items() if secret not in shown] == ["metadata", "target error"]
-    safe = redact_comparison(comparison, level="publish-safe", quotes=quotes_of, include_input=True)
+    safe = comparison_without_text(comparison, quotes=quotes_of)
     for name, render in safe.forms().items():
         text = b"".join(render()).decode()
         assert [secret for secret in CANARIES.values() if secret in text] == [], name
@@ -170,27 +171,18 @@ def test_publish_safe_comparison_holds_no_text_and_no_hash(tmp_path):
         assert (run.fingerprint, run.label, run.target) == (None, None, None)
 
 
-@pytest.mark.parametrize("level", LEVELS)
-def test_question_is_shown_by_default_and_beside_redaction_only_on_request(level):
-    bare = redact_comparison(helpdesk(), level=level, quotes=lambda _: frozenset())
-    asked = redact_comparison(helpdesk(), level=level, quotes=lambda _: frozenset(), include_input=True)
-    assert (bare.examples[0].input is not None) is (level == "default")
-    assert (asked.examples[0].input is not None) is (level != "publish-safe")
-
-
-def test_redaction_takes_answers_and_expected_outputs_from_examples():
-    outputs = redact_comparison(helpdesk(), level="outputs", quotes=lambda _: None).examples[0]
-    assert (outputs.baseline.output, outputs.candidate.output) == (None, None)
-    assert outputs.expected_output is not None
-    assert redact_comparison(helpdesk(), level="expected", quotes=lambda _: None).examples[0].expected_output is None
-
-
-def test_comparison_of_a_redacted_report_says_what_was_left_out():
+def test_comparison_of_a_report_at_an_earlier_level_says_what_was_left_out():
     before, after = evaluated({"a": "right", "b": "wrong"}), evaluated({"a": "wrong", "b": "right"})
-    redacted = redact_report(after, level="all", quotes=lambda _: None)
+    redacted = msgspec.structs.replace(after, privacy=PrivacyEntry("outputs", ("executions.output", "messages")))
     comparison = dm.compare(before, redacted)
-    assert comparison.privacy.level == "all"
-    assert "Left out at privacy level all" in comparison.to_markdown()
+    assert comparison.privacy.level == "outputs"
+    assert "Left out (outputs): executions.output, messages." in comparison.to_markdown()
+
+
+def test_report_without_text_cannot_be_compared_and_says_so():
+    before, after = evaluated({"a": "right", "b": "wrong"}), evaluated({"a": "wrong", "b": "right"})
+    with pytest.raises(dm.errors.ReportError, match="`--without-text`: it has no hashes"):
+        dm.compare(before, report_without_text(after, quotes=lambda _: None))
 
 
 def test_equal_runs_are_compared_to_the_same_bytes():

@@ -290,21 +290,24 @@ def _lines(passed: Passed) -> list[bytes]:
     return passed.facts.read_bytes().splitlines()
 
 
-@pytest.mark.parametrize(
-    "flags",
-    [
-        ("--redact", "outputs"),
-        ("--redact", "expected"),
-        ("--redact", "all"),
-        ("--publish-safe",),
-        ("--include", "input"),
-        ("--include", "input", "--redact", "outputs"),
-    ],
-)
-def test_report_is_computed_with_what_it_shows_and_leaves_out(passed, tmp_path, flags):
-    files = pass_on(passed.facts.with_name("runs.db"), tmp_path, "latest", *flags)
+def test_report_is_computed_with_what_it_shows_and_leaves_out(passed, tmp_path):
+    files = pass_on(passed.facts.with_name("runs.db"), tmp_path, "latest", "--without-text")
     assert files.holds()
     assert files.report.read_bytes() != passed.report.read_bytes()
+
+
+def test_report_of_an_earlier_version_without_inputs_follows_from_the_facts(passed, tmp_path):
+    bare = re.sub(rb'"input":\s*\{[^}]*\}', b'"input": null', passed.report.read_bytes())
+    assert bare != passed.report.read_bytes()
+    assert passed.copy(tmp_path, report=bare).holds()
+
+
+@pytest.mark.parametrize("level", ["outputs", "expected", "all"])
+def test_privacy_level_of_an_earlier_version_is_said_not_to_be_computed(passed, tmp_path, level):
+    earlier = passed.report.read_bytes().replace(b'"level": "default"', f'"level": "{level}"'.encode())
+    assert passed.copy(tmp_path, report=earlier).differences() == (
+        f"An earlier version wrote it at the privacy level {level}, which is no longer computed.",
+    )
 
 
 def test_command_ends_with_0_1_or_2(passed, tmp_path):
@@ -356,7 +359,7 @@ def test_reports_of_runs_of_every_kind_can_be_verified(tmp_path, kind):
     with open_store(tmp_path / "runs.db") as store:
         run = dm.evaluate(dataset, store=store, max_unscored="100%", **settings).run.id
     if kind == "rescored":
-        flags = ["rescore", run, "--metric", "token-f1", "--store", str(tmp_path / "runs.db")]
+        flags = ["run", "--outputs", run, "--metric", "token-f1", "--store", str(tmp_path / "runs.db")]
         assert CliRunner().invoke(app, flags).exit_code == 0
     assert pass_on(tmp_path / "runs.db", tmp_path, run).holds()
 

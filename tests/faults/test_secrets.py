@@ -163,7 +163,7 @@ def test_secrets_that_good_replies_repeat_are_written_and_shown_nowhere(tmp_path
         heard = [json.dumps(request.headers) + request.body.decode() for request in server.requests]
         shown += [called(*words) for words in (("show", "latest"), ("show", "latest"))]
         shown.append(called("store", "export", "latest", "--to", "run.jsonl"))
-        shown.append(called("rescore", "latest", "--metric", "llm-as-judge", "--models", "suite.yml", **environ))
+        shown.append(called("run", "suite.yml", "--outputs", "latest", "--metric", "llm-as-judge", **environ))
     application.shutdown()
     application.server_close()
     pairs = [("user", "password"), ("proxy_user", "proxy_password")]
@@ -236,7 +236,10 @@ models: {{ judge: {{ base_url: "{1}", model: m }} }}
             OpenAIChat(wrong, "m")
         assert secret not in str(raised.value)
     results = [
-        *(called("run", name, "--no-store", ADDRESS=wrong) for name in ("model.yml", "target.yml", "variable.yml")),
+        *(
+            called("run", name, "--store", "none", ADDRESS=wrong)
+            for name in ("model.yml", "target.yml", "variable.yml")
+        ),
         *(called("check", name, ADDRESS=wrong) for name in ("model.yml", "target.yml", "variable.yml")),
         called("grade", "items.json", "--base-url", wrong, "--model", "m"),
         *(called(*words, "--store", wrong) for words in (("show",), ("store",), ("store", "check"))),

@@ -272,5 +272,5 @@ def test_received_report_runs_no_code_of_the_metrics_it_names(folder):
     scored(folder, [sample()], {"a": "x"})
     text = (folder / "run.json").read_text().replace('"spec": "exact-match"', '"spec": "hostile_plugin:Owned"')
     written(folder, {"received.json": text, "hostile_plugin.py": "open('owned', 'w').close()\n"})
-    assert called("show", "received.json", "--redact", "all", "--to", "again.json").exit_code == 0
+    assert called("show", "received.json", "--without-text", "--to", "again.json").exit_code == 0
     assert not (folder / "owned").exists()

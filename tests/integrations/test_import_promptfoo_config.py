@@ -7,12 +7,12 @@ import yaml
 
 import deemster as dm
 from deemster.errors import InputError
-from deemster.evaluation.check_file import check_file
 from deemster.integrations.import_promptfoo_config import is_promptfoo_config, read_promptfoo_config
 from deemster.integrations.import_run import read_runs
 from deemster.integrations.source_file import SourceFile
 from deemster.judges import metric_catalog as catalog
 from deemster.records import MetricScore
+from tests.cli.workspace import called
 from tests.integrations.imported import FIXTURES
 
 CONFIG = FIXTURES / "promptfoo" / "promptfooconfig.yaml"
@@ -68,8 +68,9 @@ def test_suite_is_valid_and_metrics_apply_where_a_test_asserts_them(folder):
     outputs.write_text("outputs: {France: a, test-2: a, test-3: a, test-4: a, test-5: a}\n")
     suite = folder / "whole.yml"
     suite.write_text(text + "target: {outputs: outputs.yml}\n")
-    said = check_file(str(suite), None, warn=print)
-    assert "5 samples x 1" in said
+    checked = called("check", str(suite))
+    assert checked.exit_code == 0, checked.output
+    assert "5 samples x 1" in checked.stdout
 
 
 def test_what_has_no_metric_is_listed():
@@ -227,7 +228,7 @@ def test_targets_are_providers_and_templates_of_assertions_are_looked_up(tmp_pat
 def test_red_team_config_is_refused_by_name(tmp_path):
     path = tmp_path / "promptfooconfig.yaml"
     path.write_text("targets: [echo]\nredteam: { plugins: [pii] }\n")
-    with pytest.raises(InputError, match="`deemster adversarial` runs attacks here"):
+    with pytest.raises(InputError, match="`deemster attack` runs attacks here"):
         read_promptfoo_config(SourceFile(path))
 
 

@@ -8,7 +8,7 @@ import msgspec
 import pytest
 
 import deemster as dm
-from deemster.comparison import LEVELS, redact_report
+from deemster.comparison import report_without_text
 from deemster.errors import ReportError, StoreError
 from deemster.evaluation.resolve_evaluation import resolve_arguments
 from deemster.report.build_report import StoredSamples, quoted_details, stored_report
@@ -76,16 +76,13 @@ def test_report_from_store_has_same_bytes(store):
     assert stored_report(store, report.run.id[:-2]).to_json() == report.to_json()
 
 
-@pytest.mark.parametrize("level", LEVELS)
-def test_report_from_store_has_same_bytes_at_every_privacy_level(store, level):
+def test_report_from_store_has_same_bytes_without_text(store):
     direct = ran(job())
     ran(job(), store)
     again = stored_report(store, "latest")
     quotes = quoted_details(store, again.run.id)
-    shown = redact_report(again, level=level, include_input=True, quotes=quotes.__getitem__)
-    assert (
-        shown.to_json() == redact_report(direct, level=level, include_input=True, quotes=quotes.__getitem__).to_json()
-    )
+    shown = report_without_text(again, quotes=quotes.__getitem__)
+    assert shown.to_json() == report_without_text(direct, quotes=quotes.__getitem__).to_json()
 
 
 @pytest.mark.parametrize(
@@ -116,7 +113,7 @@ class Forgiving(dm.results.MetricsAggregator):
         return True
 
 
-def test_custom_aggregator_is_reported_missing_and_may_be_passed_again(tmp_path):
+def test_custom_aggregator_is_reported_missing(tmp_path):
     gate = {"min_aggregate_success": 0.5}
     with open_store(tmp_path / "runs.db") as store:
         report = ran(job(aggregator=Forgiving(), gate=gate), store)
@@ -127,7 +124,6 @@ def test_custom_aggregator_is_reported_missing_and_may_be_passed_again(tmp_path)
         (message,) = told
         assert "Forgiving`, an object of the program that ran this" in message
         assert "nor the gate" in message
-        assert stored_report(store, "latest", aggregator=Forgiving()).to_json() == report.to_json()
 
 
 def stored_run(facts):

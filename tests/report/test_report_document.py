@@ -7,7 +7,7 @@ import io
 import pytest
 from rich.console import Console
 
-from deemster.comparison import redact_report
+from deemster.comparison import report_without_text
 from deemster.report.report_sections import report_sections
 from deemster.text.terminal_layout import print_sections
 from tests.builders.report_formats import FORMATS
@@ -26,7 +26,7 @@ def test_github_summary_matches_golden_file(golden):
 
 
 def test_publish_safe_report_matches_golden_file(golden):
-    golden("report/safe.json", redact_report(full_report(), level="publish-safe", quotes=quotes_of).to_json())
+    golden("report/safe.json", report_without_text(full_report(), quotes=quotes_of).to_json())
 
 
 def test_terminal_report_matches_golden_file(golden):

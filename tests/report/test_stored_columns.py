@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+import tracemalloc
+import zlib
+
 import numpy as np
 import pytest
 
@@ -10,6 +13,7 @@ from deemster.engine.run_sync import run_sync
 from deemster.evaluation.rescore_run import rescore
 from deemster.judges.metric_catalog import parse_metric
 from deemster.records import Usage
+from deemster.report import stored_columns
 from deemster.report.stored_columns import load_columns, read_columns
 from deemster.runs.run_figures import stored_figures
 from deemster.store import open_store
@@ -90,6 +94,20 @@ def test_damaged_columns_are_not_believed(store):
         connection.write("UPDATE columns SET body = ?", (b"damaged",))
     assert load_columns(store, row, store.cards(row.id)) is None
     assert dm.compare(row.id, row.id, store=store.where).statuses["stable"] == len(SAMPLES)
+
+
+def test_columns_that_unpack_to_much_are_left_aside(store, monkeypatch):
+    monkeypatch.setattr(stored_columns, "_MOST_UNPACKED", 1 << 20)
+    row = store.run("latest")
+    head = next(store.columns(row.id))
+    with store.lease(row.id):
+        store.write_columns(row.id, [head, zlib.compress(b"0" * (200 << 20))])
+    tracemalloc.start()
+    try:
+        assert load_columns(store, row, store.cards(row.id)) is None
+        assert tracemalloc.get_traced_memory()[1] < 10 << 20
+    finally:
+        tracemalloc.stop()
 
 
 def test_columns_of_another_shape_are_left_aside(store):

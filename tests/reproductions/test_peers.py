@@ -10,54 +10,48 @@ from deemster.errors import InputError
 from deemster.integrations.import_run import read_runs
 from tests.reproductions.held_by import ROOT, missing_tests
 
-CONFIG = "integrations/test_import_promptfoo_config.py::"
 ROWS = (
-    "test_migration_guides.py::test_every_row_gives_what_the_guide_says",
-    "test_migration_guides.py::test_every_line_of_every_table_is_a_row",
-    "test_migration_guides.py::test_every_name_of_the_other_tool_has_one_row",
+    "test_every_row_gives_what_the_guide_says",
+    "test_every_line_of_every_table_is_a_row",
+    "test_every_name_of_the_other_tool_has_one_row",
 )
-DIFFERENCES = ("differential/test_autorubric.py::test_deliberate_difference_follows_specification",)
+DIFFERENCES = ("test_deliberate_difference_follows_specification",)
 HELD = {
     "1 calibrate gives a wrong number for words that it does not know": (
-        "cli/test_calibrate.py::test_pairs_of_words_that_people_use_are_pass_and_fail",
-        "cli/test_calibrate.py::test_words_that_stand_for_nothing_are_an_error_that_lists_them",
-        (
-            "integrations/test_import_autorubric.py::"
-            "test_sheet_that_names_a_criterion_meets_its_options_and_not_the_metric_of_that_name"
-        ),
+        "test_pairs_of_words_that_people_use_are_pass_and_fail",
+        "test_words_that_stand_for_nothing_are_an_error_that_lists_them",
+        "test_sheet_that_names_a_criterion_meets_its_options_and_not_the_metric_of_that_name",
     ),
     "2 content of a promptfoo config is dropped without a word": (
-        f"{CONFIG}test_what_is_not_taken_in_is_said_with_its_line",
-        f"{CONFIG}test_nested_values_of_variables_are_filled_in",
-        f"{CONFIG}test_file_that_a_config_names_is_not_opened",
+        "test_what_is_not_taken_in_is_said_with_its_line",
+        "test_nested_values_of_variables_are_filled_in",
+        "test_file_that_a_config_names_is_not_opened",
     ),
     "3 the human ceiling is denied for numeric criteria": (
-        "agreement/test_human_agreement.py::test_people_are_compared_with_the_mean_of_the_others_on_numbers",
-        "agreement/test_human_agreement.py::test_raters_who_agree_on_numbers_reach_the_ceiling_and_the_report_says_so",
+        "test_people_are_compared_with_the_mean_of_the_others_on_numbers",
+        "test_raters_who_agree_on_numbers_reach_the_ceiling_and_the_report_says_so",
     ),
     "4 promptfoo's defaults and types": (
-        f"{CONFIG}test_defaults_and_names_are_those_of_promptfoo",
-        f"{CONFIG}test_number_of_an_assertion_is_compared_as_text",
+        "test_defaults_and_names_are_those_of_promptfoo",
+        "test_number_of_an_assertion_is_compared_as_text",
     ),
-    "5 no path from an experiment of autorubric to its labels": (
-        "integrations/test_import_autorubric.py::test_experiment_joins_the_labels_of_its_dataset",
-    ),
-    "6 assertions whose metric exists": (f"{CONFIG}test_lists_contexts_and_trajectories_have_their_metrics",),
+    "5 no path from an experiment of autorubric to its labels": ("test_experiment_joins_the_labels_of_its_dataset",),
+    "6 assertions whose metric exists": ("test_lists_contexts_and_trajectories_have_their_metrics",),
     "7 `targets:` and red-team configs": (
-        f"{CONFIG}test_targets_are_providers_and_templates_of_assertions_are_looked_up",
-        f"{CONFIG}test_red_team_config_is_refused_by_name",
+        "test_targets_are_providers_and_templates_of_assertions_are_looked_up",
+        "test_red_team_config_is_refused_by_name",
     ),
     "8 a threshold of dollars is shown as one of the score": (
-        "reproductions/test_peers.py::test_threshold_of_dollars_is_no_threshold_of_the_score",
+        "test_threshold_of_dollars_is_no_threshold_of_the_score",
     ),
-    "9 results of promptfoo of versions 1 and 2": (f"{CONFIG}test_results_of_earlier_versions_are_refused_by_name",),
-    "10 one template of llm-rubric is one metric per test": (f"{CONFIG}test_one_template_of_a_rubric_is_one_metric",),
+    "9 results of promptfoo of versions 1 and 2": ("test_results_of_earlier_versions_are_refused_by_name",),
+    "10 one template of llm-rubric is one metric per test": ("test_one_template_of_a_rubric_is_one_metric",),
     "11 rows that the guides lack": ROWS,
     "12 no importer for HELM, nor for the sums of lm-eval": (
-        "reproductions/test_peers.py::test_file_of_a_tool_without_importer_is_refused_with_the_tools_that_are_known",
+        "test_file_of_a_tool_without_importer_is_refused_with_the_tools_that_are_known",
     ),
     "13 several judges answer for their majority without a hint": (
-        "agreement/test_human_agreement.py::test_report_on_several_judges_says_that_it_speaks_of_the_panel",
+        "test_report_on_several_judges_says_that_it_speaks_of_the_panel",
     ),
     "eval-harness: undocumented differences": ROWS,
     "autorubric: undocumented differences": (*ROWS, *DIFFERENCES),

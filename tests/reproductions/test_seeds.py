@@ -10,61 +10,58 @@ import deemster as dm
 from deemster.errors import ConfigurationError
 from tests.reproductions.held_by import missing_tests
 
-HERE = "reproductions/test_seeds.py::"
 GUIDES = (
-    "test_migration_guides.py::test_every_row_gives_what_the_guide_says",
-    "differential/test_autorubric.py::test_deliberate_difference_follows_specification",
+    "test_every_row_gives_what_the_guide_says",
+    "test_deliberate_difference_follows_specification",
 )
 HELD = {
     "000 ordinal-distance: a positional list gives a bare TypeError": (
-        f"{HERE}test_metric_that_cannot_be_made_is_answered_with_what_works",
+        "test_metric_that_cannot_be_made_is_answered_with_what_works",
     ),
-    "000 aggregation: cohort tables lack the mean": (f"{HERE}test_cohort_tables_have_the_mean_beside_the_pass_rate",),
+    "000 aggregation: cohort tables lack the mean": ("test_cohort_tables_have_the_mean_beside_the_pass_rate",),
     "001 metric contract: a name() method, a class object, module.Class": (
-        f"{HERE}test_metric_that_cannot_be_made_is_answered_with_what_works",
-        f"{HERE}test_path_with_a_dot_is_answered_with_the_spelling_that_works",
+        "test_metric_that_cannot_be_made_is_answered_with_what_works",
+        "test_path_with_a_dot_is_answered_with_the_spelling_that_works",
     ),
     "001 resolver: an instance cannot be bound under an alias": (
-        "test_migration_guides.py::test_every_row_gives_what_the_guide_says",
-        f"{HERE}test_instance_is_bound_under_an_alias",
+        "test_every_row_gives_what_the_guide_says",
+        "test_instance_is_bound_under_an_alias",
     ),
     "001 metrics catalog needs an extra": (
-        "cli/test_main.py::test_catalog_is_the_same_without_any_extra_and_names_those_that_metrics_need",
+        "test_catalog_is_the_same_without_any_extra_and_names_those_that_metrics_need",
     ),
-    "001 expected_output that is a number": ("metrics/test_text_match.py::test_number_is_compared_as_text",),
+    "001 expected_output that is a number": ("test_number_is_compared_as_text",),
     "001 regex with other PCRE delimiters": (
-        f"{HERE}test_delimiters_of_pcre_are_read",
-        f"{HERE}test_unknown_modifier_is_an_error",
+        "test_delimiters_of_pcre_are_read",
+        "test_unknown_modifier_is_an_error",
     ),
     "002 polarity and threshold as class attributes": (
-        "judges/test_metric_catalog.py::test_class_attributes_of_a_metric_count_for_the_marks_it_returns",
+        "test_class_attributes_of_a_metric_count_for_the_marks_it_returns",
     ),
     "004 ordinal options whose values neither rise nor fall": (
-        "agreement/test_compute_agreement.py::test_values_that_neither_rise_nor_fall_are_taken_as_listed_with_a_warning",
+        "test_values_that_neither_rise_nor_fall_are_taken_as_listed_with_a_warning",
     ),
-    "004 score_pearson: p of three pairs": (f"{HERE}test_pearson_of_three_pairs_has_a_p_value",),
+    "004 score_pearson: p of three pairs": ("test_pearson_of_three_pairs_has_a_p_value",),
     "004 bias.ci of equal scores": GUIDES,
     "004 bootstrap=percentile of a perfect judge": (
-        "agreement/test_imagined_units.py::test_plain_percentiles_of_a_perfect_judge_are_those_of_other_tools",
+        "test_plain_percentiles_of_a_perfect_judge_are_those_of_other_tools",
     ),
-    "004 rmse_ci of one scored item": (f"{HERE}test_percentile_interval_of_one_item_is_its_value",),
-    "004 na_kappa pools criteria without an NA option": (f"{HERE}test_na_kappa_pools_criteria_with_an_na_option",),
+    "004 rmse_ci of one scored item": ("test_percentile_interval_of_one_item_is_its_value",),
+    "004 na_kappa pools criteria without an NA option": ("test_na_kappa_pools_criteria_with_an_na_option",),
     "004 model_dump, model_dump_json": GUIDES,
     "004 Fleiss and alpha with NA votes, ordinal and nominal": GUIDES,
     "004 Spearman and Kendall of places": GUIDES,
     "004 n_options": GUIDES,
-    "004 spurious NA column": ("agreement/test_compute_agreement.py::test_abstention_that_nobody_gave_is_no_class",),
+    "004 spurious NA column": ("test_abstention_that_nobody_gave_is_no_class",),
     "004 criterion with two NA options": (
-        "rubrics/test_vote_aggregation.py::test_abstention_that_was_voted_is_kept_where_there_are_two",
-        f"{HERE}test_panel_keeps_the_na_option_that_was_voted_where_another_judge_failed",
+        "test_abstention_that_was_voted_is_kept_where_there_are_two",
+        "test_panel_keeps_the_na_option_that_was_voted_where_another_judge_failed",
     ),
-    "004 confusion_matrix without a pair": (f"{HERE}test_confusion_matrix_without_a_pair_is_of_zeros",),
-    "also seen: the dead link": ("test_docs.py::test_every_link_between_documents_has_target",),
-    "also seen: contradicting warnings of a single item": (f"{HERE}test_warnings_of_a_single_item_agree",),
-    "also seen: equal rubrics under different keys": (
-        "agreement/test_compute_agreement.py::test_equal_rubrics_under_several_keys_are_one_rubric",
-    ),
-    "also seen: 0.49999999999 is shown as 0.5 and not passed": (f"{HERE}test_score_that_is_shown_as_a_half_passes",),
+    "004 confusion_matrix without a pair": ("test_confusion_matrix_without_a_pair_is_of_zeros",),
+    "also seen: the dead link": ("test_every_link_between_documents_has_target",),
+    "also seen: contradicting warnings of a single item": ("test_warnings_of_a_single_item_agree",),
+    "also seen: equal rubrics under different keys": ("test_equal_rubrics_under_several_keys_are_one_rubric",),
+    "also seen: 0.49999999999 is shown as 0.5 and not passed": ("test_score_that_is_shown_as_a_half_passes",),
 }
 BINARY = {"name": "right", "requirement": "It is right."}
 SCALE = {

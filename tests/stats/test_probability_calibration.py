@@ -36,13 +36,13 @@ def test_calibration_error_has_known_values_at_extremes():
     assert calibration_error([0, 1], [1, 0]).value == 1
     empty = calibration_error([], [])
     assert (empty.value, empty.largest, len(empty.bins)) == (None, None, 10)
-    assert empty.bins[0].interval is None
+    assert empty.bins[0].ci is None
 
 
 def test_probability_of_one_is_in_the_last_bin_and_rounding_moves_none_down():
     result = calibration_error([1, 1], [1.0, 1 - 0.9])
-    assert [entry.n for entry in result.bins] == [0, 1, 0, 0, 0, 0, 0, 0, 0, 1]
-    assert result.bins[9].interval.upper == 1.0
+    assert [entry.n_samples for entry in result.bins] == [0, 1, 0, 0, 0, 0, 0, 0, 0, 1]
+    assert result.bins[9].ci.upper == 1.0
     assert result.largest == pytest.approx(0.9)
 
 

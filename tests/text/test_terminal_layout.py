@@ -97,7 +97,7 @@ def test_every_renderer_says_once_beside_macro_f1_that_it_is_the_mean_pass_rate(
     said = f"acro-F1 (avg pass-rate across all metrics): {report.macro_f1:.4f}"
     texts = {
         "terminal": shown(report, 120),
-        "markdown": report.to_markdown(),
+        "md": report.to_markdown(),
         "html": report.to_html(),
         "notebook": report._repr_html_(),
         "github": github_job_summary(report),

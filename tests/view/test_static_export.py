@@ -12,7 +12,7 @@ import pytest
 import deemster as dm
 from deemster.errors import ReportError
 from deemster.store import open_store
-from deemster.view.static_export import ExportSettings, export_viewer
+from deemster.view.static_export import export_viewer
 from tests.cli.workspace import called
 from tests.view.xss_payloads import PAYLOADS
 
@@ -30,7 +30,7 @@ def exported(numbers, tmp_path_factory):
     """An export of two runs, with their ids."""
     folder = tmp_path_factory.mktemp("export") / "out"
     store, reports = numbers
-    export_viewer(store, ["before", "after"], folder, ExportSettings(include_input=True))
+    export_viewer(store, ["before", "after"], folder)
     return folder, [report.run.id for report in reports]
 
 
@@ -104,19 +104,12 @@ def canaries(tmp_path_factory):
 
 
 @pytest.mark.parametrize(
-    ("settings", "shown"),
-    [
-        (ExportSettings(), {"expected", "output", "passage", "label", "reason"}),
-        (ExportSettings(include_input=True), {"input", "expected", "output", "passage", "label", "reason"}),
-        (ExportSettings(level="outputs"), {"expected", "label"}),
-        (ExportSettings(level="expected"), {"output", "passage", "label"}),
-        (ExportSettings(level="all"), {"label"}),
-        (ExportSettings(level="publish-safe", include_input=True), set()),
-    ],
+    ("without_text", "shown"),
+    [(False, {"input", "expected", "output", "passage", "label", "reason"}), (True, set())],
 )
-def test_privacy_levels_hold(canaries, tmp_path, settings, shown):
+def test_texts_are_shown_unless_they_are_left_out(canaries, tmp_path, without_text, shown):
     ids = [row.id for row in canaries.runs()]
-    export_viewer(canaries, ids, tmp_path / "out", settings)
+    export_viewer(canaries, ids, tmp_path / "out", without_text=without_text)
     text = "\n".join(path.read_text(encoding="utf-8") for path in (tmp_path / "out" / "data").rglob("*.js")).lower()
     assert {name for name, canary in CANARIES.items() if canary in text} == shown
 
@@ -133,7 +126,7 @@ def test_hostile_names_are_file_names_and_hostile_texts_stay_data(tmp_path):
         store=str(place),
     )
     with open_store(place) as store:
-        export_viewer(store, ["latest"], tmp_path / "out", ExportSettings())
+        export_viewer(store, ["latest"], tmp_path / "out")
         run = store.run("latest").id
     inside = sorted(path.relative_to(tmp_path / "out") for path in (tmp_path / "out").rglob("*.js"))
     assert not [path for path in tmp_path.rglob("*.js") if tmp_path / "out" not in path.parents]
@@ -148,16 +141,16 @@ def test_hostile_names_are_file_names_and_hostile_texts_stay_data(tmp_path):
 def test_export_is_replaced_and_nothing_else_is(numbers, tmp_path):
     store = numbers[0]
     (tmp_path / "empty").mkdir()
-    export_viewer(store, ["after"], tmp_path / "empty", ExportSettings())
+    export_viewer(store, ["after"], tmp_path / "empty")
     (tmp_path / "empty" / "data" / "old.js").write_text("old")
-    export_viewer(store, ["after"], tmp_path / "empty", ExportSettings())
+    export_viewer(store, ["after"], tmp_path / "empty")
     assert not (tmp_path / "empty" / "data" / "old.js").exists()
     (tmp_path / "mine").mkdir()
     (tmp_path / "mine" / "thesis.txt").write_text("mine")
     (tmp_path / "file").write_text("mine")
     for taken in ("mine", "file"):
         with pytest.raises(ReportError, match="no export of the viewer"):
-            export_viewer(store, ["after"], tmp_path / taken, ExportSettings())
+            export_viewer(store, ["after"], tmp_path / taken)
     assert (tmp_path / "mine" / "thesis.txt").read_text() == "mine"
     assert [path.name for path in tmp_path.iterdir() if path.name.startswith(".")] == []
 

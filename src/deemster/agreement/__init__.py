@@ -1,5 +1,5 @@
 """Judges against people, and against each other: `compute_metrics` and the models of its result."""
 
-from deemster import lazy_names
+from deemster import load_lazily
 
-__getattr__ = lazy_names(__name__)
+load_lazily(__name__)

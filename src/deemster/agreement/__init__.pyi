@@ -11,7 +11,6 @@ from deemster.agreement.metrics_result import MetricsResult as MetricsResult
 from deemster.agreement.result_models import AbstentionStats as AbstentionStats
 from deemster.agreement.result_models import BootstrapResult as BootstrapResult
 from deemster.agreement.result_models import BootstrapResults as BootstrapResults
-from deemster.agreement.result_models import CalibrationBin as CalibrationBin
 from deemster.agreement.result_models import CalibrationMetrics as CalibrationMetrics
 from deemster.agreement.result_models import ConfusionMatrix as ConfusionMatrix
 from deemster.agreement.result_models import CorrectedMeans as CorrectedMeans
@@ -42,4 +41,5 @@ from deemster.agreement.result_models import ScoreLimits as ScoreLimits
 from deemster.agreement.result_models import SliceMetrics as SliceMetrics
 from deemster.agreement.trust_verdict import TrustVerdict as TrustVerdict
 from deemster.stats.confidence_interval import ConfidenceInterval as ConfidenceInterval
+from deemster.stats.probability_calibration import CalibrationBin as CalibrationBin
 from deemster.stats.systematic_bias import BiasResult as BiasResult

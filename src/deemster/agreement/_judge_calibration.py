@@ -7,7 +7,7 @@ from typing import Literal, NamedTuple, TypeAlias
 import numpy as np
 
 from deemster.agreement._labelled_votes import CriterionColumn, Floats, Indices, LabelledVotes
-from deemster.agreement.result_models import CalibrationBin, CalibrationMetrics
+from deemster.agreement.result_models import CalibrationMetrics
 from deemster.stats.probability_calibration import brier, calibration_error
 
 Scale: TypeAlias = Literal["binary", "multi-choice"]
@@ -69,17 +69,7 @@ def _metrics(
         n_samples=len(outcomes),
         brier=brier(outcomes, stated).value,
         calibration_error=curve.value,
-        curve=tuple(
-            CalibrationBin(
-                lower=part.low,
-                upper=part.high,
-                n_samples=part.n,
-                mean_probability=part.mean_probability,
-                observed_share=part.share,
-                ci=part.interval,
-            )
-            for part in curve.bins
-        ),
+        curve=curve.bins,
     )
 
 

@@ -5,7 +5,6 @@ from __future__ import annotations
 import os
 from collections.abc import Collection, Hashable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
-from functools import cached_property
 from pathlib import Path
 from typing import Any, Protocol, TypeAlias, TypeVar
 
@@ -33,7 +32,7 @@ FAILED_BELOW = -1
 LARGEST_SCORE = 1e90
 
 
-@dataclass(frozen=True, eq=False)
+@dataclass(frozen=True, slots=True, eq=False)
 class CriterionColumn:
     """One criterion over the items that have it.
 
@@ -53,6 +52,9 @@ class CriterionColumn:
         has_abstention: Whether the author offers an abstention, or someone abstained without being offered it.
         numbers: The numbers of truth, final verdict and each judge on a numeric criterion, ``[rows, 2 + judges]``; NaN
             where there is none that counts. None for any other criterion.
+        truth_classes: The class of the truth, by row; -1 where there is none.
+        final_classes: The class of the final verdict, by row.
+        vote_classes: The class of each vote, ``[rows, judges]``.
     """
 
     name: str
@@ -68,26 +70,10 @@ class CriterionColumn:
     n_errored: int
     sources: tuple[tuple[int, int], ...]
     has_abstention: bool
-    numbers: Floats | None = None
-
-    def classify(self, codes: Codes) -> Codes:
-        """The class of each code, by row; -1 where there is none."""
-        return self.classes.from_codes(codes, self.worst_codes)
-
-    @cached_property
-    def truth_classes(self) -> Codes:
-        """The class of the truth, by row."""
-        return self.classify(self.truth)
-
-    @cached_property
-    def final_classes(self) -> Codes:
-        """The class of the final verdict, by row."""
-        return self.classify(self.final)
-
-    @cached_property
-    def vote_classes(self) -> Codes:
-        """The class of each vote, ``[rows, judges]``."""
-        return self.classify(self.votes)
+    numbers: Floats | None
+    truth_classes: Codes
+    final_classes: Codes
+    vote_classes: Codes
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -397,9 +383,8 @@ def _columns(
             count += 1
             name = f"{criterion.name} #{count}"
         taken.add(name)
-        column = _column(votes, cells, sources, name=name, index=len(columns), modes=modes)
-        if criterion.kind == "numeric":
-            column = replace(column, numbers=_numbers(votes, derived, sources, column, modes))
+        numbers = [_numbers(votes, derived, part, place) for part, place in sources if criterion.kind == "numeric"]
+        column = _column(votes, cells, sources, numbers, name=name, index=len(columns), modes=modes)
         if criterion.kind in {"ordinal", "numeric"} and modes.na_mode == "as_category" and column.has_abstention:
             issues.append(
                 Issue(
@@ -418,69 +403,65 @@ def _column(
     votes: Votes,
     cells: Mapping[int, tuple[NDArray[Any], ...]],
     sources: list[tuple[_BlockRows, int]],
+    numbers: Sequence[Floats],
     *,
     name: str,
     index: int,
     modes: AbstentionModes,
 ) -> CriterionColumn:
     """Join the rows of all blocks that have a criterion."""
+    items = np.concatenate([part.items for part, _ in sources])
+    order = np.argsort(items, kind="stable") if len(sources) > 1 else slice(None)
+
+    def join(parts: Iterable[NDArray[Any]]) -> NDArray[Any]:
+        return np.concatenate([*parts])[order]
+
     truth, final, cast, disputed = (
-        np.concatenate([cells[part.block][side][place] for part, place in sources]) for side in range(4)
+        join(cells[part.block][side][place] for part, place in sources) for side in range(4)
     )
     criteria = [votes.blocks[part.block].rubric.criteria[place] for part, place in sources]
-    worst = np.concatenate(
-        [
-            np.full(len(part.rows), criterion.worst, dtype=np.int16)
-            for (part, _), criterion in zip(sources, criteria, strict=True)
-        ]
-    )
-    items = np.concatenate([part.items for part, _ in sources])
-    order: Any = np.argsort(items, kind="stable") if len(sources) > 1 else slice(None)
+    sizes = [len(part.rows) for part, _ in sources]
+    worst = join(np.full(size, each.worst, dtype=np.int16) for size, each in zip(sizes, criteria, strict=True))
+    joined = join(numbers) if numbers else None
+    if joined is not None and modes.na_mode == "as_unmet":
+        ends = [np.full(size, each.worst_number, dtype=np.float64) for size, each in zip(sizes, criteria, strict=True)]
+        abstains = np.column_stack([truth, final, cast]) == criteria[0].abstention
+        joined = np.where(abstains, join(ends)[:, None], joined)
+
     mode = modes.for_kind(criteria[0].kind)
     kind, has_abstention = criteria[0].kind, _has_abstention(criteria[0], truth, final, cast)
     if mode == "as_category" and (kind in {"ordinal", "numeric"} or (kind == "nominal" and not has_abstention)):
         # Without any abstention there is nothing to count as a category; on a scale with one, the caller refuses.
         mode = "exclude"
+    classes = build_classes(criteria[0], mode)
     return CriterionColumn(
         name=name,
         index=index,
         criterion=criteria[0],
         has_abstention=has_abstention,
-        classes=build_classes(criteria[0], mode),
+        classes=classes,
         rows=items[order],
-        truth=truth[order],
-        disputed=disputed[order],
-        final=final[order],
-        votes=cast[order],
-        worst_codes=worst[order],
+        truth=truth,
+        disputed=disputed,
+        final=final,
+        votes=cast,
+        worst_codes=worst,
         n_errored=sum(
             int((votes.blocks[part.block].truth.codes[part.errored, place] >= 0).sum()) for part, place in sources
         ),
         sources=tuple((part.block, place) for part, place in sources),
+        numbers=joined,
+        truth_classes=classes.from_codes(truth, worst),
+        final_classes=classes.from_codes(final, worst),
+        vote_classes=classes.from_codes(cast, worst),
     )
 
 
-def _numbers(
-    votes: Votes,
-    derived: Sequence[Derived],
-    sources: list[tuple[_BlockRows, int]],
-    column: CriterionColumn,
-    modes: AbstentionModes,
-) -> Floats:
-    """Join the numbers of all blocks that have a numeric criterion, in the order of the column's rows."""
-    parts = []
-    for part, place in sources:
-        block = votes.blocks[part.block]
-        sides = block.truth, derived[part.block].final, block.votes
-        worst = block.rubric.criteria[place].worst_number
-        every = np.column_stack([labels.numbers[place][part.rows] for labels in sides])
-        parts.append(np.column_stack([np.full(len(part.rows), worst, dtype=np.float64), every]))
-    order = np.argsort(np.concatenate([part.items for part, _ in sources]), kind="stable")
-    worst_numbers, joined = np.split(np.concatenate(parts)[order], [1], axis=1)
-    if modes.na_mode == "as_unmet":
-        codes = np.column_stack([column.truth, column.final, column.votes])
-        joined = np.where(codes == column.criterion.abstention, worst_numbers, joined)
-    return joined
+def _numbers(votes: Votes, derived: Sequence[Derived], part: _BlockRows, place: int) -> Floats:
+    """The numbers of truth, final verdict and votes of one block, rows by sides."""
+    block = votes.blocks[part.block]
+    sides = block.truth, derived[part.block].final, block.votes
+    return np.column_stack([labels.numbers[place][part.rows] for labels in sides])
 
 
 def _differ(rubrics: Sequence[Rubric]) -> bool:
@@ -545,37 +526,38 @@ def with_clusters(labelled: LabelledVotes, cluster: Cluster) -> LabelledVotes:
     if not isinstance(cluster, (str, Mapping)):
         message = f"`cluster` is a metadata key or a map from item ids to clusters, not {name_kind(cluster)}."
         raise InputError(message)
+    votes = labelled.votes
     sources = np.argsort(labelled.item_index, kind="stable")[-len(labelled.ids) :].tolist()
-    metadata = [labelled.votes.metadata[source] for source in sources]
     if isinstance(cluster, str):
-        require_key(cluster, metadata, "to cluster by")
-    keys: list[Any] = []
+        require_key(cluster, [votes.metadata[source] for source in sources], "to cluster by")
+        keys = [own.get(cluster) for own in votes.metadata]
+    else:
+        keys = [cluster.get(name) for name in votes.ids]
     issues = []
-    for name, own in zip(labelled.ids, metadata, strict=True):
-        key = own.get(cluster) if isinstance(cluster, str) else cluster.get(name)
+    for source in sources:
+        key = keys[source]
         if key is None or key != key:  # noqa: PLR0124 - NaN is no cluster, and differs from itself
-            issues.append(Issue(_missing_cluster(cluster, own), sample=name))
+            issues.append(Issue(_missing_cluster(cluster, votes.metadata[source]), sample=votes.ids[source]))
         elif not isinstance(key, Hashable):
-            issues.append(Issue(f"A cluster is a word or a number, not {name_kind(key)}.", sample=name))
-        keys.append(key)
+            message = f"A cluster is a word or a number, not {name_kind(key)}."
+            issues.append(Issue(message, sample=votes.ids[source]))
     if issues:
         raise InputError(issues)
+
+    # A dict takes 1 and True for one key; they are two clusters. An item without a cluster, which nobody labelled,
+    # stands alone.
+    typed = [(None, place) if key is None else (isinstance(key, bool), key) for place, key in enumerate(keys)]
     numbers: dict[Any, int] = {}
-    # A dict takes 1 and True for one key; they are two clusters.
-    typed = ((isinstance(key, bool), key) for key in keys)
-    clusters = np.array([numbers.setdefault(key, len(numbers)) for key in typed], dtype=np.intp)
+    order = [*sources, *range(len(keys))]
+    codes = np.array([numbers.setdefault(typed[place], len(numbers)) for place in order], dtype=np.intp)
+    clusters, of_all = np.split(codes, [len(sources)])
     warnings = labelled.warnings
-    if len(numbers) < ENOUGH_CLUSTERS:
-        few = plural(len(numbers), "cluster")
+    if clusters.max() + 1 < ENOUGH_CLUSTERS:
+        few = plural(int(clusters.max()) + 1, "cluster")
         warnings = (
             *warnings,
             f"few-clusters: {few} only; intervals from fewer than {ENOUGH_CLUSTERS} may be too narrow.",
         )
-    everyone = zip(labelled.votes.ids, labelled.votes.metadata, strict=True)
-    others = (own.get(cluster) if isinstance(cluster, str) else cluster.get(name) for name, own in everyone)
-    # An item without a cluster, which nobody labelled, stands alone.
-    named = ((isinstance(key, bool), place if key is None else key) for place, key in enumerate(others))
-    of_all = np.array([numbers.setdefault(key, len(numbers)) for key in named], dtype=np.intp)
     return replace(labelled, clusters=clusters, clusters_of_all=of_all, warnings=warnings)
 
 

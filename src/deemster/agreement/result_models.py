@@ -9,6 +9,7 @@ import msgspec
 from deemster.stats.alternative_annotator_test import AlternativeAnnotator
 from deemster.stats.confidence_interval import ConfidenceInterval
 from deemster.stats.interpretation import interpret_correlation
+from deemster.stats.probability_calibration import CalibrationBin
 from deemster.stats.systematic_bias import BiasResult
 
 AbstentionMode: TypeAlias = Literal["exclude", "as_unmet", "as_category"]
@@ -809,26 +810,6 @@ class JudgeConsistency(ResultModel, frozen=True, kw_only=True):
     stable_share: float
     pairwise_agreement: float
     krippendorff_alpha: float | None
-
-
-class CalibrationBin(ResultModel, frozen=True, kw_only=True):
-    """One point of a reliability curve.
-
-    Attributes:
-        lower: Its lowest probability.
-        upper: Its highest probability.
-        n_samples: Probabilities in it.
-        mean_probability: Their mean. None in an empty bin.
-        observed_share: The share that came true. None in an empty bin.
-        ci: The interval of the observed share. None in an empty bin.
-    """
-
-    lower: float
-    upper: float
-    n_samples: int
-    mean_probability: float | None
-    observed_share: float | None
-    ci: ConfidenceInterval | None
 
 
 class CalibrationMetrics(ResultModel, frozen=True, kw_only=True):

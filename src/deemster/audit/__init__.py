@@ -1,5 +1,5 @@
 """Audits of the evaluation itself: its judges, metrics, gate and dataset, as `deemster audit` does them."""
 
-from deemster import lazy_names
+from deemster import load_lazily
 
-__getattr__ = lazy_names(__name__)
+load_lazily(__name__)

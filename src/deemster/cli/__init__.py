@@ -1,5 +1,5 @@
 """The command line: parses arguments, connects the rooms, prints, chooses the exit code."""
 
-from deemster.cli.main import app, main
+from deemster import load_lazily
 
-__all__ = ["app", "main"]
+load_lazily(__name__)

@@ -3,15 +3,16 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from functools import partial
 from typing import TYPE_CHECKING
 
 import click
 
 from deemster.cli._command import Verb
-from deemster.cli._console import note, print_sections, show_progress, warn
-from deemster.cli.main import leave_interrupted
+from deemster.cli._console import print_sections, warn
+from deemster.cli._report_ending import warn_of_open_checks
+from deemster.cli.main import run_interruptible
 from deemster.cli.options import NumberRange, ReportOptions, comparison_options, store_option
-from deemster.cli.run import warn_of_open_checks
 from deemster.errors import ConfigurationError
 
 # Formats that a ranking of more runs does not have.
@@ -113,8 +114,9 @@ def command(
     if rules is not None:
         decision = decide_confirmed(decide_comparison(rules, comparison), rules, comparison, confirmation)
         comparison = msgspec.structs.replace(comparison, gate=decision)
-    shown = reports.redact_comparison(comparison, quotes)
+    shown = reports.shown_comparison(comparison, quotes)
     reports.write_each(shown.write)
+    reports.note_texts()
     if not reports.takes_stdout:
         print_sections([*shown.sections(full=full), *confirmation_sections(confirmation)])
     if comparison.gate is not None:
@@ -135,13 +137,13 @@ def _with_junit_of(source: RunSource, reports: ReportOptions) -> ReportOptions:
 def _rank(names: Sequence[str], settings: ComparisonSettings, reports: ReportOptions, store: str) -> None:
     """Rank more than two runs."""
     from deemster.comparison.compare_runs import RunSources, rank_sources
-    from deemster.comparison.privacy_levels import redact_ranking
+    from deemster.comparison.without_text import ranking_without_text
 
     if unknown := [one.format for one in reports.destinations if one.format in _FOR_TWO_RUNS]:
         raise ConfigurationError(f"`--to {unknown[0]}:FILE` is for two runs.")
     with RunSources(store) as sources:
         ranking = rank_sources([sources.find(name) for name in names], settings=settings)
-    shown = redact_ranking(ranking, level=reports.level)
+    shown = ranking_without_text(ranking) if reports.without_text else ranking
     reports.write_each(shown.write)
     if not reports.takes_stdout:
         print_sections(shown.sections())
@@ -165,17 +167,13 @@ def _correct(
 def _confirm(comparison: Comparison, candidate: RunSource, times: int | None) -> Confirmation | None:
     """Which newly failing samples of the candidate really fail, after they were run again so often, or before."""
     from deemster.comparison.compare_runs import StoredSource
-    from deemster.engine.run_sync import run_sync
-    from deemster.engine.stop_request import Stop, interruptible
     from deemster.evaluation.confirm_run import confirm_comparison, stored_confirmation
 
     if times is None:
         return stored_confirmation(comparison, candidate)
     if not isinstance(candidate, StoredSource):
         raise ConfigurationError("`--confirm` calls the target again, which a stored run knows and a report does not.")
-    stop = Stop()
-    with interruptible(stop, tell=note, leave=leave_interrupted), show_progress(quiet=False) as progress:
-        return run_sync(confirm_comparison(comparison, candidate, times, stop=stop, progress=progress))
+    return run_interruptible(partial(confirm_comparison, comparison, candidate, times))
 
 
 def find_rules(*, margin: float | None, gate: str | None, confidence: float, cluster: str | None) -> Gate | None:

@@ -3,14 +3,15 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 import click
 
 from deemster.cli._command import Verb
-from deemster.cli._console import note, print_planned_calls, print_sections, show_progress, warn
-from deemster.cli.main import complain, leave_interrupted
+from deemster.cli._console import note, print_planned_calls, print_sections, warn
+from deemster.cli.main import complain, run_interruptible
 from deemster.cli.options import (
     Command,
     Decorator,
@@ -23,9 +24,9 @@ from deemster.cli.options import (
     group_flags,
     model_options,
     quiet_option,
-    result_options,
     storage_options,
     take_flags,
+    text_file_options,
 )
 from deemster.errors import (
     ConfigurationError,
@@ -46,7 +47,6 @@ if TYPE_CHECKING:
     from deemster.report import Destination
     from deemster.report.grading_result import Grading
     from deemster.report.grading_summary import GradingSummary
-    from deemster.runs.run_lifecycle import Storage
 
 _VOTES = (".json", ".jsonl")
 
@@ -267,8 +267,7 @@ _OPTIONS: Sequence[Decorator] = (
 @model_options
 @storage_options
 @click.option("--max-failed", metavar="COUNT|SHARE%", default="0", help="Failed verdicts allowed; default 0.")
-@result_options("json", "html", "votes")
-@click.option("--publish-safe", is_flag=True, help="Leave the judges' reasons out of the HTML page.")
+@text_file_options("json", "html", "votes")
 @dry_run_option
 @quiet_option
 def command(
@@ -282,7 +281,6 @@ def command(
     storage: StorageOptions,
     max_failed: str,
     reports: ReportOptions,
-    publish_safe: bool,
     dry_run: bool,
     quiet: bool,
 ) -> None:
@@ -297,13 +295,12 @@ def command(
     from deemster.datasets import RubricDataset
     from deemster.engine.model_access import complete_model_access
     from deemster.gate import read_allowance
+    from deemster.grading.grade_dataset import run_grading
     from deemster.judges.rubric_metric import build_criterion_checks
     from deemster.rubrics.rubric_definition import Rubric
 
     storage.check()
     allowance = read_allowance(max_failed)
-    if publish_safe and not any(destination.format == "html" for destination in reports.destinations):
-        raise ConfigurationError("`--publish-safe` needs `--to FILE.html`: nothing else holds the judges' reasons.")
     for destination in reports.destinations:
         if destination.format == "votes" and Path(destination.path).suffix.lower() not in _VOTES:
             raise ReportError(Issue("Votes are written as .json or .jsonl.", destination.path))
@@ -316,39 +313,20 @@ def command(
         _print_planned_calls(items, built, access, reports.destinations)
         return
     with storage.open(f"deemster grade {dataset} ...") as stored:
-        grading = _grade(items, built, access, stored, name=items.name or Path(dataset).stem, quiet=quiet)
-        code = _write_and_print(grading, reports, allowance=allowance, quiet=quiet, reasons=not publish_safe)
+        work = partial(
+            run_grading,
+            items,
+            built,
+            access=access,
+            warn=lambda message: warn(visible(message)),
+            storage=stored,
+            name=items.name or Path(dataset).stem,
+        )
+        grading = run_interruptible(work, quiet=quiet)
+        code = _write_and_print(grading, reports, allowance=allowance, quiet=quiet)
         if stored.store is not None and code is ExitCode.INCOMPLETE:
             note(f"To continue: the same command with --resume={grading.run}")
     raise click.exceptions.Exit(code)
-
-
-def _grade(
-    dataset: RubricDataset,
-    grader: CriterionGrader,
-    access: ModelAccess,
-    storage: Storage,
-    *,
-    name: str,
-    quiet: bool,
-) -> Grading:
-    from deemster.engine.run_sync import run_sync
-    from deemster.engine.stop_request import Stop, interruptible
-    from deemster.grading.grade_dataset import run_grading
-
-    stop = Stop()
-    with interruptible(stop, tell=note, leave=leave_interrupted), show_progress(quiet=quiet) as progress:
-        work = run_grading(
-            dataset,
-            grader,
-            access=access,
-            warn=lambda message: warn(visible(message)),
-            progress=progress,
-            stop=stop,
-            storage=storage,
-            name=name,
-        )
-        return run_sync(work)
 
 
 def _write_and_print(
@@ -357,17 +335,17 @@ def _write_and_print(
     *,
     allowance: Allowance,
     quiet: bool,
-    reasons: bool,
 ) -> ExitCode:
     """Write and print the results; returns the exit code."""
     from deemster.text.destination import write_pieces
 
     status, reason = grading.status, grading.reason
+    reasons = not reports.without_text
     code = ExitCode.INCOMPLETE if status == "incomplete" else ExitCode.PASSED
     try:
         for destination in reports.destinations:
             if destination.format == "votes":
-                grading.to_votes(destination.path)
+                grading.to_votes(destination.path, reasons=reasons)
             elif destination.format == "html":
                 write_pieces((grading.to_html(reasons=reasons).encode(),), destination)
             else:
@@ -403,7 +381,7 @@ def _print_planned_calls(
     dataset: RubricDataset, grader: CriterionGrader, access: ModelAccess, destinations: Sequence[Destination]
 ) -> None:
     from deemster.engine.run_sync import run_sync
-    from deemster.evaluation.dry_run import plan_grading_calls
+    from deemster.grading.grade_dataset import plan_grading_calls
 
     print_planned_calls(run_sync(plan_grading_calls(dataset, grader, access)), destinations)
     if grader.cascade is not None:

@@ -62,7 +62,7 @@ def sheet(
             message = "The file exists, and may hold labels. Name another one with `--to`."
             raise ReportError(Issue(message, destination.path))
     with open_run(store, run) as (opened, name):
-        report = ReportOptions((), "default", include_input=True).redact(stored_report(opened, name, warn=warn))
+        report = stored_report(opened, name, warn=warn)
         drawn = draw_samples(report, n, seed=seed, stratify=stratify, balance=balance)
         text = label_sheet(report, drawn, metrics=metrics)
     write_texts(reports, {"csv": lambda: text})

@@ -21,7 +21,7 @@ from click.core import ParameterSource
 
 from deemster.cli._console import note, print_sections
 from deemster.cli.main import TO_CONTINUE
-from deemster.errors import ConfigurationError, DeemsterError, Issue, ReportError, visible
+from deemster.errors import ConfigurationError, DeemsterError, Issue, ReportError, list_names, visible
 
 if TYPE_CHECKING:
     from deemster.comparison import Comparison
@@ -41,16 +41,16 @@ Flags = dict[str, Any]
 STORE = ".deemster/runs.db"
 STORE_VARIABLE = "DEEMSTER_STORE"
 ANSWER_CACHE = ".deemster/answers.jsonl"
-# Levels of privacy that `--redact` knows; `--publish-safe` is the last one.
-REDACT_LEVELS = ("default", "outputs", "expected", "all")
-PUBLISH_SAFE = "publish-safe"
 # What can be written of a result, of a report, and of a comparison.
 RESULT_FORMATS = ("json", "md", "html")
 REPORT_FORMATS = ("json", "md", "html", "csv", "junit", "pr-comment", "github")
 COMPARISON_FORMATS = ("json", "md", "html", "junit", "pr-comment", "github")
 LAST_RUN = ""
+# Says that there is no cache, or no store.
+NONE = "none"
 _AGE = re.compile(r"([0-9]{1,6})([mhdw])", re.ASCII)
 _DAY = re.compile(r"[0-9]{4}-[0-9]{2}-[0-9]{2}", re.ASCII)
+_AMOUNT = re.compile(r"([0-9]+(?:\.[0-9]+)?(?=usd)|[0-9]+(?=tokens))(usd|tokens)", re.ASCII)
 _UNITS = {"m": "minutes", "h": "hours", "d": "days", "w": "weeks"}
 
 
@@ -183,7 +183,7 @@ def take_destinations(flags: Flags, formats: Sequence[str]) -> ReportOptions:
     Raises:
         ReportError: A value says no format, cannot be written, or two are for standard output or one file.
     """
-    return ReportOptions(read_destinations(flags.pop("destinations"), formats), REDACT_LEVELS[0], include_input=False)
+    return ReportOptions(read_destinations(flags.pop("destinations"), formats))
 
 
 def write_texts(reports: ReportOptions, texts: Mapping[str, Callable[[], str]]) -> None:
@@ -207,16 +207,19 @@ def store_option(command: Command) -> Command:
     Without it, the store is the nearest one above the suite or the dataset that the command names, else above the
     current folder.
     """
-    option = click.option(
+    return add_options(command, [_store_flag("Where runs are stored: an SQLite file, or postgresql://...")])
+
+
+def _store_flag(help_text: str) -> Decorator:
+    return click.option(
         "--store",
         metavar="FILE|URL",
         envvar=STORE_VARIABLE,
         show_default="the nearest .deemster/runs.db",
         show_envvar=True,
         callback=_choose_store,
-        help="Where runs are stored: an SQLite file, or postgresql://...",
+        help=help_text,
     )
-    return option(command)
 
 
 def open_run_store(store: str, *, durable: bool = False, create: bool = False) -> Store:
@@ -228,10 +231,13 @@ def open_run_store(store: str, *, durable: bool = False, create: bool = False) -
         create: Make one where there is none.
 
     Raises:
+        ConfigurationError: It is `none`.
         StoreError: It cannot be opened, or there is none.
     """
     from deemster.store import open_store
 
+    if store == NONE:
+        raise ConfigurationError("`--store none` is for a run that is not kept; this reads or writes a store.")
     return open_store(store, durable=durable, create=create)
 
 
@@ -305,10 +311,14 @@ class StorageOptions(NamedTuple):
     """Where a run is stored, and which one is resumed."""
 
     store: str
-    no_store: bool
     durable: bool
     resume: str | bool | None
     allow_changed: bool
+
+    @property
+    def stores_nothing(self) -> bool:
+        """Whether the run ends with its report."""
+        return self.store == NONE
 
     def check(self) -> None:
         """Refuse flags that contradict each other.
@@ -316,8 +326,8 @@ class StorageOptions(NamedTuple):
         Raises:
             ConfigurationError: They do.
         """
-        if self.no_store and self.resume:
-            raise ConfigurationError("`--resume` continues a stored run, and `--no-store` stores none.")
+        if self.stores_nothing and self.resume:
+            raise ConfigurationError("`--resume` continues a stored run, and `--store none` stores none.")
         if self.allow_changed and not self.resume:
             raise ConfigurationError("`--allow-changed` is for `--resume`.")
 
@@ -335,7 +345,7 @@ class StorageOptions(NamedTuple):
         """
         from deemster.runs.run_lifecycle import NOT_STORED, RunStorage
 
-        if self.no_store:
+        if self.stores_nothing:
             yield NOT_STORED
             return
         with ExitStack() as opened:
@@ -375,8 +385,7 @@ def refuse_stdout(_context: click.Context, _parameter: click.Parameter, value: s
 
 
 _STORAGE: Sequence[Decorator] = (
-    store_option,
-    click.option("--no-store", is_flag=True, help="Store nothing: the run ends with its report."),
+    _store_flag("Where the run is stored: an SQLite file, postgresql://..., or `none` to keep nothing."),
     click.option("--durable", is_flag=True, help="Commit every sample by itself: slower, and no kill loses one."),
     click.option(
         "--resume",
@@ -392,11 +401,10 @@ _STORAGE: Sequence[Decorator] = (
 
 
 class ReportOptions(NamedTuple):
-    """Where reports are written, and what they leave out."""
+    """Where reports are written, and whether they leave texts out."""
 
-    destinations: tuple[Destination, ...]
-    level: str
-    include_input: bool
+    destinations: tuple[Destination, ...] = ()
+    without_text: bool = False
 
     def with_junit(self, kind: str) -> ReportOptions:
         """The same, with a JUnit report in which samples fail too where the key `junit` of the suite says so."""
@@ -410,39 +418,40 @@ class ReportOptions(NamedTuple):
         """Whether a report is written to standard output."""
         return any(destination.is_stdout for destination in self.destinations)
 
-    def redact(self, report: Report, quotes: Mapping[str, frozenset[str] | None] | None = None) -> Report:
-        """The report without what the flags leave out.
+    def shown(self, report: Report, quotes: Mapping[str, frozenset[str] | None] | None = None) -> Report:
+        """The report, without texts where they are left out.
 
         Args:
             report: The report.
             quotes: By a metric's name, the details that may repeat text; otherwise the report's specs say which may.
         """
-        from deemster.comparison import redact_report
+        if not self.without_text:
+            return report
+        from deemster.comparison import report_without_text
         from deemster.judges.metric_catalog import quotes_of_spec
 
         known = dict(quotes or {})
         for name, figures in report.metrics.items():
             if name not in known:
                 known[name] = quotes_of_spec(figures.spec)
-        return redact_report(report, level=self.level, include_input=self.include_input, quotes=known.__getitem__)
+        return report_without_text(report, quotes=known.__getitem__)
 
-    def redact_comparison(self, comparison: Comparison, quotes: Callable[[str], frozenset[str] | None]) -> Comparison:
-        """The comparison without what the flags leave out.
+    def shown_comparison(self, comparison: Comparison, quotes: Callable[[str], frozenset[str] | None]) -> Comparison:
+        """The comparison, without texts where they are left out.
 
         Args:
             comparison: The comparison.
             quotes: Says by a metric's name which of its details may repeat text; None for all.
         """
-        from deemster.comparison.privacy_levels import redact_comparison
+        from deemster.comparison.without_text import comparison_without_text
 
-        return redact_comparison(comparison, level=self.level, include_input=self.include_input, quotes=quotes)
+        return comparison_without_text(comparison, quotes=quotes) if self.without_text else comparison
 
-    def write(self, report: Report, *, with_input: Report | None = None, comparison: Comparison | None = None) -> None:
+    def write(self, report: Report, *, comparison: Comparison | None = None) -> None:
         """Write the report to every destination.
 
         Args:
             report: The report.
-            with_input: The same with the samples' input, for the comment of a pull request.
             comparison: The comparison with a baseline, for the comment and for the summary of a job.
 
         Raises:
@@ -456,8 +465,7 @@ class ReportOptions(NamedTuple):
 
         def write_one(destination: Destination) -> None:
             if destination.format == "pr-comment":
-                shown = with_input or report
-                comment = pull_request_comment(shown) if comparison is None else comparison_comment(comparison, shown)
+                comment = pull_request_comment(report) if comparison is None else comparison_comment(comparison, report)
                 write_pieces((comment.encode(),), destination)
             elif destination.format == "github" and comparison is not None:
                 parts = github_job_summary(report), comparison_summary(comparison)
@@ -482,33 +490,37 @@ class ReportOptions(NamedTuple):
         if errors:
             raise type(errors[0])([issue for error in errors for issue in error.issues])
 
+    def note_texts(self) -> None:
+        """Say which files hold texts of samples and outputs, and how they are left out."""
+        files = [visible(destination.path) for destination in self.destinations if not destination.is_stdout]
+        if files and not self.without_text:
+            holds = "holds" if len(files) == 1 else "hold"
+            note(f"{list_names(files)} {holds} texts of samples and outputs; `--without-text` leaves them out.")
+
 
 def report_options(command: Command) -> Command:
     """Add the flags of reports; the command receives them as one ``reports``."""
-    return _add_report_options(command, REPORT_FORMATS, step_summary=False)
+    return text_file_options(*REPORT_FORMATS)(command)
 
 
 def run_report_options(command: Command) -> Command:
     """Add the flags of the report of a run that ends with it; in a GitHub job, its summary is written too."""
-    return _add_report_options(command, REPORT_FORMATS, step_summary=True)
+    return text_file_options(*REPORT_FORMATS, step_summary=True)(command)
 
 
 def comparison_options(command: Command) -> Command:
     """Add the flags of writing a comparison; in a GitHub job, its summary is written too."""
-    return _add_report_options(command, COMPARISON_FORMATS, step_summary=True)
+    return text_file_options(*COMPARISON_FORMATS, step_summary=True)(command)
 
 
-def privacy_options(command: Command) -> Command:
-    """Add the flags of what is left out; the command receives them as one ``reports`` that is written nowhere."""
-    return group_flags(command, "reports", _take_privacy, _PRIVACY)
+def text_file_options(*formats: str, step_summary: bool = False) -> Callable[[Command], Command]:
+    """Add `--to` and `--without-text` to a command whose files hold texts; it receives them as one ``reports``.
 
+    Args:
+        formats: What can be written.
+        step_summary: Whether the summary of a GitHub job is written where a step of one runs.
+    """
 
-def export_privacy_options(command: Command) -> Command:
-    """Add the flags of privacy to a command that writes files of its own; it receives them as one ``reports``."""
-    return group_flags(command, "reports", _take_privacy, (*_PRIVACY, _INCLUDE))
-
-
-def _add_report_options(command: Command, formats: Sequence[str], *, step_summary: bool) -> Command:
     def group(flags: Flags) -> ReportOptions:
         from deemster.text.destination import STEP_SUMMARY, Destination
 
@@ -517,30 +529,25 @@ def _add_report_options(command: Command, formats: Sequence[str], *, step_summar
         is_summarised = any(destination.format == "github" for destination in destinations)
         if step_summary and not is_summarised and summary and Path(summary).is_file():
             destinations = (*destinations, Destination("github", summary))
-        return _take_privacy(flags)._replace(destinations=destinations)
+        return ReportOptions(destinations, flags.pop("without_text"))
 
-    return group_flags(command, "reports", group, (destination_option(formats), *_PRIVACY, _INCLUDE))
+    return lambda command: group_flags(command, "reports", group, (destination_option(formats), _WITHOUT_TEXT))
+
+
+def without_text_option(command: Command) -> Command:
+    """Add `--without-text` to a command that writes no report file; it receives it as one ``reports``."""
+    return group_flags(command, "reports", _take_privacy, (_WITHOUT_TEXT,))
 
 
 def _take_privacy(flags: Flags) -> ReportOptions:
-    """What is left out; where a command has no `--include`, the input is shown unless something is redacted."""
-    redacted, publish_safe = flags.pop("redact"), flags.pop("publish_safe")
-    level = PUBLISH_SAFE if publish_safe else redacted
-    include = flags.pop("include", ("input",) if level == REDACT_LEVELS[0] else ())
-    return ReportOptions((), level, include_input="input" in include)
+    return ReportOptions(without_text=flags.pop("without_text"))
 
 
-_PRIVACY: Sequence[Decorator] = (
-    click.option(
-        "--redact",
-        type=click.Choice(REDACT_LEVELS),
-        default=REDACT_LEVELS[0],
-        metavar="LEVEL",
-        help="Leave out `outputs`, `expected` or `all` of what samples and outputs say.",
-    ),
-    click.option("--publish-safe", is_flag=True, help="Leave out everything that could repeat private text."),
+_WITHOUT_TEXT = click.option(
+    "--without-text",
+    is_flag=True,
+    help="Leave out every text, metadata value and hash; ids, tags, scores, counts and causes stay.",
 )
-_INCLUDE = click.option("--include", type=click.Choice(["input"]), multiple=True, help="Show the samples' input too.")
 
 
 class ModelOptions(NamedTuple):
@@ -573,19 +580,41 @@ class ModelOptions(NamedTuple):
         return load_model_access(self.models, self.limits, calls=calls)
 
 
-BUDGET_OPTIONS: Sequence[Decorator] = (
-    click.option("--budget-usd", type=float, metavar="USD", help="Stop before the models cost more."),
-    click.option("--budget-tokens", type=int, metavar="N", help="Stop before the models use more tokens."),
+class _Budget(click.ParamType[Any]):
+    """An amount with its unit, such as `2usd` or `50000tokens`, converted to the name and value of its limit."""
+
+    name = "budget"
+
+    def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> tuple[str, float | int]:
+        """Convert the argument.
+
+        Raises:
+            BadParameter: It is no amount of dollars or tokens.
+        """
+        match = _AMOUNT.fullmatch(str(value))
+        if match is None:
+            shown = visible(str(value), limit=40)
+            return self.fail(f"`{shown}` is no budget: give dollars or tokens, 2usd or 50000tokens.", param, ctx)
+        amount, unit = match.groups()
+        return ("budget_usd", float(amount)) if unit == "usd" else ("budget_tokens", int(amount))
+
+
+budget_option = click.option(
+    "--budget",
+    "budgets",
+    type=_Budget(),
+    multiple=True,
+    metavar="2usd|50000tokens",
+    help="Stop before the models cost more, or use more tokens; repeatable.",
 )
 CACHE_OPTIONS: Sequence[Decorator] = (
     click.option(
         "--cache",
-        metavar="FILE",
+        metavar="FILE|none",
         default=ANSWER_CACHE,
         show_default=True,
         help="Where the models' answers are cached.",
     ),
-    click.option("--no-cache", is_flag=True, help="Read no cached answer, and cache none."),
     click.option(
         "--offline", is_flag=True, help="Send nothing over the network: recordings, cache and embedded models only."
     ),
@@ -593,13 +622,13 @@ CACHE_OPTIONS: Sequence[Decorator] = (
 
 
 def collect_limits(flags: Flags) -> ModelLimits:
-    """Take the flags of cache, budget and network out of all flags; a command may lack those of the budget."""
+    """Take the flags of cache, budget and network out of all flags; a command may lack that of the budget."""
     from deemster.engine.model_access import ModelLimits
 
-    cache = Path(flags["cache"])
-    flags["cache"] = None if flags.pop("no_cache") else cache
-    limits: ModelLimits = take_flags(ModelLimits, flags)
-    return limits
+    cache = flags.pop("cache")
+    return ModelLimits(
+        None if cache == NONE else Path(cache), offline=flags.pop("offline"), **dict(flags.pop("budgets", ()))
+    )
 
 
 def cache_options(command: Command) -> Command:
@@ -610,7 +639,7 @@ def cache_options(command: Command) -> Command:
 def model_options(command: Command) -> Command:
     """Add the flags of calling models; the command receives them as one ``models``."""
     models = click.option("--models", metavar="FILE", help="A file with a `models` section, such as a suite.")
-    options = (models, *BUDGET_OPTIONS, *CACHE_OPTIONS)
+    options = (models, budget_option, *CACHE_OPTIONS)
     return group_flags(
         command, "models", lambda flags: ModelOptions(flags.pop("models"), collect_limits(flags)), options
     )

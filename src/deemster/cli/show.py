@@ -9,7 +9,6 @@ import click
 from deemster.cli._command import Verb
 from deemster.cli._console import note, print_sections, warn, write_out
 from deemster.cli.options import (
-    REDACT_LEVELS,
     Moment,
     ReportOptions,
     is_report_file,
@@ -86,9 +85,11 @@ def command(
 
             show_runs(opened, suite=suite, since=since, until=until, reports=reports)
     elif failed:
-        _show_failed(run, against, _with_input(reports), store)
+        _refuse_files(reports)
+        _show_failed(run, against, reports, store)
     elif sample is not None:
-        _show_sample(run, sample, _with_input(reports), store, prompts=prompts)
+        _refuse_files(reports)
+        _show_sample(run, sample, reports, store, prompts=prompts)
     else:
         _show_report(run, reports, store)
 
@@ -107,11 +108,10 @@ def _check(
         raise ConfigurationError("`--prompts` is for one sample: `deemster show RUN SAMPLE --prompts`.")
 
 
-def _with_input(reports: ReportOptions) -> ReportOptions:
-    """With the samples' input, unless something is left out; what is shown is printed alone."""
+def _refuse_files(reports: ReportOptions) -> None:
+    """Refuse `--to` for what is only printed."""
     if reports.destinations:
         raise ConfigurationError("`--to` writes the report of a run; this is printed: `... > FILE` keeps it.")
-    return reports._replace(include_input=reports.include_input or reports.level == REDACT_LEVELS[0])
 
 
 def _show_report(run: str, reports: ReportOptions, store: str) -> None:
@@ -121,7 +121,7 @@ def _show_report(run: str, reports: ReportOptions, store: str) -> None:
     from deemster.report.build_report import quoted_details, stored_report
 
     if is_report_file(run):
-        _render(reports.redact(load_report(run)), reports)
+        _render(reports.shown(load_report(run)), reports)
         return
 
     with open_run(store, run) as (opened, name):
@@ -133,7 +133,7 @@ def _show_report(run: str, reports: ReportOptions, store: str) -> None:
                 raise
             _show_facts(opened, row, why=str(error))
             return
-        shown = reports.redact(report, quoted_details(opened, row.id))
+        shown = reports.shown(report, quoted_details(opened, row.id))
         _render(shown, reports.with_junit(stored_junit(row)))
         if not reports.destinations:
             _note_unfinished(opened, row)
@@ -143,6 +143,7 @@ def _render(report: Report, reports: ReportOptions) -> None:
     from deemster.report.report_sections import report_sections
 
     reports.write(report)
+    reports.note_texts()
     if not reports.destinations:
         print_sections(report_sections(report))
 
@@ -170,21 +171,22 @@ def _show_sample(run: str, sample: str, reports: ReportOptions, store: str, *, p
     from deemster.report.kept_details import kept_details
     from deemster.report.sample_report import NOTHING_KEPT, find_sample, sample_sections
 
-    is_whole = reports.level == REDACT_LEVELS[0]
-    if prompts and not is_whole:
-        raise ConfigurationError("Prompts quote inputs and outputs: `--prompts` does not go with `--redact`.")
+    if prompts and reports.without_text:
+        raise ConfigurationError("Prompts quote inputs and outputs: `--prompts` does not go with `--without-text`.")
     if is_report_file(run):
         if prompts:
             raise ConfigurationError("A report file holds no prompts: name a stored run.")
-        report = reports.redact(load_report(run))
+        report = reports.shown(load_report(run))
         print_sections(list(sample_sections(report, find_sample(report, sample))))
         return
 
     with open_run(store, run) as (opened, name):
         stored = stored_report(opened, name, warn=warn)
-        report = reports.redact(stored, quoted_details(opened, stored.run.id))
+        report = reports.shown(stored, quoted_details(opened, stored.run.id))
         found = find_sample(report, sample)
-        kept = kept_details(opened, report.run.id, found.position, prompts=prompts) if is_whole else NOTHING_KEPT
+        kept = NOTHING_KEPT
+        if not reports.without_text:
+            kept = kept_details(opened, report.run.id, found.position, prompts=prompts)
         print_sections(list(sample_sections(report, found, kept)))
 
 
@@ -203,11 +205,11 @@ def _show_failed(run: str, against: str | None, reports: ReportOptions, store: s
             opened = None if stored is None else stored[0]
             quotes = None if opened is None else quoted_details(opened, loaded.run.id)
             comparison = _compare(loaded, against, reports, sources, opened)
-            text = report_brief(reports.redact(loaded, quotes), comparison, max_chars=_BRIEF_CHARS)
+            text = report_brief(reports.shown(loaded, quotes), comparison, max_chars=_BRIEF_CHARS)
         elif against is not None:
             raise ConfigurationError("A comparison tells already what changed: leave out `--against`.")
         else:
-            text = comparison_brief(reports.redact_comparison(loaded, lambda _: None), max_chars=_BRIEF_CHARS)
+            text = comparison_brief(reports.shown_comparison(loaded, lambda _: None), max_chars=_BRIEF_CHARS)
     write_out(text)
 
 
@@ -232,4 +234,4 @@ def _compare(
             raise
         warn(visible(f"what failed is not compared with the baseline: {error}"))
         return None
-    return reports.redact_comparison(comparison, quotes_of_either(before, run))
+    return reports.shown_comparison(comparison, quotes_of_either(before, run))

@@ -8,7 +8,7 @@ import click
 
 from deemster.cli._command import Verb
 from deemster.cli._console import note
-from deemster.cli.options import ReportOptions, export_privacy_options, open_run_store, store_option
+from deemster.cli.options import ReportOptions, open_run_store, store_option, without_text_option
 from deemster.errors import ConfigurationError, plural
 
 
@@ -32,9 +32,9 @@ from deemster.errors import ConfigurationError, plural
 @click.option(
     "--export",
     metavar="DIR",
-    help="Write RUN..., or their comparison, as static files for a browser, and end. --redact and the like apply.",
+    help="Write RUN..., or their comparison, as static files for a browser, and end.",
 )
-@export_privacy_options
+@without_text_option
 @click.argument("runs", metavar="[RUN]...", nargs=-1)
 @store_option
 def command(
@@ -75,11 +75,12 @@ def command(
 def _export(folder: str, runs: tuple[str, ...], reports: ReportOptions, store: str) -> None:
     """Write runs as static files."""
     from deemster.store.open_runs import open_runs
-    from deemster.view.static_export import ExportSettings, export_viewer
+    from deemster.view.static_export import export_viewer
 
     if not runs:
         raise ConfigurationError("Name the runs to be exported, such as `--export DIR latest`.")
-    settings = ExportSettings(level=reports.level, include_input=reports.include_input)
     with open_runs(store, runs) as (opened, names):
-        count = export_viewer(opened, names, Path(folder), settings)
+        count = export_viewer(opened, names, Path(folder), without_text=reports.without_text)
     note(f"{plural(count, 'file')} in {folder}. Open {Path(folder) / 'index.html'} in a browser.")
+    if not reports.without_text:
+        note("They hold texts of samples and outputs; `--without-text` leaves them out.")

@@ -1,5 +1,5 @@
 """Compares and ranks runs, and shows one run beside another: page, comment, JUnit, brief."""
 
-from deemster import lazy_names
+from deemster import load_lazily
 
-__getattr__ = lazy_names(__name__)
+load_lazily(__name__)

@@ -17,8 +17,8 @@ from deemster.comparison import load_report
 from deemster.comparison.compare_columns import ComparisonSettings, compare_columns
 from deemster.comparison.compare_labels import compare_labels, read_both_labels
 from deemster.comparison.comparison import ComparedSample, Comparison
-from deemster.comparison.privacy_levels import widen_privacy
 from deemster.comparison.ranking import Ranking, rank_columns
+from deemster.comparison.without_text import join_privacy
 from deemster.engine.run_sync import warner
 from deemster.errors import ConfigurationError, ReportError
 from deemster.formats.json_values import json_bytes
@@ -122,7 +122,7 @@ def compare_sources(
         settings=settings,
         tool_version=__version__,
     )
-    privacy = widen_privacy(candidate.privacy, baseline.privacy.level)
+    privacy = join_privacy(candidate.privacy, baseline.privacy)
     # A comparison that is computed, not read from a file, has its samples in a table.
     changes = cast("ChangedSamples", comparison.changes)
     examples = tuple(_examples(changes, baseline, candidate))
@@ -521,7 +521,9 @@ class ReportSource:
             for name in sample.not_applicable:
                 table.leave_out(position, report.metric_order.index(name))
         if None in hashes:
-            raise ReportError("The report leaves out the hashes of samples, so its samples cannot be found again.")
+            raise ReportError(
+                "The report was written `--without-text`: it has no hashes by which its samples could be found again."
+            )
         for name, row_hash in zip(ids, hashes, strict=True):
             if not _ROW_HASH.fullmatch(str(row_hash)):
                 raise ReportError(f"The `row_hash` of the sample `{name}` is no SHA-256 of 64 hexadecimal digits.")

@@ -167,7 +167,7 @@ def _headline(comparison: Comparison) -> TextSection:
     lines.append((both, *together, "."))
     if comparison.privacy.removed:
         left_out = ", ".join(comparison.privacy.removed)
-        lines.append((f"Left out at privacy level {comparison.privacy.level}: {left_out}.",))
+        lines.append((f"Left out ({comparison.privacy.level}): {left_out}.",))
     return TextSection((comparison_verdict(comparison),), lines, key="headline")
 
 

@@ -10,7 +10,7 @@ import msgspec
 
 from deemster.comparison.comparison import SCHEMA as COMPARISON_SCHEMA
 from deemster.comparison.comparison import ComparedSample, Comparison
-from deemster.comparison.privacy_levels import LEVELS, REMOVABLE
+from deemster.comparison.without_text import LEVELS, is_known_privacy
 from deemster.errors import Issue, ReportError, list_names
 from deemster.formats import read_value
 from deemster.formats.json_values import name_kind
@@ -111,7 +111,7 @@ def _refuse_gaps(report: Report, where: str) -> None:
     complete = complete and all(
         (entry.aggregate is None) is bare or (not bare and entry.not_applicable) for entry in report.samples
     )
-    if report.privacy.level not in LEVELS or not REMOVABLE.issuperset(report.privacy.removed):
+    if not is_known_privacy(report.privacy):
         message = (
             f"`privacy` names a level ({list_names(LEVELS)}) and what it removed; this report names something else."
         )
@@ -141,7 +141,7 @@ def _parse_comparison(value: dict[str, Any], where: str) -> Comparison:
     except (KeyError, TypeError, AttributeError, msgspec.ValidationError) as error:
         message = f"The comparison does not have the shape of `{COMPARISON_SCHEMA}`: {error}."
         raise ReportError(Issue(message, where)) from None
-    if comparison.privacy.level not in LEVELS or not REMOVABLE.issuperset(comparison.privacy.removed):
+    if not is_known_privacy(comparison.privacy):
         message = f"`privacy` names a level ({list_names(LEVELS)}) and what it removed; this file names something else."
         raise ReportError(Issue(message, where))
     return msgspec.structs.replace(comparison, examples=examples)

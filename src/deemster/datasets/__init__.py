@@ -1,5 +1,5 @@
 """Golden datasets, rubric datasets and votes: reading, checking, fingerprints, splits, writing."""
 
-from deemster import lazy_names
+from deemster import load_lazily
 
-__getattr__ = lazy_names(__name__)
+load_lazily(__name__)

@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Awaitable, Callable, Iterable, Mapping, Sequence
 from contextlib import AbstractContextManager, nullcontext
-from typing import Any, NamedTuple, Protocol
+from typing import Any, NamedTuple, Protocol, TypeAlias
 
 from deemster.engine.execute_plan import PendingStorage, Sink, execute_plan
 from deemster.engine.kept_calls import KeptCalls
@@ -96,19 +96,15 @@ class RunWork(NamedTuple):
         self.counter.add(executions)
 
 
-class OpenBackend(Protocol):
-    """A backend that is ready for work."""
-
-    async def execute(self, work: RunWork) -> None:
-        """Do the work to its end, or until it is asked to stop."""
-        ...
+# Does work to its end, or until it is asked to stop.
+Execute: TypeAlias = Callable[[RunWork], Awaitable[None]]
 
 
 class Backend(Protocol):
     """Where the work of an evaluation is done."""
 
-    def open(self) -> AbstractContextManager[OpenBackend]:
-        """Get ready, before a run begins.
+    def open(self) -> AbstractContextManager[Execute]:
+        """Get ready, before a run begins; what does its work.
 
         Raises:
             ConfigurationError: It is not there.
@@ -126,9 +122,9 @@ class InThisProcess:
     def __init__(self, shared: SharedCalls | None = None) -> None:
         self._shared = shared
 
-    def open(self) -> AbstractContextManager[OpenBackend]:
-        """Get ready: nothing needs to be."""
-        return nullcontext(self)
+    def open(self) -> AbstractContextManager[Execute]:
+        """What does the work: nothing needs to get ready."""
+        return nullcontext(self.execute)
 
     async def execute(self, work: RunWork) -> None:
         """Do the work to its end, or until it is asked to stop."""

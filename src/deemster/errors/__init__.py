@@ -19,62 +19,6 @@
 An ``InputError`` carries every issue that was found, not only the first.
 """
 
-from deemster.errors.exceptions import (
-    ConfigurationError,
-    DatasetError,
-    DeemsterError,
-    ExitCode,
-    InputError,
-    Issue,
-    LeaseError,
-    MissingExtraError,
-    OutputsError,
-    ReportError,
-    ReportWriteError,
-    RubricError,
-    RunCancelledError,
-    RunExistsError,
-    StorageError,
-    StoreError,
-    VotesError,
-    is_out_of_descriptors,
-    is_storage_failure,
-)
-from deemster.errors.message_text import (
-    break_ci_commands,
-    did_you_mean,
-    list_names,
-    nearest,
-    plural,
-    show_value,
-    visible,
-)
+from deemster import load_lazily
 
-__all__ = [
-    "ConfigurationError",
-    "DatasetError",
-    "DeemsterError",
-    "ExitCode",
-    "InputError",
-    "Issue",
-    "LeaseError",
-    "MissingExtraError",
-    "OutputsError",
-    "ReportError",
-    "ReportWriteError",
-    "RubricError",
-    "RunCancelledError",
-    "RunExistsError",
-    "StorageError",
-    "StoreError",
-    "VotesError",
-    "break_ci_commands",
-    "did_you_mean",
-    "is_out_of_descriptors",
-    "is_storage_failure",
-    "list_names",
-    "nearest",
-    "plural",
-    "show_value",
-    "visible",
-]
+load_lazily(__name__)

@@ -7,7 +7,6 @@ from decimal import Decimal
 from pathlib import Path
 from typing import Any
 
-from deemster.comparison import redact_report
 from deemster.comparison.comparison import Comparison
 from deemster.datasets import Dataset
 from deemster.engine.notebook_progress import notebook_progress
@@ -161,8 +160,7 @@ async def _evaluate(
         warn(why)
     for comparison in compared if confirm else ():
         report = await confirm_report(report, comparison, evaluation, confirm, storage, clock=clock)
-    # The samples' input is shown only where the user asks for it.
-    return redact_report(report, quotes=lambda _: None)
+    return report
 
 
 def _why_all_failed(report: Report) -> str | None:

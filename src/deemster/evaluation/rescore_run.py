@@ -86,10 +86,12 @@ async def rescore(
             warn(warning)
         identity = scoring_identity(job)
         with open_scoring(store, lease, checked.table.cards, identity=identity, timer=timer) as scoring:
-            work = _ScoringWork(scoring, job, progress)
-            await work.execute(stop=stop, warn=warn)
+            counter = ProgressCounter(row.done, progress, done=scoring.row.scorings[scoring.scoring].done)
+            remaining = _remaining_work(scoring, job.plan)
+            work = RunWork(job, remaining, [scoring.writer.add], counter, timer.clock, stop, warn)
+            await InThisProcess().execute(work)
             scoring.settle(job.plan.metrics)
-            missing = work.missing(stop)
+            missing = _what_is_missing(scoring, stop.reason or counter.open_circuit)
             if missing is None:
                 # Otherwise the scoring stays open, and the same rescoring continues it.
                 facts = {**NO_FIGURES, **rubric_facts(metrics, known=row.facts)}
@@ -103,50 +105,40 @@ async def rescore(
     return Rescoring(report, missing)
 
 
-class _ScoringWork:
-    """Marks the outputs that one scoring still lacks."""
+def _remaining_work(scoring: StoredRun, plan: Plan) -> RemainingWork:
+    """The outputs that one scoring has not marked yet, and what it has spent so far."""
+    return RemainingWork(
+        _works(scoring, plan),
+        spent=sum_spending(execution for execution in scoring.executions() if execution.marks),
+        calls=scoring.calls,
+        prompts=scoring.prompts("failed", secrets=plan.secrets),
+    )
 
-    def __init__(self, scoring: StoredRun, job: Evaluation, progress: Callable[[Progress], None] | None) -> None:
-        self._run, self._job = scoring, job
-        self._counter = ProgressCounter(scoring.row.done, progress, done=scoring.row.scorings[scoring.scoring].done)
 
-    async def execute(self, *, stop: Stop, warn: Callable[[str], None]) -> None:
-        """Make the marks, and store them."""
-        run = self._run
-        spent = sum_spending(execution for execution in run.executions() if execution.marks)
-        prompts = run.prompts("failed", secrets=self._job.plan.secrets)
-        remaining = RemainingWork(self._works(), spent=spent, calls=run.calls, prompts=prompts)
-        work = RunWork(self._job, remaining, [run.writer.add], self._counter, run.timer.clock, stop, warn)
-        await InThisProcess().execute(work)
+def _what_is_missing(scoring: StoredRun, why: str | None) -> str | None:
+    """How many outputs are not marked, and why; None where all are."""
+    count = sum(not execution.marks or any(map(_is_not_run, execution.marks)) for execution in scoring.executions())
+    if not count:
+        return None
+    because = "" if why is None else f" ({why.rstrip('.')})"
+    return f"{count} of {scoring.row.done} outputs are not marked{because}"
 
-    def missing(self, stop: Stop) -> str | None:
-        """Why marks are missing, where some are."""
-        count = sum(
-            not execution.marks or any(map(_is_not_run, execution.marks)) for execution in self._run.executions()
-        )
-        if not count:
-            return None
-        why = stop.reason or self._counter.open_circuit
-        because = "" if why is None else f" ({why.rstrip('.')})"
-        return f"{count} of {self._run.row.done} outputs are not marked{because}"
 
-    def _works(self) -> Iterator[WorkItem]:
-        samples = iter(enumerate(self._job.plan.dataset))
-        at, sample = next(samples)
-        nothing = (_CUT,) * len(self._job.plan.metrics)
-        for execution in self._run.executions():
-            answer = execution.answer
-            while at < execution.position:
-                at, sample = next(samples)
-            if answer is None or (execution.marks and not any(map(is_retried, execution.marks))):
-                continue
-            marks: tuple[Any, ...] | None = tuple(None if is_retried(mark) else mark for mark in execution.marks)
-            if isinstance(answer, Output):
-                answer = restore_invalid_text(answer, valid=execution.valid)
-                marks = nothing if execution.cut is not None else marks
-            yield WorkItem(
-                execution.position, sample, execution.repetition, answer, marks or None, execution.marks or None
-            )
+def _works(scoring: StoredRun, plan: Plan) -> Iterator[WorkItem]:
+    samples = iter(enumerate(plan.dataset))
+    at, sample = next(samples)
+    nothing = (_CUT,) * len(plan.metrics)
+    for execution in scoring.executions():
+        answer = execution.answer
+        while at < execution.position:
+            at, sample = next(samples)
+        if answer is None or (execution.marks and not any(map(is_retried, execution.marks))):
+            continue
+        marks: tuple[Any, ...] | None = tuple(None if is_retried(mark) else mark for mark in execution.marks)
+        if isinstance(answer, Output):
+            answer = restore_invalid_text(answer, valid=execution.valid)
+            marks = nothing if execution.cut is not None else marks
+        yield WorkItem(execution.position, sample, execution.repetition, answer, marks or None, execution.marks or None)
 
 
 def _is_not_run(mark: Mark) -> bool:

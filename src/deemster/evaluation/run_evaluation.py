@@ -79,13 +79,13 @@ async def run_evaluation(
     anchors = load_anchors(evaluation) if evaluation.plan.scorers else []
     live = LiveMarks(checked.table, evaluation.plan)
     with (
-        backend.open() as workers,
+        backend.open() as execute,
         open_run_writer(evaluation, storage, checked, live=live, timer=timer, warn=warn) as run,
     ):
         remaining = run.remaining
         counter = ProgressCounter(evaluation.plan.size, progress, done=remaining.done, unscored=remaining.unscored)
         sinks = [run.add, live.add] if watch is None else [run.add, live.add, watch]
-        await workers.execute(RunWork(evaluation, remaining, sinks, counter, timer.clock, stop, warn, run.pending))
+        await execute(RunWork(evaluation, remaining, sinks, counter, timer.clock, stop, warn, run.pending))
         if anchors and not stop.requested:
             judge = partial(run_evaluation, clock=timer.clock, stop=stop, warn=warn)
             run.findings = run.findings._replace(anchors=await judge_anchors(evaluation, anchors, run=judge))

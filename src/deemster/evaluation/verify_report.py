@@ -8,15 +8,20 @@ from itertools import zip_longest
 from pathlib import Path
 from typing import Any, NamedTuple
 
+import msgspec
+
 from deemster import __version__
-from deemster.comparison import load_report, redact_report
+from deemster.comparison import load_report, report_without_text
+from deemster.comparison.without_text import LEVELS
 from deemster.datasets.fingerprint import list_hash
 from deemster.errors import Issue, ReportError, visible
+from deemster.formats.streamed_list import Stream
 from deemster.report import Report
 from deemster.report.build_report import quoted_details, stored_report
 from deemster.store import RunRow, Store
 from deemster.store.run_file import file_sha256, open_run_file
 
+WHOLE, *_EARLIER_LEVELS, _PUBLISH_SAFE, _WITHOUT_TEXT = LEVELS
 _LONGEST = 80
 _MISSING = object()
 
@@ -70,6 +75,10 @@ def _differences(store: Store, shown: Report, report: Path, run_file: Path) -> I
     if _fingerprint(store, row) not in (None, row.fingerprint):
         yield "The fingerprint of the dataset is not that of the samples in the run file."
 
+    if shown.privacy.level in _EARLIER_LEVELS:
+        yield f"An earlier version wrote it at the privacy level {shown.privacy.level}, which is no longer computed."
+        return
+
     try:
         again = b"".join(_computed(store, row, shown).pieces())
     except ReportError as error:
@@ -86,11 +95,19 @@ def _differences(store: Store, shown: Report, report: Path, run_file: Path) -> I
 
 def _computed(store: Store, row: RunRow, shown: Report) -> Report:
     """The report of the run, with what the report at hand shows and leaves out."""
-    has_input = any(sample.input is not None for sample in shown.samples)
-    quotes = quoted_details(store, row.id).__getitem__
+    report = stored_report(store, row.id)
 
-    return redact_report(
-        stored_report(store, row.id), level=shown.privacy.level, include_input=has_input, quotes=quotes
+    if shown.privacy.level != WHOLE:
+        without_text = report_without_text(report, quotes=quoted_details(store, row.id).__getitem__)
+        return msgspec.structs.replace(without_text, privacy=shown.privacy)
+
+    if any(sample.input is not None for sample in shown.samples):
+        return report
+
+    # Earlier versions left the input out unless it was asked for.
+    samples = report.samples
+    return msgspec.structs.replace(
+        report, samples=Stream(lambda: (msgspec.structs.replace(sample, input=None) for sample in samples))
     )
 
 

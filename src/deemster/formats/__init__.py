@@ -1,5 +1,5 @@
 """Reads and writes files: strict YAML, JSON, JSONL and CSV with lines; declared shapes."""
 
-from deemster import lazy_names
+from deemster import load_lazily
 
-__getattr__ = lazy_names(__name__)
+load_lazily(__name__)

@@ -1,5 +1,5 @@
 """Grades submissions by a rubric, examines a rubric and improves it."""
 
-from deemster import lazy_names
+from deemster import load_lazily
 
-__getattr__ = lazy_names(__name__)
+load_lazily(__name__)

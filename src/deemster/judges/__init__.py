@@ -1,5 +1,5 @@
 """Scorers that ask a chat model. Scripts only: nothing here does I/O."""
 
-from deemster import lazy_names
+from deemster import load_lazily
 
-__getattr__ = lazy_names(__name__)
+load_lazily(__name__)

@@ -1,5 +1,5 @@
 """Metrics: scorers that need no judge."""
 
-from deemster import lazy_names
+from deemster import load_lazily
 
-__getattr__ = lazy_names(__name__)
+load_lazily(__name__)

@@ -1,5 +1,5 @@
 """Everything that talks to a chat or embedding model: clients, gateway, cache, limits, retries, price."""
 
-from deemster import lazy_names
+from deemster import load_lazily
 
-__getattr__ = lazy_names(__name__)
+load_lazily(__name__)

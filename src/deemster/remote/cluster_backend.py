@@ -13,7 +13,7 @@ from typing import Any
 
 import msgspec
 
-from deemster.engine.backend import RunWork
+from deemster.engine.backend import Execute, RunWork
 from deemster.engine.model_access import ModelAccess
 from deemster.engine.progress import TELL_S
 from deemster.engine.score_batch import WorkItem, planned_work
@@ -54,34 +54,14 @@ class OnCluster:
         self._address = address
 
     @contextmanager
-    def open(self) -> Iterator[OpenCluster]:
-        """Connect to the cluster.
+    def open(self) -> Iterator[Execute]:
+        """Connect to the cluster; what does the work there.
 
         Raises:
             ConfigurationError: It is not there.
         """
         with open_cluster(self._address) as cluster:
-            yield OpenCluster(cluster)
-
-
-class OpenCluster:
-    """A cluster that is connected.
-
-    Args:
-        cluster: The cluster.
-    """
-
-    def __init__(self, cluster: RayCluster) -> None:
-        self._cluster = cluster
-
-    async def execute(self, work: RunWork) -> None:
-        """Do the work to its end, or until it is asked to stop.
-
-        Raises:
-            ConfigurationError: A worker cannot do its part.
-            StoreError: The store fails.
-        """
-        await _ClusterRun(self._cluster, work).execute()
+            yield lambda work: _ClusterRun(cluster, work).execute()
 
 
 class _ClusterRun:
@@ -104,7 +84,12 @@ class _ClusterRun:
         self._losses = 0
 
     async def execute(self) -> None:
-        """Do it to its end, or until it is asked to stop."""
+        """Do it to its end, or until it is asked to stop.
+
+        Raises:
+            ConfigurationError: A worker cannot do its part.
+            StoreError: The store fails.
+        """
         _check_recordings(self._evaluation.access)
         plan = self._evaluation.plan
         at_once = slots = self._cluster.slots

@@ -119,8 +119,8 @@ def describe_sample(report: Report, sample: SampleEntry, executions: Sequence[Ex
 
 
 def quoted_field(label: str, value: Any) -> Iterator[TextField]:
-    """A text of a sample or output; nothing where it is not shown."""
-    if value is not None:
+    """A text of a sample or output; nothing where there is none, or it is not shown."""
+    if value is not None and value != {}:
         yield TextField(label, (PassageText(quoted_text(value)),))
 
 

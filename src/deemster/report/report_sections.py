@@ -87,7 +87,7 @@ def _headline(report: Report) -> TextSection:
     if report.gate is not None:
         lines.append((gate_verdict(report.gate, run.part),))
     if report.privacy.removed:
-        lines.append((f"Left out at privacy level {report.privacy.level}: {', '.join(report.privacy.removed)}.",))
+        lines.append((f"Left out ({report.privacy.level}): {', '.join(report.privacy.removed)}.",))
     return TextSection(("deemster report", *((": ", DataText(run.suite)) if run.suite else ())), lines, key="headline")
 
 
@@ -97,7 +97,7 @@ def panel_lines(report: Report) -> Iterator[TextLine]:
         if panels.n_incomplete:
             yield ("Warning: ", MetricName(name), f": {incomplete_panels(panels)}")
         if panels.quorum is not None:
-            yield (MetricName(name), f": {plural(panels.quorum, 'vote')} of its judges make a score (`quorum`).")
+            yield (MetricName(name), f": a score needs {plural(panels.quorum, 'vote')} of its judges (`quorum`).")
 
 
 def incomplete_panels(panels: PanelSummary) -> str:

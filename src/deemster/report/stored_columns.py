@@ -25,6 +25,8 @@ from deemster.store import RunRow, Store
 
 _BLOCK = 1 << 13
 _LEVEL = 1
+# What a block unpacks to at most: a store may come from a stranger, and a larger block is read from its rows.
+_MOST_UNPACKED = 1 << 28
 
 
 class SampleColumns(NamedTuple):
@@ -99,7 +101,7 @@ def keep_columns(store: Store, report: Report) -> None:
     table, _ = read_columns(store, row, store.cards(row.id))
     with store.lease(row.id):
         save_columns(store, report, table)
-        store.amend(row.id, facts=figures_facts(report, has_columns=True))
+        store.amend(row.id, facts=figures_facts(report))
 
 
 def _blocks(samples: Iterator[SampleFacts], table: MarkTable) -> Iterator[bytes]:
@@ -216,9 +218,17 @@ def _stored_blocks(store: Store, row: RunRow) -> Iterator[tuple[int, _Block]]:
     for part in store.columns(row.id):
         if _is_head(part):
             continue
-        block = _decode(zlib.decompress(part))
+        block = _decode(_unpack(part))
         yield start, block
         start += len(block.id_ends) // 8
+
+
+def _unpack(part: bytes) -> bytes:
+    unpacker = zlib.decompressobj()
+    unpacked = unpacker.decompress(part, _MOST_UNPACKED)
+    if not unpacker.eof:
+        raise ValueError("The block is cut short, or unpacks to too much.")
+    return unpacked
 
 
 def _rows(body: bytes, column: NDArray[Any]) -> NDArray[Any]:

@@ -61,7 +61,7 @@ class SampleChange(msgspec.Struct, frozen=True, gc=False, kw_only=True, forbid_u
 
     Attributes:
         status: How it changed.
-        row_hash: The hash of its input and expected output; None where a privacy level leaves it out.
+        row_hash: The hash of its input and expected output; None where it is left out.
         baseline: How it was; None for an added one.
         candidate: How it is; None for a removed one.
         p_value: Fisher's exact test of its own pass counts; None without repetitions.

@@ -26,15 +26,24 @@ class Brier(msgspec.Struct, frozen=True, kw_only=True):
     skill: float | None = None
 
 
-class ReliabilityBin(msgspec.Struct, frozen=True, kw_only=True):
-    """The items whose stated probability lies from `low` up to, but not including, `high` (the last includes 1)."""
+class CalibrationBin(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
+    """One point of a reliability curve.
 
-    low: float
-    high: float
-    n: int
+    Attributes:
+        lower: Its lowest probability.
+        upper: Its highest probability, which only the last bin includes.
+        n_samples: Probabilities in it.
+        mean_probability: Their mean. None in an empty bin.
+        observed_share: The share that came true. None in an empty bin.
+        ci: The interval of the observed share. None in an empty bin.
+    """
+
+    lower: float
+    upper: float
+    n_samples: int
     mean_probability: float | None
-    share: float | None
-    interval: ConfidenceInterval | None
+    observed_share: float | None
+    ci: ConfidenceInterval | None
 
 
 class CalibrationError(msgspec.Struct, frozen=True, kw_only=True):
@@ -50,7 +59,7 @@ class CalibrationError(msgspec.Struct, frozen=True, kw_only=True):
     value: float | None
     n: int
     largest: float | None
-    bins: tuple[ReliabilityBin, ...]
+    bins: tuple[CalibrationBin, ...]
 
 
 def brier(outcomes: ArrayLike, probabilities: ArrayLike) -> Brier:
@@ -112,7 +121,7 @@ def calibration_error(
         ValueError: As ``brier``; or there is no bin, or the level is not in (0, 1).
 
     >>> result = calibration_error([1, 0, 1, 1], [0.9, 0.2, 0.6, 0.95], bins=2)
-    >>> round(result.value, 4), [entry.n for entry in result.bins]
+    >>> round(result.value, 4), [entry.n_samples for entry in result.bins]
     (0.1875, [1, 3])
     """
     if bins < 1:
@@ -131,13 +140,13 @@ def calibration_error(
         share = wilson(hit, count, confidence=confidence)
         mean = total / count if count else None
         curve.append(
-            ReliabilityBin(
-                low=place / bins,
-                high=(place + 1) / bins,
-                n=count,
+            CalibrationBin(
+                lower=place / bins,
+                upper=(place + 1) / bins,
+                n_samples=count,
                 mean_probability=mean,
-                share=share.value,
-                interval=share.interval,
+                observed_share=share.value,
+                ci=share.interval,
             )
         )
         if mean is not None and share.value is not None:

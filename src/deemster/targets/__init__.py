@@ -1,5 +1,5 @@
 """The system under test: a Python function, an HTTP endpoint, a command, saved outputs."""
 
-from deemster import lazy_names
+from deemster import load_lazily
 
-__getattr__ = lazy_names(__name__)
+load_lazily(__name__)

@@ -11,7 +11,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from deemster.calibration.people_labels import LabelTask, criterion_entry
-from deemster.comparison.privacy_levels import EntryView
+from deemster.comparison.without_text import TextRemover
 from deemster.errors import InputError
 from deemster.records import CAUSES, Execution, Output, SampleFacts, TargetFailure
 from deemster.report.failing_samples import quoted_text
@@ -179,14 +179,14 @@ def add_prompts(run: OpenedRun, position: int, executions: Sequence[dict[str, An
 
 
 def sample_answers(
-    run: OpenedRun, stored: Sequence[tuple[SampleFacts, Sequence[Execution]]], *, view: EntryView | None = None
+    run: OpenedRun, stored: Sequence[tuple[SampleFacts, Sequence[Execution]]], *, remover: TextRemover | None = None
 ) -> list[dict[str, Any]]:
     """Some samples with everything that is stored of them but the prompts of judges.
 
     Args:
         run: The run.
         stored: The samples with their executions.
-        view: Leaves out what is not to be shown; everything is shown unless given.
+        remover: Leaves out what is not to be shown; everything is shown unless given.
     """
     table = run.table_of(stored)
     entries = _entries(table, [sample for sample, _ in stored])
@@ -209,7 +209,7 @@ def sample_answers(
                 for card in run.cards
             },
             "scores": _scores(run, table, place, entry),
-            "executions": [execution_facts(run, execution, view=view) for execution in executions],
+            "executions": [execution_facts(run, execution, remover=remover) for execution in executions],
             "grading": run.sample_grading(sample.position),
         }
         for place, ((sample, executions), entry) in enumerate(zip(stored, entries, strict=True))
@@ -246,17 +246,17 @@ def sample_facts(sample: SampleFacts) -> dict[str, Any]:
     }
 
 
-def execution_facts(run: OpenedRun, execution: Execution, *, view: EntryView | None = None) -> dict[str, Any]:
+def execution_facts(run: OpenedRun, execution: Execution, *, remover: TextRemover | None = None) -> dict[str, Any]:
     """One repetition of a sample: what was said, and every mark with its details.
 
     Args:
         run: The run.
         execution: The repetition.
-        view: Leaves out what is not to be shown; everything is shown unless given.
+        remover: Leaves out what is not to be shown; everything is shown unless given.
     """
     answer = execution.answer
     shown = execution_entry(execution, run.names)
-    entry: dict[str, Any] = msgspec.structs.asdict(shown if view is None else view.execution(shown))
+    entry: dict[str, Any] = msgspec.structs.asdict(shown if remover is None else remover.execution(shown))
     output = answer if isinstance(answer, Output) else None
     failure = answer if isinstance(answer, TargetFailure) else None
     usage = None if output is None else output.usage

@@ -12,7 +12,7 @@ import msgspec
 import numpy as np
 
 from deemster import __version__
-from deemster.comparison.privacy_levels import PUBLISH_SAFE, EntryView, redact_comparison, redact_report, widen_privacy
+from deemster.comparison.without_text import WITHOUT_TEXT, TextRemover, comparison_without_text, report_without_text
 from deemster.errors import Issue, ReportError
 from deemster.formats.atomic_write import folder_aside
 from deemster.report.build_report import batches, quoted_details, stored_report
@@ -36,40 +36,14 @@ _MARK = "window.DEEMSTER_EXPORT"
 _PLACE = "<!-- data -->"
 
 
-class ExportSettings(msgspec.Struct, frozen=True, kw_only=True):
-    """What an export shows.
-
-    Attributes:
-        level: The privacy level, as of a report.
-        include_input: Whether the samples' input is shown; never at `publish-safe`.
-    """
-
-    level: str = "default"
-    include_input: bool = False
-
-    @property
-    def privacy(self) -> PrivacyEntry:
-        """What is left out."""
-        return widen_privacy(PrivacyEntry(), self.level)
-
-    @property
-    def keeps_input(self) -> bool:
-        """Whether the samples' input is shown."""
-        return self.include_input and self.level != PUBLISH_SAFE
-
-    def hides(self, what: str) -> bool:
-        """Whether something is left out."""
-        return what in self.privacy.removed
-
-
-def export_viewer(store: Store, names: Sequence[str], folder: Path, settings: ExportSettings) -> int:
+def export_viewer(store: Store, names: Sequence[str], folder: Path, *, without_text: bool = False) -> int:
     """Write runs, and the comparison of several, as a folder of static files. An export that is there is replaced.
 
     Args:
         store: Where the runs are.
         names: The runs; the first one is the baseline of the others.
         folder: Where the files go.
-        settings: What is shown.
+        without_text: Whether texts of samples, outputs and judges are left out.
 
     Returns:
         How many files were written.
@@ -87,7 +61,7 @@ def export_viewer(store: Store, names: Sequence[str], folder: Path, settings: Ex
     try:
         folder.parent.mkdir(parents=True, exist_ok=True)
         with folder_aside(folder.parent) as aside:
-            count = _write(aside, _files(runs, settings))
+            count = _write(aside, _files(runs, without_text=without_text))
             aside.chmod(0o755)
             if folder.exists():
                 shutil.rmtree(folder)
@@ -125,14 +99,15 @@ def _write(folder: Path, files: Iterable[tuple[str, bytes]]) -> int:
     return count
 
 
-def _files(runs: Sequence[OpenedRun], settings: ExportSettings) -> Iterator[tuple[str, bytes]]:
+def _files(runs: Sequence[OpenedRun], *, without_text: bool) -> Iterator[tuple[str, bytes]]:
     page = static_file("index.html").decode()
     yield "index.html", page.replace(_PLACE, '<script defer src="data/manifest.js"></script>').encode()
     yield "app.js", static_file("app.js")
     yield "app.css", static_file("app.css")
-    about = {"version": __version__, "runs": [run.row.id for run in runs], "privacy": settings.privacy}
+    privacy = WITHOUT_TEXT if without_text else PrivacyEntry()
+    about = {"version": __version__, "runs": [run.row.id for run in runs], "privacy": privacy}
     yield str(_MANIFEST), f"{_MARK} = {_literal(about)};\n".encode()
-    for key, value in _answers(runs, settings):
+    for key, value in _answers(runs, without_text=without_text):
         path = "/".join(quote(part, safe=",") for part in key)
         yield (
             f"data/{path}.js",
@@ -149,22 +124,25 @@ def _literal(value: Any) -> str:
     return _text(value).replace("\u2028", "\\u2028").replace("\u2029", "\\u2029").replace("</", "<\\/")
 
 
-def _answers(runs: Sequence[OpenedRun], settings: ExportSettings) -> Iterator[tuple[tuple[str, ...], Any]]:
+def _answers(runs: Sequence[OpenedRun], *, without_text: bool) -> Iterator[tuple[tuple[str, ...], Any]]:
     """Every answer of the export with its key, which is its path in the API."""
-    store, hidden = runs[0].store, settings.level == PUBLISH_SAFE
+    store = runs[0].store
+    privacy = WITHOUT_TEXT if without_text else PrivacyEntry()
     baselines = {baseline.run for baseline in store.baselines()}
     yield (
         ("session",),
-        {"version": __version__, "mode": "export", "author": None, "reads_only": True, "privacy": settings.privacy},
+        {"version": __version__, "mode": "export", "author": None, "reads_only": True, "privacy": privacy},
     )
     entries = [run_entry(store, run.row, baselines) for run in runs]
-    yield ("runs",), {"total": len(runs), "runs": [_without_names(entry, hidden=hidden) for entry in entries]}
-    yield ("trends",), _trends(store, {run.row.id for run in runs}, hidden=hidden)
+    yield ("runs",), {"total": len(runs), "runs": [_without_names(entry, hidden=without_text) for entry in entries]}
+    yield ("trends",), _trends(store, {run.row.id for run in runs}, hidden=without_text)
     for run in runs:
-        yield from (((("runs", run.row.id, *key)), value) for key, value in _run_answers(run, settings))
+        yield from (
+            ((("runs", run.row.id, *key)), value) for key, value in _run_answers(run, without_text=without_text)
+        )
     if len(runs) > 1:
         names = ",".join(run.row.id for run in runs)
-        head, rows = _comparison(OpenedComparison(runs), settings)
+        head, rows = _comparison(OpenedComparison(runs), without_text=without_text)
         yield ("compare", names), head
         yield ("compare", names, "samples"), {"total": len(rows), "matched": len(rows), "offset": 0, "rows": rows}
 
@@ -184,23 +162,26 @@ def _trends(store: Store, wanted: set[str], *, hidden: bool) -> dict[str, Any]:
     return {"suites": suites}
 
 
-def _run_answers(run: OpenedRun, settings: ExportSettings) -> Iterator[tuple[tuple[str, ...], Any]]:
+def _run_answers(run: OpenedRun, *, without_text: bool) -> Iterator[tuple[tuple[str, ...], Any]]:
     quotes = quoted_details(run.store, run.row.id)
-    removed = frozenset(settings.privacy.removed)
-    view = EntryView(removed, quotes.get, keep_input=settings.keeps_input) if removed else None
-    yield (), _page(run, settings, quotes)
+    remover = TextRemover(quotes.get) if without_text else None
+    yield (), _page(run, quotes, without_text=without_text)
     columns: dict[str, Any] = {}
     texts: dict[str, list[str]] = {
         name: [] for name in ("input", "output", "expected", "passages", "messages", "reasons")
     }
     for chunk, positions in enumerate(batches(range(run.row.samples), _SAMPLES_A_FILE)):
         stored = list(run.samples_at(positions))
-        samples = [_redact_sample(answer, settings) for answer in sample_answers(run, stored, view=view)]
+        answers = sample_answers(run, stored, remover=remover)
+        samples = [_exported_sample(answer, without_text=without_text) for answer in answers]
         yield ("samples", str(chunk)), {"chunk": chunk, "samples": samples}
         rows = sample_rows(run, np.array(positions, dtype=np.int64))
         _add_columns(columns, run, rows)
         # Beside the columns: a page shows a few of them, and the columns are read before the first row is shown.
-        yield ("previews", str(chunk)), [_redact_preview(row["preview"], settings) for row in rows]
+        yield (
+            ("previews", str(chunk)),
+            [dict.fromkeys(row["preview"]) if without_text else row["preview"] for row in rows],
+        )
         for answer in samples:
             for name, text in _sample_texts(answer).items():
                 texts[name].append(text.lower())
@@ -208,68 +189,46 @@ def _run_answers(run: OpenedRun, settings: ExportSettings) -> Iterator[tuple[tup
     yield ("texts",), texts
     for name in run.names:
         yield ("score-length", name), score_points(run, name)
-    shown = settings.level != PUBLISH_SAFE
     why = {"available": False, "because": "Labels of people are left out of this export."}
-    yield ("alignment",), alignment_page(run) if shown else why
+    yield ("alignment",), why if without_text else alignment_page(run)
 
 
-def _page(run: OpenedRun, settings: ExportSettings, quotes: Mapping[str, frozenset[str] | None]) -> dict[str, Any]:
+def _page(run: OpenedRun, quotes: Mapping[str, frozenset[str] | None], *, without_text: bool) -> dict[str, Any]:
     page = run_page(run)
-    if run.row.traits.has_metrics and run.cards and run.row.samples:
-        report = redact_report(
-            stored_report(run.store, run.row.id), level=settings.level, include_input=False, quotes=quotes.get
-        )
+    if without_text and run.row.traits.has_metrics and run.cards and run.row.samples:
+        report = report_without_text(stored_report(run.store, run.row.id), quotes=quotes.get)
         page |= {name: value for name, value in msgspec.json.decode(report.head()).items() if name in page}
     page["metadata_keys"] = []
-    return _without_names(page, hidden=settings.level == PUBLISH_SAFE)
+    return _without_names(page, hidden=without_text)
 
 
-def _redact_sample(answer: dict[str, Any], settings: ExportSettings) -> dict[str, Any]:
-    """A sample without metadata, prompts and tracebacks, which no export holds, and without what the level hides."""
+def _exported_sample(answer: dict[str, Any], *, without_text: bool) -> dict[str, Any]:
+    """A sample without metadata, prompts and tracebacks, which no export holds, and without text if so wanted."""
     changes: dict[str, Any] = {"metadata": None, "prompts_remark": None, "other_runs": []}
-    if settings.hides("samples.row_hash"):
-        changes["row_hash"] = None
-    if settings.hides("samples.expected_output"):
-        changes["expected_output"] = None
-    given = answer["input"]
+    if without_text:
+        changes |= {"row_hash": None, "expected_output": None, "input": None}
     if answer["grading"] is not None:
-        changes["grading"] = _redact_grading(answer["grading"], settings)
-        seen = {
-            *(SEEN if settings.keeps_input else ()),
-            *(() if settings.hides("executions.output") else ("submission",)),
-        }
-        changes["input"] = {name: value for name, value in given.items() if name in seen}
-    elif not settings.keeps_input:
-        changes["input"] = None
+        changes["grading"] = _exported_grading(answer["grading"], without_text=without_text)
+        shown = () if without_text else (*SEEN, "submission")
+        changes["input"] = {name: value for name, value in answer["input"].items() if name in shown}
     for execution in answer["executions"]:
         execution["prompts"] = {}
         if execution["failure"] is not None:
-            message = None if settings.hides("messages") else execution["failure"]["message"]
+            message = None if without_text else execution["failure"]["message"]
             execution["failure"] = {"message": message, "traceback": None}
-        if settings.level == PUBLISH_SAFE:
+        if without_text:
             execution["model"] = None
     return {**answer, **changes}
 
 
-def _redact_grading(item: Any, settings: ExportSettings) -> dict[str, Any]:
+def _exported_grading(item: Any, *, without_text: bool) -> dict[str, Any]:
     plain: dict[str, Any] = msgspec.to_builtins(item)
-    if settings.hides("quoting details"):
+    if without_text:
         for criterion in plain.get("criteria", ()):
             for vote in criterion.get("votes", ()):
                 for name in ("reason", "thinking", "failure"):
                     vote.pop(name, None)
     return plain
-
-
-def _redact_preview(texts: Mapping[str, str | None], settings: ExportSettings) -> dict[str, str | None]:
-    preview = dict(texts)
-    if not settings.keeps_input:
-        preview["input"] = None
-    if settings.hides("samples.expected_output"):
-        preview["expected"] = None
-    if settings.hides("executions.output"):
-        preview["output"] = None
-    return preview
 
 
 def _add_columns(columns: dict[str, Any], run: OpenedRun, rows: Sequence[Mapping[str, Any]]) -> None:
@@ -301,27 +260,20 @@ def _sample_texts(answer: Mapping[str, Any]) -> dict[str, str]:
     }
 
 
-def _comparison(comparison: OpenedComparison, settings: ExportSettings) -> tuple[dict[str, Any], list[dict[str, Any]]]:
-    """A comparison and its samples, without what the level hides."""
+def _comparison(comparison: OpenedComparison, *, without_text: bool) -> tuple[dict[str, Any], list[dict[str, Any]]]:
+    """A comparison and its samples."""
     head = dict(comparison.head)
-    if head["kind"] == "comparison":
-        report = redact_comparison(
-            comparison.report, level=settings.level, include_input=settings.include_input, quotes=comparison.quotes
-        )
-        head |= msgspec.json.decode(report.head())
-    elif settings.level == PUBLISH_SAFE:
-        raise ReportError("Of more than two runs no export is publish-safe. Name two.")
+    if without_text:
+        if head["kind"] != "comparison":
+            raise ReportError("Of more than two runs there is no export `--without-text`. Name two.")
+        head |= msgspec.json.decode(comparison_without_text(comparison.report, quotes=comparison.quotes).head())
     rows: list[dict[str, Any]] = []
     for places in batches(comparison.find(ChangeQuery()).tolist(), _SAMPLES_A_FILE):
         for row in change_rows(comparison, np.array(places, dtype=np.int64)):
-            preview = dict(row["preview"])
-            if not settings.keeps_input:
-                preview["input"] = None
-            if settings.hides("samples.expected_output"):
-                preview["expected"] = None
-            if settings.hides("executions.output"):
-                preview["outputs"] = [None] * len(preview["outputs"])
-            # A row without a hash needs a name for its page.
-            name = f"sample-{len(rows)}" if settings.hides("samples.row_hash") else row["row_hash"]
-            rows.append({**row, "row_hash": name, "preview": preview})
+            if without_text:
+                preview = {**dict.fromkeys(row["preview"]), "outputs": [None] * len(row["preview"]["outputs"])}
+                # A row without a hash needs a name for its page.
+                rows.append({**row, "row_hash": f"sample-{len(rows)}", "preview": preview})
+            else:
+                rows.append(row)
     return head, rows

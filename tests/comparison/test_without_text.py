@@ -1,44 +1,44 @@
-"""The privacy table, row by row, and text that must not leak."""
+"""What `--without-text` leaves out, and text that must not leak."""
 
 from __future__ import annotations
 
 import io
 import json
 
-import msgspec
 import pytest
 from hypothesis import Phase, given, settings
 from hypothesis import strategies as st
 from rich.console import Console
 
 import deemster as dm
-from deemster.comparison import LEVELS, redact_report
+from deemster.comparison import report_without_text
+from deemster.comparison.without_text import WITHOUT_TEXT, join_privacy
 from deemster.engine.run_sync import run_sync
 from deemster.evaluation.resolve_evaluation import resolve_arguments
 from deemster.evaluation.run_evaluation import run_evaluation
+from deemster.report.report_entries import PrivacyEntry
 from deemster.report.report_sections import report_sections
 from deemster.text.terminal_layout import print_sections
 from tests.builders.report_formats import FORMATS
-from tests.report.runs import CANARIES, CLOCK, full_report, quotes_of, small_report
+from tests.report.runs import CANARIES, CLOCK, full_report, quotes_of
 
-YES, NO = True, False
 SHOWN = {
-    "input": (NO, NO, NO, NO, NO),
-    "output": (YES, NO, YES, NO, NO),
-    "retrieved": (YES, NO, YES, NO, NO),
-    "trajectory": (YES, NO, YES, NO, NO),
-    "expected": (YES, YES, NO, NO, NO),
-    "metadata": (NO, NO, NO, NO, NO),
-    "target error": (YES, NO, NO, NO, NO),
-    "metric failure": (YES, NO, NO, NO, NO),
-    "quoting detail": (YES, NO, NO, NO, NO),
-    "unknown detail": (YES, NO, NO, NO, NO),
-    "other detail": (YES, YES, YES, YES, NO),
+    "input": True,
+    "output": True,
+    "retrieved": True,
+    "trajectory": True,
+    "expected": True,
+    "metadata": False,
+    "target error": True,
+    "metric failure": True,
+    "quoting detail": True,
+    "unknown detail": True,
+    "other detail": True,
 }
 
 
-def at(level, report=None, **options):
-    return redact_report(report or full_report(), level=level, quotes=quotes_of, **options)
+def bare():
+    return report_without_text(full_report(), quotes=quotes_of)
 
 
 def terminal(report):
@@ -53,26 +53,19 @@ def everything(report):
     return "\n".join([*pieces, terminal(report)])
 
 
-def test_privacy_levels_match_table():
-    assert LEVELS == ("default", "outputs", "expected", "all", "publish-safe")
-
-
 @pytest.mark.parametrize("content", SHOWN)
-@pytest.mark.parametrize("level", LEVELS)
-def test_privacy_level_shows_what_table_says(content, level):
-    assert (CANARIES[content] in at(level).to_json()) is SHOWN[content][LEVELS.index(level)]
+def test_report_shows_every_text_but_metadata_unless_texts_are_left_out(content):
+    assert (CANARIES[content] in full_report().to_json()) is SHOWN[content]
+    assert CANARIES[content] not in bare().to_json()
 
 
-@pytest.mark.parametrize("level", LEVELS)
-def test_content_removed_from_json_is_in_no_other_format(level):
-    text = everything(at(level))
-    hidden = [CANARIES[content] for content, row in SHOWN.items() if not row[LEVELS.index(level)]]
-    assert [canary for canary in hidden if canary in text] == []
+def test_what_is_left_out_is_in_no_format():
+    text = everything(bare())
+    assert [name for name, canary in CANARIES.items() if canary in text] == []
 
 
-@pytest.mark.parametrize("level", LEVELS)
-def test_ids_tags_names_scores_counts_and_causes_are_always_shown(level):
-    value, whole = json.loads(at(level).to_json()), json.loads(full_report().to_json())
+def test_ids_tags_names_scores_counts_and_causes_stay():
+    value, whole = json.loads(bare().to_json()), json.loads(full_report().to_json())
     for name in ("totals", "metrics", "cohorts", "histograms", "usage", "gate"):
         assert value[name] == whole[name]
     assert [(entry["id"], entry["tags"]) for entry in value["samples"]] == [
@@ -86,61 +79,38 @@ def test_ids_tags_names_scores_counts_and_causes_are_always_shown(level):
     assert value["executions"][0]["output_chars"] == len(CANARIES["output"])
 
 
-@pytest.mark.parametrize("level", LEVELS)
-def test_only_publish_safe_leaves_out_the_hashes(level):
-    value = json.loads(at(level).to_json())
-    shown = [value["dataset"]["fingerprint"], *(entry["row_hash"] for entry in value["samples"])]
-    assert all((text is None) is (level == "publish-safe") for text in shown)
-
-
-def test_publish_safe_keeps_numbers_and_booleans_of_details():
-    marks = json.loads(at("publish-safe").to_json())["executions"][0]["marks"]
+def test_numbers_and_booleans_of_details_stay_where_a_metric_says_what_it_quotes():
+    marks = json.loads(bare().to_json())["executions"][0]["marks"]
     assert marks["quoting"]["details"] == {"length": 3, "long": False}
     assert marks["silent"]["details"] == {}, "nobody said what it quotes, and the names of details may quote too"
 
 
-def test_redacting_outputs_keeps_details_that_quote_nothing():
-    marks = json.loads(at("outputs").to_json())["executions"][0]["marks"]
-    assert marks["quoting"]["details"] == {"kind": CANARIES["other detail"], "length": 3, "long": False}
-    assert marks["silent"]["details"] == {"share": 0.333333333}
-
-
-@pytest.mark.parametrize("level", LEVELS)
-def test_removed_content_is_null_and_listed(level):
-    value = json.loads(at(level).to_json())
-    assert value["privacy"]["level"] == level
+def test_what_is_left_out_is_null_and_listed():
+    value = json.loads(bare().to_json())
+    assert value["privacy"]["level"] == "without-text"
     for name in value["privacy"]["removed"]:
         section, dot, field = name.partition(".")
         if dot:
             found = value[section] if isinstance(value[section], list) else [value[section]]
             assert all(entry[field] is None for entry in found), name
-    assert ("messages" in value["privacy"]["removed"]) is (level != "default")
-    assert all((entry["message"] is None) is (level != "default") for entry in value["failures"])
+    assert all(entry["message"] is None for entry in value["failures"])
+    assert json.loads(full_report().to_json())["privacy"] == {"level": "default", "removed": []}
 
 
-def whole():
-    """The report before anything is left out, as the command line has it."""
-    report = full_report()
-    entries = [msgspec.structs.replace(entry, input={"question": CANARIES["input"]}) for entry in report.samples]
-    return msgspec.structs.replace(report, samples=entries)
+def test_texts_that_are_left_out_twice_are_left_out_once():
+    assert report_without_text(bare(), quotes=quotes_of).to_json() == bare().to_json()
 
 
-@pytest.mark.parametrize("level", LEVELS)
-def test_input_is_shown_on_request_but_never_publish_safe(level):
-    shown = at(level, whole(), include_input=True).to_json()
-    assert (CANARIES["input"] in shown) is (level != "publish-safe")
-    assert CANARIES["input"] not in at(level, whole()).to_json()
-
-
-@pytest.mark.parametrize("second", LEVELS)
-@pytest.mark.parametrize("first", LEVELS)
-def test_second_level_never_restores_removed_content(first, second):
-    once, twice = at(first), at(second, at(first))
-    assert set(twice.privacy.removed) == set(once.privacy.removed) | set(at(second).privacy.removed)
-    text = twice.to_json()
-    for content, row in SHOWN.items():
-        expected = row[LEVELS.index(first)] and row[LEVELS.index(second)]
-        assert (CANARIES[content] in text) is expected, content
+@pytest.mark.parametrize(
+    ("first", "second", "joined"),
+    [
+        (PrivacyEntry(), PrivacyEntry(), PrivacyEntry()),
+        (PrivacyEntry(), WITHOUT_TEXT, WITHOUT_TEXT),
+        (PrivacyEntry("publish-safe", ("messages",)), PrivacyEntry(), PrivacyEntry("publish-safe", ("messages",))),
+    ],
+)
+def test_two_documents_leave_out_together_what_either_leaves_out(first, second, joined):
+    assert join_privacy(first, second) == join_privacy(second, first) == joined
 
 
 BUILT_IN = [
@@ -180,7 +150,7 @@ JSON = st.recursive(
 
 @settings(max_examples=15, deadline=None, phases=[Phase.generate])
 @given(given=st.dictionaries(TEXTS, JSON, max_size=2), expected=JSON, said=TEXTS, found=st.lists(TEXTS, max_size=3))
-def test_planted_text_is_in_no_format_of_a_publish_safe_report(given, expected, said, found):
+def test_planted_text_is_in_no_format_of_a_report_without_text(given, expected, said, found):
     metadata = {
         "owner": said,
         "relevant": dict.fromkeys(found or [said], 1),
@@ -202,7 +172,7 @@ def test_planted_text_is_in_no_format_of_a_publish_safe_report(given, expected, 
         metrics=[*BUILT_IN, _Leaky()],
     )
     report = run_sync(run_evaluation(job, clock=CLOCK, warn=[].append))
-    safe = redact_report(report, level="publish-safe", quotes=lambda _: None)
+    safe = report_without_text(report, quotes=lambda _: None)
     assert CANARY not in everything(safe)
 
 
@@ -213,7 +183,3 @@ class _Leaky:
         if len(output.text) % 2:
             raise ValueError(output.text)
         return dm.MetricScore(1.0, {"text": output.text, "list": [output.text], "map": {output.text: 1}})
-
-
-def test_evaluate_shows_no_input_by_default():
-    assert all(entry.input is None for entry in small_report("a", "b").samples)

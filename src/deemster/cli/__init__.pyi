@@ -1,0 +1,2 @@
+from deemster.cli.main import app as app
+from deemster.cli.main import main as main

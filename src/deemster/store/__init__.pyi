@@ -1,0 +1,14 @@
+from deemster.store._row_encoding import decode_execution as decode_execution
+from deemster.store._row_encoding import encode_execution as encode_execution
+from deemster.store.batched_writer import Writer as Writer
+from deemster.store.lease import Lease as Lease
+from deemster.store.open_and_migrate import open_store as open_store
+from deemster.store.run_facts import BaselineFacts as BaselineFacts
+from deemster.store.run_facts import BaselineRow as BaselineRow
+from deemster.store.run_facts import LabelFacts as LabelFacts
+from deemster.store.run_facts import LeaseOwner as LeaseOwner
+from deemster.store.run_facts import RunFacts as RunFacts
+from deemster.store.run_facts import RunRow as RunRow
+from deemster.store.run_facts import ScoringRow as ScoringRow
+from deemster.store.run_store import Store as Store
+from deemster.store.spool import Spool as Spool
