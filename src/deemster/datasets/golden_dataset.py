@@ -342,20 +342,22 @@ class Dataset:
         Args:
             positions: Their places in this dataset.
         """
+        part = self._with_rows(self._rows.excerpt(list(positions)))
+        part.whole = part
+        return part
+
+    def _with_rows(self, rows: Rows) -> Dataset:
+        """A copy with other samples, which has nothing of what was computed of these."""
         part = copy.copy(self)
         for name in ("fingerprint", "duplicates"):
             part.__dict__.pop(name, None)
-        part._rows = self._rows.excerpt(list(positions))  # noqa: SLF001 - of this class
-        part.whole = part
+        part._rows = rows  # noqa: SLF001 - of this class
         return part
 
     def _part(self, positions: list[int], selection: str) -> Dataset:
         if len(positions) == len(self):
             return self
-        part = copy.copy(self)
-        for name in ("fingerprint", "duplicates"):
-            part.__dict__.pop(name, None)
-        part._rows = SelectedRows(self._rows, positions)  # noqa: SLF001 - of this class
+        part = self._with_rows(SelectedRows(self._rows, positions))
         earlier = None if self.part is None else self.part.selection
         how = selection if earlier is None else f"{earlier} {selection}"
         part.part = SelectedPart(samples=len(positions), of=len(self.whole), selection=how)
@@ -367,7 +369,8 @@ class Dataset:
         Raises:
             DatasetError: The extension is none of these, or the file cannot be written.
         """
-        write_dataset(self, path)
+        known = ("yaml", "json", "jsonl")
+        write_rows(path, _header(self), _rows(self), key="samples", known=known, error=DatasetError)
 
 
 def _as_row(sample: Sample | Mapping[str, Any]) -> Any:
@@ -473,16 +476,6 @@ def _read_parquet(name: str, source: ParquetColumns, reading: Reading) -> tuple[
 
     table = parquet_rows(source, reading)
     return _read_root({"name": name, "samples": table.rows}, table, issues=table.issues)
-
-
-def write_dataset(dataset: Dataset, path: str | FilePath) -> None:
-    """Write a dataset as YAML, JSON or JSONL, by extension.
-
-    Raises:
-        DatasetError: The extension is none of these, or the file cannot be written.
-    """
-    known = ("yaml", "json", "jsonl")
-    write_rows(path, _header(dataset), _rows(dataset), key="samples", known=known, error=DatasetError)
 
 
 def _header(dataset: Dataset) -> dict[str, Any]:
