@@ -34,12 +34,15 @@ from deemster.errors import DatasetError, Issue
 from deemster.formats.canonical_json import has_exponent, is_plain
 from deemster.formats.document import Reading, sort_issues
 from deemster.formats.item_files import pause_garbage_collection, repeated_ids
-from deemster.formats.json_values import ROW_DEPTH, Path, pointer, to_json_value
+from deemster.formats.json_values import ROW_DEPTH, pointer, to_json_value
 from deemster.formats.read_file import FORMATS, file_format, parse_document, quick_json
 from deemster.formats.read_parquet import ParquetColumns, ParquetFile
-from deemster.formats.schema_validation import Located, check_shape, is_id
+from deemster.formats.schema_validation import Located, Places, check_shape, is_id
 from deemster.formats.write_rows import write_rows
 from deemster.records import Sample, SampleContent, SampleFacts, SampleLabels
+
+# Stands in for a document while reading fast: whatever has an issue is read again.
+_NO_PLACES = Places(lambda _: "")
 
 
 class ListedRows:
@@ -394,16 +397,9 @@ def _read_document(data: bytes, kind: str, reading: Reading) -> tuple[DatasetFac
     """
     if kind == "json":
         with contextlib.suppress(ValueError):
-            return _read_root(quick_json(data), _NoPlaces(), file=reading.file)
+            return _read_root(quick_json(data), _NO_PLACES, file=reading.file)
     document = parse_document(data, kind, reading)
     return _read_root(document.value, document, file=reading.file)
-
-
-class _NoPlaces:
-    """Stands in for a document while reading fast: whatever has an issue is read again."""
-
-    def where(self, _: Path) -> str:
-        return ""
 
 
 def _read_root(
