@@ -22,12 +22,13 @@ from deemster.datasets.dataset_format import (
     has_good_tags,
     split_legacy_keys,
 )
-from deemster.datasets.fingerprint import RowHashes, list_hash, row_digest
+from deemster.datasets.fingerprint import RowHashes, row_digest
 from deemster.datasets.sample_selection import (
     Rows,
     SelectedPart,
     SelectedRows,
     build_selection,
+    rows_fingerprint,
     select_positions,
 )
 from deemster.errors import DatasetError, Issue
@@ -77,9 +78,7 @@ class ListedRows:
 
     def fingerprint(self) -> str:
         """The hash over `[id, row_hash, metadata]` of every sample, by id."""
-        hashes = RowHashes(self.digests)
-        order = sorted(range(len(self)), key=lambda position: self._samples[position].id)
-        return list_hash([self._samples[at].id, hashes[at], self._samples[at].metadata] for at in order)
+        return rows_fingerprint(self)
 
 
 class _SamplesToRead(Sequence[Sample]):
