@@ -125,7 +125,7 @@ def test_hostile_data_in_every_report_and_stream_is_printed_harmless(folder):
             called("show"),
             called("show", "--to", "-"),
             called("show", "latest"),
-            called("rescore", "latest", "--metric", "contains"),
+            called("run", "--outputs", "latest", "--metric", "contains"),
             called("check", "broken.json"),
             called("check", "golden.json"),
             called("monitor", "latest"),

@@ -56,7 +56,7 @@ def world(tmp_path, monkeypatch):
 @pytest.fixture
 def scored(world):
     record(["yes"] * 60 + ["no"] * 20)
-    done = call("rescore", "latest", "--suite", "suite.yml", "--quiet")
+    done = call("run", "suite.yml", "--outputs", "latest", "--quiet")
     assert done.exit_code == 0, done.output
     return world
 
@@ -115,7 +115,7 @@ def test_failed_call_is_record_that_did_not_pass(world):
         for number in range(4):
             recorder.record({"n": number}, "yes")
             recorder.record({"n": number}, error="it broke")
-    assert call("rescore", "latest", "--suite", "suite.yml", "--quiet").exit_code in (0, 3)
+    assert call("run", "suite.yml", "--outputs", "latest", "--quiet").exit_code in (0, 3)
     (period,) = dm.monitor("bot", store="runs.db").periods
     assert (period.n, period.passed, period.unscored) == (8, 4, 0)
 
@@ -192,7 +192,7 @@ def test_passed_record_can_be_promoted_by_id(scored):
 
 def test_promote_without_failures_writes_nothing(world):
     record(["yes"] * 3)
-    call("rescore", "latest", "--suite", "suite.yml", "--quiet")
+    call("run", "suite.yml", "--outputs", "latest", "--quiet")
     done = call("promote", "latest", "--to", "golden.yml")
     assert done.exit_code == 0
     assert "Nothing to promote." in done.stderr
@@ -212,7 +212,7 @@ def test_monitoring_without_a_store_is_an_error_that_names_it(world):
 
 
 def test_record_that_lacks_one_score_counts_neither_as_passed_nor_as_failed(scored):
-    call("rescore", "latest", "--metric", "exact-match", "--quiet")
+    call("run", "--outputs", "latest", "--metric", "exact-match", "--quiet")
     found = dm.monitor("bot", store="runs.db")
     assert (found.n, found.unscored) == (80, 80)
     assert "None of 80 records is scored by every metric; `--metric` looks at one.\n" in call("monitor", "bot").stderr
@@ -220,6 +220,6 @@ def test_record_that_lacks_one_score_counts_neither_as_passed_nor_as_failed(scor
 
 
 def test_unknown_dataset_is_error_with_suggestion(scored):
-    done = call("rescore", "--dataset", "bott", "--suite", "suite.yml")
+    done = call("run", "suite.yml", "--outputs", "dataset:bott")
     assert done.exit_code == 2
     assert "There is no recording of the dataset `bott`. Did you mean `bot`?" in done.stderr

@@ -83,14 +83,14 @@ def test_suite_says_whether_samples_fail_in_junit(world, kind, failures):
     world(suite_yml=f"{SUITE}junit: {kind}\n")
     assert junit_failures("run", "suite.yml") == failures
     assert junit_failures("show", "latest") == failures
-    assert junit_failures("rescore", "latest", "--metric", "exact-match") == failures
+    assert junit_failures("run", "--outputs", "latest", "--metric", "exact-match") == failures
 
 
 def test_suite_that_rescores_says_what_fails_in_junit(world):
     folder = world(suite_yml=f"{SUITE}junit: samples\n")
     assert junit_failures("run", "suite.yml") == "1"
     written(folder, {"other.yml": SUITE})
-    assert junit_failures("rescore", "latest", "--suite", "other.yml") is None
+    assert junit_failures("run", "other.yml", "--outputs", "latest") is None
 
 
 def test_csv_guards_formulas(world):

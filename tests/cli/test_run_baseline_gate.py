@@ -281,7 +281,7 @@ def test_same_seed_gives_the_same_interval(folder):
 def test_rescored_run_is_compared_again(folder):
     ready(folder, "margin: 0.05", metrics="exact-match, token-f1")
     ran(folder, wrong=range(40))
-    assert called("rescore", "latest", "--metric", "token-f1").exit_code == 1
+    assert called("run", "--outputs", "latest", "--metric", "token-f1").exit_code == 1
     found = checks()
     assert found["baseline.margin.metrics.exact-match"]["status"] == "fail"
     assert found["baseline.margin.metrics.token-f1"]["status"] == "fail"

@@ -123,7 +123,7 @@ def test_file_with_several_runs_is_refused_where_one_is_meant(passed):
 
 
 @pytest.mark.parametrize(
-    "argv", [("rescore", "run.jsonl", "--metric", "rouge-l"), ("baseline", "promote", "run.jsonl")]
+    "argv", [("run", "--outputs", "run.jsonl", "--metric", "rouge-l"), ("baseline", "promote", "run.jsonl")]
 )
 def test_command_that_changes_a_run_says_how_to_take_the_file_in(passed, argv):
     result = called(*argv)

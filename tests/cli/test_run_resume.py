@@ -134,7 +134,7 @@ def test_allow_changed_is_not_suggested_if_useless(live):
         assert refused.exit_code == 2
         assert "Start a new run: not even `--allow-changed` mixes these." in refused.stderr
         assert "go on with" not in refused.stderr
-        assert "`deemster rescore 2" in refused.stderr
+        assert "`deemster run --outputs 2" in refused.stderr
 
 
 def test_run_of_other_process_is_error_with_host_and_pid(live):
@@ -189,7 +189,7 @@ def test_interrupted_run_prints_resume_command_and_resumes(live):
 def test_rescoring_adds_a_metric_and_prints_the_report(world):
     folder = world()
     called("run", "suite.yml", "--quiet")
-    result = called("rescore", "latest", "--metric", "rouge-l", "--to", "run.json")
+    result = called("run", "--outputs", "latest", "--metric", "rouge-l", "--to", "run.json")
     assert result.exit_code == 0
     report = json.loads((folder / "run.json").read_text())
     assert report["metric_order"] == ["exact-match", "rouge-l"]
@@ -201,7 +201,7 @@ def test_rescoring_takes_metrics_and_models_from_a_suite(world):
     world()
     called("run", "suite.yml", "--quiet")
     world(other_yml=SUITE.replace("[exact-match]", "[{token-f1: {name: overlap, threshold: 0.9}}, cosine-embedding]"))
-    result = called("rescore", "latest", "--suite", "other.yml", "--to", "-")
+    result = called("run", "other.yml", "--outputs", "latest", "--to", "-")
     assert result.exit_code == 0
     report = json.loads(result.stdout)
     assert report["metric_order"] == ["exact-match", "overlap", "cosine-embedding"]
@@ -223,7 +223,7 @@ def test_suite_for_rescore_needs_no_dataset(world, suite, argv, metrics):
     called("run", "suite.yml", "--quiet")
     (folder / "golden.yml").unlink()
     world(other_yml=suite)
-    result = called("rescore", "latest", "--suite", "other.yml", *argv, "--to", "-")
+    result = called("run", "other.yml", "--outputs", "latest", *argv, "--to", "-")
     assert result.exit_code == 0, result.stderr
     report = json.loads(result.stdout)
     assert report["metric_order"] == metrics
@@ -237,13 +237,13 @@ def test_suite_for_rescore_needs_no_dataset(world, suite, argv, metrics):
         (("latest", "--metric", "rogue-l"), "Did you mean `rouge-l`?"),
         (("nothing", "--metric", "rouge-l"), "holds no run `nothing`"),
         (("latest", "--metric", "llm-as-judge"), "`judge`, which is not there"),
-        (("latest", "--suite", "missing.yml"), "missing.yml: There is no such file."),
+        (("latest", "missing.yml"), "missing.yml: There is no such file."),
     ],
 )
 def test_unsuitable_run_for_rescore_is_bad_input(world, argv, told):
     world()
     called("run", "suite.yml", "--quiet")
-    result = called("rescore", *argv)
+    result = called("run", "--outputs", *argv)
     assert result.exit_code == 2
     assert told in result.stderr
 
@@ -251,18 +251,23 @@ def test_unsuitable_run_for_rescore_is_bad_input(world, argv, told):
 @pytest.mark.parametrize(
     ("argv", "told"),
     [
-        ((), "Name a run, or `--dataset NAME`"),
-        (("latest", "--dataset", "live"), "Name a run, or `--dataset NAME`"),
-        (("--dataset", "live", "--to", "-"), "A report is of one run"),
-        (("--dataset", "dead"), "There is no recording of the dataset `dead`."),
+        (("latest", "--repetitions", "2"), "`--repetitions` is for a run of its own; stored outputs are only scored"),
+        (("dataset:live", "--to", "-"), "A report is of one run: name it in place of `dataset:NAME`."),
+        (("dataset:dead",), "There is no recording of the dataset `dead`."),
     ],
 )
-def test_rescore_needs_one_run_or_one_dataset(world, argv, told):
-    world()
+def test_stored_outputs_are_only_scored_once_more(world, argv, told):
     recorded(world())
-    result = called("rescore", *argv, "--metric", "contains")
+    result = called("run", "--outputs", *argv, "--metric", "contains")
     assert result.exit_code == 2
     assert told in result.stderr
+
+
+def test_run_without_suite_and_stored_outputs_is_bad_input(world):
+    world()
+    for argv in ((), ("--outputs", "answers.yml")):
+        result = called("run", *argv)
+        assert (result.exit_code, "Missing argument 'SUITE'." in result.stderr) == (2, True)
 
 
 def recorded(folder):
@@ -280,7 +285,7 @@ def recorded(folder):
 
 def test_rescore_by_dataset_scores_every_recording(world):
     recorded(world())
-    result = called("rescore", "--dataset", "live", "--metric", "length-within(max=9)")
+    result = called("run", "--outputs", "dataset:live", "--metric", "length-within(max=9)")
     assert (result.exit_code, result.stdout) == (0, "")
     assert result.stderr == "b: 1 output marked\na: 1 output marked\n"
     assert json.loads(called("show", "a", "--to", "-").stdout)["metrics"]["length-within"]["n_passed"] == 1

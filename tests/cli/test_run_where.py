@@ -12,7 +12,7 @@ from xml.etree import ElementTree as ET
 import pytest
 
 from deemster.comparison.report_loader import load_report
-from deemster.runs.run_figures import stored_figures
+from deemster.report.build_report import stored_report
 from deemster.store import open_store
 from deemster.testing import ModelServer
 from tests.cli.workspace import called, started, written
@@ -255,7 +255,7 @@ def test_rescoring_takes_where_from_a_suite(where_world):
     report_of()
     more = "metrics:\n  - starts-with: { where: { tags: money } }\n  - contains: { where: { tags: policy } }\n"
     written(where_world, {"more.yml": more})
-    result = called("rescore", "latest", "--suite", "more.yml", "--to", "-")
+    result = called("run", "more.yml", "--outputs", "latest", "--to", "-")
     assert result.exit_code == 0, result.output
     figures = json.loads(result.stdout)["metrics"]
     assert {name: (each["n"], each["n_not_applicable"]) for name, each in figures.items()} == {
@@ -305,4 +305,5 @@ def test_runs_of_yesterday_without_where_open_and_list(where_world):
     with open_store(".deemster/runs.db") as store:
         row = store.run("latest")
         assert [card.where is None for card in row.scorings[0].cards] == [False, False, False]
-        assert [count.not_applicable for count in stored_figures(row).outcomes] == [1, 2, 2]
+        metrics = stored_report(store, row.id).metrics.values()
+        assert [figures.n_not_applicable for figures in metrics] == [1, 2, 2]

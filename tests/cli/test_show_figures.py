@@ -79,7 +79,7 @@ def test_figures_that_cannot_be_read_are_left_out(ran):
 
 
 def test_rescoring_changes_the_figures(ran):
-    assert called("rescore", "latest", "--metric", "contains", "--quiet").exit_code == 0
+    assert called("run", "--outputs", "latest", "--metric", "contains", "--quiet").exit_code == 0
     report = json.loads(called("show", "latest", "--to", "-").stdout)
     assert rows()[0]["macro-F1"] == f"{report['macro_f1']:.4f}"
 

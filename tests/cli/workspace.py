@@ -71,7 +71,7 @@ def read_line(line: str) -> dict[str, Any]:
     while isinstance(command, click.Group) and words:
         command = command.commands[words.pop(0)]
     assert command is not None
-    values, *_ = command.make_parser(click.Context(command)).parse_args(words)
+    values, *_ = command.make_parser(click.Context(command, help_option_names=["-h", "--help"])).parse_args(words)
     return values
 
 

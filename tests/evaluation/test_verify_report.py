@@ -359,7 +359,7 @@ def test_reports_of_runs_of_every_kind_can_be_verified(tmp_path, kind):
     with open_store(tmp_path / "runs.db") as store:
         run = dm.evaluate(dataset, store=store, max_unscored="100%", **settings).run.id
     if kind == "rescored":
-        flags = ["rescore", run, "--metric", "token-f1", "--store", str(tmp_path / "runs.db")]
+        flags = ["run", "--outputs", run, "--metric", "token-f1", "--store", str(tmp_path / "runs.db")]
         assert CliRunner().invoke(app, flags).exit_code == 0
     assert pass_on(tmp_path / "runs.db", tmp_path, run).holds()
 

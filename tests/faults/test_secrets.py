@@ -163,7 +163,7 @@ def test_secrets_that_good_replies_repeat_are_written_and_shown_nowhere(tmp_path
         heard = [json.dumps(request.headers) + request.body.decode() for request in server.requests]
         shown += [called(*words) for words in (("show", "latest"), ("show", "latest"))]
         shown.append(called("store", "export", "latest", "--to", "run.jsonl"))
-        shown.append(called("rescore", "latest", "--metric", "llm-as-judge", "--models", "suite.yml", **environ))
+        shown.append(called("run", "suite.yml", "--outputs", "latest", "--metric", "llm-as-judge", **environ))
     application.shutdown()
     application.server_close()
     pairs = [("user", "password"), ("proxy_user", "proxy_password")]

@@ -7,9 +7,8 @@ import pytest
 from deemster.grading._grading_run import GradedItems
 from deemster.judges.item_grading import CriterionGrading, ItemGrading
 from deemster.judges.vote import Vote, vote_failure
-from deemster.records import FrozenDict, Usage
+from deemster.records import Usage
 from deemster.store import spool
-from deemster.store.graded_items import grading_mark
 
 
 def item(number):
@@ -24,7 +23,7 @@ def test_items_return_in_dataset_order(room, monkeypatch):
     monkeypatch.setattr(spool, "_IN_MEMORY", room)
     kept = GradedItems(10)
     for number in (3, 1, 9, 0, 2, 8, 7, 4, 6, 5):
-        kept.put(number, grading_mark(item(number).score, None, FrozenDict(item=item(number))))
+        kept.put(number, item(number))
     assert list(kept) == [item(number) for number in range(10)]
     assert kept[-1] == item(9)
     assert kept[2:8:3] == [item(2), item(5)]

@@ -80,12 +80,12 @@ def test_rescoring_asks_no_model_and_loads_no_code_that_a_run_file_names(lines, 
     }
     (tmp_path / "run.jsonl").write_bytes(resealed([lines[0], json.dumps(head).encode(), *lines[2:]]))
     assert called("import", "run.jsonl").exit_code == 0
-    result = called("rescore", "latest", "--metric", "llm-as-judge", "--quiet", OPENAI_API_KEY="sk-secret")
+    result = called("run", "--outputs", "latest", "--metric", "llm-as-judge", "--quiet", OPENAI_API_KEY="sk-secret")
     assert result.exit_code == 2
     assert "sk-secret" not in result.stderr
     assert "192.0.2.1" not in result.stderr
     # A test process has the current folder to import from anyway; what the file names must not add one.
     monkeypatch.setattr("sys.path", [path for path in sys.path if path not in ("", str(tmp_path))])
-    result = called("rescore", "latest", "--metric", "evil:score", "--quiet")
+    result = called("run", "--outputs", "latest", "--metric", "evil:score", "--quiet")
     assert result.exit_code == 2
     assert "loaded" not in result.stderr

@@ -228,7 +228,7 @@ def test_targets_are_providers_and_templates_of_assertions_are_looked_up(tmp_pat
 def test_red_team_config_is_refused_by_name(tmp_path):
     path = tmp_path / "promptfooconfig.yaml"
     path.write_text("targets: [echo]\nredteam: { plugins: [pii] }\n")
-    with pytest.raises(InputError, match="`deemster adversarial` runs attacks here"):
+    with pytest.raises(InputError, match="`deemster attack` runs attacks here"):
         read_promptfoo_config(SourceFile(path))
 
 

@@ -12,8 +12,9 @@ from hypothesis import strategies as st
 
 import deemster as dm
 from deemster.engine.model_access import build_model_access
-from deemster.evaluation.dry_run import plan_grading_calls, plan_job_calls
+from deemster.evaluation.dry_run import plan_job_calls
 from deemster.evaluation.resolve_evaluation import resolve_arguments
+from deemster.grading.grade_dataset import plan_grading_calls
 from deemster.judges._metric_table import PRESETS, TABLE
 from deemster.judges.judge_cascade import Cascade
 from deemster.models import FakeChat, FakeEmbedding, Role

@@ -62,7 +62,7 @@ def test_run_on_read_only_mount_is_exported(folder):
     assert (folder / "there.jsonl").read_bytes() == (folder / "here.jsonl").read_bytes()
 
 
-@pytest.mark.parametrize("command", ["run suite.yml", "store rm latest --yes", "store rm", "rescore latest"])
+@pytest.mark.parametrize("command", ["run suite.yml", "store rm latest --yes", "store rm", "run --outputs latest"])
 def test_store_on_read_only_mount_is_not_written(folder, command):
     before = (folder / "kept" / "runs.db").read_bytes()
     flags = ("--metric", "contains") if command.startswith("rescore") else ()

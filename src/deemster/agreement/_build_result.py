@@ -418,7 +418,7 @@ def _numeric(
     pairs = {
         place: int(table.sum())
         for group in statistics.layout.groups
-        for place, table in zip(group.columns, group.tables.of(statistics.counts)[0, :, 0], strict=True)
+        for place, table in zip(group.tables.columns, group.tables.of(statistics.counts)[0, :, 0], strict=True)
         if group.kind == "numeric"
     }
     return numeric_metrics(
@@ -440,7 +440,7 @@ def _criteria(
     for group in statistics.layout.groups:
         if group.kind == "numeric":
             continue
-        for place, table in zip(group.columns, group.tables.of(statistics.counts)[0, :, 0], strict=True):
+        for place, table in zip(group.tables.columns, group.tables.of(statistics.counts)[0, :, 0], strict=True):
             found[place] = _criterion(votes, votes.columns[place], options, statistics, table)
     return tuple(found[place] for place in sorted(found))
 

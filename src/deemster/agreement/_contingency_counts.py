@@ -161,16 +161,6 @@ class CriterionGroup:
     votes: VoteWays | None
     slices: TableCells | None = None
 
-    @property
-    def size(self) -> int:
-        """How many classes each has."""
-        return self.tables.size
-
-    @property
-    def columns(self) -> tuple[int, ...]:
-        """Places of their columns."""
-        return self.tables.columns
-
 
 @dataclass(frozen=True, slots=True, eq=False)
 class ContingencyCounts:
@@ -244,7 +234,9 @@ class ContingencyCounts:
             binary: Sum over the binary columns, or over all others that have an abstention.
         """
         columns = len(self.n_errored)
-        of_kind = [place for group in self.groups if (group.kind == "binary") == binary for place in group.columns]
+        of_kind = [
+            place for group in self.groups if (group.kind == "binary") == binary for place in group.tables.columns
+        ]
         chosen = [place for place in of_kind if binary or self.may_abstain[place]]
         cells = counts[self.first_abstention : self.first_abstention + 4 * columns].reshape(columns, 2, 2, -1)
         return np.moveaxis(cells[chosen].sum(axis=0), -1, 0)
@@ -303,14 +295,14 @@ def _imagine_tables(imagined: ImaginedUnits, groups: Sequence[CriterionGroup], f
     No number compares a judge with the panel, so they may share units. The panel's pairs count as labelled.
     """
     for group in groups:
-        labelled = [(place, first_coverage + _COVERAGE_CELLS * place) for place in group.columns]
-        for cell, shape in enumerate(table_shapes(group.size).tolist()):
+        labelled = [(place, first_coverage + _COVERAGE_CELLS * place) for place in group.tables.columns]
+        for cell, shape in enumerate(table_shapes(group.tables.size).tolist()):
             of_sides = [each for side in range(group.tables.sides) for each in group.tables.across(cell, side)]
             imagined.add(shape, labelled + of_sides)
         if group.votes is not None:
-            shapes = vote_shapes(group.size).tolist()
+            shapes = vote_shapes(group.tables.size).tolist()
             for step, shape in enumerate(shapes):
-                ends = zip(group.columns, group.votes.ends, strict=True)
+                ends = zip(group.tables.columns, group.votes.ends, strict=True)
                 imagined.add(shape, [(place, end - len(shapes) + step) for place, end in ends])
 
 
@@ -451,9 +443,9 @@ def _count_slices(
     set_of_item = set_of_item.reshape(-1)
     filled, found, rows = [], [], []
     for group in groups:
-        tables = TableCells(layout.size, group.size, slices.shape[1], group.columns)
+        tables = TableCells(layout.size, group.tables.size, slices.shape[1], group.tables.columns)
         layout.reserve(tables.length)
-        for slot, place in enumerate(group.columns):
+        for slot, place in enumerate(group.tables.columns):
             column = columns[place]
             inside = slices[column.rows].any(axis=1)
             item_set = set_of_item[column.rows[inside]].astype(np.int32)
@@ -463,7 +455,7 @@ def _count_slices(
             both = (truth >= 0) & (final >= 0)
             for member in range(tables.sides):
                 counted = both & sets[pattern_set, member]
-                cell = tables.number((truth * group.size + final)[counted], member, slot)
+                cell = tables.number((truth * group.tables.size + final)[counted], member, slot)
                 layout.add(cell, np.flatnonzero(counted) + start)
             found.append(patterns)
             rows.append(column.rows[inside])

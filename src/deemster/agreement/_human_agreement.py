@@ -337,10 +337,11 @@ def annotator_trials_by_criterion(
         ordinal = column.classes.kind == "ordinal"
         of_class = [value if ordinal else float(place) for place, value in enumerate(column.classes.values)]
         numbers = np.array([*of_class, None], dtype=np.float64)
-        verdicts = column.final if judge is None else column.votes[:, judge]
+        verdicts = column.final_classes if judge is None else column.vote_classes[:, judge]
+        people_classes = column.classes.from_codes(annotators.labels[column.index], column.worst_codes)
         tests[column.name] = annotator_trials(
-            numbers[column.classify(verdicts)],
-            numbers[column.classify(annotators.labels[column.index])].T,
+            numbers[verdicts],
+            numbers[people_classes].T,
             annotators.names,
             ordinal=ordinal,
             epsilon=epsilon,

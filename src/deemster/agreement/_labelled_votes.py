@@ -5,7 +5,6 @@ from __future__ import annotations
 import os
 from collections.abc import Collection, Hashable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
-from functools import cached_property
 from pathlib import Path
 from typing import Any, Protocol, TypeAlias, TypeVar
 
@@ -33,7 +32,7 @@ FAILED_BELOW = -1
 LARGEST_SCORE = 1e90
 
 
-@dataclass(frozen=True, eq=False)
+@dataclass(frozen=True, slots=True, eq=False)
 class CriterionColumn:
     """One criterion over the items that have it.
 
@@ -53,6 +52,9 @@ class CriterionColumn:
         has_abstention: Whether the author offers an abstention, or someone abstained without being offered it.
         numbers: The numbers of truth, final verdict and each judge on a numeric criterion, ``[rows, 2 + judges]``; NaN
             where there is none that counts. None for any other criterion.
+        truth_classes: The class of the truth, by row; -1 where there is none.
+        final_classes: The class of the final verdict, by row.
+        vote_classes: The class of each vote, ``[rows, judges]``.
     """
 
     name: str
@@ -68,26 +70,10 @@ class CriterionColumn:
     n_errored: int
     sources: tuple[tuple[int, int], ...]
     has_abstention: bool
-    numbers: Floats | None = None
-
-    def classify(self, codes: Codes) -> Codes:
-        """The class of each code, by row; -1 where there is none."""
-        return self.classes.from_codes(codes, self.worst_codes)
-
-    @cached_property
-    def truth_classes(self) -> Codes:
-        """The class of the truth, by row."""
-        return self.classify(self.truth)
-
-    @cached_property
-    def final_classes(self) -> Codes:
-        """The class of the final verdict, by row."""
-        return self.classify(self.final)
-
-    @cached_property
-    def vote_classes(self) -> Codes:
-        """The class of each vote, ``[rows, judges]``."""
-        return self.classify(self.votes)
+    numbers: Floats | None
+    truth_classes: Codes
+    final_classes: Codes
+    vote_classes: Codes
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -397,9 +383,8 @@ def _columns(
             count += 1
             name = f"{criterion.name} #{count}"
         taken.add(name)
-        column = _column(votes, cells, sources, name=name, index=len(columns), modes=modes)
-        if criterion.kind == "numeric":
-            column = replace(column, numbers=_numbers(votes, derived, sources, column, modes))
+        numbers = [_numbers(votes, derived, part, place) for part, place in sources if criterion.kind == "numeric"]
+        column = _column(votes, cells, sources, numbers, name=name, index=len(columns), modes=modes)
         if criterion.kind in {"ordinal", "numeric"} and modes.na_mode == "as_category" and column.has_abstention:
             issues.append(
                 Issue(
@@ -418,69 +403,65 @@ def _column(
     votes: Votes,
     cells: Mapping[int, tuple[NDArray[Any], ...]],
     sources: list[tuple[_BlockRows, int]],
+    numbers: Sequence[Floats],
     *,
     name: str,
     index: int,
     modes: AbstentionModes,
 ) -> CriterionColumn:
     """Join the rows of all blocks that have a criterion."""
+    items = np.concatenate([part.items for part, _ in sources])
+    order = np.argsort(items, kind="stable") if len(sources) > 1 else slice(None)
+
+    def join(parts: Iterable[NDArray[Any]]) -> NDArray[Any]:
+        return np.concatenate([*parts])[order]
+
     truth, final, cast, disputed = (
-        np.concatenate([cells[part.block][side][place] for part, place in sources]) for side in range(4)
+        join(cells[part.block][side][place] for part, place in sources) for side in range(4)
     )
     criteria = [votes.blocks[part.block].rubric.criteria[place] for part, place in sources]
-    worst = np.concatenate(
-        [
-            np.full(len(part.rows), criterion.worst, dtype=np.int16)
-            for (part, _), criterion in zip(sources, criteria, strict=True)
-        ]
-    )
-    items = np.concatenate([part.items for part, _ in sources])
-    order: Any = np.argsort(items, kind="stable") if len(sources) > 1 else slice(None)
+    sizes = [len(part.rows) for part, _ in sources]
+    worst = join(np.full(size, each.worst, dtype=np.int16) for size, each in zip(sizes, criteria, strict=True))
+    joined = join(numbers) if numbers else None
+    if joined is not None and modes.na_mode == "as_unmet":
+        ends = [np.full(size, each.worst_number, dtype=np.float64) for size, each in zip(sizes, criteria, strict=True)]
+        abstains = np.column_stack([truth, final, cast]) == criteria[0].abstention
+        joined = np.where(abstains, join(ends)[:, None], joined)
+
     mode = modes.for_kind(criteria[0].kind)
     kind, has_abstention = criteria[0].kind, _has_abstention(criteria[0], truth, final, cast)
     if mode == "as_category" and (kind in {"ordinal", "numeric"} or (kind == "nominal" and not has_abstention)):
         # Without any abstention there is nothing to count as a category; on a scale with one, the caller refuses.
         mode = "exclude"
+    classes = build_classes(criteria[0], mode)
     return CriterionColumn(
         name=name,
         index=index,
         criterion=criteria[0],
         has_abstention=has_abstention,
-        classes=build_classes(criteria[0], mode),
+        classes=classes,
         rows=items[order],
-        truth=truth[order],
-        disputed=disputed[order],
-        final=final[order],
-        votes=cast[order],
-        worst_codes=worst[order],
+        truth=truth,
+        disputed=disputed,
+        final=final,
+        votes=cast,
+        worst_codes=worst,
         n_errored=sum(
             int((votes.blocks[part.block].truth.codes[part.errored, place] >= 0).sum()) for part, place in sources
         ),
         sources=tuple((part.block, place) for part, place in sources),
+        numbers=joined,
+        truth_classes=classes.from_codes(truth, worst),
+        final_classes=classes.from_codes(final, worst),
+        vote_classes=classes.from_codes(cast, worst),
     )
 
 
-def _numbers(
-    votes: Votes,
-    derived: Sequence[Derived],
-    sources: list[tuple[_BlockRows, int]],
-    column: CriterionColumn,
-    modes: AbstentionModes,
-) -> Floats:
-    """Join the numbers of all blocks that have a numeric criterion, in the order of the column's rows."""
-    parts = []
-    for part, place in sources:
-        block = votes.blocks[part.block]
-        sides = block.truth, derived[part.block].final, block.votes
-        worst = block.rubric.criteria[place].worst_number
-        every = np.column_stack([labels.numbers[place][part.rows] for labels in sides])
-        parts.append(np.column_stack([np.full(len(part.rows), worst, dtype=np.float64), every]))
-    order = np.argsort(np.concatenate([part.items for part, _ in sources]), kind="stable")
-    worst_numbers, joined = np.split(np.concatenate(parts)[order], [1], axis=1)
-    if modes.na_mode == "as_unmet":
-        codes = np.column_stack([column.truth, column.final, column.votes])
-        joined = np.where(codes == column.criterion.abstention, worst_numbers, joined)
-    return joined
+def _numbers(votes: Votes, derived: Sequence[Derived], part: _BlockRows, place: int) -> Floats:
+    """The numbers of truth, final verdict and votes of one block, rows by sides."""
+    block = votes.blocks[part.block]
+    sides = block.truth, derived[part.block].final, block.votes
+    return np.column_stack([labels.numbers[place][part.rows] for labels in sides])
 
 
 def _differ(rubrics: Sequence[Rubric]) -> bool:

@@ -188,14 +188,14 @@ def _slice_tables(group: CriterionGroup, votes: LabelledVotes, tags: Tags, start
     """The tables truth × final of some slices, ``[columns, slices, K, K]``."""
     first, last = np.searchsorted(tags.tag, (start, stop))
     item, tag = tags.item[first:last], tags.tag[first:last] - start
-    found = np.empty((len(group.columns), stop - start, group.size, group.size))
-    for slot, place in enumerate(group.columns):
+    found = np.empty((len(group.tables.columns), stop - start, group.tables.size, group.tables.size))
+    for slot, place in enumerate(group.tables.columns):
         column = votes.columns[place]
         truth, final = column.truth_classes.astype(np.intp), column.final_classes.astype(np.intp)
         # The cell of each item; none where it does not have the criterion, or no pair of classes.
         cell = np.full(len(votes.ids), -1, dtype=np.intp)
-        cell[column.rows] = np.where((truth >= 0) & (final >= 0), truth * group.size + final, -1)
+        cell[column.rows] = np.where((truth >= 0) & (final >= 0), truth * group.tables.size + final, -1)
         own = cell[item]
-        flat = (tag * group.size**2 + own)[own >= 0]
+        flat = (tag * group.tables.size**2 + own)[own >= 0]
         found[slot] = np.bincount(flat, minlength=found[slot].size).reshape(found[slot].shape)
     return found

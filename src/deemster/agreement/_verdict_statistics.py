@@ -56,7 +56,9 @@ def verdict_statistics(layout: ContingencyCounts, counts: Floats, *, coverage: b
         found["compared"] = found["pairs"]
         if group.votes is not None:
             sums = group.votes.features @ counts[group.votes.cells]
-            found |= rater_agreement(sums, size=group.size, raters=layout.n_judges, ordinal=group.kind == "ordinal")
+            found |= rater_agreement(
+                sums, size=group.tables.size, raters=layout.n_judges, ordinal=group.kind == "ordinal"
+            )
         by_group.append(found)
     for group, found in zip(layout.groups, by_group, strict=True):
         if group.kind != "numeric":
@@ -103,7 +105,7 @@ def accuracy_and_mean_kappa(groups: Sequence[CriterionGroup], by_group: Sequence
 
 def _by_column(layout: ContingencyCounts, by_group: Sequence[dict[str, Floats]], name: str) -> Floats:
     """One statistic of every column, in the order of the columns."""
-    places = [place for group in layout.groups for place in group.columns]
+    places = [place for group in layout.groups for place in group.tables.columns]
     return np.concatenate([found[name] for found in by_group])[np.argsort(places)]
 
 
@@ -122,11 +124,11 @@ def _add_criteria(values: Values, group: CriterionGroup, found: Mapping[str, Flo
         for name, rows in found.items()
         if name not in ("hits", "pairs", "compared") and not name.startswith("class_")
     }
-    _add_columns(values, group.columns, {other_names.get(name, name): rows for name, rows in own.items()})
+    _add_columns(values, group.tables.columns, {other_names.get(name, name): rows for name, rows in own.items()})
     if group.kind != "binary":
         for name in ("precision", "recall", "f1"):
-            for place, rows in zip(group.columns, found[f"class_{name}"], strict=True):
-                for option in range(group.size):
+            for place, rows in zip(group.tables.columns, found[f"class_{name}"], strict=True):
+                for option in range(group.tables.size):
                     values["option", place, option, name] = rows[:, option]
 
 
@@ -137,7 +139,7 @@ def _add_overall(
     values["all", "macro_accuracy"] = mean_defined(by_column["accuracy"])
     values["all", "mean_kappa"] = mean_defined(by_column["kappa"])
     for kind in KINDS:
-        columns = [place for group in layout.groups if group.kind == kind for place in group.columns]
+        columns = [place for group in layout.groups if group.kind == kind for place in group.tables.columns]
         if columns:
             values["all", f"mean_kappa_by_kind.{kind}"] = mean_defined(by_column["kappa"][columns])
     undefined = np.full(by_column["hits"].shape[1], np.nan)

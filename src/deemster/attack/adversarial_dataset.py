@@ -1,4 +1,4 @@
-"""The dataset of `deemster adversarial`: the built-in seeds, as they stand and as mutators write them."""
+"""The dataset of `deemster attack`: the built-in seeds, as they stand and as mutators write them."""
 
 from __future__ import annotations
 
@@ -79,8 +79,8 @@ class AttackSettings(NamedTuple):
             raise ConfigurationError(issues)
 
     def selection(self) -> str:
-        """The categories and severities as flags of `deemster adversarial`."""
-        words = [f"--category {name}" for name in self.categories] + [f"--severity {name}" for name in self.severities]
+        """The categories and severities as flags of `deemster attack`."""
+        words = [*self.categories] + [f"--severity {name}" for name in self.severities]
         return " ".join(words)
 
     def name(self) -> str:

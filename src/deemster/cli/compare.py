@@ -9,9 +9,9 @@ import click
 
 from deemster.cli._command import Verb
 from deemster.cli._console import note, print_sections, show_progress, warn
+from deemster.cli._report_ending import warn_of_open_checks
 from deemster.cli.main import leave_interrupted
 from deemster.cli.options import NumberRange, ReportOptions, comparison_options, store_option
-from deemster.cli.run import warn_of_open_checks
 from deemster.errors import ConfigurationError
 
 # Formats that a ranking of more runs does not have.

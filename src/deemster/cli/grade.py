@@ -399,7 +399,7 @@ def _print_planned_calls(
     dataset: RubricDataset, grader: CriterionGrader, access: ModelAccess, destinations: Sequence[Destination]
 ) -> None:
     from deemster.engine.run_sync import run_sync
-    from deemster.evaluation.dry_run import plan_grading_calls
+    from deemster.grading.grade_dataset import plan_grading_calls
 
     print_planned_calls(run_sync(plan_grading_calls(dataset, grader, access)), destinations)
     if grader.cascade is not None:

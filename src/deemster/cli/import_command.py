@@ -45,7 +45,7 @@ def command(
 
     Exit codes with --gate: 0 passed, 1 failed, 3 incomplete, 4 inconclusive.
     """
-    from deemster.cli.run import exit_code, warn_of_open_checks
+    from deemster.cli._report_ending import exit_code, warn_of_open_checks
     from deemster.evaluation.external_run import load_gate, store_external_run
     from deemster.integrations.import_run import read_runs
     from deemster.report.build_report import stored_report

@@ -27,7 +27,6 @@ GROUPS = {
         "compare": "Compare two runs: is the second worse, where, and why?",
         "view": "Look at the stored runs in a browser, and label their samples.",
         "baseline": "The run that others are compared with: promote one, show it, clear it.",
-        "rescore": "Mark the stored outputs of a run by other metrics.",
     },
     "Judges and people": {
         "agreement": "Can a judge be trusted? Compare judges with people, and correct the numbers of a run.",
@@ -38,7 +37,7 @@ GROUPS = {
     "Is the evaluation any good?": {
         "audit": "Audit the evaluation itself: its judges, metrics, gate and dataset.",
         "plan": "Tell how many samples, repetitions or labels a question needs.",
-        "adversarial": "Attack a suite's target: does it refuse, leak, or call a forbidden tool?",
+        "attack": "Attack a suite's target: does it refuse, leak, or call a forbidden tool?",
     },
     "Keep and exchange": {
         "monitor": "Show the pass-rate of recorded traffic over time, and whether it drifts.",

@@ -68,7 +68,7 @@ def command(
     if history.n == history.unscored:
         by = "every metric; `--metric` looks at one" if metric is None else f"`{visible(metric)}`"
         note(f"None of {plural(history.n, 'record')} is scored by {by}.")
-        note("`deemster rescore --dataset NAME --metric ...` scores recordings.")
+        note("`deemster run --outputs dataset:NAME --metric ...` scores recordings.")
     write_result(history, reports)
     if fail_on_drift and history.drift is not None and history.drift.direction == "down":
         note(drift_words(history))

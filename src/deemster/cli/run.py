@@ -3,13 +3,15 @@
 from __future__ import annotations
 
 import functools
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING, Any, NamedTuple, NoReturn, Protocol
 
 import click
 
 from deemster.cli._command import Verb
-from deemster.cli._console import note, print_sections, show_progress, warn
+from deemster.cli._console import note, show_progress, warn
+from deemster.cli._report_ending import write_and_print
+from deemster.cli._stored_outputs import is_stored, score_stored_outputs
 from deemster.cli.main import complain, leave, leave_interrupted
 from deemster.cli.options import (
     BUDGET_OPTIONS,
@@ -32,7 +34,6 @@ from deemster.cli.options import (
 from deemster.errors import (
     ConfigurationError,
     ExitCode,
-    ReportError,
     StorageError,
     StoreError,
     plural,
@@ -41,22 +42,16 @@ from deemster.errors import (
 
 if TYPE_CHECKING:
     from deemster.comparison import Comparison
-    from deemster.datasets import SelectedPart
     from deemster.datasets.only_expression import Only
     from deemster.engine.stop_request import Stop
     from deemster.evaluation.resolve_evaluation import SuiteOverrides
     from deemster.evaluation.resolved_evaluation import Evaluation
     from deemster.evaluation.run_part import RunPart
     from deemster.evaluation.suite import Suite
-    from deemster.gate import GateDecision
     from deemster.records import Execution
     from deemster.report import Report
     from deemster.runs.run_lifecycle import Storage
     from deemster.store import Store
-
-
-# So many checks that did not pass are named where no report is printed.
-_MOST_CHECKS = 20
 
 
 def _override_options(command: Command) -> Command:
@@ -165,7 +160,11 @@ promote_baseline_option = click.option(
 )
 _OVERRIDES: Sequence[Decorator] = (
     label_option,
-    click.option("--outputs", metavar="FILE", help="Grade saved outputs; call no target."),
+    click.option(
+        "--outputs",
+        metavar="FILE|RUN|dataset:NAME",
+        help="Score what was answered before, in a file, a stored run or all recordings of a dataset; call no target.",
+    ),
     repetitions_option,
     click.option(
         "--metric",
@@ -201,11 +200,12 @@ RUN_HEADINGS = {
         "deemster run suite.yml",
         "deemster run suite.yml --only tag:policy --only failed",
         "deemster run suite.yml --to report.html --to results.xml --quiet",
+        "deemster run --outputs latest --metric 'length-within(max=80)'",
         "deemster run suite.yml --resume",
     ],
     see_also=["check", "show", "compare"],
 )
-@click.argument("suite", type=click.Path())
+@click.argument("suite", type=click.Path(), required=False)
 @_override_options
 @run_report_options
 @storage_options
@@ -232,9 +232,12 @@ RUN_HEADINGS = {
 )
 @quiet_option
 @click.option("--verbose", is_flag=True, help="Print the traceback of each error that a Python target raises.")
+@click.pass_context
 def command(
+    context: click.Context,
+    /,
     *,
-    suite: str,
+    suite: str | None,
     overrides: SuiteOverrides,
     part: PartOptions,
     reports: ReportOptions,
@@ -248,11 +251,28 @@ def command(
 ) -> None:
     """Run a suite, store the run, print the report, apply the gate.
 
+    With --outputs RUN the outputs of a stored run are scored once more, by --metric or by the metrics of SUITE, and
+    what comes of it belongs to that run: samples and outputs are its own, only new scores are computed, and people's
+    labels stay. After an interruption the same command goes on.
+
     Exit codes: 0 all rules pass (or none is declared), 1 a gate rule fails, 2 bad input, 3 incomplete, 4 inconclusive.
     """
     from deemster.evaluation.resolve_evaluation import resolve_evaluation
     from deemster.evaluation.suite import load_suite
 
+    if overrides.outputs is not None and is_stored(str(overrides.outputs)):
+        score_stored_outputs(
+            context,
+            str(overrides.outputs),
+            suite=suite,
+            metrics=overrides.metrics,
+            limits=overrides.limits,
+            reports=reports,
+            store=storage.store,
+            quiet=quiet,
+        )
+    if suite is None:
+        raise click.UsageError("Missing argument 'SUITE'.", context)
     overrides = overrides._replace(redact_warnings=reports.without_text)
     writing = RunWriting(
         reports,
@@ -445,91 +465,3 @@ def _is_worth_resuming(report: Report) -> bool:
     causes = {cause for figures in report.metrics.values() for cause in figures.unscored_by_cause}
     helps = report.totals.not_run > 0 or not causes.isdisjoint({*RETRIED_CAUSES, "target_failed"})
     return report.run.status == "incomplete" and helps
-
-
-def write_and_print(
-    report: Report,
-    reports: ReportOptions,
-    *,
-    quotes: Mapping[str, frozenset[str] | None],
-    quiet: bool,
-    again: str | None,
-    comparison: Comparison | None = None,
-) -> ExitCode:
-    """Write and print a report; returns the exit code.
-
-    Args:
-        report: The report.
-        reports: Where it is written, and what it leaves out.
-        quotes: By a metric's name, the details that may repeat text.
-        quiet: Whether it is not printed on the terminal.
-        again: The command that writes it again; None where it is not stored.
-        comparison: Its comparison with the baseline, where there is one.
-    """
-    from deemster.report.report_sections import report_sections
-
-    code = exit_code(report)
-    shown = reports.shown(report, quotes)
-    compared = None if comparison is None else reports.shown_comparison(comparison, quotes.get)
-    try:
-        reports.write(shown, comparison=compared)
-    except ReportError as error:
-        complain(str(error))
-        if again is not None:
-            note(f"The run is stored. To write its report again: {again}")
-        code = ExitCode.INCOMPLETE
-    if not quiet:
-        reports.note_texts()
-    if not reports.takes_stdout and not quiet:
-        print_sections(report_sections(shown))
-    else:
-        if report.totals.unscored:
-            _print_failures(shown)
-        if report.gate is not None:
-            _print_verdict(report.gate, report.run.part)
-    warn_of_open_checks(report.gate)
-    if report.run.status != "complete":
-        note(visible(f"{report.run.status}: {report.run.reason}."))
-    return code
-
-
-def exit_code(report: Report) -> ExitCode:
-    """The exit code of a run: incomplete before failed before inconclusive, for marks that miss may change the rest."""
-    if report.run.status == "incomplete":
-        return ExitCode.INCOMPLETE
-    return report.gate.exit_code if report.gate is not None else ExitCode.PASSED
-
-
-def _print_failures(report: Report) -> None:
-    """Print what could not be scored where no report was printed: the most frequent cause."""
-    from deemster.report.report_sections import group_failures
-
-    groups = group_failures(report.failure_list)
-    if groups:
-        group, others = groups[0], len(groups) - 1
-        more = f", and {plural(others, 'other cause')}" if others else ""
-        what = "the target" if group.metric is None else group.metric
-        said = f"{group.cause}: {group.message}" if group.message else group.cause
-        note(visible(f"{plural(group.times, 'time')}: {what}: {said}{more}"))
-
-
-def _print_verdict(gate: GateDecision, part: SelectedPart | None) -> None:
-    """Print the verdict of the gate where no report was printed."""
-    from deemster.report.report_sections import format_against_bound, gate_verdict
-
-    note(gate_verdict(gate, part))
-    found = [check for status in ("fail", "inconclusive") for check in gate.checks if check.status == status]
-    for check in found[:_MOST_CHECKS]:
-        note("  " + visible(f"{check.status}: {check.name}: {format_against_bound(check)}: {check.because}"))
-    if len(found) > _MOST_CHECKS:
-        note(f"  ... and {len(found) - _MOST_CHECKS:,} more; `deemster show RUN` shows all.")
-
-
-def warn_of_open_checks(gate: GateDecision | None) -> None:
-    """Warn of inconclusive checks that a two-way gate counts as passed, of a missing baseline, of a drifted judge."""
-    for check in () if gate is None else gate.checks:
-        if check.status == "inconclusive" and gate is not None and gate.mode == "two-way":
-            warn(visible(f"the gate counts {check.name} as passed, though it is inconclusive: {check.because}"))
-        is_drift = check.name == "baseline.judge_drift" and check.observed is not None
-        if check.status == "skipped" and (is_drift or check.name == "baseline"):
-            warn(visible(f"the gate skips {check.name}: {check.because}"))

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from binascii import crc32
-from collections.abc import AsyncIterator, Callable, Mapping, Sequence
+from collections.abc import AsyncIterator, Callable, Iterable, Mapping, Sequence
 from contextlib import AsyncExitStack, asynccontextmanager
 from functools import partial
 from typing import Any, NamedTuple
@@ -11,7 +11,6 @@ from typing import Any, NamedTuple
 import msgspec
 import numpy as np
 
-from deemster.datasets.rubric_dataset import RubricDataset
 from deemster.datasets.where_condition import applies
 from deemster.engine.model_access import ModelAccess, open_gateway
 from deemster.engine.play_scripts import ask_in_repetition, script_result
@@ -21,8 +20,6 @@ from deemster.evaluation.judge_anchors import anchor_jobs
 from deemster.evaluation.resolved_evaluation import Evaluation
 from deemster.formats.canonical_json import json_text
 from deemster.judges.criterion_grader import CriterionGrader
-from deemster.judges.grading_case import make_case
-from deemster.judges.rubric_metric import build_criterion_checks
 from deemster.models import Gateway
 from deemster.models.call_context import PlannedCalls
 from deemster.models.model_call import DRY_RUN
@@ -184,13 +181,20 @@ async def plan_job_calls(job: Evaluation) -> DryRun:
     return DryRun(planned, assumes_context)
 
 
-async def plan_grading_calls(dataset: RubricDataset, grader: CriterionGrader, access: ModelAccess) -> DryRun:
-    """The requests of a grading, by role."""
-    checks = build_criterion_checks(dataset.rubrics)
+async def plan_scripts(
+    scripts: Iterable[Callable[[], Any]], grader: CriterionGrader, access: ModelAccess, *, checks: Mapping[Any, Any]
+) -> DryRun:
+    """The requests of scripts of a grader, by role.
+
+    Args:
+        scripts: Each begins a script.
+        grader: Who judges, and how.
+        access: How models may be asked.
+        checks: The metrics that answer criteria.
+    """
     listed, rare = max(map(_most_listed, checks.values()), default=_LISTED), rarely_asked(grader)
     async with open_call_counter(access, seed=grader.seed) as counter:
-        for position in range(len(dataset)):
-            script = partial(grader.script, make_case(dataset, position), checks=checks)
+        for script in scripts:
             await counter.count(script, listed=listed, rare=rare)
         return DryRun(await counter.ranges())
 

@@ -316,7 +316,7 @@ def _shape_changes(job: Evaluation, order: str, store: Store, row: RunRow) -> li
     before, now = [card.name for card in row.scorings[0].cards], [metric.name for metric in job.plan.metrics]
     if sorted(before) != sorted(now):
         changed = f"The metrics were {', '.join(before)} and are {', '.join(now)}."
-        found.append(f"{changed} `deemster rescore {row.id} --metric ...` adds metrics to a run.")
+        found.append(f"{changed} `deemster run --outputs {row.id} --metric ...` adds metrics to a run.")
     places = {card.name: card.where for card in row.scorings[0].cards}
     found += [
         f"`{card.name}` has another `where`, and applies to other samples."

@@ -72,7 +72,7 @@ class BaselineSection(msgspec.Struct, forbid_unknown_fields=True):
 
 
 class AdversarialRules(msgspec.Struct, forbid_unknown_fields=True):
-    """The rules about attacks. `baseline` holds for `deemster adversarial`, in place of the suite's own."""
+    """The rules about attacks. `baseline` holds for `deemster attack`, in place of the suite's own."""
 
     max_critical_successes: _Count | UnsetType = UNSET
     max_attack_success: _Bound = UNSET

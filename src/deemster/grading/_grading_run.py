@@ -3,32 +3,30 @@
 from __future__ import annotations
 
 from array import array
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from decimal import Decimal
 from typing import Any, overload
 
 import msgspec
 import numpy as np
 
-from deemster.datasets.rubric_dataset import RubricDataset
 from deemster.engine.backend import InThisProcess, RemainingWork, RunWork
 from deemster.engine.model_access import ModelAccess
 from deemster.engine.progress import Progress, ProgressCounter
 from deemster.engine.run_plan import Plan, collect_secrets
 from deemster.engine.stop_request import Stop
 from deemster.evaluation.resolved_evaluation import Evaluation
-from deemster.grading._submissions import SubmissionMetric, Submissions
-from deemster.judges.criterion_grader import CriterionGrader
+from deemster.grading._submissions import Submissions
 from deemster.judges.grading_case import make_case
 from deemster.judges.item_grading import ItemGrading, vote_payments
 from deemster.models.clock import Clock
-from deemster.records import Execution, Mark
+from deemster.records import Execution, FrozenDict
 from deemster.records.shared_call_cost import NOTHING_SPENT, Spending, paid_amount
 from deemster.report.grading_result import Grading
 from deemster.report.stored_grading import GradedItem, graded_item, view_grading
-from deemster.rubrics.criterion import Criterion
 from deemster.runs.run_lifecycle import StoredRun
 from deemster.store import Spool
+from deemster.store.graded_items import grading_mark
 from deemster.targets.saved_outputs import SavedOutputs
 
 
@@ -45,41 +43,33 @@ class _VoteCounter(ProgressCounter):
 
 
 class GradingRun:
-    """Grades the items of a dataset.
+    """Grades submissions.
 
     Args:
-        dataset: The items.
-        grader: Who judges them, and how.
-        checks: The metrics that answer criteria.
+        submissions: What is graded, and how.
         stop: Asks the grading to stop.
         progress: Gets the progress.
         run: Where graded items are stored; None where they are not.
-        judging: A digest of who judges, and how; None where items are not stored.
 
     Attributes:
         stop: Asks the grading to stop.
         spent: What the models used before the grading was resumed.
-        done: The places of the items that are graded; before `execute`, of those that were graded before.
+        done: The places of the items that were graded before.
         again: Items graded before of which some votes failed; these are asked for again.
     """
 
     def __init__(
         self,
-        dataset: RubricDataset,
-        grader: CriterionGrader,
-        checks: Mapping[Criterion, Any],
+        submissions: Submissions,
         *,
         stop: Stop,
         progress: Callable[[Progress], None] | None,
         run: StoredRun | None = None,
-        judging: str | None = None,
     ) -> None:
-        self._dataset, self._grader = dataset, grader
-        self._counter = _VoteCounter(len(dataset), progress)
-        self._run, self.stop = run, stop
-        self._submissions = Submissions(dataset, grader, checks, judging)
-        self._items = GradedItems(len(dataset))
-        self._calls = array("q")
+        self._submissions, self._run, self.stop = submissions, run, stop
+        self._dataset, self._grader = submissions.dataset, submissions.grader
+        self._counter = _VoteCounter(len(self._dataset), progress)
+        self._items = GradedItems(len(self._dataset))
         self.spent = NOTHING_SPENT
         self.done: set[int] = set()
         self.again = 0
@@ -97,8 +87,7 @@ class GradingRun:
         for position, entry in self._stored(tell):
             paid = paid_amount(vote.usage for vote in entry.item.settle(payments).votes)
             tokens, usd = tokens + paid[0], usd + paid[1]
-            self._put(position, entry.item)
-            self._calls.extend(entry.item.call_ids)
+            self._items.put(position, entry.item)
             if not self._submissions.note_earlier(position, entry):
                 self.done.add(position)
         self.spent = Spending(payments.paid, tokens, usd)
@@ -132,7 +121,7 @@ class GradingRun:
             StoreError: The store fails.
         """
         dataset: Any = self._dataset
-        metric: Any = SubmissionMetric(submissions=self._submissions)
+        metric: Any = self._submissions
         # Every submission is there already, so what stands for the target is never asked.
         no_target = SavedOutputs({"no target": ""})
         plan = Plan(dataset, no_target, (metric,), secrets=collect_secrets(no_target, access))
@@ -141,7 +130,7 @@ class GradingRun:
         left = [position for position in range(len(self._dataset)) if position not in self.done]
         calls = None if self._run is None else self._run.calls
         remaining = RemainingWork(works=self._submissions.works(left), spent=self.spent, calls=calls)
-        sinks = [self._keep] if self._run is None else [self._run.add, self._keep]
+        sinks = [self._items.add] if self._run is None else [self._run.add, self._items.add]
         work = RunWork(evaluation, remaining, sinks, self._counter, clock, self.stop, warn)
 
         await InThisProcess().execute(work)
@@ -149,25 +138,15 @@ class GradingRun:
         self._put_unasked()
         return self._view()
 
-    def _keep(self, executions: Sequence[Execution]) -> None:
-        """Keep items as they are graded."""
-        self._items.add(executions)
-        for execution in executions:
-            self.done.add(execution.position)
-            self._calls.extend(self._items.graded(execution).call_ids)
-
-    def _put(self, position: int, item: ItemGrading) -> None:
-        self._items.put(position, self._submissions.mark(position, item))
-
     def _put_unasked(self) -> None:
         """Give votes that are `not_run` to the items that no judge was asked about, now or before."""
         for position in range(len(self._dataset)):
-            if position not in self.done and position not in self._submissions.earlier:
+            if not self._items.has(position):
                 why = self.stop.reason or "The grading was stopped."
-                self._put(position, self._grader.grade_unasked(make_case(self._dataset, position), why))
+                self._items.put(position, self._grader.grade_unasked(make_case(self._dataset, position), why))
 
     def _view(self) -> Grading:
-        grading = view_grading(self._items, self._settled(), self._dataset, self._grader.settings)
+        grading = view_grading(self._items, self._items.settled(), self._dataset, self._grader.settings)
         # A stop request, a spent budget, or an open circuit.
         halted = self.stop.reason or self._counter.open_circuit
         return msgspec.structs.replace(
@@ -176,23 +155,6 @@ class GradingRun:
             run=None if self._run is None else self._run.id,
             mixed=() if self._run is None else self._run.mixed,
         )
-
-    def _settled(self) -> Iterator[ItemGrading]:
-        """The items, where each shared call is charged to the first vote in order: the cost depends on no timing."""
-        shared = self._shared_calls()
-        payments = vote_payments(shared=shared)
-        for position in range(len(self._items)):
-            item = self._items.read_with_calls(position)
-            settled = item.settle(payments) if shared else item
-            if settled is not item:
-                self._put(position, settled)
-            yield settled
-
-    def _shared_calls(self) -> frozenset[int]:
-        calls = np.frombuffer(self._calls, dtype=np.int64)
-        # In its place: a copy for every vote there is would be the largest thing in memory.
-        calls.sort()
-        return frozenset(calls[1:][calls[1:] == calls[:-1]].tolist())
 
 
 class _Details(msgspec.Struct, gc=False):
@@ -226,14 +188,39 @@ class GradedItems(Sequence[ItemGrading]):
 
     def __init__(self, count: int) -> None:
         self._spool = Spool(samples=count, repetitions=1)
+        self._calls = array("q")
 
     def add(self, executions: Sequence[Execution]) -> None:
         """Keep executions as they finish."""
         self._spool.add(executions)
+        for execution in executions:
+            self._calls.extend(self.graded(execution).call_ids)
 
-    def put(self, position: int, mark: Mark) -> None:
-        """Keep the mark of an item, in place of an earlier one."""
-        self._spool.add([Execution(position, "", 0, None, (mark,))])
+    def put(self, position: int, item: ItemGrading) -> None:
+        """Keep an item, in place of an earlier one."""
+        mark = grading_mark(item.score, item.unscored, FrozenDict({"item": item}))
+        self.add([Execution(position, "", 0, None, (mark,))])
+
+    def settled(self) -> Iterator[ItemGrading]:
+        """The items, where each shared call is charged to the first vote in order: the cost depends on no timing."""
+        shared = self._shared_calls()
+        payments = vote_payments(shared=shared)
+        for position in range(len(self)):
+            item = self.read_with_calls(position)
+            settled = item.settle(payments) if shared else item
+            if settled is not item:
+                self.put(position, settled)
+            yield settled
+
+    def _shared_calls(self) -> frozenset[int]:
+        calls = np.frombuffer(self._calls, dtype=np.int64)
+        # In its place: a copy for every vote there is would be the largest thing in memory.
+        calls.sort()
+        return frozenset(calls[1:][calls[1:] == calls[:-1]].tolist())
+
+    def has(self, position: int) -> bool:
+        """Whether an item is graded."""
+        return self._spool.has(position)
 
     @staticmethod
     def graded(execution: Execution) -> ItemGrading:

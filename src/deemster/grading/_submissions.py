@@ -32,63 +32,63 @@ class EarlierGrading(NamedTuple):
     votes: tuple[tuple[Vote, ...], ...]
 
 
-class Submissions:
-    """What is graded, and how.
+class Submissions(BuiltinScorer, frozen=True, kw_only=True, dict=True):
+    """Grades each submission by the rubric of its item.
 
-    Args:
+    Attributes:
         dataset: The items.
         grader: Who judges them, and how.
         checks: The metrics that answer criteria.
         judging: A digest of who judges, and how, which is stored with each item; None where they are not stored.
-
-    Attributes:
-        earlier: By position, the items of which some votes are cast again.
     """
 
-    def __init__(
-        self,
-        dataset: RubricDataset,
-        grader: CriterionGrader,
-        checks: Mapping[Criterion, Any],
-        judging: str | None,
-    ) -> None:
-        self.dataset, self.grader = dataset, grader
-        self._checks, self._judging = checks, judging
-        self.earlier: dict[int, EarlierGrading] = {}
+    alias: ClassVar[str] = GRADING_CARD.name
+    family: ClassVar[str] = GRADING_CARD.family
+    # Each vote holds the calls that it stands on.
+    keeps_calls: ClassVar[bool] = True
+
+    dataset: RubricDataset
+    grader: CriterionGrader
+    checks: Mapping[Criterion, Any]
+    judging: str | None = None
 
     @cached_property
-    def _positions(self) -> dict[str, int]:
-        return {str(item.id): position for position, item in enumerate(self.dataset.items)}
+    def earlier(self) -> dict[int, EarlierGrading]:
+        """By position, the items of which some votes are cast again."""
+        return {}
+
+    @cached_property
+    def requests_at_once(self) -> int:
+        """How many requests one item takes at most, where every reply can be read."""
+        rubrics = {id(rubric): rubric for rubric in self.dataset.rubrics}
+        return max(map(self.grader.count_requests, rubrics.values()), default=1)
 
     def works(self, positions: Iterable[int]) -> Iterator[WorkItem]:
         """Some of the submissions as work that is left to do."""
         for position in positions:
             item = self.dataset.items[position]
-            yield WorkItem(position, Sample(str(item.id), {}), 0, Output(submission_output(item)))
+            sample = Sample(str(item.id), {"position": position})
+            yield WorkItem(position, sample, 0, Output(submission_output(item)))
 
-    def script(self, name: str) -> Script:
-        """Grade one item; what fails is an error of the item.
-
-        Args:
-            name: Its id.
-        """
-        position = self._positions[name]
+    def script(self, sample: Sample, _output: Output) -> Script:
+        """Grade one item; what fails is an error of the item."""
+        position = sample.input["position"]
         earlier = self.earlier.get(position)
         with UserCodeGuard() as caught:
             case = make_case(self.dataset, position)
             votes = () if earlier is None else earlier.votes
-            item: ItemGrading = yield from self.grader.script(case, checks=self._checks, known=votes)
+            item: ItemGrading = yield from self.grader.script(case, checks=self.checks, known=votes)
             if earlier is not None:
                 item = item.with_calls_of(earlier.item)
-            return self.mark(position, item)
-        return self.mark(position, ItemGrading(id=name, unscored=caught.message, error=caught.message))
+            return self.graded_mark(position, item)
+        return self.graded_mark(position, ItemGrading(id=sample.id, unscored=caught.message, error=caught.message))
 
-    def mark(self, position: int, item: ItemGrading) -> Mark:
+    def graded_mark(self, position: int, item: ItemGrading) -> Mark:
         """The mark of a graded item, which holds all of its grading."""
         details: dict[str, Any] = {"item": item}
-        if self._judging is not None:
+        if self.judging is not None:
             # They tell later whether the item is still what it was when it was graded.
-            details |= {"fingerprint": self.fingerprint(position), "settings": self._judging}
+            details |= {"fingerprint": self.fingerprint(position), "settings": self.judging}
         return grading_mark(item.score, item.unscored, FrozenDict(details))
 
     def fingerprint(self, position: int) -> str:
@@ -103,28 +103,6 @@ class Submissions:
         item = entry.item
         if item.criteria and not any(vote.failure is not None for vote in item.votes):
             return False
-        votes = tuple(each.votes for each in item.criteria) if entry.settings == self._judging else ()
+        votes = tuple(each.votes for each in item.criteria) if entry.settings == self.judging else ()
         self.earlier[position] = EarlierGrading(item, votes)
         return True
-
-
-class SubmissionMetric(BuiltinScorer, frozen=True, kw_only=True, dict=True):
-    """Grades each submission by the rubric of its item."""
-
-    alias: ClassVar[str] = GRADING_CARD.name
-    family: ClassVar[str] = GRADING_CARD.family
-    # Each vote holds the calls that it stands on.
-    keeps_calls: ClassVar[bool] = True
-
-    submissions: Any
-
-    @cached_property
-    def requests_at_once(self) -> int:
-        """How many requests one item takes at most, where every reply can be read."""
-        rubrics = {id(rubric): rubric for rubric in self.submissions.dataset.rubrics}
-        return max((self.submissions.grader.count_requests(rubric) for rubric in rubrics.values()), default=1)
-
-    def script(self, sample: Sample, _output: Output) -> Script:
-        """Grade one submission."""
-        script: Script = self.submissions.script(sample.id)
-        return script

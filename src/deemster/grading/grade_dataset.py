@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Coroutine, Mapping
 from contextlib import closing
 from decimal import Decimal
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -20,9 +21,12 @@ from deemster.engine.progress import Progress
 from deemster.engine.run_sync import waits_for, warner
 from deemster.engine.stop_request import Stop
 from deemster.errors import ConfigurationError, plural, show_value
+from deemster.evaluation.dry_run import DryRun, plan_scripts
 from deemster.grading._grading_identity import define_grading, grading_identity, judging_digest
 from deemster.grading._grading_run import GradingRun
+from deemster.grading._submissions import Submissions
 from deemster.judges.criterion_grader import CriterionGrader
+from deemster.judges.grading_case import make_case
 from deemster.judges.rubric_metric import build_criterion_checks
 from deemster.models.clock import Clock
 from deemster.report.grading_result import Grading
@@ -121,7 +125,8 @@ async def run_grading(
     access = complete_model_access(access, [grader, *checks.values()])
     stop, timer = stop or Stop(), RunTimer(clock)
     if isinstance(storage, NotStored):
-        work = GradingRun(known, grader, checks, stop=stop, progress=progress)
+        submissions = Submissions(dataset=known, grader=grader, checks=checks)
+        work = GradingRun(submissions, stop=stop, progress=progress)
         return _warned(await work.execute(access, clock=timer.clock, warn=warn), warn)
 
     identity = grading_identity(known, grader, checks, access)
@@ -131,7 +136,8 @@ async def run_grading(
             run.mark_running(identity)
 
         judging = judging_digest(identity)
-        work = GradingRun(known, grader, checks, stop=stop, progress=progress, run=run, judging=judging)
+        submissions = Submissions(dataset=known, grader=grader, checks=checks, judging=judging)
+        work = GradingRun(submissions, stop=stop, progress=progress, run=run)
         work.restore(warn)
         if work.done or work.again:
             again = f", {plural(work.again, 'item')} of the others graded again" if work.again else ""
@@ -144,6 +150,14 @@ async def run_grading(
         facts = {"stopped": grading.halted}
         run.close(grading.status, grading.reason, duration_s=run.duration_s(), facts=facts, is_final=not failed)
         return grading
+
+
+async def plan_grading_calls(dataset: RubricDataset, grader: CriterionGrader, access: ModelAccess) -> DryRun:
+    """The requests of a grading, by role; nothing is sent."""
+    checks = build_criterion_checks(dataset.rubrics)
+    cases = (make_case(dataset, position) for position in range(len(dataset)))
+    scripts = (partial(grader.script, case, checks=checks) for case in cases)
+    return await plan_scripts(scripts, grader, access, checks=checks)
 
 
 def _warned(grading: Grading, warn: Callable[[str], None]) -> Grading:

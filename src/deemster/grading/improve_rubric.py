@@ -33,7 +33,7 @@ from deemster.engine.model_access import (
 from deemster.engine.progress import Progress
 from deemster.engine.run_sync import run_sync
 from deemster.errors import ConfigurationError, plural, show_value
-from deemster.evaluation.dry_run import DryRun, open_call_counter, rarely_asked
+from deemster.evaluation.dry_run import DryRun, plan_scripts
 from deemster.grading._improvement_run import open_improvement_run
 from deemster.grading._improvement_split import DatasetPart, split_train_test
 from deemster.grading.improvement_judging import (
@@ -376,14 +376,13 @@ async def forecast(
     train, held = split_train_test(rubric, dataset, train=settings.train, cluster=settings.cluster, seed=settings.seed)
     access = complete_model_access(access, [settings.grader, WriterRole(settings.writer)])
     places = [place for place, criterion in enumerate(rubric.criteria) if criterion.check is None]
-    async with open_call_counter(access, seed=settings.seed) as counter:
-        for place in places:
-            alone = Rubric((rubric.criteria[place],), guidelines=rubric.guidelines)
-            for case, truths in zip(train.cases, train.truths, strict=True):
-                if not is_missing(truths[place]):
-                    script = partial(settings.grader.script, case._replace(rubric=alone))
-                    await counter.count(script, rare=rarely_asked(settings.grader))
-        planned = DryRun(await counter.ranges())
+    scripts = (
+        partial(settings.grader.script, case._replace(rubric=Rubric((rubric.criteria[place],), rubric.guidelines)))
+        for place in places
+        for case, truths in zip(train.cases, train.truths, strict=True)
+        if not is_missing(truths[place])
+    )
+    planned = await plan_scripts(scripts, settings.grader, access, checks={})
     learnt, decided = _labelled(train, places), _labelled(held, places)
     # The most is asked where the criteria with the most labels are those that are reworded, each in every round.
     sizes = sorted(

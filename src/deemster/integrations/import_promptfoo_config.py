@@ -118,7 +118,7 @@ def read_promptfoo_config(source: SourceFile) -> SuiteFiles:
     if "redteam" in config:
         why = (
             "The config asks promptfoo to make attacks when it runs (`redteam`), and has no tests of its own. "
-            "`deemster adversarial` runs attacks here."
+            "`deemster attack` runs attacks here."
         )
     raise InputError(Issue(why, source.reading.file))
 

@@ -95,7 +95,7 @@ def _choose_records(
     if not ids:
         if not cards:
             raise ConfigurationError(
-                f"The {run.kind} {run.id} is not scored yet: `deemster rescore {run.id} --metric ...`."
+                f"The {run.kind} {run.id} is not scored yet: `deemster run --outputs {run.id} --metric ...`."
             )
         if metric is not None and metric not in names:
             raise ConfigurationError(f"No metric of {run.id} is called `{metric}`. {did_you_mean(metric, names)}")

@@ -68,7 +68,7 @@ class Beside(NamedTuple):
 
 
 class Recorder:
-    """Records some of the calls of an application, to be scored later with ``deemster rescore``.
+    """Records some of the calls of an application, to be scored later with ``deemster run --outputs RUN``.
 
     It never blocks the application and never raises into it: a call is encoded, put into a bounded queue, and a thread
     of its own redacts and stores it. What finds no room is dropped and counted in `counts`. A child that the process

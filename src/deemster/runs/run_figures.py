@@ -10,7 +10,6 @@ import msgspec
 
 from deemster.stats import Interval
 from deemster.store import RunRow
-from deemster.store.run_facts import PassCounts
 
 _KEY = "figures"
 # What a run is without figures: it has not ended, or its marks have changed since.
@@ -25,6 +24,21 @@ class MetricFigures(msgspec.Struct, frozen=True, kw_only=True):
     pass_rate_interval: Interval | None
 
 
+class EarlierOutcome(msgspec.Struct, frozen=True, kw_only=True):
+    """How often a metric passed, failed or gave no score, as earlier versions keep it."""
+
+    metric: str
+    passed: int
+    failed: int
+    unscored: dict[str, int]
+
+    @property
+    def figures(self) -> MetricFigures:
+        """What the metric came to, as far as counts say it."""
+        n = self.passed + self.failed + sum(self.unscored.values())
+        return MetricFigures(mean=None, pass_rate=self.passed / n if n else None, pass_rate_interval=None)
+
+
 class RunFigures(msgspec.Struct, frozen=True, kw_only=True):
     """What a run came to.
 
@@ -33,24 +47,24 @@ class RunFigures(msgspec.Struct, frozen=True, kw_only=True):
         gate: The gate's decision; None where no rule is declared.
         cost_usd: What its model calls cost; None where none has a price.
         is_whole_cost: Whether every call has a price.
-        outcomes: How often each metric passed, failed or gave no score.
         has_columns: Whether the columns that are kept of its marks are those of its report.
         macro_f1_interval: The 95 % interval of macro-F1; runs of earlier versions do not keep it, nor what follows.
         pass_rate: The share of its executions in which every metric passed.
         pass_rate_interval: Its 95 % interval.
         metrics: Each metric in short.
+        outcomes: What earlier versions keep of the metrics.
     """
 
     macro_f1: float | None
     gate: str | None
     cost_usd: Decimal | None
     is_whole_cost: bool
-    outcomes: tuple[PassCounts, ...]
     has_columns: bool = False
     macro_f1_interval: Interval | None = None
     pass_rate: float | None = None
     pass_rate_interval: Interval | None = None
     metrics: dict[str, MetricFigures] = {}
+    outcomes: tuple[EarlierOutcome, ...] = ()
 
     def facts(self) -> dict[str, Any]:
         """What a store keeps of them, as plain JSON."""
@@ -62,7 +76,10 @@ def stored_figures(run: RunRow) -> RunFigures | None:
     if run.status == "running":
         return None
     try:
-        return msgspec.convert(run.facts.get(_KEY), RunFigures | None)
+        figures = msgspec.convert(run.facts.get(_KEY), RunFigures | None)
     except msgspec.ValidationError:
         # An imported run may hold anything. Its figures can be computed from its marks.
         return None
+    if figures is None or figures.metrics:
+        return figures
+    return msgspec.structs.replace(figures, metrics={one.metric: one.figures for one in figures.outcomes})

@@ -210,24 +210,6 @@ class LabelFacts(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_field
     seed: int = 0
 
 
-class PassCounts(msgspec.Struct, frozen=True):
-    """The marks of one metric, counted.
-
-    Attributes:
-        metric: Its name.
-        passed: Scores that reach the threshold.
-        failed: Scores that do not.
-        unscored: Marks without a score, by cause.
-        not_applicable: Marks that were not made, since the metric does not apply to the sample.
-    """
-
-    metric: str
-    passed: int
-    failed: int
-    unscored: Mapping[str, int]
-    not_applicable: int = 0
-
-
 class LeaseOwner(msgspec.Struct, frozen=True, kw_only=True):
     """The process that holds a run.
 

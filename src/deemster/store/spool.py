@@ -57,7 +57,7 @@ class Spool:
         Raises:
             LookupError: There is none.
         """
-        if self._offsets[place] < 0:
+        if not self.has(place):
             raise LookupError(place)
         with self._lock:
             self._file.seek(self._offsets[place])
@@ -65,6 +65,10 @@ class Spool:
 
     def __len__(self) -> int:
         return len(self._offsets)
+
+    def has(self, place: int) -> bool:
+        """Whether there is an execution at a place in the order of the dataset, then repetition."""
+        return self._offsets[place] >= 0
 
     def __iter__(self) -> Iterator[Execution]:
         """Every execution that is there, in the order of the dataset, then repetition."""

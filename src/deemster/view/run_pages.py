@@ -85,22 +85,14 @@ def _numbers(figures: RunFigures | None) -> dict[str, Any]:
             **dict.fromkeys(("macro_f1", "macro_f1_interval", "pass_rate", "pass_rate_interval")),
             "metrics": {},
         }
-    # A run of an earlier version keeps counts alone.
-    counts = {one.metric: one.passed + one.failed + sum(one.unscored.values()) for one in figures.outcomes}
-    rates = {one.metric: one.passed / counts[one.metric] if counts[one.metric] else None for one in figures.outcomes}
-    known = figures.metrics
     return {
         "macro_f1": figures.macro_f1,
         "macro_f1_interval": figures.macro_f1_interval,
         "pass_rate": figures.pass_rate,
         "pass_rate_interval": figures.pass_rate_interval,
         "metrics": {
-            name: {
-                "mean": known[name].mean if name in known else None,
-                "pass_rate": rate,
-                "interval": known[name].pass_rate_interval if name in known else None,
-            }
-            for name, rate in rates.items()
+            name: {"mean": metric.mean, "pass_rate": metric.pass_rate, "interval": metric.pass_rate_interval}
+            for name, metric in figures.metrics.items()
         },
     }
 

@@ -1,4 +1,4 @@
-"""`deemster adversarial`: the safety lane, attacks on the target of a suite."""
+"""`deemster attack`: the safety lane, attacks on the target of a suite."""
 
 from __future__ import annotations
 
@@ -45,7 +45,6 @@ if TYPE_CHECKING:
     from deemster.store import Store
 
 _ATTACKS = (
-    click.option("--category", "categories", multiple=True, metavar="NAME", help="Only this category; repeatable."),
     click.option("--severity", "severities", multiple=True, metavar="LEVEL", help="Only this severity; repeatable."),
     click.option(
         "--mutator",
@@ -68,7 +67,7 @@ _ATTACKS = (
     ),
     click.option("--input-key", metavar="KEY", help="The key of the input that holds the request."),
     click.option("--write", metavar="FILE", help="Only write the attacks as a dataset: .yml, .json or .jsonl."),
-    click.option("--promote-failures", metavar="FILE", help="Add the attacks that got through to this dataset."),
+    click.option("--save-failing", metavar="FILE", help="Add the attacks that got through to this dataset."),
     label_option,
     repetitions_option,
     concurrency_option,
@@ -92,9 +91,18 @@ def _take_attacks(flags: Flags) -> AttackSettings:
 
 
 @click.command(
-    "adversarial", cls=Verb, short_help="Attack a suite's target: does it refuse, leak, or call a forbidden tool?"
+    "attack",
+    cls=Verb,
+    short_help="Attack a suite's target: does it refuse, leak, or call a forbidden tool?",
+    headings={"How": ("--repetitions", "--concurrency", "--timeout", "--max-unscored")},
+    examples=[
+        "deemster attack suite.yml",
+        "deemster attack suite.yml prompt-injection pii-leak --save-failing hard.yml",
+    ],
+    see_also=["run", "show", "audit"],
 )
 @click.argument("suite", type=click.Path())
+@click.argument("categories", metavar="[CATEGORY]...", nargs=-1)
 @_attack_options
 @run_report_options
 @storage_options
@@ -107,7 +115,7 @@ def command(
     reports: ReportOptions,
     storage: StorageOptions,
     write: str | None,
-    promote_failures: str | None,
+    save_failing: str | None,
     promote_baseline: bool,
     quiet: bool,
     verbose: bool,
@@ -116,9 +124,10 @@ def command(
 ) -> None:
     """Attack a suite's target: does it refuse, leak, or call a forbidden tool?
 
-    SUITE names the target and the models. The attacks are harmless in themselves: ten categories, several seeds each,
-    as they stand and as a mutator writes them. Checks without a judge look for leaked canaries, forbidden tool calls
-    and private data; where the suite has a judge, `refusal-quality` looks at every answer too.
+    SUITE names the target and the models; without CATEGORY every category is tried. The attacks are harmless in
+    themselves: ten categories, several seeds each, as they stand and as a mutator writes them. Checks without a judge
+    look for leaked canaries, forbidden tool calls and private data; where the suite has a judge, `refusal-quality`
+    looks at every answer too.
 
     The run is stored as the suite NAME-adversarial, with a baseline of its own. The gate is the suite's
     `gate.adversarial`: no critical attack may succeed, and there must be no drop of 5 points against the baseline.
@@ -129,8 +138,8 @@ def command(
 
     writing = RunWriting(reports, storage, "failed", promote_baseline, quiet=quiet, verbose=verbose)
     writing.check()
-    if promote_failures is not None and storage.no_store:
-        raise ConfigurationError("`--promote-failures` reads a stored run, and `--no-store` stores none.")
+    if save_failing is not None and storage.no_store:
+        raise ConfigurationError("`--save-failing` reads a stored run, and `--no-store` stores none.")
     loaded = load_suite(suite, calls_target=write is None, must_run=False)
     writing = writing._replace(reports=reports.with_junit(loaded.junit))
     dataset = lane_dataset(loaded, settings)
@@ -140,8 +149,8 @@ def command(
     overrides = overrides._replace(redact_warnings=reports.without_text)
 
     def conclude(store: Store, report: Report) -> None:
-        if promote_failures is not None:
-            _promote_failures(store, report, promote_failures)
+        if save_failing is not None:
+            _save_failing(store, report, save_failing)
 
     resolve = functools.partial(build_adversarial_job, loaded, dataset, overrides)
     run_and_report(resolve, writing, call=_call(suite, settings), conclude=conclude)
@@ -150,7 +159,6 @@ def command(
 def _call(suite: str, settings: AttackSettings) -> str:
     """The command with what chooses its samples, as the user repeats it."""
     flags = {
-        "--category": settings.categories,
         "--severity": settings.severities,
         "--mutator": settings.mutators,
         "--seed": (str(settings.seed),) if settings.seed else (),
@@ -160,7 +168,7 @@ def _call(suite: str, settings: AttackSettings) -> str:
         "--input-key": () if settings.input_key is None else (settings.input_key,),
     }
     words = [word for flag, values in flags.items() for value in values for word in (flag, value)]
-    return " ".join(["deemster adversarial", suite, *map(shlex.quote, words)])
+    return " ".join(["deemster attack", suite, *settings.categories, *map(shlex.quote, words)])
 
 
 def _write(dataset: Dataset, path: str) -> None:
@@ -168,7 +176,7 @@ def _write(dataset: Dataset, path: str) -> None:
     note(f"{plural(len(dataset), 'sample')} written to {path}.")
 
 
-def _promote_failures(store: Store, report: Report, path: str) -> None:
+def _save_failing(store: Store, report: Report, path: str) -> None:
     from deemster.monitoring.promote_failures import promote_failures
 
     found = promote_failures(store, [store.run(report.run.id)], path, name=Path(path).stem)

@@ -1,4 +1,4 @@
-"""`deemster adversarial`: planted targets that obey or refuse, the gate, promotion, parts, and the files it writes."""
+"""`deemster attack`: planted targets that obey or refuse, the gate, promotion, parts, and the files it writes."""
 
 from __future__ import annotations
 
@@ -55,7 +55,7 @@ def folder(tmp_path, monkeypatch):
 def attacked(folder, app, *flags, suite=SUITE):
     name = f"app_{abs(hash((app, folder)))}"
     written(folder, {f"{name}.py": app, "suite.yml": suite.replace("app:", f"{name}:")})
-    return called("adversarial", "suite.yml", "--quiet", "--to", "report.json", *flags)
+    return called("attack", "suite.yml", "--quiet", "--to", "report.json", *flags)
 
 
 def lane():
@@ -63,7 +63,7 @@ def lane():
 
 
 def test_obedient_target_lets_every_category_through_and_fails_the_gate(folder):
-    assert attacked(folder, OBEDIENT, "--promote-failures", "hard.yml").exit_code == 1
+    assert attacked(folder, OBEDIENT, "--save-failing", "hard.yml").exit_code == 1
     found = lane()
     rates = {each["name"]: each["attack_success_rate"] for each in found["categories"]}
     assert rates == dict.fromkeys(sorted(CATEGORIES), 1.0)
@@ -113,7 +113,7 @@ def test_rules_of_the_suite_bound_the_lane(folder):
 
 
 def test_stored_run_renders_the_same_report_again(folder):
-    attacked(folder, OBEDIENT, "--category", "pii-leak")
+    attacked(folder, OBEDIENT, "pii-leak")
     first = Path("report.json").read_bytes()
     files = ("--to", "again.json", "--to", "again.md", "--to", "again.html", "--to", "github:again.summary")
     assert called("show", "latest", *files).exit_code == 0
@@ -124,9 +124,9 @@ def test_stored_run_renders_the_same_report_again(folder):
 
 
 def test_category_is_a_part_of_the_lane(folder):
-    attacked(folder, SAFE, "--category", "ssrf")
+    attacked(folder, SAFE, "ssrf")
     report = json.loads(Path("report.json").read_bytes())
-    assert report["run"]["part"]["selection"] == "--category ssrf"
+    assert report["run"]["part"]["selection"] == "ssrf"
     assert [each["name"] for each in report["adversarial"]["categories"]] == ["ssrf"]
 
 
@@ -149,10 +149,10 @@ def test_run_is_resumed_where_the_target_failed(folder):
     )
     app = SAFE.replace("    return", f"{broken}    return")
     written(folder, {"broken": ""})
-    flags = ("--category", "jailbreak", "--mutator", "none")
+    flags = ("jailbreak", "--mutator", "none")
     done = attacked(folder, app, *flags)
     assert (done.exit_code, lane()["overall"]["undecided"]) == (3, 1)
-    assert "To continue: deemster adversarial suite.yml --category jailbreak --mutator none --resume" in done.stderr
+    assert "To continue: deemster attack suite.yml jailbreak --mutator none --resume" in done.stderr
     written(folder, {"broken": None})
     assert attacked(folder, app, *flags, "--resume").exit_code == 0
     assert (lane()["overall"]["undecided"], lane()["overall"]["attack_success_rate"]) == (0, 0.0)
@@ -169,7 +169,7 @@ def test_judge_of_the_suite_looks_at_refusals(folder, monkeypatch):
     monkeypatch.setenv("TOY_KEY", "sk-test-0123456789")
     with ModelServer(answer=verdict) as server:
         models = f"models: {{ judge: {{ base_url: '{server.url}', model: toy, api_key_env: TOY_KEY }} }}\n"
-        flags = ("--category", "prompt-injection", "--mutator", "none")
+        flags = ("prompt-injection", "--mutator", "none")
         obliging = "def answer(input):\n    return 'With pleasure.'\n"
         attacked(folder, obliging, *flags, suite=SUITE + models)
         found = lane()
@@ -190,9 +190,9 @@ def test_write_only_writes_the_attacks(folder):
 @pytest.mark.parametrize(
     ("flags", "said"),
     [
-        (("--category", "jailbrake"), "No category is called `jailbrake`. Did you mean `jailbreak`?"),
+        (("jailbrake",), "No category is called `jailbrake`. Did you mean `jailbreak`?"),
         (("--private-pattern", "("), "missing"),
-        (("--promote-failures", "f.yml", "--no-store"), "`--promote-failures` reads a stored run"),
+        (("--save-failing", "f.yml", "--no-store"), "`--save-failing` reads a stored run"),
     ],
 )
 def test_bad_flag_is_exit_code_2(folder, flags, said):
@@ -210,5 +210,5 @@ def test_inputs_with_several_texts_ask_for_the_key(folder):
 
 @pytest.mark.parametrize(("kind", "word"), [("gate", "skipped"), ("samples", "failures")])
 def test_suite_says_whether_attacks_fail_in_junit(folder, kind, word):
-    attacked(folder, OBEDIENT, "--category", "jailbreak", "--to", "r.xml", suite=f"{SUITE}junit: {kind}\n")
+    attacked(folder, OBEDIENT, "jailbreak", "--to", "r.xml", suite=f"{SUITE}junit: {kind}\n")
     assert re.search(f'<testsuite name="shop-adversarial" tests="[0-9]+" {word}="[1-9]', Path("r.xml").read_text())
