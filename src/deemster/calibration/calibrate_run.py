@@ -43,8 +43,8 @@ from deemster.report import Report
 from deemster.report.build_report import report_identities, stored_report
 from deemster.report.report_entries import ExecutionEntry, ScoreEntry
 from deemster.report.report_settings import report_facts
-from deemster.results import RunMetricSummary
 from deemster.results.mark_table import output_digest
+from deemster.results.metric_summary import RunMetricSummary
 from deemster.rubrics.verdicts import VERDICTS
 from deemster.runs.run_labels import read_run_labels
 from deemster.store import RunRow, Store

@@ -32,9 +32,11 @@ from deemster.report.report_settings import (
     report_facts,
     stored_settings,
 )
-from deemster.results import Aggregator, MarkTable, RunMetricSummary, RunSummary, Totals, summarize_run
+from deemster.results import Aggregator, RunSummary, Totals
+from deemster.results.mark_table import MarkTable
 from deemster.results.metric_aggregators import aggregator_name
-from deemster.results.metric_summary import Clusters
+from deemster.results.metric_summary import Clusters, RunMetricSummary
+from deemster.results.run_summary import summarize_run
 from deemster.store import RunFacts, RunRow, Store
 
 BATCH = 512
