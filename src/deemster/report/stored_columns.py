@@ -101,7 +101,7 @@ def keep_columns(store: Store, report: Report) -> None:
     table, _ = read_columns(store, row, store.cards(row.id))
     with store.lease(row.id):
         save_columns(store, report, table)
-        store.amend(row.id, facts=figures_facts(report, has_columns=True))
+        store.amend(row.id, facts=figures_facts(report))
 
 
 def _blocks(samples: Iterator[SampleFacts], table: MarkTable) -> Iterator[bytes]:
