@@ -130,7 +130,7 @@ def test_report_file_has_neither(folder):
 
 
 def test_verbose_prints_each_distinct_traceback_once(folder):
-    result = ran("--verbose", "--no-store")
+    result = ran("--verbose", "--store", "none")
     assert result.stderr.count("Traceback (most recent call last):") == 1
     assert "2 times, such as for the sample where:" in result.stderr
     assert "KeyError: 'Where to?'" in result.stderr.split("Traceback")[1]

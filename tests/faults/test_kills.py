@@ -135,7 +135,7 @@ class Trial:
 
     def started(self):
         resume = ["--resume"] if (self.folder / ".deemster" / "runs.db").exists() and self.rows() else []
-        flags = [*resume, "--quiet", "--no-cache", "--to", "report.json", "--to", "report.md", *self.flags]
+        flags = [*resume, "--quiet", "--cache", "none", "--to", "report.json", "--to", "report.md", *self.flags]
         return subprocess.Popen(
             [sys.executable, "-m", "deemster", "run", "suite.yml", *flags],
             cwd=self.folder,

@@ -71,7 +71,7 @@ def started(folder, judges, *flags):
     fast, slow = judges
     flags = (*flags, *(["--resume"] if (folder / ".deemster" / "runs.db").exists() else []))
     return subprocess.Popen(
-        [sys.executable, "-m", "deemster", "run", "suite.yml", "--quiet", "--no-cache", "--to", "r.json", *flags],
+        [sys.executable, "-m", "deemster", "run", "suite.yml", "--quiet", "--cache", "none", "--to", "r.json", *flags],
         cwd=folder,
         env={**os.environ, "SOURCE_DATE_EPOCH": EPOCH, "FAST_URL": fast.url, "SLOW_URL": slow.url},
         stdout=subprocess.DEVNULL,
@@ -121,7 +121,7 @@ def test_fast_judge_is_asked_once_for_each_sample_over_all_kills(tmp_path, judge
 def test_budget_holds_over_all_kills(tmp_path, judges, kills):
     fast, slow = judges
     folder = prepared(tmp_path / "killed")
-    budget = ("--budget-tokens", "60000")
+    budget = ("--budget", "60000tokens")
     process = started(folder, judges, *budget)
     for kill in range(kills):
         enough = len(fast.requests) + len(slow.requests) + 6

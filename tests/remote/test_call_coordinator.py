@@ -133,7 +133,18 @@ def test_killed_driver_is_resumed_on_the_cluster_with_nothing_lost(nodes: TwoNod
             "schema_version: deemster.suite.v1\nname: s\ndataset: golden.jsonl\ntarget: {python: 'app:answer'}\n"
             f"metrics: [llm-as-judge]\nmodels: {{judge: {{base_url: '{server.url}', model: m, concurrency: 4}}}}\n"
         )
-        command = [sys.executable, "-m", "deemster", "run", str(suite), "--quiet", "--no-cache", "--on", nodes.address]
+        command = [
+            sys.executable,
+            "-m",
+            "deemster",
+            "run",
+            str(suite),
+            "--quiet",
+            "--cache",
+            "none",
+            "--on",
+            nodes.address,
+        ]
         command += ["--store", str(tmp_path / "runs.db"), "--to", str(tmp_path / "cluster.json")]
         driver = subprocess.Popen(command, start_new_session=True)
         killed = kill_at(server, 20, lambda: os.kill(driver.pid, signal.SIGKILL))
@@ -143,7 +154,7 @@ def test_killed_driver_is_resumed_on_the_cluster_with_nothing_lost(nodes: TwoNod
         # What was stored is not asked again: only what was under way, or answered in the last moments, is.
         assert COUNT // 2 <= len(server.requests) < COUNT // 2 + killed[0]
         server.forget()
-        local = [*command[:7], "--no-store", "--to", str(tmp_path / "local.json")]
+        local = [*command[:7], "--store", "none", "--to", str(tmp_path / "local.json")]
         assert subprocess.run(local, check=False).returncode == 0
     assert (tmp_path / "cluster.json").read_bytes() == (tmp_path / "local.json").read_bytes()
 

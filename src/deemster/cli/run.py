@@ -14,13 +14,13 @@ from deemster.cli._report_ending import write_and_print
 from deemster.cli._stored_outputs import is_stored, score_stored_outputs
 from deemster.cli.main import complain, leave, leave_interrupted
 from deemster.cli.options import (
-    BUDGET_OPTIONS,
     CACHE_OPTIONS,
     Command,
     Decorator,
     Flags,
     ReportOptions,
     StorageOptions,
+    budget_option,
     collect_limits,
     group_flags,
     only_option,
@@ -179,7 +179,7 @@ _OVERRIDES: Sequence[Decorator] = (
     concurrency_option,
     timeout_option,
     max_unscored_option,
-    *BUDGET_OPTIONS,
+    budget_option,
     *CACHE_OPTIONS,
 )
 
@@ -330,8 +330,8 @@ class RunWriting(NamedTuple):
             DeemsterError: They do.
         """
         self.storage.check()
-        if self.promote_baseline and self.storage.no_store:
-            raise ConfigurationError("`--promote-baseline` is for a stored run, and `--no-store` stores none.")
+        if self.promote_baseline and self.storage.stores_nothing:
+            raise ConfigurationError("`--promote-baseline` is for a stored run, and `--store none` stores none.")
 
 
 def run_and_report(
