@@ -29,7 +29,6 @@ from deemster.evaluation.resolved_evaluation import Evaluation
 from deemster.judges.bias_probes import ORDER, PROBES, Base, ProbePair, make_pair
 from deemster.judges.pairwise import Pairwise
 from deemster.judges.rubric_metric import shown_options
-from deemster.models.clock import Clock
 from deemster.records import Mark, MetricScore, NotApplicable, Output
 
 SAMPLES = 50
@@ -81,7 +80,6 @@ async def audit_judge(
     *,
     source: str,
     settings: BiasSettings = NO_SETTINGS,
-    clock: Clock | None = None,
     stop: Stop | None = None,
     warn: Callable[[str], None],
     progress: Callable[[Progress], None] | None = None,
@@ -94,7 +92,6 @@ async def audit_judge(
         outputs: The answers that pairs are made from, by sample id.
         source: Where they come from, as the audit says it.
         settings: What is asked.
-        clock: The time; the machine's own unless given.
         stop: Asks to stop.
         warn: Gets each warning.
         progress: Gets the progress.
@@ -108,7 +105,7 @@ async def audit_judge(
     asked = job.access.roles[role]
     model = getattr(asked.client, "model", None) or asked.model
     probing = _Probing(names, goods, model=model or role, seed=settings.seed)
-    marked = await mark_outputs(job, probing.outputs(), clock=clock, stop=stop, warn=warn, progress=progress)
+    marked = await mark_outputs(job, probing.outputs(), stop=stop, warn=warn, progress=progress)
     found = {
         metric.name: probing.results(
             [None if each is None else each.marks[place] for each in marked],

@@ -35,7 +35,6 @@ from deemster.evaluation.resolved_evaluation import Evaluation
 from deemster.gate.gate_decision import GateCheck, conclude
 from deemster.gate.gate_rules import EVERY, BaselineRules, Gate
 from deemster.judges.metric_catalog import metric_spellings
-from deemster.models.clock import Clock
 from deemster.records import Execution, Output
 from deemster.results import MarkTable
 from deemster.results.run_columns import ComparedRun, RunColumns
@@ -72,7 +71,6 @@ async def audit_metrics(
     *,
     source: str,
     settings: DefectSettings = NO_SETTINGS,
-    clock: Clock | None = None,
     stop: Stop | None = None,
     warn: Callable[[str], None],
     progress: Callable[[Progress], None] | None = None,
@@ -84,7 +82,6 @@ async def audit_metrics(
         outputs: The good outputs by sample id.
         source: Where they come from, as the audit says it.
         settings: What is planted.
-        clock: The time; the machine's own unless given.
         stop: Asks to stop.
         warn: Gets each warning.
         progress: Gets the progress.
@@ -100,7 +97,7 @@ async def audit_metrics(
         job = _with_samples(job, {good.sample.id for good in goods})
     planted = _plant(kinds, goods, seed=settings.seed)
     every = [*goods, *(GoodOutput(goods[each.place].sample, each.output) for each in planted)]
-    marked = await mark_outputs(job, every, clock=clock, stop=stop, warn=warn, progress=progress)
+    marked = await mark_outputs(job, every, stop=stop, warn=warn, progress=progress)
     reference, marks = _tables(job, kinds, planted, marked)
     gate = _GateTrial(job, reference)
     defects = {name: _audit_defect(reference, own, gate, settings) for name, own in marks.items()}

@@ -21,7 +21,6 @@ from deemster.evaluation.resolved_evaluation import Evaluation
 from deemster.evaluation.suite import Suite, load_suite
 from deemster.gate.gate_decision import AGGREGATES
 from deemster.judges.metric_catalog import metric_spellings
-from deemster.models.clock import Clock
 from deemster.records import Execution, Invocation, Output, TargetFailure, Unscored
 from deemster.runs.resume_backlog import RETRIED_CAUSES
 from deemster.runs.run_lifecycle import RunTimer
@@ -216,7 +215,6 @@ async def mark_outputs(
     job: Evaluation,
     planted: Sequence[GoodOutput],
     *,
-    clock: Clock | None = None,
     stop: Stop,
     warn: Callable[[str], None],
     progress: Callable[[Progress], None] | None = None,
@@ -226,7 +224,6 @@ async def mark_outputs(
     Args:
         job: The metrics, and how they may ask models.
         planted: What is marked.
-        clock: The time; the machine's own unless given.
         stop: Asks to stop.
         warn: Gets each warning about the models.
         progress: Gets the progress.
@@ -245,7 +242,7 @@ async def mark_outputs(
             yield WorkItem(position, sample, 0, output)
 
     counter = ProgressCounter(len(planted), progress)
-    work = RunWork(job, RemainingWork(works()), [keep], counter, RunTimer(clock).clock, stop, warn)
+    work = RunWork(job, RemainingWork(works()), [keep], counter, RunTimer().clock, stop, warn)
     await InThisProcess().execute(work)
     marked = [execution for execution in found if execution is not None]
     for execution in settle_marks(job.plan.metrics, marked):

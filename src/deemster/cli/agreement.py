@@ -6,6 +6,7 @@ import io
 import os
 import sys
 from collections.abc import Sequence
+from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Literal, NamedTuple
 
@@ -13,8 +14,8 @@ import click
 from click.core import ParameterSource
 
 from deemster.cli._command import Verb
-from deemster.cli._console import note, print_sections, show_progress, warn
-from deemster.cli.main import leave_interrupted
+from deemster.cli._console import note, print_sections, warn
+from deemster.cli.main import run_interruptible
 from deemster.cli.options import (
     RESULT_FORMATS,
     Command,
@@ -478,23 +479,18 @@ def _judge_cases(
 ) -> Calibration:
     """Judge cases by the metrics of a suite, and compare its judges with people."""
     from deemster.calibration.calibrate_run import calibrate_cases
-    from deemster.engine.run_sync import run_sync
-    from deemster.engine.stop_request import Stop, interruptible
 
-    stop = Stop()
-    with interruptible(stop, tell=note, leave=leave_interrupted), show_progress(quiet=quiet) as progress:
-        work = calibrate_cases(
-            str(inputs.source),
-            inputs.labels,
-            settings,
-            suite=suite,
-            repetitions=repetitions,
-            limits=limits,
-            stop=stop,
-            warn=warn,
-            progress=progress,
-        )
-        return run_sync(work)
+    work = partial(
+        calibrate_cases,
+        str(inputs.source),
+        inputs.labels,
+        settings,
+        suite=suite,
+        repetitions=repetitions,
+        limits=limits,
+        warn=warn,
+    )
+    return run_interruptible(work, quiet=quiet)
 
 
 def _compare_votes(

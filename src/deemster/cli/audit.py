@@ -9,8 +9,8 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 import click
 
 from deemster.cli._command import VerbGroup
-from deemster.cli._console import note, show_progress, warn
-from deemster.cli.main import leave_interrupted
+from deemster.cli._console import warn
+from deemster.cli.main import run_interruptible
 from deemster.cli.options import (
     CACHE_OPTIONS,
     RESULT_FORMATS,
@@ -154,7 +154,7 @@ def audit_judge_command(
     settings = BiasSettings(probes, max_samples, confidence, seed)
     job, found, source = load_audit(suite, outputs, metrics=metrics, limits=limits)
     work = partial(audit_judge, job, role, found, source=source, settings=settings, warn=warn)
-    audit = _run(work, quiet=writing.quiet)
+    audit = run_interruptible(work, quiet=writing.quiet)
     writing.write(audit)
     if audit.stopped is not None or audit.is_empty:
         raise click.exceptions.Exit(ExitCode.INCOMPLETE)
@@ -208,22 +208,12 @@ def audit_metrics_command(
     settings = DefectSettings(defects, max_samples, draws, confidence, seed)
     job, found, source = load_audit(suite, outputs, metrics=metrics, limits=limits)
     work = partial(audit_metrics, job, found, source=source, settings=settings, warn=warn)
-    audit = _run(work, quiet=writing.quiet)
+    audit = run_interruptible(work, quiet=writing.quiet)
     writing.write(audit)
     if audit.stopped is not None or not audit.score.n:
         raise click.exceptions.Exit(ExitCode.INCOMPLETE)
     if min_killed is not None and (audit.score.rate is None or not reaches(audit.score.rate, min_killed)):
         raise click.exceptions.Exit(ExitCode.GATE_FAILED)
-
-
-def _run(audit: Callable[..., Any], *, quiet: bool) -> Any:
-    """Run an audit that can be interrupted, with its progress."""
-    from deemster.engine.run_sync import run_sync
-    from deemster.engine.stop_request import Stop, interruptible
-
-    stop = Stop()
-    with interruptible(stop, tell=note, leave=leave_interrupted), show_progress(quiet=quiet) as progress:
-        return run_sync(audit(stop=stop, progress=progress))
 
 
 _POSITIVE = click.IntRange(min=1)

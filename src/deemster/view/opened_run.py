@@ -171,14 +171,6 @@ class OpenedRun:
             applies |= ~outside.all(axis=1)
         return np.where(applies, passed.sum(axis=1), -1)
 
-    def latencies(self) -> NDArray[np.float64]:
-        """For each sample the mean latency of its outputs in milliseconds; NaN where it is not known."""
-        return mean_latencies(self.table)
-
-    def lengths(self) -> NDArray[np.float64]:
-        """For each sample the mean number of characters of its outputs; NaN where it has none."""
-        return mean_lengths(self.table)
-
     def table_of(self, stored: Sequence[tuple[SampleFacts, Sequence[Execution]]]) -> MarkTable:
         """The marks of some samples, in their order, read from their own rows where there are any.
 
