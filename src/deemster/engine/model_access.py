@@ -11,6 +11,8 @@ from functools import partial
 from pathlib import Path
 from typing import Any, NamedTuple
 
+import msgspec
+
 from deemster.engine.kept_calls import NO_CALLS, KeptCalls
 from deemster.engine.stop_request import Stop
 from deemster.errors import ConfigurationError, Issue
@@ -43,6 +45,11 @@ class ModelAccess(NamedTuple):
     budget_usd: Decimal | None = None
     budget_tokens: int | None = None
     offline: bool = False
+
+    def without_anchors(self) -> ModelAccess:
+        """The same, for a run beside another one, which has judged the anchors of its models."""
+        roles = {name: msgspec.structs.replace(role, anchors=None) for name, role in self.roles.items()}
+        return self._replace(roles=roles)
 
 
 class ModelLimits(NamedTuple):
