@@ -35,7 +35,7 @@ from deemster.gate.gate_decision import GateCheck, conclude
 from deemster.gate.gate_rules import EVERY, BaselineRules, Gate
 from deemster.judges.metric_catalog import metric_spellings
 from deemster.records import Execution, Output
-from deemster.results import MarkTable
+from deemster.results.mark_table import MarkTable
 from deemster.results.run_columns import ComparedRun, RunColumns
 from deemster.results.run_summary import cohort_label
 from deemster.runs.run_identity import plain_json

@@ -238,7 +238,7 @@ async def mark_outputs(
             yield WorkItem(position, sample, 0, output)
 
     counter = ProgressCounter(len(planted), watchers.progress)
-    clock = RunTimer(watchers.clock).clock
+    clock = RunTimer().clock
     work = RunWork(job, RemainingWork(works()), [keep], counter, clock, watchers.stop, watchers.warn)
     await InThisProcess().execute(work)
     marked = [execution for execution in found if execution is not None]

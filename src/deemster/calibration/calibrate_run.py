@@ -41,8 +41,8 @@ from deemster.report import Report
 from deemster.report.build_report import report_identities, stored_report
 from deemster.report.report_entries import ExecutionEntry, ScoreEntry
 from deemster.report.report_settings import report_facts
-from deemster.results import RunMetricSummary
 from deemster.results.mark_table import output_digest
+from deemster.results.metric_summary import RunMetricSummary
 from deemster.rubrics.verdicts import VERDICTS
 from deemster.runs.run_labels import read_run_labels
 from deemster.store import RunRow, Store
@@ -322,9 +322,7 @@ async def judge_cases(
         InputError: A case is malformed for a metric, or a metric asks a model that is not there.
     """
     job = build_cases_job(cases, metrics, access, repetitions=repetitions)
-    return await run_evaluation(
-        job, clock=watchers.clock, stop=watchers.stop, warn=watchers.warn, progress=watchers.progress
-    )
+    return await run_evaluation(job, stop=watchers.stop, warn=watchers.warn, progress=watchers.progress)
 
 
 def case_judges(suite: Suite, names: Sequence[str], limits: ModelLimits) -> tuple[tuple[Metric, ...], ModelAccess]:

@@ -265,6 +265,7 @@ _OPTIONS: Sequence[Decorator] = (
 @_grader_options
 @model_options
 @storage_options
+@click.option("--durable", is_flag=True, help="Commit every vote by itself: slower, and no kill loses one.")
 @click.option("--max-failed", metavar="COUNT|SHARE%", default="0", help="Failed verdicts allowed; default 0.")
 @text_file_options("json", "html", "votes")
 @dry_run_option

@@ -8,7 +8,6 @@ import msgspec
 
 from deemster.engine.progress import Progress
 from deemster.engine.stop_request import Stop
-from deemster.models.clock import Clock
 
 
 class Watchers(msgspec.Struct, frozen=True):
@@ -18,10 +17,8 @@ class Watchers(msgspec.Struct, frozen=True):
         warn: Gets each warning.
         progress: Gets the progress; None for nobody.
         stop: Asks the work to stop.
-        clock: The time; the machine's own unless given.
     """
 
     warn: Callable[[str], None]
     progress: Callable[[Progress], None] | None = None
     stop: Stop = msgspec.field(default_factory=Stop)
-    clock: Clock | None = None
