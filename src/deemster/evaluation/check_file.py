@@ -18,7 +18,7 @@ from deemster.datasets import Dataset, RubricDataset, Votes
 from deemster.datasets.calibration_cases import load_calibration_cases
 from deemster.engine.model_access import ModelLimits, complete_model_access, read_model_access
 from deemster.errors import ConfigurationError, InputError, Issue, plural
-from deemster.evaluation.judge_anchors import load_anchors
+from deemster.evaluation.judge_anchors import anchor_evaluations
 from deemster.evaluation.preflight_check import check_samples
 from deemster.evaluation.resolve_evaluation import SuiteOverrides, resolve_evaluation, suite_metrics
 from deemster.evaluation.resolved_evaluation import Evaluation
@@ -225,7 +225,7 @@ def _check_suite(file: str, limits: ModelLimits, warn: Callable[[str], None]) ->
         return CheckedFile(description, suite)
     job = resolve_evaluation(load_suite(file, calls_target=False), SuiteOverrides(limits=limits, calls=False))
     plan = job.plan
-    load_anchors(job)
+    anchor_evaluations(job)
     checked = check_samples(job)
     for warning in checked.warnings:
         warn(warning)
