@@ -19,6 +19,7 @@ from deemster.cli.options import (
     ReportOptions,
     budget_option,
     collect_limits,
+    confidence_option,
     destination_option,
     group_flags,
     quiet_option,
@@ -64,8 +65,7 @@ class AuditWriting(NamedTuple):
 
 
 _WRITING_OPTIONS = (
-    click.option("--confidence", type=NumberRange(0, 1, min_open=True, max_open=True), default=0.95,
-                 show_default=True, metavar="LEVEL", help="The level of the intervals."),
+    confidence_option(),
     click.option("--seed", type=click.IntRange(min=0), default=0, show_default=True, help="The seed of what is drawn."),
     store_option,
 )  # fmt: skip
