@@ -142,7 +142,7 @@ def test_gate_compares_with_any_run(folder, compare):
         folder,
         {"golden.yml": dataset(), "answers.yml": answers(), "suite.yml": suite(f"compare: {compare}, margin: 0.05")},
     )
-    first = called("run", "suite.yml", "--quiet", "--label", "first", "--to", "report.json")
+    first = called("run", "suite.yml", "--quiet", "--name", "first", "--to", "report.json")
     assert "nothing was compared" in first.stderr
     assert called("store", "export", "first", "--to", "run.jsonl").exit_code == 0
     assert ran(folder, wrong=range(30)).exit_code == 1

@@ -57,8 +57,8 @@ def test_no_store_leaves_nothing_behind(world):
 
 
 def test_store_may_be_named_by_flag_or_environment(world):
-    folder = world()
-    assert called("run", "suite.yml", "--store", "kept/a.db", "--durable").exit_code == 0
+    folder = world(suite_yml=f"durable: true\n{SUITE}")
+    assert called("run", "suite.yml", "--store", "kept/a.db").exit_code == 0
     assert called("run", "suite.yml", DEEMSTER_STORE="kept/b.db").exit_code == 0
     assert {"a.db", "b.db"} <= {path.name for path in (folder / "kept").iterdir()}
     assert called("show", "latest", DEEMSTER_STORE="kept/a.db").exit_code == 0

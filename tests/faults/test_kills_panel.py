@@ -104,15 +104,17 @@ def killed(folder, judges, *flags):
     assert process.returncode == -signal.SIGKILL
 
 
-@pytest.mark.parametrize("flags", [(), ("--durable",)], ids=["grouped", "durable"])
-def test_fast_judge_is_asked_once_for_each_sample_over_all_kills(tmp_path, judges, kills, flags):
+@pytest.mark.parametrize("durable", [False, True], ids=["grouped", "durable"])
+def test_fast_judge_is_asked_once_for_each_sample_over_all_kills(tmp_path, judges, kills, durable):
     fast, slow = judges
     folder = prepared(tmp_path / "killed")
+    if durable:
+        written(folder, {"suite.yml": f"durable: true\n{SUITE}"})
     for _ in range(kills):
-        killed(folder, judges, *flags)
-    report = finished(folder, judges, *flags)
+        killed(folder, judges)
+    report = finished(folder, judges)
     assert len(fast.requests) == SAMPLES
-    in_window = 0 if flags else round(WINDOW_S / DELAY_S) * SLOW_AT_ONCE
+    in_window = 0 if durable else round(WINDOW_S / DELAY_S) * SLOW_AT_ONCE
     assert SAMPLES <= len(slow.requests) <= SAMPLES + kills * (SLOW_AT_ONCE + in_window)
     assert json.loads(report)["usage"]["scoring"]["calls"] == 2 * SAMPLES
     assert report == finished(prepared(tmp_path / "alone"), judges)

@@ -130,7 +130,8 @@ def test_killed_driver_is_resumed_on_the_cluster_with_nothing_lost(nodes: TwoNod
     with ModelServer(faults={"slow=0.1": 1.0}) as server:
         suite = tmp_path / "suite.yml"
         suite.write_text(
-            "schema_version: deemster.suite.v1\nname: s\ndataset: golden.jsonl\ntarget: {python: 'app:answer'}\n"
+            f"schema_version: deemster.suite.v1\non: '{nodes.address}'\n"
+            "name: s\ndataset: golden.jsonl\ntarget: {python: 'app:answer'}\n"
             f"metrics: [llm-as-judge]\nmodels: {{judge: {{base_url: '{server.url}', model: m, concurrency: 4}}}}\n"
         )
         command = [
@@ -142,8 +143,6 @@ def test_killed_driver_is_resumed_on_the_cluster_with_nothing_lost(nodes: TwoNod
             "--quiet",
             "--cache",
             "none",
-            "--on",
-            nodes.address,
         ]
         command += ["--store", str(tmp_path / "runs.db"), "--to", str(tmp_path / "cluster.json")]
         driver = subprocess.Popen(command, start_new_session=True)

@@ -17,7 +17,7 @@ HEADINGS: Headings = {
     "Which samples": ("--only",),
     "Models and money": ("--models", "--cache", "--budget", "--offline"),
     "Written": ("--to", "--without-text"),
-    "Kept": ("--store", "--durable", "--resume", "--allow-changed", "--promote-baseline"),
+    "Kept": ("--store", "--resume", "--allow-changed", "--name", "--as-baseline"),
 }
 
 

@@ -308,12 +308,12 @@ def _is_own_file(path: Path) -> bool:
 
 
 class StorageOptions(NamedTuple):
-    """Where a run is stored, and which one is resumed."""
+    """Where a run is stored, which one is resumed, and whether every sample is committed by itself."""
 
     store: str
-    durable: bool
     resume: str | bool | None
     allow_changed: bool
+    durable: bool = False
 
     @property
     def stores_nothing(self) -> bool:
@@ -386,7 +386,6 @@ def refuse_stdout(_context: click.Context, _parameter: click.Parameter, value: s
 
 _STORAGE: Sequence[Decorator] = (
     _store_flag("Where the run is stored: an SQLite file, postgresql://..., or `none` to keep nothing."),
-    click.option("--durable", is_flag=True, help="Commit every sample by itself: slower, and no kill loses one."),
     click.option(
         "--resume",
         metavar="[=RUN]",

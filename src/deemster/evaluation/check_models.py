@@ -13,8 +13,9 @@ from deemster.errors import DeemsterError, visible
 from deemster.evaluation.resolve_evaluation import suite_metrics, suite_models
 from deemster.evaluation.suite import Suite
 from deemster.judges.reply_parser import UnreadableReplyError, parse_json_object
-from deemster.models import CallContext, Gateway, Role, missing_role_message
+from deemster.models import CallContext, Gateway, Role
 from deemster.models.clock import Clock
+from deemster.models.model_roles import missing_role_message
 from deemster.records import Answer, Ask, Embed, Message, NoAnswer, Reply, Usage, Vectors
 from deemster.records.model_requests import EMBEDDING
 

@@ -33,7 +33,8 @@ from deemster.judges.metric_catalog import metric_spellings, names_of_group, wit
 from deemster.metrics.import_user_code import import_object
 from deemster.records import Metric
 from deemster.report.corrected_rates import check_corrected_rules
-from deemster.results import Aggregator, build_aggregator
+from deemster.results import Aggregator
+from deemster.results.aggregator_section import build_aggregator
 from deemster.results.metric_aggregators import SubsetAggregator
 from deemster.results.repetition_precision import DELTA
 from deemster.runs.run_lifecycle import NOT_STORED, Storage

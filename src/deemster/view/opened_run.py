@@ -20,7 +20,7 @@ from deemster.judges.item_grading import ItemGrading
 from deemster.records import Execution, MetricCard, Output, SampleFacts
 from deemster.report.build_report import stored_report
 from deemster.report.stored_columns import SampleColumns, page_table, run_columns, stored_head
-from deemster.results import MarkTable
+from deemster.results.mark_table import MarkTable
 from deemster.results.metric_summary import OUTSIDE, SCORED
 from deemster.results.usage_and_cost import USAGE
 from deemster.store import RunRow, Store

@@ -18,8 +18,10 @@ from deemster.report.failing_samples import quoted_text
 from deemster.report.kept_details import kept_details
 from deemster.report.report_assembly import execution_entry
 from deemster.report.report_entries import ScoreEntry
-from deemster.results import MarkTable, SampleEntry, summarize_samples
+from deemster.results import SampleEntry
+from deemster.results.mark_table import MarkTable
 from deemster.results.metric_summary import OUTSIDE, SCORED
+from deemster.results.sample_summary import summarize_samples
 from deemster.view.opened_run import OpenedRun, mean_latencies, mean_lengths
 from deemster.view.sample_query import SampleQuery, find_samples, neighbours
 
