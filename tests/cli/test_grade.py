@@ -275,7 +275,7 @@ def test_exceeded_budget_makes_grading_incomplete(folder, server):
         (["labelled.json", "--unsure-below", "0.5"], "`--unsure-below` needs `--cascade JUDGE`"),
         (["labelled.json", "--cascade-by", "consistency"], "needs `--cascade JUDGE`"),
         (["labelled.json", "--to", "votes:v.csv"], ".json or .jsonl"),
-        (["labelled.json", "--store", "none", "--resume"], "--store", "none"),
+        (["labelled.json", "--store", "none", "--resume"], "--store none"),
         (["labelled.json", "--resume=nope"], "nope"),
         (["labelled.json", "--budget", "-1usd"], "budget"),
     ],

@@ -6,7 +6,6 @@ import io
 import os
 import sys
 from collections.abc import Sequence
-from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Literal, NamedTuple
 
@@ -480,17 +479,18 @@ def _judge_cases(
     """Judge cases by the metrics of a suite, and compare its judges with people."""
     from deemster.calibration.calibrate_run import calibrate_cases
 
-    work = partial(
-        calibrate_cases,
-        str(inputs.source),
-        inputs.labels,
-        settings,
-        suite=suite,
-        repetitions=repetitions,
-        limits=limits,
-        warn=warn,
+    return run_interruptible(
+        lambda watchers: calibrate_cases(
+            str(inputs.source),
+            inputs.labels,
+            settings,
+            suite=suite,
+            repetitions=repetitions,
+            limits=limits,
+            watchers=watchers,
+        ),
+        quiet=quiet,
     )
-    return run_interruptible(work, quiet=quiet)
 
 
 def _compare_votes(

@@ -9,7 +9,6 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 import click
 
 from deemster.cli._command import VerbGroup
-from deemster.cli._console import warn
 from deemster.cli.main import run_interruptible
 from deemster.cli.options import (
     CACHE_OPTIONS,
@@ -153,8 +152,10 @@ def audit_judge_command(
 
     settings = BiasSettings(probes, max_samples, confidence, seed)
     job, found, source = load_audit(suite, outputs, metrics=metrics, limits=limits)
-    work = partial(audit_judge, job, role, found, source=source, settings=settings, warn=warn)
-    audit = run_interruptible(work, quiet=writing.quiet)
+    audit = run_interruptible(
+        lambda watchers: audit_judge(job, role, found, source=source, settings=settings, watchers=watchers),
+        quiet=writing.quiet,
+    )
     writing.write(audit)
     if audit.stopped is not None or audit.is_empty:
         raise click.exceptions.Exit(ExitCode.INCOMPLETE)
@@ -207,8 +208,10 @@ def audit_metrics_command(
 
     settings = DefectSettings(defects, max_samples, draws, confidence, seed)
     job, found, source = load_audit(suite, outputs, metrics=metrics, limits=limits)
-    work = partial(audit_metrics, job, found, source=source, settings=settings, warn=warn)
-    audit = run_interruptible(work, quiet=writing.quiet)
+    audit = run_interruptible(
+        lambda watchers: audit_metrics(job, found, source=source, settings=settings, watchers=watchers),
+        quiet=writing.quiet,
+    )
     writing.write(audit)
     if audit.stopped is not None or not audit.score.n:
         raise click.exceptions.Exit(ExitCode.INCOMPLETE)

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from functools import partial
 from typing import TYPE_CHECKING
 
 import click
@@ -173,7 +172,11 @@ def _confirm(comparison: Comparison, candidate: RunSource, times: int | None) ->
         return stored_confirmation(comparison, candidate)
     if not isinstance(candidate, StoredSource):
         raise ConfigurationError("`--confirm` calls the target again, which a stored run knows and a report does not.")
-    return run_interruptible(partial(confirm_comparison, comparison, candidate, times))
+    return run_interruptible(
+        lambda watchers: confirm_comparison(
+            comparison, candidate, times, stop=watchers.stop, progress=watchers.progress
+        )
+    )
 
 
 def find_rules(*, margin: float | None, gate: str | None, confidence: float, cluster: str | None) -> Gate | None:

@@ -8,12 +8,12 @@ import importlib
 import os
 import sys
 from collections.abc import Callable, Coroutine
-from typing import Any, NoReturn, TypeVar
+from typing import TYPE_CHECKING, Any, NoReturn, TypeVar
 
 import click
 
 from deemster import __version__
-from deemster.cli._console import note, safe_streams, show_progress
+from deemster.cli._console import note, safe_streams, show_progress, warn
 from deemster.cli._retired import answer_command, answer_flag
 from deemster.errors import DeemsterError, ExitCode, visible
 from deemster.errors.user_code_guard import UserCodeGuard, is_raised_by_code, refuse_exit
@@ -60,6 +60,9 @@ FILES = {"import": "import_command"}
 TO_CONTINUE = "deemster.to_continue"
 _LEAST_MEMORY = 256 << 20
 _exit = os._exit
+
+if TYPE_CHECKING:
+    from deemster.engine.watchers import Watchers
 
 _T = TypeVar("_T")
 
@@ -161,19 +164,15 @@ def leave_interrupted() -> NoReturn:
         _exit(ExitCode.INCOMPLETE)
 
 
-def run_interruptible(work: Callable[..., Coroutine[Any, Any, _T]], *, quiet: bool = False) -> _T:
-    """Do work that asks models: with its progress, and so that an interruption keeps what is done.
-
-    Args:
-        work: Gets `stop` and `progress`.
-        quiet: Whether no progress is shown.
-    """
+def run_interruptible(work: Callable[[Watchers], Coroutine[Any, Any, _T]], *, quiet: bool = False) -> _T:
+    """Do work that asks models: with its progress, and so that an interruption keeps what is done."""
     from deemster.engine.run_sync import run_sync
     from deemster.engine.stop_request import Stop, interruptible
+    from deemster.engine.watchers import Watchers
 
     stop = Stop()
     with interruptible(stop, tell=note, leave=leave_interrupted), show_progress(quiet=quiet) as progress:
-        return run_sync(work(stop=stop, progress=progress))
+        return run_sync(work(Watchers(warn, progress, stop)))
 
 
 def complain(message: str, *, hint: str | None = None) -> None:
