@@ -89,7 +89,7 @@ def test_safe_target_resists_every_category_and_passes_the_gate(folder):
 
 def test_drop_against_the_baseline_of_the_lane_fails_the_gate(folder):
     only = ("--severity", "low", "--severity", "medium", "--severity", "high", "--mutator", "none")
-    assert attacked(folder, SAFE, "--mutator", "none", "--promote-baseline").exit_code == 0
+    assert attacked(folder, SAFE, "--mutator", "none", "--as-baseline").exit_code == 0
     done = attacked(folder, OBEDIENT, *only)
     assert done.exit_code == 1
     assert "baseline.margin.metrics.attack-resisted" in done.stderr
@@ -192,7 +192,7 @@ def test_write_only_writes_the_attacks(folder):
     [
         (("jailbrake",), "No category is called `jailbrake`. Did you mean `jailbreak`?"),
         (("--private-pattern", "("), "missing"),
-        (("--save-failing", "f.yml", "--no-store"), "`--save-failing` reads a stored run"),
+        (("--save-failing", "f.yml", "--store", "none"), "`--save-failing` reads a stored run"),
     ],
 )
 def test_bad_flag_is_exit_code_2(folder, flags, said):

@@ -75,7 +75,7 @@ def test_run_that_others_must_not_be_measured_by_is_refused(folder, flags, why):
             "suite.yml": suite(None, further=", min_macro_f1: 0.9"),
         },
     )
-    result = called("run", "suite.yml", "--quiet", "--promote-baseline", *flags)
+    result = called("run", "suite.yml", "--quiet", "--as-baseline", *flags)
     assert result.exit_code != 0
     assert "cannot become the baseline:" in result.stderr
     assert why in result.stderr
@@ -85,14 +85,14 @@ def test_run_that_others_must_not_be_measured_by_is_refused(folder, flags, why):
 
 def test_refused_promotion_of_a_run_that_passes_is_bad_input(folder):
     ready(folder, count=20)
-    result = called("run", "suite.yml", "--quiet", "--promote-baseline", "--only", "tag:policy")
+    result = called("run", "suite.yml", "--quiet", "--as-baseline", "--only", "tag:policy")
     assert result.exit_code in (2, 4)
     written(folder, {"suite.yml": suite(None)})
-    assert called("run", "suite.yml", "--quiet", "--promote-baseline", "--only", "tag:policy").exit_code == 2
+    assert called("run", "suite.yml", "--quiet", "--as-baseline", "--only", "tag:policy").exit_code == 2
 
 
 def test_no_store_has_no_baseline(folder):
-    assert "`--promote-baseline` is for a stored run" in refused("run", "suite.yml", "--no-store", "--promote-baseline")
+    assert "`--as-baseline` is for a stored run" in refused("run", "suite.yml", "--store", "none", "--as-baseline")
 
 
 def test_grown_dataset_may_replace_a_baseline_and_a_shrunken_one_may_not(folder):

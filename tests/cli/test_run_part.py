@@ -72,7 +72,7 @@ def test_random_samples_are_the_same_for_a_seed(part_world):
     first = report_of("--sample", "2", "--seed", "1")
     assert first["run"]["part"] == {"samples": 2, "of": 4, "selection": "--sample 2 --seed 1"}
     assert sample_ids(first) == sample_ids(report_of("--sample", "2", "--seed", "1"))
-    draws = {tuple(sample_ids(report_of("--sample", "2", "--seed", str(seed), "--no-store"))) for seed in range(8)}
+    draws = {tuple(sample_ids(report_of("--sample", "2", "--seed", str(seed), "--store", "none"))) for seed in range(8)}
     assert len(draws) > 1
     assert report_of("--sample", "2")["run"]["part"]["selection"] == "--sample 2 --seed 42"
 
@@ -283,6 +283,6 @@ def test_part_survives_export_and_import(part_world):
 
 
 def test_what_is_printed_of_a_part_matches_golden_files(part_world, golden):
-    called("run", "suite.yml", "--quiet", "--label", "all of it")
+    called("run", "suite.yml", "--quiet", "--name", "all of it")
     golden("cli/run-part.md", called("run", "suite.yml", "--only", "failed", "--to", "md:-").stdout)
     golden("cli/runs-part.txt", called("show").stdout)

@@ -27,7 +27,7 @@ from deemster.errors import ConfigurationError, plural
 )
 @click.option("--open", "opens", is_flag=True, help="Open the browser.")
 @click.option(
-    "--label", "author", metavar="AUTHOR", help="Label samples as this person. Without it nothing can be changed."
+    "--annotator", "author", metavar="NAME", help="Label samples as this person. Without it nothing can be changed."
 )
 @click.option(
     "--export",
