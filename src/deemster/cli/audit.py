@@ -23,6 +23,7 @@ from deemster.cli.options import (
     destination_option,
     group_flags,
     quiet_option,
+    seed_option,
     store_option,
     take_destinations,
     write_result,
@@ -66,7 +67,7 @@ class AuditWriting(NamedTuple):
 
 _WRITING_OPTIONS = (
     confidence_option(),
-    click.option("--seed", type=click.IntRange(min=0), default=0, show_default=True, help="The seed of what is drawn."),
+    seed_option,
     store_option,
 )  # fmt: skip
 _AUDIT_OPTIONS = (

@@ -11,7 +11,14 @@ from deemster.cli._command import Verb
 from deemster.cli._console import print_sections, warn
 from deemster.cli._report_ending import warn_of_open_checks
 from deemster.cli.main import run_interruptible
-from deemster.cli.options import NumberRange, ReportOptions, comparison_options, confidence_option, store_option
+from deemster.cli.options import (
+    NumberRange,
+    ReportOptions,
+    comparison_options,
+    confidence_option,
+    seed_option,
+    store_option,
+)
 from deemster.errors import ConfigurationError
 
 # Formats that a ranking of more runs does not have.
@@ -37,7 +44,7 @@ if TYPE_CHECKING:
 @click.option("--gate", metavar="SUITE", help="Decide by the `gate.baseline` rules of this suite.")
 @confidence_option("The level of intervals and one-sided bounds.")
 @click.option("--cluster", metavar="KEY", help="Samples with the same metadata KEY are one unit.")
-@click.option("--seed", type=click.IntRange(min=0), default=0, show_default=True, help="The seed of what is drawn.")
+@seed_option
 @click.option(
     "--confirm",
     type=click.IntRange(min=1),

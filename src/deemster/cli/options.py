@@ -222,6 +222,11 @@ def confidence_option(help_text: str = "The level of the intervals.") -> Decorat
     )
 
 
+seed_option = click.option(
+    "--seed", type=click.IntRange(min=0), default=0, show_default=True, help="The seed of what is drawn."
+)
+
+
 def _store_flag(help_text: str) -> Decorator:
     return click.option(
         "--store",
