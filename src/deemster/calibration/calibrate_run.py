@@ -24,13 +24,13 @@ from deemster.datasets.human_labels import (
     label_kind,
     labels_by_subject,
 )
-from deemster.engine.model_access import ModelAccess, ModelLimits, read_model_access
+from deemster.engine.model_access import ModelAccess, ModelLimits
 from deemster.engine.run_sync import run_sync, warner
 from deemster.engine.watchers import Watchers
 from deemster.errors import ConfigurationError, DatasetError, Issue, did_you_mean, list_names
 from deemster.evaluation.check_file import find_kind
 from deemster.evaluation.judge_anchors import build_cases_job
-from deemster.evaluation.resolve_evaluation import suite_metrics
+from deemster.evaluation.resolve_evaluation import suite_metrics, suite_models
 from deemster.evaluation.run_evaluation import run_evaluation
 from deemster.evaluation.suite import Suite, load_suite
 from deemster.judges.metric_catalog import metric_spellings
@@ -342,8 +342,7 @@ def case_judges(suite: Suite, names: Sequence[str], limits: ModelLimits) -> tupl
         if name not in known:
             raise ConfigurationError(f"The suite has no metric `{name}`. {did_you_mean(name, known.values())}")
     wanted = {known[name] for name in names}
-    access = read_model_access(suite.models, limits, place=suite.document.where, folder=suite.folder)
-    return tuple(metric for metric in metrics if not wanted or metric.name in wanted), access
+    return tuple(metric for metric in metrics if not wanted or metric.name in wanted), suite_models(suite, limits)
 
 
 def target_models(store: Store, run: str) -> set[str]:
