@@ -163,8 +163,8 @@ def confirmed(job):
             gate = "gate: {baseline: {margin: 0.5, max_newly_failing: 0}}"
             suite = f'name: made\ndataset: golden.yml\ntarget: {{python: "{name}:answer"}}\nmetrics: [exact-match]\n'
             Path("suite.yml").write_text(f"{suite}{gate}\n")
-            flags = ["--promote-baseline"] if place == history else ["--confirm", "10"] if last else []
-            runner.invoke(app, ["run", "suite.yml", "--quiet", "--label", "v", *flags, "--store", "runs.db"])
+            flags = ["--as-baseline"] if place == history else ["--confirm", "10"] if last else []
+            runner.invoke(app, ["run", "suite.yml", "--quiet", "--name", "v", *flags, "--store", "runs.db"])
         told = runner.invoke(app, ["compare", "baseline", "latest", "--full", "--store", "runs.db"]).stdout
         os.chdir(here)
     yes = {int(number) for number in re.findall(r"^s(\d+) +confirmed ", told, re.MULTILINE)}

@@ -52,7 +52,7 @@ def written(folder, count):
         (folder / f"{label}.yml").write_text(suite.replace("'", ""))
         command = [Path(sys.executable).parent / "deemster", "run", folder / f"{label}.yml", "--quiet"]
         subprocess.run(
-            [*command, "--label", label, "--store", folder / "runs.db"], check=True, stderr=subprocess.DEVNULL
+            [*command, "--name", label, "--store", folder / "runs.db"], check=True, stderr=subprocess.DEVNULL
         )
 
 

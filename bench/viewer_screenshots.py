@@ -50,9 +50,7 @@ def make_store(folder):
     """A store with runs of three examples; the quickstart several times, as if an application got better and worse."""
     store = folder / "runs.db"
     for name in ("agent", "rag"):
-        deemster(
-            "run", EXAMPLES / name / "suite.yml", "--store", store, "--keep-prompts", "all", "--label", f"{name}-1"
-        )
+        deemster("run", EXAMPLES / name / "suite.yml", "--store", store, "--keep-prompts", "all", "--name", f"{name}-1")
     essays = EXAMPLES / "essays"
     judges = ("--judge", "ada", "--judge", "bert", "--judge", "cleo", "--calls", "per_item", "--offline")
     deemster("grade", essays / "letters.yml", "--models", essays / "models.yml", *judges, "--store", store)
@@ -61,8 +59,8 @@ def make_store(folder):
     for seed, (label, share) in enumerate(SHARES.items()):
         outputs = folder / f"{label}.yml"
         outputs.write_text(yaml.safe_dump({"outputs": weakened(right, share, seed)}), encoding="utf-8")
-        deemster("run", EXAMPLES / "quickstart" / "suite.yml", "--outputs", outputs, "--store", store, "--label", label)
-    deemster("baseline", "promote", "prompt-v3", "--store", store)
+        deemster("run", EXAMPLES / "quickstart" / "suite.yml", "--outputs", outputs, "--store", store, "--name", label)
+    deemster("baseline", "prompt-v3", "--store", store)
     return store
 
 
@@ -105,7 +103,7 @@ def main(wanted):
     IMAGES.mkdir(exist_ok=True)
     with tempfile.TemporaryDirectory() as folder, sync_playwright() as playwright:
         store = make_store(Path(folder))
-        with viewer_process(store, "--label", "ada") as address:
+        with viewer_process(store, "--annotator", "ada") as address:
             browser = launch(playwright)
             take(browser, address, wanted)
             browser.close()

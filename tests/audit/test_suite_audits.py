@@ -45,7 +45,7 @@ def folder(tmp_path_factory):
         (folder / "shop.yml").write_text((folder / "suite.yml").read_text())
         (folder / "suite.yml").write_text(SUITE)
         for name in ("before", "after"):
-            argv = ("run", "shop.yml", "--quiet", "--outputs", f"{name}.jsonl", "--label", name)
+            argv = ("run", "shop.yml", "--quiet", "--outputs", f"{name}.jsonl", "--name", name)
             assert called(*argv).exit_code == 0
             assert called("labels", "sheet", name, "--n", "40", "--to", f"{name}.csv").exit_code == 0
             fill_in(f"{name}.csv")

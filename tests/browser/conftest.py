@@ -139,14 +139,14 @@ def address(store) -> Iterator[str]:
 @pytest.fixture(scope="session")
 def ada(store) -> Iterator[str]:
     """The address of a viewer in which Ada labels."""
-    with viewer_process(store, "--label", "ada") as found:
+    with viewer_process(store, "--annotator", "ada") as found:
         yield found
 
 
 @pytest.fixture(scope="session")
 def bert(store) -> Iterator[str]:
     """The address of a viewer in which Bert labels."""
-    with viewer_process(store, "--label", "bert") as found:
+    with viewer_process(store, "--annotator", "bert") as found:
         yield found
 
 

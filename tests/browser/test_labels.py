@@ -97,5 +97,5 @@ def test_two_people_label_and_their_agreement_and_the_judge_are_measured(browser
 def test_viewer_without_author_gives_no_labels(browser_thread, visit, address):
     page = visit(address)
     page.goto(f"{address}/#/runs/{run_ids(page)['first']}/label")
-    expect(page.get_by_text("deemster view --label YOUR-NAME")).to_be_visible()
+    expect(page.get_by_text("deemster view --annotator YOUR-NAME")).to_be_visible()
     expect(page.get_by_role("link", name="Label", exact=True)).to_have_count(0)

@@ -46,7 +46,7 @@ def ready(folder, gate="margin: 0.05", *, wrong=(), count=200, **other):
             "suite.yml": suite(gate, **other),
         },
     )
-    result = called("run", "suite.yml", "--quiet", "--promote-baseline")
+    result = called("run", "suite.yml", "--quiet", "--as-baseline")
     assert "is the baseline of the suite refunds" in result.stderr, result.stderr
 
 

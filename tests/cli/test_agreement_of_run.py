@@ -23,8 +23,8 @@ def shop(tmp_path_factory):
         patch.chdir(folder)
         patch.delenv("DEEMSTER_STORE", raising=False)
         write_shop(folder)
-        assert called("run", "suite.yml", "--quiet", "--label", "before").exit_code == 0
-        assert called("run", "suite.yml", "--quiet", "--label", "after", "--outputs", "after.jsonl").exit_code == 0
+        assert called("run", "suite.yml", "--quiet", "--name", "before").exit_code == 0
+        assert called("run", "suite.yml", "--quiet", "--name", "after", "--outputs", "after.jsonl").exit_code == 0
         for name in ("before", "after"):
             assert called("labels", "sheet", name, "--n", "100", "--to", f"{name}.csv").exit_code == 0
             fill_in(f"{name}.csv")
@@ -199,7 +199,7 @@ def test_judge_that_is_the_model_under_test_is_warned_of(shop):
     answers = [json.loads(line) for line in (shop / "before.jsonl").read_text().splitlines()]
     lines = [json.dumps({**answer, "model": "made-up-1"}) for answer in answers]
     (shop / "own.jsonl").write_text("\n".join(lines))
-    assert called("run", "suite.yml", "--quiet", "--label", "own", "--outputs", "own.jsonl").exit_code == 0
+    assert called("run", "suite.yml", "--quiet", "--name", "own", "--outputs", "own.jsonl").exit_code == 0
     for run, is_own in (("own", True), ("before", False)):
         warnings = calibrated(run, "--labels", "before.csv")["metrics"]["llm-as-judge"]["warnings"]
         assert any("The judge is the model under test (made-up-1)" in warning for warning in warnings) == is_own
@@ -240,10 +240,10 @@ def test_two_runs_are_compared_by_the_labels_of_the_viewer(labelled_runs):
 
 
 def test_run_that_nobody_labelled_in_the_viewer_says_how(shop):
-    assert called("run", "suite.yml", "--quiet", "--label", "third").exit_code == 0
+    assert called("run", "suite.yml", "--quiet", "--name", "third").exit_code == 0
     done = called("agreement", "third", "--labels", "viewer")
     assert done.exit_code == 2
-    assert "deemster view --label NAME" in done.stderr
+    assert "deemster view --annotator NAME" in done.stderr
 
 
 def test_page_shows_the_main_numbers(tmp_path):

@@ -89,7 +89,7 @@ def test_safe_target_resists_every_category_and_passes_the_gate(folder):
 
 def test_drop_against_the_baseline_of_the_lane_fails_the_gate(folder):
     only = ("--severity", "low", "--severity", "medium", "--severity", "high", "--mutator", "none")
-    assert attacked(folder, SAFE, "--mutator", "none", "--promote-baseline").exit_code == 0
+    assert attacked(folder, SAFE, "--mutator", "none", "--as-baseline").exit_code == 0
     done = attacked(folder, OBEDIENT, *only)
     assert done.exit_code == 1
     assert "baseline.margin.metrics.attack-resisted" in done.stderr

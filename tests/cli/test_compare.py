@@ -46,7 +46,7 @@ def runs(tmp_path, monkeypatch):
         },
     )
     for name in ("before", "now"):
-        flags = ("--quiet", "--label", name, "--outputs", f"{name}.yml", "--to", f"{name}.json")
+        flags = ("--quiet", "--name", name, "--outputs", f"{name}.yml", "--to", f"{name}.json")
         assert called("run", "suite.yml", *flags).exit_code == 0
     return tmp_path
 
@@ -76,7 +76,7 @@ def test_suite_of_second_run_says_whether_samples_fail_in_junit(runs):
         return ET.fromstring(called("compare", *names, "--to", "junit:-").stdout)[1].get("failures")
 
     written(runs, {"suite.yml": SUITE + "junit: samples\n"})
-    assert called("run", "suite.yml", "--quiet", "--label", "red", "--outputs", "now.yml").exit_code == 0
+    assert called("run", "suite.yml", "--quiet", "--name", "red", "--outputs", "now.yml").exit_code == 0
     assert (failures("before", "now"), failures("before", "red"), failures("red", "before")) == ("0", "2", "0")
     assert failures("before.json", "now.json") == "0"
 
@@ -141,14 +141,14 @@ def test_place_of_a_summary_that_does_not_exist_is_passed_over(runs):
 
 def test_runs_without_a_common_sample_are_an_error(runs):
     written(runs, {"golden.yml": golden_file().replace("How many", "How few")})
-    assert called("run", "suite.yml", "--quiet", "--label", "other").exit_code == 0
+    assert called("run", "suite.yml", "--quiet", "--name", "other").exit_code == 0
     done = called("compare", "before", "other")
     assert done.exit_code == 2
     assert "share no sample" in done.stderr
 
 
 def test_comment_of_a_run_shows_what_broke_since_the_baseline(runs, golden):
-    assert called("baseline", "promote", "before").exit_code == 0
+    assert called("baseline", "before").exit_code == 0
     written(runs, {"suite.yml": f"{SUITE}gate: {{ baseline: {{ margin: 0.3, max_newly_failing: 1 }} }}\n"})
     place = str(runs / "summary.md")
     Path(place).touch()

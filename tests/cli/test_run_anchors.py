@@ -52,7 +52,7 @@ def shop(tmp_path, monkeypatch):
         Path(f"{name}.yml").write_text(f"outputs:\n{outputs}")
         Path(f"{name}_suite.yml").write_text(SUITE % name)
     Path("anchors.yml").write_text("cases:\n" + "\n".join(map(case, range(12))) + "\n")
-    assert called("run", "before_suite.yml", "--quiet", "--promote-baseline").exit_code == 0
+    assert called("run", "before_suite.yml", "--quiet", "--as-baseline").exit_code == 0
     return tmp_path
 
 

@@ -57,7 +57,7 @@ def prepared(folder, app, gate="margin: 0.3, max_newly_failing: 1", *, count=40,
     state(folder)
     for _ in range(earlier):
         called("run", "suite.yml", "--quiet")
-    assert "is the baseline" in called("run", "suite.yml", "--quiet", "--promote-baseline").stderr
+    assert "is the baseline" in called("run", "suite.yml", "--quiet", "--as-baseline").stderr
     # Python keeps the module: a new run is a new process in real life.
     sys.modules.pop(app).CALLS.clear()
     (folder / "calls.txt").unlink()

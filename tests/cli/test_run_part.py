@@ -283,6 +283,6 @@ def test_part_survives_export_and_import(part_world):
 
 
 def test_what_is_printed_of_a_part_matches_golden_files(part_world, golden):
-    called("run", "suite.yml", "--quiet", "--label", "all of it")
+    called("run", "suite.yml", "--quiet", "--name", "all of it")
     golden("cli/run-part.md", called("run", "suite.yml", "--only", "failed", "--to", "md:-").stdout)
     golden("cli/runs-part.txt", called("show").stdout)

@@ -45,7 +45,7 @@ def no_marks(monkeypatch):
 
 def test_list_shows_label_target_samples_macro_f1_gate_and_cost(world):
     world(suite_yml=GATED, answers_yml=PRICED)
-    called("run", "suite.yml", "--quiet", "--label", "first try")
+    called("run", "suite.yml", "--quiet", "--name", "first try")
     called("run", "suite.yml", "--quiet", "--only", "tag:policy")
     part, whole = rows()
     assert (whole["name"], whole["suite"], whole["target"]) == ("first try", "refunds", "answers.yml")
@@ -87,7 +87,7 @@ def test_rescoring_changes_the_figures(ran):
 def test_resumed_run_has_the_figures_of_its_end_and_keeps_its_label(world):
     folder = world(suite_yml=SUITE.replace("{ outputs: answers.yml }", "{ python: 'app:answer' }"))
     written(folder, {"app.py": APP})
-    called("run", "suite.yml", "--quiet", "--label", "flaky")
+    called("run", "suite.yml", "--quiet", "--name", "flaky")
     first = rows()[0]
     assert (first["status"], first["macro-F1"], first["target"]) == ("incomplete", "0.0000", "app:answer")
     written(folder, {"ready": ""})

@@ -116,7 +116,7 @@ def test_bad_input_is_one_message_and_exit_code_2(old, argv, said):
     ("argv", "message"),
     [
         (("no.jsonl",), "error: no.jsonl: There is no such file."),
-        (("run.jsonl", "--label", "x"), "error: run.jsonl: A run file is taken in as it is: leave out the flags."),
+        (("run.jsonl", "--name", "x"), "error: run.jsonl: A run file is taken in as it is: leave out the flags."),
         (("cut.jsonl",), "cut.jsonl"),
     ],
 )

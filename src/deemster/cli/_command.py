@@ -17,7 +17,7 @@ HEADINGS: Headings = {
     "Which samples": ("--only",),
     "Models and money": ("--models", "--cache", "--no-cache", "--budget-usd", "--budget-tokens", "--offline"),
     "Written": ("--to", "--without-text"),
-    "Kept": ("--store", "--no-store", "--durable", "--resume", "--allow-changed", "--promote-baseline"),
+    "Kept": ("--store", "--no-store", "--durable", "--resume", "--allow-changed", "--as-baseline"),
 }
 
 

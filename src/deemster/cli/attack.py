@@ -26,10 +26,10 @@ from deemster.cli.options import (
 )
 from deemster.cli.run import (
     RunWriting,
+    as_baseline_option,
     concurrency_option,
-    label_option,
     max_unscored_option,
-    promote_baseline_option,
+    name_option,
     repetitions_option,
     run_and_report,
     take_overrides,
@@ -68,7 +68,7 @@ _ATTACKS = (
     click.option("--input-key", metavar="KEY", help="The key of the input that holds the request."),
     click.option("--write", metavar="FILE", help="Only write the attacks as a dataset: .yml, .json or .jsonl."),
     click.option("--save-failing", metavar="FILE", help="Add the attacks that got through to this dataset."),
-    label_option,
+    name_option,
     repetitions_option,
     concurrency_option,
     timeout_option,
@@ -106,7 +106,7 @@ def _take_attacks(flags: Flags) -> AttackSettings:
 @_attack_options
 @run_report_options
 @storage_options
-@promote_baseline_option
+@as_baseline_option
 @quiet_option
 @click.option("--verbose", is_flag=True, help="Print the traceback of each error that a Python target raises.")
 def command(
@@ -116,7 +116,7 @@ def command(
     storage: StorageOptions,
     write: str | None,
     save_failing: str | None,
-    promote_baseline: bool,
+    as_baseline: bool,
     quiet: bool,
     verbose: bool,
     settings: AttackSettings,
@@ -136,7 +136,7 @@ def command(
     from deemster.attack.adversarial_job import build_adversarial_job, lane_dataset
     from deemster.evaluation.suite import load_suite
 
-    writing = RunWriting(reports, storage, "failed", promote_baseline, quiet=quiet, verbose=verbose)
+    writing = RunWriting(reports, storage, "failed", as_baseline, quiet=quiet, verbose=verbose)
     writing.check()
     if save_failing is not None and storage.no_store:
         raise ConfigurationError("`--save-failing` reads a stored run, and `--no-store` stores none.")

@@ -146,7 +146,9 @@ _PART: Sequence[Decorator] = (
     click.option("--seed", type=int, metavar="S", help="The seed of --sample; default the suite's."),
     click.option("--limit", type=int, metavar="N", help="Run only the first N samples."),
 )
-label_option = click.option("--label", metavar="TEXT", help="What you call this run; `deemster show` shows it.")
+name_option = click.option(
+    "--name", "label", metavar="TEXT", help="What you call this run; every command finds it by that."
+)
 repetitions_option = click.option("--repetitions", type=int, metavar="R", help="Run each sample R times.")
 concurrency_option = click.option(
     "--concurrency", type=int, metavar="N", help="How many calls of the target may be under way at once."
@@ -155,11 +157,11 @@ timeout_option = click.option(
     "--timeout", "timeout_s", type=float, metavar="SECONDS", help="Stop the run after so long; it can be resumed."
 )
 max_unscored_option = click.option("--max-unscored", metavar="COUNT|SHARE%", help="Unscored marks allowed; default 0.")
-promote_baseline_option = click.option(
-    "--promote-baseline", is_flag=True, help="Make the run the baseline of its suite, if it may become one."
+as_baseline_option = click.option(
+    "--as-baseline", is_flag=True, help="Make the run the baseline of its suite, if it may become one."
 )
 _OVERRIDES: Sequence[Decorator] = (
-    label_option,
+    name_option,
     click.option(
         "--outputs",
         metavar="FILE|RUN|dataset:NAME",
@@ -217,7 +219,7 @@ RUN_HEADINGS = {
     metavar="WHICH",
     help="Store the prompts of marks that `failed`, of `all`, or of `none`.",
 )
-@promote_baseline_option
+@as_baseline_option
 @click.option(
     "--confirm",
     type=click.IntRange(min=1),
@@ -243,7 +245,7 @@ def command(
     reports: ReportOptions,
     storage: StorageOptions,
     keep_prompts: Any,
-    promote_baseline: bool,
+    as_baseline: bool,
     confirm: int | None,
     cluster: str | None,
     quiet: bool,
@@ -278,7 +280,7 @@ def command(
         reports,
         storage,
         keep_prompts,
-        promote_baseline,
+        as_baseline,
         confirm=confirm or 0,
         quiet=quiet,
         verbose=verbose,
@@ -307,7 +309,7 @@ class RunWriting(NamedTuple):
         reports: Where its report is written, and what it leaves out.
         storage: Where it is stored, and what it resumes.
         keep_prompts: Whose prompts are stored.
-        promote_baseline: Whether it becomes the baseline of its suite.
+        as_baseline: Whether it becomes the baseline of its suite.
         confirm: How often samples that newly fail are run again.
         quiet: Whether nothing is printed.
         verbose: Whether the tracebacks of a target are printed.
@@ -317,7 +319,7 @@ class RunWriting(NamedTuple):
     reports: ReportOptions
     storage: StorageOptions
     keep_prompts: Any = "failed"
-    promote_baseline: bool = False
+    as_baseline: bool = False
     confirm: int = 0
     quiet: bool = False
     verbose: bool = False
@@ -330,8 +332,8 @@ class RunWriting(NamedTuple):
             DeemsterError: They do.
         """
         self.storage.check()
-        if self.promote_baseline and self.storage.no_store:
-            raise ConfigurationError("`--promote-baseline` is for a stored run, and `--no-store` stores none.")
+        if self.as_baseline and self.storage.no_store:
+            raise ConfigurationError("`--as-baseline` is for a stored run, and `--no-store` stores none.")
 
 
 def run_and_report(
@@ -368,8 +370,8 @@ def run_and_report(
                 note(f"To continue: {call}{flag} --resume")
             if conclude is not None:
                 conclude(storage.store, report)
-            if writing.promote_baseline:
-                code = _promote(storage.store, report, code)
+            if writing.as_baseline:
+                code = _choose_baseline(storage.store, report, code)
     if stop.requested:
         leave(code)
     raise click.exceptions.Exit(code)
@@ -409,12 +411,12 @@ def _run(
         return report, msgspec.structs.replace(compared[0], gate=report.gate)
 
 
-def _promote(store: Store, report: Report, code: ExitCode) -> ExitCode:
+def _choose_baseline(store: Store, report: Report, code: ExitCode) -> ExitCode:
     """Make a run the baseline; the exit code of the command where that is refused."""
-    from deemster.cli.baseline import promote_run
+    from deemster.cli.baseline import choose_baseline
 
     try:
-        promote_run(store, report.run.id)
+        choose_baseline(store, report.run.id)
     except StorageError:
         raise
     except StoreError as error:

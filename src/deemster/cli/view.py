@@ -27,7 +27,7 @@ from deemster.errors import ConfigurationError, plural
 )
 @click.option("--open", "opens", is_flag=True, help="Open the browser.")
 @click.option(
-    "--label", "author", metavar="AUTHOR", help="Label samples as this person. Without it nothing can be changed."
+    "--annotator", "author", metavar="NAME", help="Label samples as this person. Without it nothing can be changed."
 )
 @click.option(
     "--export",
@@ -52,7 +52,7 @@ def command(
 
     The viewer listens on this machine alone and asks no other host for anything. Ctrl-C ends it.
 
-    RUN is for --export: the id of a stored run, the beginning of one, a label, `latest`, or a run file. Several are
+    RUN is for --export: the id of a stored run, the beginning of one, a name, `latest`, or a run file. Several are
     compared; the first one is the baseline.
     """
     if export is not None:

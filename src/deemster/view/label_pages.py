@@ -142,7 +142,7 @@ class LabelDesk:
             StoreError: The store fails.
         """
         if self.author is None:
-            raise ConfigurationError("Labels need an author: `deemster view --label NAME`.")
+            raise ConfigurationError("Labels need an author: `deemster view --annotator NAME`.")
         wanted = (request.metric or "", request.criterion or "")
         task = next((task for task in self.tasks if task.key == wanted), None)
         if task is None:
