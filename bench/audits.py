@@ -32,7 +32,7 @@ from deemster.gate.gate_rules import BaselineRules, Gate, Rule
 sys.path.insert(0, str(Path(__file__).parents[1] / "tests" / "results"))
 
 import make_compared_runs as made_runs
-from simulated_histories import NAMES, compare_rates, draw_runs
+from simulated_histories import NAMES, PartPool, compare_rates, draw_runs
 
 QUICK = "--quick" in sys.argv
 DROPS = (0.05, 0.1)
@@ -122,7 +122,8 @@ def show_subsets():
             regressions = PlantedRegressions(gate, fresh, metrics=NAMES, settings=settings, groups=groups)
             power = regressions.power(places, max_newly_failing=most)
             other = regressions.power(order[: len(places)], max_newly_failing=most)
-            plain = PlantedRegressions(gate, fresh, metrics=NAMES, settings=settings, groups=groups, places=places)
+            part = PartPool(fresh, places)
+            plain = PlantedRegressions(gate, part, metrics=NAMES, settings=settings, groups=groups)
             counts["share"] += found.share
             counts["whole"] += power.caught.n
             counts["caught"] += power.caught.count

@@ -76,7 +76,7 @@ def command_line(given, folder):
     (folder / "outputs.jsonl").write_text("\n".join(outputs))
     suite = "name: bench\ndataset: golden.jsonl\ntarget: { outputs: outputs.jsonl }\nmetrics: [exact-match]\n"
     (folder / "suite.yml").write_text(suite)
-    command = [Path(sys.executable).parent / "deemster", "run", folder / "suite.yml", "--quiet", "--no-store"]
+    command = [Path(sys.executable).parent / "deemster", "run", folder / "suite.yml", "--quiet", "--store", "none"]
     command += ["--to", folder / "report.json"]
     return min(run_measured(*command).cpu_s for _ in range(REPEATS))
 

@@ -53,7 +53,7 @@ def written(folder, count):
 def measured(folder, suite):
     """CPU seconds, wall seconds and MB of resident set of one run."""
     command = [Path(sys.executable).parent / "deemster", "run", folder / suite, "--quiet"]
-    command += ["--no-store", "--to", folder / "report.json", "--to", folder / "report.md"]
+    command += ["--store", "none", "--to", folder / "report.json", "--to", folder / "report.md"]
     start = time.perf_counter()
     process = subprocess.Popen(command)
     _, status, used = os.wait4(process.pid, 0)

@@ -47,6 +47,7 @@ async def answer(input):
     return input["output"]
 """
 SUITE = """\
+durable: true
 name: resume
 dataset: golden.jsonl
 target: { python: "app:answer" }
@@ -68,7 +69,7 @@ def ours(given, folder):
     (folder / "golden.jsonl").write_text("\n".join(map(json.dumps, rows)))
     (folder / "app.py").write_text(TARGET)
     (folder / "suite.yml").write_text(SUITE)
-    run = [sys.executable, "-m", "deemster", "run", "suite.yml", "--quiet", "--to", "report.json", "--durable"]
+    run = [sys.executable, "-m", "deemster", "run", "suite.yml", "--quiet", "--to", "report.json"]
     run += ["--concurrency", str(AT_ONCE)]
 
     def passes(_printed):

@@ -6,6 +6,7 @@ Usage: .venv/bin/python bench/viewer_screenshots.py [name ...]
 """
 
 import random
+import shutil
 import subprocess
 import sys
 import tempfile
@@ -50,7 +51,10 @@ def make_store(folder):
     """A store with runs of three examples; the quickstart several times, as if an application got better and worse."""
     store = folder / "runs.db"
     for name in ("agent", "rag"):
-        deemster("run", EXAMPLES / name / "suite.yml", "--store", store, "--keep-prompts", "all", "--name", f"{name}-1")
+        suite = folder / name / "suite.yml"
+        shutil.copytree(EXAMPLES / name, suite.parent)
+        suite.write_text(f"keep_prompts: all\n{suite.read_text()}")
+        deemster("run", suite, "--store", store, "--name", f"{name}-1")
     essays = EXAMPLES / "essays"
     judges = ("--judge", "ada", "--judge", "bert", "--judge", "cleo", "--calls", "per_item", "--offline")
     deemster("grade", essays / "letters.yml", "--models", essays / "models.yml", *judges, "--store", store)

@@ -144,7 +144,7 @@ def test_evaluation_takes_flags_a_store_and_privacy(folder):
     done, output = evaluate(
         folder,
         SUITE="suite.yml",
-        ARGS="--name\na label of words\n--without-text\n",
+        ARGS="--name\na name of words\n--without-text\n",
         STORE=str(folder / "shared.db"),
         GITHUB_STEP_SUMMARY=str(summary),
     )

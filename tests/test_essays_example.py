@@ -98,7 +98,19 @@ def test_people_do_not_always_agree():
 def test_commands_of_the_readme_reach_no_network(tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
     judges = [flag for name in JUDGES for flag in ("--judge", name)]
-    flags = ["--quorum", "2", "--calls", "per_item", "--offline", "--no-store", "--no-cache", "--to", "votes.json"]
+    flags = [
+        "--quorum",
+        "2",
+        "--calls",
+        "per_item",
+        "--offline",
+        "--store",
+        "none",
+        "--cache",
+        "none",
+        "--to",
+        "votes.json",
+    ]
     done = CliRunner().invoke(
         app, ["grade", str(FOLDER / "letters.yml"), "--models", str(FOLDER / "models.yml"), *judges, *flags]
     )

@@ -52,7 +52,7 @@ def test_its_own_tests_pass(installed, copied, refresh_golden):
 
 
 def test_suite_finds_metric_target_and_client_by_name(installed, copied):
-    done = started(installed, copied, "deemster", "run", "acme.yml", "--no-store", "--quiet", "--to", "-")
+    done = started(installed, copied, "deemster", "run", "acme.yml", "--store", "none", "--quiet", "--to", "-")
     assert done.returncode == 0, done.stderr
     report = json.loads(done.stdout)
     assert report["metrics"]["acme-politeness"]["n_passed"] == 2

@@ -68,7 +68,7 @@ def test_retrieved_texts_are_those_of_the_passages():
 
 
 def test_recorded_judge_answers_offline_and_is_asked_nothing(tmp_path):
-    flags = ["--offline", "--no-cache", "--no-store", "--quiet", "--to", str(tmp_path / "report.json")]
+    flags = ["--offline", "--cache", "none", "--store", "none", "--quiet", "--to", str(tmp_path / "report.json")]
     done = CliRunner().invoke(app, ["run", SUITE, *flags])
     assert done.exit_code == 0, done.output
     usage = json.loads((tmp_path / "report.json").read_text("utf-8"))["usage"]["scoring"]
@@ -82,7 +82,7 @@ def test_two_variables_make_it_ask_a_model(monkeypatch, tmp_path):
     done = CliRunner().invoke(app, ["check", SUITE, "--offline", "--cache", str(tmp_path / "cache.jsonl")])
     assert done.exit_code == 0, done.output
     assert "judge" in done.stdout
-    done = CliRunner().invoke(app, ["run", SUITE, "--no-store", "--cache", str(tmp_path / "cache.jsonl")])
+    done = CliRunner().invoke(app, ["run", SUITE, "--store", "none", "--cache", str(tmp_path / "cache.jsonl")])
     assert done.exit_code == 2
     assert "`OPENAI_API_KEY`" in done.stderr
 
@@ -91,7 +91,7 @@ def test_model_on_this_machine_needs_two_variables_and_is_asked_once(monkeypatch
     shutil.copytree(FOLDER, tmp_path / "rag", ignore=shutil.ignore_patterns("__pycache__"))
     monkeypatch.delenv("OPENAI_API_KEY", raising=False)
     monkeypatch.setenv("JUDGE_MODEL", "some-model")
-    flags = ["run", str(tmp_path / "rag" / "suite.yml"), "--no-cache", "--no-store", "--quiet"]
+    flags = ["run", str(tmp_path / "rag" / "suite.yml"), "--cache", "none", "--store", "none", "--quiet"]
     with ModelServer() as server:
         monkeypatch.setenv("JUDGE_URL", server.url)
         for _ in range(2):

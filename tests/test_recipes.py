@@ -106,7 +106,7 @@ def test_section_of_the_recipe_is_in_every_form_of_a_report(tree):
     for path, body in re.findall(r"^```\w+ (src/\S+)\n(.*?)^```", text, re.MULTILINE | re.DOTALL):
         (tree / path).write_text(body, encoding="utf-8")
 
-    forms = ("--to", "report.md", "--to", "report.html", "--no-store")
+    forms = ("--to", "report.md", "--to", "report.html", "--store", "none")
     printed = run(tree, "deemster", "run", "examples/quickstart/suite.yml", *forms)
 
     shown = [printed, *((tree / name).read_text(encoding="utf-8") for name in ("report.md", "report.html"))]

@@ -16,7 +16,7 @@ from deemster.audit.simulated_runs import ExecutionPool
 from deemster.gate.gate_rules import BaselineRules, Gate
 from deemster.stats import count_prediction_limit
 from tests.results import make_compared_runs
-from tests.results.simulated_histories import NAMES, draw_runs
+from tests.results.simulated_histories import NAMES, PartPool, draw_runs
 
 GATE = Gate(baseline=BaselineRules(margin=0.05))
 SETTINGS = SubsetSettings(draws=120)
@@ -48,7 +48,7 @@ def test_part_of_samples_that_are_alike_catches_as_much_with_a_count_where_the_g
     found = choose_subset(GATE, stored, metrics=NAMES, settings=SETTINGS)
     places = np.array([int(name[1:]) for name in found.ids])
     regressions = PlantedRegressions(GATE, fresh, metrics=NAMES, settings=SETTINGS)
-    alone = PlantedRegressions(GATE, fresh, metrics=NAMES, settings=SETTINGS, places=places)
+    alone = PlantedRegressions(GATE, PartPool(fresh, places), metrics=NAMES, settings=SETTINGS)
     power = regressions.power(places, max_newly_failing=found.power.max_newly_failing)
     assert found.share <= 0.4
     assert power.caught.rate >= 0.9 > (alone.caught & regressions.caught).sum() / power.caught.n

@@ -192,7 +192,7 @@ def test_write_only_writes_the_attacks(folder):
     [
         (("jailbrake",), "No category is called `jailbrake`. Did you mean `jailbreak`?"),
         (("--private-pattern", "("), "missing"),
-        (("--save-failing", "f.yml", "--no-store"), "`--save-failing` reads a stored run"),
+        (("--save-failing", "f.yml", "--store", "none"), "`--save-failing` reads a stored run"),
     ],
 )
 def test_bad_flag_is_exit_code_2(folder, flags, said):

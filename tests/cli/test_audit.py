@@ -81,7 +81,7 @@ def write_suite(folder):
 
 def test_bias_of_the_judge_of_a_suite_is_flagged(folder):
     write_suite(folder)
-    done = called("audit", "judge", "--no-cache", "--to", "audit.json", "--to", "audit.html", "--to", "audit.md")
+    done = called("audit", "judge", "--cache", "none", "--to", "audit.json", "--to", "audit.html", "--to", "audit.md")
     assert done.exit_code == 0
     assert "Flag: llm-as-judge: authority (the claim that professors say so): the judge prefers it." in done.stdout
     found = json.loads(Path("audit.json").read_bytes())
@@ -89,7 +89,7 @@ def test_bias_of_the_judge_of_a_suite_is_flagged(folder):
     assert "exact-match" not in found["metrics"]
     assert "Flag:" in Path("audit.html").read_text()
     assert "Flag:" in Path("audit.md").read_text()
-    flags = ("--no-cache", "--quiet", "--fail-on-flag")
+    flags = ("--cache", "none", "--quiet", "--fail-on-flag")
     assert called("audit", "judge", "judge", "--suite", "suite.yml", *flags).exit_code == 1
     assert called("audit", "judge", *flags, "--probe", "length").exit_code == 0
 
@@ -98,7 +98,7 @@ def test_judge_that_never_answers_leaves_the_audit_incomplete(folder):
     write_suite(folder)
     model = "judge: { base_url: 'http://127.0.0.1:9/v1', model: none, retries: 0 }"
     (folder / "suite.yml").write_text(SUITE.replace('judge: { client: "audited_judge:judge" }', model))
-    done = called("audit", "judge", "--no-cache", "--max-samples", "2", "--probe", "length")
+    done = called("audit", "judge", "--cache", "none", "--max-samples", "2", "--probe", "length")
     assert done.exit_code == 3
     assert "Nothing is known." in done.stdout
     assert "8 marks could not be made. The first, by llm-as-judge: " in done.stderr
@@ -106,7 +106,7 @@ def test_judge_that_never_answers_leaves_the_audit_incomplete(folder):
 
 def test_budget_that_is_spent_leaves_the_audit_incomplete(folder):
     write_suite(folder)
-    done = called("audit", "judge", "--no-cache", "--budget-tokens", "1")
+    done = called("audit", "judge", "--cache", "none", "--budget", "1tokens")
     assert done.exit_code == 3
     assert "The audit is incomplete: " in done.stdout
 
@@ -204,7 +204,7 @@ def test_gate_audit_of_one_run_says_what_is_missing(folder):
 )
 def test_bad_input_of_a_judge_is_exit_code_2(folder, flags, said):
     write_suite(folder)
-    done = called("audit", "judge", "--no-cache", *flags)
+    done = called("audit", "judge", "--cache", "none", *flags)
     assert done.exit_code == 2
     assert said in done.stderr
 

@@ -92,7 +92,7 @@ def test_refused_promotion_of_a_run_that_passes_is_bad_input(folder):
 
 
 def test_no_store_has_no_baseline(folder):
-    assert "`--as-baseline` is for a stored run" in refused("run", "suite.yml", "--no-store", "--as-baseline")
+    assert "`--as-baseline` is for a stored run" in refused("run", "suite.yml", "--store", "none", "--as-baseline")
 
 
 def test_grown_dataset_may_replace_a_baseline_and_a_shrunken_one_may_not(folder):

@@ -117,7 +117,7 @@ def test_hostile_data_in_every_report_and_stream_is_printed_harmless(folder):
             run,
             called("check", "suite.yml", URL=server.url),
             called("grade", "items.json", *judge, "--to", "votes.json"),
-            called("grade", "items.json", *judge, "--no-store", "--to", "-"),
+            called("grade", "items.json", *judge, "--store", "none", "--to", "-"),
             called("rubric", "check", "rubric.json"),
             called("rubric", "check", "rubric.json", "--to", "-"),
             called("agreement", "votes.json", "--to", "-"),

@@ -79,7 +79,7 @@ def test_grade_with_labels_reports_alignment(server):
     assert found["figures"]["criteria"]["facts"]["mean"] == 0.75
     assert found["alignment"]["criterion_accuracy"] == pytest.approx(7 / 8)
     assert [item["verdicts"]["facts"] for item in found["items"]] == ["MET", "MET", "UNMET", "MET"]
-    shown = called("grade", "labelled.json", *inline(server), "--no-store")
+    shown = called("grade", "labelled.json", *inline(server), "--store", "none")
     assert "Stored as" not in shown.stdout
     assert "ccuracy" in shown.stdout
 
@@ -113,7 +113,7 @@ def test_flags_override_settings_file(folder, server):
 def test_cascade_asks_second_judge_if_first_is_unsure(folder, server):
     # The words of the server have a probability of 0.9; its digits leave less than that to other tokens.
     flags = models(folder, small=server, large=server)
-    panel = ("--judge", "small", "--judge", "large", *flags, "--no-cache", "--to", "-")
+    panel = ("--judge", "small", "--judge", "large", *flags, "--cache", "none", "--to", "-")
     sure = json.loads(called("grade", "labelled.json", *panel, "--cascade", "small", "--unsure-below", "0.5").stdout)
     assert [judge["votes"] for judge in sure["figures"]["judges"]] == [8, 0]
     unsure = json.loads(called("grade", "labelled.json", *panel, "--cascade", "small", "--unsure-below", "1").stdout)
@@ -122,7 +122,7 @@ def test_cascade_asks_second_judge_if_first_is_unsure(folder, server):
 
 def test_cascade_judge_is_asked_first_in_any_position(folder, server):
     flags = models(folder, small=server, large=server)
-    panel = ("--judge", "large", "--judge", "small", *flags, "--no-cache", "--to", "-", "--cascade", "small")
+    panel = ("--judge", "large", "--judge", "small", *flags, "--cache", "none", "--to", "-", "--cascade", "small")
     found = json.loads(called("grade", "labelled.json", *panel).stdout)["settings"]["cascade"]
     assert (found["cheap"], found["strong"], found["unsure_below"]) == ("small", ["large"], 0.8)
 
@@ -136,15 +136,15 @@ def test_dry_run_counts_without_requests(folder, server):
 
 
 def test_second_grading_is_answered_from_cache(server):
-    called("grade", "labelled.json", *inline(server), "--no-store")
-    result = called("grade", "labelled.json", *inline(server), "--no-store")
+    called("grade", "labelled.json", *inline(server), "--store", "none")
+    result = called("grade", "labelled.json", *inline(server), "--store", "none")
     assert len(server.requests) == 8
     assert "8 answered from a cache" in result.stdout
 
 
 def test_failed_votes_make_grading_incomplete_and_resumable(folder, server):
     with ModelServer(faults={"500": 1.0}) as dead:
-        first = called("grade", "labelled.json", "--judge", "a", *models(folder, a=dead), "--no-cache")
+        first = called("grade", "labelled.json", "--judge", "a", *models(folder, a=dead), "--cache", "none")
     assert first.exit_code == 3
     assert first.stderr.count("failed every call") == 1
     assert " items of 4 could not be graded. The first is `" in first.stderr
@@ -235,9 +235,9 @@ def test_lower_quorum_and_scores_that_lack_a_vote_are_said_in_every_form_of_the_
 
 
 def test_resume_of_complete_grading_sends_no_request(server):
-    called("grade", "labelled.json", *inline(server), "--no-cache")
+    called("grade", "labelled.json", *inline(server), "--cache", "none")
     asked = len(server.requests)
-    result = called("grade", "labelled.json", *inline(server), "--no-cache", "--resume")
+    result = called("grade", "labelled.json", *inline(server), "--cache", "none", "--resume")
     assert (result.exit_code, len(server.requests)) == (0, asked)
     assert "4 of 4 are done" in result.stderr
 
@@ -255,7 +255,7 @@ def test_report_and_promote_of_grading_are_bad_input(server):
 
 
 def test_exceeded_budget_makes_grading_incomplete(folder, server):
-    result = called("grade", "labelled.json", *inline(server), "--budget-tokens", "0", "--quiet")
+    result = called("grade", "labelled.json", *inline(server), "--budget", "0tokens", "--quiet")
     assert result.exit_code == 3
     assert "were not asked for" in result.stderr
     assert result.stdout == ""
@@ -275,9 +275,9 @@ def test_exceeded_budget_makes_grading_incomplete(folder, server):
         (["labelled.json", "--unsure-below", "0.5"], "`--unsure-below` needs `--cascade JUDGE`"),
         (["labelled.json", "--cascade-by", "consistency"], "needs `--cascade JUDGE`"),
         (["labelled.json", "--to", "votes:v.csv"], ".json or .jsonl"),
-        (["labelled.json", "--no-store", "--resume"], "--no-store"),
+        (["labelled.json", "--store", "none", "--resume"], "--store none"),
         (["labelled.json", "--resume=nope"], "nope"),
-        (["labelled.json", "--budget-usd", "-1"], "budget"),
+        (["labelled.json", "--budget", "-1usd"], "budget"),
     ],
 )
 def test_unusable_input_is_error_before_any_request(server, flags, message):
@@ -299,7 +299,7 @@ def test_stopped_or_killed_grading_resumes_to_same_result(folder, blow):
     items = [{"id": f"i{at:03d}", "submission": f"Text {at + 10}."} for at in range(60)]
     (folder / "many.json").write_text(json.dumps({"name": "many", "rubric": RUBRIC, "items": items}))
     with ModelServer(answer=said, faults={"slow=0.05": 1.0}) as server:
-        flags = [*models(folder, judge=server), "--no-cache", "--to", "-"]
+        flags = [*models(folder, judge=server), "--cache", "none", "--to", "-"]
         argv = [sys.executable, "-m", "deemster", "grade", "many.json", *flags]
         process = subprocess.Popen(argv, stdout=subprocess.PIPE, stderr=subprocess.PIPE)
         while len(server.requests) < 60:
@@ -314,7 +314,7 @@ def test_stopped_or_killed_grading_resumes_to_same_result(folder, blow):
         resumed = called("grade", "many.json", *flags, "--resume")
         assert resumed.exit_code == 0, resumed.stderr
         assert len(server.requests) - before < 120
-        whole = called("grade", "many.json", *flags, "--no-store")
+        whole = called("grade", "many.json", *flags, "--store", "none")
     first, second = json.loads(resumed.stdout), json.loads(whole.stdout)
     assert first["items"] == second["items"]
     assert first["figures"]["criteria"] == second["figures"]["criteria"]
@@ -354,7 +354,7 @@ def test_killed_and_resumed_grading_has_same_cost(folder):
         assert resumed.exit_code == 0, resumed.stderr
         # Every question once, but for those that were under way.
         assert 40 <= len(server.requests) <= 44
-        whole = called("grade", "many.json", *flags, "--no-store", "--cache", "other.jsonl")
+        whole = called("grade", "many.json", *flags, "--store", "none", "--cache", "other.jsonl")
     first, second = json.loads(resumed.stdout)["figures"], json.loads(whole.stdout)["figures"]
     assert (first["calls"], first["cached_calls"]) == (40, 80)
     assert first == second

@@ -150,7 +150,7 @@ def test_disk_that_fails_during_the_run_is_one_line_and_exit_code_3(world, monke
         raise OSError(28, "No space left on device")
 
     monkeypatch.setattr("deemster.store.spool.Spool.add", full)
-    result = called("run", "suite.yml", "--no-store")
+    result = called("run", "suite.yml", "--store", "none")
     assert result.exit_code == 3
     assert result.stderr == "error: The command could not go on: No space left on device.\n"
 

@@ -94,15 +94,15 @@ def test_dataset_without_a_rubric_takes_the_one_that_is_improved(folder):
     bare = {key: value for key, value in json.loads(header).items() if key != "rubric"}
     assert bare != json.loads(header)
     Path("items.jsonl").write_text("\n".join([json.dumps(bare), *items]) + "\n")
-    found = called(*IMPROVE, *flags, "--no-cache")
+    found = called(*IMPROVE, *flags, "--cache", "none")
     assert (found.exit_code, found.stdout) == (0, own.stdout), found.stderr
 
 
 def test_improvement_stopped_by_budget_resumes_without_repeated_call(folder):
     flags = ("--writer", "writer", "--criteria", "1")
-    whole = called(*IMPROVE, *flags, "--no-cache")
+    whole = called(*IMPROVE, *flags, "--cache", "none")
     assert whole.exit_code == 0
-    result = called(*IMPROVE, *flags, "--budget-tokens", "40000")
+    result = called(*IMPROVE, *flags, "--budget", "40000tokens")
     assert result.exit_code == 3
     assert "incomplete: " in result.stderr
     assert "--resume" in result.stderr
@@ -121,7 +121,7 @@ def test_improvement_stopped_by_budget_resumes_without_repeated_call(folder):
         (("--cluster", "autor"), "no `autor`"),
         (("--models", "old.yaml"), "section `models`"),
         (("--models", "absent.yml"), "absent.yml"),
-        (("--budget-usd", "-1"), "budget"),
+        (("--budget", "-1usd"), "budget"),
         (("--to", "new.txt"), "new.txt"),
         (("--to", "other.yaml"), "Say where the new rubric goes, as one file: `--to new.yaml`."),
     ],

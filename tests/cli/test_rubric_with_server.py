@@ -64,11 +64,11 @@ def test_rubric_is_improved_by_models_that_answer_over_http():
 def test_temporary_server_faults_change_nothing(fault):
     with ModelServer(answer=said) as server:
         models(server)
-        assert called(*IMPROVE, *FLAGS, "--no-cache").exit_code == 0
+        assert called(*IMPROVE, *FLAGS, "--cache", "none").exit_code == 0
         calm = Path("new.yaml").read_bytes()
     with ModelServer(answer=said, faults={fault: 0.1}, seed=3) as server:
         models(server, retries=9)
-        result = called(*IMPROVE, *FLAGS, "--no-cache")
+        result = called(*IMPROVE, *FLAGS, "--cache", "none")
     assert result.exit_code == 0, result.stderr
     assert Path("new.yaml").read_bytes() == calm
 
@@ -110,11 +110,11 @@ def test_killed_and_resumed_improvement_has_same_cost():
 def test_budget_includes_earlier_spending():
     with ModelServer(answer=said) as server:
         models(server)
-        first = called(*IMPROVE, *FLAGS, "--budget-tokens", "60000", "--no-cache")
+        first = called(*IMPROVE, *FLAGS, "--budget", "60000tokens", "--cache", "none")
         assert first.exit_code == 3, first.stdout
         before = len(server.requests)
         assert before > 40
-        second = called(*IMPROVE, *FLAGS, "--budget-tokens", "60000", "--no-cache", "--resume")
+        second = called(*IMPROVE, *FLAGS, "--budget", "60000tokens", "--cache", "none", "--resume")
         assert second.exit_code == 3
         assert len(server.requests) - before < before
 
@@ -130,7 +130,7 @@ def test_dry_run_reports_least_and_most_requests():
         assert "at most 400 requests to judges and 3 wordings" in result.stderr
         assert not Path("new.yaml").exists()
         assert not Path("new.yaml.progress.db").exists()
-        assert called(*IMPROVE, *FLAGS, "--no-cache").exit_code == 0
+        assert called(*IMPROVE, *FLAGS, "--cache", "none").exit_code == 0
         assert 120 < len(server.requests) <= 403
 
 

@@ -43,7 +43,7 @@ def test_every_format_can_be_written_in_one_run(world):
 
 def test_report_is_the_same_bytes_on_stdout_in_a_file_and_rendered_again(world):
     folder = world()
-    shown = called("run", "suite.yml", "--to", "-", "--no-store").stdout
+    shown = called("run", "suite.yml", "--to", "-", "--store", "none").stdout
     assert called("run", "suite.yml", "--to", "run.json").exit_code == 0
     assert (folder / "run.json").read_text() == shown
     assert called("show", "run.json", "--to", "-").stdout == shown
@@ -62,7 +62,7 @@ def test_rendered_report_equals_report_of_run(world, form):
 def test_report_file_shows_what_the_run_shows(world, flags):
     world(suite_yml=SUITE.replace("[exact-match]", "[contains-all, json-match, retrieval-recall-at-k@3]"))
     called("run", "suite.yml", "--to", "run.json")
-    direct = called("run", "suite.yml", "--to", "-", "--no-store", *flags).stdout
+    direct = called("run", "suite.yml", "--to", "-", "--store", "none", *flags).stdout
     assert called("show", "run.json", "--to", "-", *flags).stdout == direct
     assert called("show", "latest", "--to", "-", *flags).stdout == direct
 
@@ -156,7 +156,14 @@ def test_absent_values_are_one_warning_per_metric_on_stderr(world):
 
 def test_two_runs_at_same_time_give_same_bytes(world):
     world()
-    places = (("--no-store",), ("--store", "a.db"), ("--store", "b.db"))
+    places = (
+        (
+            "--store",
+            "none",
+        ),
+        ("--store", "a.db"),
+        ("--store", "b.db"),
+    )
     assert len({called("run", "suite.yml", "--to", "-", *place).stdout for place in places}) == 1
 
 

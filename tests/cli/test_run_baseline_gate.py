@@ -150,7 +150,7 @@ def test_gate_compares_with_any_run(folder, compare):
         # The run before is now the bad one.
         assert ran(folder).exit_code == 0
     else:
-        assert ran(folder, "--no-store", wrong=range(30)).exit_code == (1 if "." in compare else 0)
+        assert ran(folder, "--store", "none", wrong=range(30)).exit_code == (1 if "." in compare else 0)
 
 
 def test_custom_metric_is_compared_with_a_report_file(folder):

@@ -215,9 +215,11 @@ def test_report_cannot_be_confirmed(folder):
 
 def test_reruns_survive_a_kill(folder):
     prepared(folder, "confirm_app_k")
+    suite = folder / "suite.yml"
+    suite.write_text(f"durable: true\n{suite.read_text()}")
     # The fourth rerun hangs.
     state(folder, broken=[7], hang=4)
-    process = started(folder, "run", "suite.yml", "--quiet", "--durable", "--confirm", "6")
+    process = started(folder, "run", "suite.yml", "--quiet", "--confirm", "6")
     deadline = time.monotonic() + 180
     while (folder / "calls.txt").exists() is False or (folder / "calls.txt").read_text().split().count("7") < 5:
         assert time.monotonic() < deadline

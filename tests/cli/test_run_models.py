@@ -112,7 +112,7 @@ def test_planned_cost_is_not_below_actual_cost(folder, server):
 def test_check_counts_only_uncached_requests(folder, server):
     report_of()
     assert planned() == "No model would be asked.\n"
-    assert planned("--no-cache").startswith("judge: 6 to 12 requests")
+    assert planned("--cache", "none").startswith("judge: 6 to 12 requests")
 
 
 def test_check_counts_a_question_that_two_metrics_ask_once(folder):
@@ -137,14 +137,14 @@ def test_second_run_is_answered_from_cache_for_free(folder, server):
 
 
 def test_without_cache_every_run_asks_again(folder, server):
-    report_of("--no-cache", "--no-store")
-    report_of("--no-cache", "--no-store")
+    report_of("--cache", "none", "--store", "none")
+    report_of("--cache", "none", "--store", "none")
     assert len(server.requests) == 12
     assert not (folder / ".deemster").exists()
 
 
 def test_cache_path_can_be_set(folder, server):
-    report_of("--cache", "kept/answers.jsonl", "--no-store")
+    report_of("--cache", "kept/answers.jsonl", "--store", "none")
     assert (folder / "kept" / "answers.jsonl").is_file()
     assert not (folder / ".deemster").exists()
 
@@ -165,7 +165,7 @@ def test_offline_unrecorded_question_is_bad_input(folder, server):
     assert len(server.requests) == 6
 
 
-@pytest.mark.parametrize("flags", [("--budget-tokens", "5000"), ("--budget-usd", "0.006")])
+@pytest.mark.parametrize("flags", [("--budget", "5000tokens"), ("--budget", "0.006usd")])
 def test_exceeded_budget_is_exit_code_3_with_partial_report(folder, server, flags):
     code, out, err = whole(folder, "--to", "r.json", *flags)
     report = json.loads((folder / "r.json").read_text())
@@ -187,7 +187,7 @@ def test_exceeded_budget_is_exit_code_3_with_partial_report(folder, server, flag
 
 def test_budget_in_money_needs_prices(folder, server):
     written(folder, {"suite.yml": SUITE.replace("    price: { input: 1, output: 2 }\n", "")})
-    result = called("run", "suite.yml", "--budget-usd", "1")
+    result = called("run", "suite.yml", "--budget", "1usd")
     assert result.exit_code == 2
     assert "needs a price for `models.judge`" in result.stderr
     assert server.requests == []
@@ -256,14 +256,14 @@ def test_payloads_in_output_question_and_reference_change_no_mark(tmp_path, monk
     with ModelServer(answer=obedient) as server:
         monkeypatch.setenv("JUDGE_URL", server.url)
         written(tmp_path, files({"plain": fine}))
-        report_of("--no-cache")
+        report_of("--cache", "none")
         structure = [message["role"] for message in server.requests[0].document["messages"]]
         for message in server.requests[0].document["messages"]:
             obedient.learn(message["content"])
         obedient.obeyed.clear()
         server.forget()
         written(tmp_path, files(cases))
-        report = report_of("--no-cache", "--metric", "llm-as-judge")
+        report = report_of("--cache", "none", "--metric", "llm-as-judge")
         asked = [[message["role"] for message in request.document["messages"]] for request in server.requests]
     assert obedient.obeyed == []
     assert asked == [structure] * len(asked)
@@ -283,7 +283,7 @@ def test_report_bytes_are_same_at_any_concurrency(folder, server):
             {"suite.yml": suite.replace("limits: { concurrency: ${PACE} }", f"limits: {{ concurrency: {pace} }}")},
         )
         result = called(
-            "run", "suite.yml", "--no-cache", "--store", f"{pace}.db", "--to", "r.json", "--quiet", PACE=pace
+            "run", "suite.yml", "--cache", "none", "--store", f"{pace}.db", "--to", "r.json", "--quiet", PACE=pace
         )
         assert result.exit_code in (0, 3), result.output
         found.append((folder / "r.json").read_bytes())
@@ -314,8 +314,26 @@ def test_interrupt_stops_requests_and_reports_answers(tmp_path):
 
 def test_progress_goes_to_standard_error_with_tokens_and_limits(folder, monkeypatch):
     monkeypatch.setattr("deemster.cli._console._SECONDS_BETWEEN_LINES", 0.0)
-    result = called("run", "suite.yml", "--no-cache")
+    result = called("run", "suite.yml", "--cache", "none")
     (line, *_) = [line for line in result.stderr.splitlines() if " done, " in line][-1:]
     assert line.startswith("6 of 6 done, 0 unscored, ")
     assert " tokens, $0.00" in line
     assert re.search(r", judge \d+/\d+$", line)
+
+
+@pytest.mark.parametrize("budget", ["2", "2 usd", "2eur", "-1usd", "1.5tokens", "usd", "nanusd"])
+def test_budget_is_dollars_or_tokens(world, budget):
+    world()
+    result = called("run", "suite.yml", f"--budget={budget}")
+    assert result.exit_code == 2
+    assert f"`{budget}` is no budget: give dollars or tokens, 2usd or 50000tokens." in result.stderr
+
+
+def test_command_that_fills_a_store_refuses_none(world):
+    world()
+    called("run", "suite.yml", "--quiet")
+    called("store", "export", "latest", "--to", "run.jsonl")
+    result = called("import", "run.jsonl", "--store", "none")
+    assert result.exit_code == 2
+    assert "`--store none` is for a run that is not kept; this reads or writes a store." in result.stderr
+    assert not Path("none").exists()

@@ -49,7 +49,7 @@ def world(tmp_path, monkeypatch):
 
 
 def ran(world, third, *flags):
-    return called("run", "suite.yml", "--no-cache", *FLAGS, *flags, GOOD=world[1].url, THIRD=third)
+    return called("run", "suite.yml", "--cache", "none", *FLAGS, *flags, GOOD=world[1].url, THIRD=third)
 
 
 def test_panel_without_a_member_is_unscored_with_its_votes_and_resume_asks_only_that_member(world):

@@ -72,7 +72,7 @@ def test_random_samples_are_the_same_for_a_seed(part_world):
     first = report_of("--sample", "2", "--seed", "1")
     assert first["run"]["part"] == {"samples": 2, "of": 4, "selection": "--sample 2 --seed 1"}
     assert sample_ids(first) == sample_ids(report_of("--sample", "2", "--seed", "1"))
-    draws = {tuple(sample_ids(report_of("--sample", "2", "--seed", str(seed), "--no-store"))) for seed in range(8)}
+    draws = {tuple(sample_ids(report_of("--sample", "2", "--seed", str(seed), "--store", "none"))) for seed in range(8)}
     assert len(draws) > 1
     assert report_of("--sample", "2")["run"]["part"]["selection"] == "--sample 2 --seed 42"
 

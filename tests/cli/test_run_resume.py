@@ -52,13 +52,13 @@ def test_report_command_prints_same_report(world):
 
 def test_no_store_leaves_nothing_behind(world):
     folder = world()
-    assert called("run", "suite.yml", "--no-store").exit_code == 0
+    assert called("run", "suite.yml", "--store", "none").exit_code == 0
     assert not (folder / ".deemster").exists()
 
 
 def test_store_may_be_named_by_flag_or_environment(world):
-    folder = world()
-    assert called("run", "suite.yml", "--store", "kept/a.db", "--durable").exit_code == 0
+    folder = world(suite_yml=f"durable: true\n{SUITE}")
+    assert called("run", "suite.yml", "--store", "kept/a.db").exit_code == 0
     assert called("run", "suite.yml", DEEMSTER_STORE="kept/b.db").exit_code == 0
     assert {"a.db", "b.db"} <= {path.name for path in (folder / "kept").iterdir()}
     assert called("show", "latest", DEEMSTER_STORE="kept/a.db").exit_code == 0
@@ -73,7 +73,7 @@ def test_resume_retries_only_failed_sample(live):
     assert (second.exit_code, second.stdout) == (0, "")
     assert "1 of 2 done, trying 1 again.\n" in second.stderr
     assert (live / "calls").read_text().split() == ["window", "fee", "fee"]
-    assert called("run", "suite.yml", "--no-store", "--to", "-").stdout == (live / "run.json").read_text()
+    assert called("run", "suite.yml", "--store", "none", "--to", "-").stdout == (live / "run.json").read_text()
 
 
 def test_resume_of_complete_run_shows_report_with_note(world):
@@ -110,7 +110,7 @@ def test_changed_target_is_error_or_mixed_with_allow_changed(live):
 @pytest.mark.parametrize(
     ("flags", "told"),
     [
-        (("--resume", "--no-store"), "`--no-store` stores none"),
+        (("--resume", "--store", "none"), "`--store none` stores none"),
         (("--allow-changed",), "`--allow-changed` is for `--resume`"),
         (("--timeout", "0"), "`--timeout` is a number of seconds above 0"),
         (("--resume=20200101",), "holds no run"),

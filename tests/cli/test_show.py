@@ -65,6 +65,11 @@ def ran(*flags):
     return called("run", "suite.yml", "--quiet", *flags)
 
 
+def keep_prompts(folder, which):
+    suite = folder / "suite.yml"
+    suite.write_text(f"keep_prompts: {which}\n{suite.read_text()}")
+
+
 def steady(text):
     """What is shown, without what differs from machine to machine and between versions of Python."""
     # A long path is folded, and how long it is depends on the folder of the test.
@@ -91,23 +96,26 @@ def test_prompts_are_shown_only_where_they_are_asked_for(folder):
     ran()
     assert "careful examiner" not in called("show", "latest", "fee").stdout
     assert "careful examiner" not in called("show", "latest", "window", "--prompts").stdout
-    assert "`deemster run --keep-prompts all` keeps all." in called("show", "latest", "window", "--prompts").stdout
+    assert "`keep_prompts: all` in the suite keeps all." in called("show", "latest", "window", "--prompts").stdout
 
 
 def test_keep_prompts_all_keeps_those_of_marks_that_passed(folder):
-    ran("--keep-prompts", "all")
+    keep_prompts(folder, "all")
+    ran()
     assert "careful examiner" in called("show", "latest", "window", "--prompts").stdout
 
 
-@pytest.mark.parametrize("flags", [("--keep-prompts", "none"), ()])
-def test_run_without_prompts_says_so(folder, flags):
-    ran(*flags)
-    if not flags:
+@pytest.mark.parametrize("is_asked_for", [True, False])
+def test_run_without_prompts_says_so(folder, is_asked_for):
+    if is_asked_for:
+        keep_prompts(folder, "none")
+    ran()
+    if not is_asked_for:
         # As the schema before this one left it.
         with contextlib.closing(sqlite3.connect(".deemster/runs.db")) as older:
             older.executescript("DROP TABLE prompts; PRAGMA user_version = 2;")
     shown = called("show", "latest", "fee", "--prompts").stdout
-    assert ("This run did not keep its prompts." in shown) == bool(flags)
+    assert ("This run did not keep its prompts." in shown) == is_asked_for
     assert "careful examiner" not in shown
 
 
@@ -130,7 +138,7 @@ def test_report_file_has_neither(folder):
 
 
 def test_verbose_prints_each_distinct_traceback_once(folder):
-    result = ran("--verbose", "--no-store")
+    result = ran("--verbose", "--store", "none")
     assert result.stderr.count("Traceback (most recent call last):") == 1
     assert "2 times, such as for the sample where:" in result.stderr
     assert "KeyError: 'Where to?'" in result.stderr.split("Traceback")[1]

@@ -208,7 +208,7 @@ def test_too_few_file_descriptors_lower_concurrency_and_no_request_fails(tmp_pat
         return '{"reason": "Good.", "score": 0.9}'
 
     with ModelServer(answer=answer) as server:
-        argv = ("-m", "deemster", "run", "suite.yml", "--to", "-", "--no-cache")
+        argv = ("-m", "deemster", "run", "suite.yml", "--to", "-", "--cache", "none")
         process = limited(tmp_path, *argv, descriptors=48, env={"JUDGE_URL": server.url})
         assert process.returncode == 0, process.stderr
         report = json.loads(process.stdout)

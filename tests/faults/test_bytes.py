@@ -78,7 +78,7 @@ def prepared(folder, most):
 
 
 def started(folder, url, concurrency, environ, *flags):
-    argv = ["run", "suite.yml", "--quiet", "--no-cache", "--max-unscored", "100%", "--to", "report.json"]
+    argv = ["run", "suite.yml", "--quiet", "--cache", "none", "--max-unscored", "100%", "--to", "report.json"]
     return subprocess.Popen(
         [sys.executable, "-m", "deemster", *argv, "--concurrency", str(concurrency), *flags],
         cwd=folder,
@@ -120,10 +120,10 @@ def server():
 def recorded(tmp_path_factory, server):
     """The recordings of a run, and the report of one that replays them."""
     folder = prepared(tmp_path_factory.mktemp("recorded") / "run", 16)
-    live = reported(started(folder, server.url, 16, {}, "--no-store"), folder)
+    live = reported(started(folder, server.url, 16, {}, "--store", "none"), folder)
     assert {request.path for request in server.requests} == {"/v1/chat/completions", "/v1/embeddings"}
     recordings = {name: (folder / name).read_bytes() for name in ("judge.jsonl", "embedding.jsonl")}
-    return recordings, live, reported(started(folder, "http://127.0.0.1:1", 16, {}, "--no-store"), folder)
+    return recordings, live, reported(started(folder, "http://127.0.0.1:1", 16, {}, "--store", "none"), folder)
 
 
 @pytest.mark.parametrize("way", WAYS)

@@ -30,8 +30,8 @@ CONCURRENCY = 8
 DELAY_S = 0.02
 KILLS = {"waiting": 1, "early": 3, "at work": 10, "ending": 6}
 FEW_KILLS = {"waiting": 1, "early": 1, "at work": 2, "ending": 1}
-# The promise, and what a kill may lose on a machine that is busy with something else. With `--durable` an answer counts
-# as under way until it is committed, which takes some time from where the judge notes that it left.
+# The promise, and what a kill may lose on a machine that is busy with something else. With `durable: true` an answer
+# counts as under way until it is committed, which takes some time from where the judge notes that it left.
 PROMISE_S = {"grouped": 0.25, "durable": 0.05}
 STALL_S = 1.5
 NOTED_S = 0.25
@@ -135,7 +135,7 @@ class Trial:
 
     def started(self):
         resume = ["--resume"] if (self.folder / ".deemster" / "runs.db").exists() and self.rows() else []
-        flags = [*resume, "--quiet", "--no-cache", "--to", "report.json", "--to", "report.md", *self.flags]
+        flags = [*resume, "--quiet", "--cache", "none", "--to", "report.json", "--to", "report.md", *self.flags]
         return subprocess.Popen(
             [sys.executable, "-m", "deemster", "run", "suite.yml", *flags],
             cwd=self.folder,
@@ -265,7 +265,9 @@ def reference(tmp_path_factory, judge):
 def test_run_killed_many_times_resumes_to_same_report(tmp_path, judge, reference, capsys, mode, thorough):
     counts = KILLS if thorough else FEW_KILLS
     chance = random.Random(f"kills {mode}")
-    trial = Trial(prepared(tmp_path / "run"), judge, ("--durable",) if mode == "durable" else ())
+    trial = Trial(prepared(tmp_path / "run"), judge)
+    if mode == "durable":
+        written(trial.folder, {"suite.yml": f"durable: true\n{SUITE}"})
     start = judge.count()
     waits = moments(judge, chance)
     order = [name for name in ("early", "at work") for _ in range(counts[name])]

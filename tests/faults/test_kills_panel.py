@@ -71,7 +71,7 @@ def started(folder, judges, *flags):
     fast, slow = judges
     flags = (*flags, *(["--resume"] if (folder / ".deemster" / "runs.db").exists() else []))
     return subprocess.Popen(
-        [sys.executable, "-m", "deemster", "run", "suite.yml", "--quiet", "--no-cache", "--to", "r.json", *flags],
+        [sys.executable, "-m", "deemster", "run", "suite.yml", "--quiet", "--cache", "none", "--to", "r.json", *flags],
         cwd=folder,
         env={**os.environ, "SOURCE_DATE_EPOCH": EPOCH, "FAST_URL": fast.url, "SLOW_URL": slow.url},
         stdout=subprocess.DEVNULL,
@@ -104,15 +104,17 @@ def killed(folder, judges, *flags):
     assert process.returncode == -signal.SIGKILL
 
 
-@pytest.mark.parametrize("flags", [(), ("--durable",)], ids=["grouped", "durable"])
-def test_fast_judge_is_asked_once_for_each_sample_over_all_kills(tmp_path, judges, kills, flags):
+@pytest.mark.parametrize("durable", [False, True], ids=["grouped", "durable"])
+def test_fast_judge_is_asked_once_for_each_sample_over_all_kills(tmp_path, judges, kills, durable):
     fast, slow = judges
     folder = prepared(tmp_path / "killed")
+    if durable:
+        written(folder, {"suite.yml": f"durable: true\n{SUITE}"})
     for _ in range(kills):
-        killed(folder, judges, *flags)
-    report = finished(folder, judges, *flags)
+        killed(folder, judges)
+    report = finished(folder, judges)
     assert len(fast.requests) == SAMPLES
-    in_window = 0 if flags else round(WINDOW_S / DELAY_S) * SLOW_AT_ONCE
+    in_window = 0 if durable else round(WINDOW_S / DELAY_S) * SLOW_AT_ONCE
     assert SAMPLES <= len(slow.requests) <= SAMPLES + kills * (SLOW_AT_ONCE + in_window)
     assert json.loads(report)["usage"]["scoring"]["calls"] == 2 * SAMPLES
     assert report == finished(prepared(tmp_path / "alone"), judges)
@@ -121,7 +123,7 @@ def test_fast_judge_is_asked_once_for_each_sample_over_all_kills(tmp_path, judge
 def test_budget_holds_over_all_kills(tmp_path, judges, kills):
     fast, slow = judges
     folder = prepared(tmp_path / "killed")
-    budget = ("--budget-tokens", "60000")
+    budget = ("--budget", "60000tokens")
     process = started(folder, judges, *budget)
     for kill in range(kills):
         enough = len(fast.requests) + len(slow.requests) + 6

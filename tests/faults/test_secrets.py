@@ -236,7 +236,10 @@ models: {{ judge: {{ base_url: "{1}", model: m }} }}
             OpenAIChat(wrong, "m")
         assert secret not in str(raised.value)
     results = [
-        *(called("run", name, "--no-store", ADDRESS=wrong) for name in ("model.yml", "target.yml", "variable.yml")),
+        *(
+            called("run", name, "--store", "none", ADDRESS=wrong)
+            for name in ("model.yml", "target.yml", "variable.yml")
+        ),
         *(called("check", name, ADDRESS=wrong) for name in ("model.yml", "target.yml", "variable.yml")),
         called("grade", "items.json", "--base-url", wrong, "--model", "m"),
         *(called(*words, "--store", wrong) for words in (("show",), ("store",), ("store", "check"))),

@@ -205,6 +205,15 @@ def test_strong_judges_that_all_fail_leave_the_criterion_without_a_verdict():
     assert item.criteria[0].failed
 
 
+@pytest.mark.parametrize(("quorum", "lost", "below"), [(None, "one", ("facts",)), (1, "one", ()), (None, "cheap", ())])
+def test_quorum_of_a_cascade_counts_the_judges_that_decide(quorum, lost, below):
+    down = NoAnswer(cause="model_failed", message="No.")
+    votes = {"cheap": ("MET", 0.5), "one": "UNMET", "two": "UNMET", lost: down}
+    item, _ = played({**SURE, "facts": votes["cheap"]}, {**STRONG, "facts": votes}, quorum=quorum)
+    assert (item.below_quorum, item.score is None) == (below, bool(below))
+    assert finals(item)[0] == "UNMET"
+
+
 def test_consistency_is_share_of_equal_answers():
     def cheap(name, sample):
         return "MET" if name == "facts" else "fair" if sample < 3 else "poor"

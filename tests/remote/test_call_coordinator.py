@@ -130,10 +130,20 @@ def test_killed_driver_is_resumed_on_the_cluster_with_nothing_lost(nodes: TwoNod
     with ModelServer(faults={"slow=0.1": 1.0}) as server:
         suite = tmp_path / "suite.yml"
         suite.write_text(
-            "schema_version: deemster.suite.v1\nname: s\ndataset: golden.jsonl\ntarget: {python: 'app:answer'}\n"
+            f"schema_version: deemster.suite.v1\non: '{nodes.address}'\n"
+            "name: s\ndataset: golden.jsonl\ntarget: {python: 'app:answer'}\n"
             f"metrics: [llm-as-judge]\nmodels: {{judge: {{base_url: '{server.url}', model: m, concurrency: 4}}}}\n"
         )
-        command = [sys.executable, "-m", "deemster", "run", str(suite), "--quiet", "--no-cache", "--on", nodes.address]
+        command = [
+            sys.executable,
+            "-m",
+            "deemster",
+            "run",
+            str(suite),
+            "--quiet",
+            "--cache",
+            "none",
+        ]
         command += ["--store", str(tmp_path / "runs.db"), "--to", str(tmp_path / "cluster.json")]
         driver = subprocess.Popen(command, start_new_session=True)
         killed = kill_at(server, 20, lambda: os.kill(driver.pid, signal.SIGKILL))
@@ -143,7 +153,7 @@ def test_killed_driver_is_resumed_on_the_cluster_with_nothing_lost(nodes: TwoNod
         # What was stored is not asked again: only what was under way, or answered in the last moments, is.
         assert COUNT // 2 <= len(server.requests) < COUNT // 2 + killed[0]
         server.forget()
-        local = [*command[:7], "--no-store", "--to", str(tmp_path / "local.json")]
+        local = [*command[:7], "--store", "none", "--to", str(tmp_path / "local.json")]
         assert subprocess.run(local, check=False).returncode == 0
     assert (tmp_path / "cluster.json").read_bytes() == (tmp_path / "local.json").read_bytes()
 

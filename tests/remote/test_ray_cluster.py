@@ -111,7 +111,7 @@ def test_missing_ray_names_the_extra(tmp_path: Path, monkeypatch: pytest.MonkeyP
     with pytest.raises(MissingExtraError, match=r"deemster\[ray\]"):
         dm.evaluate(samples, outputs={"a": "x"}, metrics=["exact-match"], cluster="local-cluster")
     monkeypatch.chdir(tmp_path)
-    written(tmp_path, FILES)
-    result = called("run", "suite.yml", "--on", "local-cluster")
+    written(tmp_path, {**FILES, "suite.yml": f"on: local-cluster\n{FILES['suite.yml']}"})
+    result = called("run", "suite.yml")
     assert (result.exit_code, result.stdout) == (2, "")
     assert result.stderr == "error: A run on a cluster needs the `ray` extra: pip install 'deemster[ray]'\n"

@@ -113,7 +113,7 @@ class Forgiving(dm.results.MetricsAggregator):
         return True
 
 
-def test_custom_aggregator_is_reported_missing_and_may_be_passed_again(tmp_path):
+def test_custom_aggregator_is_reported_missing(tmp_path):
     gate = {"min_aggregate_success": 0.5}
     with open_store(tmp_path / "runs.db") as store:
         report = ran(job(aggregator=Forgiving(), gate=gate), store)
@@ -124,7 +124,6 @@ def test_custom_aggregator_is_reported_missing_and_may_be_passed_again(tmp_path)
         (message,) = told
         assert "Forgiving`, an object of the program that ran this" in message
         assert "nor the gate" in message
-        assert stored_report(store, "latest", aggregator=Forgiving()).to_json() == report.to_json()
 
 
 def stored_run(facts):

@@ -125,7 +125,7 @@ def test_aggregator_is_called_once_per_execution(store):
     aggregator = Counting()
     report = ran(job(aggregator=aggregator), storage=RunStorage(store))
     assert aggregator.asked == 1400
-    assert report.to_json() == stored_report(store, "latest", aggregator=aggregator).to_json()
+    assert report.metrics == stored_report(store, "latest").metrics
 
 
 def test_resumed_run_with_an_aggregator_ends_in_the_same_report(store):

@@ -82,7 +82,7 @@ def _label_steps(result: MetricsResult) -> dict[str, TextLine]:
             ".",
         ),
         "not-random": (
-            "Label outputs that are drawn at random: the queue `random` in `deemster view --annotator YOUR_NAME`, ",
+            "Label outputs that are drawn at random: the queue `random` of `deemster view --annotator YOUR_NAME`, ",
             "or write a sheet with `deemster labels sheet RUN`.",
         ),
         "one-way": ("Do not use it as a gate before its wording, its pass mark or its model errs less on that side.",),

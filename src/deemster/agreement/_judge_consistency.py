@@ -9,7 +9,7 @@ import numpy as np
 from deemster.agreement._labelled_votes import Floats, LabelledVotes
 from deemster.agreement._verdict_classes import Codes, VerdictClasses
 from deemster.agreement.result_models import JudgeConsistency
-from deemster.rubrics import MISSING
+from deemster.rubrics.criterion import MISSING
 from deemster.stats.agreement_from_sums import Level, alpha_from_coincidences, coincidence_shares
 
 

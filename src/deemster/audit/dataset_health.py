@@ -15,7 +15,7 @@ from deemster.audit.dataset_audit_report import dataset_audit_sections
 from deemster.audit.sample_subset import SampleSubset
 from deemster.formats.canonical_json import json_text
 from deemster.records import Sample
-from deemster.results.run_summary import cohort_label
+from deemster.results.run_summary import cohort_label, cohort_sizes
 from deemster.stats import PairedNoise, certifiable_margin, fisher_interval, samples_to_certify, wilson
 from deemster.stats.confidence_interval import interval_ends
 from deemster.text.rendered import Forms, Rendered
@@ -371,15 +371,11 @@ def small_cohorts(tags: Iterable[Sequence[str]], *, margin: float, confidence: f
         margin: The margin.
         confidence: The one-sided confidence.
     """
-    counts: dict[str | None, int] = {}
-    for own in tags:
-        for tag in own or (None,):
-            counts[tag] = counts.get(tag, 0) + 1
     needed = samples_to_certify(margin, PairedNoise(flip_rate=0.0), confidence=confidence)
-    for tag in sorted(counts, key=lambda each: (each is None, each or "")):
-        certifiable = certifiable_margin(counts[tag], confidence=confidence)
+    for tag, samples in cohort_sizes(tags).items():
+        certifiable = certifiable_margin(samples, confidence=confidence)
         if certifiable is None or certifiable > margin:
-            yield CohortSize(cohort=cohort_label(tag), samples=counts[tag], certifiable=certifiable, needed=needed)
+            yield CohortSize(cohort=cohort_label(tag), samples=samples, certifiable=certifiable, needed=needed)
 
 
 def suggest_labels(

@@ -221,23 +221,14 @@ class GateTrial:
         gate: The gate; `simulated_gate` leaves out what simulated runs do not have.
         pool: What runs are simulated from.
         metrics: Names of the metrics, and other spellings of them, by name.
-        places: The samples of the runs; all where not given.
         seed: The seed of what comparisons draw.
     """
 
-    def __init__(
-        self,
-        gate: Gate,
-        pool: ExecutionPool,
-        *,
-        metrics: Mapping[str, str],
-        places: NDArray[np.int64] | None = None,
-        seed: int = 0,
-    ) -> None:
-        self._gate, self._pool, self._metrics, self._places = gate, pool, metrics, places
+    def __init__(self, gate: Gate, pool: ExecutionPool, *, metrics: Mapping[str, str], seed: int = 0) -> None:
+        self._gate, self._pool, self._metrics = gate, pool, metrics
         self._rules = rules = gate.baseline
         cohorts = {rule.cohort for rule in gate.rules if rule.cohort is not None}
-        self._template: MarkTable = pool.template(cohorts | set(() if rules is None else rules.cohorts), places)
+        self._template: MarkTable = pool.template(cohorts | set(() if rules is None else rules.cohorts))
         self._settings = ComparisonSettings(seed=seed, tests=False)
         if rules is not None:
             self._settings = self._settings._replace(
@@ -265,7 +256,7 @@ class GateTrial:
         return TrialResult(decision, self._certified(evidence) if evidence is not None and has_margin else None)
 
     def _columns(self, run: SimulatedRun) -> RunColumns:
-        return self._pool.columns(run, self._template, self._places)
+        return self._pool.columns(run, self._template)
 
     def _certified(self, evidence: BaselineEvidence) -> float | None:
         """The smallest margin that every number keeps."""

@@ -12,16 +12,15 @@ from deemster.datasets import Dataset
 from deemster.datasets.planted_defects import GoodOutput, reference_output
 from deemster.engine.backend import InThisProcess, RemainingWork, RunWork
 from deemster.engine.model_access import NO_LIMITS, ModelLimits
-from deemster.engine.progress import Progress, ProgressCounter
+from deemster.engine.progress import ProgressCounter
 from deemster.engine.score_batch import WorkItem, settle_marks
-from deemster.engine.stop_request import Stop
+from deemster.engine.watchers import Watchers
 from deemster.errors import ConfigurationError, did_you_mean, plural
 from deemster.evaluation.resolve_evaluation import SuiteOverrides, resolve_evaluation
 from deemster.evaluation.resolved_evaluation import Evaluation
 from deemster.evaluation.suite import Suite, load_suite
 from deemster.gate.gate_decision import AGGREGATES
 from deemster.judges.metric_catalog import metric_spellings
-from deemster.models.clock import Clock
 from deemster.records import Execution, Invocation, Output, TargetFailure, Unscored
 from deemster.runs.resume_backlog import RETRIED_CAUSES
 from deemster.runs.run_lifecycle import RunTimer
@@ -216,20 +215,14 @@ async def mark_outputs(
     job: Evaluation,
     planted: Sequence[GoodOutput],
     *,
-    clock: Clock | None = None,
-    stop: Stop,
-    warn: Callable[[str], None],
-    progress: Callable[[Progress], None] | None = None,
+    watchers: Watchers,
 ) -> list[Execution | None]:
     """Mark outputs by the metrics of a job; what was not marked before a stop is None.
 
     Args:
         job: The metrics, and how they may ask models.
         planted: What is marked.
-        clock: The time; the machine's own unless given.
-        stop: Asks to stop.
-        warn: Gets each warning about the models.
-        progress: Gets the progress.
+        watchers: Who watches it, and may stop it.
 
     Raises:
         ConfigurationError: A request could not be made because of how the suite is set up.
@@ -244,13 +237,14 @@ async def mark_outputs(
         for position, (sample, output) in enumerate(planted):
             yield WorkItem(position, sample, 0, output)
 
-    counter = ProgressCounter(len(planted), progress)
-    work = RunWork(job, RemainingWork(works()), [keep], counter, RunTimer(clock).clock, stop, warn)
+    counter = ProgressCounter(len(planted), watchers.progress)
+    clock = RunTimer().clock
+    work = RunWork(job, RemainingWork(works()), [keep], counter, clock, watchers.stop, watchers.warn)
     await InThisProcess().execute(work)
     marked = [execution for execution in found if execution is not None]
     for execution in settle_marks(job.plan.metrics, marked):
         found[execution.position] = execution
-    _warn_of_failures(job, found, warn=warn)
+    _warn_of_failures(job, found, warn=watchers.warn)
     return found
 
 

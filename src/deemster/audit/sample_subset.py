@@ -187,7 +187,6 @@ class PlantedRegressions:
         metrics: Names of the metrics, and other spellings of them, by name.
         settings: How much is drawn.
         groups: Which samples belong together beside their cohorts.
-        places: The samples that the gate looks at; all where not given.
 
     Attributes:
         caught: By regression, whether the gate fails.
@@ -202,7 +201,6 @@ class PlantedRegressions:
         metrics: Mapping[str, str],
         settings: SubsetSettings,
         groups: SampleGroups = NO_GROUPS,
-        places: _Places | None = None,
     ) -> None:
         self._pool, self._settings = pool, settings
         cohorts = [places for _, places in pool.reference.marks.cohorts]
@@ -221,7 +219,7 @@ class PlantedRegressions:
         self._orders = np.array(chosen)[np.arange(settings.draws) // len(self._kinds) % len(chosen)]
         margin = gate.baseline.margin if gate.baseline is not None else None
         kept = simulated_gate(gate, metrics=metrics)[0]
-        trial = GateTrial(kept, pool, metrics=metrics, places=places, seed=settings.seed)
+        trial = GateTrial(kept, pool, metrics=metrics, seed=settings.seed)
         caught, alarms, broken, unchanged = [], [], [], []
         for number in range(settings.draws):
             rng = np.random.default_rng([settings.seed, number])
@@ -267,19 +265,17 @@ class PlantedRegressions:
         Args:
             samples: The size of the part.
         """
-        return self._power(self._orders[:, :samples], self.allowance(samples))
+        return self.power(self._orders[:, :samples], max_newly_failing=self.allowance(samples))
 
     def power(self, places: _Places, *, max_newly_failing: int) -> SubsetPower:
         """What some samples catch, beside all of them.
 
         Args:
-            places: The samples.
+            places: The samples, the same in each draw or a row for each.
             max_newly_failing: They alarm where more of them newly fail.
         """
-        return self._power(np.broadcast_to(places, (self._settings.draws, len(places))), max_newly_failing)
-
-    def _power(self, places: _Places, max_newly_failing: int) -> SubsetPower:
         level, draws = self._settings.confidence, self._settings.draws
+        places = np.broadcast_to(places, (draws, places.shape[-1]))
         alarms, false_alarms = (
             np.take_along_axis(newly, places, axis=1).sum(axis=1) > max_newly_failing
             for newly in (self._broken, self._unchanged)

@@ -196,37 +196,31 @@ class ExecutionPool:
         broken[places[rng.random(len(places)) < drop / rate]] = True
         return run._replace(broken=broken)
 
-    def template(self, cohorts: Collection[str], places: _Places | None = None) -> MarkTable:
+    def template(self, cohorts: Collection[str]) -> MarkTable:
         """A table without marks, whose samples are tagged with some cohorts only.
 
         Args:
             cohorts: The labels of the cohorts, `*` for each.
-            places: The samples; all where not given.
         """
-        own, n = self.reference.marks, self.samples
-        chosen = np.arange(n) if places is None else places
-        table = MarkTable(own.cards, samples=len(chosen), repetitions=self.repetitions)
-        where = np.full(n, -1)
-        where[chosen] = np.arange(len(chosen))
+        own = self.reference.marks
+        table = MarkTable(own.cards, samples=self.samples, repetitions=self.repetitions)
         for tag, positions in own.cohorts:
-            here = where[positions]
-            if (EVERY in cohorts or cohort_label(tag) in cohorts) and len(here := np.sort(here[here >= 0])):
-                table.tag_many(here, tag)
+            if EVERY in cohorts or cohort_label(tag) in cohorts:
+                table.tag_many(positions, tag)
         return table
 
-    def columns(self, run: SimulatedRun, template: MarkTable, places: _Places | None = None) -> RunColumns:
+    def columns(self, run: SimulatedRun, template: MarkTable) -> RunColumns:
         """A simulated run as columns.
 
         Args:
             run: The run.
             template: The table that its marks are put into.
-            places: The samples of it; all where not given.
         """
-        at = np.arange(self.samples) if places is None else places
-        table, source = template.empty_copy(), (run.samples[at], run.executions[at])
+        table = template.empty_copy()
+        source = run.samples, run.executions
         table.scores, table.causes = self._scores[source], self._causes[source]
         table.passed, table.outputs = self._marks[source], self._outputs[source]
-        broken = np.flatnonzero(run.broken[at])
+        broken = np.flatnonzero(run.broken)
         if len(broken):
             upwards = np.array([card.higher_is_better for card in table.cards])
             outside = table.causes[broken] == OUTSIDE
@@ -236,14 +230,7 @@ class ExecutionPool:
             # What a broken sample says is said by no other execution.
             table.outputs[broken] = -1 - np.arange(len(broken) * self.repetitions).reshape(len(broken), -1)
         table.counted = table.samples * table.repetitions
-        own = self.reference
-        return own._replace(
-            marks=table,
-            digests=own.digests[at],
-            clusters=None if own.clusters is None else [own.clusters[place] for place in at.tolist()],
-            ids=lambda wanted: own.ids([int(at[place]) for place in wanted]),
-            stored_usage=lambda: None,
-        )
+        return self.reference._replace(marks=table, stored_usage=lambda: None)
 
 
 def _spread(values: _Floats, groups: Sequence[_Places]) -> float:

@@ -15,9 +15,9 @@ Headings: TypeAlias = Mapping[str, Sequence[str]]
 # Where flags that several commands share stand in their help; what is in no list comes under "Options".
 HEADINGS: Headings = {
     "Which samples": ("--only",),
-    "Models and money": ("--models", "--cache", "--no-cache", "--budget-usd", "--budget-tokens", "--offline"),
+    "Models and money": ("--models", "--cache", "--budget", "--offline"),
     "Written": ("--to", "--without-text"),
-    "Kept": ("--store", "--no-store", "--durable", "--resume", "--allow-changed", "--as-baseline"),
+    "Kept": ("--store", "--resume", "--allow-changed", "--name", "--as-baseline"),
 }
 
 

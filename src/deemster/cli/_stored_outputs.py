@@ -22,9 +22,7 @@ if TYPE_CHECKING:
 
 _DATASET = "dataset:"
 # What a further scoring of a run heeds; everything else is as it was when the run was made.
-_FLAGS = frozenset(
-    ("--outputs", "--metric", "--store", "--cache", "--no-cache", "--offline", "--quiet", "--to", "--without-text")
-)
+_FLAGS = frozenset(("--outputs", "--metric", "--store", "--cache", "--offline", "--quiet", "--to", "--without-text"))
 
 
 def is_stored(outputs: str) -> bool:

@@ -13,8 +13,8 @@ import click
 from click.core import ParameterSource
 
 from deemster.cli._command import Verb
-from deemster.cli._console import note, print_sections, show_progress, warn
-from deemster.cli.main import leave_interrupted
+from deemster.cli._console import note, print_sections, warn
+from deemster.cli.main import run_interruptible
 from deemster.cli.options import (
     RESULT_FORMATS,
     Command,
@@ -296,7 +296,7 @@ _FOR_VOTES = (
     *("na_mode", "cluster", "per_slice", "pair", "epsilon", "group", "system", "require", "full"),
 )
 _FOR_METRICS = ("metrics", "min_agreement", "min_kappa", "max_length_bias", "quiet")
-_FOR_CASES = ("suite", "repetitions", "cache", "no_cache", "offline")
+_FOR_CASES = ("suite", "repetitions", "cache", "offline")
 
 
 @click.command(
@@ -478,23 +478,19 @@ def _judge_cases(
 ) -> Calibration:
     """Judge cases by the metrics of a suite, and compare its judges with people."""
     from deemster.calibration.calibrate_run import calibrate_cases
-    from deemster.engine.run_sync import run_sync
-    from deemster.engine.stop_request import Stop, interruptible
 
-    stop = Stop()
-    with interruptible(stop, tell=note, leave=leave_interrupted), show_progress(quiet=quiet) as progress:
-        work = calibrate_cases(
+    return run_interruptible(
+        lambda watchers: calibrate_cases(
             str(inputs.source),
             inputs.labels,
             settings,
             suite=suite,
             repetitions=repetitions,
             limits=limits,
-            stop=stop,
-            warn=warn,
-            progress=progress,
-        )
-        return run_sync(work)
+            watchers=watchers,
+        ),
+        quiet=quiet,
+    )
 
 
 def _compare_votes(

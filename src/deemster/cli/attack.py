@@ -12,12 +12,12 @@ import click
 from deemster.cli._command import Verb
 from deemster.cli._console import note
 from deemster.cli.options import (
-    BUDGET_OPTIONS,
     CACHE_OPTIONS,
     Command,
     Flags,
     ReportOptions,
     StorageOptions,
+    budget_option,
     group_flags,
     quiet_option,
     run_report_options,
@@ -73,7 +73,7 @@ _ATTACKS = (
     concurrency_option,
     timeout_option,
     max_unscored_option,
-    *BUDGET_OPTIONS,
+    budget_option,
     *CACHE_OPTIONS,
 )
 
@@ -136,12 +136,12 @@ def command(
     from deemster.attack.adversarial_job import build_adversarial_job, lane_dataset
     from deemster.evaluation.suite import load_suite
 
-    writing = RunWriting(reports, storage, "failed", as_baseline, quiet=quiet, verbose=verbose)
+    writing = RunWriting(reports, storage, as_baseline, quiet=quiet, verbose=verbose)
     writing.check()
-    if save_failing is not None and storage.no_store:
-        raise ConfigurationError("`--save-failing` reads a stored run, and `--no-store` stores none.")
+    if save_failing is not None and storage.stores_nothing:
+        raise ConfigurationError("`--save-failing` reads a stored run, and `--store none` stores none.")
     loaded = load_suite(suite, calls_target=write is None, must_run=False)
-    writing = writing._replace(reports=reports.with_junit(loaded.junit))
+    writing = writing.for_suite(loaded)
     dataset = lane_dataset(loaded, settings)
     if write is not None:
         _write(dataset, write)

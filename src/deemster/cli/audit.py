@@ -9,16 +9,15 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 import click
 
 from deemster.cli._command import VerbGroup
-from deemster.cli._console import note, show_progress, warn
-from deemster.cli.main import leave_interrupted
+from deemster.cli.main import run_interruptible
 from deemster.cli.options import (
-    BUDGET_OPTIONS,
     CACHE_OPTIONS,
     RESULT_FORMATS,
     Command,
     Flags,
     NumberRange,
     ReportOptions,
+    budget_option,
     collect_limits,
     destination_option,
     group_flags,
@@ -75,7 +74,7 @@ _AUDIT_OPTIONS = (
     click.option("--outputs", metavar="FILE", help="Begin with saved outputs, not with the expected outputs."),
     destination_option(RESULT_FORMATS),
     *_WRITING_OPTIONS,
-    *BUDGET_OPTIONS,
+    budget_option,
     *CACHE_OPTIONS,
     quiet_option,
 )
@@ -153,8 +152,10 @@ def audit_judge_command(
 
     settings = BiasSettings(probes, max_samples, confidence, seed)
     job, found, source = load_audit(suite, outputs, metrics=metrics, limits=limits)
-    work = partial(audit_judge, job, role, found, source=source, settings=settings, warn=warn)
-    audit = _run(work, quiet=writing.quiet)
+    audit = run_interruptible(
+        lambda watchers: audit_judge(job, role, found, source=source, settings=settings, watchers=watchers),
+        quiet=writing.quiet,
+    )
     writing.write(audit)
     if audit.stopped is not None or audit.is_empty:
         raise click.exceptions.Exit(ExitCode.INCOMPLETE)
@@ -207,23 +208,15 @@ def audit_metrics_command(
 
     settings = DefectSettings(defects, max_samples, draws, confidence, seed)
     job, found, source = load_audit(suite, outputs, metrics=metrics, limits=limits)
-    work = partial(audit_metrics, job, found, source=source, settings=settings, warn=warn)
-    audit = _run(work, quiet=writing.quiet)
+    audit = run_interruptible(
+        lambda watchers: audit_metrics(job, found, source=source, settings=settings, watchers=watchers),
+        quiet=writing.quiet,
+    )
     writing.write(audit)
     if audit.stopped is not None or not audit.score.n:
         raise click.exceptions.Exit(ExitCode.INCOMPLETE)
     if min_killed is not None and (audit.score.rate is None or not reaches(audit.score.rate, min_killed)):
         raise click.exceptions.Exit(ExitCode.GATE_FAILED)
-
-
-def _run(audit: Callable[..., Any], *, quiet: bool) -> Any:
-    """Run an audit that can be interrupted, with its progress."""
-    from deemster.engine.run_sync import run_sync
-    from deemster.engine.stop_request import Stop, interruptible
-
-    stop = Stop()
-    with interruptible(stop, tell=note, leave=leave_interrupted), show_progress(quiet=quiet) as progress:
-        return run_sync(audit(stop=stop, progress=progress))
 
 
 _POSITIVE = click.IntRange(min=1)

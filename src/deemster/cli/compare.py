@@ -8,9 +8,9 @@ from typing import TYPE_CHECKING
 import click
 
 from deemster.cli._command import Verb
-from deemster.cli._console import note, print_sections, show_progress, warn
+from deemster.cli._console import print_sections, warn
 from deemster.cli._report_ending import warn_of_open_checks
-from deemster.cli.main import leave_interrupted
+from deemster.cli.main import run_interruptible
 from deemster.cli.options import NumberRange, ReportOptions, comparison_options, store_option
 from deemster.errors import ConfigurationError
 
@@ -166,17 +166,17 @@ def _correct(
 def _confirm(comparison: Comparison, candidate: RunSource, times: int | None) -> Confirmation | None:
     """Which newly failing samples of the candidate really fail, after they were run again so often, or before."""
     from deemster.comparison.compare_runs import StoredSource
-    from deemster.engine.run_sync import run_sync
-    from deemster.engine.stop_request import Stop, interruptible
     from deemster.evaluation.confirm_run import confirm_comparison, stored_confirmation
 
     if times is None:
         return stored_confirmation(comparison, candidate)
     if not isinstance(candidate, StoredSource):
         raise ConfigurationError("`--confirm` calls the target again, which a stored run knows and a report does not.")
-    stop = Stop()
-    with interruptible(stop, tell=note, leave=leave_interrupted), show_progress(quiet=False) as progress:
-        return run_sync(confirm_comparison(comparison, candidate, times, stop=stop, progress=progress))
+    return run_interruptible(
+        lambda watchers: confirm_comparison(
+            comparison, candidate, times, stop=watchers.stop, progress=watchers.progress
+        )
+    )
 
 
 def find_rules(*, margin: float | None, gate: str | None, confidence: float, cluster: str | None) -> Gate | None:

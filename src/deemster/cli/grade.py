@@ -9,8 +9,8 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 import click
 
 from deemster.cli._command import Verb
-from deemster.cli._console import note, print_planned_calls, print_sections, show_progress, warn
-from deemster.cli.main import complain, leave_interrupted
+from deemster.cli._console import note, print_planned_calls, print_sections, warn
+from deemster.cli.main import complain, run_interruptible
 from deemster.cli.options import (
     Command,
     Decorator,
@@ -46,7 +46,6 @@ if TYPE_CHECKING:
     from deemster.report import Destination
     from deemster.report.grading_result import Grading
     from deemster.report.grading_summary import GradingSummary
-    from deemster.runs.run_lifecycle import Storage
 
 _VOTES = (".json", ".jsonl")
 
@@ -266,6 +265,7 @@ _OPTIONS: Sequence[Decorator] = (
 @_grader_options
 @model_options
 @storage_options
+@click.option("--durable", is_flag=True, help="Commit every vote by itself: slower, and no kill loses one.")
 @click.option("--max-failed", metavar="COUNT|SHARE%", default="0", help="Failed verdicts allowed; default 0.")
 @text_file_options("json", "html", "votes")
 @dry_run_option
@@ -295,6 +295,7 @@ def command(
     from deemster.datasets import RubricDataset
     from deemster.engine.model_access import complete_model_access
     from deemster.gate import read_allowance
+    from deemster.grading.grade_dataset import run_grading
     from deemster.judges.rubric_metric import build_criterion_checks
     from deemster.rubrics.rubric_definition import Rubric
 
@@ -312,39 +313,23 @@ def command(
         _print_planned_calls(items, built, access, reports.destinations)
         return
     with storage.open(f"deemster grade {dataset} ...") as stored:
-        grading = _grade(items, built, access, stored, name=items.name or Path(dataset).stem, quiet=quiet)
+        grading = run_interruptible(
+            lambda watchers: run_grading(
+                items,
+                built,
+                access=access,
+                warn=lambda message: warn(visible(message)),
+                progress=watchers.progress,
+                stop=watchers.stop,
+                storage=stored,
+                name=items.name or Path(dataset).stem,
+            ),
+            quiet=quiet,
+        )
         code = _write_and_print(grading, reports, allowance=allowance, quiet=quiet)
         if stored.store is not None and code is ExitCode.INCOMPLETE:
             note(f"To continue: the same command with --resume={grading.run}")
     raise click.exceptions.Exit(code)
-
-
-def _grade(
-    dataset: RubricDataset,
-    grader: CriterionGrader,
-    access: ModelAccess,
-    storage: Storage,
-    *,
-    name: str,
-    quiet: bool,
-) -> Grading:
-    from deemster.engine.run_sync import run_sync
-    from deemster.engine.stop_request import Stop, interruptible
-    from deemster.grading.grade_dataset import run_grading
-
-    stop = Stop()
-    with interruptible(stop, tell=note, leave=leave_interrupted), show_progress(quiet=quiet) as progress:
-        work = run_grading(
-            dataset,
-            grader,
-            access=access,
-            warn=lambda message: warn(visible(message)),
-            progress=progress,
-            stop=stop,
-            storage=storage,
-            name=name,
-        )
-        return run_sync(work)
 
 
 def _write_and_print(

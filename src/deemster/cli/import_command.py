@@ -30,7 +30,7 @@ KINDS = ("promptfoo", "inspect", "deepeval", "lm-eval", "ragas", "otlp", "trec",
     help="Where the dataset and the suite of a promptfooconfig.yaml are written.",
 )
 @click.option("--gate", metavar="SUITE", help="Hold the runs to the gate of this suite, and count them as its runs.")
-@click.option("--name", "label", metavar="TEXT", help="What to call the runs; `deemster show` shows it.")
+@click.option("--name", "label", metavar="TEXT", help="What to call the runs; every command takes it for RUN.")
 @store_option
 def command(
     *, files: tuple[str, ...], kind: str | None, to: str | None, gate: str | None, label: str | None, store: str

@@ -7,12 +7,13 @@ import gc
 import importlib
 import os
 import sys
-from typing import Any, NoReturn
+from collections.abc import Callable, Coroutine
+from typing import TYPE_CHECKING, Any, NoReturn, TypeVar
 
 import click
 
 from deemster import __version__
-from deemster.cli._console import safe_streams
+from deemster.cli._console import note, safe_streams, show_progress, warn
 from deemster.cli._retired import answer_command, answer_flag
 from deemster.errors import DeemsterError, ExitCode, visible
 from deemster.errors.user_code_guard import UserCodeGuard, is_raised_by_code, refuse_exit
@@ -59,6 +60,11 @@ FILES = {"import": "import_command"}
 TO_CONTINUE = "deemster.to_continue"
 _LEAST_MEMORY = 256 << 20
 _exit = os._exit
+
+if TYPE_CHECKING:
+    from deemster.engine.watchers import Watchers
+
+_T = TypeVar("_T")
 
 
 class LazyGroup(click.Group):
@@ -156,6 +162,17 @@ def leave_interrupted() -> NoReturn:
         sys.stdout.flush()
     finally:
         _exit(ExitCode.INCOMPLETE)
+
+
+def run_interruptible(work: Callable[[Watchers], Coroutine[Any, Any, _T]], *, quiet: bool = False) -> _T:
+    """Do work that asks models: with its progress, and so that an interruption keeps what is done."""
+    from deemster.engine.run_sync import run_sync
+    from deemster.engine.stop_request import Stop, interruptible
+    from deemster.engine.watchers import Watchers
+
+    stop = Stop()
+    with interruptible(stop, tell=note, leave=leave_interrupted), show_progress(quiet=quiet) as progress:
+        return run_sync(work(Watchers(warn, progress, stop)))
 
 
 def complain(message: str, *, hint: str | None = None) -> None:

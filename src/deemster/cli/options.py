@@ -46,8 +46,11 @@ RESULT_FORMATS = ("json", "md", "html")
 REPORT_FORMATS = ("json", "md", "html", "csv", "junit", "pr-comment", "github")
 COMPARISON_FORMATS = ("json", "md", "html", "junit", "pr-comment", "github")
 LAST_RUN = ""
+# Says that there is no cache, or no store.
+NONE = "none"
 _AGE = re.compile(r"([0-9]{1,6})([mhdw])", re.ASCII)
 _DAY = re.compile(r"[0-9]{4}-[0-9]{2}-[0-9]{2}", re.ASCII)
+_AMOUNT = re.compile(r"([0-9]+(?:\.[0-9]+)?(?=usd)|[0-9]+(?=tokens))(usd|tokens)", re.ASCII)
 _UNITS = {"m": "minutes", "h": "hours", "d": "days", "w": "weeks"}
 
 
@@ -204,16 +207,19 @@ def store_option(command: Command) -> Command:
     Without it, the store is the nearest one above the suite or the dataset that the command names, else above the
     current folder.
     """
-    option = click.option(
+    return add_options(command, [_store_flag("Where runs are stored: an SQLite file, or postgresql://...")])
+
+
+def _store_flag(help_text: str) -> Decorator:
+    return click.option(
         "--store",
         metavar="FILE|URL",
         envvar=STORE_VARIABLE,
         show_default="the nearest .deemster/runs.db",
         show_envvar=True,
         callback=_choose_store,
-        help="Where runs are stored: an SQLite file, or postgresql://...",
+        help=help_text,
     )
-    return option(command)
 
 
 def open_run_store(store: str, *, durable: bool = False, create: bool = False) -> Store:
@@ -225,10 +231,13 @@ def open_run_store(store: str, *, durable: bool = False, create: bool = False) -
         create: Make one where there is none.
 
     Raises:
+        ConfigurationError: It is `none`.
         StoreError: It cannot be opened, or there is none.
     """
     from deemster.store import open_store
 
+    if store == NONE:
+        raise ConfigurationError("`--store none` is for a run that is not kept; this reads or writes a store.")
     return open_store(store, durable=durable, create=create)
 
 
@@ -299,13 +308,17 @@ def _is_own_file(path: Path) -> bool:
 
 
 class StorageOptions(NamedTuple):
-    """Where a run is stored, and which one is resumed."""
+    """Where a run is stored, which one is resumed, and whether every sample is committed by itself."""
 
     store: str
-    no_store: bool
-    durable: bool
     resume: str | bool | None
     allow_changed: bool
+    durable: bool = False
+
+    @property
+    def stores_nothing(self) -> bool:
+        """Whether the run ends with its report."""
+        return self.store == NONE
 
     def check(self) -> None:
         """Refuse flags that contradict each other.
@@ -313,8 +326,8 @@ class StorageOptions(NamedTuple):
         Raises:
             ConfigurationError: They do.
         """
-        if self.no_store and self.resume:
-            raise ConfigurationError("`--resume` continues a stored run, and `--no-store` stores none.")
+        if self.stores_nothing and self.resume:
+            raise ConfigurationError("`--resume` continues a stored run, and `--store none` stores none.")
         if self.allow_changed and not self.resume:
             raise ConfigurationError("`--allow-changed` is for `--resume`.")
 
@@ -332,7 +345,7 @@ class StorageOptions(NamedTuple):
         """
         from deemster.runs.run_lifecycle import NOT_STORED, RunStorage
 
-        if self.no_store:
+        if self.stores_nothing:
             yield NOT_STORED
             return
         with ExitStack() as opened:
@@ -372,9 +385,7 @@ def refuse_stdout(_context: click.Context, _parameter: click.Parameter, value: s
 
 
 _STORAGE: Sequence[Decorator] = (
-    store_option,
-    click.option("--no-store", is_flag=True, help="Store nothing: the run ends with its report."),
-    click.option("--durable", is_flag=True, help="Commit every sample by itself: slower, and no kill loses one."),
+    _store_flag("Where the run is stored: an SQLite file, postgresql://..., or `none` to keep nothing."),
     click.option(
         "--resume",
         metavar="[=RUN]",
@@ -568,19 +579,41 @@ class ModelOptions(NamedTuple):
         return load_model_access(self.models, self.limits, calls=calls)
 
 
-BUDGET_OPTIONS: Sequence[Decorator] = (
-    click.option("--budget-usd", type=float, metavar="USD", help="Stop before the models cost more."),
-    click.option("--budget-tokens", type=int, metavar="N", help="Stop before the models use more tokens."),
+class _Budget(click.ParamType[Any]):
+    """An amount with its unit, such as `2usd` or `50000tokens`, converted to the name and value of its limit."""
+
+    name = "budget"
+
+    def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> tuple[str, float | int]:
+        """Convert the argument.
+
+        Raises:
+            BadParameter: It is no amount of dollars or tokens.
+        """
+        match = _AMOUNT.fullmatch(str(value))
+        if match is None:
+            shown = visible(str(value), limit=40)
+            return self.fail(f"`{shown}` is no budget: give dollars or tokens, 2usd or 50000tokens.", param, ctx)
+        amount, unit = match.groups()
+        return ("budget_usd", float(amount)) if unit == "usd" else ("budget_tokens", int(amount))
+
+
+budget_option = click.option(
+    "--budget",
+    "budgets",
+    type=_Budget(),
+    multiple=True,
+    metavar="2usd|50000tokens",
+    help="Stop before the models cost more, or use more tokens; repeatable.",
 )
 CACHE_OPTIONS: Sequence[Decorator] = (
     click.option(
         "--cache",
-        metavar="FILE",
+        metavar="FILE|none",
         default=ANSWER_CACHE,
         show_default=True,
         help="Where the models' answers are cached.",
     ),
-    click.option("--no-cache", is_flag=True, help="Read no cached answer, and cache none."),
     click.option(
         "--offline", is_flag=True, help="Send nothing over the network: recordings, cache and embedded models only."
     ),
@@ -588,13 +621,13 @@ CACHE_OPTIONS: Sequence[Decorator] = (
 
 
 def collect_limits(flags: Flags) -> ModelLimits:
-    """Take the flags of cache, budget and network out of all flags; a command may lack those of the budget."""
+    """Take the flags of cache, budget and network out of all flags; a command may lack that of the budget."""
     from deemster.engine.model_access import ModelLimits
 
-    cache = Path(flags["cache"])
-    flags["cache"] = None if flags.pop("no_cache") else cache
-    limits: ModelLimits = take_flags(ModelLimits, flags)
-    return limits
+    cache = flags.pop("cache")
+    return ModelLimits(
+        None if cache == NONE else Path(cache), offline=flags.pop("offline"), **dict(flags.pop("budgets", ()))
+    )
 
 
 def cache_options(command: Command) -> Command:
@@ -605,7 +638,7 @@ def cache_options(command: Command) -> Command:
 def model_options(command: Command) -> Command:
     """Add the flags of calling models; the command receives them as one ``models``."""
     models = click.option("--models", metavar="FILE", help="A file with a `models` section, such as a suite.")
-    options = (models, *BUDGET_OPTIONS, *CACHE_OPTIONS)
+    options = (models, budget_option, *CACHE_OPTIONS)
     return group_flags(
         command, "models", lambda flags: ModelOptions(flags.pop("models"), collect_limits(flags)), options
     )

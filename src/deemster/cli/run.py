@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import functools
 from collections.abc import Callable, Sequence
-from typing import TYPE_CHECKING, Any, NamedTuple, NoReturn, Protocol
+from typing import TYPE_CHECKING, NamedTuple, NoReturn, Protocol
 
 import click
 
@@ -14,13 +14,13 @@ from deemster.cli._report_ending import write_and_print
 from deemster.cli._stored_outputs import is_stored, score_stored_outputs
 from deemster.cli.main import complain, leave, leave_interrupted
 from deemster.cli.options import (
-    BUDGET_OPTIONS,
     CACHE_OPTIONS,
     Command,
     Decorator,
     Flags,
     ReportOptions,
     StorageOptions,
+    budget_option,
     collect_limits,
     group_flags,
     only_option,
@@ -43,6 +43,7 @@ from deemster.errors import (
 if TYPE_CHECKING:
     from deemster.comparison import Comparison
     from deemster.datasets.only_expression import Only
+    from deemster.engine.kept_prompts import WhichPrompts
     from deemster.engine.stop_request import Stop
     from deemster.evaluation.resolve_evaluation import SuiteOverrides
     from deemster.evaluation.resolved_evaluation import Evaluation
@@ -146,9 +147,7 @@ _PART: Sequence[Decorator] = (
     click.option("--seed", type=int, metavar="S", help="The seed of --sample; default the suite's."),
     click.option("--limit", type=int, metavar="N", help="Run only the first N samples."),
 )
-name_option = click.option(
-    "--name", "label", metavar="TEXT", help="What you call this run; every command finds it by that."
-)
+name_option = click.option("--name", "label", metavar="TEXT", help="What you call this run; other commands take it.")
 repetitions_option = click.option("--repetitions", type=int, metavar="R", help="Run each sample R times.")
 concurrency_option = click.option(
     "--concurrency", type=int, metavar="N", help="How many calls of the target may be under way at once."
@@ -181,7 +180,7 @@ _OVERRIDES: Sequence[Decorator] = (
     concurrency_option,
     timeout_option,
     max_unscored_option,
-    *BUDGET_OPTIONS,
+    budget_option,
     *CACHE_OPTIONS,
 )
 
@@ -211,26 +210,12 @@ RUN_HEADINGS = {
 @_override_options
 @run_report_options
 @storage_options
-@click.option(
-    "--keep-prompts",
-    type=click.Choice(["failed", "all", "none"]),
-    default="failed",
-    show_default=True,
-    metavar="WHICH",
-    help="Store the prompts of marks that `failed`, of `all`, or of `none`.",
-)
 @as_baseline_option
 @click.option(
     "--confirm",
     type=click.IntRange(min=1),
     metavar="N",
     help="Run samples that newly fail against the baseline up to N more times: confirmed, or only flaky?",
-)
-@click.option(
-    "--on",
-    "cluster",
-    metavar="ADDRESS",
-    help="Run on the workers of a Ray cluster; `local-cluster` starts one on this machine.",
 )
 @quiet_option
 @click.option("--verbose", is_flag=True, help="Print the traceback of each error that a Python target raises.")
@@ -244,10 +229,8 @@ def command(
     part: PartOptions,
     reports: ReportOptions,
     storage: StorageOptions,
-    keep_prompts: Any,
     as_baseline: bool,
     confirm: int | None,
-    cluster: str | None,
     quiet: bool,
     verbose: bool,
 ) -> None:
@@ -276,19 +259,10 @@ def command(
     if suite is None:
         raise click.UsageError("Missing argument 'SUITE'.", context)
     overrides = overrides._replace(redact_warnings=reports.without_text)
-    writing = RunWriting(
-        reports,
-        storage,
-        keep_prompts,
-        as_baseline,
-        confirm=confirm or 0,
-        quiet=quiet,
-        verbose=verbose,
-        cluster=cluster,
-    )
+    writing = RunWriting(reports, storage, as_baseline, confirm=confirm or 0, quiet=quiet, verbose=verbose)
     writing.check()
     loaded = load_suite(suite, calls_target=overrides.outputs is None)
-    writing = writing._replace(reports=reports.with_junit(loaded.junit))
+    writing = writing.for_suite(loaded)
     overrides = overrides._replace(select=part.find(storage, loaded).select, partial=part.only.answered)
     resolve = functools.partial(resolve_evaluation, loaded, overrides)
     run_and_report(resolve, writing, call=f"deemster run {suite}")
@@ -308,22 +282,31 @@ class RunWriting(NamedTuple):
     Attributes:
         reports: Where its report is written, and what it leaves out.
         storage: Where it is stored, and what it resumes.
-        keep_prompts: Whose prompts are stored.
         as_baseline: Whether it becomes the baseline of its suite.
         confirm: How often samples that newly fail are run again.
         quiet: Whether nothing is printed.
         verbose: Whether the tracebacks of a target are printed.
-        cluster: The address of the cluster it runs on; None for this process.
+        keep_prompts: Whose prompts are stored.
+        on: The address of the cluster it runs on; None for this process.
     """
 
     reports: ReportOptions
     storage: StorageOptions
-    keep_prompts: Any = "failed"
     as_baseline: bool = False
     confirm: int = 0
     quiet: bool = False
     verbose: bool = False
-    cluster: str | None = None
+    keep_prompts: WhichPrompts = "failed"
+    on: str | None = None
+
+    def for_suite(self, suite: Suite) -> RunWriting:
+        """The same, with what the suite says of it."""
+        return self._replace(
+            reports=self.reports.with_junit(suite.junit),
+            storage=self.storage._replace(durable=suite.durable),
+            keep_prompts=suite.keep_prompts,
+            on=suite.on,
+        )
 
     def check(self) -> None:
         """Refuse flags that contradict each other, before anything runs.
@@ -332,8 +315,8 @@ class RunWriting(NamedTuple):
             DeemsterError: They do.
         """
         self.storage.check()
-        if self.as_baseline and self.storage.no_store:
-            raise ConfigurationError("`--as-baseline` is for a stored run, and `--no-store` stores none.")
+        if self.as_baseline and self.storage.stores_nothing:
+            raise ConfigurationError("`--as-baseline` is for a stored run, and `--store none` stores none.")
 
 
 def run_and_report(
@@ -393,7 +376,7 @@ def _run(
         running = run_evaluation(
             evaluation,
             storage=storage,
-            backend=find_backend(writing.cluster),
+            backend=find_backend(writing.on),
             stop=stop,
             warn=warn,
             progress=progress,

@@ -201,18 +201,18 @@ class _Reader:
             return
         columns.start(at)
         if "error" in row:
-            columns.fail(row["error"])
+            columns.note("error", row["error"])
         elif isinstance(row.get("votes"), dict):
             for judge, cells in row["votes"].items():
                 self._cast(columns, judge, cells, (*path, "votes", judge))
         if "ground_truth" in row:
             truth = columns.book.codes(row["ground_truth"], (*path, "ground_truth"), found)
             if truth is not None:
-                columns.state(truth)
+                columns.note("ground_truth", truth)
         if "annotations" in row:
             columns.annotate(annotation_codes(columns.book, row["annotations"], (*path, "annotations"), found))
         if isinstance(row.get("final"), list):
-            columns.record(_final_codes(columns.book, row["final"], (*path, "final"), found))
+            columns.note("final", _final_codes(columns.book, row["final"], (*path, "final"), found))
         for key in ("penalty", "score"):
             if key not in row or not is_number(value := row[key]):
                 continue

@@ -75,6 +75,15 @@ class Rows(Protocol):
         ...
 
 
+def rows_fingerprint(rows: Rows) -> str:
+    """The hash over `[id, row_hash, metadata]` of every sample, by id."""
+    ids = [sample.id for sample in rows]
+    hashes = RowHashes(rows.digests)
+    order = sorted(range(len(ids)), key=ids.__getitem__)
+    samples = zip(order, rows.pick(order), strict=True)
+    return list_hash([sample.id, hashes[at], sample.metadata] for at, sample in samples)
+
+
 class SelectedRows:
     """Some samples of a dataset, found by their positions in it.
 
@@ -106,10 +115,7 @@ class SelectedRows:
 
     def fingerprint(self) -> str:
         """The hash over `[id, row_hash, metadata]` of every sample, by id."""
-        ids, hashes = [sample.id for sample in self], RowHashes(self.digests)
-        order = sorted(range(len(self)), key=ids.__getitem__)
-        samples = zip(order, self.pick(order), strict=True)
-        return list_hash([sample.id, hashes[at], sample.metadata] for at, sample in samples)
+        return rows_fingerprint(self)
 
 
 class Selection(NamedTuple):

@@ -98,11 +98,11 @@ class Columns:
         # By item, judge and criterion.
         self._votes: list[Cell] = []
         self._checks: dict[int, list[Cell]] = {}
-        self._truth: dict[int, Sequence[Cell]] = {}
         self._annotations: dict[str, dict[int, Sequence[Cell]]] = {}
-        self._final: dict[int, Sequence[Cell]] = {}
-        self._numbers: dict[str, dict[int, float]] = {"penalty": {}, "score": {}}
-        self._errors: dict[int, str] = {}
+        # What the file has for a row, by its key there.
+        self._notes: dict[str, dict[int, Any]] = {
+            key: {} for key in ("error", "ground_truth", "final", "penalty", "score")
+        }
         self._details: dict[int, Any] = {}
         self._repeats: list[Repeat] = []
 
@@ -157,13 +157,9 @@ class Columns:
         self._repeats.append(Repeat(len(self.rows) - 1, position, judge, tuple(codes)))
         return MISSING
 
-    def fail(self, error: Any) -> None:
-        """Note that grading the item failed."""
-        self._errors[len(self.rows) - 1] = error
-
-    def state(self, codes: Sequence[Cell]) -> None:
-        """Add the ground truth of the item."""
-        self._truth[len(self.rows) - 1] = codes
+    def note(self, key: str, value: Any) -> None:
+        """Add what the file has for the item under a key: labels as cells, everything else as it is."""
+        self._notes[key][len(self.rows) - 1] = value
 
     def annotate(self, annotations: dict[str, Sequence[Cell]]) -> None:
         """Add the annotations of the item; who said nothing about any criterion has not annotated it."""
@@ -172,14 +168,6 @@ class Columns:
                 continue
             self._annotations.setdefault(name, {})[len(self.rows) - 1] = codes
 
-    def record(self, codes: Sequence[Cell]) -> None:
-        """Add the final verdicts that the grader recorded for the item."""
-        self._final[len(self.rows) - 1] = codes
-
-    def note(self, key: str, value: float) -> None:
-        """Add the `penalty` or `score` of the item."""
-        self._numbers[key][len(self.rows) - 1] = value
-
     def block(self, rules: Rules) -> Block:
         """The block of these columns."""
         size, width = len(self.rows), len(self.book)
@@ -187,9 +175,10 @@ class Columns:
         votes.put(slice(None), np.array(self._votes, dtype=votes.cell_type).reshape(size, self._judges, width))
         self._merge(votes, rules)
         annotations = {name: self._spread(rows) for name, rows in self._annotations.items()}
-        stated = self._flags(self._truth)
+        truths = self._notes["ground_truth"]
+        stated = self._flags(truths)
         agreed, no_consensus = agreement(self.book, annotations, rows=~stated)
-        truth = self._spread(self._truth).where(stated[:, None], agreed)
+        truth = self._spread(truths).where(stated[:, None], agreed)
         return Block(
             rubric=self.book.rubric,
             key=self.key,
@@ -200,9 +189,9 @@ class Columns:
             labelled=(truth.codes != MISSING).any(axis=1)
             | self._flags(itertools.chain.from_iterable(self._annotations.values())),
             no_consensus=no_consensus,
-            errored=self._flags(self._errors),
+            errored=self._flags(self._notes["error"]),
             penalties=self._floats("penalty", 0.0),
-            recorded_final=self._spread(self._final),
+            recorded_final=self._spread(self._notes["final"]),
             recorded_score=self._floats("score", np.nan),
             annotations=annotations,
             repeats=tuple(sorted(self._repeats)),
@@ -210,7 +199,7 @@ class Columns:
             checks=self._spread(self._checks),
             stated=stated,
             details=self._details,
-            errors=self._errors,
+            errors=self._notes["error"],
         )
 
     def _merge(self, votes: Labels, rules: Rules) -> None:
@@ -250,7 +239,7 @@ class Columns:
 
     def _floats(self, key: str, default: float) -> Any:
         values = np.full(len(self.rows), default)
-        held = self._numbers[key]
+        held = self._notes[key]
         values[list(held)] = list(held.values())
         return values
 

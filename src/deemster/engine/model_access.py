@@ -11,16 +11,19 @@ from functools import partial
 from pathlib import Path
 from typing import Any, NamedTuple
 
+import msgspec
+
 from deemster.engine.kept_calls import NO_CALLS, KeptCalls
 from deemster.engine.stop_request import Stop
 from deemster.errors import ConfigurationError, Issue
 from deemster.formats import read_document
 from deemster.formats.json_values import name_kind
 from deemster.metrics.import_user_code import import_object
-from deemster.models import Budget, Cache, CallContext, Gateway, Role, as_role, missing_role_message, read_models
+from deemster.models import Budget, Cache, CallContext, Gateway, Role
 from deemster.models.budget import UsageBound
 from deemster.models.clock import Clock
-from deemster.models.models_section import default_embedding
+from deemster.models.model_roles import as_role, missing_role_message
+from deemster.models.models_section import default_embedding, read_models
 from deemster.models.shared_calls import SharedCalls
 from deemster.records.model_requests import EMBEDDING
 from deemster.records.shared_call_cost import NOTHING_SPENT, Spending
@@ -42,6 +45,11 @@ class ModelAccess(NamedTuple):
     budget_usd: Decimal | None = None
     budget_tokens: int | None = None
     offline: bool = False
+
+    def without_anchors(self) -> ModelAccess:
+        """The same, for a run beside another one, which has judged the anchors of its models."""
+        roles = {name: msgspec.structs.replace(role, anchors=None) for name, role in self.roles.items()}
+        return self._replace(roles=roles)
 
 
 class ModelLimits(NamedTuple):

@@ -274,7 +274,7 @@ def _confirming_evaluation(
         seed=whole.seed,
         # A sample that gives no score tells nothing, and does not make the run incomplete.
         allowance=Allowance(1.0, share=True),
-        access=_without_anchors(whole.access, spent),
+        access=_within_budget(whole.access.without_anchors(), spent),
         label=f"confirms {run_id}",
         kind="confirmation",
         facts={_CONFIRMS: run_id, _FIRST: first},
@@ -282,10 +282,8 @@ def _confirming_evaluation(
     )
 
 
-def _without_anchors(access: ModelAccess, spent: BudgetEntry | None) -> ModelAccess:
-    """Access to the models of a run, without its anchors, and with what is left of its budget."""
-    roles = {name: msgspec.structs.replace(role, anchors=None) for name, role in access.roles.items()}
-    access = access._replace(roles=roles)
+def _within_budget(access: ModelAccess, spent: BudgetEntry | None) -> ModelAccess:
+    """Access to the models of a run, with what is left of its budget."""
     if spent is None:
         return access
     usd, tokens = spent.limit_usd, spent.limit_tokens

@@ -16,7 +16,7 @@ from deemster.engine.model_access import ModelAccess, open_gateway
 from deemster.engine.play_scripts import ask_in_repetition, script_result
 from deemster.engine.run_plan import Plan
 from deemster.errors.user_code_guard import UserCodeGuard
-from deemster.evaluation.judge_anchors import anchor_jobs
+from deemster.evaluation.judge_anchors import anchor_evaluations
 from deemster.evaluation.resolved_evaluation import Evaluation
 from deemster.formats.canonical_json import json_text
 from deemster.judges.criterion_grader import CriterionGrader
@@ -172,7 +172,7 @@ async def plan_job_calls(job: Evaluation) -> DryRun:
         assumes_context = await _play_all(job.plan, counter)
         planned = await counter.ranges()
     # Anchors are judged past the cache.
-    for cases in anchor_jobs(job):
+    for cases in anchor_evaluations(job):
         async with open_call_counter(cases.access, seed=cases.seed) as counter:
             await _play_all(cases.plan, counter)
             for role, calls in (await counter.ranges()).items():

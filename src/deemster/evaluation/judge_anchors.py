@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Awaitable, Callable, Iterable, Sequence
-from typing import NamedTuple
 
 import msgspec
 
@@ -20,33 +19,25 @@ from deemster.results.mark_table import output_digest
 from deemster.targets.saved_outputs import SavedOutputs
 
 
-class AnchorSet(NamedTuple):
-    """The anchors of one role, and the metrics that judge them.
+def anchor_evaluations(job: Evaluation) -> list[Evaluation]:
+    """What judges the anchors that the models of a job name, for each role that one of its metrics asks.
 
-    Attributes:
-        cases: The anchors.
-        metrics: The metrics that ask the role.
-    """
-
-    cases: CalibrationCases
-    metrics: tuple[Metric, ...]
-
-
-def load_anchors(job: Evaluation) -> list[AnchorSet]:
-    """The anchors that the models of a job name, for each role that one of its metrics asks.
+    It goes past the cache: an answer from a file cannot show that a model changed.
 
     Args:
         job: What is to be run.
 
     Raises:
-        DatasetError: A file of anchors cannot be used; every issue is given with its place.
+        InputError: A file of anchors cannot be used; every issue is given with its place.
     """
-    found = []
+    # The anchors' own roles have anchors too, which must not be judged again.
+    access = job.access.without_anchors()._replace(cache=None)
+    evaluations = []
     for name, role in job.access.roles.items():
-        metrics = tuple(metric for metric in job.plan.scorers if name in getattr(metric, "roles", ()))
+        metrics = [metric for metric in job.plan.scorers if name in getattr(metric, "roles", ())]
         if role.anchors is not None and metrics:
-            found.append(AnchorSet(load_calibration_cases(role.anchors), metrics))
-    return found
+            evaluations.append(build_cases_job(load_calibration_cases(role.anchors), metrics, access))
+    return evaluations
 
 
 def build_cases_job(
@@ -74,41 +65,22 @@ def build_cases_job(
     return Evaluation(plan, access=access)
 
 
-def anchor_jobs(job: Evaluation) -> list[Evaluation]:
-    """The jobs that judge the anchors of a job, past the cache: an answer from a file cannot show that a model changed.
-
-    Args:
-        job: What is run.
-
-    Raises:
-        InputError: A file of anchors cannot be used, or an anchor is malformed for a metric.
-    """
-    return [_anchor_job(job, each) for each in load_anchors(job)]
-
-
-def _anchor_job(job: Evaluation, anchors: AnchorSet) -> Evaluation:
-    # The anchors' own roles have anchors too, which must not be judged again.
-    roles = {name: msgspec.structs.replace(role, anchors=None) for name, role in job.access.roles.items()}
-    return build_cases_job(anchors.cases, anchors.metrics, job.access._replace(cache=None, roles=roles))
-
-
 async def judge_anchors(
-    job: Evaluation, sets: Sequence[AnchorSet], *, run: Callable[[Evaluation], Awaitable[Report]]
+    evaluations: Sequence[Evaluation], *, run: Callable[[Evaluation], Awaitable[Report]]
 ) -> AnchorScores | None:
-    """How the anchors of a job are judged; None without anchors.
+    """How the anchors of a run are judged; None without anchors.
 
     Args:
-        job: What was run.
-        sets: The anchors.
-        run: Runs a job that is not stored.
+        evaluations: What judges them.
+        run: Runs an evaluation that is not stored.
 
     Raises:
         InputError: An anchor is malformed for a metric.
     """
     scores: dict[str, dict[str, float]] = {}
     usage: list[Usage] = []
-    for anchors in sets:
-        report = await run(_anchor_job(job, anchors))
+    for evaluation in evaluations:
+        report = await run(evaluation)
         hashes = {sample.id: sample.row_hash or "" for sample in report.samples}
         for execution in report.executions:
             # An anchor that was edited is another one.
@@ -118,7 +90,7 @@ async def judge_anchors(
                 usage += [mark.usage] if mark.usage is not None else []
                 if isinstance(mark, ScoreEntry):
                     scores.setdefault(name, {})[key] = mark.score
-    return AnchorScores(scores=scores, usage=_sum_by_model(usage)) if sets else None
+    return AnchorScores(scores=scores, usage=_sum_by_model(usage)) if evaluations else None
 
 
 def _sum_by_model(usages: Iterable[Usage]) -> tuple[Usage, ...]:

@@ -15,7 +15,7 @@ from deemster.engine.progress import Progress, ProgressCounter
 from deemster.engine.stop_request import Stop
 from deemster.evaluation._constant_judge_warning import ConstantJudgeWatch
 from deemster.evaluation.gate_baseline import compare_with_baseline
-from deemster.evaluation.judge_anchors import judge_anchors, load_anchors
+from deemster.evaluation.judge_anchors import anchor_evaluations, judge_anchors
 from deemster.evaluation.preflight_check import check_samples
 from deemster.evaluation.resolved_evaluation import Evaluation
 from deemster.evaluation.run_writer import open_run_writer
@@ -30,8 +30,8 @@ from deemster.report.build_report import (
     count_marks,
     finish_run,
 )
-from deemster.results import MarkTable
 from deemster.results.alike_samples import ALIKE, FEWEST_SAMPLES, MOST_SAMPLES, alike_warnings
+from deemster.results.mark_table import MarkTable
 from deemster.results.metric_summary import OUTSIDE
 from deemster.runs.run_lifecycle import NOT_STORED, RunTimer, Storage
 
@@ -76,7 +76,7 @@ async def run_evaluation(
     timer, stop, warn = RunTimer(clock), stop or Stop(), _each_key_once(warn)
     checked = check_samples(evaluation)
     _warn_of(checked.warnings, warn)
-    anchors = load_anchors(evaluation) if evaluation.plan.scorers else []
+    anchors = anchor_evaluations(evaluation) if evaluation.plan.scorers else []
     live = LiveMarks(checked.table, evaluation.plan)
     with (
         backend.open() as execute,
@@ -88,7 +88,7 @@ async def run_evaluation(
         await execute(RunWork(evaluation, remaining, sinks, counter, timer.clock, stop, warn, run.pending))
         if anchors and not stop.requested:
             judge = partial(run_evaluation, clock=timer.clock, stop=stop, warn=warn)
-            run.findings = run.findings._replace(anchors=await judge_anchors(evaluation, anchors, run=judge))
+            run.findings = run.findings._replace(anchors=await judge_anchors(anchors, run=judge))
         run.settle()
 
         stopped = stop.reason or counter.open_circuit or getattr(evaluation.plan.target, "open_circuit", None)

@@ -243,7 +243,7 @@ class StoredWriter:
         facts |= NO_FIGURES
         if len(self._run.row.scorings) == 1:
             save_columns(self._store, report, finished.table)
-            facts |= figures_facts(report, has_columns=True)
+            facts |= figures_facts(report)
         self._run.close(
             run.status,
             run.reason,

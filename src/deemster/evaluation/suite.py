@@ -11,6 +11,7 @@ from typing import Annotated, Any, Literal, NamedTuple, TypeAlias
 import msgspec
 from msgspec import UNSET, Meta, UnsetType
 
+from deemster.engine.kept_prompts import WhichPrompts
 from deemster.errors import ConfigurationError, Issue, list_names, nearest
 from deemster.formats import NO_DOCUMENT, Document, NoDocument, read_document
 from deemster.formats.document import sort_issues
@@ -71,6 +72,9 @@ class SuiteFile(msgspec.Struct, forbid_unknown_fields=True, kw_only=True):
     cluster: NonBlank | UnsetType = UNSET
     delta: Annotated[float, Meta(gt=0, le=1, title="a number above 0 and at most 1")] = DELTA
     junit: Literal["gate", "samples"] = "gate"
+    keep_prompts: WhichPrompts = "failed"
+    durable: bool = False
+    on: NonBlank | UnsetType = UNSET
     gate: GateSection | UnsetType = UNSET
     aggregator: Annotated[Any, any_shape(*AGGREGATOR_SHAPES)] = None
     group: NonBlank | UnsetType = UNSET
@@ -111,6 +115,9 @@ class Suite(NamedTuple):
         strict: Whether something absent in a sample is an error before the run.
         delta: The difference that repeated runs should be able to show.
         junit: What fails in JUnit: `gate` for the gate's checks alone, `samples` for samples too.
+        keep_prompts: Whose prompts are stored: of marks that `failed`, of `all`, or of `none`.
+        durable: Whether every sample is committed by itself.
+        on: The address of the Ray cluster whose workers run it, or `local-cluster`; None for this process.
     """
 
     dataset: Any
@@ -133,6 +140,9 @@ class Suite(NamedTuple):
     strict: bool = False
     delta: float = DELTA
     junit: str = "gate"
+    keep_prompts: WhichPrompts = "failed"
+    durable: bool = False
+    on: str | None = None
 
     @property
     def origin(self) -> Mapping[str, Any] | None:
@@ -211,6 +221,9 @@ def load_suite(path: str | Path, *, calls_target: bool = True, must_run: bool = 
         strict=root.get("strict", False),
         delta=root.get("delta", DELTA),
         junit=root.get("junit", "gate"),
+        keep_prompts=root.get("keep_prompts", "failed"),
+        durable=root.get("durable", False),
+        on=root.get("on"),
     )
 
 

@@ -75,19 +75,16 @@ def read_value(path: str | Path, *, error: type[InputError]) -> Any:
         return parse_document(data, kind, reading).value
 
 
-def read_document(
-    path: str | Path, *, error: type[InputError] = ConfigurationError, surrogates: bool = False
-) -> Document:
+def read_document(path: str | Path, *, error: type[InputError] = ConfigurationError) -> Document:
     """Read a YAML or JSON file whose issues will be reported by line.
 
     Args:
         path: The file; its extension says the format.
         error: The class of error that is raised.
-        surrogates: Whether a lone surrogate in a JSON string is kept.
 
     Raises:
         InputError: The file cannot be read.
     """
-    reading = Reading(str(path), error=error, surrogates=surrogates)
+    reading = Reading(str(path), error=error)
     kind = file_format(path, reading, known=("yaml", "json"))
     return parse_document(reading.content(path), kind, reading)

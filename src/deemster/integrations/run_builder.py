@@ -330,7 +330,6 @@ def read_usage(
     completion: Any = None,
     total: Any = None,
     reasoning: Any = None,
-    cached: Any = None,
     latency_ms: Any = None,
     cost_usd: Any = None,
     model: str | None = None,
@@ -343,7 +342,6 @@ def read_usage(
         completion: Tokens received.
         total: The tool's own sum.
         reasoning: Of the tokens received, those spent on reasoning.
-        cached: Of the tokens sent, those that the provider had cached.
         latency_ms: How long it took.
         cost_usd: What it cost.
         model: The model that answered.
@@ -354,7 +352,6 @@ def read_usage(
         "completion_tokens": completion,
         "total_tokens": total,
         "reasoning_tokens": reasoning,
-        "cached_tokens": cached,
     }
     known: dict[str, Any] = {
         name: int(count) for name, count in counts.items() if is_number(count) and count >= 0 and count == int(count)

@@ -22,6 +22,7 @@ from deemster.errors import ConfigurationError, is_out_of_descriptors
 from deemster.models._retry_after import retry_after_s
 from deemster.models.model_client import FailureKind, ModelFailure
 from deemster.models.secret_redaction import NO_SECRETS, Secrets, basic_credentials, redact_address
+from deemster.records import Usage
 
 LONGEST_REPLY = 4 * 2**20
 _LONGEST_REFUSAL = 2**16
@@ -183,10 +184,10 @@ class Endpoint:
         raise failure
 
     def failure(
-        self, kind: FailureKind, message: str, *, status: int | None = None, may_cost: bool = False
+        self, kind: FailureKind, message: str, *, usage: Usage | None = None, may_cost: bool = False
     ) -> ModelFailure:
         """A failure of this address."""
-        return ModelFailure(kind, f"{self.host}: {message}", status=status, may_cost=may_cost, secrets=self.secrets)
+        return ModelFailure(kind, f"{self.host}: {message}", usage=usage, may_cost=may_cost, secrets=self.secrets)
 
     def refusal(self, response: HttpResponse) -> ModelFailure:
         """The failure that a status of 300 or more stands for."""

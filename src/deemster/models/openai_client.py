@@ -149,8 +149,7 @@ class _OpenAIClient:
         raise failure
 
     def _shape_failure(self, message: str, usage: Usage | None) -> ModelFailure:
-        host = self._endpoint.host
-        return ModelFailure("shape", f"{host}: {message}", usage=usage, may_cost=True, secrets=self.secrets)
+        return self._endpoint.failure("shape", message, usage=usage, may_cost=True)
 
 
 class OpenAIChat(_OpenAIClient):

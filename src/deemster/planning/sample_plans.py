@@ -14,7 +14,7 @@ from deemster.errors import ConfigurationError, did_you_mean
 from deemster.results.alike_samples import group_likeness
 from deemster.results.metric_summary import SCORED
 from deemster.results.run_columns import JoinedSamples, RunColumns, join_samples
-from deemster.results.run_summary import cohort_label
+from deemster.results.run_summary import cohort_label, cohort_sizes
 from deemster.stats.noise_split import noise_split
 from deemster.stats.paired_difference import certifiable_margin
 from deemster.stats.power_analysis import (
@@ -351,16 +351,12 @@ def plan_dataset(tags: Iterable[Sequence[str]], noise: Noise, *, goal: Goal) -> 
         noise: What is known or guessed of its marks.
         goal: How certain the answer must be.
     """
-    counts: dict[str | None, int] = {}
-    n = 0
-    for own in tags:
-        n += 1
-        for tag in own or (None,):
-            counts[tag] = counts.get(tag, 0) + 1
-    yield detection(EVERY_METRIC, None, n, noise, goal=goal)
-    if len(counts) > 1:
-        for tag in sorted(counts, key=lambda tag: (tag is None, tag or "")):
-            yield detection(EVERY_METRIC, cohort_label(tag), counts[tag], noise, goal=goal)
+    every = list(tags)
+    yield detection(EVERY_METRIC, None, len(every), noise, goal=goal)
+    sizes = cohort_sizes(every)
+    if len(sizes) > 1:
+        for tag, size in sizes.items():
+            yield detection(EVERY_METRIC, cohort_label(tag), size, noise, goal=goal)
 
 
 def detection(metric: str, cohort: str | None, n: int, noise: Noise, *, goal: Goal) -> Detection:

@@ -32,9 +32,10 @@ from deemster.report.report_settings import (
     report_facts,
     stored_settings,
 )
-from deemster.results import Aggregator, MarkTable, RunMetricSummary, RunSummary, Totals, summarize_run
-from deemster.results.metric_aggregators import aggregator_name
-from deemster.results.metric_summary import Clusters
+from deemster.results import RunSummary, Totals
+from deemster.results.mark_table import MarkTable
+from deemster.results.metric_summary import Clusters, RunMetricSummary
+from deemster.results.run_summary import summarize_run
 from deemster.store import RunFacts, RunRow, Store
 
 BATCH = 512
@@ -389,19 +390,12 @@ class LiveMarks:
 _AGGREGATE = "aggregate_"
 
 
-def stored_report(
-    store: Store,
-    run: str,
-    *,
-    aggregator: Aggregator | None = None,
-    warn: Callable[[str], None] | None = None,
-) -> Report:
+def stored_report(store: Store, run: str, *, warn: Callable[[str], None] = lambda _: None) -> Report:
     """Build the report of a stored run: the same bytes as when it ended.
 
     Args:
         store: Where it is stored.
         run: Its id, a unique beginning of it, or `latest`.
-        aggregator: The aggregator of the program that ran it, where it was a custom one.
         warn: Gets a warning about what cannot be made again.
 
     Raises:
@@ -410,8 +404,8 @@ def stored_report(
     """
     row = store.run(run)
     record = stored_run_record(store, row)
-    settings = stored_settings(row) if row.traits.has_end else RECORDING_SETTINGS
-    return build_report(finish_run(record, _with_aggregator(settings, aggregator, warn)), record.findings.baseline)
+    settings = _makeable(stored_settings(row), warn) if row.traits.has_end else RECORDING_SETTINGS
+    return build_report(finish_run(record, settings), record.findings.baseline)
 
 
 def quoted_details(store: Store, run: str) -> dict[str, frozenset[str] | None]:
@@ -530,19 +524,14 @@ def to_sample(stored: SampleFacts) -> Sample:
     return Sample(stored.id, stored.input or {}, stored.expected_output, metadata)
 
 
-def _with_aggregator(
-    settings: ReportSettings, given: Aggregator | None, warn: Callable[[str], None] | None
-) -> ReportSettings:
-    """The settings with an aggregator that only a program has, or without what depends on it."""
+def _makeable(settings: ReportSettings, warn: Callable[[str], None]) -> ReportSettings:
+    """The settings, without what depends on an aggregator that only a program has."""
     if settings.missing_aggregator is None:
         return settings
-    if given is not None and aggregator_name(given) == settings.missing_aggregator:
-        return settings._replace(aggregator=given, missing_aggregator=None)
     gated = settings.gate is not None and any(rule.quantity.startswith(_AGGREGATE) for rule in settings.gate.rules)
-    if warn is not None:
-        also = ", nor the gate, which has rules about them" if gated else ""
-        warn(
-            f"The aggregates were made by `{settings.missing_aggregator}`, an object of the program that ran this; "
-            f"they cannot be made again here{also}."
-        )
+    also = ", nor the gate, which has rules about them" if gated else ""
+    warn(
+        f"The aggregates were made by `{settings.missing_aggregator}`, an object of the program that ran this; "
+        f"they cannot be made again here{also}."
+    )
     return settings._replace(gate=None) if gated else settings

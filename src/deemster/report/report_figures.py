@@ -5,12 +5,12 @@ from __future__ import annotations
 from typing import Any
 
 from deemster.report import Report
-from deemster.results import RunMetricSummary
+from deemster.results.metric_summary import RunMetricSummary
 from deemster.runs.run_figures import MetricFigures, RunFigures
 
 
-def figures_facts(report: Report, *, has_columns: bool = False) -> dict[str, Any]:
-    """What a store keeps of a report, as plain JSON."""
+def figures_facts(report: Report) -> dict[str, Any]:
+    """What a store keeps of a report beside its columns, as plain JSON."""
     cost = report.cost
     is_known = cost is not None and (cost.complete or any(model.cost_usd is not None for model in cost.models))
     figures = RunFigures(
@@ -18,7 +18,7 @@ def figures_facts(report: Report, *, has_columns: bool = False) -> dict[str, Any
         gate=report.gate.decision if report.gate is not None and report.gate.checks else None,
         cost_usd=cost.total_usd if cost is not None and is_known else None,
         is_whole_cost=cost is None or cost.complete,
-        has_columns=has_columns,
+        has_columns=True,
         macro_f1_interval=report.macro_f1_interval,
         pass_rate=report.pass_rate,
         pass_rate_interval=report.pass_rate_interval,

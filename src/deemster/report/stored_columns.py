@@ -17,7 +17,7 @@ from deemster.records import Execution, MetricCard, SampleFacts
 from deemster.report import Report
 from deemster.report.build_report import batches, has_conditions, note_sample
 from deemster.report.report_figures import figures_facts
-from deemster.results import MarkTable
+from deemster.results.mark_table import MarkTable
 from deemster.results.metric_summary import PanelSummary
 from deemster.results.usage_and_cost import USAGE
 from deemster.runs.run_figures import stored_figures
@@ -101,7 +101,7 @@ def keep_columns(store: Store, report: Report) -> None:
     table, _ = read_columns(store, row, store.cards(row.id))
     with store.lease(row.id):
         save_columns(store, report, table)
-        store.amend(row.id, facts=figures_facts(report, has_columns=True))
+        store.amend(row.id, facts=figures_facts(report))
 
 
 def _blocks(samples: Iterator[SampleFacts], table: MarkTable) -> Iterator[bytes]:

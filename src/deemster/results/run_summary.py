@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import math
+from collections import Counter
+from collections.abc import Iterable, Sequence
 from typing import Any
 
 import msgspec
@@ -34,6 +36,16 @@ from deemster.stats import weighted_wilson
 from deemster.stats.confidence_interval import Interval, interval_ends
 
 UNTAGGED = "(untagged)"
+
+
+def cohort_sizes(tags: Iterable[Sequence[str]]) -> dict[str | None, int]:
+    """How many samples have each tag, by code point; None stands for those without any and comes last.
+
+    Args:
+        tags: The tags of each sample.
+    """
+    sizes = Counter(tag for own in tags for tag in own or (None,))
+    return {tag: sizes[tag] for tag in sorted(sizes, key=lambda tag: (tag is None, tag or ""))}
 
 
 def cohort_label(tag: str | None) -> str:

@@ -52,6 +52,10 @@ _SETTLED = 2000
 _NAMES = ("latest", "previous", "baseline")
 
 
+def _damaged(fault: str) -> str:
+    return f"The store is damaged: {fault}. `deemster store check` says what is lost."
+
+
 class Store:
     """Runs with their samples, outputs and marks. Any thread may use it.
 
@@ -218,11 +222,20 @@ class Store:
             return found
 
         # A damaged store may seem to hold nothing.
-        message = f"The store is damaged: {fault}. `deemster store check` says what is lost."
         if on_damage is None:
-            raise storage_error(self.where, message)
-        on_damage(f"{self.where}: {message}")
+            raise storage_error(self.where, _damaged(fault))
+        on_damage(f"{self.where}: {_damaged(fault)}")
         return []
+
+    def damage(self) -> str | None:
+        """That the store is damaged, where its database finds it so; not every damage is found without a long look.
+
+        Raises:
+            StoreError: The database refuses.
+        """
+        with self.pool.read_transaction() as connection:
+            fault = self.pool.database.find_fault(connection)
+        return None if fault is None else f"{self.where}: {_damaged(fault)}"
 
     def run(self, name: str, *, kind: RunKind | None = None, beside: RunFacts | None = None) -> RunRow:
         """One run.

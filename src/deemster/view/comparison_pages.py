@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
+import functools
 import threading
-from collections import OrderedDict
 from collections.abc import Sequence
 from typing import Any, NamedTuple, cast
 
@@ -16,11 +16,10 @@ from deemster.errors import InputError, did_you_mean
 from deemster.results.sample_changes import STATUSES, ChangedSamples, ChangeTable
 from deemster.view.opened_run import OpenedRun
 from deemster.view.run_cache import RunCache
-from deemster.view.sample_pages import add_prompts, execution_facts, sample_at, sample_facts, sample_rows
+from deemster.view.sample_pages import add_prompts, draw_points, execution_facts, sample_at, sample_facts, sample_rows
 from deemster.view.sample_query import SampleQuery, find_samples, neighbours
 
 _KEPT = 2
-_POINTS = 2000
 _SORTS = ("change", "id", "position", "difference")
 
 
@@ -202,7 +201,7 @@ class ComparisonCache:
 
     def __init__(self, runs: RunCache) -> None:
         self._runs, self._lock = runs, threading.Lock()
-        self._kept: OrderedDict[tuple[int, ...], OpenedComparison] = OrderedDict()
+        self._compare = functools.lru_cache(_KEPT)(OpenedComparison)
 
     def open(self, names: Sequence[str]) -> OpenedComparison:
         """The comparison of some runs.
@@ -217,16 +216,9 @@ class ComparisonCache:
         """
         if not 2 <= len(names) <= 8:
             raise InputError("A comparison is of two to eight runs: `runs=A,B`.")
-        runs = [self._runs.open(name) for name in names]
-        key = tuple(map(id, runs))
+        runs = tuple(self._runs.open(name) for name in names)
         with self._lock:
-            found = self._kept.get(key)
-            if found is None:
-                found = self._kept[key] = OpenedComparison(runs)
-            self._kept.move_to_end(key)
-            while len(self._kept) > _KEPT:
-                self._kept.popitem(last=False)
-        return found
+            return self._compare(runs)
 
 
 def change_page(comparison: OpenedComparison, query: ChangeQuery, *, offset: int, limit: int) -> dict[str, Any]:
@@ -312,9 +304,7 @@ def change_points(comparison: OpenedComparison, metric: str, *, seed: int = 0) -
     """
     before, after = comparison.scores(metric)
     known = np.flatnonzero(~np.isnan(before) & ~np.isnan(after))
-    drawn = known
-    if len(known) > _POINTS:
-        drawn = np.sort(np.random.default_rng(seed).choice(known, _POINTS, replace=False))
+    drawn = draw_points(known, seed=seed)
     points = zip(before[drawn].tolist(), after[drawn].tolist(), comparison.hashes(drawn), strict=True)
     return {"metric": metric, "total": len(known), "seed": seed, "points": list(points)}
 

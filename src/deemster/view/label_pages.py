@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import itertools
+from collections import Counter
 from collections.abc import Callable, Mapping, Sequence
 from datetime import UTC, datetime
 from typing import Any
@@ -16,7 +17,7 @@ from deemster.stats import cohen_kappa
 from deemster.stats.confidence_interval import interval_ends
 from deemster.store import LabelFacts
 from deemster.view.label_needs import needed_labels
-from deemster.view.label_queue import LabelQueue, QueueSettings, choose_tasks, draw_queue, task_entry
+from deemster.view.label_queue import LabelQueue, QueueRequest, choose_tasks, draw_queue, task_entry
 from deemster.view.opened_grading import SEEN
 from deemster.view.opened_run import OpenedRun
 from deemster.view.sample_pages import execution_facts, judgement, sample_at, sample_facts
@@ -25,11 +26,10 @@ from deemster.view.sample_pages import execution_facts, judgement, sample_at, sa
 _REPLICATES = 500
 
 
-class LabelRequest(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
+class LabelRequest(QueueRequest, frozen=True, kw_only=True, forbid_unknown_fields=True):
     """A label as a page sends it; its author and time are set here.
 
     Attributes:
-        run: The run.
         position: The sample's place.
         repetition: The repetition that the person saw.
         metric: The metric; None for a criterion of a grading.
@@ -37,13 +37,8 @@ class LabelRequest(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fie
         verdict: The answer; None for a skipped one.
         note: What else the person wrote.
         skip_reason: Why it was skipped.
-        order: How the sample came to the person.
-        metrics: What is labelled in this queue.
-        n: How many samples the queue has.
-        seed: The seed of the draw.
     """
 
-    run: str
     position: int
     repetition: int = 0
     metric: str | None = None
@@ -51,10 +46,6 @@ class LabelRequest(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fie
     verdict: str | None = None
     note: str | None = None
     skip_reason: str | None = None
-    order: str = "random"
-    metrics: tuple[str, ...] = ()
-    n: int = 50
-    seed: int = 0
 
 
 class LabelDesk:
@@ -71,7 +62,7 @@ class LabelDesk:
         StoreError: The store fails.
     """
 
-    def __init__(self, run: OpenedRun, author: str | None, settings: QueueSettings) -> None:
+    def __init__(self, run: OpenedRun, author: str | None, settings: QueueRequest) -> None:
         self.run, self.author, self.settings = run, author, settings
         every = label_tasks(run.store, run.row)
         if not every:
@@ -241,9 +232,7 @@ def label_summary(run: OpenedRun) -> dict[str, Any]:
         StoreError: The store fails.
     """
     labels = run.store.labels(run.row.id)
-    authors: dict[str, int] = {}
-    for label in labels:
-        authors[label.author] = authors.get(label.author, 0) + 1
+    authors = Counter(label.author for label in labels)
     tasks = [task for task in label_tasks(run.store, run.row) if any(_is_about(label, task) for label in labels)]
     return {
         "run": run.row.id,
@@ -269,7 +258,8 @@ def _agreement(task: LabelTask, labels: Sequence[LabelFacts]) -> dict[str, Any]:
             said.setdefault(label.author, {})[label.position, label.repetition] = label.verdict
     found: dict[str, Any] = {"title": task.title, "metric": task.metric or None, "criterion": task.criterion or None}
     # Repetitions of a sample are alike: one of each is compared.
-    by_position = {key[0]: key for key, count in sorted(_counts(said.values()).items(), reverse=True) if count > 1}
+    counts = Counter(itertools.chain.from_iterable(said.values()))
+    by_position = {key[0]: key for key, count in sorted(counts.items(), reverse=True) if count > 1}
     shared = list(by_position.values())
     found |= {"authors": sorted(said), "n": len(shared), "value": None, "interval": None, "statistic": None}
     if not shared:
@@ -298,13 +288,6 @@ def _agreement(task: LabelTask, labels: Sequence[LabelFacts]) -> dict[str, Any]:
         "interval": interval_ends(alpha.ci),
         "because": why,
     }
-
-
-def _counts(answers: Any) -> dict[Any, int]:
-    counts: dict[Any, int] = {}
-    for key in itertools.chain.from_iterable(answers):
-        counts[key] = counts.get(key, 0) + 1
-    return counts
 
 
 # How labels leave: the media type, the ending of the file, and its bytes.

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any, NamedTuple, get_args
 
+import msgspec
 import numpy as np
 from numpy.typing import NDArray
 
@@ -25,20 +26,33 @@ _SAID = {
 }
 
 
-class QueueSettings(NamedTuple):
-    """How samples come to a person.
+class QueueRequest(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
+    """How the samples of a run come to a person, as a page asks for it.
 
     Attributes:
+        run: The run.
         order: Drawn at random, or the disputed or the uncertain first.
         metrics: The metrics that are labelled; empty for the usual ones.
         n: How many samples the queue has at most.
         seed: The seed of the draw.
     """
 
-    order: LabelOrder = "random"
+    run: str
+    order: str = "random"
     metrics: tuple[str, ...] = ()
     n: int = 50
     seed: int = 0
+
+    def check(self) -> None:
+        """Refuse an order that there is not, and a queue that is too long.
+
+        Raises:
+            InputError: It is one of them.
+        """
+        if self.order not in ORDERS:
+            raise InputError(f"`order` is one of {', '.join(ORDERS)}, not {self.order!r:.40}.")
+        if not 1 <= self.n <= 10_000:
+            raise InputError(f"A queue has 1 to 10,000 samples, not {self.n:,}.")
 
 
 class LabelQueue(NamedTuple):
@@ -77,7 +91,7 @@ def choose_tasks(run: OpenedRun, tasks: Sequence[LabelTask], metrics: Sequence[s
 
 
 def draw_queue(
-    run: OpenedRun, settings: QueueSettings, tasks: Sequence[LabelTask], labels: Sequence[LabelFacts]
+    run: OpenedRun, settings: QueueRequest, tasks: Sequence[LabelTask], labels: Sequence[LabelFacts]
 ) -> LabelQueue:
     """The samples that a person labels.
 
@@ -128,19 +142,6 @@ def _label_disputes(run: OpenedRun, tasks: Sequence[LabelTask], labels: Sequence
         judged = run.verdict(position, repetition, asked[key])
         found[position] = max(found[position], len(verdicts | ({judged} if judged else set())) > 1)
     return found
-
-
-def queue_settings(order: str, metrics: Sequence[str], n: int, seed: int) -> QueueSettings:
-    """The settings of a queue, from words.
-
-    Raises:
-        InputError: There is no such order, or the queue is too long.
-    """
-    if order not in ORDERS:
-        raise InputError(f"`order` is one of {', '.join(ORDERS)}, not {order!r:.40}.")
-    if not 1 <= n <= 10_000:
-        raise InputError(f"A queue has 1 to 10,000 samples, not {n:,}.")
-    return QueueSettings(order, tuple(metrics), n, seed)
 
 
 def task_entry(task: LabelTask) -> dict[str, Any]:

@@ -20,7 +20,7 @@ from deemster.judges.item_grading import ItemGrading
 from deemster.records import Execution, MetricCard, Output, SampleFacts
 from deemster.report.build_report import stored_report
 from deemster.report.stored_columns import SampleColumns, page_table, run_columns, stored_head
-from deemster.results import MarkTable
+from deemster.results.mark_table import MarkTable
 from deemster.results.metric_summary import OUTSIDE, SCORED
 from deemster.results.usage_and_cost import USAGE
 from deemster.store import RunRow, Store
@@ -170,14 +170,6 @@ class OpenedRun:
             passed &= table.passed[:, :, place] | outside
             applies |= ~outside.all(axis=1)
         return np.where(applies, passed.sum(axis=1), -1)
-
-    def latencies(self) -> NDArray[np.float64]:
-        """For each sample the mean latency of its outputs in milliseconds; NaN where it is not known."""
-        return mean_latencies(self.table)
-
-    def lengths(self) -> NDArray[np.float64]:
-        """For each sample the mean number of characters of its outputs; NaN where it has none."""
-        return mean_lengths(self.table)
 
     def table_of(self, stored: Sequence[tuple[SampleFacts, Sequence[Execution]]]) -> MarkTable:
         """The marks of some samples, in their order, read from their own rows where there are any.

@@ -7,7 +7,7 @@ from typing import Any
 
 from deemster.errors import InputError
 from deemster.view.comparison_pages import ChangeQuery
-from deemster.view.label_queue import QueueSettings, queue_settings
+from deemster.view.label_queue import QueueRequest
 from deemster.view.sample_query import TEXT_FIELDS, SampleQuery
 
 _MOST_ROWS = 500
@@ -126,7 +126,7 @@ class Query:
             descending=self.choice("order", ("asc", "desc")) == "desc",
         )
 
-    def queue(self) -> QueueSettings:
+    def queue(self) -> QueueRequest:
         """How samples come to a person who labels.
 
         Raises:
@@ -134,7 +134,13 @@ class Query:
         """
         # A name may hold a comma, so that each stands in a parameter of its own.
         names = tuple(filter(None, self.many("metric")))
-        return queue_settings(self.texts.get("order", "random"), names, self.whole("n", 50), self.whole("seed", 0))
+        return QueueRequest(
+            run=self.texts.get("run", "latest"),
+            order=self.texts.get("order", "random"),
+            metrics=names,
+            n=self.whole("n", 50),
+            seed=self.whole("seed", 0),
+        )
 
     def _fields(self) -> tuple[str, ...]:
         fields = tuple(part for value in self.many("in") for part in value.split(",")) or TEXT_FIELDS

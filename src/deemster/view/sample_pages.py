@@ -18,8 +18,10 @@ from deemster.report.failing_samples import quoted_text
 from deemster.report.kept_details import kept_details
 from deemster.report.report_assembly import execution_entry
 from deemster.report.report_entries import ScoreEntry
-from deemster.results import MarkTable, SampleEntry, summarize_samples
+from deemster.results import SampleEntry
+from deemster.results.mark_table import MarkTable
 from deemster.results.metric_summary import OUTSIDE, SCORED
+from deemster.results.sample_summary import summarize_samples
 from deemster.view.opened_run import OpenedRun, mean_latencies, mean_lengths
 from deemster.view.sample_query import SampleQuery, find_samples, neighbours
 
@@ -357,6 +359,18 @@ def judgement(run: OpenedRun, position: int, repetition: int, task: LabelTask) -
     return {**found, "score": mark.score, "passed": mark.success, "reason": reason, "votes": votes}
 
 
+def draw_points(places: NDArray[np.int64], *, seed: int) -> NDArray[np.int64]:
+    """All of some places where a plot can show them, else 2,000 drawn at random; in order.
+
+    Args:
+        places: The places.
+        seed: The seed of the draw.
+    """
+    if len(places) <= _POINTS:
+        return places
+    return np.sort(np.random.default_rng(seed).choice(places, _POINTS, replace=False))
+
+
 def score_points(run: OpenedRun, metric: str, *, seed: int = 0) -> dict[str, Any]:
     """The scores of a metric against the lengths of the outputs: of every sample, or of 2,000 drawn at random.
 
@@ -371,11 +385,9 @@ def score_points(run: OpenedRun, metric: str, *, seed: int = 0) -> dict[str, Any
     """
     if metric not in run.names:
         raise InputError(f"The run has no metric {metric!r:.100}.")
-    scores, lengths = run.mean_scores(run.names.index(metric)), run.lengths()
+    scores, lengths = run.mean_scores(run.names.index(metric)), mean_lengths(run.table)
     known = np.flatnonzero(~np.isnan(scores) & ~np.isnan(lengths))
-    drawn = (
-        known if len(known) <= _POINTS else np.sort(np.random.default_rng(seed).choice(known, _POINTS, replace=False))
-    )
+    drawn = draw_points(known, seed=seed)
     points = zip(drawn.tolist(), lengths[drawn].tolist(), scores[drawn].tolist(), strict=True)
     return {
         "metric": metric,

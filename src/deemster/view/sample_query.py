@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from itertools import islice
 from typing import Any, Literal, NamedTuple, TypeAlias, get_args
 
@@ -14,10 +14,10 @@ from deemster.errors import InputError, did_you_mean
 from deemster.formats.json_values import json_bytes
 from deemster.records import CAUSES, Output, SampleFacts, TargetFailure
 from deemster.records.marks import NotApplicable, Unscored
-from deemster.results import cohort_label
 from deemster.results.metric_summary import OUTSIDE, SCORED
+from deemster.results.run_summary import cohort_label
 from deemster.store.run_facts import TextTable
-from deemster.view.opened_run import OpenedRun
+from deemster.view.opened_run import OpenedRun, mean_latencies, mean_lengths
 
 TextField: TypeAlias = Literal["id", "input", "output", "expected", "passages", "messages", "reasons"]
 TEXT_FIELDS: tuple[TextField, ...] = get_args(TextField)
@@ -37,6 +37,8 @@ _ID_BYTES = 64
 _ID_BLOCK = 1 << 16
 # The last queries of a run whose answers are kept, so that a page costs its rows alone.
 _KEPT = 6
+# So many samples are read to learn which metadata keys there are.
+_READ_FOR_KEYS = 1000
 # Four bytes a place: some orders of a million samples are kept.
 Positions: TypeAlias = NDArray[np.int32]
 
@@ -128,7 +130,7 @@ def _conditions(run: OpenedRun, query: SampleQuery) -> Iterator[NDArray[np.bool_
         yield _has_cause(run, places, query.cause)
     yield from (_has_tag(run, tag) for tag in query.tags)
     if query.min_ms is not None or query.max_ms is not None:
-        yield from _within(run.latencies(), query.min_ms, query.max_ms)
+        yield from _within(mean_latencies(run.table), query.min_ms, query.max_ms)
 
 
 def _place(run: OpenedRun, metric: str) -> int:
@@ -245,7 +247,7 @@ def _sort(run: OpenedRun, query: SampleQuery, positions: Positions) -> Positions
     if query.sort == "id":
         order = np.argsort(_id_keys(run, positions), kind="stable")
         return positions[order[::-1] if query.descending else order]
-    values = _sort_values(run, query.sort)()[positions]
+    values = _sort_values(run, query.sort)[positions]
     keys = -values if query.descending else values
     # NaN sorts to the end.
     return positions[np.argsort(keys, kind="stable")]
@@ -258,15 +260,15 @@ def _id_keys(run: OpenedRun, positions: Positions) -> NDArray[np.bytes_]:
     return np.concatenate(keys) if keys else np.empty(0, dtype=bytes)
 
 
-def _sort_values(run: OpenedRun, sort: str) -> Callable[[], NDArray[np.float64]]:
+def _sort_values(run: OpenedRun, sort: str) -> NDArray[np.float64]:
     if sort in run.names:
-        return lambda: run.mean_scores(run.names.index(sort))
+        return run.mean_scores(run.names.index(sort))
     if sort == "latency":
-        return run.latencies
+        return mean_latencies(run.table)
     if sort == "chars":
-        return run.lengths
+        return mean_lengths(run.table)
     if sort == "pass_rate":
-        return lambda: _pass_rates(run)
+        return _pass_rates(run)
     known = [*_FIXED_ORDERS, *run.names]
     raise InputError(f"Samples cannot be sorted by {sort!r:.100}. {did_you_mean(sort, known)}")
 
@@ -288,18 +290,17 @@ def neighbours(found: NDArray[np.integer[Any]], position: int) -> dict[str, Any]
     }
 
 
-def metadata_keys(run: OpenedRun, *, most: int = 1000) -> dict[str, list[str]]:
+def metadata_keys(run: OpenedRun) -> dict[str, list[str]]:
     """The metadata keys of the first samples of a run, with some of their values; `tags` stand apart.
 
     Args:
         run: The run.
-        most: How many samples are looked at.
 
     Raises:
         StoreError: The store fails.
     """
     found: dict[str, set[str]] = {}
-    for sample in islice(run.store.samples(run.row.id, content=False), most):
+    for sample in islice(run.store.samples(run.row.id, content=False), _READ_FOR_KEYS):
         for key in sample.metadata or ():
             if key != "tags":
                 found.setdefault(key, set()).update(metadata_values(sample.metadata, key))

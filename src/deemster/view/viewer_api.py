@@ -6,7 +6,7 @@ import functools
 import re
 from collections.abc import Callable, Mapping
 from importlib import resources
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import TYPE_CHECKING, Any, NamedTuple, TypeVar
 
 import msgspec
 
@@ -20,7 +20,8 @@ from deemster.view.comparison_pages import (
     compared_sample,
 )
 from deemster.view.label_pages import EXPORTS, LabelDesk, LabelRequest, label_summary
-from deemster.view.label_queue import queue_settings
+from deemster.view.label_queue import QueueRequest
+from deemster.view.opened_run import OpenedRun
 from deemster.view.request_guard import API
 from deemster.view.request_query import Query
 from deemster.view.run_alignment import alignment_page
@@ -43,6 +44,9 @@ _STATIC = {
 encode_answer = msgspec.json.Encoder(
     enc_hook=lambda value: dict(value) if isinstance(value, Mapping) else str(value), decimal_format="number"
 ).encode
+
+
+_Request = TypeVar("_Request", bound=QueueRequest)
 
 
 class ServedFile(NamedTuple):
@@ -69,137 +73,86 @@ class Viewer:
         self.store, self.author, self.runs = store, author, RunCache(store)
         self.comparisons = ComparisonCache(self.runs)
         self.pages: Mapping[str, Callable[[Query], Any]] = {
-            "session": self.session,
-            "runs": self.run_list,
-            "trends": self.trends,
-            "runs/{run}": self.run,
-            "runs/{run}/progress": self.progress,
-            "runs/{run}/samples": self.samples,
-            "runs/{run}/samples/{position:int}": self.sample,
-            "runs/{run}/score-length": self.score_length,
-            "runs/{run}/alignment": self.alignment,
-            "compare": self.comparison,
-            "compare/samples": self.changed_samples,
-            "compare/points": self.change_points,
-            "compare/samples/{row_hash}": self.changed_sample,
-            "labels": self.labels,
-            "labels/queue": self.label_queue,
-            "labels/sample": self.label_sample,
+            "session": self._session,
+            "runs": lambda query: run_list(store, query.texts, offset=query.whole("offset", 0), limit=query.limit()),
+            "trends": lambda _: trend_list(store),
+            "runs/{run}": lambda query: run_page(self._run(query)),
+            "runs/{run}/progress": lambda query: run_progress(self.runs, query.path["run"]),
+            "runs/{run}/samples": self._samples,
+            "runs/{run}/samples/{position:int}": lambda query: whole_sample(
+                self._run(query), query.path["position"], query.samples()
+            ),
+            "runs/{run}/score-length": lambda query: score_points(
+                self._run(query), query.texts.get("metric", ""), seed=query.whole("seed", 0)
+            ),
+            "runs/{run}/alignment": lambda query: alignment_page(self._run(query)),
+            "compare": lambda query: self._comparison(query).head,
+            "compare/samples": lambda query: change_page(
+                self._comparison(query), query.changes(), offset=query.whole("offset", 0), limit=query.limit()
+            ),
+            "compare/points": lambda query: change_points(
+                self._comparison(query), query.texts.get("metric", ""), seed=query.whole("seed", 0)
+            ),
+            "compare/samples/{row_hash}": lambda query: compared_sample(
+                self._comparison(query), query.path["row_hash"], query.changes()
+            ),
+            "labels": lambda query: label_summary(self._labelled_run(query)),
+            "labels/queue": lambda query: self._desk(query.queue()).page(),
+            "labels/sample": lambda query: self._desk(query.queue()).sample(
+                query.whole("position", 0), query.whole("repetition", 0)
+            ),
         }
-        self.acts: Mapping[str, Callable[[bytes], Any]] = {"labels": self.add_label, "labels/undo": self.undo_label}
+        self.acts: Mapping[str, Callable[[bytes], Any]] = {"labels": self._add_label, "labels/undo": self._undo_label}
 
-    def session(self, _query: Query) -> Any:
+    def _session(self, _query: Query) -> Any:
         """Who looks at what."""
         return {"version": __version__, "mode": "server", "author": self.author, "reads_only": self.author is None}
 
-    def run_list(self, query: Query) -> Any:
-        """The runs."""
-        return run_list(self.store, query.texts, offset=query.whole("offset", 0), limit=query.limit())
-
-    def trends(self, _query: Query) -> Any:
-        """The numbers of every suite over time."""
-        return trend_list(self.store)
-
-    def run(self, query: Query) -> Any:
-        """One run."""
-        return run_page(self.runs.open(query.path["run"]))
-
-    def progress(self, query: Query) -> Any:
-        """How far a run is, and what it used so far."""
-        return run_progress(self.runs, query.path["run"])
-
-    def samples(self, query: Query) -> Any:
+    def _samples(self, query: Query) -> Any:
         """Samples of a run."""
-        run = self.runs.open(query.path["run"])
+        run = self._run(query)
         asked = [part for value in query.many("columns") for part in value.split(",")]
         keys = {name.removeprefix("meta.") for name in asked if name.startswith("meta.")}
         return sample_page(run, query.samples(), offset=query.whole("offset", 0), limit=query.limit(), metadata=keys)
 
-    def sample(self, query: Query) -> Any:
-        """One sample."""
-        return whole_sample(self.runs.open(query.path["run"]), query.path["position"], query.samples())
-
-    def score_length(self, query: Query) -> Any:
-        """Scores against the lengths of outputs."""
-        run = self.runs.open(query.path["run"])
-        return score_points(run, query.texts.get("metric", ""), seed=query.whole("seed", 0))
-
-    def alignment(self, query: Query) -> Any:
-        """How the judges of a run agree with people."""
-        return alignment_page(self.runs.open(query.path["run"]))
-
-    def comparison(self, query: Query) -> Any:
-        """Two runs or more against each other."""
-        return self._comparison(query).head
-
-    def changed_samples(self, query: Query) -> Any:
-        """The samples of a comparison."""
-        return change_page(
-            self._comparison(query), query.changes(), offset=query.whole("offset", 0), limit=query.limit()
-        )
-
-    def changed_sample(self, query: Query) -> Any:
-        """One sample in every run of a comparison."""
-        return compared_sample(self._comparison(query), query.path["row_hash"], query.changes())
-
-    def change_points(self, query: Query) -> Any:
-        """The scores of a metric before and now."""
-        return change_points(self._comparison(query), query.texts.get("metric", ""), seed=query.whole("seed", 0))
-
-    def label_queue(self, query: Query) -> Any:
-        """The queue of samples to label."""
-        return self._desk(query).page()
-
-    def label_sample(self, query: Query) -> Any:
-        """What a person labels."""
-        return self._desk(query).sample(query.whole("position", 0), query.whole("repetition", 0))
-
-    def labels(self, query: Query) -> Any:
-        """Every label of a run."""
-        return label_summary(self.runs.open(query.texts.get("run", "latest")))
-
-    def add_label(self, body: bytes) -> Any:
+    def _add_label(self, body: bytes) -> Any:
         """Store a label."""
-        try:
-            request = msgspec.json.decode(body, type=LabelRequest)
-        except (msgspec.MsgspecError, UnicodeDecodeError) as error:
-            raise InputError(f"This is no label: {error}.") from None
-        settings = queue_settings(request.order, request.metrics, request.n, request.seed)
-        return LabelDesk(self.runs.open(request.run), self.author, settings).add(request)
+        request = _decode(body, LabelRequest, fault="This is no label")
+        return self._desk(request).add(request)
 
-    def undo_label(self, body: bytes) -> Any:
+    def _undo_label(self, body: bytes) -> Any:
         """Take the last label back."""
-        try:
-            request = msgspec.json.decode(body, type=_UndoRequest)
-        except (msgspec.MsgspecError, UnicodeDecodeError) as error:
-            raise InputError(f"This names no run: {error}.") from None
-        settings = queue_settings(request.order, request.metrics, request.n, request.seed)
-        return LabelDesk(self.runs.open(request.run), self.author, settings).undo()
+        return self._desk(_decode(body, QueueRequest, fault="This names no run")).undo()
 
     def label_file(self, query: Query) -> ServedFile:
         """The labels of a run as a file."""
-        run = self.runs.open(query.texts.get("run", "latest"))
+        run = self._labelled_run(query)
         form = query.choice("format", tuple(EXPORTS))
         kind, ending, write = EXPORTS[form]
         # A run's id may hold anything that a header may not.
         safe = re.sub(r"[^A-Za-z0-9._-]", "-", run.row.id)
         return ServedFile(write(run), kind, {"content-disposition": f'attachment; filename="labels-{safe}.{ending}"'})
 
-    def _desk(self, query: Query) -> LabelDesk:
-        return LabelDesk(self.runs.open(query.texts.get("run", "latest")), self.author, query.queue())
+    def _run(self, query: Query) -> OpenedRun:
+        return self.runs.open(query.path["run"])
+
+    def _labelled_run(self, query: Query) -> OpenedRun:
+        return self.runs.open(query.texts.get("run", "latest"))
+
+    def _desk(self, request: QueueRequest) -> LabelDesk:
+        request.check()
+        return LabelDesk(self.runs.open(request.run), self.author, request)
 
     def _comparison(self, query: Query) -> OpenedComparison:
         return self.comparisons.open([name for value in query.many("runs") for name in value.split(",") if name])
 
 
-class _UndoRequest(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
-    """Which queue the last label is taken back of."""
-
-    run: str
-    order: str = "random"
-    metrics: tuple[str, ...] = ()
-    n: int = 50
-    seed: int = 0
+def _decode(body: bytes, shape: type[_Request], *, fault: str) -> _Request:
+    """What a page sends."""
+    try:
+        return msgspec.json.decode(body, type=shape)
+    except (msgspec.MsgspecError, UnicodeDecodeError) as error:
+        raise InputError(f"{fault}: {error}.") from None
 
 
 def create_app(viewer: Viewer) -> Starlette:
