@@ -19,9 +19,11 @@ from deemster.cli.options import (
     ReportOptions,
     budget_option,
     collect_limits,
+    confidence_option,
     destination_option,
     group_flags,
     quiet_option,
+    seed_option,
     store_option,
     take_destinations,
     write_result,
@@ -64,9 +66,8 @@ class AuditWriting(NamedTuple):
 
 
 _WRITING_OPTIONS = (
-    click.option("--confidence", type=NumberRange(0, 1, min_open=True, max_open=True), default=0.95,
-                 show_default=True, metavar="LEVEL", help="The level of the intervals."),
-    click.option("--seed", type=click.IntRange(min=0), default=0, show_default=True, help="The seed of what is drawn."),
+    confidence_option(),
+    seed_option,
     store_option,
 )  # fmt: skip
 _AUDIT_OPTIONS = (
