@@ -180,7 +180,7 @@ def _named_runs(store: Store, names: Sequence[str]) -> dict[str, RunRow | None]:
         if owner is not None and owner.alive:
             raise LeaseError(f"The run `{run_id}` cannot go: process {owner.pid} on {owner.host} writes it.")
         if run_id in baselines:
-            raise StoreError(f"The run `{run_id}` is a baseline, so it stays. `deemster baseline clear` forgets it.")
+            raise StoreError(f"The run `{run_id}` is a baseline, so it stays. `deemster baseline --clear` forgets it.")
         chosen[run_id] = row
     return chosen
 
