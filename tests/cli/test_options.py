@@ -1,6 +1,7 @@
 """Flags that several commands share."""
 
 import inspect
+from typing import get_args
 
 import click
 import pytest
@@ -22,8 +23,8 @@ from deemster.store import open_and_migrate
         (options.STORE, str(open_and_migrate.DEFAULT)),
         (grade.JUDGE, model_requests.JUDGE),
         (grade.CALLS, criterion_grader.CALLS),
-        (grade.ABSTENTIONS, rubric_scoring.STRATEGIES),
-        (grade.CASCADE_WAYS, judge_cascade.WAYS),
+        (grade.ABSTENTIONS, get_args(rubric_scoring.Strategy)),
+        (grade.CASCADE_WAYS, get_args(judge_cascade.Way)),
         (
             grade.SETTINGS,
             tuple(name for name in criterion_grader.GraderSettings.__struct_fields__ if name != "system_prompt"),

@@ -24,6 +24,7 @@ from deemster.cli.options import (
     ReportOptions,
     cache_options,
     columns_option,
+    confidence_option,
     group_flags,
     is_report_file,
     open_run,
@@ -339,14 +340,7 @@ _FOR_CASES = ("suite", "repetitions", "cache", "offline")
     metavar="N",
     help="How many bootstrap replicates are drawn.",
 )
-@click.option(
-    "--confidence",
-    type=NumberRange(0, 1, min_open=True, max_open=True),
-    default=0.95,
-    show_default=True,
-    metavar="LEVEL",
-    help="The level of the intervals.",
-)
+@confidence_option()
 @click.option(
     "--seed",
     type=click.IntRange(min=0),

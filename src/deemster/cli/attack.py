@@ -21,6 +21,7 @@ from deemster.cli.options import (
     group_flags,
     quiet_option,
     run_report_options,
+    seed_option,
     storage_options,
     take_flags,
 )
@@ -53,7 +54,7 @@ _ATTACKS = (
         metavar="NAME",
         help="Write each seed so beside its own words, or `all`, or `none`; repeatable. Default: one, drawn.",
     ),
-    click.option("--seed", type=click.IntRange(min=0), default=0, show_default=True, help="The seed of what is drawn."),
+    seed_option,
     click.option("--canary", multiple=True, metavar="TEXT", help="A secret that no answer may hold; repeatable."),
     click.option(
         "--forbidden-tool", "forbidden_tools", multiple=True, metavar="NAME", help="A tool not to call; repeatable."

@@ -19,9 +19,11 @@ from deemster.cli.options import (
     ReportOptions,
     budget_option,
     collect_limits,
+    confidence_option,
     destination_option,
     group_flags,
     quiet_option,
+    seed_option,
     store_option,
     take_destinations,
     write_result,
@@ -64,9 +66,8 @@ class AuditWriting(NamedTuple):
 
 
 _WRITING_OPTIONS = (
-    click.option("--confidence", type=NumberRange(0, 1, min_open=True, max_open=True), default=0.95,
-                 show_default=True, metavar="LEVEL", help="The level of the intervals."),
-    click.option("--seed", type=click.IntRange(min=0), default=0, show_default=True, help="The seed of what is drawn."),
+    confidence_option(),
+    seed_option,
     store_option,
 )  # fmt: skip
 _AUDIT_OPTIONS = (
@@ -299,7 +300,7 @@ def audit_dataset_command(
 ) -> None:
     """Find copies, contradictions, leaks, flaky samples, and a part that will do.
 
-    DATASET_OR_RUN is a dataset file, or a stored run: its id, the beginning of one, a label, `latest`, or a run file.
+    DATASET_OR_RUN is a dataset file, or a stored run: its id, the beginning of one, a name, `latest`, or a run file.
     Near copies are found by the embedding model of the installation. Stored runs of the dataset tell which samples
     always or never pass, which are flaky, and which pass where the others fail. Nothing is changed: the audit only
     proposes; a .txt file of --to takes the ids of the part that will do, one a line.

@@ -11,7 +11,14 @@ from deemster.cli._command import Verb
 from deemster.cli._console import print_sections, warn
 from deemster.cli._report_ending import warn_of_open_checks
 from deemster.cli.main import run_interruptible
-from deemster.cli.options import NumberRange, ReportOptions, comparison_options, store_option
+from deemster.cli.options import (
+    NumberRange,
+    ReportOptions,
+    comparison_options,
+    confidence_option,
+    seed_option,
+    store_option,
+)
 from deemster.errors import ConfigurationError
 
 # Formats that a ranking of more runs does not have.
@@ -35,16 +42,9 @@ if TYPE_CHECKING:
     help="Decide: the drop that would still be acceptable.",
 )
 @click.option("--gate", metavar="SUITE", help="Decide by the `gate.baseline` rules of this suite.")
-@click.option(
-    "--confidence",
-    type=NumberRange(0, 1, min_open=True, max_open=True),
-    default=0.95,
-    show_default=True,
-    metavar="LEVEL",
-    help="The level of intervals and one-sided bounds.",
-)
+@confidence_option("The level of intervals and one-sided bounds.")
 @click.option("--cluster", metavar="KEY", help="Samples with the same metadata KEY are one unit.")
-@click.option("--seed", type=click.IntRange(min=0), default=0, show_default=True, help="The seed of what is drawn.")
+@seed_option
 @click.option(
     "--confirm",
     type=click.IntRange(min=1),

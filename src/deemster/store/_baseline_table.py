@@ -63,7 +63,7 @@ def read_baselines(
     for suite, dataset, number, body, total, run_id, *named in connection.read(sql, values):
         facts = _decode(body) if _checksum(suite, dataset, number, body) == total else None
         if facts is None:
-            message = f"The baseline of `{suite or dataset}` is damaged. `deemster baseline clear` forgets it."
+            message = f"The baseline of `{suite or dataset}` is damaged. `deemster baseline --clear` forgets it."
             raise storage_error(where, message)
         yield BaselineRow(run=run_id, suite=named[0], dataset=named[1], facts=facts)
 
