@@ -38,7 +38,7 @@ def test_an_option_out_of_range_is_refused():
 
 
 def test_the_plug_in_is_found_by_its_names():
-    assert isinstance(dm.parse_metric("acme-politeness(enough=2)"), Politeness)
+    assert isinstance(dm.judges.parse_metric("acme-politeness(enough=2)"), Politeness)
 
 
 def test_the_report_is_the_golden_one():
