@@ -9,10 +9,8 @@ import deemster as dm
 from deemster.cli import grade, monitor, options, rubric
 from deemster.cli.main import COMMANDS, app
 from deemster.grading import improvement_judging
-from deemster.judges import criterion_grader, judge_cascade
 from deemster.monitoring import pass_rate_over_time
 from deemster.records import model_requests
-from deemster.rubrics import rubric_scoring
 from deemster.store import open_and_migrate
 
 
@@ -21,13 +19,6 @@ from deemster.store import open_and_migrate
     [
         (options.STORE, str(open_and_migrate.DEFAULT)),
         (grade.JUDGE, model_requests.JUDGE),
-        (grade.CALLS, criterion_grader.CALLS),
-        (grade.ABSTENTIONS, rubric_scoring.STRATEGIES),
-        (grade.CASCADE_WAYS, judge_cascade.WAYS),
-        (
-            grade.SETTINGS,
-            tuple(name for name in criterion_grader.GraderSettings.__struct_fields__ if name != "system_prompt"),
-        ),
         (monitor.PERIODS, pass_rate_over_time.PERIODS),
         (monitor.BASELINE, pass_rate_over_time.BASELINE),
         (rubric.ROUNDS, improvement_judging.ROUNDS),
