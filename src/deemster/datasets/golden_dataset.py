@@ -27,7 +27,8 @@ from deemster.datasets.sample_selection import (
     Rows,
     SelectedPart,
     SelectedRows,
-    build_selection,
+    Selection,
+    listed,
     rows_fingerprint,
     select_positions,
 )
@@ -273,7 +274,9 @@ class Dataset:
         Raises:
             DatasetError: No sample fits, no sample has one of the tags, ids or values, or something cannot be used.
         """
-        selection = build_selection(tags=tags, ids=ids, where=where, sample=sample, seed=seed, limit=limit)
+        wanted = {path: listed(value) for path, value in (where or {}).items()}
+        selection = Selection(_texts(tags), _texts(ids), wanted, sample, seed, limit)
+        selection.check()
         return self._part(select_positions(self, selection, file=self.path), selection.flags())
 
     def keep(self, ids: Collection[str], *, selection: str) -> Dataset:
@@ -360,6 +363,10 @@ class Dataset:
         """
         known = ("yaml", "json", "jsonl")
         write_rows(path, _header(self), _rows(self), key="samples", known=known, error=DatasetError)
+
+
+def _texts(given: str | Iterable[str]) -> tuple[str, ...]:
+    return (given,) if isinstance(given, str) else tuple(given)
 
 
 def _as_row(sample: Sample | Mapping[str, Any]) -> Any:
