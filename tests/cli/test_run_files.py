@@ -122,9 +122,7 @@ def test_file_with_several_runs_is_refused_where_one_is_meant(passed):
     assert "all.jsonl: The file holds 2 runs, not one. `deemster import` takes in all of them." in result.stderr
 
 
-@pytest.mark.parametrize(
-    "argv", [("run", "--outputs", "run.jsonl", "--metric", "rouge-l"), ("baseline", "promote", "run.jsonl")]
-)
+@pytest.mark.parametrize("argv", [("run", "--outputs", "run.jsonl", "--metric", "rouge-l"), ("baseline", "run.jsonl")])
 def test_command_that_changes_a_run_says_how_to_take_the_file_in(passed, argv):
     result = called(*argv)
     assert result.exit_code == 2

@@ -177,7 +177,7 @@ def test_exceeded_budget_is_exit_code_3_with_partial_report(folder, server, flag
     assert report["budget"]["halted"] is True
     assert report["budget"]["completed"] == scored
     assert report["run"]["status"] == "incomplete"
-    refused = called("baseline", "promote", "latest")
+    refused = called("baseline", "latest")
     assert refused.exit_code == 2
     assert "cannot become the baseline: a budget stopped it" in refused.stderr
     # Answers that were paid for are not requested again.

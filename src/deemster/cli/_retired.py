@@ -50,6 +50,7 @@ FLAGS = {
     "attack --promote-failures": "Write `--save-failing FILE`.",
     "attack --dry-run": "`deemster check SUITE` says what a run of the suite costs.",
     "run --dry-run": "`deemster check SUITE` says how many requests a run sends, and about what they cost.",
+    "attack --label": "Write `--name TEXT`: a label is what people give.",
     "run --delta": "Write `delta: 0.05` in the suite.",
     "run --strict": "Write `strict: true` in the suite.",
     "run --until-decided": "Run the whole dataset, or the part that `deemster audit dataset SUITE` proposes.",
@@ -69,6 +70,9 @@ COMMANDS = {
 }
 # Verbs of commands that have other ones.
 VERBS = {
+    "baseline clear": "`deemster baseline --clear [SUITE]` forgets a baseline.",
+    "baseline promote": "`deemster baseline RUN` chooses a baseline.",
+    "baseline show": "`deemster baseline` shows the baselines.",
     "store import": "`deemster import FILE` takes in the runs of a file.",
     "store path": "`deemster store` prints where runs are kept.",
     "store prune": "`deemster store rm --keep 20 --until 90d` removes old runs and gives the space back.",

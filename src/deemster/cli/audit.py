@@ -300,7 +300,7 @@ def audit_dataset_command(
 ) -> None:
     """Find copies, contradictions, leaks, flaky samples, and a part that will do.
 
-    DATASET_OR_RUN is a dataset file, or a stored run: its id, the beginning of one, a label, `latest`, or a run file.
+    DATASET_OR_RUN is a dataset file, or a stored run: its id, the beginning of one, a name, `latest`, or a run file.
     Near copies are found by the embedding model of the installation. Stored runs of the dataset tell which samples
     always or never pass, which are flaky, and which pass where the others fail. Nothing is changed: the audit only
     proposes; a .txt file of --to takes the ids of the part that will do, one a line.

@@ -42,7 +42,7 @@ class _Tool(click.Choice[str]):
 def command(*, run: str, kind: str, to: str, store: str) -> None:
     """Hand a run to another tool: OpenTelemetry or MLflow.
 
-    RUN is the id of a stored run, the beginning of one, a label, `latest`, or a run file. `otel` sends events
+    RUN is the id of a stored run, the beginning of one, a name, `latest`, or a run file. `otel` sends events
     `gen_ai.evaluation.result` to a collector or writes OTLP's JSON lines (extra `otel`), `mlflow` logs to a tracking
     URI (extra `mlflow`).
 

@@ -27,7 +27,7 @@ GROUPS = {
         "show": "List the stored runs; show the report of one, what failed in it, or one sample.",
         "compare": "Compare two runs: is the second worse, where, and why?",
         "view": "Look at the stored runs in a browser, and label their samples.",
-        "baseline": "The run that others are compared with: promote one, show it, clear it.",
+        "baseline": "The run that others are compared with: choose one, show it, forget it.",
     },
     "Judges and people": {
         "agreement": "Can a judge be trusted? Compare judges with people, and correct the numbers of a run.",

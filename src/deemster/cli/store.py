@@ -46,10 +46,13 @@ def command(context: click.Context, /, *, store: str) -> None:
     Without a verb, its place is printed: the whole path of a file, or a URL without its password. Nothing is opened, so
     it need not be there.
     """
+    if context.invoked_subcommand is None:
+        _print_place(store)
+
+
+def _print_place(store: str) -> None:
     from deemster.store.open_and_migrate import check_store_place
 
-    if context.invoked_subcommand is not None:
-        return
     check_store_place(store)
     if store.startswith(_URLS):
         from deemster.store.postgres import PostgresDatabase
@@ -177,7 +180,7 @@ def _named_runs(store: Store, names: Sequence[str]) -> dict[str, RunRow | None]:
         if owner is not None and owner.alive:
             raise LeaseError(f"The run `{run_id}` cannot go: process {owner.pid} on {owner.host} writes it.")
         if run_id in baselines:
-            raise StoreError(f"The run `{run_id}` is a baseline, so it stays. `deemster baseline clear` forgets it.")
+            raise StoreError(f"The run `{run_id}` is a baseline, so it stays. `deemster baseline --clear` forgets it.")
         chosen[run_id] = row
     return chosen
 
