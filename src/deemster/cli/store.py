@@ -46,10 +46,13 @@ def command(context: click.Context, /, *, store: str) -> None:
     Without a verb, its place is printed: the whole path of a file, or a URL without its password. Nothing is opened, so
     it need not be there.
     """
+    if context.invoked_subcommand is None:
+        _print_place(store)
+
+
+def _print_place(store: str) -> None:
     from deemster.store.open_and_migrate import check_store_place
 
-    if context.invoked_subcommand is not None:
-        return
     check_store_place(store)
     if store.startswith(_URLS):
         from deemster.store.postgres import PostgresDatabase

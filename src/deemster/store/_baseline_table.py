@@ -10,7 +10,7 @@ import msgspec
 
 from deemster.store._database import Connection, storage_error
 from deemster.store._row_encoding import clean_text, encode_json
-from deemster.store.run_facts import BaselineFacts, BaselineRow, RunFacts
+from deemster.store.run_facts import BaselineFacts, BaselineRow, RunRow
 
 
 def baseline_key(suite: str | None, dataset: str) -> tuple[str, str]:
@@ -18,12 +18,11 @@ def baseline_key(suite: str | None, dataset: str) -> tuple[str, str]:
     return (clean_text(suite), "") if suite is not None else ("", clean_text(dataset))
 
 
-def put_baseline(connection: Connection, number: int, run: RunFacts, facts: BaselineFacts) -> None:
+def put_baseline(connection: Connection, run: RunRow, facts: BaselineFacts) -> None:
     """Make a run the baseline of its suite, in place of the one before.
 
     Args:
         connection: A connection.
-        number: The number of the run.
         run: The run.
         facts: What the baseline remembers.
     """
@@ -31,7 +30,7 @@ def put_baseline(connection: Connection, number: int, run: RunFacts, facts: Base
     delete_baseline(connection, run.suite, run.dataset)
     connection.write(
         "INSERT INTO baselines (suite, dataset, run, body, checksum) VALUES (?, ?, ?, ?, ?)",
-        (*key, number, body, _checksum(*key, number, body)),
+        (*key, run.number, body, _checksum(*key, run.number, body)),
     )
 
 

@@ -243,7 +243,7 @@ def _decode_run(connection: Connection, found: Row) -> RunRow:
         raise ValueError("its count of executions was changed")
     values |= {column: decode_mapping(values[column]) for column in ("identity", "facts")}
     values["seed"] = int(values["seed"])
-    return RunRow(**values, done=done, scorings=tuple(_read_scorings(connection, number)))
+    return RunRow(**values, number=number, done=done, scorings=tuple(_read_scorings(connection, number)))
 
 
 def _read_scorings(connection: Connection, run: int) -> Iterator[ScoringRow]:

@@ -270,8 +270,7 @@ class Store:
             StoreError: There is no such run, it is damaged, or the database refuses.
         """
         with self.pool.write_transaction() as connection:
-            number, row = find_run_number(connection, self.where, run_id), find_run(connection, self.where, run_id)
-            put_baseline(connection, number, row, facts)
+            put_baseline(connection, find_run(connection, self.where, run_id), facts)
 
     def baseline(self, suite: str | None, dataset: str) -> BaselineRow | None:
         """The baseline of a suite; None where there is none.
@@ -543,9 +542,7 @@ class Store:
             delete_label(connection, find_run_number(connection, self.where, run_id), label)
 
     def _reader(self, row: RunRow, on_damage: OnDamage) -> RunReader:
-        with self.pool.connection() as connection:
-            number = find_run_number(connection, self.where, row.id)
-        return RunReader(self.pool, row.id, number, on_damage=on_damage)
+        return RunReader(self.pool, row.id, row.number, on_damage=on_damage)
 
     def _scoring(self, row: RunRow, number: int) -> ScoringRow:
         if not 0 <= number < len(row.scorings):
