@@ -28,6 +28,7 @@ from deemster.audit.audit_judge import audit_judge
 from deemster.audit.audit_metrics import DefectSettings, audit_metrics
 from deemster.audit.planted_outputs import expected_outputs
 from deemster.cli import app
+from deemster.engine.watchers import Watchers
 from deemster.evaluation.resolve_evaluation import resolve_arguments
 from deemster.models.fake_models import FakeChat
 
@@ -87,7 +88,7 @@ def any_flag(job):
     found = judged(
         dataset(count),
         lambda *told: FAIR[name](seed, *told),
-        lambda job, outputs: audit_judge(job, "judge", outputs, source="made", warn=lambda _: None),
+        lambda job, outputs: audit_judge(job, "judge", outputs, source="made", watchers=Watchers(lambda _: None)),
     )
     # A judge that turns verdicts does miss changed numbers: that flag is right.
     return any(probe != "numbers-changed" for _, probe in found.flags)
@@ -103,7 +104,7 @@ def found_bias(job):
     found = judged(
         dataset(count),
         mark,
-        lambda job, outputs: audit_judge(job, "judge", outputs, source="made", warn=lambda _: None),
+        lambda job, outputs: audit_judge(job, "judge", outputs, source="made", watchers=Watchers(lambda _: None)),
     )
     flags = {probe for _, probe in found.flags}
     return "formatting" in flags, bool(flags - {"formatting"})
@@ -124,7 +125,7 @@ def mutation_coverage(job):
         samples,
         mark,
         lambda job, outputs: audit_metrics(
-            job, outputs, source="made", settings=DefectSettings(draws=1, seed=seed), warn=lambda _: None
+            job, outputs, source="made", settings=DefectSettings(draws=1, seed=seed), watchers=Watchers(lambda _: None)
         ),
     )
     rates = [found.score, *(one.suite for one in found.defects.values())]

@@ -14,6 +14,7 @@ from pathlib import Path
 from deemster.audit.audit_judge import audit_judge
 from deemster.audit.planted_outputs import expected_outputs
 from deemster.datasets import Dataset
+from deemster.engine.watchers import Watchers
 from deemster.evaluation.resolve_evaluation import resolve_arguments
 from deemster.judges.bias_probes import ORDER, PROBES
 
@@ -60,7 +61,7 @@ def audit(bias, samples, *, noise=0.05, seed=0):
         models={"judge": biased_judge(bias, right, noise=noise)},
         seed=seed,
     )
-    return asyncio.run(audit_judge(job, "judge", outputs, source="expected outputs", warn=print))
+    return asyncio.run(audit_judge(job, "judge", outputs, source="expected outputs", watchers=Watchers(print)))
 
 
 def confusion_table(count=SAMPLES):

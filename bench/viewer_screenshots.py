@@ -64,7 +64,7 @@ def make_store(folder):
         outputs = folder / f"{label}.yml"
         outputs.write_text(yaml.safe_dump({"outputs": weakened(right, share, seed)}), encoding="utf-8")
         deemster("run", EXAMPLES / "quickstart" / "suite.yml", "--outputs", outputs, "--store", store, "--name", label)
-    deemster("baseline", "promote", "prompt-v3", "--store", store)
+    deemster("baseline", "prompt-v3", "--store", store)
     return store
 
 

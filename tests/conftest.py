@@ -6,6 +6,7 @@ import compileall
 import gc
 import importlib.util
 import os
+import re
 import shutil
 import signal
 import sys
@@ -133,10 +134,15 @@ def with_reason(report: Any, call: pytest.CallInfo, file: Path) -> Any:
     return report
 
 
+def without_import(skipped: re.Match[str]) -> str:
+    """How a skip of `pytest.importorskip` reads in the words of every other."""
+    return f"needs {skipped[2]}: make setup" if skipped[1] else ""
+
+
 def pytest_terminal_summary(terminalreporter: Any, config: pytest.Config) -> None:
     """Name what was not run, with the command that would make it run."""
-    not_run = terminalreporter.stats.get("skipped", ())
-    reasons = Counter(report.longrepr[2].removeprefix("Skipped: ") for report in not_run)
+    texts = (report.longrepr[2] for report in terminalreporter.stats.get("skipped", ()))
+    reasons = Counter(re.sub(r"^Skipped: (could not import '(\w+).*)?", without_import, text) for text in texts)
     for reason, count in sorted(reasons.items()):
         terminalreporter.write_line(f"Not run, {count}: {reason}")
     if lane_of(config).name in ("quick", "test"):

@@ -10,7 +10,8 @@ from hypothesis import strategies as st
 from scipy.stats import binomtest
 
 from deemster.agreement.agreement_gain import compare_agreement, lowest_p_value, verdict_agreement, verdict_agreements
-from deemster.rubrics import FAILED, MISSING, Criterion, Option
+from deemster.rubrics import Criterion, Option
+from deemster.rubrics.criterion import FAILED, MISSING
 
 BINARY = Criterion("Is it right?")
 ORDINAL = Criterion("How deep?", options=(Option("poor", 0), Option("fair", 0.5), Option("good", 1)))

@@ -11,6 +11,7 @@ from deemster.audit.audit_judge import BiasSettings, audit_judge
 from deemster.audit.judge_audit_report import judge_audit_sections
 from deemster.audit.planted_outputs import expected_outputs
 from deemster.datasets.planted_defects import reference_output
+from deemster.engine.watchers import Watchers
 from deemster.errors import ConfigurationError
 from deemster.evaluation.resolve_evaluation import resolve_arguments
 from deemster.judges.bias_probes import ORDER, PROBES
@@ -51,7 +52,7 @@ def test_same_seed_gives_the_same_audit_and_another_seed_another_one():
         models = {"judge": biased_judge(None, right)}
         job = resolve_arguments(samples, outputs=texts, metrics=["llm-as-judge"], models=models)
         settings = BiasSettings(seed=seed, max_samples=6)
-        return asyncio.run(audit_judge(job, "judge", outputs, source="", settings=settings, warn=print))
+        return asyncio.run(audit_judge(job, "judge", outputs, source="", settings=settings, watchers=Watchers(print)))
 
     assert audit(1) == audit(1) != audit(2)
 
@@ -67,7 +68,7 @@ def test_pairs_without_a_score_are_counted_and_left_out():
     texts = {name: output.text for name, output in outputs.items()}
     job = resolve_arguments(samples, outputs=texts, metrics=["llm-as-judge"], models={"judge": healthy})
     settings = BiasSettings(probes=("authority", "length"))
-    found = asyncio.run(audit_judge(job, "judge", outputs, source="", settings=settings, warn=print))
+    found = asyncio.run(audit_judge(job, "judge", outputs, source="", settings=settings, watchers=Watchers(print)))
     probes = found.metrics["llm-as-judge"]
     assert (probes["authority"].pairs, probes["authority"].unscored, probes["authority"].p_value) == (0, 8, None)
     assert (probes["length"].pairs, probes["length"].unscored) == (8, 0)
@@ -80,7 +81,7 @@ def test_role_that_no_metric_asks_is_an_error_that_names_the_roles():
     models = {"judge": biased_judge(None, {})}
     job = resolve_arguments(samples, outputs=texts, metrics=["llm-as-judge"], models=models)
     with pytest.raises(ConfigurationError, match=r"asks the role `jugde`\. They ask `judge`"):
-        asyncio.run(audit_judge(job, "jugde", outputs, source="", warn=print))
+        asyncio.run(audit_judge(job, "jugde", outputs, source="", watchers=Watchers(print)))
 
 
 def test_probe_that_a_judge_must_notice_has_no_p_of_the_opposite_test_beside_its_flips():

@@ -15,6 +15,7 @@ from deemster.audit.mutation_score import EXPECTED
 from deemster.audit.planted_outputs import audit_job, expected_outputs, saved_outputs
 from deemster.datasets import Dataset
 from deemster.engine.stop_request import Stop
+from deemster.engine.watchers import Watchers
 from deemster.errors import ConfigurationError
 from deemster.evaluation.resolve_evaluation import SuiteOverrides, resolve_arguments
 from deemster.evaluation.suite import load_suite
@@ -28,7 +29,7 @@ EXAMPLES = Path(__file__).parents[2] / "examples"
 
 
 def audit(job, outputs, *, source=EXPECTED, **settings):
-    work = audit_metrics(job, outputs, source=source, settings=DefectSettings(**settings), warn=print)
+    work = audit_metrics(job, outputs, source=source, settings=DefectSettings(**settings), watchers=Watchers(print))
     return asyncio.run(work)
 
 
@@ -144,7 +145,7 @@ def test_audit_that_is_stopped_says_why():
     job, outputs = rooms(4)
     stop = Stop()
     stop.request("interrupted")
-    found = asyncio.run(audit_metrics(job, outputs, source=EXPECTED, stop=stop, warn=print))
+    found = asyncio.run(audit_metrics(job, outputs, source=EXPECTED, watchers=Watchers(print, stop=stop)))
     assert found.stopped == "interrupted"
     assert found.score.rate is None
 

@@ -23,7 +23,7 @@ def refused(*argv):
 
 def test_run_becomes_the_baseline_and_is_shown(folder):
     ready(folder, count=20)
-    shown = called("baseline", "show").stdout.splitlines()
+    shown = called("baseline").stdout.splitlines()
     assert (
         shown[1].split()
         == (
@@ -32,22 +32,22 @@ def test_run_becomes_the_baseline_and_is_shown(folder):
             + " 2025-06-15 15:06 20 1.0000 1.0000 exact-match"
         ).split()
     )
-    (entry,) = json.loads(called("baseline", "show", "--to", "-").stdout)
+    (entry,) = json.loads(called("baseline", "--to", "-").stdout)
     assert (entry["suite"], entry["facts"]["summary"]["metrics"]) == ("refunds", {"exact-match": 1.0})
     assert set(entry["facts"]["metrics"]["exact-match"]) == {"definition", "threshold"}
     assert len(entry["facts"]["fingerprint"]) == 64
 
 
 def test_store_without_baseline_says_so(ran):
-    assert called("baseline", "show").stdout.startswith("There is no baseline yet.")
-    assert "There is no baseline." in refused("baseline", "clear")
-    assert "There is no baseline yet. `deemster baseline promote RUN`" in refused("show", "baseline")
+    assert called("baseline").stdout.startswith("There is no baseline yet.")
+    assert "There is no baseline." in refused("baseline", "--clear")
+    assert "There is no baseline yet. `deemster baseline RUN`" in refused("show", "baseline")
 
 
 def test_baseline_is_a_run_for_every_command(folder):
     ready(folder, wrong={1}, count=20)
     ran(folder, wrong={1, 2}, count=20)
-    first = called("baseline", "show").stdout.split("support")[1].split()[0]
+    first = called("baseline").stdout.split("support")[1].split()[0]
     assert first in called("show", "baseline").stdout
     assert "s001" in called("show", "baseline", "s001").stdout
     assert first in called("show", "baseline").stdout
@@ -79,8 +79,8 @@ def test_run_that_others_must_not_be_measured_by_is_refused(folder, flags, why):
     assert result.exit_code != 0
     assert "cannot become the baseline:" in result.stderr
     assert why in result.stderr
-    assert why in refused("baseline", "promote", "latest")
-    assert called("baseline", "show").stdout.startswith("There is no baseline yet.")
+    assert why in refused("baseline", "latest")
+    assert called("baseline").stdout.startswith("There is no baseline yet.")
 
 
 def test_refused_promotion_of_a_run_that_passes_is_bad_input(folder):
@@ -98,34 +98,34 @@ def test_no_store_has_no_baseline(folder):
 def test_grown_dataset_may_replace_a_baseline_and_a_shrunken_one_may_not(folder):
     ready(folder, None, count=20)
     ran(folder, count=25, golden_yml=dataset(25))
-    assert called("baseline", "promote", "latest").exit_code == 0
+    assert called("baseline", "latest").exit_code == 0
     ran(folder, count=25, without={3})
-    said = refused("baseline", "promote", "latest")
+    said = refused("baseline", "latest")
     assert "its dataset lacks 1 sample of the baseline" in said
-    assert "`deemster baseline clear` forgets the baseline" in said
-    assert called("baseline", "clear").exit_code == 0
-    assert called("baseline", "promote", "latest").exit_code == 0
+    assert "`deemster baseline --clear` forgets the baseline" in said
+    assert called("baseline", "--clear").exit_code == 0
+    assert called("baseline", "latest").exit_code == 0
 
 
 def test_another_dataset_does_not_replace_a_baseline(folder):
     ready(folder, None, count=20)
     ran(folder, count=20, golden_yml=dataset(20).replace("name: support", "name: other"))
-    assert "its dataset is `other`, and that of the baseline is `support`" in refused("baseline", "promote", "latest")
+    assert "its dataset is `other`, and that of the baseline is `support`" in refused("baseline", "latest")
 
 
 def test_checks_against_a_baseline_that_was_cleared_do_not_stop_a_promotion(folder):
     ready(folder, "margin: 0.5")
     result = ran(folder, golden_yml=dataset(200, edited={0, 1}))
     assert result.exit_code == 1
-    assert "it failed its gate: baseline.max_removed" in refused("baseline", "promote", "latest")
-    called("baseline", "clear", "refunds")
-    assert called("baseline", "promote", "latest").exit_code == 0
+    assert "it failed its gate: baseline.max_removed" in refused("baseline", "latest")
+    called("baseline", "--clear", "refunds")
+    assert called("baseline", "latest").exit_code == 0
 
 
 def test_baseline_is_not_removed_or_pruned(folder):
     ready(folder, count=20)
     ran(folder, count=20)
-    assert "is a baseline, so it stays. `deemster baseline clear` forgets it." in refused(
+    assert "is a baseline, so it stays. `deemster baseline --clear` forgets it." in refused(
         "store", "rm", "--yes", "baseline"
     )
     assert called("store", "rm", "--keep", "0", "--yes").exit_code == 0
@@ -135,6 +135,6 @@ def test_baseline_is_not_removed_or_pruned(folder):
 
 def test_clear_names_the_nearest_suite(folder):
     ready(folder, count=20)
-    assert "There is no baseline of `refund`. Did you mean `refunds`?" in refused("baseline", "clear", "refund")
-    assert "Name a SUITE, or a `--dataset`" in refused("baseline", "clear", "refunds", "--dataset", "support")
-    assert "forgot the baseline of refunds" in called("baseline", "clear", "refunds").stderr
+    assert "There is no baseline of `refund`. Did you mean `refunds`?" in refused("baseline", "--clear", "refund")
+    assert "Name a SUITE, or a `--dataset`" in refused("baseline", "--clear", "refunds", "--dataset", "support")
+    assert "forgot the baseline of refunds" in called("baseline", "--clear", "refunds").stderr

@@ -148,7 +148,7 @@ def test_runs_without_a_common_sample_are_an_error(runs):
 
 
 def test_comment_of_a_run_shows_what_broke_since_the_baseline(runs, golden):
-    assert called("baseline", "promote", "before").exit_code == 0
+    assert called("baseline", "before").exit_code == 0
     written(runs, {"suite.yml": f"{SUITE}gate: {{ baseline: {{ margin: 0.3, max_newly_failing: 1 }} }}\n"})
     place = str(runs / "summary.md")
     Path(place).touch()

@@ -53,7 +53,7 @@ def test_report_from_the_store_has_the_same_bytes(folder):
     assert called("show", "latest", "--to", "again.json").exit_code == 0
     first = (folder / "first.json").read_bytes()
     assert (folder / "again.json").read_bytes() == first
-    called("baseline", "clear")
+    called("baseline", "--clear")
     oldest = called("show").stdout.splitlines()[-1].split()[0]
     assert called("store", "rm", "--yes", oldest).exit_code == 0
     called("show", "latest", "--to", "later.json")
@@ -127,10 +127,10 @@ def test_missing_baseline_is_a_warning_or_a_failure(folder, missing, code):
     )
     result = called("run", "suite.yml", "--quiet")
     assert result.exit_code == code
-    because = "nothing was compared: there is no baseline yet; `deemster baseline promote` makes one"
+    because = "nothing was compared: there is no baseline yet; `deemster baseline RUN` makes one"
     assert because in result.stderr
     if code:
-        assert called("baseline", "promote", "latest").exit_code == 0
+        assert called("baseline", "latest").exit_code == 0
         assert called("run", "suite.yml", "--quiet").exit_code == 0
     else:
         assert f"warning: the gate skips baseline: {because}" in result.stderr
@@ -144,7 +144,7 @@ def test_gate_compares_with_any_run(folder, compare):
     )
     first = called("run", "suite.yml", "--quiet", "--name", "first", "--to", "report.json")
     assert "nothing was compared" in first.stderr
-    assert called("store", "export", "first", "--to", "run.jsonl").exit_code == 0
+    assert called("export", "first", "--to", "run.jsonl").exit_code == 0
     assert ran(folder, wrong=range(30)).exit_code == 1
     if compare in ("previous", "latest"):
         # The run before is now the bad one.

@@ -16,7 +16,7 @@ def test_brief_of_a_stored_run(runs, golden):
 
 def test_brief_compares_with_the_baseline_of_the_suite(runs):
     assert "## Since the baseline" not in called("show", "--failed", "now").stdout
-    assert called("baseline", "promote", "before").exit_code == 0
+    assert called("baseline", "before").exit_code == 0
     assert "## Since the baseline `before`" in called("show", "--failed", "now").stdout
     assert "## Since the baseline" not in called("show", "--failed", "before").stdout
 

@@ -61,7 +61,7 @@ def test_previous_and_latest_are_the_last_two_runs(store):
     assert numbers(dm.compare("previous", "latest", store=store)) == numbers(dm.compare("before", "now", store=store))
 
 
-def test_report_files_and_reports_give_the_same_numbers_as_the_store(store, tmp_path):
+def test_report_document_files_and_reports_give_the_same_numbers_as_the_store(store, tmp_path):
     reports = evaluate(GOOD), evaluate(BAD)
     files = [str(tmp_path / name) for name in ("before.json", "now.json")]
     for report, file in zip(reports, files, strict=True):
@@ -88,7 +88,7 @@ def test_damaged_report_file_is_refused_with_the_reason(tmp_path, change, said):
         dm.compare(evaluate(BAD), str(tmp_path / "damaged.json"))
 
 
-def test_report_files_compare_cost_as_the_store_does(tmp_path):
+def test_report_document_files_compare_cost_as_the_store_does(tmp_path):
     place = str(tmp_path / "runs.db")
     for label, cents in (("before", 1), ("now", 3)):
         entries = [

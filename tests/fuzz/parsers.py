@@ -37,7 +37,7 @@ from deemster.models.answer_cache import Cache
 from deemster.models.models_section import read_models
 from deemster.models.secret_redaction import Secrets
 from deemster.records import Answer, Ask, Message, MetricScore, NoAnswer, Output, Sample, Unscored
-from deemster.results import build_aggregator
+from deemster.results.aggregator_section import build_aggregator
 from deemster.rubrics import Rubric
 from deemster.targets.saved_outputs import SavedOutputs
 

@@ -8,7 +8,7 @@ import pytest
 from deemster.gate.confirmation import confirm_changes, count_passes, newly_failing
 from deemster.records import Execution, MetricCard, MetricScore, Output, Unscored
 from deemster.records.marks import NOT_APPLICABLE
-from deemster.results import MarkTable
+from deemster.results.mark_table import MarkTable
 from deemster.results.run_columns import RunColumns
 from deemster.results.sample_changes import SampleChange, SampleSide
 

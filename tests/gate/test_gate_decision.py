@@ -4,7 +4,8 @@ from deemster.errors import ConfigurationError
 from deemster.gate import Allowance, check_gate_names, decide_gate, read_allowance, read_gate
 from deemster.gate.gate_decision import check_names
 from deemster.records import Execution, MetricScore, Output, Unscored, Usage
-from deemster.results import MarkTable, summarize_run
+from deemster.results.mark_table import MarkTable
+from deemster.results.run_summary import summarize_run
 from tests.results.make_runs_of_marks import cards
 
 NAMES = {"m0": "m0", "m1": "m1", "first": "m0"}

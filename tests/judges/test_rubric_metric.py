@@ -272,7 +272,8 @@ def test_user_metric_may_declare_criteria_too():
 def test_order_of_marks_changes_no_digit():
     def tallied(order):
         from deemster.records import Execution
-        from deemster.results import MarkTable, summarize_run
+        from deemster.results.mark_table import MarkTable
+        from deemster.results.run_summary import summarize_run
 
         card = catalog.card(metric())
         tally = MarkTable([card], samples=3, repetitions=2)

@@ -10,7 +10,9 @@ import pytest
 from hypothesis import assume, given
 from hypothesis import strategies as st
 
-from deemster.rubrics import FAILED_WORST, MISSING, Rubric, Scoring, aggregate, rubric_score
+from deemster.rubrics import Rubric, Scoring, rubric_score
+from deemster.rubrics.criterion import FAILED_WORST, MISSING
+from deemster.rubrics.vote_aggregation import aggregate
 from tests.rubrics.make_rubrics import criteria, rubrics, rules_of
 
 SETTINGS = st.builds(Scoring, st.sampled_from(["skip", "zero", "partial", "fail"]), st.sampled_from([0.0, 0.5, 1.0]))

@@ -10,9 +10,10 @@ import urllib.request
 import pytest
 
 from deemster.errors import ConfigurationError, MissingExtraError
-from deemster.models import CallContext, Gateway, as_role
+from deemster.models import CallContext, Gateway
 from deemster.models._local_judge import LocalJudge
 from deemster.models.model_client import ModelFailure
+from deemster.models.model_roles import as_role
 from deemster.records import Answer, Ask, Message
 
 SCHEMA = {

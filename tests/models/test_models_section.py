@@ -12,8 +12,9 @@ from hypothesis import strategies as st
 
 from deemster.engine.model_access import build_model_access
 from deemster.errors import ConfigurationError
-from deemster.models import FakeChat, FakeEmbedding, Price, Role, as_role, missing_role_message, read_models
-from deemster.models.model_roles import concurrency_bounds
+from deemster.models import FakeChat, FakeEmbedding, Price, Role
+from deemster.models.model_roles import as_role, concurrency_bounds, missing_role_message
+from deemster.models.models_section import read_models
 
 KEY = "sk-test-0123456789abcdef"
 ENVIRON = {"JUDGE_KEY": KEY, "JUDGE_URL": "https://models.example/v1", "EMPTY": ""}

@@ -8,7 +8,7 @@ import numpy as np
 
 from deemster.comparison.compare_columns import ComparisonSettings, compare_columns
 from deemster.records import CAUSES, MetricCard
-from deemster.results import MarkTable
+from deemster.results.mark_table import MarkTable
 from deemster.results.run_columns import ComparedRun, RunColumns
 
 

@@ -13,7 +13,8 @@ from deemster.records import (
     TargetFailure,
     Unscored,
 )
-from deemster.results import MarkTable, summarize_samples
+from deemster.results.mark_table import MarkTable
+from deemster.results.sample_summary import summarize_samples
 
 scores = st.one_of(st.sampled_from([0.0, 0.1, 0.3, 0.5, 0.7, 1 - 0.9, 1.0]), st.floats(0, 1))
 failures = st.sampled_from([cause for cause in CAUSES if cause != "not_run"]).map(

@@ -7,7 +7,7 @@ import numpy as np
 from deemster.audit.gate_error_rates import GateTrial, TrialSettings, audit_gate_rates
 from deemster.audit.simulated_runs import ExecutionPool
 from deemster.errors import ConfigurationError
-from deemster.results import MarkTable
+from deemster.results.mark_table import MarkTable
 
 NAMES = {"quality": "quality"}
 

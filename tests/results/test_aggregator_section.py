@@ -11,7 +11,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from deemster.errors import ConfigurationError
-from deemster.results import AtLeast, Critical, MinAggregator, build_aggregator
+from deemster.results import AtLeast, Critical, MinAggregator
+from deemster.results.aggregator_section import build_aggregator
 
 SCHEMAS = Path(__file__).parents[2] / "schemas"
 METRICS = {"right": "right", "short": "short", "mrr": "retrieval-mrr", "retrieval-mrr": "retrieval-mrr"}

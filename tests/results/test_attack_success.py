@@ -7,8 +7,9 @@ import pytest
 
 from deemster.datasets.attack_facts import Attack, AttackedSample, AttackedSamples
 from deemster.records import Execution, MetricCard, MetricScore, Output, Unscored
-from deemster.results import MarkTable, summarize_run
 from deemster.results.attack_success import summarize_attacks
+from deemster.results.mark_table import MarkTable
+from deemster.results.run_summary import summarize_run
 from deemster.stats import clustered_wilson
 
 PASS, FAIL, NONE = MetricScore(1.0), MetricScore(0.0), Unscored("model_failed", "no answer")

@@ -5,8 +5,9 @@ from __future__ import annotations
 import numpy as np
 
 from deemster.records import Execution, MetricCard, MetricScore, Output
-from deemster.results import MarkTable, summarize_run
+from deemster.results.mark_table import MarkTable
 from deemster.results.metric_aggregators import MinAggregator
+from deemster.results.run_summary import summarize_run
 
 
 def table(scores):

@@ -16,9 +16,8 @@ from deemster.results import (
     MetricsAggregator,
     MinAggregator,
     WeightedMetricsAggregator,
-    aggregator_name,
 )
-from deemster.results.metric_aggregators import result_from_mark
+from deemster.results.metric_aggregators import aggregator_name, result_from_mark
 
 UP = {1: 0.0, 2: 0.5, 3: 1.0}
 DOWN = {1: 1.0, 2: 0.5, 3: 0.0}

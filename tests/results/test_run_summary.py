@@ -7,7 +7,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from deemster.records import Execution, MetricScore, Output, Unscored
-from deemster.results import MarkTable, cohort_label, summarize_run
+from deemster.results.mark_table import MarkTable
+from deemster.results.run_summary import cohort_label, summarize_run
 from deemster.stats import student
 from tests.results.make_runs_of_marks import cards, entries_of, runs, tally_of
 

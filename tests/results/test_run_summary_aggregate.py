@@ -13,12 +13,12 @@ from deemster.results import (
     AggregateEntry,
     AggregationResult,
     AtLeast,
-    MarkTable,
     MetricsAggregator,
     MinAggregator,
     WeightedMetricsAggregator,
-    summarize_run,
 )
+from deemster.results.mark_table import MarkTable
+from deemster.results.run_summary import summarize_run
 from deemster.stats import clustered_wilson
 from tests.results.make_runs_of_marks import cards, entries_of, runs
 

@@ -5,7 +5,8 @@ from __future__ import annotations
 from decimal import Decimal
 
 from deemster.records import Execution, MetricCard, MetricScore, Output, TargetFailure, Unscored, Usage
-from deemster.results import MarkTable, summarize_run
+from deemster.results.mark_table import MarkTable
+from deemster.results.run_summary import summarize_run
 from deemster.results.usage_and_cost import UsageAccount, sum_accounts, total_cost
 
 CARD = MetricCard("judged", "judged", "judged v1", "custom", frozenset())

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from deemster.rubrics import FAILED, FAILED_WORST, MISSING, Criterion, Rubric, Scoring
+from deemster.rubrics import Criterion, Rubric, Scoring
+from deemster.rubrics.criterion import FAILED, FAILED_WORST, MISSING
 
 
 def lowest_or_highest(criterion: Criterion, codes: Sequence[int]) -> int:

@@ -83,10 +83,6 @@ def test_positions_follow_values_in_either_direction():
         "x", options=(Option("good", 1), Option("none", na=True), Option("fair", 0.5), Option("bad", 0))
     )
     assert falling.positions == (2, None, 1, 0)
-    assert falling.position(0) == 2
-    assert falling.position(1) is None
-    with pytest.raises(RubricError, match="There is no option 9"):
-        falling.position(9)
 
 
 def test_order_gives_the_positions_where_values_do_not():

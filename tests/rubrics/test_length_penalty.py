@@ -9,7 +9,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from deemster.errors import ConfigurationError, RubricError
-from deemster.rubrics import LengthPenalty, submission_parts
+from deemster.rubrics import LengthPenalty
+from deemster.rubrics.length_penalty import submission_parts
 
 SHORT = LengthPenalty(free_budget=100, max_cap=200)
 

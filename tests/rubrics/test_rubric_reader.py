@@ -9,7 +9,8 @@ import pytest
 
 from deemster.errors import RubricError
 from deemster.formats import read_document
-from deemster.rubrics import Criterion, Rubric, Section, read_rubric
+from deemster.rubrics import Criterion, Rubric, Section
+from deemster.rubrics.rubric_definition import read_rubric
 from tests.rubrics.bad_rubrics import MISTAKES
 
 A, B, C = ({"name": name, "requirement": f"It is {name}."} for name in "abc")

@@ -12,18 +12,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from deemster.errors import ConfigurationError, RubricError
-from deemster.rubrics import (
-    FAILED,
-    FAILED_WORST,
-    MISSING,
-    Criterion,
-    LengthPenalty,
-    Option,
-    Rubric,
-    Scoring,
-    rubric_score,
-    rubric_scores,
-)
+from deemster.rubrics import Criterion, LengthPenalty, Option, Rubric, Scoring, rubric_score
+from deemster.rubrics.criterion import FAILED, FAILED_WORST, MISSING
+from deemster.rubrics.rubric_scoring import rubric_scores
 from tests.rubrics.loop_reference import plain_score
 from tests.rubrics.make_rubrics import EXAMPLE, FACTS, rubrics
 

@@ -12,8 +12,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from deemster.errors import ConfigurationError, RubricError
-from deemster.rubrics import FAILED, FAILED_WORST, MISSING, Criterion, Option, Rules, aggregate
-from deemster.rubrics.vote_aggregation import aggregate_cells, merge_repeated_cells, merge_repeats
+from deemster.rubrics import Criterion, Option
+from deemster.rubrics.criterion import FAILED, FAILED_WORST, MISSING
+from deemster.rubrics.vote_aggregation import Rules, aggregate, aggregate_cells, merge_repeated_cells, merge_repeats
 from tests.rubrics.loop_reference import plain_aggregate
 from tests.rubrics.make_rubrics import DEPTH, FACTS, FLUFF, TONE, criteria, rules_of
 

@@ -16,6 +16,7 @@ def ended(figures):
         started_at="2026-01-01T00:00:00.000Z",
         tool_version="0.1.0",
         facts={"figures": figures},
+        number=1,
         done=4,
         scorings=(),
     )

@@ -67,9 +67,9 @@ def graded(store, **other):
 
 
 def run_content(store, name):
-    """Everything that a store holds about a run, except its origin."""
+    """Everything that a store holds about a run, except its origin and its number there."""
     row = store.run(name)
-    row = structs.replace(row, facts={key: fact for key, fact in row.facts.items() if key != "received"})
+    row = structs.replace(row, number=0, facts={key: fact for key, fact in row.facts.items() if key != "received"})
     known = {"row": row, "samples": list(store.samples(name)), "cards": store.cards(name)}
     each = [
         list(store.executions(name, scoring=scoring.number, settled=settled))

@@ -39,7 +39,7 @@ def test_runs_without_suite_have_a_baseline_for_each_dataset(store):
 
 def test_baseline_is_a_name_of_a_run(store):
     runs(store, "a", "b", "a")
-    with pytest.raises(StoreError, match=r"There is no baseline yet. `deemster baseline promote RUN`"):
+    with pytest.raises(StoreError, match=r"There is no baseline yet. `deemster baseline RUN`"):
         store.run("baseline")
     store.promote("run-0", BASELINE)
     store.promote("run-1", BASELINE)
@@ -58,7 +58,7 @@ def test_clearing_a_baseline_keeps_its_run(store):
 def test_baseline_is_not_removed(store):
     runs(store, "a", "a")
     store.promote("run-0", BASELINE)
-    with pytest.raises(StoreError, match=r"is the baseline of the suite `a`.*`deemster baseline clear a`"):
+    with pytest.raises(StoreError, match=r"is the baseline of the suite `a`.*`deemster baseline --clear a`"):
         store.remove("run-0")
     store.remove("run-1")
     assert list(store.executions("run-0"))
@@ -83,7 +83,7 @@ def test_damaged_baseline_is_found_and_can_be_cleared(store):
     store.promote("run-0", BASELINE)
     with store.pool.write_transaction() as rows:
         rows.write("UPDATE baselines SET checksum = checksum + 1")
-    with pytest.raises(StoreError, match=r"baseline of `a` is damaged. `deemster baseline clear` forgets it"):
+    with pytest.raises(StoreError, match=r"baseline of `a` is damaged. `deemster baseline --clear` forgets it"):
         store.run("baseline")
     assert any("baseline of `a` is damaged" in damage for damage in find_damage(store))
     assert store.clear_baseline("a", "golden")

@@ -23,7 +23,7 @@ from deemster.agreement.result_models import (
     ReferenceAgreement,
 )
 from deemster.datasets.label_codebook import consensus_rows
-from deemster.rubrics import MISSING
+from deemster.rubrics.criterion import MISSING
 from deemster.stats import confusion_tables as tables
 from deemster.stats.agreement_from_sums import Level, alpha_from_coincidences, coincidence_shares
 from deemster.stats.alternative_annotator_test import FEWEST_ANNOTATORS, AlternativeAnnotator, annotator_trials

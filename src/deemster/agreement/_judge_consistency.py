@@ -3,14 +3,23 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Sequence
+from typing import NamedTuple
 
 import numpy as np
 
 from deemster.agreement._labelled_votes import Floats, LabelledVotes
 from deemster.agreement._verdict_classes import Codes, VerdictClasses
 from deemster.agreement.result_models import JudgeConsistency
-from deemster.rubrics import MISSING
+from deemster.rubrics.criterion import MISSING
 from deemster.stats.agreement_from_sums import Level, alpha_from_coincidences, coincidence_shares
+
+
+class _Cell(NamedTuple):
+    """What a judge said of a cell, and the code of the worst verdict there."""
+
+    codes: tuple[int, ...]
+    worst: int
 
 
 def judge_consistency(votes: LabelledVotes) -> tuple[JudgeConsistency, ...] | None:
@@ -31,9 +40,9 @@ def judge_consistency(votes: LabelledVotes) -> tuple[JudgeConsistency, ...] | No
     found = []
     for place, name in enumerate(votes.judges):
         own = [
-            (column.classes, tables[place])
-            for column, tables in zip(votes.columns, counts, strict=True)
-            if len(tables[place]) and column.numbers is None
+            (votes.columns[column].classes, table)
+            for (column, judge), table in counts.items()
+            if judge == place and len(table)
         ]
         if not own:
             continue
@@ -62,30 +71,23 @@ def _alpha(classes: VerdictClasses, table: Floats) -> float:
     return float(alpha_from_coincidences(coincidence_shares(table).sum(axis=0), level, units=len(table)))
 
 
-def _repeat_counts(votes: LabelledVotes) -> list[list[Floats]]:
+def _repeat_counts(votes: LabelledVotes) -> dict[tuple[int, int], Floats]:
     """For each column and judge: repeats by class ``[cells, K]``, of the cells with two usable repeats or more."""
     columns = {source: column.index for column in votes.columns for source in column.sources}
-    codes: list[list[list[tuple[int, ...]]]] = [[[] for _ in votes.judges] for _ in votes.columns]
-    worst: list[list[list[int]]] = [[[] for _ in votes.judges] for _ in votes.columns]
+    cells: dict[tuple[int, int], list[_Cell]] = {}
     for part, block in enumerate(votes.votes.blocks):
         used = (votes.item_index[block.items] >= 0).tolist()
         for item, criterion, judge, repeats in block.repeats:
             if used[item] and criterion not in block.votes.numbers:
-                at = columns[part, criterion]
-                codes[at][judge].append(tuple(map(int, repeats)))
-                worst[at][judge].append(block.rubric.criteria[criterion].worst)
-    return [
-        [_count_classes(codes[at][judge], worst[at][judge], column.classes) for judge in range(len(votes.judges))]
-        for at, column in enumerate(votes.columns)
-    ]
+                cell = _Cell(tuple(map(int, repeats)), block.rubric.criteria[criterion].worst)
+                cells.setdefault((columns[part, criterion], judge), []).append(cell)
+    return {key: _count_classes(found, votes.columns[key[0]].classes) for key, found in sorted(cells.items())}
 
 
-def _count_classes(cells: list[tuple[int, ...]], worst: list[int], classes: VerdictClasses) -> Floats:
-    if not cells:
-        return np.zeros((0, classes.size))
-    width = max(map(len, cells))
-    padded: Codes = np.array([(*cell, *(MISSING,) * (width - len(cell))) for cell in cells], dtype=np.int16)
-    found = classes.from_codes(padded, np.array(worst, dtype=np.int16))
+def _count_classes(cells: Sequence[_Cell], classes: VerdictClasses) -> Floats:
+    width = max(len(cell.codes) for cell in cells)
+    padded: Codes = np.array([(*codes, *(MISSING,) * (width - len(codes))) for codes, _ in cells], dtype=np.int16)
+    found = classes.from_codes(padded, np.array([cell.worst for cell in cells], dtype=np.int16))
     table = classes.count(found).astype(np.float64)
     several: Floats = table[table.sum(axis=1) >= 2]
     # Sorted, so that the order of the file cannot change the last digit of a sum.

@@ -32,7 +32,7 @@ COVERAGE_RATES = (
 )
 # What only classes have.
 _OF_CLASSES = ("accuracy", "kappa", "krippendorff_alpha")
-_MET_NAMES = ("precision", "recall", "f1", "phi", "fpr", "fnr")
+_OF_BINARY = ("criterion_precision", "criterion_recall", "criterion_f1", "phi", "binary_accuracy", "micro_kappa")
 _POOLED_OF_MET = ("phi", "precision", "recall", "f1")
 
 
@@ -145,18 +145,29 @@ def _add_overall(
     undefined = np.full(by_column["hits"].shape[1], np.nan)
     alphas = by_column.get("krippendorff_alpha")
     values["all", "mean_krippendorff_alpha"] = undefined if alphas is None else mean_defined(alphas)
-    met, accuracy, kappa = dict.fromkeys(_MET_NAMES, undefined), undefined, undefined
-    for group, pairs in zip(layout.groups, final, strict=True):
-        if group.kind == "binary":
-            together = pairs.sum(axis=0)
-            met, accuracy = tables.positive_statistics(together), tables.accuracy(together)
-            kappa = tables.kappa(together, "binary")
-    values |= {("all", f"criterion_{name}"): met[name] for name in ("precision", "recall", "f1", "phi")}
-    values["all", "binary_accuracy"] = accuracy
-    values["all", "micro_kappa"] = kappa
+    binary = _binary_together(layout, final)
+    values["all", "criterion_phi"] = binary.pop("phi")
+    values |= {("all", name): row for name, row in binary.items()}
     for group, pairs in zip(layout.groups, final, strict=True):
         if group.kind == "binary":
             _add_pass_rates(values, group, pairs)
+
+
+def _binary_together(layout: ContingencyCounts, by_group: Sequence[Floats]) -> dict[str, Floats]:
+    """The numbers of all binary criteria together, by name; undefined where there are none.
+
+    Args:
+        layout: The groups of criteria.
+        by_group: Tables of each group, ``[columns, ..., K, K]``.
+    """
+    for group, pairs in zip(layout.groups, by_group, strict=True):
+        if group.kind == "binary":
+            together = tables.Tables(pairs.sum(axis=0))
+            met = tables.positive_statistics(together)
+            found = {f"criterion_{name}": met[name] for name in ("precision", "recall", "f1")}
+            kappa = tables.kappa(together, "binary")
+            return found | {"phi": met["phi"], "binary_accuracy": tables.accuracy(together), "micro_kappa": kappa}
+    return dict.fromkeys(_OF_BINARY, np.full(by_group[0].shape[1:-2], np.nan))
 
 
 def _add_pass_rates(values: Values, group: CriterionGroup, pairs: Floats) -> None:
@@ -173,15 +184,9 @@ def _add_judges(values: Values, layout: ContingencyCounts, counts: Floats) -> No
     judges = layout.groups[0].tables.sides - 1
     if not judges:
         return
-    undefined = np.full((judges, counts.shape[1]), np.nan)
     own = [group.tables.of(counts)[1:].swapaxes(0, 1) for group in layout.groups]
-    met, accuracy = dict.fromkeys(_MET_NAMES, undefined), undefined
-    for group, pairs in zip(layout.groups, own, strict=True):
-        if group.kind == "binary":
-            together = pairs.sum(axis=0)
-            met, accuracy = tables.positive_statistics(together), tables.accuracy(together)
-    found = {f"criterion_{name}": met[name] for name in ("precision", "recall", "f1")}
-    found |= {"phi": met["phi"], "binary_accuracy": accuracy}
+    found = _binary_together(layout, own)
+    del found["micro_kappa"]
     found["criterion_accuracy"], found["mean_kappa"] = accuracy_and_mean_kappa(layout.groups, own)
     for name, rows in found.items():
         for judge, row in enumerate(rows):

@@ -20,7 +20,7 @@ from deemster.gate import read_gate
 from deemster.gate.gate_decision import check_gate_names
 from deemster.gate.gate_rules import Gate
 from deemster.judges.metric_catalog import card, card_spellings
-from deemster.results import MarkTable
+from deemster.results.mark_table import MarkTable
 from deemster.results.metric_summary import SCORED
 from deemster.results.run_columns import ComparedRun, RunColumns, join_samples
 from deemster.store import Store

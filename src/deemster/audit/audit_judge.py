@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from random import Random
 from typing import NamedTuple
 
@@ -22,8 +22,7 @@ from deemster.audit.judge_bias import (
 )
 from deemster.audit.planted_outputs import good_outputs, mark_outputs
 from deemster.datasets.planted_defects import GoodOutput
-from deemster.engine.progress import Progress
-from deemster.engine.stop_request import Stop
+from deemster.engine.watchers import Watchers
 from deemster.errors import ConfigurationError, did_you_mean, list_names
 from deemster.evaluation.resolved_evaluation import Evaluation
 from deemster.judges.bias_probes import ORDER, PROBES, Base, ProbePair, make_pair
@@ -80,9 +79,7 @@ async def audit_judge(
     *,
     source: str,
     settings: BiasSettings = NO_SETTINGS,
-    stop: Stop | None = None,
-    warn: Callable[[str], None],
-    progress: Callable[[Progress], None] | None = None,
+    watchers: Watchers,
 ) -> JudgeAudit:
     """Ask a judge about pairs of answers that differ in one thing only, and flag what it reacts to.
 
@@ -92,20 +89,18 @@ async def audit_judge(
         outputs: The answers that pairs are made from, by sample id.
         source: Where they come from, as the audit says it.
         settings: What is asked.
-        stop: Asks to stop.
-        warn: Gets each warning.
-        progress: Gets the progress.
+        watchers: Who watches it, and may stop it.
 
     Raises:
         InputError: No metric asks the role, no sample has an answer, or a probe is unknown.
     """
-    stop, job = stop or Stop(), judge_job(job, role)
+    job = judge_job(job, role)
     names = [_check_name(name) for name in settings.probes or (*PROBES, ORDER)]
     goods = good_outputs(job.plan.dataset, outputs, most=settings.max_samples, seed=settings.seed)
     asked = job.access.roles[role]
     model = getattr(asked.client, "model", None) or asked.model
     probing = _Probing(names, goods, model=model or role, seed=settings.seed)
-    marked = await mark_outputs(job, probing.outputs(), stop=stop, warn=warn, progress=progress)
+    marked = await mark_outputs(job, probing.outputs(), watchers=watchers)
     found = {
         metric.name: probing.results(
             [None if each is None else each.marks[place] for each in marked],
@@ -127,7 +122,7 @@ async def audit_judge(
         seed=settings.seed,
         fewest_samples=fewest_samples(sum(map(len, found.values())), level=level),
         metrics=flag_biases(found, level=level),
-        stopped=stop.reason,
+        stopped=watchers.stop.reason,
     )
 
 

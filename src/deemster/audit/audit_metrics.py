@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import copy
-from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from typing import NamedTuple
 
 import msgspec
@@ -25,8 +25,7 @@ from deemster.audit.mutation_score import (
 from deemster.audit.planted_outputs import good_outputs, mark_outputs
 from deemster.comparison.compare_runs import build_columns, card_identities
 from deemster.datasets.planted_defects import DEFECTS, GoodOutput, OutputPool, PlantedDefect, plant_defect
-from deemster.engine.progress import Progress
-from deemster.engine.stop_request import Stop
+from deemster.engine.watchers import Watchers
 from deemster.errors import ConfigurationError, did_you_mean
 from deemster.evaluation.evaluation_identity import scoring_identity
 from deemster.evaluation.gate_baseline import comparison_settings
@@ -36,7 +35,7 @@ from deemster.gate.gate_decision import GateCheck, conclude
 from deemster.gate.gate_rules import EVERY, BaselineRules, Gate
 from deemster.judges.metric_catalog import metric_spellings
 from deemster.records import Execution, Output
-from deemster.results import MarkTable
+from deemster.results.mark_table import MarkTable
 from deemster.results.run_columns import ComparedRun, RunColumns
 from deemster.results.run_summary import cohort_label
 from deemster.runs.run_identity import plain_json
@@ -71,9 +70,7 @@ async def audit_metrics(
     *,
     source: str,
     settings: DefectSettings = NO_SETTINGS,
-    stop: Stop | None = None,
-    warn: Callable[[str], None],
-    progress: Callable[[Progress], None] | None = None,
+    watchers: Watchers,
 ) -> MetricAudit:
     """Plant defects in good outputs, mark them, and count which defects each metric and the gate notice.
 
@@ -82,14 +79,11 @@ async def audit_metrics(
         outputs: The good outputs by sample id.
         source: Where they come from, as the audit says it.
         settings: What is planted.
-        stop: Asks to stop.
-        warn: Gets each warning.
-        progress: Gets the progress.
+        watchers: Who watches it, and may stop it.
 
     Raises:
         InputError: No sample has a good output, a kind of defect is unknown, or a sample is malformed for a metric.
     """
-    stop = stop or Stop()
     kinds = [_defect(name) for name in settings.defects or DEFECTS]
     goods = good_outputs(job.plan.dataset, outputs, most=settings.max_samples, seed=settings.seed)
     whole = len(job.plan.dataset)
@@ -97,7 +91,7 @@ async def audit_metrics(
         job = _with_samples(job, {good.sample.id for good in goods})
     planted = _plant(kinds, goods, seed=settings.seed)
     every = [*goods, *(GoodOutput(goods[each.place].sample, each.output) for each in planted)]
-    marked = await mark_outputs(job, every, stop=stop, warn=warn, progress=progress)
+    marked = await mark_outputs(job, every, watchers=watchers)
     reference, marks = _tables(job, kinds, planted, marked)
     gate = _GateTrial(job, reference)
     defects = {name: _audit_defect(reference, own, gate, settings) for name, own in marks.items()}
@@ -119,7 +113,7 @@ async def audit_metrics(
         defects=defects,
         gate_checks=gate.checks,
         gate_unmet=gate.unmet,
-        stopped=stop.reason,
+        stopped=watchers.stop.reason,
     )
 
 

@@ -12,9 +12,9 @@ from deemster.datasets import Dataset
 from deemster.datasets.planted_defects import GoodOutput, reference_output
 from deemster.engine.backend import InThisProcess, RemainingWork, RunWork
 from deemster.engine.model_access import NO_LIMITS, ModelLimits
-from deemster.engine.progress import Progress, ProgressCounter
+from deemster.engine.progress import ProgressCounter
 from deemster.engine.score_batch import WorkItem, settle_marks
-from deemster.engine.stop_request import Stop
+from deemster.engine.watchers import Watchers
 from deemster.errors import ConfigurationError, did_you_mean, plural
 from deemster.evaluation.resolve_evaluation import SuiteOverrides, resolve_evaluation
 from deemster.evaluation.resolved_evaluation import Evaluation
@@ -215,18 +215,14 @@ async def mark_outputs(
     job: Evaluation,
     planted: Sequence[GoodOutput],
     *,
-    stop: Stop,
-    warn: Callable[[str], None],
-    progress: Callable[[Progress], None] | None = None,
+    watchers: Watchers,
 ) -> list[Execution | None]:
     """Mark outputs by the metrics of a job; what was not marked before a stop is None.
 
     Args:
         job: The metrics, and how they may ask models.
         planted: What is marked.
-        stop: Asks to stop.
-        warn: Gets each warning about the models.
-        progress: Gets the progress.
+        watchers: Who watches it, and may stop it.
 
     Raises:
         ConfigurationError: A request could not be made because of how the suite is set up.
@@ -241,13 +237,14 @@ async def mark_outputs(
         for position, (sample, output) in enumerate(planted):
             yield WorkItem(position, sample, 0, output)
 
-    counter = ProgressCounter(len(planted), progress)
-    work = RunWork(job, RemainingWork(works()), [keep], counter, RunTimer().clock, stop, warn)
+    counter = ProgressCounter(len(planted), watchers.progress)
+    clock = RunTimer().clock
+    work = RunWork(job, RemainingWork(works()), [keep], counter, clock, watchers.stop, watchers.warn)
     await InThisProcess().execute(work)
     marked = [execution for execution in found if execution is not None]
     for execution in settle_marks(job.plan.metrics, marked):
         found[execution.position] = execution
-    _warn_of_failures(job, found, warn=warn)
+    _warn_of_failures(job, found, warn=watchers.warn)
     return found
 
 

@@ -17,6 +17,7 @@ from deemster.audit.mutation_score import MetricAudit
 from deemster.audit.planted_outputs import AuditedOutputs, load_audit
 from deemster.engine.model_access import NO_LIMITS, ModelLimits
 from deemster.engine.run_sync import run_sync, warner
+from deemster.engine.watchers import Watchers
 from deemster.errors import ConfigurationError
 from deemster.evaluation.suite import load_suite
 from deemster.store.open_runs import open_runs
@@ -51,7 +52,7 @@ def judge(
     """
     _check_least("max_samples", settings.max_samples, 1)
     job, found, source = load_audit(suite, outputs, metrics=metrics, limits=limits)
-    return run_sync(audit_judge(job, role, found, source=source, settings=settings, warn=warner()))
+    return run_sync(audit_judge(job, role, found, source=source, settings=settings, watchers=Watchers(warner())))
 
 
 def metrics(
@@ -76,7 +77,7 @@ def metrics(
         StoreError: The run is not there, or cannot be read.
     """
     job, found, source = load_audit(suite, outputs, metrics=metrics, limits=limits)
-    return run_sync(audit_metrics(job, found, source=source, settings=settings, warn=warner()))
+    return run_sync(audit_metrics(job, found, source=source, settings=settings, watchers=Watchers(warner())))
 
 
 def gate(

@@ -24,27 +24,25 @@ from deemster.datasets.human_labels import (
     label_kind,
     labels_by_subject,
 )
-from deemster.engine.model_access import ModelAccess, ModelLimits, read_model_access
-from deemster.engine.progress import Progress
+from deemster.engine.model_access import ModelAccess, ModelLimits
 from deemster.engine.run_sync import run_sync, warner
-from deemster.engine.stop_request import Stop
+from deemster.engine.watchers import Watchers
 from deemster.errors import ConfigurationError, DatasetError, Issue, did_you_mean, list_names
 from deemster.evaluation.check_file import find_kind
 from deemster.evaluation.judge_anchors import build_cases_job
-from deemster.evaluation.resolve_evaluation import suite_metrics
+from deemster.evaluation.resolve_evaluation import suite_metrics, suite_models
 from deemster.evaluation.run_evaluation import run_evaluation
 from deemster.evaluation.suite import Suite, load_suite
 from deemster.judges.metric_catalog import metric_spellings
 from deemster.judges.rubric_metric import shown_options
-from deemster.models.clock import Clock
 from deemster.records import Metric, Output
 from deemster.records.marks import reaches
 from deemster.report import Report
 from deemster.report.build_report import report_identities, stored_report
 from deemster.report.report_entries import ExecutionEntry, ScoreEntry
 from deemster.report.report_settings import report_facts
-from deemster.results import RunMetricSummary
 from deemster.results.mark_table import output_digest
+from deemster.results.metric_summary import RunMetricSummary
 from deemster.rubrics.verdicts import VERDICTS
 from deemster.runs.run_labels import read_run_labels
 from deemster.store import RunRow, Store
@@ -208,7 +206,9 @@ def calibrate(
         found = calibrate_labelled(run, labels, settings, suite=suite, columns=columns, store=store, warn=warn)
     else:
         limits = ModelLimits(cache, budget_usd, budget_tokens, offline)
-        work = calibrate_cases(run, labels, settings, suite=suite, repetitions=repetitions, limits=limits, warn=warn)
+        work = calibrate_cases(
+            run, labels, settings, suite=suite, repetitions=repetitions, limits=limits, watchers=Watchers(warn)
+        )
         found = run_sync(work)
     return found
 
@@ -275,9 +275,7 @@ async def calibrate_cases(
     suite: str | Path | None,
     repetitions: int = 1,
     limits: ModelLimits,
-    stop: Stop | None = None,
-    warn: Callable[[str], None],
-    progress: Callable[[Progress], None] | None = None,
+    watchers: Watchers,
 ) -> Calibration:
     """Judge cases by the metrics of a suite, and compare its judges with people.
 
@@ -288,9 +286,7 @@ async def calibrate_cases(
         suite: The suite's file.
         repetitions: How often each case is judged.
         limits: Cache and budget.
-        stop: Asks to stop.
-        warn: Gets each warning.
-        progress: Gets the progress.
+        watchers: Who watches it, and may stop it.
 
     Raises:
         InputError: The cases or the suite cannot be used; every issue is given with its place.
@@ -301,9 +297,7 @@ async def calibrate_cases(
         raise ConfigurationError("Name the suite whose metrics judge the cases: `--suite FILE`.")
     cases = load_calibration_cases(file)
     chosen, access = case_judges(load_suite(suite, calls_target=False, must_run=False), settings.metrics, limits)
-    report = await judge_cases(
-        cases, chosen, access=access, repetitions=repetitions, stop=stop, warn=warn, progress=progress
-    )
+    report = await judge_cases(cases, chosen, access=access, repetitions=repetitions, watchers=watchers)
     return calibrate_report(report, cases.labels, settings._replace(metrics=()), is_cases=True)
 
 
@@ -313,10 +307,7 @@ async def judge_cases(
     *,
     access: ModelAccess,
     repetitions: int = 1,
-    clock: Clock | None = None,
-    stop: Stop | None = None,
-    warn: Callable[[str], None],
-    progress: Callable[[Progress], None] | None = None,
+    watchers: Watchers,
 ) -> Report:
     """Judge calibration cases by metrics, as a run that is not stored.
 
@@ -325,16 +316,13 @@ async def judge_cases(
         metrics: The metrics.
         access: How they may ask models.
         repetitions: How often each case is judged.
-        clock: The time; the machine's own unless given.
-        stop: Asks to stop.
-        warn: Gets each warning.
-        progress: Gets the progress.
+        watchers: Who watches it, and may stop it.
 
     Raises:
         InputError: A case is malformed for a metric, or a metric asks a model that is not there.
     """
     job = build_cases_job(cases, metrics, access, repetitions=repetitions)
-    return await run_evaluation(job, clock=clock, stop=stop, warn=warn, progress=progress)
+    return await run_evaluation(job, stop=watchers.stop, warn=watchers.warn, progress=watchers.progress)
 
 
 def case_judges(suite: Suite, names: Sequence[str], limits: ModelLimits) -> tuple[tuple[Metric, ...], ModelAccess]:
@@ -354,8 +342,7 @@ def case_judges(suite: Suite, names: Sequence[str], limits: ModelLimits) -> tupl
         if name not in known:
             raise ConfigurationError(f"The suite has no metric `{name}`. {did_you_mean(name, known.values())}")
     wanted = {known[name] for name in names}
-    access = read_model_access(suite.models, limits, place=suite.document.where, folder=suite.folder)
-    return tuple(metric for metric in metrics if not wanted or metric.name in wanted), access
+    return tuple(metric for metric in metrics if not wanted or metric.name in wanted), suite_models(suite, limits)
 
 
 def target_models(store: Store, run: str) -> set[str]:

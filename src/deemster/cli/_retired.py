@@ -50,6 +50,8 @@ FLAGS = {
     "attack --promote-failures": "Write `--save-failing FILE`.",
     "attack --dry-run": "`deemster check SUITE` says what a run of the suite costs.",
     "run --dry-run": "`deemster check SUITE` says how many requests a run sends, and about what they cost.",
+    "attack --label": "Write `--name TEXT`: a label is what people give.",
+    "export --as": "Write `--to otel:PLACE` or `--to mlflow:URI`.",
     "run --delta": "Write `delta: 0.05` in the suite.",
     "run --strict": "Write `strict: true` in the suite.",
     "run --until-decided": "Run the whole dataset, or the part that `deemster audit dataset SUITE` proposes.",
@@ -88,8 +90,9 @@ COMMANDS = {
     "align": "`deemster agreement VOTES` compares judges with people; it changes no judge.",
     "brief": "`deemster show RUN --failed` tells what failed, and why.",
     "calibrate": "`deemster agreement RUN --labels FILE` compares a run with people, and corrects its numbers.",
-    "certify": "`deemster store export RUN --to run.jsonl` writes one file to pass on, and prints its SHA-256.",
+    "certify": "`deemster export RUN --to run.jsonl` writes one file to pass on, and prints its SHA-256.",
     "models": "`deemster check SUITE` tries the models of a suite.",
+    "promote": "`deemster export RUN --only failed --to golden.yml` makes golden samples of what failed.",
     "rescore": "`deemster run --outputs RUN --metric NAME` scores the outputs of a run once more.",
     "report": "`deemster show RUN` shows a report, and writes it by `--to FILE`.",
     "runs": "`deemster show` lists the runs, `deemster show RUN` shows one, `deemster store rm RUN` removes one.",
@@ -98,6 +101,10 @@ COMMANDS = {
 }
 # Verbs of commands that have other ones.
 VERBS = {
+    "baseline clear": "`deemster baseline --clear [SUITE]` forgets a baseline.",
+    "baseline promote": "`deemster baseline RUN` chooses a baseline.",
+    "baseline show": "`deemster baseline` shows the baselines.",
+    "store export": "`deemster export RUN --to run.jsonl` writes a run file, `--to folder.parquet` tables.",
     "store import": "`deemster import FILE` takes in the runs of a file.",
     "store path": "`deemster store` prints where runs are kept.",
     "store prune": "`deemster store rm --keep 20 --until 90d` removes old runs and gives the space back.",

@@ -48,6 +48,8 @@ def show_runs(store: Store, *, suite: str | None, since: str | None, until: str 
         raise ConfigurationError(f"The list of runs is written as JSON alone, not as {others[0]}: name a RUN.")
 
     runs = store.runs(since=since, until=until, on_damage=lambda damage: warn(visible(damage)))
+    if runs and (damage := store.damage()) is not None:
+        warn(visible(damage))
     # A recording has no suite.
     runs = [run for run in runs if suite in (None, run.suite or run.dataset)]
     stopped = {run.id for run in runs if run.status == "running" and not _is_written(store.owner(run.id))}

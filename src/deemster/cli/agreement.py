@@ -6,7 +6,6 @@ import io
 import os
 import sys
 from collections.abc import Sequence
-from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Literal, NamedTuple
 
@@ -25,6 +24,7 @@ from deemster.cli.options import (
     ReportOptions,
     cache_options,
     columns_option,
+    confidence_option,
     group_flags,
     is_report_file,
     open_run,
@@ -340,14 +340,7 @@ _FOR_CASES = ("suite", "repetitions", "cache", "offline")
     metavar="N",
     help="How many bootstrap replicates are drawn.",
 )
-@click.option(
-    "--confidence",
-    type=NumberRange(0, 1, min_open=True, max_open=True),
-    default=0.95,
-    show_default=True,
-    metavar="LEVEL",
-    help="The level of the intervals.",
-)
+@confidence_option()
 @click.option(
     "--seed",
     type=click.IntRange(min=0),
@@ -480,17 +473,18 @@ def _judge_cases(
     """Judge cases by the metrics of a suite, and compare its judges with people."""
     from deemster.calibration.calibrate_run import calibrate_cases
 
-    work = partial(
-        calibrate_cases,
-        str(inputs.source),
-        inputs.labels,
-        settings,
-        suite=suite,
-        repetitions=repetitions,
-        limits=limits,
-        warn=warn,
+    return run_interruptible(
+        lambda watchers: calibrate_cases(
+            str(inputs.source),
+            inputs.labels,
+            settings,
+            suite=suite,
+            repetitions=repetitions,
+            limits=limits,
+            watchers=watchers,
+        ),
+        quiet=quiet,
     )
-    return run_interruptible(work, quiet=quiet)
 
 
 def _compare_votes(

@@ -9,7 +9,6 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 import click
 
 from deemster.cli._command import VerbGroup
-from deemster.cli._console import warn
 from deemster.cli.main import run_interruptible
 from deemster.cli.options import (
     CACHE_OPTIONS,
@@ -20,9 +19,11 @@ from deemster.cli.options import (
     ReportOptions,
     budget_option,
     collect_limits,
+    confidence_option,
     destination_option,
     group_flags,
     quiet_option,
+    seed_option,
     store_option,
     take_destinations,
     write_result,
@@ -65,9 +66,8 @@ class AuditWriting(NamedTuple):
 
 
 _WRITING_OPTIONS = (
-    click.option("--confidence", type=NumberRange(0, 1, min_open=True, max_open=True), default=0.95,
-                 show_default=True, metavar="LEVEL", help="The level of the intervals."),
-    click.option("--seed", type=click.IntRange(min=0), default=0, show_default=True, help="The seed of what is drawn."),
+    confidence_option(),
+    seed_option,
     store_option,
 )  # fmt: skip
 _AUDIT_OPTIONS = (
@@ -153,8 +153,10 @@ def audit_judge_command(
 
     settings = BiasSettings(probes, max_samples, confidence, seed)
     job, found, source = load_audit(suite, outputs, metrics=metrics, limits=limits)
-    work = partial(audit_judge, job, role, found, source=source, settings=settings, warn=warn)
-    audit = run_interruptible(work, quiet=writing.quiet)
+    audit = run_interruptible(
+        lambda watchers: audit_judge(job, role, found, source=source, settings=settings, watchers=watchers),
+        quiet=writing.quiet,
+    )
     writing.write(audit)
     if audit.stopped is not None or audit.is_empty:
         raise click.exceptions.Exit(ExitCode.INCOMPLETE)
@@ -207,8 +209,10 @@ def audit_metrics_command(
 
     settings = DefectSettings(defects, max_samples, draws, confidence, seed)
     job, found, source = load_audit(suite, outputs, metrics=metrics, limits=limits)
-    work = partial(audit_metrics, job, found, source=source, settings=settings, warn=warn)
-    audit = run_interruptible(work, quiet=writing.quiet)
+    audit = run_interruptible(
+        lambda watchers: audit_metrics(job, found, source=source, settings=settings, watchers=watchers),
+        quiet=writing.quiet,
+    )
     writing.write(audit)
     if audit.stopped is not None or not audit.score.n:
         raise click.exceptions.Exit(ExitCode.INCOMPLETE)
@@ -296,7 +300,7 @@ def audit_dataset_command(
 ) -> None:
     """Find copies, contradictions, leaks, flaky samples, and a part that will do.
 
-    DATASET_OR_RUN is a dataset file, or a stored run: its id, the beginning of one, a label, `latest`, or a run file.
+    DATASET_OR_RUN is a dataset file, or a stored run: its id, the beginning of one, a name, `latest`, or a run file.
     Near copies are found by the embedding model of the installation. Stored runs of the dataset tell which samples
     always or never pass, which are flaky, and which pass where the others fail. Nothing is changed: the audit only
     proposes; a .txt file of --to takes the ids of the part that will do, one a line.

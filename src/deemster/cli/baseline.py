@@ -6,8 +6,9 @@ from typing import TYPE_CHECKING
 
 import click
 
-from deemster.cli._command import VerbGroup
+from deemster.cli._command import Verb
 from deemster.cli._console import note, write_out
+from deemster.cli._retired import answer_verb
 from deemster.cli.options import ReportOptions, open_run_store, result_options, store_option, write_texts
 from deemster.errors import ConfigurationError, did_you_mean, visible
 
@@ -15,32 +16,46 @@ if TYPE_CHECKING:
     from deemster.store import BaselineRow, RunRow, Store
 
 
-@click.group(
-    "baseline", cls=VerbGroup, short_help="The run that others are compared with: promote one, show it, clear it."
+@click.command(
+    "baseline",
+    cls=Verb,
+    short_help="The run that others are compared with: choose one, show it, forget it.",
+    examples=["deemster baseline", "deemster baseline latest", "deemster baseline --clear"],
+    see_also=["run --as-baseline", "compare baseline latest"],
 )
+@click.argument("words", metavar="[RUN]", nargs=-1)
+@click.option("--clear", is_flag=True, help="Forget the baseline of a suite, in place of RUN; its run stays.")
+@click.option("--dataset", metavar="NAME", help="With --clear: the baseline of runs of this dataset without a suite.")
+@result_options("json")
 @store_option
-def command(*, store: str) -> None:
-    """The run that others are compared with: promote one, show it, clear it.
+def command(*, words: tuple[str, ...], clear: bool, dataset: str | None, reports: ReportOptions, store: str) -> None:
+    """The run that others are compared with: choose one, show it, forget it.
 
-    A suite has one baseline. Runs without a suite have one for each dataset.
+    A suite has one baseline. Runs without a suite have one for each dataset. Without RUN the baselines are shown.
+
+    RUN is an id, the beginning of one, a name, or `latest`; it takes the place of the baseline of its suite. A run is
+    refused if it failed its gate, was stopped by a budget, is incomplete, has more unscored marks than it may, ran a
+    part of its dataset, or lacks samples of the baseline that it would replace.
+
+    With --clear the name of the suite stands in place of RUN; it can be left out where there is only one baseline.
     """
-
-
-@command.command("promote", short_help="Make a run the baseline of its suite.")
-@click.argument("run")
-@store_option
-def promote(*, run: str, store: str) -> None:
-    """Make a run the baseline of its suite, in place of the one before.
-
-    RUN is an id, the beginning of one, a label, or `latest`. A run is refused if it failed its gate, was stopped by a
-    budget, is incomplete, has more unscored marks than it may, ran a part of its dataset, or lacks samples of the
-    baseline that it would replace.
-    """
+    name = words[0] if words else None
+    if advice := answer_verb(f"baseline {name}"):
+        raise click.UsageError(advice)
+    if len(words) > 1:
+        raise click.UsageError(f"Name one run, not {len(words)}.")
+    if dataset is not None and not clear:
+        raise ConfigurationError("`--dataset` is for `--clear`; a run knows its dataset.")
     with open_run_store(store) as opened:
-        promote_run(opened, run)
+        if clear:
+            _clear(opened, name, dataset)
+        elif name is not None:
+            choose_baseline(opened, name)
+        else:
+            _show(opened, reports)
 
 
-def promote_run(store: Store, run: str) -> None:
+def choose_baseline(store: Store, run: str) -> None:
     """Make a run the baseline, and say so.
 
     Raises:
@@ -53,51 +68,39 @@ def promote_run(store: Store, run: str) -> None:
     note(visible(f"{row.id} is the baseline of {_subject(row)}"))
 
 
-@command.command("show", short_help="Show the baselines.")
-@result_options("json")
-@store_option
-def show(*, reports: ReportOptions, store: str) -> None:
-    """Show the baseline of each suite: the run, when it was promoted, what it came to."""
+def _show(store: Store, reports: ReportOptions) -> None:
+    """Print the baseline of each suite: the run, when it was chosen, what it came to."""
     import msgspec
 
     from deemster.formats.canonical_json import json_text
     from deemster.text.terminal_layout import list_text
     from deemster.text.text_sections import TextTable
 
-    with open_run_store(store) as opened:
-        rows = opened.baselines()
+    rows = store.baselines()
     write_texts(reports, {"json": lambda: f"{json_text(msgspec.to_builtins(rows))}\n"})
     if reports.takes_stdout:
         return
     if not rows:
-        write_out("There is no baseline yet. `deemster baseline promote RUN` makes one.\n")
+        write_out("There is no baseline yet. `deemster baseline RUN` makes one.\n")
         return
-    head = ("suite", "dataset", "run", "promoted", "samples", "macro-F1", "pass-rate", "metrics")
+    head = ("suite", "dataset", "run", "chosen", "samples", "macro-F1", "pass-rate", "metrics")
     write_out(list_text(TextTable(head, [_row(row) for row in rows])))
 
 
-@command.command("clear", short_help="Forget a baseline; its run stays.")
-@click.argument("suite", required=False)
-@click.option("--dataset", metavar="NAME", help="The baseline of runs of this dataset that have no suite.")
-@store_option
-def clear(*, suite: str | None, dataset: str | None, store: str) -> None:
-    """Forget the baseline of a suite. Its run stays.
-
-    SUITE is the name of the suite. It can be left out where there is only one baseline.
-    """
+def _clear(store: Store, suite: str | None, dataset: str | None) -> None:
+    """Forget the baseline of a suite, or of a dataset."""
     if suite is not None and dataset is not None:
         raise ConfigurationError("Name a SUITE, or a `--dataset` of runs without one.")
-    with open_run_store(store) as opened:
-        if suite is None and dataset is None:
-            rows = opened.baselines()
-            if len(rows) > 1:
-                names = [row.suite or f"--dataset {row.dataset}" for row in rows]
-                raise ConfigurationError(f"There are several baselines. Name the suite: {', '.join(names)}.")
-            suite, dataset = (rows[0].suite, rows[0].dataset) if rows else (None, "")
-        if opened.clear_baseline(suite, dataset or ""):
-            note(visible(f"forgot the baseline of {suite or dataset}"))
-            return
-        known = [row.suite or row.dataset for row in opened.baselines()]
+    rows = store.baselines()
+    if suite is None and dataset is None:
+        if len(rows) > 1:
+            names = [row.suite or f"--dataset {row.dataset}" for row in rows]
+            raise ConfigurationError(f"There are several baselines. Name the suite: {', '.join(names)}.")
+        suite, dataset = (rows[0].suite, rows[0].dataset) if rows else (None, "")
+    if store.clear_baseline(suite, dataset or ""):
+        note(visible(f"forgot the baseline of {suite or dataset}"))
+        return
+    known = [row.suite or row.dataset for row in rows]
     near = f" {did_you_mean(suite or dataset or '', known)}" if known else ""
     raise ConfigurationError(f"There is no baseline{f' of `{suite or dataset}`' if suite or dataset else ''}.{near}")
 

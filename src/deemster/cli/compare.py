@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from functools import partial
 from typing import TYPE_CHECKING
 
 import click
@@ -12,7 +11,14 @@ from deemster.cli._command import Verb
 from deemster.cli._console import print_sections, warn
 from deemster.cli._report_ending import warn_of_open_checks
 from deemster.cli.main import run_interruptible
-from deemster.cli.options import NumberRange, ReportOptions, comparison_options, store_option
+from deemster.cli.options import (
+    NumberRange,
+    ReportOptions,
+    comparison_options,
+    confidence_option,
+    seed_option,
+    store_option,
+)
 from deemster.errors import ConfigurationError
 
 # Formats that a ranking of more runs does not have.
@@ -36,16 +42,9 @@ if TYPE_CHECKING:
     help="Decide: the drop that would still be acceptable.",
 )
 @click.option("--gate", metavar="SUITE", help="Decide by the `gate.baseline` rules of this suite.")
-@click.option(
-    "--confidence",
-    type=NumberRange(0, 1, min_open=True, max_open=True),
-    default=0.95,
-    show_default=True,
-    metavar="LEVEL",
-    help="The level of intervals and one-sided bounds.",
-)
+@confidence_option("The level of intervals and one-sided bounds.")
 @click.option("--cluster", metavar="KEY", help="Samples with the same metadata KEY are one unit.")
-@click.option("--seed", type=click.IntRange(min=0), default=0, show_default=True, help="The seed of what is drawn.")
+@seed_option
 @click.option(
     "--confirm",
     type=click.IntRange(min=1),
@@ -173,7 +172,11 @@ def _confirm(comparison: Comparison, candidate: RunSource, times: int | None) ->
         return stored_confirmation(comparison, candidate)
     if not isinstance(candidate, StoredSource):
         raise ConfigurationError("`--confirm` calls the target again, which a stored run knows and a report does not.")
-    return run_interruptible(partial(confirm_comparison, comparison, candidate, times))
+    return run_interruptible(
+        lambda watchers: confirm_comparison(
+            comparison, candidate, times, stop=watchers.stop, progress=watchers.progress
+        )
+    )
 
 
 def find_rules(*, margin: float | None, gate: str | None, confidence: float, cluster: str | None) -> Gate | None:

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import json
 from collections.abc import Sequence
-from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, NamedTuple
 
@@ -254,16 +253,19 @@ def command(
         _print_planned_calls(items, built, access, reports.destinations)
         return
     with storage.open(f"deemster grade {dataset} ...") as stored:
-        work = partial(
-            run_grading,
-            items,
-            built,
-            access=access,
-            warn=lambda message: warn(visible(message)),
-            storage=stored,
-            name=items.name or Path(dataset).stem,
+        grading = run_interruptible(
+            lambda watchers: run_grading(
+                items,
+                built,
+                access=access,
+                warn=lambda message: warn(visible(message)),
+                progress=watchers.progress,
+                stop=watchers.stop,
+                storage=stored,
+                name=items.name or Path(dataset).stem,
+            ),
+            quiet=quiet,
         )
-        grading = run_interruptible(work, quiet=quiet)
         code = _write_and_print(grading, reports, allowance=allowance, quiet=quiet)
         if stored.store is not None and code is ExitCode.INCOMPLETE:
             note(f"To continue: the same command with --resume={grading.run}")

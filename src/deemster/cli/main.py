@@ -8,12 +8,12 @@ import importlib
 import os
 import sys
 from collections.abc import Callable, Coroutine
-from typing import Any, NoReturn, TypeVar
+from typing import TYPE_CHECKING, Any, NoReturn, TypeVar
 
 import click
 
 from deemster import __version__
-from deemster.cli._console import note, safe_streams, show_progress
+from deemster.cli._console import note, safe_streams, show_progress, warn
 from deemster.cli._retired import answer_command, answer_flag
 from deemster.errors import DeemsterError, ExitCode, visible
 from deemster.errors.user_code_guard import UserCodeGuard, is_raised_by_code, refuse_exit
@@ -27,7 +27,7 @@ GROUPS = {
         "show": "List the stored runs; show the report of one, what failed in it, or one sample.",
         "compare": "Compare two runs: is the second worse, where, and why?",
         "view": "Look at the stored runs in a browser, and label their samples.",
-        "baseline": "The run that others are compared with: promote one, show it, clear it.",
+        "baseline": "The run that others are compared with: choose one, show it, forget it.",
     },
     "Judges and people": {
         "agreement": "Can a judge be trusted? Compare judges with people, and correct the numbers of a run.",
@@ -43,8 +43,7 @@ GROUPS = {
     "Keep and exchange": {
         "monitor": "Show the pass-rate of recorded traffic over time, and whether it drifts.",
         "import": "Take in runs of another store, and what other tools made: promptfoo, Inspect and more.",
-        "export": "Hand a run to another tool: OpenTelemetry or MLflow.",
-        "promote": "Turn failing records into golden samples for a person to complete.",
+        "export": "Write runs to a file, hand them to another tool, or make golden samples of failures.",
         "store": "Where runs are kept: remove some, look for damage, verify reports.",
     },
     "Reference": {
@@ -60,6 +59,9 @@ FILES = {"import": "import_command"}
 TO_CONTINUE = "deemster.to_continue"
 _LEAST_MEMORY = 256 << 20
 _exit = os._exit
+
+if TYPE_CHECKING:
+    from deemster.engine.watchers import Watchers
 
 _T = TypeVar("_T")
 
@@ -161,19 +163,15 @@ def leave_interrupted() -> NoReturn:
         _exit(ExitCode.INCOMPLETE)
 
 
-def run_interruptible(work: Callable[..., Coroutine[Any, Any, _T]], *, quiet: bool = False) -> _T:
-    """Do work that asks models: with its progress, and so that an interruption keeps what is done.
-
-    Args:
-        work: Gets `stop` and `progress`.
-        quiet: Whether no progress is shown.
-    """
+def run_interruptible(work: Callable[[Watchers], Coroutine[Any, Any, _T]], *, quiet: bool = False) -> _T:
+    """Do work that asks models: with its progress, and so that an interruption keeps what is done."""
     from deemster.engine.run_sync import run_sync
     from deemster.engine.stop_request import Stop, interruptible
+    from deemster.engine.watchers import Watchers
 
     stop = Stop()
     with interruptible(stop, tell=note, leave=leave_interrupted), show_progress(quiet=quiet) as progress:
-        return run_sync(work(stop=stop, progress=progress))
+        return run_sync(work(Watchers(warn, progress, stop)))
 
 
 def complain(message: str, *, hint: str | None = None) -> None:

@@ -210,6 +210,23 @@ def store_option(command: Command) -> Command:
     return add_options(command, [_store_flag("Where runs are stored: an SQLite file, or postgresql://...")])
 
 
+def confidence_option(help_text: str = "The level of the intervals.") -> Decorator:
+    """Add `--confidence`; the command receives the level as ``confidence``."""
+    return click.option(
+        "--confidence",
+        type=NumberRange(0, 1, min_open=True, max_open=True),
+        default=0.95,
+        show_default=True,
+        metavar="LEVEL",
+        help=help_text,
+    )
+
+
+seed_option = click.option(
+    "--seed", type=click.IntRange(min=0), default=0, show_default=True, help="The seed of what is drawn."
+)
+
+
 def _store_flag(help_text: str) -> Decorator:
     return click.option(
         "--store",

@@ -119,7 +119,7 @@ def detect(
 ) -> None:
     """Tell which drops a dataset can show, and which margins it can certify, as a whole and by cohort.
 
-    DATASET_OR_RUN is a dataset file, the id of a stored run, the beginning of one, a label, `latest`, a run file, or a
+    DATASET_OR_RUN is a dataset file, the id of a stored run, the beginning of one, a name, `latest`, a run file, or a
     file that `deemster run --to FILE.json` wrote. The noise is measured on `--against`, else on the run's repetitions,
     else guessed from the spread of its marks. For a dataset it is stated, or 10 % of samples flip.
     """

@@ -354,7 +354,7 @@ def run_and_report(
             if conclude is not None:
                 conclude(storage.store, report)
             if writing.as_baseline:
-                code = _promote(storage.store, report, code)
+                code = _choose_baseline(storage.store, report, code)
     if stop.requested:
         leave(code)
     raise click.exceptions.Exit(code)
@@ -394,12 +394,12 @@ def _run(
         return report, msgspec.structs.replace(compared[0], gate=report.gate)
 
 
-def _promote(store: Store, report: Report, code: ExitCode) -> ExitCode:
+def _choose_baseline(store: Store, report: Report, code: ExitCode) -> ExitCode:
     """Make a run the baseline; the exit code of the command where that is refused."""
-    from deemster.cli.baseline import promote_run
+    from deemster.cli.baseline import choose_baseline
 
     try:
-        promote_run(store, report.run.id)
+        choose_baseline(store, report.run.id)
     except StorageError:
         raise
     except StoreError as error:

@@ -52,7 +52,7 @@ def command(
 
     The viewer listens on this machine alone and asks no other host for anything. Ctrl-C ends it.
 
-    RUN is for --export: the id of a stored run, the beginning of one, a label, `latest`, or a run file. Several are
+    RUN is for --export: the id of a stored run, the beginning of one, a name, `latest`, or a run file. Several are
     compared; the first one is the baseline.
     """
     if export is not None:

@@ -31,10 +31,10 @@ from deemster.report.report_assembly import execution_entry
 from deemster.report.report_entries import DatasetEntry, ExecutionEntry, PrivacyEntry, ScoreEntry
 from deemster.report.report_settings import report_facts
 from deemster.report.stored_columns import SampleColumns, run_columns
-from deemster.results import MarkTable, RunMetricSummary, RunSummary, SampleEntry
+from deemster.results import RunSummary, SampleEntry
 from deemster.results.difference_origin import AnchorScores, find_anchor_drift
-from deemster.results.mark_table import output_digest
-from deemster.results.metric_summary import SCORED
+from deemster.results.mark_table import MarkTable, output_digest
+from deemster.results.metric_summary import SCORED, RunMetricSummary
 from deemster.results.run_columns import ComparedRun, RunColumns
 from deemster.results.run_summary import pass_rates
 from deemster.results.sample_changes import ChangedSamples, Status

@@ -26,7 +26,8 @@ from deemster.report.report_entries import (
     UnscoredEntry,
     UnscoredReason,
 )
-from deemster.results import RunMetricSummary, SampleEntry
+from deemster.results import SampleEntry
+from deemster.results.metric_summary import RunMetricSummary
 from deemster.results.run_columns import ComparedRun
 from deemster.results.sample_changes import SampleChange
 

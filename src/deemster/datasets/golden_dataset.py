@@ -22,24 +22,29 @@ from deemster.datasets.dataset_format import (
     has_good_tags,
     split_legacy_keys,
 )
-from deemster.datasets.fingerprint import RowHashes, list_hash, row_digest
+from deemster.datasets.fingerprint import RowHashes, row_digest
 from deemster.datasets.sample_selection import (
     Rows,
     SelectedPart,
     SelectedRows,
-    build_selection,
+    Selection,
+    listed,
+    rows_fingerprint,
     select_positions,
 )
 from deemster.errors import DatasetError, Issue
 from deemster.formats.canonical_json import has_exponent, is_plain
 from deemster.formats.document import Reading, sort_issues
 from deemster.formats.item_files import pause_garbage_collection, repeated_ids
-from deemster.formats.json_values import ROW_DEPTH, Path, pointer, to_json_value
+from deemster.formats.json_values import ROW_DEPTH, pointer, to_json_value
 from deemster.formats.read_file import FORMATS, file_format, parse_document, quick_json
 from deemster.formats.read_parquet import ParquetColumns, ParquetFile
-from deemster.formats.schema_validation import Located, check_shape, is_id
+from deemster.formats.schema_validation import Located, Places, check_shape, is_id
 from deemster.formats.write_rows import write_rows
 from deemster.records import Sample, SampleContent, SampleFacts, SampleLabels
+
+# Stands in for a document while reading fast: whatever has an issue is read again.
+_NO_PLACES = Places(lambda _: "")
 
 
 class ListedRows:
@@ -69,42 +74,27 @@ class ListedRows:
     def excerpt(self, positions: list[int]) -> ListedRows:
         """Samples by position that another process can read: as their places in a Parquet file, or as they are."""
         if self.file is not None and self.file.can_read_rows(positions):
-            return ListedRows(_SamplesToRead(self.file, positions), bytearray())
+            return _RowsToRead(self.file, positions)
         return ListedRows(list(self.pick(positions)), bytearray())
 
     def fingerprint(self) -> str:
         """The hash over `[id, row_hash, metadata]` of every sample, by id."""
-        hashes = RowHashes(self.digests)
-        order = sorted(range(len(self)), key=lambda position: self._samples[position].id)
-        return list_hash([self._samples[at].id, hashes[at], self._samples[at].metadata] for at in order)
+        return rows_fingerprint(self)
 
 
-class _SamplesToRead(Sequence[Sample]):
-    """Samples of a Parquet file that are read when they are asked for.
+class _RowsToRead(ListedRows):
+    """Samples of a Parquet file that are read when they are asked for."""
 
-    Args:
-        file: The file.
-        positions: Their places in it.
-    """
-
-    def __init__(self, file: ParquetFile, positions: list[int]) -> None:
-        self._file, self._positions = file, positions
+    def __init__(self, source: ParquetFile, positions: list[int]) -> None:
+        self._source, self._positions = source, positions
+        self.digests = bytearray()
 
     def __len__(self) -> int:
         return len(self._positions)
 
-    @overload
-    def __getitem__(self, index: int) -> Sample: ...
-
-    @overload
-    def __getitem__(self, index: slice) -> Sequence[Sample]: ...
-
-    def __getitem__(self, index: int | slice) -> Sample | Sequence[Sample]:
-        return self._read[index]
-
     @functools.cached_property
-    def _read(self) -> list[Sample]:
-        return list(_read_parquet("part", self._file.read_rows(self._positions), self._file.reading)[1])
+    def _samples(self) -> Sequence[Sample]:  # type: ignore[override]
+        return list(_read_parquet("part", self._source.read_rows(self._positions), self._source.reading)[1])
 
 
 def equal_rows(digests: bytes | bytearray, ids: Callable[[list[int]], Iterable[str]]) -> list[list[str]]:
@@ -284,7 +274,9 @@ class Dataset:
         Raises:
             DatasetError: No sample fits, no sample has one of the tags, ids or values, or something cannot be used.
         """
-        selection = build_selection(tags=tags, ids=ids, where=where, sample=sample, seed=seed, limit=limit)
+        wanted = {path: listed(value) for path, value in (where or {}).items()}
+        selection = Selection(_texts(tags), _texts(ids), wanted, sample, seed, limit)
+        selection.check()
         return self._part(select_positions(self, selection, file=self.path), selection.flags())
 
     def keep(self, ids: Collection[str], *, selection: str) -> Dataset:
@@ -342,20 +334,22 @@ class Dataset:
         Args:
             positions: Their places in this dataset.
         """
+        part = self._with_rows(self._rows.excerpt(list(positions)))
+        part.whole = part
+        return part
+
+    def _with_rows(self, rows: Rows) -> Dataset:
+        """A copy with other samples, which has nothing of what was computed of these."""
         part = copy.copy(self)
         for name in ("fingerprint", "duplicates"):
             part.__dict__.pop(name, None)
-        part._rows = self._rows.excerpt(list(positions))  # noqa: SLF001 - of this class
-        part.whole = part
+        part._rows = rows  # noqa: SLF001 - of this class
         return part
 
     def _part(self, positions: list[int], selection: str) -> Dataset:
         if len(positions) == len(self):
             return self
-        part = copy.copy(self)
-        for name in ("fingerprint", "duplicates"):
-            part.__dict__.pop(name, None)
-        part._rows = SelectedRows(self._rows, positions)  # noqa: SLF001 - of this class
+        part = self._with_rows(SelectedRows(self._rows, positions))
         earlier = None if self.part is None else self.part.selection
         how = selection if earlier is None else f"{earlier} {selection}"
         part.part = SelectedPart(samples=len(positions), of=len(self.whole), selection=how)
@@ -367,7 +361,12 @@ class Dataset:
         Raises:
             DatasetError: The extension is none of these, or the file cannot be written.
         """
-        write_dataset(self, path)
+        known = ("yaml", "json", "jsonl")
+        write_rows(path, _header(self), _rows(self), key="samples", known=known, error=DatasetError)
+
+
+def _texts(given: str | Iterable[str]) -> tuple[str, ...]:
+    return (given,) if isinstance(given, str) else tuple(given)
 
 
 def _as_row(sample: Sample | Mapping[str, Any]) -> Any:
@@ -391,16 +390,9 @@ def _read_document(data: bytes, kind: str, reading: Reading) -> tuple[DatasetFac
     """
     if kind == "json":
         with contextlib.suppress(ValueError):
-            return _read_root(quick_json(data), _NoPlaces(), file=reading.file)
+            return _read_root(quick_json(data), _NO_PLACES, file=reading.file)
     document = parse_document(data, kind, reading)
     return _read_root(document.value, document, file=reading.file)
-
-
-class _NoPlaces:
-    """Stands in for a document while reading fast: whatever has an issue is read again."""
-
-    def where(self, _: Path) -> str:
-        return ""
 
 
 def _read_root(
@@ -473,16 +465,6 @@ def _read_parquet(name: str, source: ParquetColumns, reading: Reading) -> tuple[
 
     table = parquet_rows(source, reading)
     return _read_root({"name": name, "samples": table.rows}, table, issues=table.issues)
-
-
-def write_dataset(dataset: Dataset, path: str | FilePath) -> None:
-    """Write a dataset as YAML, JSON or JSONL, by extension.
-
-    Raises:
-        DatasetError: The extension is none of these, or the file cannot be written.
-    """
-    known = ("yaml", "json", "jsonl")
-    write_rows(path, _header(dataset), _rows(dataset), key="samples", known=known, error=DatasetError)
 
 
 def _header(dataset: Dataset) -> dict[str, Any]:

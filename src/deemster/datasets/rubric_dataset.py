@@ -297,7 +297,7 @@ class RubricDataset:
 
     def to_dict(self) -> dict[str, Any]:
         """The map of a rubric dataset file: keys in fixed order, defaults left out."""
-        return dataset_dict(self)
+        return {**_header(self), ITEMS: list(_rows(self))}
 
     def save(self, path: str | FilePath) -> None:
         """Write the dataset as JSON, YAML or JSONL, by extension; a reader never sees half a file.
@@ -305,7 +305,7 @@ class RubricDataset:
         Raises:
             DatasetError: The extension is none of these, or the file cannot be written.
         """
-        write_rubric_dataset(self, path)
+        write_rows(path, _header(self), _rows(self), key=ITEMS, known=FORMATS, error=DatasetError)
 
 
 def _load_spreadsheet(path: str | FilePath, rubric: Rubric | None, columns: Columns | None) -> RubricDataset:
@@ -384,20 +384,6 @@ def _with_id(row: Any, at: int) -> Any:
     if not isinstance(row, dict) or row.get("id") is not None:
         return row
     return {**row, "id": f"item-{at + 1:04d}"}
-
-
-def write_rubric_dataset(dataset: RubricDataset, path: str | FilePath) -> None:
-    """Write a rubric dataset as JSON, YAML or JSONL, by extension.
-
-    Raises:
-        DatasetError: The extension is none of these, or the file cannot be written.
-    """
-    write_rows(path, _header(dataset), _rows(dataset), key=ITEMS, known=FORMATS, error=DatasetError)
-
-
-def dataset_dict(dataset: RubricDataset) -> dict[str, Any]:
-    """The map of a rubric dataset file."""
-    return {**_header(dataset), ITEMS: list(_rows(dataset))}
 
 
 def _header(dataset: RubricDataset) -> dict[str, Any]:

@@ -19,10 +19,11 @@ from deemster.errors import ConfigurationError, Issue
 from deemster.formats import read_document
 from deemster.formats.json_values import name_kind
 from deemster.metrics.import_user_code import import_object
-from deemster.models import Budget, Cache, CallContext, Gateway, Role, as_role, missing_role_message, read_models
+from deemster.models import Budget, Cache, CallContext, Gateway, Role
 from deemster.models.budget import UsageBound
 from deemster.models.clock import Clock
-from deemster.models.models_section import default_embedding
+from deemster.models.model_roles import as_role, missing_role_message
+from deemster.models.models_section import default_embedding, read_models
 from deemster.models.shared_calls import SharedCalls
 from deemster.records.model_requests import EMBEDDING
 from deemster.records.shared_call_cost import NOTHING_SPENT, Spending

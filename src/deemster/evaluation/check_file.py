@@ -16,11 +16,11 @@ from deemster.agreement.metrics_result import MetricsResult
 from deemster.comparison import load_comparison, load_report
 from deemster.datasets import Dataset, RubricDataset, Votes
 from deemster.datasets.calibration_cases import load_calibration_cases
-from deemster.engine.model_access import ModelLimits, complete_model_access, read_model_access
+from deemster.engine.model_access import ModelLimits, complete_model_access
 from deemster.errors import ConfigurationError, InputError, Issue, plural
 from deemster.evaluation.judge_anchors import anchor_evaluations
 from deemster.evaluation.preflight_check import check_samples
-from deemster.evaluation.resolve_evaluation import SuiteOverrides, resolve_evaluation, suite_metrics
+from deemster.evaluation.resolve_evaluation import SuiteOverrides, resolve_evaluation, suite_metrics, suite_models
 from deemster.evaluation.resolved_evaluation import Evaluation
 from deemster.evaluation.suite import Suite, load_suite
 from deemster.formats import Reading, file_format, read_document
@@ -251,10 +251,7 @@ def _check_suite(file: str, limits: ModelLimits, warn: Callable[[str], None]) ->
 def _suite_of_marks(suite: Suite) -> str:
     """Check a suite that has only metrics and models, with which a run is scored once more."""
     metrics = suite_metrics(suite)
-    access = read_model_access(
-        suite.models, ModelLimits(), place=suite.document.where, folder=suite.folder, calls=False
-    )
-    complete_model_access(access, [metric for metric in metrics if hasattr(metric, "script")])
+    complete_model_access(suite_models(suite, calls=False), [metric for metric in metrics if hasattr(metric, "script")])
     return f"suite `{suite.name}`, {plural(len(metrics), 'metric')}, no dataset"
 
 

@@ -9,13 +9,13 @@ from typing import Any, NamedTuple
 
 import msgspec
 
-from deemster.engine.model_access import read_model_access
 from deemster.errors import DeemsterError, visible
-from deemster.evaluation.resolve_evaluation import suite_metrics
+from deemster.evaluation.resolve_evaluation import suite_metrics, suite_models
 from deemster.evaluation.suite import Suite
 from deemster.judges.reply_parser import UnreadableReplyError, parse_json_object
-from deemster.models import CallContext, Gateway, Role, missing_role_message
+from deemster.models import CallContext, Gateway, Role
 from deemster.models.clock import Clock
+from deemster.models.model_roles import missing_role_message
 from deemster.records import Answer, Ask, Embed, Message, NoAnswer, Reply, Usage, Vectors
 from deemster.records.model_requests import EMBEDDING
 
@@ -73,17 +73,13 @@ async def check_models(suite: Suite, *, clock: Clock) -> list[RoleCheck]:
         ConfigurationError: A metric cannot be made, or the section is no map of roles.
     """
     if suite.models is not None and not isinstance(suite.models, Mapping):
-        _read_roles(suite, suite.models)
+        suite_models(suite)
     section: Mapping[str, Any] = suite.models or {}
     metrics = suite_metrics(suite) if suite.metrics else ()
     asked = dict.fromkeys(role for metric in metrics for role in getattr(metric, "roles", ()))
     names = dict.fromkeys([*section, *asked])
     # One after the other, so that the time one takes is not that of another.
     return [await _check_role(suite, name, section, clock, is_asked=name in asked) for name in names]
-
-
-def _read_roles(suite: Suite, section: Any) -> Mapping[str, Role]:
-    return read_model_access(section, place=suite.document.where, folder=suite.folder).roles
 
 
 async def _check_role(
@@ -94,7 +90,7 @@ async def _check_role(
     if name not in section and name != EMBEDDING:
         return RoleCheck(name, issue=missing_role_message(name, section, embeds=embeds))
     try:
-        role = _read_roles(suite, {name: entry} if name in section else None)[name]
+        role = suite_models(suite._replace(models={name: entry} if name in section else None)).roles[name]
         if is_asked and (role.kind == "embedding") != embeds:
             return RoleCheck(name, _model_name(entry), issue=missing_role_message(name, section, embeds=embeds))
         if role.client is None:

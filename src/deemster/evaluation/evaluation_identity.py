@@ -13,7 +13,7 @@ from deemster.engine.run_plan import Plan
 from deemster.evaluation.resolved_evaluation import Evaluation
 from deemster.models import Role
 from deemster.records import MetricCard
-from deemster.results import aggregator_name
+from deemster.results.metric_aggregators import aggregator_name
 from deemster.runs.run_identity import format_time, model_identity, plain_json, run_id, source_digest
 from deemster.targets.saved_outputs import SavedOutputs
 

@@ -76,7 +76,7 @@ def _find(rules: BaselineRules, job: Evaluation, store: Store | None) -> PinnedB
     if name == "baseline":
         baseline = store.baseline(job.suite, job.plan.dataset.name)
         if baseline is None:
-            return PinnedBaseline(name=name, missing="there is no baseline yet; `deemster baseline promote` makes one")
+            return PinnedBaseline(name=name, missing="there is no baseline yet; `deemster baseline RUN` makes one")
         return PinnedBaseline(name=name, run=baseline.run)
     if name in _NEWEST:
         alike = store.runs(suite=job.suite, dataset=job.plan.dataset.name, kind="run", status="complete")

@@ -25,7 +25,8 @@ from deemster.judges import metric_catalog as catalog
 from deemster.metrics.builtin_metric import BuiltinScorer
 from deemster.records import Metric, Sample
 from deemster.records.marks import reaches
-from deemster.results import MarkTable, cohort_label
+from deemster.results.mark_table import MarkTable
+from deemster.results.run_summary import cohort_label
 from deemster.stats import bounded_mean, certifiable_margin, wilson
 
 _MOST_MARGINS = 5

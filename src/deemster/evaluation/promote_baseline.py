@@ -69,7 +69,7 @@ def _refusals(store: Store, row: RunRow, report: Report, current: BaselineRow | 
     if failed:
         yield f"it failed its gate: {failed[0].name}: {failed[0].because}."
     if current is not None and current.run != row.id and (why := _dataset_change(store, row, current)):
-        yield f"{why} `deemster baseline clear` forgets the baseline `{current.run}`."
+        yield f"{why} `deemster baseline --clear` forgets the baseline `{current.run}`."
 
 
 def _gate_checks(row: RunRow, report: Report, current: BaselineRow | None) -> Iterator[GateCheck]:

@@ -16,7 +16,7 @@ from deemster.errors import ConfigurationError, StoreError, did_you_mean
 from deemster.evaluation.evaluation_identity import scoring_identity
 from deemster.evaluation.gate_baseline import compare_again
 from deemster.evaluation.preflight_check import check_samples
-from deemster.evaluation.resolve_evaluation import suite_metrics
+from deemster.evaluation.resolve_evaluation import suite_metrics, suite_models
 from deemster.evaluation.resolved_evaluation import Evaluation
 from deemster.evaluation.suite import Suite, stored_suite
 from deemster.judges import metric_catalog as catalog
@@ -210,7 +210,7 @@ def rescoring_models(row: RunRow, limits: ModelLimits, *, suite: Suite | None) -
         ConfigurationError: Something in the `models` section cannot be used.
     """
     if suite is not None:
-        return read_model_access(suite.models, limits, place=suite.document.where, folder=suite.folder)
+        return suite_models(suite, limits)
     stored = stored_suite(row)
     section = stored.get("document", {}).get("models")
 

@@ -13,6 +13,7 @@ from deemster.agreement.calibration_result import load_calibration
 from deemster.datasets import Dataset
 from deemster.datasets.human_labels import SuiteCalibration
 from deemster.engine.model_access import (
+    NO_LIMITS,
     ModelAccess,
     ModelLimits,
     build_model_access,
@@ -32,7 +33,8 @@ from deemster.judges.metric_catalog import metric_spellings, names_of_group, wit
 from deemster.metrics.import_user_code import import_object
 from deemster.records import Metric
 from deemster.report.corrected_rates import check_corrected_rules
-from deemster.results import Aggregator, build_aggregator
+from deemster.results import Aggregator
+from deemster.results.aggregator_section import build_aggregator
 from deemster.results.metric_aggregators import SubsetAggregator
 from deemster.results.repetition_precision import DELTA
 from deemster.runs.run_lifecycle import NOT_STORED, Storage
@@ -281,6 +283,22 @@ def suite_metrics(suite: Suite) -> tuple[Metric, ...]:
     return _metrics(suite, SuiteOverrides()) if suite.metrics else ()
 
 
+def suite_models(suite: Suite, limits: ModelLimits = NO_LIMITS, *, calls: bool = True) -> ModelAccess:
+    """Access to the models of a suite. A program may give clients.
+
+    Args:
+        suite: The suite.
+        limits: Cache, budget and network.
+        calls: Whether models are going to be called; otherwise keys and variables need not be set.
+
+    Raises:
+        ConfigurationError: Something in the section or the budget cannot be used.
+    """
+    if suite.origin is None:
+        return build_model_access(suite.models, limits)
+    return read_model_access(suite.models, limits, place=suite.document.where, folder=suite.folder, calls=calls)
+
+
 def _aggregator(suite: Suite, metrics: Sequence[Metric] | None, *, idle: frozenset[str]) -> Aggregator | None:
     """The suite's aggregator; without metrics, whether it fits them is not checked."""
     if suite.aggregator is None:
@@ -389,13 +407,7 @@ def _model_access(suite: Suite, overrides: SuiteOverrides, metrics: Sequence[Met
         raise ConfigurationError(issues)
     if suite.models is None and not scorers and suite.origin is not None:
         return ModelAccess()
-    if suite.origin is None:
-        # A program may give clients.
-        access = build_model_access(suite.models, limits)
-    else:
-        access = read_model_access(
-            suite.models, limits, place=suite.document.where, folder=suite.folder, calls=overrides.calls
-        )
+    access = suite_models(suite, limits, calls=overrides.calls)
     try:
         return complete_model_access(access, scorers)
     except ConfigurationError as error:

@@ -30,8 +30,8 @@ from deemster.report.build_report import (
     count_marks,
     finish_run,
 )
-from deemster.results import MarkTable
 from deemster.results.alike_samples import ALIKE, FEWEST_SAMPLES, MOST_SAMPLES, alike_warnings
+from deemster.results.mark_table import MarkTable
 from deemster.results.metric_summary import OUTSIDE
 from deemster.runs.run_lifecycle import NOT_STORED, RunTimer, Storage
 

@@ -21,7 +21,6 @@ _WORDS = {"true": True, "false": False, "null": None}
 _NOT_FINITE = re.compile(r"-?(?:NaN|Infinity|inf|nan)")
 _SURROGATE = re.compile("[\ud800-\udfff]")
 _encode = msgspec.json.Encoder().encode
-_ESCAPED = (b"\\\\", b'\\"')
 
 
 def quotes(data: bytes) -> int:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterable, Sequence
-from typing import Annotated, Any, Literal, get_args
+from typing import Annotated, Any, Literal
 
 import msgspec
 from msgspec import Meta
@@ -17,7 +17,6 @@ from deemster.judges.vote import Vote
 from deemster.rubrics.criterion import Criterion
 
 Way = Literal["probability", "consistency"]
-WAYS: tuple[str, ...] = get_args(Way)
 REPEATS = 5
 # What `calibrate_cascade` rounds confidences to, so that the same votes escalate here and there.
 _DIGITS = 9

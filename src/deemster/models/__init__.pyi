@@ -8,9 +8,6 @@ from deemster.models.model_client import ChatClient as ChatClient
 from deemster.models.model_client import EmbeddingClient as EmbeddingClient
 from deemster.models.model_client import ModelFailure as ModelFailure
 from deemster.models.model_roles import Role as Role
-from deemster.models.model_roles import as_role as as_role
-from deemster.models.model_roles import missing_role_message as missing_role_message
-from deemster.models.models_section import read_models as read_models
 from deemster.models.openai_client import OpenAIChat as OpenAIChat
 from deemster.models.openai_client import OpenAIEmbedding as OpenAIEmbedding
 from deemster.models.price import Price as Price

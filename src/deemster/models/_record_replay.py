@@ -17,36 +17,12 @@ from deemster.formats.atomic_write import write_aside
 from deemster.formats.json_values import SURROGATE
 from deemster.models.answer_cache import ask_key, text_key
 from deemster.models.secret_redaction import Secrets
-from deemster.records import Answer, Ask, Token, Usage
+from deemster.records import Answer, Ask
+from deemster.records.model_requests import RecordedAnswer
 
 _END = 80
 _MOST_NOTES = 5
 _encode = msgspec.json.Encoder().encode
-
-
-class RecordedAnswer(msgspec.Struct, frozen=True, kw_only=True):
-    """An answer without what belongs to one call only: its latency, its cost, and which call it was.
-
-    Attributes:
-        text: The answer.
-        usage: Tokens.
-        model: The model that says it answered.
-        tokens: The answer token by token, where log-probabilities were asked for and offered.
-        thinking: The model's reasoning, where it is separate from the answer.
-        finish: Why the model stopped, in the provider's word.
-    """
-
-    text: str
-    usage: Usage | None = None
-    model: str | None = None
-    tokens: tuple[Token, ...] | None = None
-    thinking: str | None = None
-    finish: str | None = None
-
-    @property
-    def answer(self) -> Answer:
-        """The answer as scripts are sent it."""
-        return Answer(**msgspec.structs.asdict(self))
 
 
 class RecordedLine(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True, forbid_unknown_fields=True):
@@ -116,7 +92,7 @@ class Recording:
     def answer(self, ask: Ask) -> Answer | None:
         """The answer recorded for a question, or None."""
         line = self._lines.get(_ask_name(ask))
-        return None if line is None or line.answer is None else line.answer.answer
+        return None if line is None or line.answer is None else Answer(**msgspec.structs.asdict(line.answer))
 
     def vector(self, role: str, text: str) -> tuple[npt.NDArray[np.float32], str | None] | None:
         """The vector recorded for a text, and the model that gave it; or None."""
@@ -141,12 +117,9 @@ class Recording:
         """
         request = msgspec.to_builtins(ask)
         del request["once"]
-        name = _ask_name(ask)
-        self._append(RecordedLine(key=name, request=request, answer=_without_cost(answer)))
-        kept = self._lines[name].answer
-        if kept is None:
-            return answer
-        return msgspec.structs.replace(kept.answer, usage=answer.usage, call=answer.call)
+        self._append(RecordedLine(key=_ask_name(ask), request=request, answer=_without_cost(answer)))
+        kept = self.answer(ask)
+        return answer if kept is None else msgspec.structs.replace(kept, usage=answer.usage, call=answer.call)
 
     def keep_vector(self, role: str, text: str, values: npt.NDArray[np.float32], *, model: str | None) -> None:
         """Record the vector of a text.
@@ -248,14 +221,8 @@ def _without_cost(answer: Answer) -> RecordedAnswer:
     usage = answer.usage
     if usage is not None:
         usage = msgspec.structs.replace(usage, latency_ms=None, cost_usd=None)
-    return RecordedAnswer(
-        text=answer.text,
-        usage=usage,
-        model=answer.model,
-        tokens=answer.tokens,
-        thinking=answer.thinking,
-        finish=answer.finish,
-    )
+    kept = {name: getattr(answer, name) for name in RecordedAnswer.__struct_fields__}
+    return RecordedAnswer(**{**kept, "usage": usage})
 
 
 def _redact_values(value: Any, secrets: Secrets) -> Any:

@@ -81,8 +81,8 @@ class Token(NamedTuple):
     alternatives: tuple[tuple[str, float], ...] = ()
 
 
-class Answer(msgspec.Struct, frozen=True, kw_only=True, gc=False):
-    """What a chat model said.
+class RecordedAnswer(msgspec.Struct, frozen=True, kw_only=True):
+    """What a chat model said, whichever call brought it.
 
     Attributes:
         text: The answer.
@@ -91,7 +91,6 @@ class Answer(msgspec.Struct, frozen=True, kw_only=True, gc=False):
         tokens: The answer token by token, where log-probabilities were asked for and offered.
         thinking: The model's reasoning, where the provider sends it apart from the answer.
         finish: Why the model stopped, in the provider's word.
-        call: The call it comes from, where other requests of the same run may share it. The gateway sets it.
     """
 
     text: str
@@ -100,6 +99,15 @@ class Answer(msgspec.Struct, frozen=True, kw_only=True, gc=False):
     tokens: tuple[Token, ...] | None = None
     thinking: str | None = None
     finish: str | None = None
+
+
+class Answer(RecordedAnswer, frozen=True, kw_only=True, gc=False):
+    """What a chat model said.
+
+    Attributes:
+        call: The call it comes from, where other requests of the same run may share it. The gateway sets it.
+    """
+
     call: Call | None = None
 
 

@@ -32,8 +32,10 @@ from deemster.report.report_settings import (
     report_facts,
     stored_settings,
 )
-from deemster.results import MarkTable, RunMetricSummary, RunSummary, Totals, summarize_run
-from deemster.results.metric_summary import Clusters
+from deemster.results import RunSummary, Totals
+from deemster.results.mark_table import MarkTable
+from deemster.results.metric_summary import Clusters, RunMetricSummary
+from deemster.results.run_summary import summarize_run
 from deemster.store import RunFacts, RunRow, Store
 
 BATCH = 512

@@ -27,7 +27,9 @@ from deemster.report.report_entries import (
     UnscoredEntry,
     UnscoredReason,
 )
-from deemster.results import DECIMALS, MarkTable, SampleEntry, summarize_samples
+from deemster.results import SampleEntry
+from deemster.results.mark_table import MarkTable
+from deemster.results.sample_summary import DECIMALS, summarize_samples
 
 LONGEST = 64 * 1024
 # A store leaves out what is larger; a report that was never stored shows the same.

@@ -18,20 +18,11 @@ from deemster.report.github_summary import github_job_summary
 from deemster.report.pull_request_comment import pull_request_comment
 from deemster.report.report_entries import DatasetEntry, ExecutionEntry, FailureEntry, PrivacyEntry, RunEntry
 from deemster.report.report_sections import report_sections
-from deemster.results import (
-    Aggregate,
-    Cohort,
-    Cost,
-    HistogramBin,
-    Precision,
-    RunMetricSummary,
-    RunUsage,
-    SampleEntry,
-    Totals,
-    cohort_label,
-)
+from deemster.results import Aggregate, Cohort, Cost, HistogramBin, Precision, SampleEntry, Totals
 from deemster.results.attack_success import AdversarialSummary
-from deemster.results.metric_summary import PanelSummary
+from deemster.results.metric_summary import PanelSummary, RunMetricSummary
+from deemster.results.run_summary import cohort_label
+from deemster.results.usage_and_cost import RunUsage
 from deemster.stats import Interval
 from deemster.text.number_format import format_number
 from deemster.text.rendered import Forms, RenderedRecord

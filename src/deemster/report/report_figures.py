@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 from deemster.report import Report
-from deemster.results import RunMetricSummary
+from deemster.results.metric_summary import RunMetricSummary
 from deemster.runs.run_figures import MetricFigures, RunFigures
 
 

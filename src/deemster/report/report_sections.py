@@ -14,9 +14,9 @@ from deemster.gate import GateCheck, GateDecision
 from deemster.records import Where
 from deemster.report.failing_samples import failing_section
 from deemster.report.report_entries import FailureEntry
-from deemster.results import Aggregate, Cost, CriterionSummary, MetricSummary, RunMetricSummary, UsageTotals
+from deemster.results import Aggregate, Cost, CriterionSummary, MetricSummary, UsageTotals
 from deemster.results.attack_success import AdversarialSummary, AttackFigures
-from deemster.results.metric_summary import PanelSummary
+from deemster.results.metric_summary import PanelSummary, RunMetricSummary
 from deemster.stats import Interval
 from deemster.text.number_format import format_change_interval, format_interval, format_number
 from deemster.text.table_plots import BarCell, HistogramCell, IntervalCell, PlotColumn, drawn_columns

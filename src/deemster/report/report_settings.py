@@ -25,10 +25,9 @@ from deemster.results import (
     MetricsAggregator,
     MinAggregator,
     WeightedMetricsAggregator,
-    aggregator_name,
 )
 from deemster.results.difference_origin import AnchorScores
-from deemster.results.metric_aggregators import SubsetAggregator
+from deemster.results.metric_aggregators import SubsetAggregator, aggregator_name
 from deemster.results.repetition_precision import DELTA
 from deemster.store import RunFacts
 

@@ -17,7 +17,7 @@ from deemster.records import Execution, MetricCard, SampleFacts
 from deemster.report import Report
 from deemster.report.build_report import batches, has_conditions, note_sample
 from deemster.report.report_figures import figures_facts
-from deemster.results import MarkTable
+from deemster.results.mark_table import MarkTable
 from deemster.results.metric_summary import PanelSummary
 from deemster.results.usage_and_cost import USAGE
 from deemster.runs.run_figures import stored_figures

@@ -359,16 +359,6 @@ class Criterion(CriterionEntry, frozen=True, dict=True):
         """The index of the first option that abstains, or None."""
         return next((index for index, option in enumerate(self.options) if option.na), None)
 
-    def position(self, index: int) -> int | None:
-        """The place of an option on the ordinal scale, from 0, lowest value first or by `order`; None without one.
-
-        Raises:
-            RubricError: There is no such option.
-        """
-        if not 0 <= index < len(self.positions):
-            raise RubricError(f"There is no option {index}; they are numbered from 0 to {len(self.positions) - 1}.")
-        return self.positions[index]
-
     def worst_among(self, indices: Iterable[int]) -> int:
         """The index of the lowest value, of the highest where the weight is negative; of equal ones the first.
 

@@ -247,12 +247,4 @@ def _steps(criterion: Criterion) -> Iterator[_Found]:
 
 def criteria_paths(rubric: Rubric, document: Document | None) -> Sequence[Path]:
     """The path of every criterion: in the file it was read from, or as the writer would write the rubric."""
-    if document is not None:
-        return criterion_paths(document.value)
-    if not rubric.sections:
-        return [("criteria", place) for place in range(len(rubric.criteria))]
-    return [
-        ("sections", number, "criteria", place)
-        for number, section in enumerate(rubric.sections)
-        for place in range(len(section.criteria))
-    ]
+    return criterion_paths(rubric.to_dict() if document is None else document.value)

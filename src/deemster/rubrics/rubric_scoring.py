@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from functools import lru_cache
-from typing import Any, Final, Literal, NamedTuple, get_args
+from typing import Any, Final, Literal, NamedTuple
 
 import msgspec
 import numpy as np
@@ -20,7 +20,6 @@ Floats = NDArray[np.float64]
 Flags = NDArray[np.bool_]
 
 Strategy = Literal["skip", "zero", "partial", "fail"]
-STRATEGIES: Final[tuple[str, ...]] = get_args(Strategy)
 _SHIFT: Final = -FAILED_WORST
 
 

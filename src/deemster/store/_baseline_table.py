@@ -10,7 +10,7 @@ import msgspec
 
 from deemster.store._database import Connection, storage_error
 from deemster.store._row_encoding import clean_text, encode_json
-from deemster.store.run_facts import BaselineFacts, BaselineRow, RunFacts
+from deemster.store.run_facts import BaselineFacts, BaselineRow, RunRow
 
 
 def baseline_key(suite: str | None, dataset: str) -> tuple[str, str]:
@@ -18,12 +18,11 @@ def baseline_key(suite: str | None, dataset: str) -> tuple[str, str]:
     return (clean_text(suite), "") if suite is not None else ("", clean_text(dataset))
 
 
-def put_baseline(connection: Connection, number: int, run: RunFacts, facts: BaselineFacts) -> None:
+def put_baseline(connection: Connection, run: RunRow, facts: BaselineFacts) -> None:
     """Make a run the baseline of its suite, in place of the one before.
 
     Args:
         connection: A connection.
-        number: The number of the run.
         run: The run.
         facts: What the baseline remembers.
     """
@@ -31,7 +30,7 @@ def put_baseline(connection: Connection, number: int, run: RunFacts, facts: Base
     delete_baseline(connection, run.suite, run.dataset)
     connection.write(
         "INSERT INTO baselines (suite, dataset, run, body, checksum) VALUES (?, ?, ?, ?, ?)",
-        (*key, number, body, _checksum(*key, number, body)),
+        (*key, run.number, body, _checksum(*key, run.number, body)),
     )
 
 
@@ -64,7 +63,7 @@ def read_baselines(
     for suite, dataset, number, body, total, run_id, *named in connection.read(sql, values):
         facts = _decode(body) if _checksum(suite, dataset, number, body) == total else None
         if facts is None:
-            message = f"The baseline of `{suite or dataset}` is damaged. `deemster baseline clear` forgets it."
+            message = f"The baseline of `{suite or dataset}` is damaged. `deemster baseline --clear` forgets it."
             raise storage_error(where, message)
         yield BaselineRow(run=run_id, suite=named[0], dataset=named[1], facts=facts)
 

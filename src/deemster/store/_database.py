@@ -203,7 +203,7 @@ class Database(Protocol):
         ...
 
     def find_fault(self, connection: Connection) -> str | None:
-        """The first fault in the list of runs, where it can be looked for."""
+        """The first fault of the database, where it can be looked for."""
         ...
 
     def stamp(self, connection: Connection, version: int) -> None:

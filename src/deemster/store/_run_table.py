@@ -119,7 +119,7 @@ def delete_run(pool: ConnectionPool, number: int) -> None:
         for suite, dataset in connection.read("SELECT suite, dataset FROM baselines WHERE run = ?", (number,)):
             kind, name, flag = ("suite", suite, "") if suite else ("dataset", dataset, "--dataset ")
             message = f"The run is the baseline of the {kind} `{name}`, so it stays. "
-            hint = f"`deemster baseline clear {flag}{name}` forgets that, or promote another run."
+            hint = f"`deemster baseline --clear {flag}{name}` forgets that, or promote another run."
             raise store_error(pool.database.where, message + hint)
         for table in ("labels", "columns", "prompts", "calls", "marks", "outputs", "samples", "scorings"):
             connection.write(f"DELETE FROM {table} WHERE run = ?", (number,))  # noqa: S608 - names only
@@ -243,7 +243,7 @@ def _decode_run(connection: Connection, found: Row) -> RunRow:
         raise ValueError("its count of executions was changed")
     values |= {column: decode_mapping(values[column]) for column in ("identity", "facts")}
     values["seed"] = int(values["seed"])
-    return RunRow(**values, done=done, scorings=tuple(_read_scorings(connection, number)))
+    return RunRow(**values, number=number, done=done, scorings=tuple(_read_scorings(connection, number)))
 
 
 def _read_scorings(connection: Connection, run: int) -> Iterator[ScoringRow]:
@@ -352,7 +352,7 @@ def find_run(
         if run.facts.get("label") == name:
             return run
     if name == "baseline":
-        raise store_error(where, "There is no baseline yet. `deemster baseline promote RUN` makes a run the baseline.")
+        raise store_error(where, "There is no baseline yet. `deemster baseline RUN` makes a run the baseline.")
     known = _ids(connection, "1 = 1", limit=_GUESSES)
     hint = did_you_mean(name, ["latest", *known]) if known else "It holds none yet."
     if Path(name).is_file():

@@ -8,7 +8,6 @@ from typing import Any
 from deemster.errors import StoreError, plural
 from deemster.store._database import Connection
 from deemster.store._row_encoding import content_checksum
-from deemster.store._run_table import find_run_number
 from deemster.store.run_facts import RunRow
 from deemster.store.run_store import Store
 
@@ -130,7 +129,7 @@ def _run(store: Store, run: RunRow) -> Iterator[str]:
 
 def _counts(store: Store, run: RunRow) -> Iterator[str]:
     with store.pool.read_transaction() as connection:
-        number = find_run_number(connection, store.where, run.id)
+        number = run.number
         stray = _count(connection, _STRAY_MARKS, number)
         if isinstance(stray, str):
             yield stray

@@ -21,7 +21,7 @@ from deemster.store._row_encoding import (
     output_checksum,
     sample_checksum,
 )
-from deemster.store._run_table import find_run_number, read_runs
+from deemster.store._run_table import read_runs
 from deemster.store.run_facts import IMPORTED_FACT, RunRow
 from deemster.store.run_file_format import (
     LONGEST,
@@ -109,7 +109,7 @@ def encode_run(store: Store, run_id: str) -> Iterator[bytes]:
         for line in _heads(run):
             digest.update(line)
             yield line
-        lines = _Lines(connection, run, find_run_number(connection, store.where, run_id), store.where)
+        lines = _Lines(connection, run, store.where)
         counts = dict.fromkeys(("samples", "outputs", "marks", "labels"), 0)
         for kind in counts:
             for line in getattr(lines, kind)():
@@ -146,8 +146,8 @@ def _heads(run: RunRow) -> Iterator[bytes]:
 class _Lines:
     """The rows of one run as lines. Bodies are copied as they are, once their check sums fit."""
 
-    def __init__(self, connection: Connection, run: RunRow, number: int, where: str) -> None:
-        self._connection, self._run, self._number, self._where = connection, run, number, where
+    def __init__(self, connection: Connection, run: RunRow, where: str) -> None:
+        self._connection, self._run, self._where = connection, run, where
 
     def samples(self) -> Iterator[bytes]:
         for position, name, row_hash, labels, total, content, body, body_total in self._stream(_SAMPLES):
@@ -193,7 +193,7 @@ class _Lines:
         return storage_error(self._where, message)
 
     def _stream(self, sql: str) -> Iterator[tuple[Any, ...]]:
-        return self._connection.stream(sql, (self._number,))
+        return self._connection.stream(sql, (self._run.number,))
 
     def _check(self, what: str, total: Any, checksum: Callable[..., int], *parts: Any) -> None:
         try:

@@ -135,10 +135,12 @@ class RunRow(RunFacts, frozen=True, kw_only=True):
     """A run as the store has it.
 
     Attributes:
+        number: Its number, by which other rows name it.
         done: How many executions, or graded items, are kept.
         scorings: Its scorings, the run's own first.
     """
 
+    number: int
     done: int
     scorings: tuple[ScoringRow, ...]
 

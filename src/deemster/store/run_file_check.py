@@ -47,14 +47,12 @@ class CheckedRun(NamedTuple):
         id: The run's id.
         sha256: Of its lines, in hex.
         samples: How many samples it has.
-        outputs: How many outputs it has.
         graded_token: The token of a grading whose items an earlier version wrote, which a store keeps otherwise.
     """
 
     id: str
     sha256: str
     samples: int
-    outputs: int
     graded_token: str | None = None
 
 
@@ -122,7 +120,7 @@ def _runs(path: Path, lines: Iterator[tuple[int, bytes]], issues: list[Issue]) -
             if line.id in seen:
                 issues.append(Issue(f"The run `{line.id}` stands in the file twice.", where))
             elif check.is_sound:
-                yield CheckedRun(line.id, line.sha256, check.samples, len(check.outputs), check.graded_token)
+                yield CheckedRun(line.id, line.sha256, check.samples, check.graded_token)
             seen.add(line.id)
             check = None
     if check is not None:

@@ -52,6 +52,10 @@ _SETTLED = 2000
 _NAMES = ("latest", "previous", "baseline")
 
 
+def _damaged(fault: str) -> str:
+    return f"The store is damaged: {fault}. `deemster store check` says what is lost."
+
+
 class Store:
     """Runs with their samples, outputs and marks. Any thread may use it.
 
@@ -218,11 +222,20 @@ class Store:
             return found
 
         # A damaged store may seem to hold nothing.
-        message = f"The store is damaged: {fault}. `deemster store check` says what is lost."
         if on_damage is None:
-            raise storage_error(self.where, message)
-        on_damage(f"{self.where}: {message}")
+            raise storage_error(self.where, _damaged(fault))
+        on_damage(f"{self.where}: {_damaged(fault)}")
         return []
+
+    def damage(self) -> str | None:
+        """That the store is damaged, where its database finds it so; not every damage is found without a long look.
+
+        Raises:
+            StoreError: The database refuses.
+        """
+        with self.pool.read_transaction() as connection:
+            fault = self.pool.database.find_fault(connection)
+        return None if fault is None else f"{self.where}: {_damaged(fault)}"
 
     def run(self, name: str, *, kind: RunKind | None = None, beside: RunFacts | None = None) -> RunRow:
         """One run.
@@ -257,8 +270,7 @@ class Store:
             StoreError: There is no such run, it is damaged, or the database refuses.
         """
         with self.pool.write_transaction() as connection:
-            number, row = find_run_number(connection, self.where, run_id), find_run(connection, self.where, run_id)
-            put_baseline(connection, number, row, facts)
+            put_baseline(connection, find_run(connection, self.where, run_id), facts)
 
     def baseline(self, suite: str | None, dataset: str) -> BaselineRow | None:
         """The baseline of a suite; None where there is none.
@@ -530,9 +542,7 @@ class Store:
             delete_label(connection, find_run_number(connection, self.where, run_id), label)
 
     def _reader(self, row: RunRow, on_damage: OnDamage) -> RunReader:
-        with self.pool.connection() as connection:
-            number = find_run_number(connection, self.where, row.id)
-        return RunReader(self.pool, row.id, number, on_damage=on_damage)
+        return RunReader(self.pool, row.id, row.number, on_damage=on_damage)
 
     def _scoring(self, row: RunRow, number: int) -> ScoringRow:
         if not 0 <= number < len(row.scorings):

@@ -12,7 +12,7 @@ from deemster.models.http_endpoint import Endpoint
 from deemster.models.model_client import ModelFailure
 from deemster.models.provider_usage import ReportedUsage, parse_usage
 from deemster.records import Output, Usage
-from deemster.targets._json_path import parse_path, value_at
+from deemster.targets._json_path import GivenPath, parse_path, value_at
 from deemster.targets.python_target import as_output
 
 KEYS = ("output", "retrieved", "trajectory", "usage", "model")
@@ -29,7 +29,7 @@ class ReplyPaths(NamedTuple):
     model: list[str | int] | None
 
     @classmethod
-    def read(cls, *given: str | Sequence[str | int] | None) -> Self:
+    def read(cls, *given: GivenPath | None) -> Self:
         """Read the paths of all parts, in the order of `KEYS`.
 
         Raises:
@@ -48,7 +48,7 @@ class ReplyPaths(NamedTuple):
         return any(steps is not None for steps in self)
 
 
-def _read_path(name: str, given: str | Sequence[str | int] | None) -> list[str | int] | None:
+def _read_path(name: str, given: GivenPath | None) -> list[str | int] | None:
     try:
         return None if given is None else parse_path(given)
     except ValueError as error:

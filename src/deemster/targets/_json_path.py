@@ -4,15 +4,18 @@ from __future__ import annotations
 
 import re
 from collections.abc import Mapping, Sequence
-from typing import Any
+from typing import Any, TypeAlias
 
 from deemster.formats.json_values import name_kind
+
+# A path as users give it.
+GivenPath: TypeAlias = str | Sequence[str | int]
 
 WHOLE = "$"
 _INDEX = re.compile(r"-?(?:0|[1-9][0-9]{0,8})")
 
 
-def parse_path(path: str | Sequence[str | int]) -> list[str | int]:
+def parse_path(path: GivenPath) -> list[str | int]:
     """The steps of a path; a number is a place in a list, from 0, or from the end below 0.
 
     Args:

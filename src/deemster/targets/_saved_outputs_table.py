@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from typing import Any, NamedTuple
+from typing import Any
 
 from deemster.errors import Issue, did_you_mean
 from deemster.formats.document import Reading
 from deemster.formats.read_parquet import ParquetColumns
 from deemster.formats.read_table import read_table_lines
+from deemster.formats.schema_validation import Places
 from deemster.targets.saved_output_format import Found, entry_issues, read_entry
 
 _COLUMNS = ("id", "output", "repetition")
@@ -47,15 +48,6 @@ def _column_issues(names: list[str], where: str) -> list[Issue]:
     return [Issue(message, where) for message in messages]
 
 
-class _Row(NamedTuple):
-    """Knows where a row of a table stands."""
-
-    place: str
-
-    def where(self, _: Any, /) -> str:
-        return self.place
-
-
 def _read_row(entry: dict[str, Any], where: str) -> Iterator[Found | Issue]:
     """The answer in a row of a table, or what is wrong with it."""
     try:
@@ -64,7 +56,7 @@ def _read_row(entry: dict[str, Any], where: str) -> Iterator[Found | Issue]:
         yield Issue(str(error), where, entry["id"])
         return
     if found is None:
-        yield from entry_issues(entry, _Row(where))
+        yield from entry_issues(entry, Places(lambda _: where))
         return
     for repetition, answer in found[1]:
         yield found[0], repetition, answer, where

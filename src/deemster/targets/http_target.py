@@ -24,6 +24,7 @@ from deemster.models.secret_redaction import is_secret_name
 from deemster.records import Invocation, Output, TargetFailure
 from deemster.records.output import with_latency
 from deemster.targets._http_reply import ReplyPaths, parse_reply
+from deemster.targets._json_path import GivenPath
 from deemster.targets._request_template import compile_template, is_fixed, template_issues
 
 METHODS = ("POST", "GET", "PUT", "PATCH")
@@ -82,11 +83,11 @@ class HttpTarget:
         method: str = "POST",
         headers: Mapping[str, str] | None = None,
         body: Any = None,
-        output: str | Sequence[str | int] | None = None,
-        retrieved: str | Sequence[str | int] | None = None,
-        trajectory: str | Sequence[str | int] | None = None,
-        usage: str | Sequence[str | int] | None = None,
-        model: str | Sequence[str | int] | None = None,
+        output: GivenPath | None = None,
+        retrieved: GivenPath | None = None,
+        trajectory: GivenPath | None = None,
+        usage: GivenPath | None = None,
+        model: GivenPath | None = None,
         api_key: str | None = None,
         timeout_s: float = 60.0,
         total_timeout_s: float = 300.0,

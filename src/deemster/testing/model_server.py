@@ -9,6 +9,7 @@ from __future__ import annotations
 import argparse
 import asyncio
 import collections
+import functools
 import json
 import sys
 import threading
@@ -181,8 +182,8 @@ class ModelServer:
         self._loop = asyncio.get_running_loop()
         self._stop = asyncio.Event()
         application = web.Application(client_max_size=_LARGEST)
-        application.router.add_post("/v1/chat/completions", self._chat)
-        application.router.add_post("/v1/embeddings", self._embeddings)
+        application.router.add_post("/v1/chat/completions", functools.partial(self._reply, chat=True))
+        application.router.add_post("/v1/embeddings", functools.partial(self._reply, chat=False))
         runner = web.AppRunner(application, access_log=None, handler_cancellation=True, shutdown_timeout=0.01)
         await runner.setup()
         try:
@@ -197,12 +198,6 @@ class ModelServer:
             await self._stop.wait()
         finally:
             await runner.cleanup()
-
-    async def _chat(self, request: web.Request) -> web.StreamResponse:
-        return await self._reply(request, chat=True)
-
-    async def _embeddings(self, request: web.Request) -> web.StreamResponse:
-        return await self._reply(request, chat=False)
 
     async def _reply(self, request: web.Request, *, chat: bool) -> web.StreamResponse:
         self._under_way += 1

@@ -16,7 +16,7 @@ from deemster.records import CAUSES, Execution, MetricCard, SampleFacts
 from deemster.report.grading_result import Grading
 from deemster.report.stored_columns import SampleColumns, read_samples
 from deemster.report.stored_grading import stored_grading
-from deemster.results import MarkTable
+from deemster.results.mark_table import MarkTable
 from deemster.results.metric_summary import OUTSIDE, SCORED, histogram
 from deemster.view.opened_run import OpenedRun
 

@@ -20,7 +20,7 @@ from deemster.judges.item_grading import ItemGrading
 from deemster.records import Execution, MetricCard, Output, SampleFacts
 from deemster.report.build_report import stored_report
 from deemster.report.stored_columns import SampleColumns, page_table, run_columns, stored_head
-from deemster.results import MarkTable
+from deemster.results.mark_table import MarkTable
 from deemster.results.metric_summary import OUTSIDE, SCORED
 from deemster.results.usage_and_cost import USAGE
 from deemster.store import RunRow, Store
@@ -212,8 +212,7 @@ class OpenedRun:
             sample: The sample.
             executions: Its repetitions.
         """
-        answer = executions[0].answer if executions else None
-        return answer.text if isinstance(answer, Output) else None
+        return first_output(executions)
 
     def sample_grading(self, position: int) -> ItemGrading | None:  # noqa: ARG002 - a grading has one
         """How judges graded a sample by its rubric; None where no rubric was applied to it as a whole.
@@ -232,6 +231,12 @@ class OpenedRun:
         arrays = (table.scores, table.causes, table.passed, table.outputs, table.output_chars, samples.digests)
         usage = 0 if table.usage is None else table.usage.nbytes
         return sum(array.nbytes for array in arrays) + usage + sum(found.nbytes for found in self.found.values())
+
+
+def first_output(executions: Sequence[Execution]) -> str | None:
+    """The output of a sample in its first repetition; None where there is none."""
+    answer = executions[0].answer if executions else None
+    return answer.text if isinstance(answer, Output) else None
 
 
 def mean_latencies(table: MarkTable) -> NDArray[np.float64]:

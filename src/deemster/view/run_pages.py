@@ -8,7 +8,7 @@ from typing import Any
 import msgspec
 
 from deemster.errors import ReportError, StoreError
-from deemster.results import cohort_label
+from deemster.results.run_summary import cohort_label
 from deemster.runs.run_figures import RunFigures, stored_figures
 from deemster.store import RunRow, Store
 from deemster.view.opened_run import OpenedRun

@@ -18,9 +18,11 @@ from deemster.report.failing_samples import quoted_text
 from deemster.report.kept_details import kept_details
 from deemster.report.report_assembly import execution_entry
 from deemster.report.report_entries import ScoreEntry
-from deemster.results import MarkTable, SampleEntry, summarize_samples
+from deemster.results import SampleEntry
+from deemster.results.mark_table import MarkTable
 from deemster.results.metric_summary import OUTSIDE, SCORED
-from deemster.view.opened_run import OpenedRun, mean_latencies, mean_lengths
+from deemster.results.sample_summary import summarize_samples
+from deemster.view.opened_run import OpenedRun, first_output, mean_latencies, mean_lengths
 from deemster.view.sample_query import SampleQuery, find_samples, neighbours
 
 # So many characters of a text are shown in a table.
@@ -127,11 +129,6 @@ def _preview(value: Any) -> str | None:
         return None
     text = quoted_text(value)
     return text if len(text) <= _PREVIEW else f"{text[:_PREVIEW]}…"
-
-
-def _output_text(executions: Sequence[Execution]) -> str | None:
-    answer = executions[0].answer if executions else None
-    return answer.text if isinstance(answer, Output) else None
 
 
 def whole_sample(run: OpenedRun, position: int, query: SampleQuery | None = None) -> dict[str, Any]:
@@ -302,7 +299,7 @@ def _in_other_runs(run: OpenedRun, sample: SampleFacts) -> Iterator[dict[str, An
             "started_at": other.started_at,
             "status": other.status,
             "position": position,
-            "output": _preview(_output_text(found[1])),
+            "output": _preview(first_output(found[1])),
             "marks": {
                 name: [_short_mark(entry.marks[name]) for entry in entries if name in entry.marks] for name in names
             },

@@ -14,8 +14,8 @@ from deemster.errors import InputError, did_you_mean
 from deemster.formats.json_values import json_bytes
 from deemster.records import CAUSES, Output, SampleFacts, TargetFailure
 from deemster.records.marks import NotApplicable, Unscored
-from deemster.results import cohort_label
 from deemster.results.metric_summary import OUTSIDE, SCORED
+from deemster.results.run_summary import cohort_label
 from deemster.store.run_facts import TextTable
 from deemster.view.opened_run import OpenedRun, mean_latencies, mean_lengths
 
