@@ -256,6 +256,8 @@ FLAGS = (
     _flags("flag that another command had", "--cost", "3"),
     Mistake("retired flag of one command", {}, ("agreement", "votes.json", "--strong", "b", "--cascade", "a")),
     Mistake("retired export", {}, ("export", "latest", "--as", "promptfoo", "--to", "run.json")),
+    Mistake("export to an unknown ending", {}, ("export", "latest", "--to", "run.pdf")),
+    Mistake("samples of no kind", {}, ("export", "latest", "--to", "golden.yml")),
     _flags("repetitions is zero", "--repetitions", "0"),
     _flags("repetitions is text", "--repetitions", "many"),
     _flags("concurrency is zero", "--concurrency", "0"),

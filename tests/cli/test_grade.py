@@ -249,9 +249,9 @@ def test_report_and_promote_of_grading_are_bad_input(server):
     assert report.exit_code == 0
     again = report.stderr.partition("`deemster grade DATASET ")[2].partition("`")[0]
     assert called("grade", *flags, *again.split()).stdout == first.stdout
-    promoted = called("promote", "latest", "--to", "golden.yml")
+    promoted = called("export", "latest", "--only", "failed", "--to", "golden.yml")
     assert promoted.exit_code == 2
-    assert "is a grading by a rubric; only recordings and runs can be promoted." in promoted.stderr
+    assert "is a grading by a rubric, whose items neither pass nor fail." in promoted.stderr
 
 
 def test_exceeded_budget_makes_grading_incomplete(folder, server):

@@ -11,7 +11,6 @@ from pathlib import Path
 import pytest
 
 from deemster.cli import _retired
-from deemster.cli.export import RETIRED_EXPORTS
 from deemster.cli.main import COMMANDS, GROUPS
 from deemster.errors import ConfigurationError, MissingExtraError
 from deemster.judges._metric_table import PLACES, PRESETS
@@ -86,13 +85,6 @@ def test_word_of_another_tool_is_answered_with_the_command_that_is_meant(word, m
     assert result.exit_code == 2
     assert f"Did you mean `{meant}`?" in result.stderr
     assert meant in COMMANDS
-
-
-@pytest.mark.parametrize("kind", RETIRED_EXPORTS)
-def test_retired_export_says_what_to_do_instead(kind):
-    result = called("export", "latest", "--as", kind, "--to", "file")
-    assert result.exit_code == 2
-    assert f"`{kind}` is gone. {RETIRED_EXPORTS[kind]}" in result.stderr
 
 
 def test_version_is_that_of_the_package():
