@@ -77,8 +77,8 @@ def _faults(audit: MetricAudit) -> TextSection:
 
 def _kills(audit: MetricAudit, planted: dict[str, DefectAudit]) -> TextSection:
     rows: list[TextLine] = [
-        (name, defect.what, str(defect.planted), f"{defect.suite.killed}/{defect.suite.n}", format_percent(defect.suite.rate),
-         _ends(defect.suite))
+        (name, defect.what, str(defect.planted), f"{defect.suite.killed}/{defect.suite.n}",
+         format_percent(defect.suite.rate), _ends(defect.suite))
         for name, defect in planted.items()
     ]  # fmt: skip
     head = ("defect", "what is wrong", "planted", "killed", "rate", f"{100 * audit.confidence:.4g}% interval")
