@@ -43,8 +43,7 @@ GROUPS = {
     "Keep and exchange": {
         "monitor": "Show the pass-rate of recorded traffic over time, and whether it drifts.",
         "import": "Take in runs of another store, and what other tools made: promptfoo, Inspect and more.",
-        "export": "Hand a run to another tool: OpenTelemetry or MLflow.",
-        "promote": "Turn failing records into golden samples for a person to complete.",
+        "export": "Write runs to a file, hand them to another tool, or make golden samples of failures.",
         "store": "Where runs are kept: remove some, look for damage, verify reports.",
     },
     "Reference": {

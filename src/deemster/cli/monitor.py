@@ -6,7 +6,15 @@ import click
 
 from deemster.cli._command import Verb
 from deemster.cli._console import note
-from deemster.cli.options import RESULT_FORMATS, ReportOptions, result_options, store_option, write_result
+from deemster.cli._golden_samples import save_failing
+from deemster.cli.options import (
+    RESULT_FORMATS,
+    ReportOptions,
+    open_run_store,
+    result_options,
+    store_option,
+    write_result,
+)
 from deemster.errors import ExitCode, plural, visible
 
 PERIODS = ("hour", "day", "week", "month")
@@ -43,6 +51,7 @@ BASELINE = 500
 )
 @click.option("--since", metavar="DATE", help="Leave out what was recorded before, such as 2026-03-01.")
 @result_options(*RESULT_FORMATS)
+@click.option("--save-failing", "failing_file", metavar="FILE", help="Add the records that failed to this dataset.")
 @click.option("--fail-on-drift", is_flag=True, help="Exit with 1 where the rate has drifted down.")
 def command(
     *,
@@ -55,6 +64,7 @@ def command(
     since: str | None,
     reports: ReportOptions,
     fail_on_drift: bool,
+    failing_file: str | None,
 ) -> None:
     """Show the pass-rate of recorded traffic over time, and whether it drifts.
 
@@ -70,6 +80,9 @@ def command(
         note(f"None of {plural(history.n, 'record')} is scored by {by}.")
         note("`deemster run --outputs dataset:NAME --metric ...` scores recordings.")
     write_result(history, reports)
+    if failing_file is not None:
+        with open_run_store(store) as opened:
+            save_failing(opened, opened.runs(dataset=dataset, kind="recording"), failing_file, metric=metric)
     if fail_on_drift and history.drift is not None and history.drift.direction == "down":
         note(drift_words(history))
         raise click.exceptions.Exit(ExitCode.GATE_FAILED)
