@@ -34,8 +34,8 @@ def calibration_sections(calibration: Calibration) -> list[TextSection]:
 def _overview(calibration: Calibration) -> TextSection:
     level = f"{100 * calibration.confidence:.4g}% interval"
     rows = [
-        (MetricName(name), str(found.n), format_percent(found.agreement.value), _ends(found.agreement), _number(found.kappa),
-         _ends(found.kappa), _kappa_word(found))
+        (MetricName(name), str(found.n), format_percent(found.agreement.value), _ends(found.agreement),
+         _number(found.kappa), _ends(found.kappa), _kappa_word(found))
         for name, found in calibration.metrics.items()
     ]  # fmt: skip
     head = ("metric", "labels", "agreement", level, "kappa", f"{level} of kappa", "")

@@ -63,7 +63,7 @@ def _metric(name: str, probes: dict[str, ProbeResult], audit: JudgeAudit) -> Tex
     head = ("probe", "pairs", "verdict flips", "score", f"{_good(audit)} answers", "wrong answers", "p", "")
     after: list[TextLine] = [
         (
-            f"{probe}: the judge scores {format_percent(one.noticed.value)} of the changed answers lower "
+            f"{probe}: the judge scores {format_percent(one.noticed.value)} of the changed answers lower ",
             f"({_ends(one.noticed)}); ",
             f"that it misses more than it may: p {format_p_value(one.adjusted_p)}.",
         )
