@@ -19,6 +19,11 @@ from tests.cli.workspace import FILES, called, read_line, written
 
 # What stands in the table of what is gone without a new name.
 EARLIER = ("certify", "verify")
+EARLIER_FLAGS = {
+    *("--cascade", "--cost", "--csv-raw", "--fresh-items", "--strong", "--tolerance", "--until-decided"),
+}
+# What stands in a sentence after the table.
+SUITE_KEYS = {"--delta", "--durable", "--junit-samples", "--keep-prompts", "--on", "--strict"}
 
 
 @pytest.mark.parametrize("command", ["", *COMMANDS])
@@ -77,6 +82,13 @@ def test_old_line_of_the_changelog_is_answered_and_the_new_one_can_be_read(befor
 def test_changelog_has_the_lines_of_every_command_that_is_gone():
     old = " ".join(before for before, _ in renamed())
     assert all(f"deemster {words}" in old for words in (*_retired.COMMANDS, *_retired.VERBS) if words not in EARLIER)
+
+
+def test_changelog_has_a_line_of_every_flag_that_is_gone():
+    old = [shlex.split(before) for before, _ in renamed()]
+    flags = {word.partition("=")[0] for words in old for word in words if word.startswith("--")}
+    gone = {name.split()[-1] for name in _retired.FLAGS} - EARLIER_FLAGS - SUITE_KEYS
+    assert gone <= flags
 
 
 @pytest.mark.parametrize(("word", "meant"), _retired.MEANT.items())

@@ -56,6 +56,35 @@ FLAGS = {
     "run --strict": "Write `strict: true` in the suite.",
     "run --until-decided": "Run the whole dataset, or the part that `deemster audit dataset SUITE` proposes.",
 }
+FLAGS |= {
+    f"grade --{flag}": f"Write `--set {setting}`."
+    for flag, setting in {
+        "abstention": "abstention=zero",
+        "aggregation": "aggregation=any",
+        "auto-na": "auto_na=true",
+        "calls": "calls=per_item",
+        "cascade": "cascade.unsure_below=0.8`; the first `--judge` is asked first, as in `--judge cheap",
+        "cascade-by": "cascade.by=consistency",
+        "cascade-repeats": "cascade.repeats=3",
+        "max-tokens": "max_tokens=800",
+        "no-auto-na": "auto_na=false",
+        "no-probabilities": "probabilities=false",
+        "no-shuffle-options": "shuffle_options=false",
+        "nominal-aggregation": "nominal_aggregation=mode",
+        "normalize": "normalize=true",
+        "numeric-aggregation": "numeric_aggregation=median",
+        "ordinal-aggregation": "ordinal_aggregation=median",
+        "partial-credit": "partial_credit=0.25",
+        "probabilities": "probabilities=true",
+        "quorum": "quorum=2",
+        "raw": "normalize=false",
+        "repeats": "repeats=3",
+        "seed": "seed=7",
+        "shuffle-options": "shuffle_options=true",
+        "temperature": "temperature=0.5",
+        "unsure-below": "cascade.unsure_below=0.8",
+    }.items()
+}
 COMMANDS = {
     "adversarial": "`deemster attack SUITE [CATEGORY ...]` attacks the target of a suite.",
     "align": "`deemster agreement VOTES` compares judges with people; it changes no judge.",
