@@ -32,7 +32,17 @@ if TYPE_CHECKING:
     from deemster.gate.confirmation import Confirmation
 
 
-@click.command("compare", cls=Verb, short_help="Compare two runs: is the second worse, where, and why?")
+@click.command(
+    "compare",
+    cls=Verb,
+    short_help="Compare two runs: is the second worse, where, and why?",
+    examples=[
+        "deemster compare before latest",
+        "deemster compare baseline latest --margin 0.05 --to pr-comment.md",
+        "deemster compare short long polite steps",
+    ],
+    see_also=["run", "baseline", "show"],
+)
 @click.argument("baseline", type=click.Path())
 @click.argument("candidates", metavar="CANDIDATE...", type=click.Path(), nargs=-1, required=True)
 @click.option(

@@ -172,7 +172,16 @@ _OPTIONS: Sequence[Decorator] = (
 )
 
 
-@click.command("grade", cls=Verb, short_help="Grade submissions by a rubric, and tell how judges agree with people.")
+@click.command(
+    "grade",
+    cls=Verb,
+    short_help="Grade submissions by a rubric, and tell how judges agree with people.",
+    examples=[
+        "deemster grade essays.yml --models suite.yml",
+        "deemster grade essays.yml --models suite.yml --rubric rubric.yml --to votes.json",
+    ],
+    see_also=["rubric check", "agreement", "check"],
+)
 @click.argument("dataset", type=click.Path())
 @click.option("--rubric", metavar="FILE", help="Grade by this rubric, in place of the dataset's if it has one.")
 @columns_option

@@ -25,9 +25,9 @@ GROUPS = {
         "check": "Look for mistakes in files, try the models, and say what a run costs, before it starts.",
         "run": "Run a suite, store the run, print the report, apply the gate.",
         "show": "List the stored runs; show the report of one, what failed in it, or one sample.",
+        "baseline": "The run that others are compared with: choose one, show it, forget it.",
         "compare": "Compare two runs: is the second worse, where, and why?",
         "view": "Look at the stored runs in a browser, and label their samples.",
-        "baseline": "The run that others are compared with: choose one, show it, forget it.",
     },
     "Judges and people": {
         "agreement": "Can a judge be trusted? Compare judges with people, and correct the numbers of a run.",
@@ -48,6 +48,7 @@ GROUPS = {
     },
     "Reference": {
         "metrics": "Show the catalog: what each metric reads, returns, and its options.",
+        "help": "Say what commands share: names of runs, samples, files, privacy, money, exit codes, CI.",
     },
 }
 # What no help lists.
@@ -193,6 +194,9 @@ def complain(message: str, *, hint: str | None = None) -> None:
 @click.version_option(__version__, message="deemster %(version)s")
 def app() -> None:
     """Judge what language-model applications produce, and judge the judges.
+
+    The first day: `deemster init`, `check suite.yml`, `run suite.yml`, `show latest`, `baseline latest`, and after a
+    change `run suite.yml` and `compare baseline latest`. What commands share: `deemster help`.
 
     Exit codes: 0 passed, 1 gate failed, 2 bad input, 3 incomplete, 4 inconclusive.
     """

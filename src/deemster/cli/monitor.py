@@ -22,7 +22,14 @@ BASELINE = 500
 
 
 @click.command(
-    "monitor", cls=Verb, short_help="Show the pass-rate of recorded traffic over time, and whether it drifts."
+    "monitor",
+    cls=Verb,
+    short_help="Show the pass-rate of recorded traffic over time, and whether it drifts.",
+    examples=[
+        "deemster monitor support-bot --every week",
+        "deemster monitor support-bot --fail-on-drift --save-failing golden.yml",
+    ],
+    see_also=["run", "export"],
 )
 @click.argument("dataset")
 @store_option

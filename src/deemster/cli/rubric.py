@@ -38,12 +38,26 @@ if TYPE_CHECKING:
 _SUFFIX = ".progress.db"
 
 
-@click.group("rubric", cls=VerbGroup, short_help="Find what makes judges disagree about a rubric, and reword it.")
+@click.group(
+    "rubric",
+    cls=VerbGroup,
+    short_help="Find what makes judges disagree about a rubric, and reword it.",
+    examples=[
+        "deemster rubric check rubric.yml",
+        "deemster rubric improve rubric.yml essays.yml --models suite.yml --judge judge",
+    ],
+    see_also=["grade", "agreement"],
+)
 def command() -> None:
     """Find what makes judges disagree about a rubric, and reword it."""
 
 
-@command.command("check", short_help="List vague, joined, overlapping and badly scaled criteria.")
+@command.command(
+    "check",
+    short_help="List vague, joined, overlapping and badly scaled criteria.",
+    examples=["deemster rubric check rubric.yml", "deemster rubric check rubric.yml --models suite.yml"],
+    see_also=["grade"],
+)
 @click.argument("file", type=click.Path())
 @click.option(
     "--judge", "judges", multiple=True, metavar="ROLE", help="Let this model read the rubric too; repeatable."
@@ -151,7 +165,12 @@ def _take_settings(flags: Flags) -> ImprovementSettings:
     return ImprovementSettings(grader, writer or judges[0], **trials)
 
 
-@command.command("improve", short_help="Reword what judges and people disagree about.")
+@command.command(
+    "improve",
+    short_help="Reword what judges and people disagree about.",
+    examples=["deemster rubric improve rubric.yml essays.yml --models suite.yml --judge judge --budget 2usd"],
+    see_also=["rubric check", "agreement"],
+)
 @click.argument("rubric", type=click.Path())
 @click.argument("dataset", type=click.Path())
 @click.option("--judge", "judges", multiple=True, required=True, metavar="ROLE", help="Who grades; repeatable.")

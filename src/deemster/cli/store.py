@@ -153,7 +153,12 @@ def _find_run(store: Store, name: str) -> RunRow | None:
         return None
 
 
-@command.command("check", short_help="Look for damage, and say what is lost.")
+@command.command(
+    "check",
+    short_help="Look for damage, and say what is lost.",
+    examples=["deemster store check"],
+    see_also=["store rm"],
+)
 @store_option
 def check(*, store: str) -> None:
     """Look for damage, and say what is lost: every check sum, count and reference, and the database itself.
@@ -174,7 +179,12 @@ def check(*, store: str) -> None:
     write_out(visible(f"{opened.where}: {plural(runs, 'run')}, nothing is damaged.") + "\n")
 
 
-@command.command("verify", short_help="Compute a report again from a run file, and compare every byte.")
+@command.command(
+    "verify",
+    short_help="Compute a report again from a run file, and compare every byte.",
+    examples=["deemster store verify report.json run.jsonl"],
+    see_also=["export", "import"],
+)
 @click.argument("report", type=click.Path())
 @click.argument("file", type=click.Path())
 @click.option("--sha256", metavar="HASH", callback=_check_hash, help="The SHA-256 that FILE must have.")

@@ -28,7 +28,7 @@ from deemster.datasets.sample_selection import (
     SelectedPart,
     SelectedRows,
     Selection,
-    listed,
+    as_entries,
     rows_fingerprint,
     select_positions,
 )
@@ -274,7 +274,7 @@ class Dataset:
         Raises:
             DatasetError: No sample fits, no sample has one of the tags, ids or values, or something cannot be used.
         """
-        wanted = {path: listed(value) for path, value in (where or {}).items()}
+        wanted = {path: as_entries(value) for path, value in (where or {}).items()}
         selection = Selection(_texts(tags), _texts(ids), wanted, sample, seed, limit)
         selection.check()
         return self._part(select_positions(self, selection, file=self.path), selection.flags())

@@ -263,7 +263,7 @@ class SampleSearch:
                 yield Issue(f"No sample has {list_names(paths)}. {near}", file)
 
 
-def listed(value: Any) -> tuple[Any, ...]:
+def as_entries(value: Any) -> tuple[Any, ...]:
     """The entries of a list; any other value is the only one."""
     return tuple(value) if isinstance(value, (list, tuple)) else (value,)
 
