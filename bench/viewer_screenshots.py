@@ -56,7 +56,7 @@ def make_store(folder):
         suite.write_text(f"keep_prompts: all\n{suite.read_text()}")
         deemster("run", suite, "--store", store, "--name", f"{name}-1")
     essays = EXAMPLES / "essays"
-    judges = ("--judge", "ada", "--judge", "bert", "--judge", "cleo", "--calls", "per_item", "--offline")
+    judges = ("--judge", "ada", "--judge", "bert", "--judge", "cleo", "--set", "calls=per_item", "--offline")
     deemster("grade", essays / "letters.yml", "--models", essays / "models.yml", *judges, "--store", store)
     golden = yaml.safe_load((EXAMPLES / "quickstart" / "golden.yml").read_text(encoding="utf-8"))
     right = {sample["id"]: sample["expected_output"] for sample in golden["samples"]}

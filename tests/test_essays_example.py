@@ -99,10 +99,10 @@ def test_commands_of_the_readme_reach_no_network(tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
     judges = [flag for name in JUDGES for flag in ("--judge", name)]
     flags = [
-        "--quorum",
-        "2",
-        "--calls",
-        "per_item",
+        "--set",
+        "quorum=2",
+        "--set",
+        "calls=per_item",
         "--offline",
         "--store",
         "none",

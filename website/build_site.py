@@ -40,6 +40,7 @@ LAYERS = re.compile(r"^layers = \[\n(.*?)^\]", re.MULTILINE | re.DOTALL)
 OTHER_PAGES = {
     "CHANGELOG.md": "about/changelog.md",
     "CONTRIBUTING.md": "about/contributing.md",
+    "SECURITY.md": "about/security.md",
     "bench/README.md": "about/benchmark-scripts.md",
 }
 # Chapters of the Python reference whose names have pages of their own: metrics/ and reference/alignment.md.

@@ -10,6 +10,7 @@ from pygments.lexers import JsonLexer, TextLexer
 from sphinx.application import Sphinx
 
 import deemster
+from deemster.judges.metric_catalog import WORKED_EXAMPLES
 
 project = "deemster"
 author = "the deemster project"
@@ -60,9 +61,16 @@ def inline_pictures(app: Sphinx, doctree: nodes.document, _: str) -> None:
             image.replace_self(nodes.raw("", f'<div class="picture">{picture}</div>', format="html"))
 
 
+def drop_worked_examples(_app: Sphinx, _what: str, _name: str, _thing: Any, _options: Any, lines: list[str]) -> None:
+    """Leave to the pages of metrics what they compute from the docstrings."""
+    if WORKED_EXAMPLES in lines:
+        del lines[lines.index(WORKED_EXAMPLES) :]
+
+
 def setup(app: Sphinx) -> dict[str, Any]:
     """Connect what is written here; Sphinx calls it."""
     app.add_lexer("jsonl", JsonLexer)
     app.add_lexer("csv", TextLexer)
     app.connect("doctree-resolved", inline_pictures)
+    app.connect("autodoc-process-docstring", drop_worked_examples, priority=1)
     return {"parallel_read_safe": True, "parallel_write_safe": True}

@@ -129,7 +129,7 @@ def test_hostile_data_in_every_report_and_stream_is_printed_harmless(folder):
             called("check", "broken.json"),
             called("check", "golden.json"),
             called("monitor", "latest"),
-            called("promote", "latest", "--to", "promoted.json"),
+            called("export", "latest", "--only", "failed", "--to", "promoted.json"),
             called("store", "check"),
             called("show", "report.json"),
             *(called("show", "report.json", "--to", f"{kind}:-") for kind in FORMATS if kind != "junit-samples"),

@@ -104,7 +104,9 @@ def test_panel_of_roles_writes_votes_that_align_reads(folder, server):
 
 def test_flags_override_settings_file(folder, server):
     (folder / "s.yaml").write_text("calls: per_criterion\nrepeats: 3\nseed: 7\n")
-    result = called("grade", "labelled.json", *inline(server), "--settings", "s.yaml", "--repeats", "2", "--to", "-")
+    result = called(
+        "grade", "labelled.json", *inline(server), "--settings", "s.yaml", "--set", "repeats=2", "--to", "-"
+    )
     settings = json.loads(result.stdout)["settings"]
     assert (settings["repeats"], settings["seed"], settings["temperature"]) == (2, 7, 0.7)
     assert len(server.requests) == 16
@@ -114,17 +116,10 @@ def test_cascade_asks_second_judge_if_first_is_unsure(folder, server):
     # The words of the server have a probability of 0.9; its digits leave less than that to other tokens.
     flags = models(folder, small=server, large=server)
     panel = ("--judge", "small", "--judge", "large", *flags, "--cache", "none", "--to", "-")
-    sure = json.loads(called("grade", "labelled.json", *panel, "--cascade", "small", "--unsure-below", "0.5").stdout)
+    sure = json.loads(called("grade", "labelled.json", *panel, "--set", "cascade.unsure_below=0.5").stdout)
     assert [judge["votes"] for judge in sure["figures"]["judges"]] == [8, 0]
-    unsure = json.loads(called("grade", "labelled.json", *panel, "--cascade", "small", "--unsure-below", "1").stdout)
+    unsure = json.loads(called("grade", "labelled.json", *panel, "--set", "cascade.unsure_below=1").stdout)
     assert unsure["figures"]["judges"][1]["votes"] > 0
-
-
-def test_cascade_judge_is_asked_first_in_any_position(folder, server):
-    flags = models(folder, small=server, large=server)
-    panel = ("--judge", "large", "--judge", "small", *flags, "--cache", "none", "--to", "-", "--cascade", "small")
-    found = json.loads(called("grade", "labelled.json", *panel).stdout)["settings"]["cascade"]
-    assert (found["cheap"], found["strong"], found["unsure_below"]) == ("small", ["large"], 0.8)
 
 
 def test_dry_run_counts_without_requests(folder, server):
@@ -249,9 +244,9 @@ def test_report_and_promote_of_grading_are_bad_input(server):
     assert report.exit_code == 0
     again = report.stderr.partition("`deemster grade DATASET ")[2].partition("`")[0]
     assert called("grade", *flags, *again.split()).stdout == first.stdout
-    promoted = called("promote", "latest", "--to", "golden.yml")
+    promoted = called("export", "latest", "--only", "failed", "--to", "golden.yml")
     assert promoted.exit_code == 2
-    assert "is a grading by a rubric; only recordings and runs can be promoted." in promoted.stderr
+    assert "is a grading by a rubric, whose items neither pass nor fail." in promoted.stderr
 
 
 def test_exceeded_budget_makes_grading_incomplete(folder, server):
@@ -269,13 +264,13 @@ def test_exceeded_budget_makes_grading_incomplete(folder, server):
         (["labelled.json", "--judge", "strict"], "`strict`"),
         (["labelled.json", "--models", "m.json"], "give one of the two"),
         (["labelled.json", "--settings", "rubric.json"], "`criteria` is no key of a grader"),
-        (["labelled.json", "--aggregation", "majorty"], "majority"),
-        (["labelled.json", "--cascade", "judge"], "needs two judges"),
-        (["labelled.json", "--cascade", "jugde"], "Did you mean `judge`?"),
-        (["labelled.json", "--unsure-below", "0.5"], "`--unsure-below` needs `--cascade JUDGE`"),
-        (["labelled.json", "--cascade-by", "consistency"], "needs `--cascade JUDGE`"),
+        (["labelled.json", "--set", "aggregation=majorty"], "majority"),
+        (["labelled.json", "--set", "repeat=2"], "Did you mean `repeats`?"),
+        (["labelled.json", "--set", "repeats"], "`--set` is KEY=VALUE, such as repeats=3, not `repeats`."),
+        (["labelled.json", "--set", "repeats=2", "--set", "repeats.x=2"], "`repeats` is no map of settings"),
+        (["labelled.json", "--set", "cascade.unsure_below=0.5"], "needs two judges"),
         (["labelled.json", "--to", "votes:v.csv"], ".json or .jsonl"),
-        (["labelled.json", "--store", "none", "--resume"], "--store none"),
+        (["labelled.json", "--store", "none", "--resume"], "`--store none` stores none"),
         (["labelled.json", "--resume=nope"], "nope"),
         (["labelled.json", "--budget", "-1usd"], "budget"),
     ],

@@ -11,7 +11,6 @@ from pathlib import Path
 import pytest
 
 from deemster.cli import _retired
-from deemster.cli.export import RETIRED_EXPORTS
 from deemster.cli.main import COMMANDS, GROUPS
 from deemster.errors import ConfigurationError, MissingExtraError
 from deemster.judges._metric_table import PLACES, PRESETS
@@ -20,6 +19,11 @@ from tests.cli.workspace import FILES, called, read_line, written
 
 # What stands in the table of what is gone without a new name.
 EARLIER = ("certify", "verify")
+EARLIER_FLAGS = {
+    *("--cascade", "--cost", "--csv-raw", "--fresh-items", "--strong", "--tolerance", "--until-decided"),
+}
+# What stands in a sentence after the table.
+SUITE_KEYS = {"--delta", "--durable", "--junit-samples", "--keep-prompts", "--on", "--strict"}
 
 
 @pytest.mark.parametrize("command", ["", *COMMANDS])
@@ -80,19 +84,19 @@ def test_changelog_has_the_lines_of_every_command_that_is_gone():
     assert all(f"deemster {words}" in old for words in (*_retired.COMMANDS, *_retired.VERBS) if words not in EARLIER)
 
 
+def test_changelog_has_a_line_of_every_flag_that_is_gone():
+    old = [shlex.split(before) for before, _ in renamed()]
+    flags = {word.partition("=")[0] for words in old for word in words if word.startswith("--")}
+    gone = {name.split()[-1] for name in _retired.FLAGS} - EARLIER_FLAGS - SUITE_KEYS
+    assert gone <= flags
+
+
 @pytest.mark.parametrize(("word", "meant"), _retired.MEANT.items())
 def test_word_of_another_tool_is_answered_with_the_command_that_is_meant(word, meant):
     result = called(word, "suite.yml")
     assert result.exit_code == 2
     assert f"Did you mean `{meant}`?" in result.stderr
     assert meant in COMMANDS
-
-
-@pytest.mark.parametrize("kind", RETIRED_EXPORTS)
-def test_retired_export_says_what_to_do_instead(kind):
-    result = called("export", "latest", "--as", kind, "--to", "file")
-    assert result.exit_code == 2
-    assert f"`{kind}` is gone. {RETIRED_EXPORTS[kind]}" in result.stderr
 
 
 def test_version_is_that_of_the_package():

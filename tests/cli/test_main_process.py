@@ -66,10 +66,9 @@ def test_file_named_like_standard_output_breaks_no_run(world):
 @pytest.mark.parametrize(
     "argv",
     [
-        ("store", "export", "--all", "--to", "-"),
-        ("store", "export", "--all", "--parquet", "-"),
-        ("export", "latest", "--as", "otel", "--to", "-"),
-        ("promote", "latest", "--to", "-"),
+        ("export", "--all", "--to", "-"),
+        ("export", "latest", "--to", "otel:-"),
+        ("export", "latest", "--only", "failed", "--to", "-"),
         ("import", "x.yaml", "--to", "-"),
     ],
 )

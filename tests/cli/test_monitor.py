@@ -145,10 +145,13 @@ def test_records_after_rescoring_are_unscored_until_next_rescoring(scored):
         (("monitor", "bot", "--every", "fortnight"), "A period is hour, day, week, month or a number of records"),
         (("monitor", "bot", "--since", "yesterday"), "`yesterday` is no time"),
         (("monitor", "bot", "--metric", "say-yes"), "is called `say-yes`. Did you mean `says-yes`"),
-        (("promote", "latest", "--to", "g.yml", "--metric", "x"), "is called `x`"),
-        (("promote", "latest", "--to", "g.yml", "--id", "nobody"), "There is no record `nobody`"),
-        (("promote", "latest", "--to", "g.yml", "--id", "x", "--metric", "y"), "give one of them"),
-        (("promote", "latest", "--to", "g.txt"), "g.txt"),
+        (("export", "latest", "--only", "failed", "--to", "g.yml", "--metric", "x"), "is called `x`"),
+        (("export", "latest", "--to", "g.yml", "--only", "id:nobody"), "There is no record `nobody`"),
+        (("export", "latest", "--to", "g.yml", "--only", "id:x", "--metric", "y"), "give one"),
+        (("export", "latest", "--only", "failed", "--to", "g.txt"), "g.txt"),
+        (("export", "latest", "--only", "tag:x", "--to", "g.yml"), "`--only failed` of RUN, or by `--only id:ID`"),
+        (("export", "latest", "--only", "failed", "--to", "otel:x"), "otel gets whole runs"),
+        (("export", "latest", "--limit", "1", "--to", "x.jsonl"), "runs are written whole"),
     ],
 )
 def test_bad_input_is_one_message_and_exit_code_2(scored, arguments, message):
@@ -159,7 +162,7 @@ def test_bad_input_is_one_message_and_exit_code_2(scored, arguments, message):
 
 
 def test_failing_records_become_golden_samples_to_complete(scored):
-    done = call("promote", "latest", "--to", "golden.yml", "--limit", "2")
+    done = call("export", "latest", "--only", "failed", "--to", "golden.yml", "--limit", "2")
     assert done.exit_code == 0, done.output
     assert "2 samples written to golden.yml." in done.stderr
     dataset = dm.Dataset.load("golden.yml")
@@ -172,36 +175,41 @@ def test_failing_records_become_golden_samples_to_complete(scored):
     assert first.metadata["promoted"]["failed"] == {"says-yes": 0.0}
 
 
-def test_promote_again_adds_only_new_records_and_keeps_edits(scored):
-    call("promote", "latest", "--to", "golden.yml", "--limit", "2")
+def test_export_again_adds_only_new_records_and_keeps_edits(scored):
+    call("export", "latest", "--only", "failed", "--to", "golden.yml", "--limit", "2")
     text = (scored / "golden.yml").read_text().replace("expected_output: null", "expected_output: yes  # by Ada", 1)
     (scored / "golden.yml").write_text(text)
-    done = call("promote", "latest", "--to", "golden.yml", "--limit", "3")
-    assert "3 samples written to golden.yml; 2 records left out whose input is there already." in done.stderr
+    done = call("export", "latest", "--only", "failed", "--to", "golden.yml", "--limit", "3")
+    assert "3 samples written to golden.yml; 2 samples left out whose input is there already." in done.stderr
     assert (scored / "golden.yml").read_text().startswith(text)
     assert [sample.input["n"] for sample in dm.Dataset.load("golden.yml")] == [60, 61, 62, 63, 64]
 
 
-def test_passed_record_can_be_promoted_by_id(scored):
-    call("promote", "latest", "--to", "golden.yml", "--limit", "1")
+def test_monitor_saves_the_records_that_failed(scored):
+    assert call("monitor", "bot", "--save-failing", "golden.yml").exit_code == 0
+    assert next(iter(dm.Dataset.load("golden.yml"))).input == {"n": 60}
+
+
+def test_passed_record_is_exported_by_id(scored):
+    call("export", "latest", "--only", "failed", "--to", "golden.yml", "--limit", "1")
     name = next(iter(dm.Dataset.load("golden.yml"))).id.rsplit("-", 1)[0]
-    done = call("promote", "latest", "--to", "other.jsonl", "--id", f"{name}-1")
+    done = call("export", "latest", "--to", "other.jsonl", "--only", f"id:{name}-1")
     assert done.exit_code == 0, done.output
     assert [sample.input["n"] for sample in dm.Dataset.load("other.jsonl")] == [0]
 
 
-def test_promote_without_failures_writes_nothing(world):
+def test_export_without_failures_writes_nothing(world):
     record(["yes"] * 3)
     call("run", "suite.yml", "--outputs", "latest", "--quiet")
-    done = call("promote", "latest", "--to", "golden.yml")
+    done = call("export", "latest", "--only", "failed", "--to", "golden.yml")
     assert done.exit_code == 0
-    assert "Nothing to promote." in done.stderr
+    assert "Nothing failed that could be written to golden.yml." in done.stderr
     assert not (world / "golden.yml").exists()
 
 
-def test_promote_of_unscored_records_is_error(world):
+def test_export_of_unscored_records_is_error(world):
     record(["yes"])
-    done = call("promote", "latest", "--to", "golden.yml")
+    done = call("export", "latest", "--only", "failed", "--to", "golden.yml")
     assert done.exit_code == 2
     assert "is not scored yet" in done.stderr
 

@@ -1,19 +1,15 @@
 """Flags that several commands share."""
 
 import inspect
-from typing import get_args
 
 import click
 import pytest
 
 import deemster as dm
-from deemster.cli import grade, monitor, options, rubric
+from deemster.cli import grade, monitor, options
 from deemster.cli.main import COMMANDS, app
-from deemster.grading import improvement_judging
-from deemster.judges import criterion_grader, judge_cascade
 from deemster.monitoring import pass_rate_over_time
 from deemster.records import model_requests
-from deemster.rubrics import rubric_scoring
 from deemster.store import open_and_migrate
 
 
@@ -22,19 +18,8 @@ from deemster.store import open_and_migrate
     [
         (options.STORE, str(open_and_migrate.DEFAULT)),
         (grade.JUDGE, model_requests.JUDGE),
-        (grade.CALLS, criterion_grader.CALLS),
-        (grade.ABSTENTIONS, get_args(rubric_scoring.Strategy)),
-        (grade.CASCADE_WAYS, get_args(judge_cascade.Way)),
-        (
-            grade.SETTINGS,
-            tuple(name for name in criterion_grader.GraderSettings.__struct_fields__ if name != "system_prompt"),
-        ),
         (monitor.PERIODS, pass_rate_over_time.PERIODS),
         (monitor.BASELINE, pass_rate_over_time.BASELINE),
-        (rubric.ROUNDS, improvement_judging.ROUNDS),
-        (rubric.CRITERIA, improvement_judging.CRITERIA),
-        (rubric.EXEMPLARS, improvement_judging.EXEMPLARS),
-        (rubric.ALPHA, improvement_judging.ALPHA),
     ],
 )
 def test_constants_in_help_equal_those_of_engine(flag, engine):

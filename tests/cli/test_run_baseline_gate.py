@@ -144,7 +144,7 @@ def test_gate_compares_with_any_run(folder, compare):
     )
     first = called("run", "suite.yml", "--quiet", "--name", "first", "--to", "report.json")
     assert "nothing was compared" in first.stderr
-    assert called("store", "export", "first", "--to", "run.jsonl").exit_code == 0
+    assert called("export", "first", "--to", "run.jsonl").exit_code == 0
     assert ran(folder, wrong=range(30)).exit_code == 1
     if compare in ("previous", "latest"):
         # The run before is now the bad one.

@@ -31,7 +31,7 @@ def passed(ran, monkeypatch, tmp_path_factory):
     """A folder with a run in its store, and the same in a run file; temporary stores go to a folder that is seen."""
     temporary = tmp_path_factory.mktemp("temporary")
     monkeypatch.setattr(tempfile, "tempdir", str(temporary))
-    assert called("store", "export", "latest", "--to", "run.jsonl").exit_code == 0
+    assert called("export", "latest", "--to", "run.jsonl").exit_code == 0
     yield ran
     assert list(temporary.iterdir()) == []
 
@@ -116,7 +116,7 @@ def test_bad_run_file_is_one_message_and_exit_code_2(passed, argv, data, message
 
 def test_file_with_several_runs_is_refused_where_one_is_meant(passed):
     assert called("run", "suite.yml", "--quiet").exit_code == 0
-    called("store", "export", "--all", "--to", "all.jsonl")
+    called("export", "--all", "--to", "all.jsonl")
     result = called("show", "all.jsonl")
     assert result.exit_code == 2
     assert "all.jsonl: The file holds 2 runs, not one. `deemster import` takes in all of them." in result.stderr

@@ -332,7 +332,7 @@ def test_budget_is_dollars_or_tokens(world, budget):
 def test_command_that_fills_a_store_refuses_none(world):
     world()
     called("run", "suite.yml", "--quiet")
-    called("store", "export", "latest", "--to", "run.jsonl")
+    called("export", "latest", "--to", "run.jsonl")
     result = called("import", "run.jsonl", "--store", "none")
     assert result.exit_code == 2
     assert "`--store none` is for a run that is not kept; this reads or writes a store." in result.stderr

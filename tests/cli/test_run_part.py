@@ -277,7 +277,7 @@ def test_failed_beside_resume_names_its_run(stopped_part):
 def test_part_survives_export_and_import(part_world):
     called("run", "suite.yml", "--only", "tag:policy", "--quiet")
     shown = called("show", "latest", "--to", "-").stdout
-    assert called("store", "export", "latest", "--to", "run.jsonl").exit_code == 0
+    assert called("export", "latest", "--to", "run.jsonl").exit_code == 0
     assert called("import", "run.jsonl", "--store", "other.db").exit_code == 0
     assert called("show", "latest", "--to", "-", "--store", "other.db").stdout == shown
 

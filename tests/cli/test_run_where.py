@@ -115,7 +115,7 @@ def test_stored_run_shows_the_same_bytes_again(where_world):
     for flag, file in REPORTS.items():
         assert called("show", "latest", "--to", f"{flag}:-").stdout == Path(file).read_text(), flag
     assert called("show", "r.json", "--to", "-").stdout == Path("r.json").read_text()
-    exported = called("store", "export", "latest", "--to", "run.jsonl")
+    exported = called("export", "latest", "--to", "run.jsonl")
     assert exported.exit_code == 0, exported.output
     assert called("import", "run.jsonl", "--store", "other.db").exit_code == 0
     assert called("show", "latest", "--store", "other.db", "--to", "csv:-").stdout == Path("r.csv").read_text()
@@ -269,9 +269,9 @@ def test_rescoring_takes_where_from_a_suite(where_world):
 def test_parquet_has_a_row_for_what_is_not_applicable(where_world):
     parquet = pytest.importorskip("pyarrow.parquet")
     report_of()
-    result = called("store", "export", "latest", "--parquet", "tables")
+    result = called("export", "latest", "--to", "tables.parquet")
     assert result.exit_code == 0, result.output
-    causes = parquet.read_table("tables/marks.parquet").column("cause").to_pylist()
+    causes = parquet.read_table("tables.parquet/marks.parquet").column("cause").to_pylist()
     assert causes.count("not_applicable") == 5
 
 

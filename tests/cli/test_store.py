@@ -27,7 +27,7 @@ def ids():
     return [run["id"] for run in json.loads(called("show", "--to", "-").stdout)]
 
 
-@pytest.mark.parametrize("command", ["check", "export", "rm", "verify"])
+@pytest.mark.parametrize("command", ["check", "rm", "verify"])
 def test_help_matches_golden_file(command, golden):
     result = called("store", command, "--help", COLUMNS="100", TERMINAL_WIDTH="100")
     assert result.exit_code == 0
@@ -44,11 +44,11 @@ def test_store_path_is_absolute_without_password(tmp_path, monkeypatch):
 
 
 def test_moved_run_gives_same_report_bytes(ran, postgres_url):
-    assert called("store", "export", "latest", "--to", "run.jsonl").stderr == "wrote 1 run to run.jsonl\n"
+    assert called("export", "latest", "--to", "run.jsonl").stderr == "wrote 1 run to run.jsonl\n"
     taken = called("import", "run.jsonl", "--store", "other.db")
     assert (taken.exit_code, taken.stdout) == (0, f"{ids()[0]}: taken in, 2 samples\n")
     called("import", "run.jsonl", "--store", postgres_url)
-    called("store", "export", "latest", "--to", "back.jsonl", "--store", postgres_url)
+    called("export", "latest", "--to", "back.jsonl", "--store", postgres_url)
     assert (ran / "back.jsonl").read_bytes() == (ran / "run.jsonl").read_bytes()
     for form in ("json", "md", "csv", "html", "junit"):
         reports = [
@@ -61,13 +61,13 @@ def test_moved_run_gives_same_report_bytes(ran, postgres_url):
 
 
 def test_import_of_existing_run_is_reported(ran):
-    called("store", "export", "--all", "--to", "run.jsonl")
+    called("export", "--all", "--to", "run.jsonl")
     result = called("import", "run.jsonl")
     assert (result.exit_code, result.stdout) == (0, f"{ids()[0]}: was here already\n")
 
 
 def test_validate_accepts_run_file(ran):
-    called("store", "export", "--all", "--to", "run.jsonl")
+    called("export", "--all", "--to", "run.jsonl")
     assert called("check", "run.jsonl").stdout == "run.jsonl: run file, 1 run, 2 samples\n"
     (ran / "run.jsonl").write_bytes((ran / "run.jsonl").read_bytes().replace(b"ten euros", b"six euros"))
     result = called("check", "run.jsonl")
@@ -76,7 +76,7 @@ def test_validate_accepts_run_file(ran):
 
 
 def test_every_run_is_exported_in_the_order_they_began(old):
-    called("store", "export", "--all", "--to", "all.jsonl")
+    called("export", "--all", "--to", "all.jsonl")
     heads = [json.loads(line) for line in (old / "all.jsonl").read_bytes().splitlines()]
     assert [line["id"] for line in heads if line.get("line") == "run"] == ["run-0", "run-1", "run-2", "run-3"]
 
@@ -84,13 +84,6 @@ def test_every_run_is_exported_in_the_order_they_began(old):
 @pytest.mark.parametrize(
     ("argv", "said"),
     [
-        (("export",), "Say where the runs go: `--to runs.jsonl`, or `--parquet FOLDER`."),
-        (("export", "--to", "x.jsonl"), "Say which runs go: RUN... or `--all`, one of the two."),
-        (("export", "run-0", "--all", "--to", "x.jsonl"), "Say which runs go: RUN... or `--all`, one of the two."),
-        (("export", "run-9", "--to", "x.jsonl"), "The store holds no run `run-9`."),
-        (("export", "run-0", "--to", "no/x.jsonl"), "error: no/x.jsonl: The file cannot be written: No such file"),
-        (("export", "run-0", "--to", "."), "File '.' is a directory."),
-        (("export", "run-0", "--to", "-"), "`-` is standard output"),
         (("rm", "--until", "soon"), "`soon` is no moment: give 2026-01-31, 2026-01-31T18:30, or an age: 30d."),
         (("rm", "run-0", "--until", "30d"), "Name each RUN, or choose by flags; not both."),
         (("rm", "run-0", "run-9", "--yes"), "The store holds no run `run-9`."),
@@ -115,13 +108,31 @@ def test_bad_input_is_one_message_and_exit_code_2(old, argv, said):
 @pytest.mark.parametrize(
     ("argv", "message"),
     [
+        (("--to", "x.jsonl"), "Say which runs go: RUN... or `--all`, one of the two."),
+        (("run-0", "--all", "--to", "x.jsonl"), "Say which runs go: RUN... or `--all`, one of the two."),
+        (("run-9", "--to", "x.jsonl"), "The store holds no run `run-9`."),
+        (("run-0", "--to", "no/x.jsonl"), "error: no/x.jsonl: The file cannot be written: No such file"),
+        (("run-0", "--to", "."), "The name does not say what is written."),
+        (("run-0",), "Missing option '--to'"),
+    ],
+)
+def test_export_that_cannot_be_made_is_one_message(old, argv, message):
+    result = called("export", *argv)
+    assert (result.exit_code, result.stdout) == (2, "")
+    assert message in result.stderr
+    assert not (old / "x.jsonl").exists()
+
+
+@pytest.mark.parametrize(
+    ("argv", "message"),
+    [
         (("no.jsonl",), "error: no.jsonl: There is no such file."),
         (("run.jsonl", "--name", "x"), "error: run.jsonl: A run file is taken in as it is: leave out the flags."),
         (("cut.jsonl",), "cut.jsonl"),
     ],
 )
 def test_file_that_cannot_be_taken_in_is_one_message(ran, argv, message):
-    called("store", "export", "--all", "--to", "run.jsonl")
+    called("export", "--all", "--to", "run.jsonl")
     (ran / "cut.jsonl").write_bytes((ran / "run.jsonl").read_bytes()[:500])
     result = called("import", *argv, "--store", "other.db")
     assert (result.exit_code, result.stdout) == (2, "")
@@ -129,9 +140,9 @@ def test_file_that_cannot_be_taken_in_is_one_message(ran, argv, message):
 
 
 def test_parquet_export_says_it_cannot_be_imported(old):
-    result = called("store", "export", "--all", "--parquet", "tables")
-    assert (result.exit_code, result.stderr) == (0, "wrote 4 runs to tables; no store imports Parquet\n")
-    assert (old / "tables" / "marks.parquet").is_file()
+    result = called("export", "--all", "--to", "tables.parquet")
+    assert (result.exit_code, result.stderr) == (0, "wrote 4 runs to tables.parquet; no store imports Parquet\n")
+    assert (old / "tables.parquet" / "marks.parquet").is_file()
 
 
 def test_prune_lists_runs_and_asks(old, golden):
@@ -200,7 +211,7 @@ def test_newer_store_is_one_line_error(old):
 
 def test_import_whose_facts_give_no_report_leaves_nothing_behind(ran):
     called("run", "suite.yml", "--quiet")
-    called("store", "export", "--all", "--to", "all.jsonl")
+    called("export", "--all", "--to", "all.jsonl")
     lines = (ran / "all.jsonl").read_bytes().splitlines()
     at = [place for place, line in enumerate(lines) if line.startswith(b'{"line":"run"')][1]
     broken = {**json.loads(lines[at]), "facts": {"a": 1}}

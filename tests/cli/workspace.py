@@ -71,8 +71,8 @@ def read_line(line: str) -> dict[str, Any]:
     while isinstance(command, click.Group) and words:
         command = command.commands[words.pop(0)]
     assert command is not None
-    values, *_ = command.make_parser(click.Context(command, help_option_names=["-h", "--help"])).parse_args(words)
-    return values
+    # Groups read arguments as commands do; nothing is called.
+    return command.make_context(name, words, help_option_names=["-h", "--help"]).params
 
 
 def started(folder: Path, *argv: str, **options: Any) -> subprocess.Popen[str]:

@@ -67,7 +67,7 @@ def pass_on(store: str | Path, folder: Path, run: str = "latest", *flags: str) -
     report, facts = folder / "report.json", folder / "run.jsonl"
     done = CliRunner().invoke(app, ["show", run, "--store", str(store), "--to", f"json:{report}", *flags])
     assert done.exit_code == 0, done.output
-    done = CliRunner().invoke(app, ["store", "export", run, "--store", str(store), "--to", str(facts)])
+    done = CliRunner().invoke(app, ["export", run, "--store", str(store), "--to", str(facts)])
     assert done.exit_code == 0, done.output
     return Passed(report, facts, done.stdout.strip())
 

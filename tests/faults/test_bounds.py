@@ -91,7 +91,7 @@ def test_dataset_without_an_end_is_one_sentence_and_little_memory(tmp_path):
         file = f"{kind}.{extension}"
         endless(tmp_path / file, kind)
         said = SAID.get(kind) or LONG.get(extension, LONG["yml"])
-        expected[f"validate {file}"] = [2, f"error: {file}: {said}\n"]
+        expected[f"check {file}"] = [2, f"error: {file}: {said}\n"]
     assert run_several(tmp_path, expected) == expected
 
 
@@ -134,7 +134,7 @@ def test_very_many_tags_are_refused(tmp_path):
         "items.json": json.dumps({"rubric": rubric, "items": [item]}),
     }
     written(tmp_path, files)
-    for command, (code, err) in run_several(tmp_path, [f"validate {name}" for name in files]).items():
+    for command, (code, err) in run_several(tmp_path, [f"check {name}" for name in files]).items():
         assert code == 2, command
         assert err.endswith("tags has 100,000 entries; at most 1,000 are allowed.\n"), command
 
@@ -145,7 +145,7 @@ def forged(tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
     written(tmp_path, FILES)
     called("run", "suite.yml", "--quiet")
-    called("store", "export", "--all", "--to", "runs.jsonl")
+    called("export", "--all", "--to", "runs.jsonl")
     return (tmp_path / "runs.jsonl").read_bytes().splitlines()
 
 

@@ -68,7 +68,7 @@ def test_key_in_target_or_metric_text_reaches_no_output(tmp_path, monkeypatch):
         shown = [called("run", "suite.yml", *flags, URL=server.url)]
         shown.append(called("show", "latest"))
         shown.append(called("show", "latest"))
-        shown.append(called("store", "export", "latest", "--to", "run.jsonl"))
+        shown.append(called("export", "latest", "--to", "run.jsonl"))
         asked = [json.dumps(request.document) for request in server.requests]
     forms = (KEY, json.dumps(KEY)[1:-1], json.dumps(json.dumps(KEY)[1:-1])[1:-1], KEY.replace('"', "&quot;"))
     forms += (KEY.replace('"', '""'), KEY.partition('"')[2])
@@ -162,7 +162,7 @@ def test_secrets_that_good_replies_repeat_are_written_and_shown_nowhere(tmp_path
         shown = [called("run", "suite.yml", *flags, **environ)]
         heard = [json.dumps(request.headers) + request.body.decode() for request in server.requests]
         shown += [called(*words) for words in (("show", "latest"), ("show", "latest"))]
-        shown.append(called("store", "export", "latest", "--to", "run.jsonl"))
+        shown.append(called("export", "latest", "--to", "run.jsonl"))
         shown.append(called("run", "suite.yml", "--outputs", "latest", "--metric", "llm-as-judge", **environ))
     application.shutdown()
     application.server_close()

@@ -30,7 +30,7 @@ def lines(tmp_path_factory):
         patch.chdir(folder)
         written(folder, {**FILES, "suite.yml": FILES["suite.yml"] + GATE})
         assert called("run", "suite.yml", "--quiet").exit_code == 0
-        assert called("store", "export", "latest", "--to", "run.jsonl").exit_code == 0
+        assert called("export", "latest", "--to", "run.jsonl").exit_code == 0
     return (folder / "run.jsonl").read_bytes().splitlines()
 
 

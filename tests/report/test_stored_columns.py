@@ -72,7 +72,7 @@ def test_rescored_run_has_the_columns_of_all_its_metrics(store):
 
 def test_imported_run_has_columns(store, tmp_path):
     file, other = str(tmp_path / "run.jsonl"), str(tmp_path / "other.db")
-    assert called("store", "export", "latest", "--store", store.where, "--to", file).exit_code == 0
+    assert called("export", "latest", "--store", store.where, "--to", file).exit_code == 0
     assert called("import", file, "--store", other).exit_code == 0
     with open_store(other) as opened:
         row = opened.run("latest")

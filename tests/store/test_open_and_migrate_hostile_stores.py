@@ -47,7 +47,7 @@ def test_store_with_more_than_a_store_has_is_refused_before_it_is_read(path, str
     assert not isinstance(caught.value, StorageError)
     # Of several strangers the first one is named.
     assert f"It holds the {stranger}" in str(caught.value) or stranger == "view `runs`"
-    for argv in (("show",), ("show", "latest"), ("store", "check"), ("store", "export", "--all", "--to", "x.jsonl")):
+    for argv in (("show",), ("show", "latest"), ("store", "check"), ("export", "--all", "--to", "x.jsonl")):
         result = called(*argv, "--store", str(path))
         assert (result.exit_code, result.stdout, result.stderr.count("\n")) == (2, "", 1)
 

@@ -30,9 +30,15 @@ def grading(tmp_path_factory):
     """A viewer over a grading of letters by three judges, for ada to label."""
     folder = tmp_path_factory.mktemp("grading")
     shutil.copytree(ESSAYS, folder / "essays")
-    (folder / "settings.yml").write_text("quorum: 2\n")
+    (folder / "settings.yml").write_text("quorum: 2\ncalls: per_item\n")
     judges = [part for judge in ("ada", "bert", "cleo") for part in ("--judge", judge)]
-    argv = ["--models", str(folder / "essays" / "models.yml"), *judges, "--calls", "per_item", "--offline", "--quiet"]
+    argv = [
+        "--models",
+        str(folder / "essays" / "models.yml"),
+        *judges,
+        "--offline",
+        "--quiet",
+    ]
     argv += ["--settings", str(folder / "settings.yml")]
     done = called("grade", str(folder / "essays" / "letters.yml"), *argv, "--store", str(folder / "runs.db"))
     assert done.exit_code == 0, done.stderr

@@ -34,8 +34,8 @@ def calibration_sections(calibration: Calibration) -> list[TextSection]:
 def _overview(calibration: Calibration) -> TextSection:
     level = f"{100 * calibration.confidence:.4g}% interval"
     rows = [
-        (MetricName(name), str(found.n), _share(found.agreement), _ends(found.agreement), _number(found.kappa),
-         _ends(found.kappa), _kappa_word(found))
+        (MetricName(name), str(found.n), format_percent(found.agreement.value), _ends(found.agreement),
+         _number(found.kappa), _ends(found.kappa), _kappa_word(found))
         for name, found in calibration.metrics.items()
     ]  # fmt: skip
     head = ("metric", "labels", "agreement", level, "kappa", f"{level} of kappa", "")
@@ -85,7 +85,8 @@ def _metric_sections(name: str, found: MetricCalibration, confidence: float) -> 
         yield TextSection(("Biases: ", MetricName(name)), biases)
     if found.tags:
         rows = [
-            (DataText(tag.tag), str(tag.agreement.n), _share(tag.agreement), _ends(tag.agreement)) for tag in found.tags
+            (DataText(tag.tag), str(tag.agreement.n), format_percent(tag.agreement.value), _ends(tag.agreement))
+            for tag in found.tags
         ]
         interval = f"{100 * confidence:.4g}% interval"
         table = TextTable(("tag", "labels", "agreement", interval), rows)
@@ -104,7 +105,7 @@ def _basis(found: MetricCalibration) -> Iterator[TextLine]:
         yield (f"{plural(found.unscored, 'label')} left out: the judge has no score there.",)
     people = found.people
     if people is not None:
-        equal = "n/a" if people.agreement is None else format_percent(people.agreement)
+        equal = format_percent(people.agreement)
         told = f"{people.annotators} annotators agree among themselves on {equal} of pairs, Krippendorff's alpha"
         several = f"{plural(people.n, 'sample')} with several labels, {people.disputed} tied"
         yield (f"{told} {format_number(people.krippendorff_alpha)} ({several}).",)
@@ -140,7 +141,7 @@ def _biases(found: MetricCalibration) -> Iterator[TextLine]:
         alike = f"among outputs that people judge alike {_with_ends(length.partial)}"
         yield (f"Length: Spearman of length and score {_with_ends(length.spearman)}; {alike}.",)
     if order is not None:
-        share = "n/a" if order.consistency is None else format_percent(order.consistency)
+        share = format_percent(order.consistency)
         places = f"the first place is favoured {order.favours_first} times, the second {order.favours_second}"
         kept = f"{share} of {plural(order.n_pairs, 'pair')} keep their winner in both orders"
         yield (f"Position: {kept}; {places} (p {format_p_value(order.p_value)}).",)
@@ -166,10 +167,6 @@ def _choice(choice: ThresholdChoice) -> str:
         f" cross-validated: a gain of {_number(choice.gain)}, {_ends(choice.gain)}"
     )
     return f"{told}, which may be noise." if choice.is_noise else f"{told}."
-
-
-def _share(estimate: Estimate) -> str:
-    return "n/a" if estimate.value is None else format_percent(estimate.value)
 
 
 def _number(estimate: Estimate) -> str:

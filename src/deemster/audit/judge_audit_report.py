@@ -63,7 +63,8 @@ def _metric(name: str, probes: dict[str, ProbeResult], audit: JudgeAudit) -> Tex
     head = ("probe", "pairs", "verdict flips", "score", f"{_good(audit)} answers", "wrong answers", "p", "")
     after: list[TextLine] = [
         (
-            f"{probe}: the judge scores {_share(one.noticed)} of the changed answers lower ({_ends(one.noticed)}); ",
+            f"{probe}: the judge scores {format_percent(one.noticed.value)} of the changed answers lower ",
+            f"({_ends(one.noticed)}); ",
             f"that it misses more than it may: p {format_p_value(one.adjusted_p)}.",
         )
         for probe, one in probes.items()
@@ -86,12 +87,8 @@ def _good(audit: JudgeAudit) -> str:
     return "right" if audit.source == EXPECTED else "your"
 
 
-def _share(estimate: Estimate) -> str:
-    return "n/a" if estimate.value is None else format_percent(estimate.value)
-
-
 def _flips(estimate: Estimate) -> str:
-    return "n/a" if estimate.value is None else f"{_share(estimate)} ({_ends(estimate)})"
+    return "n/a" if estimate.value is None else f"{format_percent(estimate.value)} ({_ends(estimate)})"
 
 
 def _ends(estimate: Estimate) -> str:

@@ -34,7 +34,7 @@ def _overview(audit: MetricAudit) -> TextSection:
     score = f"{audit.score.killed} of {audit.score.n} planted outputs no longer pass a metric that they passed before"
     lines: list[TextLine] = [
         (f"Defects planted in {goods} of ", DataText(audit.dataset), " (", DataText(audit.source), ")."),
-        (f"Mutation score: {_share(audit.score)} ({_ends(audit.score)}; {score}).",)
+        (f"Mutation score: {format_percent(audit.score.rate)} ({_ends(audit.score)}; {score}).",)
         if audit.score.n
         else ("Mutation score: n/a. Nothing is known: no output with a defect passed a metric before and has a mark.",),
     ]
@@ -77,8 +77,8 @@ def _faults(audit: MetricAudit) -> TextSection:
 
 def _kills(audit: MetricAudit, planted: dict[str, DefectAudit]) -> TextSection:
     rows: list[TextLine] = [
-        (name, defect.what, str(defect.planted), f"{defect.suite.killed}/{defect.suite.n}", _share(defect.suite),
-         _ends(defect.suite))
+        (name, defect.what, str(defect.planted), f"{defect.suite.killed}/{defect.suite.n}",
+         format_percent(defect.suite.rate), _ends(defect.suite))
         for name, defect in planted.items()
     ]  # fmt: skip
     head = ("defect", "what is wrong", "planted", "killed", "rate", f"{100 * audit.confidence:.4g}% interval")
@@ -139,10 +139,6 @@ def _cell(rate: KillRate) -> str:
     if not rate.n:
         return "n/a"
     return ShadedNumber(f"{rate.killed}/{rate.n} ({_ends(rate)})", rate.rate, is_rate=True)
-
-
-def _share(rate: KillRate) -> str:
-    return "n/a" if rate.rate is None else format_percent(rate.rate)
 
 
 def _ends(rate: KillRate) -> str:

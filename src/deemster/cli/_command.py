@@ -11,11 +11,12 @@ import click
 from deemster.cli._retired import answer_verb
 from deemster.errors import did_you_mean, visible
 
+_MONEY = "Models and money"
 Headings: TypeAlias = Mapping[str, Sequence[str]]
 # Where flags that several commands share stand in their help; what is in no list comes under "Options".
 HEADINGS: Headings = {
     "Which samples": ("--only",),
-    "Models and money": ("--models", "--cache", "--budget", "--offline"),
+    _MONEY: ("--models", "--cache", "--budget", "--offline"),
     "Written": ("--to", "--without-text"),
     "Kept": ("--store", "--resume", "--allow-changed", "--name", "--as-baseline"),
 }
@@ -73,6 +74,8 @@ class Verb(click.Command):
         records["Options"] = records.pop("Options")
         for heading, rows in records.items():
             with formatter.section(heading):
+                if heading == _MONEY:
+                    formatter.write_text("Models may be asked, which may cost money: see `deemster help money`.")
                 formatter.write_dl(rows)
 
     def format_epilog(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:

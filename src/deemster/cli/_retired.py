@@ -53,17 +53,52 @@ FLAGS = {
     "attack --dry-run": "`deemster check SUITE` says what a run of the suite costs.",
     "run --dry-run": "`deemster check SUITE` says how many requests a run sends, and about what they cost.",
     "attack --label": "Write `--name TEXT`: a label is what people give.",
+    "export --as": "Write `--to otel:PLACE` or `--to mlflow:URI`.",
     "run --delta": "Write `delta: 0.05` in the suite.",
     "run --strict": "Write `strict: true` in the suite.",
     "run --until-decided": "Run the whole dataset, or the part that `deemster audit dataset SUITE` proposes.",
+}
+FLAGS |= {
+    f"grade --{flag}": f"Write `--set {setting}`."
+    for flag, setting in {
+        "abstention": "abstention=zero",
+        "aggregation": "aggregation=any",
+        "auto-na": "auto_na=true",
+        "calls": "calls=per_item",
+        "cascade": "cascade.unsure_below=0.8`; the first `--judge` is asked first, as in `--judge cheap",
+        "cascade-by": "cascade.by=consistency",
+        "cascade-repeats": "cascade.repeats=3",
+        "max-tokens": "max_tokens=800",
+        "no-auto-na": "auto_na=false",
+        "no-probabilities": "probabilities=false",
+        "no-shuffle-options": "shuffle_options=false",
+        "nominal-aggregation": "nominal_aggregation=mode",
+        "normalize": "normalize=true",
+        "numeric-aggregation": "numeric_aggregation=median",
+        "ordinal-aggregation": "ordinal_aggregation=median",
+        "partial-credit": "partial_credit=0.25",
+        "probabilities": "probabilities=true",
+        "quorum": "quorum=2",
+        "raw": "normalize=false",
+        "repeats": "repeats=3",
+        "seed": "seed=7",
+        "shuffle-options": "shuffle_options=true",
+        "temperature": "temperature=0.5",
+        "unsure-below": "cascade.unsure_below=0.8",
+    }.items()
+}
+FLAGS |= {
+    f"rubric improve --{name}": f"Write `--set {name}=...`."
+    for name in ("alpha", "cluster", "criteria", "exemplars", "rounds", "seed", "train")
 }
 COMMANDS = {
     "adversarial": "`deemster attack SUITE [CATEGORY ...]` attacks the target of a suite.",
     "align": "`deemster agreement VOTES` compares judges with people; it changes no judge.",
     "brief": "`deemster show RUN --failed` tells what failed, and why.",
     "calibrate": "`deemster agreement RUN --labels FILE` compares a run with people, and corrects its numbers.",
-    "certify": "`deemster store export RUN --to run.jsonl` writes one file to pass on, and prints its SHA-256.",
+    "certify": "`deemster export RUN --to run.jsonl` writes one file to pass on, and prints its SHA-256.",
     "models": "`deemster check SUITE` tries the models of a suite.",
+    "promote": "`deemster export RUN --only failed --to golden.yml` makes golden samples of what failed.",
     "rescore": "`deemster run --outputs RUN --metric NAME` scores the outputs of a run once more.",
     "report": "`deemster show RUN` shows a report, and writes it by `--to FILE`.",
     "runs": "`deemster show` lists the runs, `deemster show RUN` shows one, `deemster store rm RUN` removes one.",
@@ -75,6 +110,7 @@ VERBS = {
     "baseline clear": "`deemster baseline --clear [SUITE]` forgets a baseline.",
     "baseline promote": "`deemster baseline RUN` chooses a baseline.",
     "baseline show": "`deemster baseline` shows the baselines.",
+    "store export": "`deemster export RUN --to run.jsonl` writes a run file, `--to folder.parquet` tables.",
     "store import": "`deemster import FILE` takes in the runs of a file.",
     "store path": "`deemster store` prints where runs are kept.",
     "store prune": "`deemster store rm --keep 20 --until 90d` removes old runs and gives the space back.",

@@ -4,13 +4,13 @@ from __future__ import annotations
 
 import functools
 import shlex
-from pathlib import Path
 from typing import TYPE_CHECKING
 
 import click
 
 from deemster.cli._command import Verb
 from deemster.cli._console import note
+from deemster.cli._golden_samples import save_failing
 from deemster.cli.options import (
     CACHE_OPTIONS,
     Command,
@@ -68,7 +68,7 @@ _ATTACKS = (
     ),
     click.option("--input-key", metavar="KEY", help="The key of the input that holds the request."),
     click.option("--write", metavar="FILE", help="Only write the attacks as a dataset: .yml, .json or .jsonl."),
-    click.option("--save-failing", metavar="FILE", help="Add the attacks that got through to this dataset."),
+    click.option("--save-failing", "failing_file", metavar="FILE", help="Add what got through to this dataset."),
     name_option,
     repetitions_option,
     concurrency_option,
@@ -116,7 +116,7 @@ def command(
     reports: ReportOptions,
     storage: StorageOptions,
     write: str | None,
-    save_failing: str | None,
+    failing_file: str | None,
     as_baseline: bool,
     quiet: bool,
     verbose: bool,
@@ -139,7 +139,7 @@ def command(
 
     writing = RunWriting(reports, storage, as_baseline, quiet=quiet, verbose=verbose)
     writing.check()
-    if save_failing is not None and storage.stores_nothing:
+    if failing_file is not None and storage.stores_nothing:
         raise ConfigurationError("`--save-failing` reads a stored run, and `--store none` stores none.")
     loaded = load_suite(suite, calls_target=write is None, must_run=False)
     writing = writing.for_suite(loaded)
@@ -150,8 +150,8 @@ def command(
     overrides = overrides._replace(redact_warnings=reports.without_text)
 
     def conclude(store: Store, report: Report) -> None:
-        if save_failing is not None:
-            _save_failing(store, report, save_failing)
+        if failing_file is not None:
+            save_failing(store, [store.run(report.run.id)], failing_file)
 
     resolve = functools.partial(build_adversarial_job, loaded, dataset, overrides)
     run_and_report(resolve, writing, call=_call(suite, settings), conclude=conclude)
@@ -175,11 +175,3 @@ def _call(suite: str, settings: AttackSettings) -> str:
 def _write(dataset: Dataset, path: str) -> None:
     dataset.save(path)
     note(f"{plural(len(dataset), 'sample')} written to {path}.")
-
-
-def _save_failing(store: Store, report: Report, path: str) -> None:
-    from deemster.monitoring.promote_failures import promote_failures
-
-    found = promote_failures(store, [store.run(report.run.id)], path, name=Path(path).stem)
-    known = f"; {plural(found.known, 'sample')} left out whose input is there already" if found.known else ""
-    note(f"{plural(len(found.ids), 'failing sample')} written to {path}{known}.")

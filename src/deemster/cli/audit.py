@@ -37,7 +37,17 @@ if TYPE_CHECKING:
 _SHARE = NumberRange(0, 1)
 
 
-@click.group("audit", cls=VerbGroup, short_help="Audit the evaluation itself: its judges, metrics, gate and dataset.")
+@click.group(
+    "audit",
+    cls=VerbGroup,
+    short_help="Audit the evaluation itself: its judges, metrics, gate and dataset.",
+    examples=[
+        "deemster audit judge --suite suite.yml",
+        "deemster audit metrics suite.yml",
+        "deemster audit gate suite.yml",
+    ],
+    see_also=["agreement", "plan"],
+)
 def command() -> None:
     """Audit the evaluation itself: its judges, metrics, gate and dataset."""
 
@@ -115,7 +125,12 @@ def _max_samples_option(default: int | None) -> Callable[[Any], Any]:
     )
 
 
-@command.command("judge", short_help="Ask a judge about pairs that differ in one thing: what is it biased by?")
+@command.command(
+    "judge",
+    short_help="Ask a judge about pairs that differ in one thing: what is it biased by?",
+    examples=["deemster audit judge --suite suite.yml --run latest"],
+    see_also=["agreement"],
+)
 @click.argument("role", default="judge")
 @click.option("--suite", metavar="FILE", default="suite.yml", show_default=True, help="The suite that names the judge.")
 @click.option("--metric", "metrics", metavar="NAME", multiple=True, help="Use this metric alone; repeatable.")
@@ -164,7 +179,12 @@ def audit_judge_command(
         raise click.exceptions.Exit(ExitCode.GATE_FAILED)
 
 
-@command.command("metrics", short_help="Plant defects in good outputs: which do the metrics and the gate notice?")
+@command.command(
+    "metrics",
+    short_help="Plant defects in good outputs: which do the metrics and the gate notice?",
+    examples=["deemster audit metrics suite.yml --run latest"],
+    see_also=["check", "metrics"],
+)
 @click.argument("suite")
 @click.option("--metric", "metrics", metavar="NAME", multiple=True, help="Use this metric alone; repeatable.")
 @click.option("--defect", "defects", metavar="NAME", multiple=True, help="Plant this defect alone; repeatable.")
@@ -226,7 +246,12 @@ _runs_option = click.option(
 )
 
 
-@command.command("gate", short_help="Tell how often the gate errs: false alarms and missed drops.")
+@command.command(
+    "gate",
+    short_help="Tell how often the gate errs: false alarms and missed drops.",
+    examples=["deemster audit gate suite.yml"],
+    see_also=["plan", "baseline"],
+)
 @click.argument("suite")
 @_runs_option
 @click.option("--flip-rate", type=_SHARE, help="State the share of samples that flip from run to run.")
@@ -267,7 +292,12 @@ def audit_gate_command(
     writing.write(gate(suite, runs=runs, stated=stated, settings=settings, store=store))
 
 
-@command.command("dataset", short_help="Find copies, contradictions, leaks, flaky samples, and a part that will do.")
+@command.command(
+    "dataset",
+    short_help="Find copies, contradictions, leaks, flaky samples, and a part that will do.",
+    examples=["deemster audit dataset golden.yml", "deemster audit dataset latest --to ids.txt"],
+    see_also=["check", "plan"],
+)
 @click.argument("dataset_or_run", type=click.Path())
 @_runs_option
 @click.option(

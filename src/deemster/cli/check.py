@@ -38,7 +38,7 @@ _HEAD = ("role", "model", "works", "latency", "tokens", "price")
     "check",
     cls=Verb,
     short_help="Look for mistakes in files, try the models, and say what a run costs, before it starts.",
-    headings={"Models and money": ("--cache", "--cache", "none", "--offline")},
+    headings={"Models and money": ("--cache", "--offline")},
     examples=["deemster check suite.yml", "deemster check . --offline", "deemster check golden.csv answers.yml"],
     see_also=["run", "audit", "plan"],
 )

@@ -11,7 +11,13 @@ from deemster.cli.main import app
 _SHELLS = ("bash", "zsh", "fish")
 
 
-@click.command("completion", cls=Verb, short_help="Print the shell completion script.")
+@click.command(
+    "completion",
+    cls=Verb,
+    short_help="Print the shell completion script.",
+    examples=["deemster completion bash"],
+    see_also=["help"],
+)
 @click.argument("shell", type=click.Choice(_SHELLS))
 def command(*, shell: str) -> None:
     """Print the shell completion script.

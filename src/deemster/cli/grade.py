@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, NamedTuple
 
@@ -14,7 +14,6 @@ from deemster.cli.main import complain, run_interruptible
 from deemster.cli.options import (
     Command,
     Decorator,
-    Flags,
     ModelOptions,
     ReportOptions,
     StorageOptions,
@@ -22,7 +21,9 @@ from deemster.cli.options import (
     dry_run_option,
     group_flags,
     model_options,
+    override_settings,
     quiet_option,
+    set_option,
     storage_options,
     take_flags,
     text_file_options,
@@ -33,7 +34,6 @@ from deemster.errors import (
     ExitCode,
     Issue,
     ReportError,
-    did_you_mean,
     plural,
     visible,
 )
@@ -52,10 +52,6 @@ _VOTES = (".json", ".jsonl")
 
 # The role of a judge that no file names.
 JUDGE = "judge"
-# What `CriterionGrader`, its `abstention` and a `Cascade` know.
-CALLS = ("per_criterion", "per_item")
-ABSTENTIONS = ("skip", "zero", "partial", "fail")
-CASCADE_WAYS = ("probability", "consistency")
 
 
 class InlineModel(NamedTuple):
@@ -109,20 +105,12 @@ class GraderOptions(NamedTuple):
     Attributes:
         judges: Roles, or `ID=ROLE`.
         settings: A file of settings.
-        flags: Settings that were given as flags.
-        cascade: The judge that is asked first; None where all judges are asked.
-        unsure_below: The confidence below which the other judges are asked too.
-        cascade_by: How the confidence of the first judge is measured.
-        cascade_repeats: How often the first judge is asked.
+        overrides: Settings as `KEY=VALUE`, which win over the file.
     """
 
     judges: tuple[str, ...]
     settings: str | None
-    flags: Mapping[str, Any]
-    cascade: str | None
-    unsure_below: float | None
-    cascade_by: str | None
-    cascade_repeats: int | None
+    overrides: tuple[str, ...]
 
     def build_grader(self) -> CriterionGrader:
         """The grader.
@@ -133,19 +121,10 @@ class GraderOptions(NamedTuple):
         from deemster.judges.grader_section import build_grader
 
         given, folder = ({}, None) if self.settings is None else _read_settings(self.settings)
-        given |= self.flags
+        override_settings(given, self.overrides)
         if self.judges:
             given["judges"] = [_judge_entry(text) for text in self.judges]
         given.setdefault("judges", [JUDGE])
-        cascade = {"unsure_below": self.unsure_below, "by": self.cascade_by, "repeats": self.cascade_repeats}
-        if self.cascade is not None:
-            given["judges"] = _put_first(self.cascade, given["judges"])
-            given["cascade"] = {key: value for key, value in cascade.items() if value is not None}
-        else:
-            names = ("unsure_below", "cascade_by", "cascade_repeats")
-            stray = [name for name in names if getattr(self, name) is not None]
-            if stray:
-                raise ConfigurationError([Issue(f"`{_flag(name)}` needs `--cascade JUDGE`.") for name in stray])
         try:
             return build_grader(given, folder=folder)
         except ConfigurationError as error:
@@ -157,18 +136,6 @@ class GraderOptions(NamedTuple):
 def _judge_entry(text: str) -> Any:
     name, sign, role = text.partition("=")
     return {"id": name, "model": role} if sign else text
-
-
-def _put_first(judge: str, judges: Any) -> Any:
-    """The judges of a grader with one of them first: the order in which a cascade asks."""
-    if not isinstance(judges, list):
-        return judges
-    names = [entry.get("id", entry.get("model")) if isinstance(entry, Mapping) else entry for entry in judges]
-    if judge not in names:
-        known = [name for name in names if isinstance(name, str)]
-        raise ConfigurationError(f"`--cascade` names no judge of this panel. {did_you_mean(judge, known)}")
-    first = names.index(judge)
-    return [judges[first], *judges[:first], *judges[first + 1 :]]
 
 
 def _read_settings(path: str) -> tuple[dict[str, Any], Path]:
@@ -185,35 +152,10 @@ def _read_settings(path: str) -> tuple[dict[str, Any], Path]:
 
 def _grader_options(command: Command) -> Command:
     """Add the flags; the command receives them as one ``grader`` and one ``inline``."""
-    command = group_flags(command, "grader", _take_grader)
+    command = group_flags(command, "grader", lambda flags: take_flags(GraderOptions, flags))
     return group_flags(command, "inline", lambda flags: take_flags(InlineModel, flags), _OPTIONS)
 
 
-def _take_grader(flags: Flags) -> GraderOptions:
-    flags["flags"] = {key: value for key in SETTINGS if (value := flags.pop(key)) is not None}
-    grader: GraderOptions = take_flags(GraderOptions, flags)
-    return grader
-
-
-# Flags that are settings of a grader as they are.
-SETTINGS = (
-    "calls",
-    "aggregation",
-    "ordinal_aggregation",
-    "nominal_aggregation",
-    "numeric_aggregation",
-    "abstention",
-    "partial_credit",
-    "normalize",
-    "shuffle_options",
-    "auto_na",
-    "repeats",
-    "quorum",
-    "seed",
-    "temperature",
-    "max_tokens",
-    "probabilities",
-)
 _OPTIONS: Sequence[Decorator] = (
     click.option(
         "--judge",
@@ -225,40 +167,21 @@ _OPTIONS: Sequence[Decorator] = (
     click.option("--base-url", metavar="URL", help="Without --models: where the server of the judge is."),
     click.option("--model", metavar="NAME", help="Without --models: what that server calls the model."),
     click.option("--api-key-env", metavar="VARIABLE", help="Without --models: the variable with the key."),
-    click.option("--settings", metavar="FILE", help="Settings of the grader as a map; flags win over them."),
-    click.option("--calls", type=click.Choice(CALLS), help="A call for each criterion, or for the whole rubric."),
-    click.option("--aggregation", metavar="RULE", help="How votes on binary criteria become one; majority."),
-    click.option("--ordinal-aggregation", metavar="RULE", help="How votes on ordinal criteria become one; mean."),
-    click.option("--nominal-aggregation", metavar="RULE", help="How votes on nominal criteria become one; mode."),
-    click.option("--numeric-aggregation", metavar="RULE", help="How votes on numeric criteria become one; mean."),
-    click.option("--abstention", type=click.Choice(ABSTENTIONS), help="What an abstention does; skip."),
-    click.option("--partial-credit", type=float, metavar="SHARE", help="What `partial` grants; 0.5."),
-    click.option("--normalize/--raw", default=None, help="Scores in [0, 1], or weighted sums."),
-    click.option("--shuffle-options/--no-shuffle-options", default=None, help="Show options in varied orders."),
-    click.option("--auto-na/--no-auto-na", default=None, help="Offer an abstention where the rubric has none."),
-    click.option("--repeats", type=int, metavar="K", help="Ask each judge K times; 1."),
-    click.option("--quorum", type=int, metavar="K", help="Votes on each criterion that make a score; every one."),
-    click.option("--seed", type=int, metavar="N", help="The seed of everything random; 0."),
-    click.option("--temperature", type=float, metavar="T", help="The judges' temperature; 0, or 0.7 if repeated."),
-    click.option("--max-tokens", type=int, metavar="N", help="The longest reply."),
-    click.option(
-        "--probabilities/--no-probabilities", default=None, help="Ask for log-probabilities: how sure judges are."
-    ),
-    click.option(
-        "--cascade", metavar="JUDGE", help="Ask this judge first, and the others only where it is not sure enough."
-    ),
-    click.option(
-        "--unsure-below",
-        type=float,
-        metavar="CONFIDENCE",
-        help="With --cascade: ask the others below this confidence; 0.8.",
-    ),
-    click.option("--cascade-by", type=click.Choice(CASCADE_WAYS), help="With --cascade: how sure it is; probability."),
-    click.option("--cascade-repeats", type=int, metavar="K", help="With --cascade: ask the first judge K times."),
+    click.option("--settings", metavar="FILE", help="Settings of the grader as a map."),
+    set_option("calls=per_item, quorum=2 or cascade.unsure_below=0.8; it wins over the file"),
 )
 
 
-@click.command("grade", cls=Verb, short_help="Grade submissions by a rubric, and tell how judges agree with people.")
+@click.command(
+    "grade",
+    cls=Verb,
+    short_help="Grade submissions by a rubric, and tell how judges agree with people.",
+    examples=[
+        "deemster grade essays.yml --models suite.yml",
+        "deemster grade essays.yml --models suite.yml --rubric rubric.yml --to votes.json",
+    ],
+    see_also=["rubric check", "agreement", "check"],
+)
 @click.argument("dataset", type=click.Path())
 @click.option("--rubric", metavar="FILE", help="Grade by this rubric, in place of the dataset's if it has one.")
 @columns_option

@@ -22,7 +22,13 @@ TEMPLATES = {
 WORKFLOW = Path(".github", "workflows", "deemster.yml")
 
 
-@click.command("init", cls=Verb, short_help="Write a small suite that runs offline, and a GitHub workflow.")
+@click.command(
+    "init",
+    cls=Verb,
+    short_help="Write a small suite that runs offline, and a GitHub workflow.",
+    examples=["deemster init", "deemster init shop --template rag"],
+    see_also=["check", "run"],
+)
 @click.argument("directory", default=".", type=click.Path())
 @click.option("--template", type=click.Choice(list(TEMPLATES)), help="What kind of suite; asked for on a terminal.")
 def command(*, directory: str, template: str | None) -> None:

@@ -13,13 +13,22 @@ from deemster.errors import ConfigurationError, Issue, ReportError
 
 
 @click.group(
-    "labels", cls=VerbGroup, short_help="Write a sheet of samples for people to label, or the labels of a run."
+    "labels",
+    cls=VerbGroup,
+    short_help="Write a sheet of samples for people to label, or the labels of a run.",
+    examples=["deemster labels sheet latest --n 100", "deemster labels export latest --to votes.json"],
+    see_also=["agreement", "view"],
 )
 def command() -> None:
     """Write a sheet of samples for people to label, or the labels of a run."""
 
 
-@command.command("sheet", short_help="Write a sheet of samples of a run, drawn at random, for people to label.")
+@command.command(
+    "sheet",
+    short_help="Write a sheet of samples of a run, drawn at random, for people to label.",
+    examples=["deemster labels sheet latest --n 100 --to labels.csv"],
+    see_also=["agreement", "view"],
+)
 @click.argument("run")
 @click.option("--n", type=click.IntRange(min=1), default=50, show_default=True, help="How many samples are drawn.")
 @click.option(
@@ -71,7 +80,12 @@ def sheet(
             note(f"{len(drawn):,} of {report.totals.samples:,} samples are in {destination.path}.")
 
 
-@command.command("export", short_help="Write the labels that people gave to a run in the viewer.")
+@command.command(
+    "export",
+    short_help="Write the labels that people gave to a run in the viewer.",
+    examples=["deemster labels export latest --to labels.csv", "deemster labels export latest --to votes.json"],
+    see_also=["agreement", "view"],
+)
 @click.argument("run")
 @result_options("csv", "votes", default="csv:-")
 @store_option

@@ -25,9 +25,9 @@ GROUPS = {
         "check": "Look for mistakes in files, try the models, and say what a run costs, before it starts.",
         "run": "Run a suite, store the run, print the report, apply the gate.",
         "show": "List the stored runs; show the report of one, what failed in it, or one sample.",
+        "baseline": "The run that others are compared with: choose one, show it, forget it.",
         "compare": "Compare two runs: is the second worse, where, and why?",
         "view": "Look at the stored runs in a browser, and label their samples.",
-        "baseline": "The run that others are compared with: choose one, show it, forget it.",
     },
     "Judges and people": {
         "agreement": "Can a judge be trusted? Compare judges with people, and correct the numbers of a run.",
@@ -43,12 +43,12 @@ GROUPS = {
     "Keep and exchange": {
         "monitor": "Show the pass-rate of recorded traffic over time, and whether it drifts.",
         "import": "Take in runs of another store, and what other tools made: promptfoo, Inspect and more.",
-        "export": "Hand a run to another tool: OpenTelemetry or MLflow.",
-        "promote": "Turn failing records into golden samples for a person to complete.",
+        "export": "Write runs to a file, hand them to another tool, or make golden samples of failures.",
         "store": "Where runs are kept: remove some, look for damage, verify reports.",
     },
     "Reference": {
         "metrics": "Show the catalog: what each metric reads, returns, and its options.",
+        "help": "Say what commands share: names of runs, samples, files, privacy, money, exit codes, CI.",
     },
 }
 # What no help lists.
@@ -194,6 +194,9 @@ def complain(message: str, *, hint: str | None = None) -> None:
 @click.version_option(__version__, message="deemster %(version)s")
 def app() -> None:
     """Judge what language-model applications produce, and judge the judges.
+
+    The first day: `deemster init`, `check suite.yml`, `run suite.yml`, `show latest`, `baseline latest`, and after a
+    change `run suite.yml` and `compare baseline latest`. What commands share: `deemster help`.
 
     Exit codes: 0 passed, 1 gate failed, 2 bad input, 3 incomplete, 4 inconclusive.
     """

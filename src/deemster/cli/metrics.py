@@ -18,7 +18,13 @@ if TYPE_CHECKING:
 _LONGEST_DEFAULT = 60
 
 
-@click.command("metrics", cls=Verb, short_help="Show the catalog: what each metric reads, returns, and its options.")
+@click.command(
+    "metrics",
+    cls=Verb,
+    short_help="Show the catalog: what each metric reads, returns, and its options.",
+    examples=["deemster metrics", "deemster metrics recall@k"],
+    see_also=["run", "audit metrics"],
+)
 @click.argument("name", required=False)
 @result_options("json")
 def command(*, name: str | None, reports: ReportOptions) -> None:

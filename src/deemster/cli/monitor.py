@@ -6,7 +6,15 @@ import click
 
 from deemster.cli._command import Verb
 from deemster.cli._console import note
-from deemster.cli.options import RESULT_FORMATS, ReportOptions, result_options, store_option, write_result
+from deemster.cli._golden_samples import save_failing
+from deemster.cli.options import (
+    RESULT_FORMATS,
+    ReportOptions,
+    open_run_store,
+    result_options,
+    store_option,
+    write_result,
+)
 from deemster.errors import ExitCode, plural, visible
 
 PERIODS = ("hour", "day", "week", "month")
@@ -14,7 +22,14 @@ BASELINE = 500
 
 
 @click.command(
-    "monitor", cls=Verb, short_help="Show the pass-rate of recorded traffic over time, and whether it drifts."
+    "monitor",
+    cls=Verb,
+    short_help="Show the pass-rate of recorded traffic over time, and whether it drifts.",
+    examples=[
+        "deemster monitor support-bot --every week",
+        "deemster monitor support-bot --fail-on-drift --save-failing golden.yml",
+    ],
+    see_also=["run", "export"],
 )
 @click.argument("dataset")
 @store_option
@@ -43,6 +58,7 @@ BASELINE = 500
 )
 @click.option("--since", metavar="DATE", help="Leave out what was recorded before, such as 2026-03-01.")
 @result_options(*RESULT_FORMATS)
+@click.option("--save-failing", "failing_file", metavar="FILE", help="Add the records that failed to this dataset.")
 @click.option("--fail-on-drift", is_flag=True, help="Exit with 1 where the rate has drifted down.")
 def command(
     *,
@@ -55,6 +71,7 @@ def command(
     since: str | None,
     reports: ReportOptions,
     fail_on_drift: bool,
+    failing_file: str | None,
 ) -> None:
     """Show the pass-rate of recorded traffic over time, and whether it drifts.
 
@@ -70,6 +87,9 @@ def command(
         note(f"None of {plural(history.n, 'record')} is scored by {by}.")
         note("`deemster run --outputs dataset:NAME --metric ...` scores recordings.")
     write_result(history, reports)
+    if failing_file is not None:
+        with open_run_store(store) as opened:
+            save_failing(opened, opened.runs(dataset=dataset, kind="recording"), failing_file, metric=metric)
     if fail_on_drift and history.drift is not None and history.drift.direction == "down":
         note(drift_words(history))
         raise click.exceptions.Exit(ExitCode.GATE_FAILED)

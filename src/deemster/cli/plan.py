@@ -92,7 +92,13 @@ def _noise_options(command: Command) -> Command:
     )
 
 
-@click.group("plan", cls=VerbGroup, short_help="Tell how many samples, repetitions or labels a question needs.")
+@click.group(
+    "plan",
+    cls=VerbGroup,
+    short_help="Tell how many samples, repetitions or labels a question needs.",
+    examples=["deemster plan detect golden.yml", "deemster plan size --effect 0.05 --from latest"],
+    see_also=["audit gate", "check"],
+)
 def command() -> None:
     """Tell how many samples, repetitions or labels a question needs.
 
@@ -101,7 +107,12 @@ def command() -> None:
     """
 
 
-@command.command("detect", short_help="Tell which drops a dataset can show, and which margins it can certify.")
+@command.command(
+    "detect",
+    short_help="Tell which drops a dataset can show, and which margins it can certify.",
+    examples=["deemster plan detect golden.yml", "deemster plan detect latest"],
+    see_also=["audit gate"],
+)
 @click.argument("dataset_or_run", type=click.Path())
 @_noise_options
 @_confidence_option
@@ -142,7 +153,12 @@ def detect(
     write_result(plan, reports)
 
 
-@command.command("size", short_help="Tell how many samples show a drop, or certify a margin.")
+@command.command(
+    "size",
+    short_help="Tell how many samples show a drop, or certify a margin.",
+    examples=["deemster plan size --effect 0.05 --from latest"],
+    see_also=["audit gate"],
+)
 @click.option("--effect", type=_INSIDE, required=True, help="The drop to be shown, and the margin to be certified.")
 @_power_option
 @_confidence_option
@@ -190,7 +206,12 @@ def size(
     write_result(SizePlan(confidence=confidence, power=power, size=samples), reports)
 
 
-@command.command("labels", short_help="Tell how many human labels an interval needs, with a judge and without.")
+@command.command(
+    "labels",
+    short_help="Tell how many human labels an interval needs, with a judge and without.",
+    examples=["deemster plan labels --half-width 0.05 --correlation 0.6"],
+    see_also=["labels sheet"],
+)
 @click.option(
     "--half-width",
     type=NumberRange(0, 1, min_open=True),

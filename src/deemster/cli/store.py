@@ -12,7 +12,7 @@ import click
 from deemster.cli._command import VerbGroup
 from deemster.cli._console import note, warn, write_out
 from deemster.cli._run_list import confirm_removal
-from deemster.cli.options import Moment, open_run_store, refuse_stdout, store_option
+from deemster.cli.options import Moment, open_run_store, store_option
 from deemster.errors import ConfigurationError, ExitCode, LeaseError, StoreError, plural, visible
 
 if TYPE_CHECKING:
@@ -60,49 +60,6 @@ def _print_place(store: str) -> None:
         write_out(f"{visible(PostgresDatabase(store, durable=False).where)}\n")
     else:
         write_out(f"{visible(str(Path(store).resolve()))}\n")
-
-
-@command.command("export", short_help="Write runs to a file that another store can import.")
-@click.argument("runs", metavar="[RUN]...", nargs=-1)
-@click.option("--all", "every", is_flag=True, help="Every run, in place of RUN.")
-@click.option(
-    "--to", callback=refuse_stdout, metavar="FILE", type=click.Path(dir_okay=False), help="The run file: JSON lines."
-)
-@click.option(
-    "--parquet",
-    callback=refuse_stdout,
-    metavar="FOLDER",
-    type=click.Path(file_okay=False),
-    help="Parquet files, for analysis only.",
-)
-@store_option
-def export(*, runs: tuple[str, ...], every: bool, to: str | None, parquet: str | None, store: str) -> None:
-    """Write runs to a file that another store can import, with samples, outputs and marks.
-
-    RUN is an id, the beginning of one, or `latest`. The SHA-256 of the file is printed: publish or sign it where others
-    must know that they have the same facts. Every command that reads a run takes such a file in place of RUN, and
-    `deemster store verify REPORT FILE` computes a report again from it.
-
-    Parquet has one file for each kind of row (extra `parquet`); it is for analysis, and no store imports it.
-    """
-    from deemster.store.run_export import export_runs
-
-    if to is None and parquet is None:
-        raise click.UsageError("Say where the runs go: `--to runs.jsonl`, or `--parquet FOLDER`.")
-    if bool(runs) is every:
-        raise click.UsageError("Say which runs go: RUN... or `--all`, one of the two.")
-    with open_run_store(store) as opened:
-        rows = list(reversed(opened.runs())) if every else list({row.id: row for row in map(opened.run, runs)}.values())
-        ids = [row.id for row in rows]
-        if to is not None:
-            sha256 = export_runs(opened, ids, Path(to))
-            note(f"wrote {plural(len(ids), 'run')} to {visible(to)}")
-            write_out(f"{sha256}\n")
-        if parquet is not None:
-            from deemster.store.parquet_export import export_parquet
-
-            export_parquet(opened, ids, Path(parquet))
-            note(f"wrote {plural(len(ids), 'run')} to {visible(parquet)}; no store imports Parquet")
 
 
 @command.command(
@@ -196,7 +153,12 @@ def _find_run(store: Store, name: str) -> RunRow | None:
         return None
 
 
-@command.command("check", short_help="Look for damage, and say what is lost.")
+@command.command(
+    "check",
+    short_help="Look for damage, and say what is lost.",
+    examples=["deemster store check"],
+    see_also=["store rm"],
+)
 @store_option
 def check(*, store: str) -> None:
     """Look for damage, and say what is lost: every check sum, count and reference, and the database itself.
@@ -217,7 +179,12 @@ def check(*, store: str) -> None:
     write_out(visible(f"{opened.where}: {plural(runs, 'run')}, nothing is damaged.") + "\n")
 
 
-@command.command("verify", short_help="Compute a report again from a run file, and compare every byte.")
+@command.command(
+    "verify",
+    short_help="Compute a report again from a run file, and compare every byte.",
+    examples=["deemster store verify report.json run.jsonl"],
+    see_also=["export", "import"],
+)
 @click.argument("report", type=click.Path())
 @click.argument("file", type=click.Path())
 @click.option("--sha256", metavar="HASH", callback=_check_hash, help="The SHA-256 that FILE must have.")

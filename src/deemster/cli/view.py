@@ -12,7 +12,17 @@ from deemster.cli.options import ReportOptions, open_run_store, store_option, wi
 from deemster.errors import ConfigurationError, plural
 
 
-@click.command("view", cls=Verb, short_help="Look at the stored runs in a browser, and label their samples.")
+@click.command(
+    "view",
+    cls=Verb,
+    short_help="Look at the stored runs in a browser, and label their samples.",
+    examples=[
+        "deemster view --open",
+        "deemster view --annotator ada",
+        "deemster view --export site before latest --without-text",
+    ],
+    see_also=["show", "labels", "agreement"],
+)
 @click.option(
     "--host",
     default="127.0.0.1",

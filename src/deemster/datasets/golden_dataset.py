@@ -27,7 +27,8 @@ from deemster.datasets.sample_selection import (
     Rows,
     SelectedPart,
     SelectedRows,
-    build_selection,
+    Selection,
+    as_entries,
     rows_fingerprint,
     select_positions,
 )
@@ -73,7 +74,7 @@ class ListedRows:
     def excerpt(self, positions: list[int]) -> ListedRows:
         """Samples by position that another process can read: as their places in a Parquet file, or as they are."""
         if self.file is not None and self.file.can_read_rows(positions):
-            return ListedRows(_SamplesToRead(self.file, positions), bytearray())
+            return _RowsToRead(self.file, positions)
         return ListedRows(list(self.pick(positions)), bytearray())
 
     def fingerprint(self) -> str:
@@ -81,32 +82,19 @@ class ListedRows:
         return rows_fingerprint(self)
 
 
-class _SamplesToRead(Sequence[Sample]):
-    """Samples of a Parquet file that are read when they are asked for.
+class _RowsToRead(ListedRows):
+    """Samples of a Parquet file that are read when they are asked for."""
 
-    Args:
-        file: The file.
-        positions: Their places in it.
-    """
-
-    def __init__(self, file: ParquetFile, positions: list[int]) -> None:
-        self._file, self._positions = file, positions
+    def __init__(self, source: ParquetFile, positions: list[int]) -> None:
+        self._source, self._positions = source, positions
+        self.digests = bytearray()
 
     def __len__(self) -> int:
         return len(self._positions)
 
-    @overload
-    def __getitem__(self, index: int) -> Sample: ...
-
-    @overload
-    def __getitem__(self, index: slice) -> Sequence[Sample]: ...
-
-    def __getitem__(self, index: int | slice) -> Sample | Sequence[Sample]:
-        return self._read[index]
-
     @functools.cached_property
-    def _read(self) -> list[Sample]:
-        return list(_read_parquet("part", self._file.read_rows(self._positions), self._file.reading)[1])
+    def _samples(self) -> Sequence[Sample]:  # type: ignore[override]
+        return list(_read_parquet("part", self._source.read_rows(self._positions), self._source.reading)[1])
 
 
 def equal_rows(digests: bytes | bytearray, ids: Callable[[list[int]], Iterable[str]]) -> list[list[str]]:
@@ -286,7 +274,9 @@ class Dataset:
         Raises:
             DatasetError: No sample fits, no sample has one of the tags, ids or values, or something cannot be used.
         """
-        selection = build_selection(tags=tags, ids=ids, where=where, sample=sample, seed=seed, limit=limit)
+        wanted = {path: as_entries(value) for path, value in (where or {}).items()}
+        selection = Selection(_texts(tags), _texts(ids), wanted, sample, seed, limit)
+        selection.check()
         return self._part(select_positions(self, selection, file=self.path), selection.flags())
 
     def keep(self, ids: Collection[str], *, selection: str) -> Dataset:
@@ -373,6 +363,10 @@ class Dataset:
         """
         known = ("yaml", "json", "jsonl")
         write_rows(path, _header(self), _rows(self), key="samples", known=known, error=DatasetError)
+
+
+def _texts(given: str | Iterable[str]) -> tuple[str, ...]:
+    return (given,) if isinstance(given, str) else tuple(given)
 
 
 def _as_row(sample: Sample | Mapping[str, Any]) -> Any:

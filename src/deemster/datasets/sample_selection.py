@@ -138,43 +138,25 @@ class Selection(NamedTuple):
             words.append(f"--limit {self.limit}")
         return " ".join(filter(None, words))
 
+    def check(self) -> None:
+        """Refuse what cannot be used.
 
-def build_selection(
-    *,
-    tags: str | Iterable[str] = (),
-    ids: str | Iterable[str] = (),
-    where: Mapping[str, Any] | None = None,
-    sample: int | None = None,
-    seed: int = 0,
-    limit: int | None = None,
-) -> Selection:
-    """A selection whose parts are checked; see `Dataset.select`.
-
-    Raises:
-        DatasetError: Something given cannot be used; every issue is given.
-    """
-    selection = Selection(
-        _texts(tags),
-        _texts(ids),
-        {path: tuple(value) if isinstance(value, (list, tuple)) else (value,) for path, value in (where or {}).items()},
-        sample,
-        seed,
-        limit,
-    )
-    issues = [
-        Issue(f"`{name}` is a whole number of at least {least}, not {show_value(value)}.")
-        for name, value, least in (("sample", sample, 1), ("limit", limit, 1), ("seed", seed, 0))
-        if value is not None and (type(value) is not int or value < least)
-    ]
-    if sample is not None and limit is not None:
-        issues.append(Issue("`sample` draws samples at random and `limit` takes the first: give one of the two."))
-    for path in selection.where:
-        section, dot, key = path.partition(".")
-        if section not in _SECTIONS or not dot or not key:
-            issues.append(Issue(f"`where` names a key such as `metadata.lang` or `input.lang`, not `{path}`."))
-    if issues:
-        raise DatasetError(issues)
-    return selection
+        Raises:
+            DatasetError: With every issue.
+        """
+        issues = [
+            Issue(f"`{name}` is a whole number of at least {least}, not {show_value(value)}.")
+            for name, value, least in (("sample", self.sample, 1), ("limit", self.limit, 1), ("seed", self.seed, 0))
+            if value is not None and (type(value) is not int or value < least)
+        ]
+        if self.sample is not None and self.limit is not None:
+            issues.append(Issue("`sample` draws samples at random and `limit` takes the first: give one of the two."))
+        for path in self.where:
+            section, dot, key = path.partition(".")
+            if section not in _SECTIONS or not dot or not key:
+                issues.append(Issue(f"`where` names a key such as `metadata.lang` or `input.lang`, not `{path}`."))
+        if issues:
+            raise DatasetError(issues)
 
 
 def select_positions(samples: Iterable[Sample], selection: Selection, *, file: str | None) -> list[int]:
@@ -281,8 +263,9 @@ class SampleSearch:
                 yield Issue(f"No sample has {list_names(paths)}. {near}", file)
 
 
-def _texts(given: str | Iterable[str]) -> tuple[str, ...]:
-    return (given,) if isinstance(given, str) else tuple(given)
+def as_entries(value: Any) -> tuple[Any, ...]:
+    """The entries of a list; any other value is the only one."""
+    return tuple(value) if isinstance(value, (list, tuple)) else (value,)
 
 
 def has_tag(sample: Sample, tags: Iterable[str]) -> bool:

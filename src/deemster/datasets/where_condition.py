@@ -6,7 +6,7 @@ from collections.abc import Iterable, Iterator, Mapping
 from typing import Any, Literal, TypeAlias
 
 from deemster.datasets.only_expression import value_text
-from deemster.datasets.sample_selection import Selection, has_one, has_tag, has_value
+from deemster.datasets.sample_selection import Selection, as_entries, has_one, has_tag, has_value
 from deemster.errors import ConfigurationError, Issue, did_you_mean, show_value, visible
 from deemster.records import Sample, Where, freeze
 
@@ -47,25 +47,21 @@ def parse_condition(given: Any, *, called: str) -> GivenWhere:
         issues += [
             Issue(f"`metadata` in {own} maps {show_value(key)} to a value or a list of values, not to a map.")
             for key, value in metadata.items()
-            if not isinstance(key, str) or any(isinstance(each, (Mapping, list, tuple)) for each in _listed(value))
+            if not isinstance(key, str) or any(isinstance(each, (Mapping, list, tuple)) for each in as_entries(value))
         ]
     if not issues and not any(given.values()):
         issues.append(Issue(f"{own} is empty. Give `tags`, `has` or `metadata`, or leave it out."))
     if issues:
         raise ConfigurationError(issues)
-    wanted = {key: _listed(value) for key, value in metadata.items()}
-    return Where(_listed(given.get("tags", ())), _listed(given.get("has", ())), freeze(wanted, path="where"))
+    wanted = {key: as_entries(value) for key, value in metadata.items()}
+    return Where(as_entries(given.get("tags", ())), as_entries(given.get("has", ())), freeze(wanted, path="where"))
 
 
 def _name_issues(given: Mapping[str, Any], own: str) -> Iterator[Issue]:
     for key, example in (("tags", "policy"), ("has", "citations")):
-        names = _listed(given.get(key, ()))
+        names = as_entries(given.get(key, ()))
         if not all(isinstance(name, str) and all(part.strip() for part in name.split("|")) for name in names):
             yield Issue(f"`{key}` in {own} is text or a list of texts, such as `{example}`.")
-
-
-def _listed(value: Any) -> tuple[Any, ...]:
-    return tuple(value) if isinstance(value, (list, tuple)) else (value,)
 
 
 def applies(where: Where | None, sample: Sample) -> bool:

@@ -45,7 +45,7 @@ def verify_report(report: str | Path, run_file: str | Path, *, sha256: str | Non
 
     Args:
         report: The report as JSON; it is computed with what this one shows and leaves out.
-        run_file: The facts, as `deemster store export` writes them.
+        run_file: The facts, as `deemster export` writes them.
         sha256: The SHA-256 that the run file must have; any unless given.
 
     Raises:

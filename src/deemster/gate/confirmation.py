@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from typing import Literal, TypeAlias
+from typing import Literal, NamedTuple, TypeAlias
 
 import msgspec
 
@@ -109,7 +109,11 @@ def confirm_changes(
     found = confirm_failures(
         [passed for passed, _ in counts],
         [n for _, n in counts],
-        **{name: [history[name] for history in histories] for name in histories[0]},
+        earlier_passed=[history.earlier_passed for history in histories],
+        earlier_n=[history.earlier_n for history in histories],
+        baseline_passed=[history.baseline_passed for history in histories],
+        baseline_n=[history.baseline_n for history in histories],
+        needed=[history.needed for history in histories],
         level=_LEVEL,
     )
     samples = [
@@ -123,22 +127,40 @@ def confirm_changes(
         for place, (change, (passed, n)) in enumerate(zip(failing, counts, strict=True))
     ]
     # Few histories differ, and each takes a search.
-    kinds = {tuple(history.items()) for history in histories}
-    needed = [reruns_to_confirm(len(samples), **dict(kind), level=_LEVEL) for kind in kinds]
+    needed = [
+        reruns_to_confirm(
+            len(samples),
+            earlier_passed=history.earlier_passed,
+            earlier_n=history.earlier_n,
+            baseline_passed=history.baseline_passed,
+            baseline_n=history.baseline_n,
+            needed=history.needed,
+            level=_LEVEL,
+        )
+        for history in set(histories)
+    ]
     return Confirmation(samples=tuple(samples), needed=max(filter(None, needed), default=None))
 
 
-def _history(change: SampleChange, earlier: Mapping[str, tuple[int, int]]) -> dict[str, int]:
+class _History(NamedTuple):
     """What is known of a sample before the candidate, as `confirm_failures` wants it."""
-    before, (passed, n) = change.baseline, earlier.get(change.row_hash or "", (0, 0))
+
+    earlier_passed: int
+    earlier_n: int
+    baseline_passed: int
+    baseline_n: int
+    needed: int
+
+
+def _history(change: SampleChange, earlier: Mapping[str, tuple[int, int]]) -> _History:
+    before = change.baseline
     repetitions = before.repetitions if before else 0
-    return {
-        "earlier_passed": passed,
-        "earlier_n": n,
-        "baseline_passed": before.passed if before else 0,
-        "baseline_n": repetitions,
-        "needed": (repetitions + 1) // 2,
-    }
+    return _History(
+        *earlier.get(change.row_hash or "", (0, 0)),
+        baseline_passed=before.passed if before else 0,
+        baseline_n=repetitions,
+        needed=(repetitions + 1) // 2,
+    )
 
 
 def _state(passed: int, reruns: int, *, confirmed: bool, possible: bool) -> State:

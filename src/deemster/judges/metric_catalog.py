@@ -89,7 +89,7 @@ def _script_with_text(script: Any, sample: Sample, output: Output) -> Any:
 
 
 GROUP = "deemster.metrics"
-WORKED_EXAMPLES = "\n\nWorked examples:\n"
+WORKED_EXAMPLES = "Worked examples:"
 _ROOMS = ("deemster.metrics.", "deemster.judges.")
 _OF_PRESETS = ("threshold", "higher_is_better", "fields", "steps", "rubric")
 
@@ -355,7 +355,7 @@ def _entry(alias: str) -> CatalogEntry:
     metric = _metric_class(PRESETS.get(alias, alias))
     defaults = {"name": alias if "k" not in metric.__struct_fields__ else "the alias", "threshold": metric.pass_mark}
     reads, reads_expected = metric.reads, metric.reads_expected
-    doc, _, examples = (inspect.getdoc(metric) or "").partition(WORKED_EXAMPLES)
+    doc, _, examples = (inspect.getdoc(metric) or "").partition(f"\n\n{WORKED_EXAMPLES}\n")
     if alias in PRESETS:
         from deemster.judges.geval_definition import load_preset  # noqa: PLC0415 - reads its file
 

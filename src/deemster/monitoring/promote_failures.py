@@ -1,4 +1,4 @@
-"""Promotes failed records to golden samples, which a person then completes."""
+"""Writes failed records as golden samples, which a person then completes."""
 
 from __future__ import annotations
 
@@ -27,10 +27,12 @@ class Promotion(NamedTuple):
     Attributes:
         ids: The ids of the new samples.
         known: Records that were left out because the dataset has their input already.
+        incomplete: Whether a sample has no expected output that a person must fill in.
     """
 
     ids: tuple[str, ...]
     known: int
+    incomplete: bool
 
 
 def promote_failures(
@@ -82,14 +84,15 @@ def promote_failures(
         write_rows(file, header, rows, key="samples", known=FORMATS, error=DatasetError)
     elif rows:
         extend_rows(file, rows, key="samples", known=FORMATS, error=DatasetError)
-    return Promotion(tuple(row["id"] for row in rows), known)
+    incomplete = any(TAG in row["metadata"]["tags"] for row in rows)
+    return Promotion(tuple(row["id"] for row in rows), known, incomplete)
 
 
 def _choose_records(
     store: Store, run: RunRow, *, metric: str | None, ids: Collection[str]
 ) -> Iterator[tuple[SampleFacts, Execution, Sequence[MetricCard]]]:
     if not run.traits.has_metrics:
-        raise ConfigurationError(f"`{run.id}` is a grading by a rubric; only recordings and runs can be promoted.")
+        raise ConfigurationError(f"`{run.id}` is a grading by a rubric, whose items neither pass nor fail.")
     cards = store.cards(run.id)
     names = [card.name for card in cards]
     if not ids:
@@ -109,7 +112,7 @@ def _choose_records(
             return
         if sample.id in ids if ids else _fails(execution, wanted):
             if sample.content is None:
-                raise ConfigurationError(f"The input of `{sample.id}` is not stored, so it cannot be promoted.")
+                raise ConfigurationError(f"The input of `{sample.id}` is not stored, so it becomes no golden sample.")
             yield sample, execution, cards
 
 

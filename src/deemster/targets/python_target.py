@@ -57,9 +57,7 @@ class PythonTarget:
         self.takes_invocation = _takes_invocation(function)
         self.concurrency = concurrency
         self._timeout_s = timeout_s
-        self._trying: TargetRetry | None = None
-        if (timeout_s, retries, concurrency) != (None, 0, None):
-            self._trying = TargetRetry(retries=retries, timeout_s=timeout_s, concurrency=concurrency)
+        self._trying = TargetRetry(retries=retries, timeout_s=timeout_s, concurrency=concurrency)
         self._is_tried = timeout_s is not None or retries > 0
         # Timeouts and retries wait in the event loop.
         self.is_async = self._is_coroutine or self._is_tried
@@ -76,8 +74,7 @@ class PythonTarget:
         Args:
             clock: Measures how long calls take; one that stands still measures nothing.
         """
-        if self._trying is not None:
-            self._trying.open(clock)
+        self._trying.open(clock)
 
     async def close(self) -> None:
         """Let go of the threads."""
@@ -87,8 +84,7 @@ class PythonTarget:
 
     def halt(self, _: str) -> None:
         """Call nothing again; what is under way goes on."""
-        if self._trying is not None:
-            self._trying.halt()
+        self._trying.halt()
 
     def _argument(self, invocation: Invocation) -> Any:
         # A target that changes its input must not change the sample for metrics and later repetitions.
@@ -109,7 +105,7 @@ class PythonTarget:
         Raises:
             TypeError: It returned something that is neither text, an output, nor JSON data.
         """
-        if self._trying is None or not self._is_tried:
+        if not self._is_tried:
             return await self._awaited(invocation)
         return await self._trying.answer(lambda: self._attempt(invocation), invocation)
 

@@ -50,7 +50,7 @@ class SavedOutputs:
         is_listed = isinstance(outputs, Iterable) and not isinstance(outputs, (str, bytes, Mapping))
         value = to_json_value(list(outputs) if is_listed else outputs)
         held = _texts(value) or _memory(_read_root({"outputs": value}, None), file=None)
-        self._recorded: _Memory | _ParquetExcerpt | SavedOutputLines | SavedOutputExcerpt = held
+        self._recorded: _Memory | SavedOutputLines | SavedOutputExcerpt = held
         self.repetitions = held.repetitions
         self._digest: Callable[[], str] = functools.cache(held.digest)
 
@@ -251,7 +251,7 @@ class _Memory:
             message = f"Repetition {repetition} is not recorded; there are {self.repetitions}."
             raise OutputsError(Issue(message)) from None
 
-    def excerpt(self, ids: list[str]) -> _Memory | _ParquetExcerpt:
+    def excerpt(self, ids: list[str]) -> _Memory:
         """The answers of some samples: as their places in a Parquet file, or as they are."""
         if self.file is not None:
             rows = [row for name in ids for row in self.rows[name]]
@@ -260,41 +260,26 @@ class _Memory:
         return _Memory({name: self._answers[name] for name in ids})
 
 
-class _ParquetExcerpt:
+class _ParquetExcerpt(_Memory):
     """The answers of some samples of a Parquet file, which another process reads there.
 
     Args:
-        file: The file.
-        rows: Where the answers stand.
+        source: The file.
+        places: The rows in which the answers stand.
         repetitions: How many there are for each sample.
     """
 
-    def __init__(self, file: ParquetFile, rows: list[int], repetitions: int) -> None:
-        self._file, self._rows, self.repetitions = file, rows, repetitions
+    def __init__(self, source: ParquetFile, places: list[int], repetitions: int) -> None:
+        self._source, self._places, self.repetitions = source, places, repetitions
 
     def __len__(self) -> int:
-        return len(self._rows) // self.repetitions
+        return len(self._places) // self.repetitions
 
     @functools.cached_property
-    def _held(self) -> _Memory:
-        found = parquet_entries(self._file.read_rows(self._rows), self._file.reading)
-        return _memory(found, file=self._file.reading.file)
-
-    def compare(self, ids: Collection[str]) -> tuple[list[str], list[str]]:
-        """Ids that are not recorded, and recorded ids that are not asked for."""
-        return self._held.compare(ids)
-
-    def answers(self, ids: Sequence[str], repetition: int) -> list[Answer]:
-        """Answers in the order asked for.
-
-        Raises:
-            OutputsError: The file has changed.
-        """
-        return self._held.answers(ids, repetition)
-
-    def excerpt(self, ids: list[str]) -> _Memory | _ParquetExcerpt:
-        """The answers of some of the samples."""
-        return self._held.excerpt(ids)
+    def _answers(self) -> dict[str, list[Answer]]:  # type: ignore[override]
+        reading = self._source.reading
+        found = parquet_entries(self._source.read_rows(self._places), reading)
+        return _memory(found, file=reading.file)._answers  # noqa: SLF001 - of its own kind
 
 
 def _texts(outputs: Any) -> _Memory | None:

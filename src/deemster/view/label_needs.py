@@ -16,7 +16,7 @@ from deemster.results.metric_summary import OUTSIDE, SCORED
 from deemster.stats import ConfidenceInterval, ppi_mean, wilson
 from deemster.stats.power_analysis import label_size
 from deemster.store import LabelFacts
-from deemster.view.opened_run import OpenedRun
+from deemster.view.opened_run import OpenedRun, row_means
 
 # The half-width of the interval that labels are counted for where no rule waits for them.
 _HALF_WIDTH = 0.05
@@ -161,9 +161,8 @@ class _Opinion:
         if known.sum() < _FEW or truth[known].std() == 0 or judged[known].std() == 0:
             return
         self.correlation = max(0.0, float(np.corrcoef(truth[known], judged[known])[0, 1]))
-        scored = ~np.isnan(self._judge)
-        means = np.where(scored, self._judge, 0.0).sum(axis=1) / np.maximum(scored.sum(axis=1), 1)
-        others = np.asarray(scored.any(axis=1))
+        means = row_means(self._judge)
+        others = np.asarray(~np.isnan(means))
         if weights is None:
             others[list(by_sample)] = False
         if self.correlation and others.any():

@@ -4,8 +4,10 @@ from __future__ import annotations
 
 import itertools
 import threading
+from collections.abc import Mapping
 from typing import Any
 
+import msgspec
 import numpy as np
 
 from deemster.records import Execution, Output
@@ -64,12 +66,24 @@ class LiveUsage:
 
     def _totals(self) -> dict[str, Any]:
         total, cost = sum_accounts([self._account]), total_cost([self._account])
-        tokens = [count for count in (total.prompt_tokens, total.completion_tokens) if count is not None]
-        return {
-            "executions": int(self._counted.sum()),
-            "calls": total.calls,
-            "cached_calls": total.cached_calls,
-            "tokens": sum(tokens) if tokens else total.total_tokens,
-            "cost_usd": None if cost is None else float(cost.total_usd),
-            "is_whole_cost": cost is None or cost.complete,
-        }
+        amount = None if cost is None else {"total_usd": float(cost.total_usd), "complete": cost.complete}
+        return usage_entry(int(self._counted.sum()), msgspec.structs.asdict(total), amount)
+
+
+def usage_entry(executions: int, total: Mapping[str, Any], cost: Mapping[str, Any] | None) -> dict[str, Any]:
+    """The calls, tokens and cost of a run, as a page shows them.
+
+    Args:
+        executions: How many executions are counted.
+        total: What they used, as a report has it.
+        cost: What they cost, as a report has it.
+    """
+    tokens = [total[name] for name in ("prompt_tokens", "completion_tokens") if total[name] is not None]
+    return {
+        "executions": executions,
+        "calls": total["calls"],
+        "cached_calls": total["cached_calls"],
+        "tokens": sum(tokens) if tokens else total["total_tokens"],
+        "cost_usd": None if cost is None else cost["total_usd"],
+        "is_whole_cost": cost is None or cost["complete"],
+    }

@@ -151,10 +151,8 @@ class OpenedRun:
         Args:
             place: The metric's place.
         """
-        scored = self.table.causes[:, :, place] == SCORED
-        sums = np.where(scored, self.table.scores[:, :, place], 0.0).sum(axis=1)
-        counts = scored.sum(axis=1)
-        return np.where(counts, sums / np.maximum(counts, 1), np.nan)
+        table = self.table
+        return row_means(np.where(table.causes[:, :, place] == SCORED, table.scores[:, :, place], np.nan))
 
     def pass_counts(self, places: Sequence[int]) -> NDArray[np.int64]:
         """For each sample the repetitions in which every one of some metrics passed; -1 where none of them applies.
@@ -241,16 +239,16 @@ def first_output(executions: Sequence[Execution]) -> str | None:
 
 def mean_latencies(table: MarkTable) -> NDArray[np.float64]:
     """For each sample of a table the mean latency of its outputs in milliseconds; NaN where it is not known."""
-    return np.full(table.samples, np.nan) if table.usage is None else _row_means(table.usage[:, :, _LATENCY])
+    return np.full(table.samples, np.nan) if table.usage is None else row_means(table.usage[:, :, _LATENCY])
 
 
 def mean_lengths(table: MarkTable) -> NDArray[np.float64]:
     """For each sample of a table the mean number of characters of its outputs; NaN where it has none."""
     chars = table.output_chars.astype(np.float64)
-    return _row_means(np.where(chars < 0, np.nan, chars))
+    return row_means(np.where(chars < 0, np.nan, chars))
 
 
-def _row_means(values: NDArray[np.float64]) -> NDArray[np.float64]:
+def row_means(values: NDArray[np.float64]) -> NDArray[np.float64]:
     """The mean of each row without its NaN; NaN where nothing else is in it."""
     known = ~np.isnan(values)
     counts = known.sum(axis=1)

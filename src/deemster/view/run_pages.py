@@ -11,6 +11,7 @@ from deemster.errors import ReportError, StoreError
 from deemster.results.run_summary import cohort_label
 from deemster.runs.run_figures import RunFigures, stored_figures
 from deemster.store import RunRow, Store
+from deemster.view.live_usage import usage_entry
 from deemster.view.opened_run import OpenedRun
 from deemster.view.run_cache import RunCache
 from deemster.view.sample_query import metadata_keys
@@ -252,13 +253,4 @@ def _usage(cache: RunCache, row: RunRow) -> dict[str, Any] | None:
         report = cache.open(row.id).head()
     except (ReportError, StoreError):
         return None
-    total, cost = report["usage"]["total"], report["cost"]
-    tokens = [total[name] for name in ("prompt_tokens", "completion_tokens") if total[name] is not None]
-    return {
-        "executions": row.done,
-        "calls": total["calls"],
-        "cached_calls": total["cached_calls"],
-        "tokens": sum(tokens) if tokens else total["total_tokens"],
-        "cost_usd": None if cost is None else cost["total_usd"],
-        "is_whole_cost": cost is None or cost["complete"],
-    }
+    return usage_entry(row.done, report["usage"]["total"], report["cost"])
