@@ -63,7 +63,7 @@ def test_node_killed_in_the_middle_gives_the_report_of_a_local_run(
             killed_at.append(progress.done)
             nodes.kill_second_node()
 
-    storage = build_storage(tmp_path / "runs.db", None)
+    storage = build_storage(tmp_path / "runs.db")
     report = run_sync(
         run_evaluation(
             job,

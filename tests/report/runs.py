@@ -8,7 +8,6 @@ from datetime import UTC, datetime
 import deemster as dm
 from deemster.judges import metric_catalog as catalog
 from deemster.models.clock import FrozenClock
-from tests.builders.arguments import arguments
 
 CLOCK = FrozenClock(datetime(2025, 6, 15, 12, 0, tzinfo=UTC))
 CANARIES = {
@@ -97,4 +96,5 @@ def small_report(*ids, outputs=None, metrics=("exact-match",), expected="yes", t
     rows = [dm.Sample(name, {}, expected, {"tags": list(tags)} if tags else {}) for name in ids or ("a",)]
     given = outputs if outputs is not None else {row.id: "yes" for row in rows}
     dataset = dm.Dataset(rows, name=options.pop("name", "small"))
-    return dm.evaluate(dataset, outputs=given, metrics=list(metrics), **arguments(clock=CLOCK, **options))
+    settings = dm.EvaluationSettings(clock=CLOCK)
+    return dm.evaluate(dataset, outputs=given, metrics=list(metrics), settings=settings, **options)

@@ -47,7 +47,7 @@ def test_the_report_is_the_golden_one():
         target=answer,
         metrics=["acme-politeness", "llm-as-judge"],
         models={"judge": AcmeChat(strict=True)},
-        clock=testing.FrozenClock(datetime(2026, 1, 1, tzinfo=UTC)),
+        settings=dm.EvaluationSettings(clock=testing.FrozenClock(datetime(2026, 1, 1, tzinfo=UTC))),
     )
     # `REFRESH=1 pytest` writes it anew: read the difference before you commit it.
     testing.compare_with_golden(report, HERE / "report.json", refresh="REFRESH" in os.environ)
