@@ -114,13 +114,16 @@ REST = (
     Part("the site of the documents", ("tests/test_docs_site.py",)),
     # Each has a shorter neighbour that `make test` runs.
     Part(
-        "long simulations",
+        "long simulations and kills",
         (
             "tests/agreement/test_error_intervals.py::test_intervals_hold_the_truth[ceiling-60",
             "tests/agreement/test_error_intervals.py::test_intervals_hold_the_truth[rare",
             "tests/agreement/test_imagined_units.py::test_bias_test_and_interval_follow_clusters",
             "tests/agreement/test_imagined_units.py::test_smoothed_kappa_covers",
             f"{ALIKE_SAMPLES}[300]",
+            "tests/faults/test_bytes.py::test_report_bytes_do_not_depend_on_faults[one at a time]",
+            "tests/faults/test_bytes.py::test_report_bytes_do_not_depend_on_faults[killed elsewhere]",
+            "tests/faults/test_kills_panel.py::test_fast_judge_is_asked_once_for_each_sample_over_all_kills[durable]",
             "tests/cli/test_plan.py::test_plan_and_audit_of_a_gate_answer_the_same_question_alike",
         ),
     ),
@@ -159,7 +162,7 @@ class Lane(NamedTuple):
         return self.name == "any" or not is_rest
 
 
-LANES = {lane.name: lane for lane in (Lane("quick", 10), Lane("test", 50), Lane("all", 200), Lane("any", 50))}
+LANES = {lane.name: lane for lane in (Lane("quick", 10), Lane("test", 25), Lane("all", 200), Lane("any", 50))}
 
 
 def looks_longer(item: pytest.Item) -> bool:

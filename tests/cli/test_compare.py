@@ -200,3 +200,38 @@ def test_impossible_level_margin_or_seed_is_bad_input(flags, runs):
     result = called("compare", "before", "now", *flags)
     assert result.exit_code == 2
     assert f"Invalid value for '{flags[0]}'" in result.stderr
+
+
+def test_part_is_compared_and_says_so(runs):
+    whole = json.loads(called("compare", "before", "now", "--to", "-").stdout)
+    samples = json.loads(called("show", "now", "--to", "-").stdout)["samples"]
+    changed = {change["row_hash"] for change in whole["changes"]}
+    chosen = next(sample["id"] for sample in samples if sample["row_hash"] in changed)
+    part = json.loads(called("compare", "before", "now", "--only", f"id:{chosen}", "--to", "-").stdout)
+    assert (part["samples"]["paired"], len(part["changes"])) == (1, 1)
+    selection = f"--only id:{chosen}"
+    assert part["candidate"]["part"] == {"samples": 1, "of": len(samples), "selection": selection}
+    assert part["warnings"][0].endswith(f"a part is compared: 1 of {len(samples)} samples, {selection}.")
+
+
+def test_part_of_report_files_is_that_of_stored_runs(runs):
+    first, second = (
+        json.loads(called("compare", *names, "--only", "id:*", "--to", "-").stdout)
+        for names in (("before", "now"), ("before.json", "now.json"))
+    )
+    assert first["macro_f1"] == second["macro_f1"]
+
+
+@pytest.mark.parametrize(
+    ("flags", "message"),
+    [
+        (("--only", "tag:nobody"), "No sample has the tag `nobody`."),
+        (("--only", "failed"), "`--only failed` and `--only answered` choose what is run"),
+        (("--only", "x"), "says nothing that is known"),
+        (("--only", "id:*", "--labels", "viewer"), "leave out `--only`"),
+    ],
+)
+def test_part_that_cannot_be_compared_is_bad_input(runs, flags, message):
+    result = called("compare", "before", "now", *flags)
+    assert result.exit_code == 2
+    assert message in result.stderr

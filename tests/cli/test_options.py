@@ -6,9 +6,8 @@ import click
 import pytest
 
 import deemster as dm
-from deemster.cli import grade, monitor, options, rubric
+from deemster.cli import grade, monitor, options
 from deemster.cli.main import COMMANDS, app
-from deemster.grading import improvement_judging
 from deemster.monitoring import pass_rate_over_time
 from deemster.records import model_requests
 from deemster.store import open_and_migrate
@@ -21,10 +20,6 @@ from deemster.store import open_and_migrate
         (grade.JUDGE, model_requests.JUDGE),
         (monitor.PERIODS, pass_rate_over_time.PERIODS),
         (monitor.BASELINE, pass_rate_over_time.BASELINE),
-        (rubric.ROUNDS, improvement_judging.ROUNDS),
-        (rubric.CRITERIA, improvement_judging.CRITERIA),
-        (rubric.EXEMPLARS, improvement_judging.EXEMPLARS),
-        (rubric.ALPHA, improvement_judging.ALPHA),
     ],
 )
 def test_constants_in_help_equal_those_of_engine(flag, engine):

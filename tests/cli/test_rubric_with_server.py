@@ -19,7 +19,18 @@ from tests.cli.workspace import called
 from tests.runs.make_rewordings import BETTER, RUBRIC, Judge, dataset
 
 JUDGE = Judge({"The facts are alright.": 0.6, BETTER: 0.97})
-IMPROVE = ("rubric", "improve", "old.yaml", "items.jsonl", "--judge", "judge", "--writer", "writer", "--criteria", "1")
+IMPROVE = (
+    "rubric",
+    "improve",
+    "old.yaml",
+    "items.jsonl",
+    "--judge",
+    "judge",
+    "--writer",
+    "writer",
+    "--set",
+    "criteria=1",
+)
 FLAGS = ("--models", "models.json", "--to", "new.yaml")
 
 

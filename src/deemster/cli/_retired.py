@@ -85,6 +85,10 @@ FLAGS |= {
         "unsure-below": "cascade.unsure_below=0.8",
     }.items()
 }
+FLAGS |= {
+    f"rubric improve --{name}": f"Write `--set {name}=...`."
+    for name in ("alpha", "cluster", "criteria", "exemplars", "rounds", "seed", "train")
+}
 COMMANDS = {
     "adversarial": "`deemster attack SUITE [CATEGORY ...]` attacks the target of a suite.",
     "align": "`deemster agreement VOTES` compares judges with people; it changes no judge.",

@@ -16,8 +16,10 @@ from deemster.cli.options import (
     ReportOptions,
     comparison_options,
     confidence_option,
+    only_option,
     seed_option,
     store_option,
+    take_only,
 )
 from deemster.errors import ConfigurationError
 
@@ -28,6 +30,7 @@ if TYPE_CHECKING:
     from deemster.comparison.compare_columns import ComparisonSettings
     from deemster.comparison.compare_runs import RunSource
     from deemster.comparison.comparison import Comparison
+    from deemster.datasets.only_expression import Only
     from deemster.gate import Gate
     from deemster.gate.confirmation import Confirmation
 
@@ -67,6 +70,7 @@ if TYPE_CHECKING:
     multiple=True,
     help="A sheet of people's labels of each run, in the order of the runs, or `viewer`: correct the difference.",
 )
+@only_option
 @click.option("--full", is_flag=True, help="Print effects, tests and more samples too.")
 @comparison_options
 @store_option
@@ -81,6 +85,7 @@ def command(
     seed: int,
     confirm: int | None,
     labels: tuple[str, ...],
+    only: tuple[str, ...],
     full: bool,
     reports: ReportOptions,
     store: str,
@@ -105,17 +110,19 @@ def command(
 
     settings = ComparisonSettings(confidence=confidence, margin=margin, cluster=cluster, seed=seed)
     if len(candidates) > 1:
-        if margin is not None or gate is not None or confirm is not None or full or labels:
-            raise ConfigurationError("`--margin`, `--gate`, `--confirm`, `--labels` and `--full` are for two runs.")
+        if margin is not None or gate is not None or confirm is not None or full or labels or only:
+            names = "`--margin`, `--gate`, `--confirm`, `--labels`, `--only` and `--full`"
+            raise ConfigurationError(f"{names} are for two runs.")
         _rank((baseline, *candidates), settings, reports, store)
         return
+    wanted = _read_only(only, labels) if only else None
     rules = find_rules(margin=margin, gate=gate, confidence=confidence, cluster=cluster)
     own = None if rules is None else rules.baseline
     settings = settings if own is None else comparison_settings(own, seed=seed)
     with RunSources(store) as sources:
         now = sources.find(candidates[0])
         before = sources.find(baseline, beside=now)
-        comparison = compare_sources(before, now, settings=settings)
+        comparison = compare_sources(before, now, settings=settings, only=wanted)
         confirmation = _confirm(comparison, now, confirm)
         comparison = _correct(comparison, (before, now), labels, settings) if labels else comparison
         quotes = quotes_of_either(before, now)
@@ -131,6 +138,20 @@ def command(
     if comparison.gate is not None:
         warn_of_open_checks(comparison.gate)
         raise click.exceptions.Exit(comparison.gate.exit_code)
+
+
+def _read_only(expressions: Sequence[str], labels: Sequence[str]) -> Only:
+    """Which samples are compared.
+
+    Raises:
+        ConfigurationError: What is said is not known, or speaks of something that no comparison has.
+    """
+    only = take_only({"only": expressions})
+    if only.failed or only.answered:
+        raise ConfigurationError("`--only failed` and `--only answered` choose what is run, not what is compared.")
+    if labels:
+        raise ConfigurationError("`--labels` corrects the difference of whole runs: leave out `--only`.")
+    return only
 
 
 def _with_junit_of(source: RunSource, reports: ReportOptions) -> ReportOptions:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 from collections.abc import Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, NamedTuple
@@ -22,7 +21,9 @@ from deemster.cli.options import (
     dry_run_option,
     group_flags,
     model_options,
+    override_settings,
     quiet_option,
+    set_option,
     storage_options,
     take_flags,
     text_file_options,
@@ -120,8 +121,7 @@ class GraderOptions(NamedTuple):
         from deemster.judges.grader_section import build_grader
 
         given, folder = ({}, None) if self.settings is None else _read_settings(self.settings)
-        for text in self.overrides:
-            _override(given, text)
+        override_settings(given, self.overrides)
         if self.judges:
             given["judges"] = [_judge_entry(text) for text in self.judges]
         given.setdefault("judges", [JUDGE])
@@ -131,26 +131,6 @@ class GraderOptions(NamedTuple):
             raise ConfigurationError(
                 issue._replace(where=issue.where or self.settings) for issue in error.issues
             ) from None
-
-
-def _override(settings: dict[str, Any], text: str) -> None:
-    """Put a setting such as `repeats=3` or `cascade.unsure_below=0.8` among settings.
-
-    Raises:
-        ConfigurationError: It is no setting.
-    """
-    path, sign, value = text.partition("=")
-    *sections, key = path.split(".")
-    if not sign or not all([*sections, key]):
-        raise ConfigurationError(f"`--set` is KEY=VALUE, such as repeats=3, not `{text}`.")
-    for section in sections:
-        settings = settings.setdefault(section, {})
-        if not isinstance(settings, dict):
-            raise ConfigurationError(f"`--set {text}`: `{section}` is no map of settings.")
-    try:
-        settings[key] = json.loads(value)
-    except ValueError:
-        settings[key] = value
 
 
 def _judge_entry(text: str) -> Any:
@@ -188,13 +168,7 @@ _OPTIONS: Sequence[Decorator] = (
     click.option("--model", metavar="NAME", help="Without --models: what that server calls the model."),
     click.option("--api-key-env", metavar="VARIABLE", help="Without --models: the variable with the key."),
     click.option("--settings", metavar="FILE", help="Settings of the grader as a map."),
-    click.option(
-        "--set",
-        "overrides",
-        metavar="KEY=VALUE",
-        multiple=True,
-        help="One setting, such as calls=per_item, quorum=2 or cascade.unsure_below=0.8; it wins over the file.",
-    ),
+    set_option("calls=per_item, quorum=2 or cascade.unsure_below=0.8; it wins over the file"),
 )
 
 

@@ -7,6 +7,7 @@ where a command uses them, so that `--help` answers at once.
 from __future__ import annotations
 
 import functools
+import json
 import math
 import os
 import re
@@ -103,6 +104,41 @@ def take_only(flags: Flags) -> Only:
     from deemster.datasets.only_expression import parse_only
 
     return parse_only(flags.pop("only"))
+
+
+def set_option(examples: str) -> Decorator:
+    """The flag `--set KEY=VALUE`, repeatable, of a command whose settings have no flags of their own.
+
+    Args:
+        examples: Some of them, for the help.
+    """
+    return click.option(
+        "--set", "overrides", metavar="KEY=VALUE", multiple=True, help=f"One setting, such as {examples}; repeatable."
+    )
+
+
+def override_settings(settings: dict[str, Any], overrides: Sequence[str]) -> None:
+    """Put settings such as `repeats=3` or `cascade.unsure_below=0.8` among others.
+
+    Raises:
+        ConfigurationError: One of them is no setting.
+    """
+    for text in overrides:
+        path, sign, value = text.partition("=")
+        *sections, key = path.split(".")
+        if not sign or not all([*sections, key]):
+            raise ConfigurationError(f"`--set` is KEY=VALUE, such as repeats=3, not `{text}`.")
+
+        section = settings
+        for name in sections:
+            section = section.setdefault(name, {})
+            if not isinstance(section, dict):
+                raise ConfigurationError(f"`--set {text}`: `{name}` is no map of settings.")
+
+        try:
+            section[key] = json.loads(value)
+        except ValueError:
+            section[key] = value
 
 
 quiet_option = click.option("--quiet", is_flag=True, help="Show no progress and no result on the terminal.")

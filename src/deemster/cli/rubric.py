@@ -19,13 +19,14 @@ from deemster.cli.options import (
     dry_run_option,
     group_flags,
     model_options,
+    override_settings,
     quiet_option,
     result_options,
-    take_flags,
+    set_option,
     write_result,
     write_texts,
 )
-from deemster.errors import ExitCode, Issue, ReportError, RubricError, plural, visible
+from deemster.errors import ConfigurationError, ExitCode, Issue, ReportError, RubricError, did_you_mean, plural, visible
 
 if TYPE_CHECKING:
     from deemster.grading.examine_rubric import RubricExamination
@@ -34,8 +35,6 @@ if TYPE_CHECKING:
     from deemster.rubrics.rubric_definition import Rubric
 
 
-# The defaults of `improve_rubric`.
-ROUNDS, CRITERIA, EXEMPLARS, TRAIN, ALPHA = 3, 3, 6, 0.5, 0.05
 _SUFFIX = ".progress.db"
 
 
@@ -154,11 +153,16 @@ def _take_settings(flags: Flags) -> ImprovementSettings:
     from deemster.judges.criterion_grader import CriterionGrader
     from deemster.judges.judge_panel import Judge
 
-    judges = flags.pop("judges")
-    flags["grader"] = CriterionGrader(tuple(Judge(role, role) for role in judges), seed=flags["seed"])
-    flags["writer"] = flags["writer"] or judges[0]
-    settings: ImprovementSettings = take_flags(ImprovementSettings, flags)
-    return settings
+    judges, writer = flags.pop("judges"), flags.pop("writer")
+    trials: dict[str, Any] = {}
+    override_settings(trials, flags.pop("overrides"))
+
+    known = [name for name in ImprovementSettings._fields if name not in ("grader", "writer")]
+    if unknown := [name for name in trials if name not in known]:
+        raise ConfigurationError(f"`--set`: `{unknown[0]}` is no setting. {did_you_mean(unknown[0], known)}")
+
+    grader = CriterionGrader(tuple(Judge(role, role) for role in judges), seed=trials.get("seed", 0))
+    return ImprovementSettings(grader, writer or judges[0], **trials)
 
 
 @command.command(
@@ -172,13 +176,7 @@ def _take_settings(flags: Flags) -> ImprovementSettings:
 @click.option("--judge", "judges", multiple=True, required=True, metavar="ROLE", help="Who grades; repeatable.")
 @click.option("--writer", metavar="ROLE", help="Who proposes wordings; the first judge unless given.")
 @result_options("rubric", "json", "md")
-@click.option("--rounds", type=int, default=ROUNDS, show_default=True, help="Wordings tried for each criterion.")
-@click.option("--criteria", type=int, default=CRITERIA, show_default=True, help="How many criteria are reworded.")
-@click.option("--exemplars", type=int, default=EXEMPLARS, show_default=True, help="Disagreements the writer sees.")
-@click.option("--train", type=float, default=TRAIN, show_default=True, help="The share of items to learn from.")
-@click.option("--cluster", metavar="KEY", help="Never divide items with the same value of this metadata key.")
-@click.option("--alpha", type=float, default=ALPHA, show_default=True, help="The chance of any false improvement.")
-@click.option("--seed", type=int, default=0, show_default=True, help="The seed of everything random.")
+@set_option("rounds=5, criteria=2, exemplars=4, train=0.6, cluster=KEY, alpha=0.1 or seed=7")
 @click.option("--resume", is_flag=True, help="Go on where earlier work stopped.")
 @model_options
 @dry_run_option

@@ -82,14 +82,27 @@ class _Side(NamedTuple):
 
 
 def compare_columns(
-    baseline: RunColumns, candidate: RunColumns, *, settings: ComparisonSettings, tool_version: str
+    baseline: RunColumns,
+    candidate: RunColumns,
+    *,
+    settings: ComparisonSettings,
+    tool_version: str,
+    wanted: _Places | None = None,
 ) -> Comparison:
     """Compare two runs sample by sample.
+
+    Args:
+        baseline: The run before.
+        candidate: The run now.
+        settings: How they are compared.
+        tool_version: The version that compares them.
+        wanted: The samples of the candidate that are looked at; all unless given.
 
     Raises:
         ReportError: The runs share no sample.
     """
     joined = join_samples(baseline, candidate)
+    joined = joined if wanted is None else joined.within(wanted)
     if not len(joined.before):
         message = f"The runs `{baseline.run.id}` and `{candidate.run.id}` share no sample, so nothing can be compared."
         raise ReportError(f"{message} Two samples are the same if their input and expected output are equal.")

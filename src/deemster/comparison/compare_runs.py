@@ -11,6 +11,7 @@ from typing import Any, Protocol, TypeAlias, cast, overload
 
 import msgspec
 import numpy as np
+from numpy.typing import NDArray
 
 from deemster import __version__
 from deemster.comparison import load_report
@@ -19,11 +20,14 @@ from deemster.comparison.compare_labels import compare_labels, read_both_labels
 from deemster.comparison.comparison import ComparedSample, Comparison
 from deemster.comparison.ranking import Ranking, rank_columns
 from deemster.comparison.without_text import join_privacy
+from deemster.datasets import SelectedPart
+from deemster.datasets.only_expression import Only, condition_text
+from deemster.datasets.sample_selection import Selection, select_positions
 from deemster.engine.run_sync import warner
 from deemster.errors import ConfigurationError, ReportError
 from deemster.formats.json_values import json_bytes
 from deemster.judges.metric_catalog import quotes_of_spec
-from deemster.records import CAUSES, MetricCard, SampleFacts
+from deemster.records import CAUSES, MetricCard, Sample, SampleFacts
 from deemster.report import Report, RunEntry, RunSamples
 from deemster.report.build_report import metric_identity, quoted_details, report_identities
 from deemster.report.failing_samples import executed_samples
@@ -67,6 +71,9 @@ class RunSource(Protocol):
     def samples(self, positions: Sequence[int]) -> list[ShownSample]:
         """The samples at some positions."""
 
+    def every_sample(self) -> Iterator[Sample]:
+        """Every sample in order, as far as it is kept, for what selects samples."""
+
     @property
     def quotes(self) -> dict[str, frozenset[str] | None]:
         """By a metric's name, the details that may repeat text of a sample or output; None where all may."""
@@ -100,7 +107,11 @@ def quotes_of_either(*sources: RunSource) -> Callable[[str], frozenset[str] | No
 
 
 def compare_sources(
-    baseline: RunSource, candidate: RunSource, *, settings: ComparisonSettings = DEFAULT_SETTINGS
+    baseline: RunSource,
+    candidate: RunSource,
+    *,
+    settings: ComparisonSettings = DEFAULT_SETTINGS,
+    only: Only | None = None,
 ) -> Comparison:
     """Compare two runs sample by sample.
 
@@ -108,9 +119,11 @@ def compare_sources(
         baseline: The run before.
         candidate: The run now.
         settings: How they are compared.
+        only: Which samples are looked at; all unless given.
 
     Raises:
         ReportError: The runs share no sample, or do not hold what the comparison needs.
+        DatasetError: No sample of the candidate fits, or none has a tag, id or value that is asked for.
         StoreError: A run cannot be read.
     """
     # Only the candidate says which samples belong together. The columns have no other name, so that they are dropped
@@ -121,7 +134,10 @@ def compare_sources(
         candidate.columns(cluster=settings.cluster),
         settings=settings,
         tool_version=__version__,
+        wanted=None if only is None else _find_wanted(candidate, only),
     )
+    if only is not None:
+        comparison = _as_part(comparison, only)
     privacy = join_privacy(candidate.privacy, baseline.privacy)
     # A comparison that is computed, not read from a file, has its samples in a table.
     changes = cast("ChangedSamples", comparison.changes)
@@ -129,6 +145,27 @@ def compare_sources(
     drifts = find_anchor_drift(baseline.anchors, candidate.anchors, seed=settings.seed)
     anchors = {name: drift for name, drift in drifts.items() if name in comparison.metrics} or None
     return msgspec.structs.replace(comparison, anchors=anchors, examples=examples, privacy=privacy)
+
+
+def _find_wanted(run: RunSource, only: Only) -> NDArray[np.int64]:
+    """The positions of the samples that are wanted."""
+    selection = Selection(tags=only.tags, ids=only.ids, where=only.where)
+    return np.array(select_positions(run.every_sample(), selection, file=None), dtype=np.int64)
+
+
+def _as_part(comparison: Comparison, only: Only) -> Comparison:
+    """The comparison, whose candidate says which part of it was looked at."""
+    run = comparison.candidate
+    looked_at = comparison.samples.paired + comparison.samples.added
+    earlier = "" if run.part is None or run.part.selection is None else f"{run.part.selection} "
+    of = run.samples if run.part is None else run.part.of
+    part = SelectedPart(samples=looked_at, of=of, selection=f"{earlier}{condition_text(only)}")
+    warning = f"Of the candidate `{run.id}` only a part is compared: {part.describe()}."
+    return msgspec.structs.replace(
+        comparison,
+        candidate=msgspec.structs.replace(run, part=part),
+        warnings=(warning, *comparison.warnings),
+    )
 
 
 @overload
@@ -319,6 +356,12 @@ class StoredSource:
         """The row hash of every sample, in order."""
         return (sample.row_hash for sample in self.store.samples(self.row.id, content=False))
 
+    def every_sample(self) -> Iterator[Sample]:
+        """Every sample in order, as far as it is kept, for what selects samples."""
+        for sample in self.store.samples(self.row.id):
+            labels = {**(sample.metadata or {}), "tags": list(sample.tags)}
+            yield Sample(sample.id, sample.input or {}, None, labels)
+
     def columns(self, *, cluster: str | None) -> RunColumns:
         """The run as arrays.
 
@@ -501,6 +544,10 @@ class ReportSource:
     def row_hashes(self) -> Iterable[str]:
         """The row hash of every sample, in order; empty where it is left out."""
         return (sample.row_hash or "" for sample in self._report.samples)
+
+    def every_sample(self) -> Iterator[Sample]:
+        """Every sample in order, as far as it is kept, for what selects samples."""
+        return (Sample(entry.id, entry.input or {}, None, {"tags": list(entry.tags)}) for entry in self._report.samples)
 
     def columns(self, *, cluster: str | None) -> RunColumns:
         """The run as arrays.

@@ -97,6 +97,11 @@ class JoinedSamples(NamedTuple):
     removed: NDArray[np.int64]
     added: NDArray[np.int64]
 
+    def within(self, wanted: NDArray[np.int64]) -> JoinedSamples:
+        """Only what belongs to wanted samples of the candidate; what the baseline alone has is left out."""
+        kept = np.isin(self.after, wanted)
+        return JoinedSamples(self.before[kept], self.after[kept], self.removed[:0], np.intersect1d(self.added, wanted))
+
 
 def join_samples(baseline: RunColumns, candidate: RunColumns) -> JoinedSamples:
     """Find the samples that two runs share: those with the same input and expected output.
