@@ -102,6 +102,16 @@ def test_saved_report_renders_to_the_same_bytes_again(example, golden, tmp_path)
     assert (tmp_path / "again.json").read_bytes() == held.read_bytes()
 
 
+@pytest.fixture
+def _forgotten_modules():
+    """What a suite imports from its folder is not what another test imports by the same name."""
+    yield
+    for name, module in list(sys.modules.items()):
+        if str(getattr(module, "__file__", None)).startswith(str(EXAMPLES)):
+            del sys.modules[name]
+
+
+@pytest.mark.usefixtures("_forgotten_modules")
 @pytest.mark.parametrize("example", sorted(EXIT_CODES))
 def test_every_file_of_an_example_is_valid_without_a_warning(example):
     folder = EXAMPLES / example

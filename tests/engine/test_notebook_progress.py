@@ -115,7 +115,7 @@ def test_alignment_result_is_shown_with_its_answer(cells):
 
 
 def test_grading_is_shown_and_becomes_data_frames(cells):
-    assert "item_id score facts" in words(shown(cells[4]))
+    assert "Grading The dataset: 3 items, 3 scored" in words(shown(cells[4]))
     assert "3 of 3 done" in shown(cells[4])
     assert printed(cells[5]) == "(3, 9) ['MET', 'MET', 'MET']\n"
 

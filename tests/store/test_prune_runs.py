@@ -34,8 +34,8 @@ def test_prune_removes_only_runs_that_match_every_condition(store):
     store.lease("run-1")
     store.finish("run-1", status="incomplete", reason=None, finished_at=None, duration_s=None)
     rest(store, "run-1")
-    assert ids(runs_to_prune(store, before="2026-01-01T00:00:02.000Z")) == ["run-1", "run-0"]
-    assert ids(runs_to_prune(store, before="2026-01-01T00:00:02.000Z", keep=3)) == ["run-0"]
+    assert ids(runs_to_prune(store, until="2026-01-01T00:00:02.000Z")) == ["run-1", "run-0"]
+    assert ids(runs_to_prune(store, until="2026-01-01T00:00:02.000Z", keep=3)) == ["run-0"]
     assert ids(runs_to_prune(store, status="incomplete")) == ["run-1"]
     assert ids(runs_to_prune(store, status="incomplete", keep=1)) == []
 

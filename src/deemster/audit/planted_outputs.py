@@ -105,7 +105,7 @@ class AuditedOutputs(NamedTuple):
             StoreError: There is no such run, or it cannot be read.
         """
         if self.run is not None and self.file is not None:
-            raise ConfigurationError("Give `--run` or `--outputs`, not both.")
+            raise ConfigurationError("The outputs are those of a run or of a file, not of both.")
         if self.run is not None:
             with open_runs(self.store, [self.run]) as (opened, (name,)):
                 return stored_outputs(opened, name), f"run {opened.run(name, kind='run').id}"

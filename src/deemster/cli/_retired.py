@@ -39,6 +39,8 @@ FLAGS = {
     "run --partial": "Write `--only answered`.",
     "run --tag": "Write `--only tag:TAG`.",
     "run --where": "Write `--only KEY=VALUE` for metadata, `--only input.KEY=VALUE` for input.",
+    "audit judge --run": "Write `--outputs RUN`.",
+    "audit metrics --run": "Write `--outputs RUN`.",
     "audit dataset --subset": "Write `--to FILE.txt`.",
     "grade --votes": "Write `--to votes.json`, or `--to votes:FILE`.",
     "labels export --as": "Write `--to FILE.csv`, or `--to votes.json`.",

@@ -87,7 +87,8 @@ def _check(file: str, kind: str | None, limits: ModelCalls) -> bool:
     from deemster.evaluation.check_file import check_file
     from deemster.evaluation.dry_run import plan_job_calls
 
-    checked = check_file(file, kind, limits=limits, warn=warn)
+    # A target is not called here, so that one at an address elsewhere is no fault of an offline look.
+    checked = check_file(file, kind, limits=limits._replace(offline=False), warn=warn)
     click.echo(visible(f"{file}: {checked.description}"))
     if checked.evaluation is not None and checked.evaluation.plan.scorers:
         print_planned_calls(run_sync(plan_job_calls(checked.evaluation)))

@@ -237,6 +237,17 @@ def write_texts(reports: ReportOptions, texts: Mapping[str, Callable[[], str]]) 
     reports.write_each(lambda destination: write_pieces((texts[destination.format]().encode(),), destination))
 
 
+def is_run_name(outputs: str) -> bool:
+    """Whether outputs are those of a run, stored or in a run file, and not those of a file of outputs."""
+    from deemster.formats.read_file import EXTENSIONS
+    from deemster.store.open_runs import is_run_file
+
+    path = Path(outputs)
+    if path.is_file():
+        return is_run_file(path)
+    return path.suffix.lower() not in EXTENSIONS and len(path.parts) == 1
+
+
 def store_option(command: Command) -> Command:
     """Add `--store`; the command receives the place as the string ``store`` and opens it with `open_run_store`.
 
