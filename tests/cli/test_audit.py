@@ -39,7 +39,7 @@ def test_exit_code_is_1_where_fewer_defects_are_noticed_than_asked_for():
 
 def test_outputs_of_a_stored_run_take_the_place_of_expected_outputs():
     assert called("run", QUICKSTART, "--quiet", "--store", "runs.db").exit_code == 0
-    done = audit_metrics("--run", "latest", "--store", "runs.db", "--to", "audit.json")
+    done = audit_metrics("--outputs", "latest", "--store", "runs.db", "--to", "audit.json")
     assert done.exit_code == 0
     found = json.loads(Path("audit.json").read_bytes())
     assert found["source"].startswith("run ")
@@ -116,7 +116,7 @@ def test_budget_that_is_spent_leaves_the_audit_incomplete(folder):
     [
         (("--defect", "negatoin"), "No defect is called `negatoin`. Did you mean `negation`?"),
         (("--metric", "rogue-l"), "The suite has no metric `rogue-l`. Did you mean `rouge-l`?"),
-        (("--run", "latest", "--outputs", "answers.yml"), "Give `--run` or `--outputs`, not both."),
+        (("--outputs", "nobody"), "There is no store here."),
     ],
 )
 def test_bad_input_is_exit_code_2(flags, said):

@@ -22,7 +22,7 @@ READING = {
     "plan size": ("plan", "size", "--effect", "0.1", "--from", "RUN", "--to", "-"),
     "labels sheet": ("labels", "sheet", "RUN", "--to", "csv:-"),
     "audit dataset": ("audit", "dataset", "RUN", "--to", "-"),
-    "audit metrics": ("audit", "metrics", "suite.yml", "--run", "RUN", "--to", "-"),
+    "audit metrics": ("audit", "metrics", "suite.yml", "--outputs", "RUN", "--to", "-"),
 }
 
 

@@ -68,7 +68,7 @@ def _faults(audit: MetricAudit) -> TextSection:
     if audit.is_of_expected_outputs:
         lines = [
             ("An expected output that scores too low shows a broken sample or a broken metric.",),
-            ("One without a score lacks what the metric reads (outputs of --run may have it), or its judge failed.",),
+            ("One without a score lacks what the metric reads (outputs of a run may have it), or its judge failed.",),
         ]
     return TextSection(
         ("Good outputs that do not pass",), lines, TextTable(("sample", "metric", "score"), rows), after=after

@@ -11,7 +11,7 @@ from deemster.audit.mutation_score import EXPECTED
 from deemster.datasets import Dataset
 from deemster.datasets.planted_defects import GoodOutput, reference_output
 from deemster.engine.backend import InThisProcess, RemainingWork, RunWork
-from deemster.engine.model_access import NO_LIMITS, ModelLimits
+from deemster.engine.model_access import NO_LIMITS, ModelCalls
 from deemster.engine.progress import ProgressCounter
 from deemster.engine.score_batch import WorkItem, settle_marks
 from deemster.engine.watchers import Watchers
@@ -105,7 +105,7 @@ class AuditedOutputs(NamedTuple):
             StoreError: There is no such run, or it cannot be read.
         """
         if self.run is not None and self.file is not None:
-            raise ConfigurationError("Give `--run` or `--outputs`, not both.")
+            raise ConfigurationError("The outputs are those of a run or of a file, not of both.")
         if self.run is not None:
             with open_runs(self.store, [self.run]) as (opened, (name,)):
                 return stored_outputs(opened, name), f"run {opened.run(name, kind='run').id}"
@@ -129,7 +129,7 @@ class AuditInput(NamedTuple):
 
 
 def load_audit(
-    suite: str | Path, outputs: AuditedOutputs, *, metrics: Sequence[str] = (), limits: ModelLimits = NO_LIMITS
+    suite: str | Path, outputs: AuditedOutputs, *, metrics: Sequence[str] = (), limits: ModelCalls = NO_LIMITS
 ) -> AuditInput:
     """What an audit of a suite begins with.
 

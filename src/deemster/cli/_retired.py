@@ -5,7 +5,9 @@ from __future__ import annotations
 import click
 
 # Flags, of every command or of the one that is named.
-_CASCADE = "Calibrate a cascade in Python: `dm.calibrate_cascade(votes, cheap=..., strong=[...], costs={...})`."
+_CASCADE = (
+    "Calibrate a cascade in Python: `dm.agreement.calibrate_cascade(votes, cheap=..., strong=[...], costs={...})`."
+)
 FLAGS = {
     "--csv": "Write `--to FILE.csv`, or `--to csv:FILE`.",
     "--csv-raw": "CSV guards cells that look like formulas. `--to FILE.json` has every text as it is.",
@@ -37,6 +39,8 @@ FLAGS = {
     "run --partial": "Write `--only answered`.",
     "run --tag": "Write `--only tag:TAG`.",
     "run --where": "Write `--only KEY=VALUE` for metadata, `--only input.KEY=VALUE` for input.",
+    "audit judge --run": "Write `--outputs RUN`.",
+    "audit metrics --run": "Write `--outputs RUN`.",
     "audit dataset --subset": "Write `--to FILE.txt`.",
     "grade --votes": "Write `--to votes.json`, or `--to votes:FILE`.",
     "labels export --as": "Write `--to FILE.csv`, or `--to votes.json`.",

@@ -12,11 +12,11 @@ from click.core import ParameterSource
 from deemster.cli._console import note, show_progress, warn
 from deemster.cli._report_ending import write_and_print
 from deemster.cli.main import TO_CONTINUE, leave, leave_interrupted
-from deemster.cli.options import ReportOptions, open_run_store
+from deemster.cli.options import ReportOptions, is_run_name, open_run_store
 from deemster.errors import ConfigurationError, ExitCode, Issue, plural
 
 if TYPE_CHECKING:
-    from deemster.engine.model_access import ModelLimits
+    from deemster.engine.model_access import ModelCalls
     from deemster.evaluation.rescore_run import Rescoring
     from deemster.store import Store
 
@@ -31,14 +31,10 @@ def is_stored(outputs: str) -> bool:
     Raises:
         ConfigurationError: They are those of a run file, which no store holds yet.
     """
-    from deemster.formats.read_file import EXTENSIONS
-    from deemster.store.open_runs import is_run_file
-
-    path = Path(outputs)
-    if path.is_file() and is_run_file(path):
+    is_run = outputs.startswith(_DATASET) or is_run_name(outputs)
+    if is_run and Path(outputs).is_file():
         raise ConfigurationError(Issue(f"`deemster import {outputs}` takes in the runs of a run file.", outputs))
-    looks_like_file = path.exists() or path.suffix.lower() in EXTENSIONS or len(path.parts) > 1
-    return outputs.startswith(_DATASET) or not looks_like_file
+    return is_run
 
 
 def score_stored_outputs(
@@ -47,7 +43,7 @@ def score_stored_outputs(
     *,
     suite: str | None,
     metrics: Sequence[str],
-    limits: ModelLimits,
+    limits: ModelCalls,
     reports: ReportOptions,
     store: str,
     quiet: bool,

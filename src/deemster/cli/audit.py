@@ -22,6 +22,7 @@ from deemster.cli.options import (
     confidence_option,
     destination_option,
     group_flags,
+    is_run_name,
     quiet_option,
     seed_option,
     store_option,
@@ -32,7 +33,7 @@ from deemster.errors import ExitCode
 
 if TYPE_CHECKING:
     from deemster.audit.planted_outputs import AuditedOutputs
-    from deemster.engine.model_access import ModelLimits
+    from deemster.engine.model_access import ModelCalls
 
 _SHARE = NumberRange(0, 1)
 
@@ -81,8 +82,9 @@ _WRITING_OPTIONS = (
     store_option,
 )  # fmt: skip
 _AUDIT_OPTIONS = (
-    click.option("--run", metavar="RUN", help="Begin with the outputs of a stored run, not with the expected outputs."),
-    click.option("--outputs", metavar="FILE", help="Begin with saved outputs, not with the expected outputs."),
+    click.option(
+        "--outputs", metavar="FILE|RUN", help="Begin with saved outputs, or those of a run, not with the expected ones."
+    ),
     destination_option(RESULT_FORMATS),
     *_WRITING_OPTIONS,
     budget_option,
@@ -107,7 +109,10 @@ def writing_options(*formats: str) -> Callable[[Command], Command]:
 def _take_outputs(flags: Flags) -> AuditedOutputs:
     from deemster.audit.planted_outputs import AuditedOutputs
 
-    return AuditedOutputs(flags.pop("run"), flags.pop("outputs"), flags.pop("store"))
+    outputs, store = flags.pop("outputs"), flags.pop("store")
+    if outputs is not None and is_run_name(outputs):
+        return AuditedOutputs(run=outputs, store=store)
+    return AuditedOutputs(file=outputs, store=store)
 
 
 def _take_writing(flags: Flags, formats: Sequence[str] = RESULT_FORMATS) -> AuditWriting:
@@ -128,7 +133,7 @@ def _max_samples_option(default: int | None) -> Callable[[Any], Any]:
 @command.command(
     "judge",
     short_help="Ask a judge about pairs that differ in one thing: what is it biased by?",
-    examples=["deemster audit judge --suite suite.yml --run latest"],
+    examples=["deemster audit judge --suite suite.yml --outputs latest"],
     see_also=["agreement"],
 )
 @click.argument("role", default="judge")
@@ -144,7 +149,7 @@ def audit_judge_command(
     suite: str,
     outputs: AuditedOutputs,
     metrics: tuple[str, ...],
-    limits: ModelLimits,
+    limits: ModelCalls,
     writing: AuditWriting,
     fail_on_flag: bool,
     probes: tuple[str, ...],
@@ -155,7 +160,7 @@ def audit_judge_command(
     """Ask a judge about pairs that differ in one thing: what is it biased by?
 
     ROLE is a role of the suite's `models`; `judge` unless given. Every metric that asks it is audited. Pairs are made
-    from the expected outputs, or from the outputs that --run or --outputs names, and from wrong answers. They differ in
+    from the expected outputs, or from the outputs that --outputs names, and from wrong answers. They differ in
     length without content, formatting, a confident tone, a claim of authority, the judge's own name, praise for the
     question, an irrelevant detail, the language of the introduction, or a changed number, which a right judge must
     notice. A pairwise judge is asked in both orders.
@@ -182,7 +187,7 @@ def audit_judge_command(
 @command.command(
     "metrics",
     short_help="Plant defects in good outputs: which do the metrics and the gate notice?",
-    examples=["deemster audit metrics suite.yml --run latest"],
+    examples=["deemster audit metrics suite.yml --outputs latest"],
     see_also=["check", "metrics"],
 )
 @click.argument("suite")
@@ -203,7 +208,7 @@ def audit_metrics_command(
     suite: str,
     outputs: AuditedOutputs,
     metrics: tuple[str, ...],
-    limits: ModelLimits,
+    limits: ModelCalls,
     writing: AuditWriting,
     min_killed: float | None,
     defects: tuple[str, ...],
@@ -214,7 +219,7 @@ def audit_metrics_command(
 ) -> None:
     """Plant defects in good outputs: which do the metrics and the gate notice?
 
-    The good outputs are the expected outputs of the samples, unless --run or --outputs names others. Each kind of
+    The good outputs are the expected outputs of the samples, unless --outputs names others. Each kind of
     defect is planted once in each output that can have it: a name or number changed, a negation, a citation dropped or
     moved, a passage not used, half of the text missing, the answer to another sample, a refusal, another language, an
     unsupported sentence, broken JSON, a tool not called.
