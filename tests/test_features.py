@@ -51,8 +51,13 @@ FEATURES = {
     "monitoring": Feature(("monitoring/*", "cli/monitor"), ("cli/attack", "cli/_golden_samples", "cli/export")),
     "cluster": Feature(("remote/*",), ("evaluation/run_evaluation",)),
     "calibration": Feature(
-        ("calibration/calibrate_run", "agreement/calibrat*", "datasets/calibration_cases", "report/corrected_rates")
-        + ("cli/agreement",),
+        (
+            "calibration/calibrate_run",
+            "agreement/calibrat*",
+            "datasets/calibration_cases",
+            "report/corrected_rates",
+            "cli/agreement",
+        ),
         ("evaluation/check_file", "evaluation/judge_anchors", "evaluation/resolve_evaluation", "report/build_report"),
     ),
     "labels of a run": Feature(
@@ -61,8 +66,15 @@ FEATURES = {
     ),
     "brief": Feature(("comparison/failure_brief",), ("cli/show",)),
     "run file": Feature(
-        ("store/run_file*", "store/run_export", "store/run_import", "evaluation/take_in_runs", "evaluation/verify_report")
-        + ("cli/store", "cli/import_command"),
+        (
+            "store/run_file*",
+            "store/run_export",
+            "store/run_import",
+            "evaluation/take_in_runs",
+            "evaluation/verify_report",
+            "cli/store",
+            "cli/import_command",
+        ),
         ("store/open_runs", "evaluation/check_file", "cli/_run_list", "cli/export"),
     ),
     "planning": Feature(("planning/*", "cli/plan"), ()),
