@@ -17,6 +17,7 @@ from deemster.agreement import compute_metrics as compute_metrics
 from deemster.calibration.calibrate_run import calibrate as calibrate
 from deemster.comparison import load_report as load_report
 from deemster.comparison.compare_runs import compare as compare
+from deemster.comparison.compare_runs import rank as rank
 from deemster.datasets import Dataset as Dataset
 from deemster.datasets import RubricDataset as RubricDataset
 from deemster.datasets import RubricItem as RubricItem
