@@ -144,7 +144,7 @@ def test_text_that_json_escapes_is_found(tmp_path, text):
     ]
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")
-        dm.evaluate(samples, target=lambda given: "x", metrics=["exact-match"], store=str(tmp_path / "runs.db"))
+        dm.evaluate(samples, target=lambda given: "x", metrics=["exact-match"], storage=str(tmp_path / "runs.db"))
     with open_store(tmp_path / "runs.db") as store:
         run = RunCache(store).open("latest")
         for asked in (text, text.upper(), text.lower()):

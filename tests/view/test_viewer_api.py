@@ -23,7 +23,7 @@ def without_own(value):
 def clients(tmp_path, postgres_url):
     places = (tmp_path / "runs.db", postgres_url)
     for place in places:
-        evaluate(place, label="only", gate={"min_macro_f1": 0.1})
+        evaluate(place, name="only", gate={"min_macro_f1": 0.1})
     with (
         open_store(places[0]) as sqlite,
         open_store(places[1]) as postgres,

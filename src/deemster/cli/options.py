@@ -28,9 +28,9 @@ if TYPE_CHECKING:
     from deemster.comparison import Comparison
     from deemster.datasets.only_expression import Only
     from deemster.engine.kept_prompts import WhichPrompts
-    from deemster.engine.model_access import ModelAccess, ModelLimits
+    from deemster.engine.model_access import ModelAccess, ModelCalls
     from deemster.report import Destination, Report
-    from deemster.runs.run_lifecycle import Storage
+    from deemster.runs.run_lifecycle import StoredOrNot
     from deemster.store import Store
     from deemster.text.rendered import Rendered
 
@@ -395,12 +395,12 @@ class StorageOptions(NamedTuple):
         if self.allow_changed and not self.resume:
             raise ConfigurationError("`--allow-changed` is for `--resume`.")
 
-    def store_flag(self, storage: Storage) -> str:
+    def store_flag(self, storage: StoredOrNot) -> str:
         """The `--store` that another command needs to find the run; empty where it finds the run without."""
         return "" if storage.store is None or self.store == find_store() else f" --store {storage.store.where}"
 
     @contextmanager
-    def open(self, command: str, *, keep_prompts: WhichPrompts = "failed") -> Iterator[Storage]:
+    def open(self, command: str, *, keep_prompts: WhichPrompts = "failed") -> Iterator[StoredOrNot]:
         """Where a run is stored. Its store is opened when it is needed first, and closed at the end.
 
         Args:
@@ -622,7 +622,7 @@ class ModelOptions(NamedTuple):
     """
 
     models: str | None
-    limits: ModelLimits
+    limits: ModelCalls
 
     def access(self, *, calls: bool = True) -> ModelAccess:
         """Access to the models of the file.
@@ -684,12 +684,12 @@ CACHE_OPTIONS: Sequence[Decorator] = (
 )
 
 
-def collect_limits(flags: Flags) -> ModelLimits:
+def collect_limits(flags: Flags) -> ModelCalls:
     """Take the flags of cache, budget and network out of all flags; a command may lack that of the budget."""
-    from deemster.engine.model_access import ModelLimits
+    from deemster.engine.model_access import ModelCalls
 
     cache = flags.pop("cache")
-    return ModelLimits(
+    return ModelCalls(
         None if cache == NONE else Path(cache), offline=flags.pop("offline"), **dict(flags.pop("budgets", ()))
     )
 

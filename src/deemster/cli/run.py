@@ -51,7 +51,7 @@ if TYPE_CHECKING:
     from deemster.evaluation.suite import Suite
     from deemster.records import Execution
     from deemster.report import Report
-    from deemster.runs.run_lifecycle import Storage
+    from deemster.runs.run_lifecycle import StoredOrNot
     from deemster.store import Store
 
 
@@ -271,7 +271,7 @@ def command(
 class Resolve(Protocol):
     """Resolves an evaluation together with its storage."""
 
-    def __call__(self, *, storage: Storage) -> Evaluation:
+    def __call__(self, *, storage: StoredOrNot) -> Evaluation:
         """The evaluation."""
         ...
 
@@ -361,7 +361,7 @@ def run_and_report(
 
 
 def _run(
-    evaluation: Evaluation, writing: RunWriting, storage: Storage, *, stop: Stop, raised: RaisedErrors
+    evaluation: Evaluation, writing: RunWriting, storage: StoredOrNot, *, stop: Stop, raised: RaisedErrors
 ) -> tuple[Report, Comparison | None]:
     """Run an evaluation with its progress, and what newly fails again where that is wanted."""
     import msgspec

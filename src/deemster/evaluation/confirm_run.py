@@ -33,7 +33,7 @@ from deemster.report.report_settings import report_facts
 from deemster.report.stored_columns import keep_columns
 from deemster.results.sample_changes import sample_sides
 from deemster.runs.run_identity import identity_differences, plain_json
-from deemster.runs.run_lifecycle import RunStorage, Storage
+from deemster.runs.run_lifecycle import RunStorage, StoredOrNot
 from deemster.store import RunRow, Store
 from deemster.targets.saved_outputs import SavedOutputs
 
@@ -76,7 +76,7 @@ async def confirm_report(
     comparison: Comparison,
     evaluation: Evaluation,
     times: int,
-    storage: Storage,
+    storage: StoredOrNot,
     *,
     clock: Clock | None = None,
     stop: Stop | None = None,
