@@ -8,6 +8,7 @@ import click
 
 from deemster.cli._command import Verb
 from deemster.cli._console import note, print_sections, warn, write_out
+from deemster.cli._report_ending import is_worth_resuming
 from deemster.cli.options import (
     Moment,
     ReportOptions,
@@ -116,6 +117,7 @@ def _refuse_files(reports: ReportOptions) -> None:
 
 def _show_report(run: str, reports: ReportOptions, store: str) -> None:
     """Print the report of a run, or write it."""
+    from deemster.cli._run_list import describe_status
     from deemster.comparison import load_report
     from deemster.evaluation.suite import stored_junit
     from deemster.report.build_report import quoted_details, stored_report
@@ -135,8 +137,8 @@ def _show_report(run: str, reports: ReportOptions, store: str) -> None:
             return
         shown = reports.shown(report, quoted_details(opened, row.id))
         _render(shown, reports.with_junit(stored_junit(row)))
-        if not reports.destinations:
-            _note_unfinished(opened, row)
+        if not reports.destinations and is_worth_resuming(report):
+            note(visible(describe_status(row, opened.owner(row.id))))
 
 
 def _render(report: Report, reports: ReportOptions) -> None:
@@ -154,14 +156,6 @@ def _show_facts(store: Store, row: RunRow, *, why: str) -> None:
 
     write_out(describe_run(row, store.owner(row.id)))
     note(visible(why))
-
-
-def _note_unfinished(store: Store, row: RunRow) -> None:
-    """Say who still writes a run, or how it is continued."""
-    from deemster.cli._run_list import describe_status
-
-    if row.traits.has_end and row.status in ("running", "incomplete"):
-        note(visible(describe_status(row, store.owner(row.id))))
 
 
 def _show_sample(run: str, sample: str, reports: ReportOptions, store: str, *, prompts: bool) -> None:
