@@ -90,10 +90,14 @@ function cutAt(text: string, sign: string): [string, string] {
   return cut < 0 ? [text, ""] : [text.slice(0, cut), text.slice(cut + 1)];
 }
 
-/** A pattern such as `q*` as a regular expression. */
+/** A pattern such as `q*` or `q[0-3]` as a regular expression. */
 function globPattern(glob: string): RegExp {
-  const source = glob.replace(/[.+^${}()|\\]/g, "\\$&").replace(/\*/g, "[^]*").replace(/\?/g, "[^]").replace(/\[!/g, "[^");
-  return new RegExp(`^${source}$`);
+  const parts = glob.split(/(\[[^\]]+\])/).map((part, index) => (index % 2 ? part.replace(/^\[!/, "[^") : plainPattern(part)));
+  return new RegExp(`^${parts.join("")}$`, "u");
+}
+
+function plainPattern(text: string): string {
+  return text.replace(/[.+^${}()|\\[\]]/g, "\\$&").replace(/\*/g, "[^]*").replace(/\?/g, "[^]");
 }
 
 /** The tests that speak of one metric, or of all metrics where the query names none. */
