@@ -310,7 +310,7 @@ def aligned(value, **options):
     clustered = "metadata" in value["items"][0]
     sliced = "tags" in value["items"][0]
     cluster = "cluster" if clustered else None
-    return dm.align(dm.Votes.parse(value), per_judge=True, per_slice=sliced, cluster=cluster, **options)
+    return dm.compute_metrics(dm.Votes.parse(value), per_judge=True, per_slice=sliced, cluster=cluster, **options)
 
 
 def population(generate, place):

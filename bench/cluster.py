@@ -21,6 +21,7 @@ from datetime import UTC, datetime
 from decimal import Decimal
 from pathlib import Path
 
+from deemster.engine.model_access import ModelCalls
 from deemster.engine.run_sync import run_sync
 from deemster.evaluation.resolve_evaluation import resolve_arguments
 from deemster.evaluation.run_evaluation import run_evaluation
@@ -93,7 +94,7 @@ def score(folder, nodes, count):
     """Part one."""
     write_files(folder, count)
     job = resolve_arguments(folder / "golden.jsonl", outputs=folder / "outputs.jsonl", metrics=METRICS)
-    local, alone, alone_wall = run(job, storage=build_storage(folder / "local.db", None))
+    local, alone, alone_wall = run(job, storage=build_storage(folder / "local.db"))
     times, killed = WorkerTimes(), []
 
     def watch(progress):
@@ -102,7 +103,7 @@ def score(folder, nodes, count):
             times.look()
             nodes.kill()
 
-    given = {"progress": watch, "storage": build_storage(folder / "cluster.db", None), "cluster": nodes.address}
+    given = {"progress": watch, "storage": build_storage(folder / "cluster.db"), "cluster": nodes.address}
     before = times.look()
     report, driver, wall = run(job, **given)
     workers = times.look() - before
@@ -155,9 +156,11 @@ def ask(folder, nodes, count):
         print(f"{len(arrived):,} judge calls in {wall:.0f} s; {most}")
         limit = (whole / 2).quantize(Decimal("0.01"))
         arrived.clear()
-        storage = build_storage(folder / "judge.db", None)
+        storage = build_storage(folder / "judge.db")
         report, _, _ = run(
-            resolve_arguments(samples, budget_usd=limit, **given), backend=OnCluster(nodes.address), storage=storage
+            resolve_arguments(samples, calls=ModelCalls(budget_usd=limit), **given),
+            backend=OnCluster(nodes.address),
+            storage=storage,
         )
         spent, paid = report.budget.spent_usd, Decimal(str(report.cost.total_usd))
         print(f"budget {limit} USD of {whole} USD: {len(arrived):,} calls, spent {spent} USD, in the report {paid} USD")

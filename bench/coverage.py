@@ -156,7 +156,7 @@ def design(runs, items, clusters, prevalence, kappa):
         value, cluster = simulated_votes(rng, odds, items, clusters)
         votes = dm.Votes.parse(value)
         for method in METHODS:
-            result = dm.align(
+            result = dm.compute_metrics(
                 votes, bootstrap=method, per_judge=True, seed=run, cluster=cluster if clusters < items else None
             )
             for name, (scope, field, goal) in goals.items():

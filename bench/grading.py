@@ -70,7 +70,7 @@ def paced(items):
         }
         with tempfile.TemporaryDirectory() as folder:
             start = time.perf_counter()
-            grading = grade(data, grader(), models=roles, store=Path(folder) / "runs.db")
+            grading = grade(data, grader(), models=roles, storage=Path(folder) / "runs.db")
             took = time.perf_counter() - start
     finally:
         process.terminate()

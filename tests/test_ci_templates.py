@@ -14,6 +14,7 @@ import pytest
 import yaml
 from markdown_it import MarkdownIt
 
+from deemster.store import open_store
 from tests.cli.workspace import EPOCH, FILES, written
 
 CI = Path(__file__).parent.parent / "ci"
@@ -149,8 +150,9 @@ def test_evaluation_takes_flags_a_store_and_privacy(folder):
         GITHUB_STEP_SUMMARY=str(summary),
     )
     report = json.loads(Path(output["reports"], "report.json").read_text(encoding="utf-8"))
-    assert report["run"]["label"] == "a label of words"
-    assert report["privacy"]["level"] == "all"
+    assert report["privacy"]["level"] == "without-text"
+    with open_store(folder / "shared.db") as store:
+        assert store.run("latest").facts["label"] == "a name of words"
     assert (folder / "shared.db").is_file(), done.stderr
     assert "deemster report" in summary.read_text(encoding="utf-8")
 

@@ -23,7 +23,7 @@ def grading():
     letters = dm.RubricDataset.load(FOLDER / "letters.yml")
     panel = dm.CriterionGrader([dm.Judge(name, name) for name in JUDGES], calls="per_item", quorum=2)
     models = {name: {"replay": str(FOLDER / "replies" / f"{name}.jsonl")} for name in JUDGES}
-    return dm.grade(letters, panel, models=models, offline=True)
+    return dm.grade(letters, panel, models=models, calls=dm.ModelCalls(offline=True))
 
 
 def item_of(grading, name):

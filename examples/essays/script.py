@@ -12,7 +12,7 @@ JUDGES = ("ada", "bert", "cleo")
 letters = dm.RubricDataset.load(HERE / "letters.yml")
 panel = dm.CriterionGrader([dm.Judge(name, name) for name in JUDGES], calls="per_item", quorum=2)
 models = {name: {"replay": str(HERE / "replies" / f"{name}.jsonl")} for name in JUDGES}
-grading = dm.grade(letters, panel, models=models, offline=True)
+grading = dm.grade(letters, panel, models=models, calls=dm.ModelCalls(offline=True))
 
 for item in sorted(grading.items, key=lambda item: (item.score or 0.0, item.id)):
     fatal = f", fails {', '.join(item.failed_fatal)}" if item.failed_fatal else ""

@@ -14,8 +14,19 @@ import importlib
 import sys
 
 __version__ = "0.1.0"
-# What a family of an earlier version is called now; until 1.0.
-RENAMED = {"alignment": "agreement"}
+# What a name of the root in an earlier version is called now; until 1.0.
+RENAMED = {
+    "Invocation": "records.Invocation",
+    "MetricsResult": "agreement.MetricsResult",
+    "Record": "monitoring.recording_writer.Record",
+    "Vote": "judges.Vote",
+    "align": "compute_metrics",
+    "alignment": "agreement",
+    "calibrate_cascade": "agreement.calibrate_cascade",
+    "compare_judges": "agreement.compare_judges",
+    "load_comparison": "comparison.load_comparison",
+    "parse_metric": "judges.parse_metric",
+}
 
 
 class LazyPackage(type(sys)):
@@ -34,7 +45,8 @@ class LazyPackage(type(sys)):
             return sorted(name for name, module in self.declared_names().items() if module != self.__name__)
         module = None if name.startswith("_") else self.declared_names().get(name)
         if module is None:
-            hint = f"; it is `{self.__name__}.{RENAMED[name]}` now" if name in RENAMED else ""
+            is_renamed = self.__name__ == __name__ and name in RENAMED
+            hint = f"; it is `{__name__}.{RENAMED[name]}` now" if is_renamed else ""
             raise AttributeError(f"module `{self.__name__}` has no attribute `{name}`{hint}")
         if module == self.__name__:
             return importlib.import_module(f"{module}.{name}")

@@ -10,10 +10,9 @@ from sklearn import metrics as sklearn_metrics
 from deemster.agreement.calibrate_judge import (
     JudgedMetric,
     JudgedOutput,
-    ShownOption,
     calibrate_judge,
-    option_order_bias,
 )
+from deemster.agreement.option_order_bias import ShownOption, option_order_bias
 
 
 def outputs(people, judge, *, scores=None, lengths=None, probabilities=None, tags=None, annotators=None):

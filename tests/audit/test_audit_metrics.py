@@ -23,6 +23,7 @@ from deemster.models.fake_models import FakeChat
 from deemster.models.model_client import ModelFailure
 from deemster.stats.power_analysis import PairedNoise, gate_power
 from deemster.text.markdown_layout import render_markdown
+from tests.builders.arguments import arguments
 from tests.runs import word_overlap_judge
 
 EXAMPLES = Path(__file__).parents[2] / "examples"
@@ -74,7 +75,7 @@ def rooms(count, *, gate=None, metrics=("exact-match",), **settings):
         outputs={name: output.text for name, output in outputs.items()},
         metrics=list(metrics),
         gate=gate,
-        **settings,
+        **arguments(**settings),
     )
     return job, outputs
 

@@ -114,8 +114,6 @@ def test_comparison_with_labels_is_corrected():
     assert found.difference < found.naive
     with pytest.raises(dm.ConfigurationError, match="`--labels` twice"):
         dm.compare("before", "after", labels="before.csv")
-    with pytest.raises(dm.ConfigurationError, match="for two runs"):
-        dm.compare("before", "after", "after", labels="viewer")
 
 
 def test_judge_that_takes_the_first_option_is_told_in_a_calibration_of_a_rubric():

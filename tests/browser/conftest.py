@@ -19,6 +19,7 @@ from deemster.models import Role
 from deemster.models.fake_models import FakeChat
 from deemster.records import ToolCall, Trajectory, Usage
 from tests.browser.chromium import launch, viewer_process
+from tests.builders.arguments import arguments
 
 HERE = Path(__file__).parent
 # Waiting is no measurement: a busy machine only takes longer.
@@ -82,11 +83,9 @@ def evaluate(store, label, wrong, **options):
             models={"judge": Role(client=FakeChat(judge_reply))},
             repetitions=2,
             concurrency=1,
-            keep_prompts="all",
-            store=str(store),
-            label=label,
+            name=label,
             gate={"min_macro_f1": 0.5, "metrics": {"exact-match": {"min_pass_rate": 0.95}}},
-            **options,
+            **arguments(keep_prompts="all", where=str(store), **options),
         )
 
 

@@ -45,7 +45,7 @@ def hostile_address(tmp_path_factory):
         warnings.simplefilter("ignore")
         for label in PAYLOADS[:2]:
             dm.evaluate(
-                dm.Dataset(samples, name=PAYLOADS[2]), target=answer, metrics=[hostile], store=str(place), label=label
+                dm.Dataset(samples, name=PAYLOADS[2]), target=answer, metrics=[hostile], storage=str(place), name=label
             )
     with viewer_process(place) as found:
         yield found

@@ -181,7 +181,7 @@ def test_progress_of_a_run_is_live(browser_thread, visit, address, store):
     def run():
         samples = [{**one, "id": f"live-{one['id']}"} for one in SAMPLES]
         dataset = dm.Dataset(samples, name="live")
-        dm.evaluate(dataset, target=answer, metrics=["exact-match"], concurrency=1, store=str(store), label="live")
+        dm.evaluate(dataset, target=answer, metrics=["exact-match"], concurrency=1, storage=str(store), name="live")
 
     thread = threading.Thread(target=run)
     thread.start()

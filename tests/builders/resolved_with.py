@@ -9,10 +9,10 @@ from deemster.evaluation.resolved_evaluation import Evaluation
 from deemster.evaluation.run_evaluation import run_evaluation
 from deemster.evaluation.run_part import find_resumed_run
 from deemster.report import Report
-from deemster.runs.run_lifecycle import Storage
+from deemster.runs.run_lifecycle import StoredOrNot
 
 
-def resolved_with(storage: Storage, evaluation: Evaluation) -> Evaluation:
+def resolved_with(storage: StoredOrNot, evaluation: Evaluation) -> Evaluation:
     resumed = find_resumed_run(storage, suite=evaluation.suite, dataset=evaluation.plan.dataset)
     plan = evaluation.plan._replace(
         dataset=resumed.order_samples(evaluation.plan.dataset), metrics=resumed.order_metrics(evaluation.plan.metrics)
@@ -20,6 +20,6 @@ def resolved_with(storage: Storage, evaluation: Evaluation) -> Evaluation:
     return evaluation._replace(plan=plan, resumes=resumed.id)
 
 
-def ran_in(storage: Storage, evaluation: Evaluation, **more: Any) -> Report:
+def ran_in(storage: StoredOrNot, evaluation: Evaluation, **more: Any) -> Report:
     """The report of an evaluation that is run in a storage."""
     return run_sync(run_evaluation(resolved_with(storage, evaluation), storage=storage, **more))

@@ -16,7 +16,7 @@ SAMPLES = [{"id": f"s{n}", "input": {"n": n}, "expected_output": "right" if n % 
 @pytest.fixture
 def store(tmp_path):
     place = tmp_path / "runs.db"
-    dm.evaluate(SAMPLES, target=lambda _: "right", metrics=["exact-match"], repetitions=2, store=place)
+    dm.evaluate(SAMPLES, target=lambda _: "right", metrics=["exact-match"], repetitions=2, storage=place)
     with open_store(place) as opened:
         yield opened
 

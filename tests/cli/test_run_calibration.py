@@ -147,7 +147,7 @@ def test_python_takes_a_calibration_too():
         outputs="after.jsonl",
         metrics=["llm-as-judge"],
         models={"judge": judge},
-        calibration="verdicts.json",
+        settings=dm.EvaluationSettings(calibration="verdicts.json"),
     )
     assert report.metrics["llm-as-judge"].pass_rate_corrected.value < report.metrics["llm-as-judge"].pass_rate
 

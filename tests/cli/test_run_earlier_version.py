@@ -99,13 +99,13 @@ def test_report_file_compares_with_a_stored_run(folder):
 @pytest.mark.parametrize("extension", [".json", ".md", ".html", ".xml"])
 def test_comparison_file_loads_and_is_written_in_every_format(folder, extension):
     written = folder / f"again{extension}"
-    dm.load_comparison("comparison.json").save(written)
+    dm.comparison.load_comparison("comparison.json").save(written)
     text = written.read_text(encoding="utf-8")
     assert "54.5 points" in text or json.loads(text)["macro_f1"]["difference"] == -0.545454545
 
 
 def test_comparison_file_keeps_its_numbers_and_its_p_under_the_name_of_its_test(folder):
-    dm.load_comparison("comparison.json").save("again.json")
+    dm.comparison.load_comparison("comparison.json").save("again.json")
     before, now = (
         json.loads((folder / name).read_text(encoding="utf-8")) for name in ("comparison.json", "again.json")
     )

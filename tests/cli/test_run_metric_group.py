@@ -84,8 +84,7 @@ def test_evaluate_takes_a_group_beside_metrics():
     report = dm.evaluate(
         [{"id": "a", "input": {"question": "q"}, "expected_output": "x"}],
         outputs={"a": "y"},
-        metrics=["exact-match"],
-        group="summarisation",
+        metrics=["exact-match", "group:summarisation"],
         models={"judge": dm.models.FakeChat(lambda _: {"reason": "r", "score": 5})},
     )
     assert report.metrics["exact-match"].pass_rate == 0.0

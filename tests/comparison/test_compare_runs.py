@@ -9,10 +9,11 @@ import pytest
 
 import deemster as dm
 from deemster.comparison.compare_runs import SHOWN
-from deemster.engine.model_access import ModelLimits, build_model_access
+from deemster.engine.model_access import ModelCalls, build_model_access
 from deemster.errors import ReportError, StoreError
 from deemster.models.clock import FrozenClock
 from deemster.runs.run_identity import model_identity
+from tests.builders.arguments import arguments
 
 CLOCK = FrozenClock(datetime(2026, 1, 1, tzinfo=UTC))
 SAMPLES = [
@@ -30,14 +31,16 @@ BAD = GOOD | {"q1": "No idea.", "q3": "No idea.", "q4": "It is 44."}
 
 def evaluate(outputs, *, samples=SAMPLES, **options):
     dataset = dm.Dataset(samples, name="numbers")
-    return dm.evaluate(dataset, outputs=outputs, metrics=["exact-match", "token-f1"], clock=CLOCK, **options)
+    return dm.evaluate(
+        dataset, outputs=outputs, metrics=["exact-match", "token-f1"], **arguments(clock=CLOCK, **options)
+    )
 
 
 @pytest.fixture
 def store(tmp_path):
     place = str(tmp_path / "runs.db")
-    evaluate(GOOD, store=place, label="before")
-    evaluate(BAD, store=place, label="now")
+    evaluate(GOOD, storage=place, name="before")
+    evaluate(BAD, storage=place, name="now")
     return place
 
 
@@ -96,7 +99,7 @@ def test_report_document_files_compare_cost_as_the_store_does(tmp_path):
             for name, text in GOOD.items()
         ]
         (tmp_path / f"{label}.jsonl").write_text("".join(json.dumps(entry) + "\n" for entry in entries))
-        evaluate(tmp_path / f"{label}.jsonl", store=place, label=label).save(tmp_path / f"{label}.json")
+        evaluate(tmp_path / f"{label}.jsonl", storage=place, name=label).save(tmp_path / f"{label}.json")
     stored = dm.compare("before", "now", store=place)
     assert (stored.usage["cost_usd"].difference, stored.usage["cost_usd"].n) == (pytest.approx(0.02), 12)
     assert numbers(dm.compare(tmp_path / "before.json", tmp_path / "now.json")) == numbers(stored)
@@ -107,7 +110,7 @@ def test_recording_that_is_looked_in_first_leaves_the_identity_of_the_judge(tmp_
     (tmp_path / "answers.jsonl").write_text("")
     sources = (judge, judge | {"record": str(tmp_path / "answers.jsonl")}, {"replay": str(tmp_path / "answers.jsonl")})
     live, recorded, replayed = (
-        model_identity(build_model_access({"judge": source}, ModelLimits()).roles["judge"]) for source in sources
+        model_identity(build_model_access({"judge": source}, ModelCalls()).roles["judge"]) for source in sources
     )
     assert live == recorded != replayed
 
@@ -159,7 +162,7 @@ def test_unknown_run_is_refused_with_the_nearest_name(store):
 
 def test_edited_sample_is_removed_and_added(store):
     edited = [*SAMPLES[:-1], SAMPLES[-1] | {"expected_output": "It is eleven."}]
-    evaluate(GOOD, samples=edited, store=store, label="edited")
+    evaluate(GOOD, samples=edited, storage=store, name="edited")
     found = dm.compare("before", "edited", store=store)
     assert (found.samples.paired, found.samples.added, found.samples.removed) == (11, 1, 1)
     assert found.macro_f1.difference == 0.0
@@ -170,7 +173,7 @@ def test_edited_sample_is_removed_and_added(store):
 def test_renamed_and_retagged_sample_stays_the_same(store):
     renamed = [SAMPLES[0] | {"id": "zero", "metadata": {"tags": ["new"]}}, *SAMPLES[1:]]
     outputs = {sample["id"]: sample["expected_output"] for sample in renamed}
-    evaluate(outputs, samples=renamed, store=store, label="renamed")
+    evaluate(outputs, samples=renamed, storage=store, name="renamed")
     found = dm.compare("before", "renamed", store=store)
     assert (found.samples.paired, found.statuses["stable"]) == (12, 12)
     assert found.cohorts[1].label == "new"
@@ -179,7 +182,14 @@ def test_renamed_and_retagged_sample_stays_the_same(store):
 def test_other_threshold_is_not_compared(store):
     dataset = dm.Dataset(SAMPLES, name="numbers")
     metrics = ["exact-match", "token-f1"]
-    dm.evaluate(dataset, outputs=GOOD, metrics=metrics, thresholds={"token-f1": 0.9}, store=store, label="strict")
+    dm.evaluate(
+        dataset,
+        outputs=GOOD,
+        metrics=metrics,
+        settings=dm.EvaluationSettings(thresholds={"token-f1": 0.9}),
+        storage=store,
+        name="strict",
+    )
     assert dm.compare("before", "strict", store=store).not_comparable == {
         "token-f1": "its threshold was 0.5, and is 0.9"
     }

@@ -27,7 +27,7 @@ def test_comparison_fits_its_schema_and_comes_back_from_its_file(make, tmp_path)
     file = tmp_path / "comparison.json"
     comparison.save(file)
     jsonschema_rs.validator_for(SCHEMA).validate(json.loads(file.read_text(encoding="utf-8")))
-    loaded = dm.load_comparison(file)
+    loaded = dm.comparison.load_comparison(file)
     assert loaded.to_json() == comparison.to_json()
     assert loaded.verdict == comparison.verdict
 
@@ -45,7 +45,7 @@ def test_file_that_is_no_comparison_is_refused(change, message, tmp_path):
     file = tmp_path / "comparison.json"
     file.write_text(json.dumps({**json.loads(helpdesk().to_json()), **change}), encoding="utf-8")
     with pytest.raises(ReportError, match=message):
-        dm.load_comparison(file)
+        dm.comparison.load_comparison(file)
 
 
 def test_file_that_misses_a_part_is_refused(tmp_path):
@@ -54,7 +54,7 @@ def test_file_that_misses_a_part_is_refused(tmp_path):
     file = tmp_path / "comparison.json"
     file.write_text(json.dumps(value), encoding="utf-8")
     with pytest.raises(ReportError, match="missing: `changes`"):
-        dm.load_comparison(file)
+        dm.comparison.load_comparison(file)
 
 
 def test_file_of_an_earlier_version_keeps_its_test_under_its_own_name(tmp_path):
@@ -69,7 +69,7 @@ def test_file_of_an_earlier_version_keeps_its_test_under_its_own_name(tmp_path):
     file = tmp_path / "comparison.json"
     file.write_text(json.dumps(value), encoding="utf-8")
 
-    loaded = dm.load_comparison(file)
+    loaded = dm.comparison.load_comparison(file)
     assert (loaded.macro_f1.p_value, loaded.macro_f1.sign_flip_p) == (None, helpdesk().macro_f1.sign_flip_p)
     assert (
         loaded.metrics["exact-match"].pass_rate.sign_flip_p == helpdesk().metrics["exact-match"].pass_rate.sign_flip_p
@@ -154,7 +154,7 @@ def secret_comparison(store):
     right = [{**entry, "outputs": [CANARIES["expected"]] * 2} if "outputs" in entry else entry for entry in answers()]
     dataset = dm.Dataset(samples(), name="support")
     for given in (right, answers()):
-        dm.evaluate(dataset, outputs=dm.targets.SavedOutputs(given), metrics=METRICS, store=store)
+        dm.evaluate(dataset, outputs=dm.targets.SavedOutputs(given), metrics=METRICS, storage=store)
     return dm.compare("previous", "latest", store=store)
 
 

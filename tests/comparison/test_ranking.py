@@ -29,13 +29,13 @@ def open_ranks(scores):
 
 
 def test_runs_far_apart_have_one_rank_each():
-    ranking = dm.compare(run(10), run(70), run(40))
+    ranking = dm.rank(run(10), run(70), run(40))
     assert [(entry.best_rank, entry.worst_rank) for entry in ranking.runs] == [(3, 3), (1, 1), (2, 2)]
     assert ranking.verdict.startswith("The best run is ")
 
 
 def test_equal_runs_are_not_told_apart():
-    ranking = dm.compare(run(40), run(40), run(40))
+    ranking = dm.rank(run(40), run(40), run(40))
     assert [(entry.best_rank, entry.worst_rank) for entry in ranking.runs] == [(1, 3)] * 3
     assert ranking.verdict == "No run can be told apart from another with 80 samples."
 
@@ -44,7 +44,7 @@ def test_equal_runs_are_not_told_apart():
 def test_sentences_say_of_each_pair_what_its_interval_decides(seed):
     """Every two runs are told apart or not in one sentence, and no sentence contradicts an interval that is shown."""
     counts = np.random.default_rng(seed).integers(20, 45, size=4).tolist()
-    ranking = dm.compare(*(run(passed, total=48) for passed in counts))
+    ranking = dm.rank(*(run(passed, total=48) for passed in counts))
     names = [f"r{place}" for place in range(4)]
     entries = zip(ranking.runs, names, strict=True)
     named = [msgspec.structs.replace(one, run=msgspec.structs.replace(one.run, label=name)) for one, name in entries]
@@ -67,7 +67,7 @@ def test_sentences_say_of_each_pair_what_its_interval_decides(seed):
 
 def test_differences_are_those_of_two_runs_at_the_level_that_holds_for_all():
     first, others = run(40), [run(50), run(44), run(20)]
-    ranking = dm.compare(first, *others)
+    ranking = dm.rank(first, *others)
     assert ranking.interval_confidence == pytest.approx(1 - 0.05 / 6)
     for entry, other in zip(ranking.runs[1:], others, strict=True):
         alone = dm.compare(first, other, confidence=ranking.interval_confidence)
@@ -79,25 +79,30 @@ def test_differences_are_those_of_two_runs_at_the_level_that_holds_for_all():
 @pytest.mark.parametrize("seed", range(6))
 def test_ranks_are_those_of_the_statistic(seed):
     counts = np.random.default_rng(seed).integers(5, 75, size=4).tolist()
-    ranking = dm.compare(*map(run, counts))
+    ranking = dm.rank(*map(run, counts))
     scores = np.array([[float(place < passed) for place in range(80)] for passed in counts])
     assert tuple((entry.best_rank, entry.worst_rank) for entry in ranking.runs) == open_ranks(scores)
 
 
 def test_runs_with_other_samples_are_compared_on_those_that_both_have():
-    ranking = dm.compare(run(40), run(40, total=60), run(60))
+    ranking = dm.rank(run(40), run(40, total=60), run(60))
     assert [entry.against_first.samples.paired for entry in ranking.runs[1:]] == [60, 80]
 
 
 def test_two_runs_without_a_common_sample_are_refused():
     strange = evaluated({"z": "right"}, expected={"z": "other"})
     with pytest.raises(dm.InputError, match="share no sample"):
-        dm.compare(run(40), run(50), strange)
+        dm.rank(run(40), run(50), strange)
 
 
-def test_margin_is_for_two_runs():
-    with pytest.raises(dm.ConfigurationError, match="A margin and labels are for two runs"):
-        dm.compare(run(1), run(2), run(3), margin=0.1)
+def test_comparing_more_than_two_runs_says_what_ranks_them():
+    with pytest.raises(dm.ConfigurationError, match=r"`compare` is for two runs\. Rank more: `dm\.rank\("):
+        dm.compare(run(1), run(2), run(3))
+
+
+def test_two_runs_are_ranked_as_they_are_compared():
+    ranking = dm.rank(run(40), run(60))
+    assert ranking.runs[1].against_first.macro_f1 == dm.compare(run(40), run(60)).macro_f1
 
 
 def test_pairs_hold_together_by_bonferroni():

@@ -18,7 +18,7 @@ SCHEMA = json.loads((Path(__file__).parents[2] / "schemas" / "deemster.ranking.v
 
 @pytest.fixture(scope="module")
 def ranking():
-    return dm.compare(*(evaluated(answers(right)) for right in (30, 55, 33)))
+    return dm.rank(*(evaluated(answers(right)) for right in (30, 55, 33)))
 
 
 def test_ranking_fits_its_schema(ranking):

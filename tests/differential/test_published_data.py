@@ -79,7 +79,7 @@ def test_accuracies_of_swapped_pairs_are_those_of_the_published_table(folder, ta
     result = dm.compute_metrics(found, per_judge=True, n_bootstrap=50)
     right = [judge.criterion_accuracy * judge.n_samples for judge in result.per_judge.values()]
     assert right == pytest.approx([int(table["correct"]), int(table["correct_swapped"])])
-    compared = dm.compare_judges(found, None, *orders, n_bootstrap=50, seed=0).per_criterion[0]
+    compared = dm.agreement.compare_judges(found, None, *orders, n_bootstrap=50, seed=0).per_criterion[0]
     both = compared.accuracy_a * compared.n_samples - compared.only_a_right
     assert both == pytest.approx(int(table["correct_both"]))
 

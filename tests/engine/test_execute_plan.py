@@ -19,6 +19,7 @@ from deemster.evaluation.resolve_evaluation import resolve_arguments
 from deemster.evaluation.run_evaluation import run_evaluation
 from deemster.models.clock import SystemClock
 from deemster.targets.python_target import PythonTarget
+from tests.builders.arguments import arguments
 from tests.report.runs import CLOCK
 
 
@@ -27,7 +28,7 @@ def dataset(count=3, **options):
 
 
 def answered(target, *, count=3, metrics=("exact-match",), **options):
-    return dm.evaluate(dataset(count), target=target, metrics=list(metrics), clock=CLOCK, **options)
+    return dm.evaluate(dataset(count), target=target, metrics=list(metrics), **arguments(clock=CLOCK, **options))
 
 
 class Barrier:
@@ -152,7 +153,12 @@ def test_batch_of_the_wrong_length_is_scored_pair_by_pair(marks):
             return marks
 
     # Saved outputs are marked in one batch; the answers of a target come in batches of any size.
-    report = dm.evaluate(dataset(3), outputs=dict.fromkeys(("s0", "s1", "s2"), ""), metrics=[Batched()], clock=CLOCK)
+    report = dm.evaluate(
+        dataset(3),
+        outputs=dict.fromkeys(("s0", "s1", "s2"), ""),
+        metrics=[Batched()],
+        settings=dm.EvaluationSettings(clock=CLOCK),
+    )
     assert report.metrics["batched"].mean == 0.25
 
 
@@ -250,7 +256,11 @@ def test_repetitions_of_a_target_vary_the_target():
 
 def test_repetitions_of_one_saved_output_vary_the_scoring():
     report = dm.evaluate(
-        dataset(), outputs={f"s{n}": "1" for n in range(3)}, metrics=["exact-match"], repetitions=4, clock=CLOCK
+        dataset(),
+        outputs={f"s{n}": "1" for n in range(3)},
+        metrics=["exact-match"],
+        repetitions=4,
+        settings=dm.EvaluationSettings(clock=CLOCK),
     )
     assert report.run.varied == "scoring"
     assert [entry.passed for entry in report.samples] == [0, 4, 0]
@@ -258,7 +268,9 @@ def test_repetitions_of_one_saved_output_vary_the_scoring():
 
 def test_saved_repetitions_are_used_as_they_are():
     outputs = {f"s{n}": [str(n), "x"] for n in range(3)}
-    report = dm.evaluate(dataset(), outputs=outputs, metrics=["exact-match"], clock=CLOCK)
+    report = dm.evaluate(
+        dataset(), outputs=outputs, metrics=["exact-match"], settings=dm.EvaluationSettings(clock=CLOCK)
+    )
     assert report.run.varied == "target"
     assert report.totals.repetitions == 2
     assert [entry.passed for entry in report.samples] == [1, 1, 1]
@@ -374,6 +386,12 @@ def test_latency_is_measured_unless_target_reports_it():
     def answer(asked):
         return dm.Output("x", usage=dm.Usage(latency_ms=7.0)) if asked["n"] else dm.Output("x")
 
-    report = dm.evaluate(dataset(2), target=answer, metrics=["exact-match"], clock=Ticking(), concurrency=1)
+    report = dm.evaluate(
+        dataset(2),
+        target=answer,
+        metrics=["exact-match"],
+        settings=dm.EvaluationSettings(clock=Ticking()),
+        concurrency=1,
+    )
     latency = report.usage.target.latency_ms
     assert (latency.count, latency.total) == (2, 257.0)

@@ -30,6 +30,7 @@ from deemster.records import Answer, Usage
 from deemster.runs.run_lifecycle import NOT_STORED, RunStorage
 from deemster.store import open_store
 from deemster.store.find_damage import find_damage
+from tests.builders.arguments import arguments
 from tests.builders.resolved_with import ran_in
 from tests.report.runs import CLOCK
 
@@ -114,7 +115,7 @@ def evaluated(
         outputs=outputs,
         metrics=list(metrics),
         models=judges.roles(concurrency, models),
-        **limits,
+        **arguments(**limits),
     )
     job = job._replace(plan=job.plan._replace(timeout_s=timeout_s))
     return ran_in(storage, job, clock=CLOCK, stop=judges.stop or Stop(), warn=[].append)

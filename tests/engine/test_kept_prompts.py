@@ -19,6 +19,7 @@ from deemster.store import open_store
 from deemster.store.find_damage import find_damage
 from deemster.store.run_export import export_runs
 from deemster.store.run_import import import_runs
+from tests.builders.arguments import arguments
 from tests.report.runs import CLOCK
 
 SAMPLES = [dm.Sample(name, {"question": f"Which {name}?"}, name) for name in ("good", "bad")]
@@ -46,7 +47,9 @@ def store(tmp_path):
 
 def evaluated(store, judge=None, **settings):
     given = {"outputs": OUTPUTS, "metrics": ["exact-match", "llm-as-judge"], "clock": CLOCK, **settings}
-    return dm.evaluate(dm.Dataset(SAMPLES, name="d"), models={"judge": judge or Judge()}, store=store, **given)
+    return dm.evaluate(
+        dm.Dataset(SAMPLES, name="d"), models={"judge": judge or Judge()}, **arguments(where=store, **given)
+    )
 
 
 def prompts(store, run, position):
@@ -125,8 +128,8 @@ def test_what_is_kept_holds_no_secret_and_no_endless_text(store, monkeypatch):
         outputs={"good": "good", "bad": said},
         metrics=["llm-as-judge"],
         models={"judge": server},
-        store=store,
-        clock=CLOCK,
+        storage=store,
+        settings=dm.EvaluationSettings(clock=CLOCK),
     )
     ((asked,),) = prompts(store, run, 1).values()
     assert "sk-test" not in asked.messages[1].content

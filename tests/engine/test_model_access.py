@@ -20,6 +20,7 @@ from deemster.evaluation.resolve_evaluation import resolve_arguments
 from deemster.evaluation.run_evaluation import run_evaluation
 from deemster.models import FakeChat, FakeEmbedding, ModelFailure, Price, Role
 from deemster.records import Answer, Ask, Embed, Message, MetricScore, Usage
+from tests.builders.arguments import arguments
 from tests.report.runs import CLOCK
 
 GOOD = {"reason": "It says so.", "score": 0.75}
@@ -39,7 +40,7 @@ def options(count=3, **more):
 
 def evaluated(count=3, **more):
     given = options(count, **more)
-    return dm.evaluate(given.pop("dataset"), **given)
+    return dm.evaluate(given.pop("dataset"), **arguments(**given))
 
 
 def judge(**more):
@@ -265,7 +266,7 @@ def test_evaluate_gives_same_report_in_script_loop_and_thread():
 
     async def awaited():
         given = options(models={"judge": judge(), "embedding": FakeEmbedding()}, metrics=["llm-as-judge", Alike()])
-        return (await dm.evaluate_async(given.pop("dataset"), **given)).to_json()
+        return (await dm.evaluate_async(given.pop("dataset"), **arguments(**given))).to_json()
 
     found = []
     thread = threading.Thread(target=lambda: found.append(report().to_json()))
@@ -315,7 +316,7 @@ def test_cancelled_evaluate_leaves_no_task():
         client = Stuck(asked.set)
         before = asyncio.all_tasks()
         given = options(**both(client))
-        task = asyncio.create_task(dm.evaluate_async(given.pop("dataset"), **given))
+        task = asyncio.create_task(dm.evaluate_async(given.pop("dataset"), **arguments(**given)))
         await asked.wait()
         task.cancel()
         with pytest.raises(asyncio.CancelledError):
@@ -379,7 +380,7 @@ def test_all_repetitions_share_generated_steps():
     written = []
     client = FakeChat(said)
     given = options(4, metrics=[{"g-eval": {"name": "polite", "criteria": "How polite?"}}], models={"judge": client})
-    report = dm.evaluate(given.pop("dataset"), **given, repetitions=3)
+    report = dm.evaluate(given.pop("dataset"), **arguments(**given), repetitions=3)
     assert len(written) == 1
     assert len(client.asked) == 1 + 4 * 3
     assert {each.marks["polite"].details["steps"] for each in report.executions} == {("Step 1.",)}
@@ -398,7 +399,9 @@ def test_after_stop_no_request_is_sent_and_answers_are_kept():
     given = options(50, models={"judge": Role(client=client, concurrency=1)})
     given.pop("clock")
     report = run_sync(
-        run_evaluation(resolve_arguments(given.pop("dataset"), **given), clock=CLOCK, stop=stop, warn=pytest.fail)
+        run_evaluation(
+            resolve_arguments(given.pop("dataset"), **arguments(**given)), clock=CLOCK, stop=stop, warn=pytest.fail
+        )
     )
     assert len(client.asked) <= 5
     assert report.metrics["llm-as-judge"].n_scored == len(client.asked)
@@ -410,7 +413,9 @@ def warned(count, client, **more):
     said = []
     given = options(count, models={"judge": client}, **more)
     given.pop("clock")
-    run_sync(run_evaluation(resolve_arguments(given.pop("dataset"), **given), clock=CLOCK, warn=said.append))
+    run_sync(
+        run_evaluation(resolve_arguments(given.pop("dataset"), **arguments(**given)), clock=CLOCK, warn=said.append)
+    )
     return said
 
 
@@ -444,7 +449,10 @@ def test_progress_shows_tokens_cost_and_limits():
     given.pop("clock")
     run_sync(
         run_evaluation(
-            resolve_arguments(given.pop("dataset"), **given), clock=CLOCK, warn=pytest.fail, progress=told.append
+            resolve_arguments(given.pop("dataset"), **arguments(**given)),
+            clock=CLOCK,
+            warn=pytest.fail,
+            progress=told.append,
         )
     )
     last = told[-1]
@@ -459,7 +467,10 @@ def test_progress_of_a_run_without_models_names_none():
     given.pop("clock")
     run_sync(
         run_evaluation(
-            resolve_arguments(given.pop("dataset"), **given), clock=CLOCK, warn=pytest.fail, progress=told.append
+            resolve_arguments(given.pop("dataset"), **arguments(**given)),
+            clock=CLOCK,
+            warn=pytest.fail,
+            progress=told.append,
         )
     )
     assert (told[-1].spent, told[-1].limits) == ({}, {})

@@ -13,13 +13,14 @@ from deemster.engine.run_sync import run_sync
 from deemster.engine.stop_request import Stop, deadline, interruptible
 from deemster.evaluation.resolve_evaluation import resolve_arguments
 from deemster.evaluation.run_evaluation import run_evaluation
+from tests.builders.arguments import arguments
 from tests.report.runs import CLOCK
 
 SAMPLES = [dm.Sample(f"s{n}", {"n": n}, "x") for n in range(5)]
 
 
 def reported(target, *, timeout_s, metrics=("exact-match",), **options):
-    job = resolve_arguments(SAMPLES, target=target, metrics=list(metrics), **options)
+    job = resolve_arguments(SAMPLES, target=target, metrics=list(metrics), **arguments(**options))
     job = job._replace(plan=job.plan._replace(timeout_s=timeout_s))
     return run_sync(run_evaluation(job, clock=CLOCK, warn=[].append))
 

@@ -11,6 +11,7 @@ from deemster.comparison.compare_runs import StoredSource, compare_sources
 from deemster.evaluation.confirm_run import stored_confirmation
 from deemster.report.build_report import stored_report
 from deemster.store import open_store
+from tests.builders.arguments import arguments
 
 SAMPLES = [{"id": f"q{n}", "input": {"n": n}, "expected_output": f"answer {n}"} for n in range(30)]
 GATE = {"baseline": {"compare": "previous", "margin": 0.3, "max_newly_failing": 1}}
@@ -35,13 +36,20 @@ def store(tmp_path):
     """A store with a history: three runs in which every sample passed, and the baseline after them."""
     place = str(tmp_path / "runs.db")
     for _ in range(4):
-        dm.evaluate(SAMPLES, target=App(), metrics=["exact-match"], store=place)
+        dm.evaluate(SAMPLES, target=App(), metrics=["exact-match"], storage=place)
     return place
 
 
 def test_samples_are_confirmed_and_cleared_by_a_run_with_its_own_usage_and_cost(store):
     app = App(broken=[7], flaky=[1, 2])
-    report = dm.evaluate(SAMPLES, target=app, metrics=["exact-match"], store=store, gate=GATE, confirm=8)
+    report = dm.evaluate(
+        SAMPLES,
+        target=app,
+        metrics=["exact-match"],
+        storage=store,
+        gate=GATE,
+        settings=dm.EvaluationSettings(confirm=8),
+    )
     check = next(check for check in report.gate.checks if check.name == "baseline.max_newly_failing")
     assert (report.gate.decision, check.observed) == ("pass", 1)
     assert check.because.endswith("1 confirmed by running them again, 2 flaky")
@@ -72,7 +80,7 @@ class Judge:
 
 def judged(judge, app, place, **more):
     models = {"judge": dm.models.FakeChat(judge)}
-    return dm.evaluate(SAMPLES, target=app, metrics=["llm-as-judge"], models=models, store=place, **more)
+    return dm.evaluate(SAMPLES, target=app, metrics=["llm-as-judge"], models=models, **arguments(where=place, **more))
 
 
 def test_judges_are_asked_anew_in_every_rerun(tmp_path):
@@ -97,9 +105,23 @@ def test_what_is_left_of_a_budget_holds_for_the_reruns(tmp_path):
 
 def test_samples_that_another_run_confirmed_are_run_again_only_so_often_as_is_missing(store):
     app = App(broken=[7])
-    report = dm.evaluate(SAMPLES, target=app, metrics=["exact-match"], store=store, gate=GATE, confirm=3)
+    report = dm.evaluate(
+        SAMPLES,
+        target=app,
+        metrics=["exact-match"],
+        storage=store,
+        gate=GATE,
+        settings=dm.EvaluationSettings(confirm=3),
+    )
     before = len(app.calls)
-    dm.evaluate(SAMPLES, target=app, metrics=["exact-match"], store=store, gate=GATE, confirm=8, resume=report.run.id)
+    dm.evaluate(
+        SAMPLES,
+        target=app,
+        metrics=["exact-match"],
+        storage=dm.Storage(store, resume=report.run.id),
+        gate=GATE,
+        settings=dm.EvaluationSettings(confirm=8),
+    )
     assert len(app.calls) == before + 5
     with open_store(store) as opened:
         assert sorted(row.repetitions for row in opened.runs(kind="confirmation")) == [3, 5]
@@ -109,15 +131,24 @@ def test_without_a_store_the_gate_reads_the_reruns_too(store, tmp_path):
     baseline = str(tmp_path / "before.json")
     dm.evaluate(SAMPLES, target=App(), metrics=["exact-match"]).save(baseline)
     gate = {"baseline": {"compare": baseline, "max_newly_failing": 1}}
-    report = dm.evaluate(SAMPLES, target=App(flaky=[1, 2]), metrics=["exact-match"], gate=gate, confirm=3)
+    report = dm.evaluate(
+        SAMPLES, target=App(flaky=[1, 2]), metrics=["exact-match"], gate=gate, settings=dm.EvaluationSettings(confirm=3)
+    )
     check = next(check for check in report.gate.checks if check.name == "baseline.max_newly_failing")
     assert (check.status, check.observed) == ("pass", 0)
 
 
 def test_budget_of_the_gate_is_that_of_the_run_itself(store):
     gate = {**GATE, "budget": {"max_cost_usd": 0.35}}
-    plain = dm.evaluate(SAMPLES, target=App(broken=[7]), metrics=["exact-match"], store=store, gate=gate)
-    again = dm.evaluate(SAMPLES, target=App(broken=[7, 8]), metrics=["exact-match"], store=store, gate=gate, confirm=8)
+    plain = dm.evaluate(SAMPLES, target=App(broken=[7]), metrics=["exact-match"], storage=store, gate=gate)
+    again = dm.evaluate(
+        SAMPLES,
+        target=App(broken=[7, 8]),
+        metrics=["exact-match"],
+        storage=store,
+        gate=gate,
+        settings=dm.EvaluationSettings(confirm=8),
+    )
     checks = [next(check for check in one.gate.checks if "cost" in check.name) for one in (plain, again)]
     assert [(check.status, check.observed) for check in checks] == [("pass", 0.3), ("pass", 0.3)]
 
@@ -127,16 +158,16 @@ def test_budget_of_the_gate_is_that_of_the_run_itself(store):
     [
         ({"confirm": 3}, "the gate needs a section `baseline`"),
         ({"confirm": -1}, "`confirm` is a whole number of at least 0"),
-        ({"confirm": 3, "gate": GATE, "target": None, "outputs": {"q0": "no"}, "partial": True}, "saved outputs"),
+        ({"confirm": 3, "gate": GATE, "target": None, "outputs": {"q0": "no"}, "only_answered": True}, "saved outputs"),
     ],
 )
 def test_what_cannot_be_confirmed_is_refused(given, said):
     with pytest.raises(dm.InputError, match=said):
-        dm.evaluate(SAMPLES, **{"target": App(), "metrics": ["exact-match"], **given})
+        dm.evaluate(SAMPLES, **arguments(**{"target": App(), "metrics": ["exact-match"], **given}))
 
 
 def test_reruns_that_an_earlier_version_kept_with_a_run_still_count(store):
-    report = dm.evaluate(SAMPLES, target=App(broken=[7], flaky=[1]), metrics=["exact-match"], store=store, gate=GATE)
+    report = dm.evaluate(SAMPLES, target=App(broken=[7], flaky=[1]), metrics=["exact-match"], storage=store, gate=GATE)
     usage = [{"prompt_tokens": 160, "cost_usd": "0.16", "model": "small", "calls": 16}]
     kept = {"metrics": ["exact-match"], "samples": {"q7": [[False]] * 8, "q1": [[True]] * 8}, "usage": usage}
     with open_store(store) as opened:

@@ -12,10 +12,15 @@ import pytest
 
 import deemster as dm
 from deemster.comparison import load_report
+from tests.builders.arguments import arguments
 from tests.report.runs import CLOCK
 
 SAMPLES = [dm.Sample("a", {"q": 1}, "yes"), dm.Sample("b", {"q": 2}, "no")]
-OPTIONS = {"outputs": {"a": "yes", "b": "yes"}, "metrics": ["exact-match"], "clock": CLOCK}
+OPTIONS = {
+    "outputs": {"a": "yes", "b": "yes"},
+    "metrics": ["exact-match"],
+    "settings": dm.EvaluationSettings(clock=CLOCK),
+}
 
 
 def dataset(samples=SAMPLES):
@@ -101,12 +106,19 @@ def test_dataset_and_outputs_may_be_paths(tmp_path):
 )
 def test_run_has_either_a_target_or_saved_outputs(answers, message):
     with pytest.raises(dm.ConfigurationError, match=re.escape(message)):
-        dm.evaluate(dataset(), metrics=["exact-match"], **answers)
+        dm.evaluate(dataset(), metrics=["exact-match"], **arguments(**answers))
 
 
 def test_issues_of_all_arguments_are_listed_at_once():
     with pytest.raises(dm.ConfigurationError) as caught:
-        dm.evaluate(7, metrics=["exact-mach"], gate={"min_macro": 1}, seed=-1, repetitions=0, max_unscored="x")
+        dm.evaluate(
+            7,
+            metrics=["exact-mach"],
+            gate={"min_macro": 1},
+            seed=-1,
+            repetitions=0,
+            settings=dm.EvaluationSettings(max_unscored="x"),
+        )
     issues = "\n".join(issue.message for issue in caught.value.issues)
     expected = ["seed must be", "`repetitions` is", "Did you mean `exact-match`", "There is no `target`", "`min_macro`"]
     for message in (*expected, "A dataset is a Dataset"):
@@ -118,7 +130,7 @@ def test_allowance_of_the_call_wins_over_the_gates(allowed, status):
     rows = [{"id": "a", "input": {}, "expected_output": None}, {"id": "b", "input": {}, "expected_output": "x"}]
     options = {"outputs": {"a": "x", "b": "x"}, "metrics": ["exact-match"], "gate": {"max_unscored": "20%"}}
     with pytest.warns(UserWarning, match="1 of 2 samples will be unscored"):
-        report = dm.evaluate(rows, **options, max_unscored=allowed)
+        report = dm.evaluate(rows, **arguments(max_unscored=allowed, **options))
     assert report.run.status == status
     assert report.gate.decision == ("pass" if status == "complete" else "fail")
 
@@ -145,13 +157,14 @@ def test_invalid_option_is_error_before_the_run(option, value, message):
     calls = []
     options = {"target": calls.append, "metrics": ["exact-match"], option: value}
     with pytest.raises(dm.ConfigurationError) as caught:
-        dm.evaluate(dataset(), **options)
+        dm.evaluate(dataset(), **arguments(**options))
     assert message in str(caught.value)
     assert calls == []
 
 
 def test_threshold_replaces_the_metrics_own():
-    report = dm.evaluate(dataset(), **{**OPTIONS, "metrics": ["levenshtein"]}, thresholds={"levenshtein": 0.0})
+    settings = dm.EvaluationSettings(thresholds={"levenshtein": 0.0})
+    report = dm.evaluate(dataset(), **{**OPTIONS, "metrics": ["levenshtein"], "settings": settings})
     assert report.metrics["levenshtein"].n_passed == 2
     assert report.metrics["levenshtein"].threshold == 0.0
 
@@ -174,7 +187,12 @@ def test_warning_points_at_the_line_that_called_evaluate():
 def test_strict_makes_absent_value_error_before_the_run():
     calls = []
     with pytest.raises(dm.ConfigurationError) as caught:
-        dm.evaluate(dataset([dm.Sample("a", {})]), target=calls.append, metrics=["exact-match"], strict=True)
+        dm.evaluate(
+            dataset([dm.Sample("a", {})]),
+            target=calls.append,
+            metrics=["exact-match"],
+            settings=dm.EvaluationSettings(strict=True),
+        )
     assert [fault.sample for fault in caught.value.issues] == ["a"]
     assert calls == []
 
@@ -233,7 +251,10 @@ def test_more_unscored_marks_than_allowed_make_the_run_incomplete():
     rows = [{"id": "a", "input": {}, "expected_output": None}, {"id": "b", "input": {}, "expected_output": "x"}]
     options = {"outputs": {"a": "x", "b": "x"}, "metrics": ["exact-match"]}
     with pytest.warns(UserWarning, match="1 of 2 samples will be unscored"):
-        strict, lenient = dm.evaluate(rows, **options), dm.evaluate(rows, **options, max_unscored="50%")
+        strict, lenient = (
+            dm.evaluate(rows, **arguments(**options)),
+            dm.evaluate(rows, **arguments(max_unscored="50%", **options)),
+        )
     assert (strict.run.status, lenient.run.status) == ("incomplete", "complete")
     assert strict.run.reason == "1 of 2 marks are unscored, above the allowance of 0"
 
@@ -251,5 +272,37 @@ def test_frozen_clock_leaves_latency_undefined(monkeypatch):
 def test_metric_that_scored_nothing_still_has_its_threshold():
     rows = [{"id": "a", "input": {}, "expected_output": None}]
     with pytest.warns(UserWarning, match="unscored"):
-        report = dm.evaluate(rows, outputs={"a": "x"}, metrics=["rouge-l"], thresholds={"rouge-l": 0.7})
+        report = dm.evaluate(
+            rows, outputs={"a": "x"}, metrics=["rouge-l"], settings=dm.EvaluationSettings(thresholds={"rouge-l": 0.7})
+        )
     assert report.metrics["rouge-l"].threshold == 0.7
+
+
+def test_group_is_an_entry_of_the_metrics():
+    with pytest.raises(dm.ConfigurationError, match="completeness: This asks the model `judge`"):
+        dm.evaluate(dataset(), outputs={"a": "yes", "b": "yes"}, metrics=["exact-match", "group:generation"])
+
+
+@pytest.mark.parametrize(
+    ("metrics", "message"),
+    [
+        (["group:generation", "group:retrieval"], "one group of metrics, not `group:generation`, `group:retrieval`"),
+        (["group:generatoin"], "generation"),
+    ],
+)
+def test_group_that_cannot_be_used_is_error(metrics, message):
+    with pytest.raises(dm.ConfigurationError, match=message):
+        dm.evaluate(dataset(), outputs={"a": "yes", "b": "yes"}, metrics=metrics)
+
+
+def test_gate_object_decides_as_the_map_of_a_suite():
+    rules = {"min_macro_f1": 0.9, "metrics": {"exact-match": {"min_mean": 0.1}}, "max_unscored": "1%"}
+    by_object = dm.evaluate(dataset(), **OPTIONS, gate=dm.Gate(**rules))
+    assert by_object.to_json() == dm.evaluate(dataset(), **OPTIONS, gate=rules).to_json()
+
+
+def test_gate_object_with_a_wrong_value_is_error_with_its_rule():
+    gate = dm.Gate(min_macro_f1=2, metrics={"exact-match": {"min_men": 0.1}})
+    with pytest.raises(dm.ConfigurationError) as caught:
+        dm.evaluate(dataset(), **OPTIONS, gate=gate)
+    assert [word in str(caught.value) for word in ("min_macro_f1", "Did you mean `min_mean`?")] == [True, True]

@@ -11,6 +11,7 @@ import deemster as dm
 from deemster.calibration.people_labels import labelled_votes
 from deemster.report.build_report import stored_report
 from deemster.store import LabelFacts, open_store
+from tests.builders.arguments import arguments
 
 DOCUMENTS, QUESTIONS = 15, 8
 
@@ -35,7 +36,10 @@ def evaluated(samples, **options):
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")
         return dm.evaluate(
-            samples, target=lambda given: "right" if given["right"] else "wrong", metrics=["exact-match"], **options
+            samples,
+            target=lambda given: "right" if given["right"] else "wrong",
+            metrics=["exact-match"],
+            **arguments(**options),
         )
 
 
@@ -54,7 +58,7 @@ def test_pass_rate_of_a_run_covers_the_rate_of_the_documents_it_was_drawn_from()
 
 def test_stored_run_has_the_same_report_and_says_its_cluster(tmp_path):
     store = tmp_path / "runs.db"
-    report = evaluated(dataset([0.9] * 8 + [0.1] * 7), store=store)
+    report = evaluated(dataset([0.9] * 8 + [0.1] * 7), storage=store)
     with open_store(store) as opened:
         again = stored_report(opened, "latest")
         assert again.pass_rate_interval == report.pass_rate_interval
@@ -64,10 +68,10 @@ def test_stored_run_has_the_same_report_and_says_its_cluster(tmp_path):
 
 def test_comparison_and_gate_look_at_the_clusters_that_the_dataset_declares(tmp_path):
     store = str(tmp_path / "runs.db")
-    evaluated(dataset([1.0] * DOCUMENTS), store=store, label="before")
+    evaluated(dataset([1.0] * DOCUMENTS), storage=store, name="before")
     samples = dataset([1.0] * 11 + [0.0] * 4)
     gate = {"decision": "three-way", "baseline": {"compare": "before", "margin": 0.05}}
-    report = evaluated(samples, store=store, label="now", gate=gate)
+    report = evaluated(samples, storage=store, name="now", gate=gate)
     declared = dm.compare("before", "now", store=store).pass_rate.interval
     assert declared == dm.compare("before", "now", store=store, cluster="doc").pass_rate.interval
     check = next(check for check in report.gate.checks if check.name == "baseline.margin.metrics.exact-match")
@@ -76,7 +80,7 @@ def test_comparison_and_gate_look_at_the_clusters_that_the_dataset_declares(tmp_
 
 def test_agreement_and_calibration_take_a_document_as_one_unit(tmp_path):
     store = tmp_path / "runs.db"
-    evaluated(dataset([0.5] * DOCUMENTS), store=store)
+    evaluated(dataset([0.5] * DOCUMENTS), storage=store)
     with open_store(store) as opened:
         run = opened.run("latest")
         for position in range(40):

@@ -21,6 +21,7 @@ from deemster.models import Price, Role
 from deemster.records import Answer, Usage
 from deemster.runs.run_lifecycle import RunStorage
 from deemster.store import open_store
+from tests.builders.arguments import arguments
 from tests.builders.resolved_with import ran_in
 from tests.report.runs import CLOCK
 
@@ -90,9 +91,7 @@ def job(seed, *, concurrency=7, count=40, kinds=7, judge=None, cache=None, stop=
         metrics=METRICS,
         concurrency=concurrency,
         models={"judge": role},
-        max_unscored="100%",
-        cache=cache,
-        **more,
+        **arguments(max_unscored="100%", cache=cache, **more),
     )
 
 
@@ -137,7 +136,7 @@ def test_source_date_epoch_makes_evaluate_reproducible(monkeypatch):
             metrics=METRICS,
             models={"judge": role},
             concurrency=concurrency,
-            max_unscored="100%",
+            settings=dm.EvaluationSettings(max_unscored="100%"),
         ).to_json()
 
     assert text(1, 64) == text(2, 7) == text(3, 1)

@@ -13,6 +13,7 @@ from deemster.errors import ConfigurationError
 from deemster.models.clock import FrozenClock
 from deemster.monitoring.pass_rate_over_time import MonitoredRecord, track_pass_rate
 from deemster.results.metric_aggregators import AtLeast, Critical
+from tests.builders.arguments import arguments
 
 CLOCK = FrozenClock(datetime(2026, 1, 1, tzinfo=UTC))
 SAMPLES = [
@@ -51,7 +52,7 @@ def evaluated(*metrics, samples=SAMPLES, **settings):
     dataset = dm.Dataset(samples, name="three")
     said = {**OUTPUTS, **settings.pop("outputs", {})}
     outputs = {sample["id"]: said[sample["id"]] for sample in samples}
-    return dm.evaluate(dataset, outputs=outputs, metrics=metrics, clock=CLOCK, **settings)
+    return dm.evaluate(dataset, outputs=outputs, metrics=metrics, **arguments(clock=CLOCK, **settings))
 
 
 def test_functions_classes_and_built_in_metrics_take_where():

@@ -3,7 +3,7 @@ from __future__ import annotations
 import pytest
 
 from deemster.comparison.compare_runs import StoredSource, compare_sources
-from deemster.engine.model_access import ModelLimits
+from deemster.engine.model_access import ModelCalls
 from deemster.errors import ConfigurationError
 from deemster.evaluation.check_file import check_file
 from deemster.evaluation.external_run import load_gate, store_external_run
@@ -62,7 +62,7 @@ def test_gate_of_a_suite_decides(store, tmp_path):
 def test_suite_of_a_gate_alone_is_valid(tmp_path):
     suite = tmp_path / "suite.yml"
     suite.write_text(SUITE)
-    said = check_file(str(suite), None, limits=ModelLimits(), warn=print).description
+    said = check_file(str(suite), None, limits=ModelCalls(), warn=print).description
     assert said == "suite `bot` for `import --gate`, 1 gate rule, no dataset"
 
 

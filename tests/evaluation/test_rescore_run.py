@@ -21,6 +21,7 @@ from deemster.report.build_report import stored_report
 from deemster.runs.run_identity import format_time
 from deemster.runs.run_lifecycle import NOT_STORED, RunStorage
 from deemster.store import RunFacts, open_store
+from tests.builders.arguments import arguments
 from tests.builders.resolved_with import ran_in
 from tests.report.runs import CLOCK
 
@@ -33,7 +34,7 @@ OUTPUTS = {f"s{n}": f"the answer is {n % 5}" for n in range(10)} | {"s9": {"erro
 
 
 def ran(store, metrics, **more):
-    what = resolve_arguments(dataset(), outputs=OUTPUTS, metrics=metrics, max_unscored="100%", **more)
+    what = resolve_arguments(dataset(), outputs=OUTPUTS, metrics=metrics, **arguments(max_unscored="100%", **more))
     keeping = NOT_STORED if store is None else RunStorage(store)
     return ran_in(keeping, what, clock=CLOCK, warn=lambda _: None)
 
@@ -66,7 +67,7 @@ def test_added_metric_gives_marks_of_original_run(store):
 
 def test_metric_of_same_name_replaces_the_other(store):
     ran(store, ["exact-match", {"rouge-l": {"name": "overlap"}}])
-    strict = dm.parse_metric("token-f1(name=overlap,threshold=0.9)")
+    strict = dm.judges.parse_metric("token-f1(name=overlap,threshold=0.9)")
     report, _ = rescored(store, strict)
     assert report.metric_order == ("exact-match", "overlap")
     assert report.metrics["overlap"].spec == catalog.spec(strict)
@@ -146,7 +147,7 @@ def test_gate_uses_replaced_metric(tmp_path):
     with open_store(tmp_path / "runs.db") as store:
         ran(store, ["exact-match"], gate={"metrics": {"exact-match": {"min_pass_rate": 0.9}}})
         assert stored_report(store, "latest").gate.decision == "fail"
-        report, _ = rescored(store, dm.parse_metric("length-within(name=exact-match,max=100)"))
+        report, _ = rescored(store, dm.judges.parse_metric("length-within(name=exact-match,max=100)"))
         assert report.gate.decision == "pass"
 
 
@@ -172,7 +173,9 @@ def test_recording_is_scored_by_metrics_without_expected_output(store):
 def test_invalid_text_is_bad_output_and_cut_text_is_too_large(tmp_path):
     outputs = {f"s{n}": "fine" for n in range(10)} | {"s1": "\ud800 broken", "s2": "x" * 2_000_000}
     with open_store(tmp_path / "runs.db") as store:
-        what = resolve_arguments(dataset(), outputs=outputs, metrics=["exact-match"], max_unscored="100%")
+        what = resolve_arguments(
+            dataset(), outputs=outputs, metrics=["exact-match"], settings=dm.EvaluationSettings(max_unscored="100%")
+        )
         run_sync(run_evaluation(what, clock=CLOCK, warn=lambda _: None, storage=RunStorage(store)))
         report, _ = rescored(store, "contains")
         assert report.metrics["contains"].unscored_by_cause == {"bad_output": 1, "too_large": 1}

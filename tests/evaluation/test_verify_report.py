@@ -20,6 +20,7 @@ from deemster.errors import InputError, ReportError, StoreError
 from deemster.evaluation.verify_report import verify_report
 from deemster.store import open_store
 from deemster.store.run_export import export_runs
+from tests.builders.arguments import arguments
 
 WORDS = "the shop is open from nine to five on every day of the week but not on sundays in winter".split()  # noqa: SIM905
 
@@ -81,7 +82,7 @@ def passed(tmp_path_factory) -> Passed:
             outputs=outputs(16),
             metrics=["rouge-l", "token-f1"],
             gate={"min_pass_rate": 0.2},
-            store=store,
+            storage=store,
         )
     return pass_on(folder / "runs.db", folder)
 
@@ -265,7 +266,7 @@ def test_difference_is_said_in_a_plain_sentence(passed, tmp_path, change, said):
 
 def test_report_of_another_run_is_said(passed, tmp_path):
     with open_store(tmp_path / "runs.db") as store:
-        dm.evaluate(dm.Dataset(samples(2), name="shop"), outputs=outputs(2), metrics=["rouge-l"], store=store)
+        dm.evaluate(dm.Dataset(samples(2), name="shop"), outputs=outputs(2), metrics=["rouge-l"], storage=store)
     other = pass_on(tmp_path / "runs.db", tmp_path)
     (said,) = passed._replace(report=other.report).differences()
     assert said.startswith("The report is of the run ")
@@ -357,7 +358,7 @@ def test_reports_of_runs_of_every_kind_can_be_verified(tmp_path, kind):
     elif kind == "judged by a custom metric":
         settings["metrics"] = [own]
     with open_store(tmp_path / "runs.db") as store:
-        run = dm.evaluate(dataset, store=store, max_unscored="100%", **settings).run.id
+        run = dm.evaluate(dataset, **arguments(where=store, max_unscored="100%", **settings)).run.id
     if kind == "rescored":
         flags = ["run", "--outputs", run, "--metric", "token-f1", "--store", str(tmp_path / "runs.db")]
         assert CliRunner().invoke(app, flags).exit_code == 0

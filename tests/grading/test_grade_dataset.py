@@ -22,6 +22,7 @@ from deemster.models import FakeChat, ModelFailure, Price, Role
 from deemster.records import Answer, Usage
 from deemster.rubrics import LengthPenalty
 from deemster.testing import ModelServer
+from tests.builders.arguments import arguments
 from tests.judges.make_grader import DEPTH, FACTS, FLUFF, RUBRIC, dataset, finals, grader, reply, subject
 from tests.report.runs import CLOCK
 
@@ -44,7 +45,9 @@ def items(count, **more):
 def run(data, judges="a", *, answer=truthful, roles=None, **options):
     keys = ("cache", "budget_usd", "budget_tokens", "offline", "progress")
     given = {key: options.pop(key) for key in keys if key in options}
-    return grade(data, grader(judges, **options), models=roles or models(judges, answer), clock=CLOCK, **given)
+    return grade(
+        data, grader(judges, **options), models=roles or models(judges, answer), clock=CLOCK, **arguments(**given)
+    )
 
 
 def votes(grading, judge=None):

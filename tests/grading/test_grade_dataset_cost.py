@@ -6,10 +6,12 @@ from decimal import Decimal
 
 import pytest
 
+import deemster as dm
 from deemster.grading.grade_dataset import grade
 from deemster.models import FakeChat, ModelFailure, Price, Role
 from deemster.records import Answer, Usage
 from deemster.store import RunFacts, open_store
+from tests.builders.arguments import arguments
 from tests.grading.test_grade_dataset import items, truthful, votes
 from tests.judges.make_grader import FACTS, dataset, finals, grader, reply, subject
 from tests.report.runs import CLOCK
@@ -53,7 +55,7 @@ def test_first_of_equal_items_is_charged_in_any_answer_order(tmp_path, cached, c
         return reply(ask, "MET")
 
     options = {"cache": tmp_path / "cache.jsonl"} if cached else {}
-    grading = grade(data, grader(calls=calls), models={"a": role(answer)}, clock=CLOCK, **options)
+    grading = grade(data, grader(calls=calls), models={"a": role(answer)}, clock=CLOCK, **arguments(**options))
     first = [1, 1] if calls == "per_criterion" else [1, 0]
     assert paid(grading) == [first, [0, 0], [0, 0], [0, 0]]
     assert grading.usage.calls == sum(first)
@@ -64,7 +66,14 @@ def test_first_of_equal_items_is_charged_in_any_answer_order(tmp_path, cached, c
 
 
 def kept(data, place, *, roles, judges="a", resume=None, cache=None, **options):
-    return grade(data, grader(judges, **options), models=roles, store=place, resume=resume, cache=cache, clock=CLOCK)
+    return grade(
+        data,
+        grader(judges, **options),
+        models=roles,
+        storage=dm.Storage(place, resume=resume),
+        calls=dm.ModelCalls(cache=cache),
+        clock=CLOCK,
+    )
 
 
 @pytest.mark.parametrize("cached", [False, True])
@@ -130,11 +139,9 @@ def test_unreadable_cached_reply_is_requested_again(tmp_path, anew):
         items(2),
         grader(),
         models={"a": second},
-        store=place,
-        resume=True,
-        cache=cache,
+        storage=dm.Storage(place, resume=True),
+        calls=dm.ModelCalls(cache=cache, offline=not anew),
         clock=CLOCK,
-        offline=not anew,
     )
     assert [ask.again for ask in second.client.asked] == [2, 2] * anew
     assert [finals(item)[0] for item in again.items] == ["MET" if anew else None] * 2
@@ -190,7 +197,12 @@ def test_budget_counts_a_shared_call_once_and_a_cached_one_not_at_all(tmp_path):
     kept(data, place, roles={"a": role(troubled)})
     with open_store(place) as store:
         grading = grade(
-            data, grader(), models={"a": role()}, store=store, resume=True, budget_tokens=100_000, clock=CLOCK
+            data,
+            grader(),
+            models={"a": role()},
+            storage=dm.Storage(store, resume=True),
+            calls=dm.ModelCalls(budget_tokens=100_000),
+            clock=CLOCK,
         )
     assert grading.usage.calls == 8
     assert grading.cost_usd == 8 * EACH

@@ -10,6 +10,7 @@ from pathlib import Path
 import msgspec
 import pytest
 
+import deemster as dm
 from deemster.grading.grade_dataset import grade
 from deemster.report.stored_grading import stored_grading
 from deemster.store import open_store
@@ -69,7 +70,7 @@ def test_resumed_grading_asks_and_says_the_same(place, name):
     roles = world.roles(repaired=True)
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")
-        grading = grade(world.dataset, world.grader, models=roles, store=place, resume=True, clock=CLOCK)
+        grading = grade(world.dataset, world.grader, models=roles, storage=dm.Storage(place, resume=True), clock=CLOCK)
     assert {role: len(roles[role].client.asked) for role in sorted(roles)} == wanted["asked"]
     assert_same(grading, wanted)
     with open_store(place) as store:

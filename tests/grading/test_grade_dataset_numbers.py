@@ -12,6 +12,7 @@ from deemster.grading.grade_dataset import grade
 from deemster.judges.few_shot import FewShot
 from deemster.models import Role
 from deemster.testing import ModelServer
+from tests.builders.arguments import arguments
 from tests.judges.make_grader import FACTS, dataset, grader
 from tests.report.runs import CLOCK
 
@@ -50,14 +51,14 @@ def answer(chat, numbers=ANSWERS):
 
 
 def run(servers, *items, **options):
-    keys = ("store", "resume")
+    keys = ("where", "resume")
     given = {key: options.pop(key) for key in keys if key in options}
     roles = {
         name: Role(client=dm.models.OpenAIChat(base_url=server.url, model="m"), retries=0)
         for name, server in zip("abc", servers, strict=False)
     }
     data = dataset(*items or ("Paris.",), rubric=RUBRIC)
-    return grade(data, grader("".join(roles), **options), models=roles, clock=CLOCK, **given)
+    return grade(data, grader("".join(roles), **options), models=roles, clock=CLOCK, **arguments(**given))
 
 
 @pytest.mark.parametrize("calls", ["per_criterion", "per_item"])
@@ -152,9 +153,9 @@ def test_votes_of_a_grading_carry_numbers_to_alignment(tmp_path):
 def test_stored_grading_resumes_with_its_numbers(tmp_path):
     place = tmp_path / "runs.db"
     with ModelServer(answer=by_text) as server:
-        first = run([server], *LABELLED, store=place)
+        first = run([server], *LABELLED, where=place)
         before = len(server.requests)
-        again = run([server], *LABELLED, store=place, resume=first.run)
+        again = run([server], *LABELLED, where=place, resume=first.run)
         assert len(server.requests) == before
     assert list(again.items) == list(first.items)
     assert again.items[0].criteria[0].code == 1.5

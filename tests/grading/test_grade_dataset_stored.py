@@ -8,6 +8,7 @@ from decimal import Decimal
 
 import pytest
 
+import deemster as dm
 from deemster.agreement import compute_metrics
 from deemster.engine.model_access import build_model_access
 from deemster.engine.stop_request import Stop
@@ -22,6 +23,7 @@ from deemster.records import Answer, Usage
 from deemster.rubrics import LengthPenalty
 from deemster.runs.run_lifecycle import RunStorage
 from deemster.store import open_store
+from tests.builders.arguments import arguments
 from tests.grading.test_grade_dataset import GOOD, items, models, truthful, votes
 from tests.judges.make_grader import FACTS, RUBRIC, dataset, finals, grader, reply, subject
 from tests.report.runs import CLOCK
@@ -38,11 +40,8 @@ def kept(data, place, *, judges="a", roles=None, resume=None, allow_changed=Fals
         data,
         grader(judges, **options),
         models=roles or models(judges),
-        store=place,
-        resume=resume,
-        allow_changed=allow_changed,
         clock=CLOCK,
-        **settings,
+        **arguments(where=place, resume=resume, allow_changed=allow_changed, **settings),
     )
 
 
@@ -246,11 +245,6 @@ def test_resume_in_new_store_begins_new_grading(place):
     assert rows(place)[0].id == grading.run
 
 
-def test_resume_without_store_is_error():
-    with pytest.raises(ConfigurationError, match="give its `store` too"):
-        grade(items(1), grader(), models=models("a"), resume=True)
-
-
 def test_unknown_run_is_error_with_its_name(place):
     kept(items(1), place)
     with pytest.raises(StoreError, match="nope"):
@@ -265,7 +259,7 @@ def test_two_gradings_in_one_second_get_two_ids(place):
 
 def test_open_store_stays_open_and_it_may_be_awaited(place):
     async def inside(store):
-        return await grade_async(items(2), grader(), models=models("a"), store=store, clock=CLOCK)
+        return await grade_async(items(2), grader(), models=models("a"), storage=store, clock=CLOCK)
 
     with open_store(place) as store:
         grading = asyncio.run(inside(store))
@@ -306,10 +300,10 @@ def test_resumed_cascade_keeps_its_votes(place):
 
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")
-        first = grade(data, panel, models={"a": FakeChat(split), "b": FakeChat(dead)}, store=place, clock=CLOCK)
+        first = grade(data, panel, models={"a": FakeChat(split), "b": FakeChat(dead)}, storage=place, clock=CLOCK)
     assert finals(first.items[0])[:2] == [None, "UNMET"]
     fakes = {"a": FakeChat(split), "b": FakeChat(truthful)}
-    again = grade(data, panel, models=fakes, store=place, resume=True, clock=CLOCK)
+    again = grade(data, panel, models=fakes, storage=dm.Storage(place, resume=True), clock=CLOCK)
     assert fakes["a"].asked == []
     assert [subject(ask) for ask in fakes["b"].asked] == ["facts"] * 2
     assert finals(again.items[0]) == ["MET", "UNMET", "fair", "warm"]
@@ -442,7 +436,13 @@ def test_panel_and_cascade_of_same_judges_are_not_mixed(place):
     kept(items(2), place, judges="ab")
     cascade = CriterionGrader(Cascade(Judge("a", "a"), Judge("b", "b"), by="consistency"))
     with pytest.raises(ConfigurationError, match="`a`, `b` one after the other"):
-        grade(items(2), cascade, models=models("ab"), store=place, resume=True, allow_changed=True, clock=CLOCK)
+        grade(
+            items(2),
+            cascade,
+            models=models("ab"),
+            storage=dm.Storage(place, resume=True, allow_changed=True),
+            clock=CLOCK,
+        )
 
 
 def test_mixed_grading_is_aligned_by_recorded_verdicts(place):

@@ -15,6 +15,7 @@ from deemster.engine.run_sync import run_sync
 from deemster.grading.improve_rubric import RubricImprovement, reword_rubric
 from deemster.grading.improvement_judging import HELD_OUT, TRAIN, ImprovementSettings, WordingProposal
 from deemster.store import batched_writer
+from tests.builders.arguments import arguments
 from tests.runs.make_rewordings import BETTER, GRADER, RUBRIC, Judge, Writer, dataset, models
 
 WEAK = {"The facts are alright.": 0.6}
@@ -23,7 +24,7 @@ WEAK = {"The facts are alright.": 0.6}
 def improved(judge, author, *, items=200, **options):
     given = {"writer": "writer", "criteria": 1, **options}
     grader = given.pop("grader", GRADER)
-    return dm.improve_rubric(RUBRIC, dataset(items), grader, models=models(judge, author), **given)
+    return dm.improve_rubric(RUBRIC, dataset(items), grader, models=models(judge, author), **arguments(**given))
 
 
 def test_wording_with_better_agreement_is_accepted():
@@ -212,7 +213,14 @@ def test_improvement_stopped_by_budget_resumes_with_larger_budget(trail):
     def improve(**options):
         given = {"judge": dm.models.FakeChat(counted), "writer": dm.models.FakeChat(writer)}
         return dm.improve_rubric(
-            RUBRIC, dataset(100), GRADER, models=given, writer="writer", criteria=1, progress_file=trail, **options
+            RUBRIC,
+            dataset(100),
+            GRADER,
+            models=given,
+            writer="writer",
+            criteria=1,
+            progress_file=trail,
+            **arguments(**options),
         )
 
     first = improve(budget_tokens=12_000)
@@ -345,7 +353,9 @@ def test_changed_ground_truth_reasons_are_other_improvement(trail):
                  "ground_truth_reasons": [reason, None, None, None]} for item in data.items]  # fmt: skip
         given = dm.RubricDataset(rows, rubric=RUBRIC)
         judge = models(Judge(WEAK), Writer(lambda _: BETTER))
-        return dm.improve_rubric(RUBRIC, given, GRADER, models=judge, writer="writer", progress_file=trail, **options)
+        return dm.improve_rubric(
+            RUBRIC, given, GRADER, models=judge, writer="writer", progress_file=trail, **arguments(**options)
+        )
 
     improve("Because.")
     with pytest.raises(dm.ConfigurationError, match="reasons: was 77dae2ff8bf9…, is 78e0aac3c678…"):

@@ -43,7 +43,7 @@ def test_suite_gives_the_verdicts_that_promptfoo_gave(folder):
         {"contains": {"name": "mentions", "where": {"has": ["assert_mentions"]}}},
         {"json-valid": {"name": "is-json", "where": {"has": ["assert_is_json"]}}},
     ]
-    report = dm.evaluate(dataset, outputs=outputs, metrics=metrics, max_unscored="100%")
+    report = dm.evaluate(dataset, outputs=outputs, metrics=metrics, settings=dm.EvaluationSettings(max_unscored="100%"))
     names = [card.name for card in run.cards]
     pairs = {"equals": "equals", "mentions": "mentions", "is-json": "is-json"}
     compared = 0

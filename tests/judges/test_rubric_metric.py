@@ -13,6 +13,7 @@ from deemster.judges.judge_panel import Judge
 from deemster.judges.rubric_metric import RubricMetric
 from deemster.models import FakeChat, ModelFailure
 from deemster.records import MetricScore, NoAnswer, Output, Sample, Unscored
+from tests.builders.arguments import arguments
 from tests.judges.make_grader import DEPTH, FACTS, FLUFF, RUBRIC, reply, says, subject
 from tests.judges.play import answered
 from tests.report.runs import CLOCK
@@ -194,8 +195,7 @@ def ran(count=6, *, answer=None, rubric=None, **options):
         outputs={f"s{at}": f"Text {at}." for at in range(count)},
         metrics=[RubricMetric(rubric=rubric or {"criteria": [FACTS, DEPTH]}, judges=sorted(names), name="essay")],
         models={name: FakeChat(answer or said) for name in names},
-        clock=CLOCK,
-        **options,
+        **arguments(clock=CLOCK, **options),
     )
 
 
@@ -221,7 +221,9 @@ def test_agreement_is_the_mean_over_the_votes_of_a_panel():
 
 
 def test_other_metrics_have_no_criteria():
-    report = dm.evaluate(samples(2), outputs={"s0": "x", "s1": "y"}, metrics=["exact-match"], clock=CLOCK)
+    report = dm.evaluate(
+        samples(2), outputs={"s0": "x", "s1": "y"}, metrics=["exact-match"], settings=dm.EvaluationSettings(clock=CLOCK)
+    )
     assert report.metrics["exact-match"].criteria is None
     assert "## Criteria" not in report.to_markdown()
     assert json.loads(report.to_json())["metrics"]["exact-match"]["criteria"] is None
@@ -263,7 +265,9 @@ def test_user_metric_may_declare_criteria_too():
         def score(self, sample, output):
             return MetricScore(1.0, {"criteria": {"one": {"value": 0.25}, "three": {"value": 1}, "two": "odd"}})
 
-    report = dm.evaluate(samples(2), outputs={"s0": "x", "s1": "y"}, metrics=[Parted()], clock=CLOCK)
+    report = dm.evaluate(
+        samples(2), outputs={"s0": "x", "s1": "y"}, metrics=[Parted()], settings=dm.EvaluationSettings(clock=CLOCK)
+    )
     one, two = (report.metrics["parted"].criteria[name] for name in ("one", "two"))
     assert (one.n, one.mean, one.mean_agreement) == (2, 0.25, None)
     assert (two.n, two.mean) == (0, None)

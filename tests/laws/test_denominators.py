@@ -80,7 +80,7 @@ def job(outcomes, stop, at, *, concurrency, repetitions):
         models={"judge": Role(client=Judge(), retries=0)},
         concurrency=concurrency,
         repetitions=repetitions,
-        max_unscored="100%",
+        settings=dm.EvaluationSettings(max_unscored="100%"),
     )
 
 

@@ -25,7 +25,7 @@ def test_drawn_dataset_survives_a_file(dataset, tmp_path_factory):
 @given(sample=samples(), output=outputs())
 def test_every_metric_takes_drawn_samples_and_outputs(sample, output):
     for name in METRICS:
-        assert isinstance(dm.parse_metric(name).score(sample, output), (dm.MetricScore, dm.Unscored))
+        assert isinstance(dm.judges.parse_metric(name).score(sample, output), (dm.MetricScore, dm.Unscored))
 
 
 @settings(max_examples=30)

@@ -11,6 +11,7 @@ from hypothesis import strategies as st
 import deemster as dm
 from deemster.errors import DatasetError
 from deemster.models.clock import FrozenClock
+from tests.builders.arguments import arguments
 
 CLOCK = FrozenClock(datetime(2026, 1, 1, tzinfo=UTC))
 WORDS = st.sampled_from(["red", "blue", "red blue", ""])
@@ -58,8 +59,8 @@ def test_partial_run_has_the_numbers_of_a_dataset_that_holds_only_the_part(case,
         "clock": CLOCK,
     }
     alone = dm.Dataset(list(part), name=part.name)
-    ours = dm.evaluate(part, outputs=outputs, **settings)
-    theirs = dm.evaluate(alone, outputs={sample.id: outputs[sample.id] for sample in part}, **settings)
+    ours = dm.evaluate(part, outputs=outputs, **arguments(**settings))
+    theirs = dm.evaluate(alone, outputs={sample.id: outputs[sample.id] for sample in part}, **arguments(**settings))
     assert ours.run.part == part.part
     assert theirs.run.part is None
     said = json.loads(ours.to_json())

@@ -18,6 +18,7 @@ import deemster as dm
 from deemster.records.usage import count_tokens
 from deemster.testing import ModelServer
 from deemster.testing.server_replies import completion_reply, embedding_reply, verdict
+from tests.builders.arguments import arguments
 
 METRICS = (
     "llm-as-judge",
@@ -90,7 +91,7 @@ def evaluated(bill, numbers, metrics, *, repetitions=1, cache=None, fails=True):
         metrics=list(metrics),
         models=bill.models,
         repetitions=repetitions,
-        cache=cache,
+        calls=dm.ModelCalls(cache=cache),
     )
 
 
@@ -149,14 +150,14 @@ def test_stopped_and_resumed_run_counts_the_tokens_of_both_parts(bill, tmp_path,
         "target": lambda asked: f"{asked['question']} x",
         "metrics": ["llm-as-judge", "bertscore-like"],
         "models": {name: {**entry, "concurrency": 1} for name, entry in bill.models.items()},
-        "store": tmp_path / "runs.db",
+        "where": tmp_path / "runs.db",
         "cache": tmp_path / "answers.jsonl" if cached else None,
     }
     bill.clear()
-    first = dm.evaluate(samples, budget_tokens=5_000, **options)
+    first = dm.evaluate(samples, **arguments(budget_tokens=5_000, **options))
     assert first.run.status == "incomplete"
     assert billed(first) == bill.total
-    whole = dm.evaluate(samples, resume=True, **options)
+    whole = dm.evaluate(samples, **arguments(resume=True, **options))
     assert whole.run.status == "complete"
     assert billed(whole) == bill.total
     assert billed(whole)[1] > billed(first)[1]
@@ -175,13 +176,13 @@ def test_tokens_of_grading_are_those_of_requests_sent(bill, numbers, calls, cach
     with tempfile.TemporaryDirectory() as folder:
         cache = Path(folder, "answers.jsonl") if cached else None
         bill.clear()
-        grading = dm.grade(data, grader, models=models, cache=cache)
+        grading = dm.grade(data, grader, models=models, calls=dm.ModelCalls(cache=cache))
         usage = grading.usage
         assert (usage.calls, count_tokens(usage, 0)) == bill.total
         assert grading.cost_usd * 1_000_000 == usage.prompt_tokens + usage.completion_tokens == usage.total_tokens
         if cached:
             bill.clear()
-            again = dm.grade(data, grader, models=models, cache=cache).usage
+            again = dm.grade(data, grader, models=models, calls=dm.ModelCalls(cache=cache)).usage
             assert bill.total == (0, 0)
             first = usage.total_tokens + (usage.cached_call_tokens or 0)
             assert (again.calls, again.total_tokens, again.cached_call_tokens) == (0, None, first)
@@ -204,7 +205,13 @@ def test_tokens_of_improvement_are_those_of_requests_sent(bill, tmp_path, cached
     grader = dm.CriterionGrader([dm.Judge("a", "judge"), dm.Judge("b", "judge")])
     options = {"cache": tmp_path / "answers.jsonl"} if cached else {}
     found = dm.improve_rubric(
-        rubric, dm.RubricDataset(items, rubric=rubric), grader, models=models, writer="writer", rounds=1, **options
+        rubric,
+        dm.RubricDataset(items, rubric=rubric),
+        grader,
+        models=models,
+        writer="writer",
+        rounds=1,
+        **arguments(**options),
     )
     calls, tokens = bill.total
     assert calls

@@ -14,6 +14,7 @@ from deemster.datasets.sample_selection import SampleSearch
 from deemster.datasets.where_condition import applies, parse_condition, where_selection
 from deemster.models.clock import FrozenClock
 from deemster.records import Where
+from tests.builders.arguments import arguments
 
 CLOCK = FrozenClock(datetime(2026, 1, 1, tzinfo=UTC))
 WORDS = st.sampled_from(["red", "blue", "red blue", ""])
@@ -46,7 +47,7 @@ def rows(draw):
 def evaluated(samples, outputs, metrics, **settings):
     dataset = dm.Dataset(samples, name="colours")
     own = {row["id"]: outputs[row["id"]] for row in samples}
-    return dm.evaluate(dataset, outputs=own, metrics=metrics, clock=CLOCK, **settings)
+    return dm.evaluate(dataset, outputs=own, metrics=metrics, **arguments(clock=CLOCK, **settings))
 
 
 def without_where(figures):

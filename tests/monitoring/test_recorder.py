@@ -16,7 +16,7 @@ import pytest
 import deemster as dm
 from deemster.errors import ConfigurationError
 from deemster.models.clock import SystemClock
-from deemster.monitoring.recording_writer import RecordingWriter
+from deemster.monitoring.recording_writer import Record, RecordingWriter
 from deemster.store import open_store
 
 
@@ -253,7 +253,7 @@ def shelved(place, *batches, records=1000):
     """Put batches of records on a shelf; how many samples each recording has, the newest first."""
     shelf = RecordingWriter("bot", store=place, clock=SystemClock(), rate=1.0, records=records)
     for batch in batches:
-        assert shelf.put([dm.Record(input={"n": number}, output="x", at="2026-01-01T00:00:00Z") for number in batch])
+        assert shelf.put([Record(input={"n": number}, output="x", at="2026-01-01T00:00:00Z") for number in batch])
     shelf.close()
     with open_store(place, create=False) as store:
         runs = store.runs(kind="recording")

@@ -21,6 +21,7 @@ from deemster.models.shared_calls import Claim
 from deemster.remote.call_coordinator import CallCoordinator, CoordinatorSettings, RoleLimits
 from deemster.testing import ModelServer
 from deemster.testing.server_replies import verdict
+from tests.builders.arguments import arguments
 from tests.remote.conftest import Meeting, TwoNodes
 
 pytestmark = pytest.mark.xdist_group("cluster")
@@ -45,7 +46,10 @@ def evaluated(server: ModelServer, count: int = COUNT, **settings: Any) -> dm.Re
     judge = {"base_url": server.url, "model": "m", "price": PRICE, **settings.pop("judge", {})}
     settings.setdefault("target", lambda input: f"I say: {input['q']}")  # noqa: A006 - as targets call it
     return dm.evaluate(
-        samples(count), metrics=["llm-as-judge", "rouge-l"], models={"judge": judge}, max_unscored="100%", **settings
+        samples(count),
+        metrics=["llm-as-judge", "rouge-l"],
+        models={"judge": judge},
+        **arguments(max_unscored="100%", **settings),
     )
 
 
@@ -84,7 +88,7 @@ def test_node_killed_while_judges_are_asked_gives_the_report_of_a_local_run(node
         with warnings.catch_warnings():
             # Whether a part was lost depends on the moment.
             warnings.filterwarnings("ignore", message=".*died")
-            given = {"target": target, "cluster": nodes.address, "store": tmp_path / "runs.db"}
+            given = {"target": target, "on": nodes.address, "where": tmp_path / "runs.db"}
             report = evaluated(server, judge={"concurrency": 4}, **given)
         assert killed
         assert report.to_json() == local.to_json()
@@ -101,7 +105,7 @@ def test_rate_limit_holds_for_all_workers(nodes: TwoNodes) -> None:
             return verdict(messages, seed=server.seed)
 
         server.answer = answer
-        evaluated(server, cluster=nodes.address, judge={"rpm": 20 * 60})
+        evaluated(server, on=nodes.address, judge={"rpm": 20 * 60})
     assert len(arrived) == COUNT // 2
     # A tenth of a second's worth may pass at once.
     assert arrived[-1] - arrived[0] >= (COUNT // 2 - 3) / 20
@@ -112,7 +116,7 @@ def test_budget_holds_for_all_workers_to_the_cent(nodes: TwoNodes, tmp_path: Pat
         whole = evaluated(server)
         cost = total_cost(whole)
         limit = cost / 2
-        report = evaluated(server, cluster=nodes.address, budget_usd=limit, store=tmp_path / "runs.db")
+        report = evaluated(server, on=nodes.address, budget_usd=limit, where=tmp_path / "runs.db")
         server.forget()
         assert report.run.status == "incomplete"
         assert report.budget is not None
@@ -120,7 +124,7 @@ def test_budget_holds_for_all_workers_to_the_cent(nodes: TwoNodes, tmp_path: Pat
         assert Decimal(0) < report.budget.spent_usd <= limit
         assert report.budget.estimated_usd == 0
         # A resumed run pays for the rest, and the whole costs what it costs on one machine.
-        resumed = evaluated(server, cluster=nodes.address, store=tmp_path / "runs.db", resume=True)
+        resumed = evaluated(server, on=nodes.address, where=tmp_path / "runs.db", resume=True)
     assert total_cost(resumed) == cost
 
 

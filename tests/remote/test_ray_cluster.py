@@ -63,7 +63,7 @@ def test_node_killed_in_the_middle_gives_the_report_of_a_local_run(
             killed_at.append(progress.done)
             nodes.kill_second_node()
 
-    storage = build_storage(tmp_path / "runs.db", None)
+    storage = build_storage(tmp_path / "runs.db")
     report = run_sync(
         run_evaluation(
             job,
@@ -102,14 +102,16 @@ def test_address_that_cannot_be_used_is_error(address: str, message: str, monkey
     monkeypatch.setattr("ray.is_initialized", lambda: False)
     samples = [{"id": "a", "input": {}, "expected_output": "x"}]
     with pytest.raises(dm.ConfigurationError, match=message):
-        dm.evaluate(samples, outputs={"a": "x"}, metrics=["exact-match"], cluster=address)
+        dm.evaluate(samples, outputs={"a": "x"}, metrics=["exact-match"], settings=dm.EvaluationSettings(on=address))
 
 
 def test_missing_ray_names_the_extra(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setitem(sys.modules, "ray", None)
     samples = [{"id": "a", "input": {}, "expected_output": "x"}]
     with pytest.raises(MissingExtraError, match=r"deemster\[ray\]"):
-        dm.evaluate(samples, outputs={"a": "x"}, metrics=["exact-match"], cluster="local-cluster")
+        dm.evaluate(
+            samples, outputs={"a": "x"}, metrics=["exact-match"], settings=dm.EvaluationSettings(on="local-cluster")
+        )
     monkeypatch.chdir(tmp_path)
     written(tmp_path, {**FILES, "suite.yml": f"on: local-cluster\n{FILES['suite.yml']}"})
     result = called("run", "suite.yml")

@@ -6,6 +6,7 @@ import functools
 import tempfile
 
 import deemster as dm
+from tests.builders.arguments import arguments
 from tests.report.runs import CLOCK
 
 TOPICS = ("refunds", "shipping")
@@ -28,14 +29,14 @@ def evaluated(answers, *, expected=None, tags=None, metrics=("exact-match", "rou
         for key in answers
     ]
     dataset = dm.Dataset(samples, name=name)
-    return dm.evaluate(dataset, outputs=answers, metrics=list(metrics), clock=CLOCK, **options)
+    return dm.evaluate(dataset, outputs=answers, metrics=list(metrics), **arguments(clock=CLOCK, **options))
 
 
 def compared(before, after, *, margin=None, confidence=0.95, **options):
     """The comparison of two stored runs that gave these answers."""
     with tempfile.TemporaryDirectory() as folder:
         store = f"{folder}/runs.db"
-        runs = [evaluated(given, store=store, **options).run.id for given in (before, after)]
+        runs = [evaluated(given, where=store, **options).run.id for given in (before, after)]
         return dm.compare(*runs, store=store, margin=margin, confidence=confidence)
 
 

@@ -82,7 +82,7 @@ def full_report():
         outputs=dm.targets.SavedOutputs(answers()),
         metrics=METRICS,
         gate={"min_macro_f1": 0.9, "cohorts": {"*": {"min_pass_rate": 0.1, "min_samples": 2}}, "max_unscored": "50%"},
-        clock=CLOCK,
+        settings=dm.EvaluationSettings(clock=CLOCK),
     )
 
 
@@ -96,4 +96,5 @@ def small_report(*ids, outputs=None, metrics=("exact-match",), expected="yes", t
     rows = [dm.Sample(name, {}, expected, {"tags": list(tags)} if tags else {}) for name in ids or ("a",)]
     given = outputs if outputs is not None else {row.id: "yes" for row in rows}
     dataset = dm.Dataset(rows, name=options.pop("name", "small"))
-    return dm.evaluate(dataset, outputs=given, metrics=list(metrics), clock=CLOCK, **options)
+    settings = dm.EvaluationSettings(clock=CLOCK)
+    return dm.evaluate(dataset, outputs=given, metrics=list(metrics), settings=settings, **options)

@@ -16,6 +16,7 @@ from deemster.report.report_settings import settings_facts, stored_settings, wit
 from deemster.results.metric_aggregators import SubsetAggregator
 from deemster.runs.run_lifecycle import NOT_STORED, RunStorage
 from deemster.store import RunFacts, open_store
+from tests.builders.arguments import arguments
 from tests.builders.resolved_with import ran_in
 from tests.report.runs import CLOCK
 
@@ -48,7 +49,7 @@ OUTPUTS = {
 
 def job(**more):
     given = {"outputs": OUTPUTS, "metrics": ["exact-match", "rouge-l", graded], "max_unscored": "50%"}
-    return resolve_arguments(dataset(), **{**given, **more})
+    return resolve_arguments(dataset(), **arguments(**{**given, **more}))
 
 
 def ran(what, store=None, **more):
@@ -186,9 +187,9 @@ def test_cut_output_reports_full_length(tmp_path):
 @pytest.mark.filterwarnings("ignore:exact-match. 1 of 4 samples")
 def test_python_report_reads_from_open_store(tmp_path):
     given = {"outputs": OUTPUTS, "metrics": ["exact-match"], "clock": CLOCK, "max_unscored": "50%"}
-    report = dm.evaluate(dataset(), store=tmp_path / "runs.db", **given)
+    report = dm.evaluate(dataset(), **arguments(where=tmp_path / "runs.db", **given))
     assert [entry.id for entry in report.samples] == ["one", "two", "twin", "wild"]
-    assert report.to_json() == asyncio.run(dm.evaluate_async(dataset(), **given)).to_json()
+    assert report.to_json() == asyncio.run(dm.evaluate_async(dataset(), **arguments(**given))).to_json()
 
 
 @pytest.mark.parametrize("kind", ["grading", "recording"])

@@ -17,6 +17,7 @@ from deemster.report.build_report import stored_report
 from deemster.results import MetricsAggregator
 from deemster.runs.run_lifecycle import NOT_STORED, RunStorage
 from deemster.store import open_store
+from tests.builders.arguments import arguments
 from tests.builders.resolved_with import ran_in
 from tests.report.runs import CLOCK
 
@@ -56,7 +57,7 @@ def job(*, stop=None, stop_at=None, failing=frozenset(), spent=lambda _: {}, **m
         return dm.Output("1", usage=Usage(calls=1, prompt_tokens=n, latency_ms=n / 7, **spent(n)))
 
     given = {"metrics": ["exact-match", "contains"], "repetitions": 2, "concurrency": 3}
-    return resolve_arguments(dm.Dataset(rows, name="d"), target=answer, **given | more)
+    return resolve_arguments(dm.Dataset(rows, name="d"), target=answer, **arguments(**given | more))
 
 
 def ran(what, storage=NOT_STORED, **more):

@@ -12,6 +12,7 @@ import deemster as dm
 from deemster.report.build_report import stored_report
 from deemster.report.report_assembly import LONGEST, cut_text, shorten_texts
 from deemster.store import open_store
+from tests.builders.arguments import arguments
 from tests.report.runs import CLOCK, small_report
 
 
@@ -96,14 +97,14 @@ def test_no_text_above_64_kib_is_in_report_or_stored_report(tmp_path, name):
     output, is_cut = LARGE[name]
     given = {"target": lambda _: output, "metrics": ["exact-match"], "clock": CLOCK, "max_unscored": "100%"}
     samples = [dm.Sample("a", {"question": "i" * 70_000}, "e" * 70_000)]
-    report = dm.evaluate(samples, **given)
+    report = dm.evaluate(samples, **arguments(**given))
     text = report.to_json()
     shown = json.loads(text)
     assert shown["executions"][0]["output_cut"] is is_cut
     assert longest(shown) <= LONGEST
     assert len(shown["samples"][0]["expected_output"]) == LONGEST
     with open_store(tmp_path / "runs.db") as store:
-        assert dm.evaluate(samples, store=store, **given).to_json() == text
+        assert dm.evaluate(samples, **arguments(where=store, **given)).to_json() == text
         assert stored_report(store, "latest").to_json() == text
 
 

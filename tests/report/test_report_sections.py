@@ -88,7 +88,7 @@ def plain_report():
         ],
         metrics=[Named("named", "broken"), "exact-match"],
         gate={"cohorts": {"t": {"min_pass_rate": 0.5}}},
-        clock=CLOCK,
+        settings=dm.EvaluationSettings(clock=CLOCK),
     )
 
 

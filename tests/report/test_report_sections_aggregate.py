@@ -56,7 +56,7 @@ def aggregated():
         metrics=["exact-match", "contains", Padding()],
         aggregator={"at-least": 2},
         gate={"min_aggregate_success": 0.6, "cohorts": {"money": {"min_aggregate_score": 0.5}}, "max_unscored": 1},
-        clock=CLOCK,
+        settings=dm.EvaluationSettings(clock=CLOCK),
     )
 
 

@@ -41,7 +41,7 @@ def answer(given):
 def store(tmp_path):
     place = str(tmp_path / "runs.db")
     dataset = dm.Dataset(SAMPLES, name="d")
-    dm.evaluate(dataset, target=answer, metrics=["exact-match", "rouge-l"], repetitions=2, store=place)
+    dm.evaluate(dataset, target=answer, metrics=["exact-match", "rouge-l"], repetitions=2, storage=place)
     with open_store(place) as opened:
         yield opened
 

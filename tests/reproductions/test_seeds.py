@@ -112,7 +112,9 @@ def score(metric: Any, expected: str, output: str) -> float | None:
     return next(iter(report_of(metric, expected, output).metrics.values())).mean
 
 
-def metrics_of(criteria: list[dict], items: list[tuple[list, dict[str, list]]], **options: Any) -> dm.MetricsResult:
+def metrics_of(
+    criteria: list[dict], items: list[tuple[list, dict[str, list]]], **options: Any
+) -> dm.agreement.MetricsResult:
     """What the votes of judges on items, each with its true labels, come to."""
     rows = [{"id": f"q{place}", "ground_truth": truth, "votes": votes} for place, (truth, votes) in enumerate(items)]
     judges = [{"id": judge} for judge in items[0][1]]
@@ -141,7 +143,7 @@ def test_metric_that_cannot_be_made_is_answered_with_what_works(make, said):
 
 def test_path_with_a_dot_is_answered_with_the_spelling_that_works():
     with pytest.raises(ConfigurationError, match="has a colon before its name: `aggs:Tone`"):
-        dm.parse_metric("aggs.Tone")
+        dm.judges.parse_metric("aggs.Tone")
 
 
 def test_instance_is_bound_under_an_alias():

@@ -19,6 +19,7 @@ from deemster.records import Answer, MetricScore, Unscored, Usage
 from deemster.report.build_report import stored_report
 from deemster.runs.run_lifecycle import RunStorage
 from deemster.store import open_store
+from tests.builders.arguments import arguments
 from tests.builders.resolved_with import ran_in
 from tests.report.runs import CLOCK
 
@@ -68,7 +69,7 @@ def job(bot, **more):
     given = {"metrics": ["exact-match", "rouge-l"], "repetitions": 2, "concurrency": 3, "gate": {"min_macro_f1": 0.1}}
     given |= more
     data = given.pop("dataset", None) or samples()
-    return resolve_arguments(data, target=target(bot), **given)
+    return resolve_arguments(data, target=target(bot), **arguments(**given))
 
 
 def ran(store, what, *, stop=None, resume=None, allow_changed=False, told=None):
@@ -455,17 +456,17 @@ def test_unfit_aggregator_ends_run_and_store_has_reason(store):
 
 def test_evaluate_stores_nothing_by_default(tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
-    dm.evaluate(samples(), target=lambda _: "x", metrics=["exact-match"], clock=CLOCK)
+    dm.evaluate(samples(), target=lambda _: "x", metrics=["exact-match"], settings=dm.EvaluationSettings(clock=CLOCK))
     assert list(tmp_path.iterdir()) == []
-    with pytest.raises(ConfigurationError, match="give its `store` too"):
-        dm.evaluate(samples(), target=lambda _: "x", metrics=["exact-match"], resume=True)
 
 
 def test_evaluate_stores_and_resumes_by_path(tmp_path):
     given = {"outputs": {f"s{number}": "x" for number in range(12)}, "metrics": ["exact-match"], "clock": CLOCK}
-    first = dm.evaluate(samples(), store=tmp_path / "runs.db", **given)
-    again = asyncio.run(dm.evaluate_async(samples(), store=str(tmp_path / "runs.db"), resume=True, **given))
-    assert again.to_json() == first.to_json() == dm.evaluate(samples(), **given).to_json()
+    first = dm.evaluate(samples(), **arguments(where=tmp_path / "runs.db", **given))
+    again = asyncio.run(
+        dm.evaluate_async(samples(), **arguments(where=str(tmp_path / "runs.db"), resume=True, **given))
+    )
+    assert again.to_json() == first.to_json() == dm.evaluate(samples(), **arguments(**given)).to_json()
     with open_store(tmp_path / "runs.db") as kept:
         assert [row.id for row in kept.runs()] == [first.run.id]
 

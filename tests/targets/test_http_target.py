@@ -421,8 +421,13 @@ def test_invalid_address_is_error(url):
 def test_remote_address_is_error_offline(server):
     samples = [{"id": "a", "input": {"q": "x"}, "expected_output": "X"}]
     with pytest.raises(ConfigurationError, match="offline"):
-        dm.evaluate(samples, target=HttpTarget("https://example.com/"), metrics=["exact-match"], offline=True)
-    report = dm.evaluate(samples, target=target(server), metrics=["exact-match"], offline=True)
+        dm.evaluate(
+            samples,
+            target=HttpTarget("https://example.com/"),
+            metrics=["exact-match"],
+            calls=dm.ModelCalls(offline=True),
+        )
+    report = dm.evaluate(samples, target=target(server), metrics=["exact-match"], calls=dm.ModelCalls(offline=True))
     assert report.metrics["exact-match"].mean == 1
 
 
@@ -431,7 +436,12 @@ def test_run_over_http_scores_answers_and_counts_failures(server):
         {"id": str(number), "input": {"q": f"q{number}"}, "expected_output": f"Q{number}"} for number in range(8)
     ]
     server.play(["404"])
-    report = dm.evaluate(samples, target=target(server, concurrency=1), metrics=["exact-match"], max_unscored=1)
+    report = dm.evaluate(
+        samples,
+        target=target(server, concurrency=1),
+        metrics=["exact-match"],
+        settings=dm.EvaluationSettings(max_unscored=1),
+    )
     assert (report.totals.scored, report.totals.unscored) == (7, 1)
     failure = next(each for each in report.executions if each.output is None)
     mark = failure.marks["exact-match"].unscored

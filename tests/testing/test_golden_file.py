@@ -15,7 +15,7 @@ def report(answer: str = "a") -> dm.Report:
         [{"id": "q1", "input": {}, "expected_output": "a"}],
         outputs={"q1": answer},
         metrics=["exact-match"],
-        clock=FrozenClock(datetime(2026, 1, 1, tzinfo=UTC)),
+        settings=dm.EvaluationSettings(clock=FrozenClock(datetime(2026, 1, 1, tzinfo=UTC))),
     )
 
 

@@ -7,6 +7,7 @@ import pytest
 import deemster as dm
 from deemster.records import Usage
 from deemster.store import open_store
+from tests.builders.arguments import arguments
 from tests.view.viewer_client import running_viewer
 
 SAMPLES = [
@@ -52,8 +53,7 @@ def evaluate(place, **options):
             metrics=["exact-match", "rouge-l"],
             repetitions=2,
             concurrency=1,
-            store=str(place),
-            **options,
+            **arguments(where=str(place), **options),
         )
 
 
@@ -61,7 +61,7 @@ def evaluate(place, **options):
 def numbers(tmp_path_factory):
     """A store with two evaluations of numbers, and the reports of these."""
     place = tmp_path_factory.mktemp("view") / "runs.db"
-    reports = [evaluate(place, label="before"), evaluate(place, label="after", gate={"min_macro_f1": 0.1})]
+    reports = [evaluate(place, name="before"), evaluate(place, name="after", gate={"min_macro_f1": 0.1})]
     with open_store(place) as store:
         yield store, reports
 

@@ -17,7 +17,7 @@ from tests.view.viewer_client import running_viewer
 def changed(tmp_path_factory):
     """Three runs: the second leaves three samples out, adds one, and is better on one and worse on another."""
     place = tmp_path_factory.mktemp("compare") / "runs.db"
-    evaluate(place, label="one")
+    evaluate(place, name="one")
 
     def other(given):
         if "3?" in given["question"]:
@@ -27,7 +27,7 @@ def changed(tmp_path_factory):
     added = {"id": "new", "input": {"question": "How many is 99?"}, "expected_output": "It is 99."}
     for label in ("two", "three"):
         dataset = dm.Dataset([*SAMPLES[3:], added], name="numbers")
-        dm.evaluate(dataset, target=other, metrics=["exact-match", "rouge-l"], store=str(place), label=label)
+        dm.evaluate(dataset, target=other, metrics=["exact-match", "rouge-l"], storage=str(place), name=label)
     with open_store(place) as store, running_viewer(store) as client:
         yield client, place
 

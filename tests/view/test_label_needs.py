@@ -19,8 +19,8 @@ STRICT = {
 @pytest.fixture(scope="module")
 def gated(tmp_path_factory):
     place = tmp_path_factory.mktemp("needs") / "runs.db"
-    evaluate(place, label="only", gate={"metrics": {"exact-match": {"min_pass_rate": 0.8}}})
-    evaluate(place, label="strict", gate=STRICT)
+    evaluate(place, name="only", gate={"metrics": {"exact-match": {"min_pass_rate": 0.8}}})
+    evaluate(place, name="strict", gate=STRICT)
     with open_store(place) as store, running_viewer(store) as client:
         yield store, client
 

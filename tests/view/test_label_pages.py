@@ -26,7 +26,7 @@ from tests.view.viewer_client import running_viewer
 
 @pytest.fixture
 def store(tmp_path):
-    evaluate(tmp_path / "runs.db", label="only")
+    evaluate(tmp_path / "runs.db", name="only")
     with open_store(tmp_path / "runs.db") as opened:
         yield opened
 
@@ -274,8 +274,8 @@ def essays(tmp_path):
             metrics=[RubricMetric(rubric=ESSAY, judges=["a"], name="essay"), "exact-match"],
             models={"a": FakeChat(judge)},
             gate={"metrics": {"essay/depth": {"min_mean": 0.6}}},
-            label="only",
-            store=str(tmp_path / "runs.db"),
+            name="only",
+            storage=str(tmp_path / "runs.db"),
         )
     with open_store(tmp_path / "runs.db") as store, running_viewer(store, author="ada") as client:
         yield client, store
@@ -321,8 +321,8 @@ def test_each_judge_of_a_panel_is_a_judge_of_the_alignment(tmp_path):
         outputs={f"s{at}": f"Text {at}." for at in range(3)},
         metrics=[{"llm-as-judge": {"models": ["mild", "strict"]}}, "exact-match"],
         models={name: judge_of(name) for name in score},
-        label="only",
-        store=str(tmp_path / "runs.db"),
+        name="only",
+        storage=str(tmp_path / "runs.db"),
     )
     with open_store(tmp_path / "runs.db") as store, running_viewer(store, author="ada") as client:
         for position in range(3):

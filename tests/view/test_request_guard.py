@@ -256,8 +256,8 @@ def test_hostile_texts_are_data_in_every_field(tmp_path):
         dm.Dataset(samples, name=PAYLOADS[0]),
         target=lambda given: next(iter(given.values())),
         metrics=["exact-match", "rouge-l"],
-        store=place,
-        label=PAYLOADS[1],
+        storage=place,
+        name=PAYLOADS[1],
     )
     with open_store(place) as store, running_viewer(store) as client:
         answers = [

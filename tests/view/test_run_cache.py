@@ -127,7 +127,7 @@ def test_recording_is_shown_without_a_report(tmp_path):
 
 
 def test_run_in_progress_is_shown_as_far_as_it_is(tmp_path):
-    evaluate(tmp_path / "runs.db", label="only")
+    evaluate(tmp_path / "runs.db", name="only")
     with open_store(tmp_path / "runs.db") as store, running_viewer(store) as client:
         name = store.run("only").id
         store.lease(name)
@@ -150,7 +150,7 @@ def test_run_in_progress_is_shown_as_far_as_it_is(tmp_path):
 
 
 def test_rescored_run_shows_the_new_metric(tmp_path):
-    evaluate(tmp_path / "runs.db", label="only")
+    evaluate(tmp_path / "runs.db", name="only")
     with open_store(tmp_path / "runs.db") as store, running_viewer(store) as client:
         assert client.get("runs/only")["metric_order"] == ["exact-match", "rouge-l"]
         with warnings.catch_warnings():

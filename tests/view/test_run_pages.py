@@ -81,7 +81,7 @@ def test_progress_says_what_was_used_so_far(tmp_path):
             target=target,
             metrics=["exact-match"],
             concurrency=1,
-            store=str(tmp_path / "runs.db"),
+            storage=str(tmp_path / "runs.db"),
         )
     )
     with open_store(tmp_path / "runs.db") as store, running_viewer(store) as client:

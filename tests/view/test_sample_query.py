@@ -55,8 +55,14 @@ FILTERS = {
     "tag=odd&tag=small": lambda entry: {"odd", "small"} <= set(entry.tags),
     "tag=" + quote("(untagged)"): lambda entry: not entry.tags,
     "metric=rouge-l&min=0.1&max=0.7": lambda entry: 0.1 <= (entry.metrics["rouge-l"].mean or 0) <= 0.7,
-    "meta=author=bert": lambda entry: entry.id >= "q12",
-    "meta=author=ada&meta=level=3": lambda entry: entry.id < "q12" and int(entry.id[1:]) % 4 == 3,
+    "only=author=bert": lambda entry: entry.id >= "q12",
+    "only=author=ada&only=meta.level=3": lambda entry: entry.id < "q12" and int(entry.id[1:]) % 4 == 3,
+    "only=author=ada&only=author=bert": lambda entry: True,
+    "only=tag:odd&only=tag:small": lambda entry: not {"odd", "small"}.isdisjoint(entry.tags),
+    "only=id:q0*&only=id:q17": lambda entry: entry.id < "q10" or entry.id == "q17",
+    "only=failed": lambda entry: entry.passed < 2,
+    "only=answered": lambda entry: entry.id != "q05",
+    "only=" + quote("input.question=How many is 3?"): lambda entry: entry.id == "q03",
     "min_ms=100&max_ms=120": lambda entry: 10 <= int(entry.id[1:]) <= 12,
     "text=PERHAPS&in=output": lambda entry: (int(entry.id[1:]) % 4 == 1 and entry.id != "q05") or entry.id == "q08",
     "text=perhaps&in=input,expected": lambda entry: False,
@@ -107,6 +113,8 @@ def test_pages_follow_each_other(viewer):
         "order=up",
         "passed=maybe",
         "cause=odd",
+        "only=odd",
+        "only=failed:before",
         "in=notes",
         "limit=-1",
     ],
@@ -136,7 +144,7 @@ def test_text_that_json_escapes_is_found(tmp_path, text):
     ]
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")
-        dm.evaluate(samples, target=lambda given: "x", metrics=["exact-match"], store=str(tmp_path / "runs.db"))
+        dm.evaluate(samples, target=lambda given: "x", metrics=["exact-match"], storage=str(tmp_path / "runs.db"))
     with open_store(tmp_path / "runs.db") as store:
         run = RunCache(store).open("latest")
         for asked in (text, text.upper(), text.lower()):

@@ -97,7 +97,7 @@ def canaries(tmp_path_factory):
         with warnings.catch_warnings():
             warnings.simplefilter("ignore")
             dm.evaluate(
-                samples, target=answer, metrics=["exact-match", "rouge-l"], store=str(place), label=CANARIES["label"]
+                samples, target=answer, metrics=["exact-match", "rouge-l"], storage=str(place), name=CANARIES["label"]
             )
     with open_store(place) as store:
         yield store
@@ -123,7 +123,7 @@ def test_hostile_names_are_file_names_and_hostile_texts_stay_data(tmp_path):
         dm.Dataset(samples, name="x"),
         target=lambda given: given["q"],
         metrics=[dm.metric("../../a b</script>")(lambda expected, actual: 1.0)],
-        store=str(place),
+        storage=str(place),
     )
     with open_store(place) as store:
         export_viewer(store, ["latest"], tmp_path / "out")

@@ -23,7 +23,7 @@ def without_own(value):
 def clients(tmp_path, postgres_url):
     places = (tmp_path / "runs.db", postgres_url)
     for place in places:
-        evaluate(place, label="only", gate={"min_macro_f1": 0.1})
+        evaluate(place, name="only", gate={"min_macro_f1": 0.1})
     with (
         open_store(places[0]) as sqlite,
         open_store(places[1]) as postgres,
@@ -38,7 +38,7 @@ def test_postgresql_answers_as_sqlite_does(clients):
         "runs",
         "runs/only",
         "runs/only/samples?metric=exact-match&passed=no&sort=rouge-l&order=desc&columns=meta.author",
-        "runs/only/samples?tag=odd&meta=level=1&min_ms=50",
+        "runs/only/samples?tag=odd&only=level=1&min_ms=50",
         "runs/only/samples?text=PERHAPS&in=output",
         "runs/only/progress",
         "labels/queue?run=only&n=6&seed=3",

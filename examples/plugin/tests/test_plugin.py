@@ -38,7 +38,7 @@ def test_an_option_out_of_range_is_refused():
 
 
 def test_the_plug_in_is_found_by_its_names():
-    assert isinstance(dm.parse_metric("acme-politeness(enough=2)"), Politeness)
+    assert isinstance(dm.judges.parse_metric("acme-politeness(enough=2)"), Politeness)
 
 
 def test_the_report_is_the_golden_one():
@@ -47,7 +47,7 @@ def test_the_report_is_the_golden_one():
         target=answer,
         metrics=["acme-politeness", "llm-as-judge"],
         models={"judge": AcmeChat(strict=True)},
-        clock=testing.FrozenClock(datetime(2026, 1, 1, tzinfo=UTC)),
+        settings=dm.EvaluationSettings(clock=testing.FrozenClock(datetime(2026, 1, 1, tzinfo=UTC))),
     )
     # `REFRESH=1 pytest` writes it anew: read the difference before you commit it.
     testing.compare_with_golden(report, HERE / "report.json", refresh="REFRESH" in os.environ)

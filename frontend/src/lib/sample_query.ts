@@ -50,11 +50,7 @@ function rowTests(columns: Columns, query: URLSearchParams, texts: Texts | null)
     if (tag === UNTAGGED) tests.push((position) => rows.tags[position].length === 0);
     else tests.push((position) => rows.tags[position].includes(tag));
   }
-  for (const pair of query.getAll("meta")) {
-    const cut = pair.indexOf("=");
-    const [key, wanted] = [pair.slice(0, cut), pair.slice(cut + 1)];
-    tests.push((position) => metadataTexts(rows.metadata?.[position]?.[key]).includes(wanted));
-  }
+  tests.push(...onlyTests(columns, query.getAll("only")));
   tests.push(...scoreTests(columns, query));
   const minMs = readNumber(query, "min_ms");
   const maxMs = readNumber(query, "max_ms");
@@ -66,6 +62,42 @@ function rowTests(columns: Columns, query: URLSearchParams, texts: Texts | null)
     tests.push((position) => fields.some((field) => texts[field]?.[position]?.includes(text)));
   }
   return tests;
+}
+
+/** The tests that `--only` means; the server reads the same language. Several of one kind, or of one key, are alternatives. */
+function onlyTests(columns: Columns, expressions: string[]): Test[] {
+  const rows = columns.rows;
+  const alternatives = new Map<string, Test[]>();
+  const add = (kind: string, test: Test) => alternatives.set(kind, [...(alternatives.get(kind) ?? []), test]);
+  for (const expression of expressions) {
+    const [kind, value] = cutAt(expression, ":");
+    const [path, wanted] = cutAt(expression, "=");
+    if (kind === "tag") add(kind, (position) => rows.tags[position].includes(value));
+    else if (kind === "id") add(kind, (position) => globPattern(value).test(rows.id[position]));
+    else if (expression === "failed") add(expression, (position) => rows.passed[position] !== 1);
+    else if (expression === "answered") add(expression, (position) => rows.output_chars[position] !== null);
+    else if (path.startsWith("input.")) add(path, () => false);
+    else {
+      const key = path.replace(/^(meta|metadata)\./, "");
+      add(`meta.${key}`, (position) => metadataTexts(rows.metadata?.[position]?.[key]).includes(wanted));
+    }
+  }
+  return [...alternatives.values()].map((tests) => (position: number) => tests.some((test) => test(position)));
+}
+
+function cutAt(text: string, sign: string): [string, string] {
+  const cut = text.indexOf(sign);
+  return cut < 0 ? [text, ""] : [text.slice(0, cut), text.slice(cut + 1)];
+}
+
+/** A pattern such as `q*` or `q[0-3]` as a regular expression. */
+function globPattern(glob: string): RegExp {
+  const parts = glob.split(/(\[[^\]]+\])/).map((part, index) => (index % 2 ? part.replace(/^\[!/, "[^") : plainPattern(part)));
+  return new RegExp(`^${parts.join("")}$`, "u");
+}
+
+function plainPattern(text: string): string {
+  return text.replace(/[.+^${}()|\\[\]]/g, "\\$&").replace(/\*/g, "[^]*").replace(/\?/g, "[^]");
 }
 
 /** The tests that speak of one metric, or of all metrics where the query names none. */

@@ -17,19 +17,18 @@ from deemster.agreement.calibration_result import (
     AnnotatorAgreement,
     ConfusionCounts,
     CorrectedEstimate,
-    Estimate,
     LengthBias,
     MetricCalibration,
-    OptionOrderBias,
     TagAgreement,
     ThresholdChoice,
 )
+from deemster.agreement.estimate import Estimate, estimate_with
+from deemster.agreement.option_order_bias import ShownOption, option_order_bias
 from deemster.agreement.result_models import JudgeConsistency, PositionBias
 from deemster.datasets.human_labels import LabelKind, LabelledMetric, LabelledPair
 from deemster.errors import plural
 from deemster.records.marks import reaches
 from deemster.stats import (
-    ConfidenceInterval,
     bounded_mean,
     fisher_interval,
     krippendorff_alpha,
@@ -39,7 +38,6 @@ from deemster.stats import (
     weighted_share,
     wilson,
 )
-from deemster.stats.bounded_mean import bounded_units
 from deemster.stats.confidence_interval import interval_ends
 from deemster.stats.confusion_tables import accuracy, kappa
 from deemster.stats.debiased_estimates import unit_values
@@ -82,20 +80,6 @@ class JudgedOutput(NamedTuple):
     probability: float | None = None
     stratum: str | None = None
     unit: str = ""
-
-
-class ShownOption(NamedTuple):
-    """Where the option that a judge chose stood in the list that it saw.
-
-    Attributes:
-        place: Its place, from 1.
-        options: How many options the list has.
-        text: The text that was judged. Lists are shuffled by it, so equal texts have equal lists.
-    """
-
-    place: int
-    options: int
-    text: str
 
 
 class JudgedMetric(NamedTuple):
@@ -208,7 +192,7 @@ class _Units:
     def share(self, hits: _Bools, inside: _Bools | None = None, *, confidence: float) -> Estimate:
         """The share of hits among some outputs, with Wilson's interval for as many items as the units are worth."""
         means, sizes = self.means(hits, inside)
-        return share_estimate(means, sizes, confidence, n=len(hits) if inside is None else int(inside.sum()))
+        return shareestimate_with(means, sizes, confidence, n=len(hits) if inside is None else int(inside.sum()))
 
 
 def _without_intervals(found: Mapping[str, Any]) -> dict[str, Any]:
@@ -268,7 +252,7 @@ def _agreement(judged: JudgedMetric, units: _Units, confidence: float, seed: int
     }
 
 
-def share_estimate(hits: ArrayLike, weights: ArrayLike, confidence: float = 0.95, *, n: int) -> Estimate:
+def shareestimate_with(hits: ArrayLike, weights: ArrayLike, confidence: float = 0.95, *, n: int) -> Estimate:
     """A share of hits with Wilson's interval; weighted units count as many as ``weighted_share`` says.
 
     Args:
@@ -281,14 +265,7 @@ def share_estimate(hits: ArrayLike, weights: ArrayLike, confidence: float = 0.95
     if value is None:
         return Estimate(value=None, n=0)
     interval = wilson(size if value == 1 else value * size, size, confidence=confidence).interval
-    return _estimate(value, interval, n)
-
-
-def _estimate(value: float | None, interval: ConfidenceInterval | None, n: int) -> Estimate:
-    value = None if value is None else float(value)
-    if interval is None:
-        return Estimate(value=value, n=n)
-    return Estimate(value=value, low=float(interval.lower), high=float(interval.upper), n=n)
+    return estimate_with(value, interval, n)
 
 
 def _kappa(
@@ -315,7 +292,7 @@ def _kappa(
         return np.stack([kappa(tables, "nominal"), accuracy(tables)])
 
     found = smoothed_results(statistic, units=units.size, drawing=BootstrapOptions(_REPLICATES, confidence, seed))[0]
-    return _estimate(found.estimate, found.ci, len(people))
+    return estimate_with(found.estimate, found.ci, len(people))
 
 
 def _numbers(judged: JudgedMetric, units: _Units, confidence: float, seed: int) -> dict[str, Any]:
@@ -351,7 +328,7 @@ def _youden(people: _Bools, judge: _Bools, units: _Units, confidence: float) -> 
         return Estimate(value=None, n=len(people))
     alarms = (1 - specificity) * negatives
     found = newcombe(sensitivity * positives, positives, alarms, negatives, confidence=confidence)
-    return _estimate(sensitivity + specificity - 1, found.interval, len(people))
+    return estimate_with(sensitivity + specificity - 1, found.interval, len(people))
 
 
 def labelled_metric(judged: JudgedMetric) -> LabelledMetric:
@@ -410,7 +387,7 @@ def _corrected_mean(
         others = _unlabelled(judged, run)
     found = ppi_mean(means, predicted, others, weights=sizes, bounds=(0.0, 1.0), confidence=confidence)
     alone = bounded_mean(means * sizes, sizes, confidence=confidence)
-    people = _estimate(alone.value, alone.interval, len(truth))
+    people = estimate_with(alone.value, alone.interval, len(truth))
     if truth.dtype == bool:
         people = units.share(truth, confidence=confidence)
     note = None
@@ -442,8 +419,8 @@ def _scores(judged: JudgedMetric, units: _Units, confidence: float) -> dict[str,
     ranks = spearman(means, predicted, confidence=confidence)
     bias = bounded_mean((predicted - means) * sizes, sizes, low=-1.0, high=1.0, confidence=confidence)
     found: dict[str, Any] = {
-        "score_spearman": _estimate(ranks.value, ranks.interval, len(truth)),
-        "score_bias": _estimate(bias.value, bias.interval, len(truth)),
+        "score_spearman": estimate_with(ranks.value, ranks.interval, len(truth)),
+        "score_bias": estimate_with(bias.value, bias.interval, len(truth)),
     }
     if judged.scores is not None and len(judged.scores):
         found["mean"] = _corrected_mean(judged, truth, said, judged.scores, units=units, confidence=confidence)
@@ -480,7 +457,7 @@ def _threshold(
         agreement=float(totals[0] / n),
         best_agreement=float(totals[best] / n),
         cross_validated=float(shares @ held_out / n),
-        gain=_estimate(gain.value, gain.interval, n),
+        gain=estimate_with(gain.value, gain.interval, n),
         is_noise=gain.interval is None or gain.interval.lower <= 0,
     )
 
@@ -503,8 +480,8 @@ def _length_bias(judged: JudgedMetric, units: _Units, confidence: float) -> Leng
         partial = min(1.0, max(-1.0, partial))
         interval = fisher_interval(partial, units.size - 1, method="spearman", confidence=confidence)
     return LengthBias(
-        spearman=_estimate(plain.value, plain.interval, len(outputs)),
-        partial=_estimate(partial, interval, len(outputs)),
+        spearman=estimate_with(plain.value, plain.interval, len(outputs)),
+        partial=estimate_with(partial, interval, len(outputs)),
         is_biased=interval is not None and (interval.lower > 0 or interval.upper < 0),
     )
 
@@ -515,35 +492,6 @@ def _position_bias(judged: JudgedMetric, confidence: float) -> PositionBias | No
         return None
     first, second = orders.count("first"), orders.count("second")
     return compare_orders(judged.name, None, n=len(orders), first=first, second=second, confidence=confidence)
-
-
-def option_order_bias(shown: Sequence[ShownOption], *, confidence: float = 0.95) -> OptionOrderBias | None:
-    """Whether a judge that chooses among shuffled options prefers a place to an option.
-
-    The order of a list is as likely as its reverse. So the place of the chosen option, counted from the middle of the
-    list, is 0 on average where the judge does not look at places. The votes on equal texts are one unit.
-
-    Args:
-        shown: Where each chosen option stood.
-        confidence: The level of the interval.
-
-    Returns:
-        The bias; None without a vote among two options or more.
-    """
-    lists = [one for one in shown if one.options > 1]
-    places = np.array([(one.place - 1) / (one.options - 1) for one in lists])
-    _, units = np.unique([one.text for one in lists], return_inverse=True)
-    found = bounded_units(np.bincount(units, weights=places), np.bincount(units).astype(np.float64))
-    if found is None:
-        return None
-    return OptionOrderBias(
-        n=len(lists),
-        mean_place=_estimate(found.mean, found.interval(confidence), len(lists)),
-        first=sum(one.place == 1 for one in lists),
-        last=sum(one.place == one.options for one in lists),
-        expected=math.fsum(1 / one.options for one in lists),
-        p_value=found.two_sided_p(0.5),
-    )
 
 
 def _consistency(judged: JudgedMetric) -> JudgeConsistency | None:

@@ -11,7 +11,8 @@ from deemster.text.number_format import format_interval, format_number
 from deemster.text.text_sections import TextLine, TextSection
 
 if TYPE_CHECKING:
-    from deemster.agreement.calibration_result import Calibration, CorrectedEstimate, Estimate
+    from deemster.agreement.calibration_result import Calibration, CorrectedEstimate
+    from deemster.agreement.estimate import Estimate
 
 
 def calibration_page(calibration: Calibration) -> str:

@@ -15,10 +15,10 @@ if TYPE_CHECKING:
     from deemster.agreement.calibration_result import (
         Calibration,
         CorrectedEstimate,
-        Estimate,
         MetricCalibration,
         ThresholdChoice,
     )
+    from deemster.agreement.estimate import Estimate
 
 
 def calibration_sections(calibration: Calibration) -> list[TextSection]:

@@ -9,6 +9,8 @@ import msgspec
 
 from deemster.agreement.calibration_page import calibration_page
 from deemster.agreement.calibration_report import calibration_sections
+from deemster.agreement.estimate import Estimate
+from deemster.agreement.option_order_bias import OptionOrderBias
 from deemster.agreement.result_models import JudgeConsistency, PositionBias
 from deemster.datasets.human_labels import LabelKind, LabelledMetric
 from deemster.errors import Issue, ReportError
@@ -16,15 +18,6 @@ from deemster.text.rendered import Rendered
 from deemster.text.text_sections import TextSection
 
 CALIBRATION_SCHEMA: Final = "deemster.calibration_report.v1"
-
-
-class Estimate(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
-    """A number with its interval and how many samples it rests on; None where it is undefined."""
-
-    value: float | None
-    low: float | None = None
-    high: float | None = None
-    n: int
 
 
 class ConfusionCounts(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
@@ -92,28 +85,6 @@ class LengthBias(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_field
     spearman: Estimate
     partial: Estimate
     is_biased: bool
-
-
-class OptionOrderBias(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
-    """Whether a judge that chooses among options prefers a place in the list to an option.
-
-    Options are shuffled for every output. So a judge that does not look at places chooses each of them equally often.
-
-    Attributes:
-        n: Votes for an option of a shuffled list.
-        mean_place: The mean place of the chosen option: 0 for the first of the list, 1 for the last; 0.5 without bias.
-        first: Votes for the first option of the list.
-        last: Votes for the last one.
-        expected: How many votes the first one gets without bias, and so does the last.
-        p_value: Against a mean place of 0.5, of its interval: the smallest level at which it leaves out 0.5.
-    """
-
-    n: int
-    mean_place: Estimate
-    first: int
-    last: int
-    expected: float
-    p_value: float | None
 
 
 class AnnotatorAgreement(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):

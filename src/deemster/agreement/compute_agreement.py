@@ -129,9 +129,6 @@ def _of_these_items_alone(part: Any) -> Any:
     return type(part)(**kept | ({"is_significant": False} if "is_significant" in kept else {}))
 
 
-align = compute_metrics
-
-
 def _bootstrap_method(bootstrap: bool | Method) -> Method | None:  # noqa: FBT001 - the argument of the public call
     if bootstrap is False:
         return None

@@ -11,7 +11,7 @@ from deemster.evaluation.resolve_evaluation import SuiteOverrides, resolve_evalu
 from deemster.evaluation.resolved_evaluation import Evaluation
 from deemster.evaluation.suite import Suite
 from deemster.gate import read_gate
-from deemster.runs.run_lifecycle import NOT_STORED, Storage
+from deemster.runs.run_lifecycle import NOT_STORED, StoredOrNot
 
 JUDGE = "judge"
 MARGIN = 0.05
@@ -31,7 +31,7 @@ def lane_dataset(suite: Suite, settings: AttackSettings) -> Dataset:
 
 
 def build_adversarial_job(
-    suite: Suite, dataset: Dataset, overrides: SuiteOverrides, *, storage: Storage = NOT_STORED
+    suite: Suite, dataset: Dataset, overrides: SuiteOverrides, *, storage: StoredOrNot = NOT_STORED
 ) -> Evaluation:
     """The job of the safety lane: the suite with attacks as its samples, and metrics and a gate that fit them.
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import TYPE_CHECKING
 
-from deemster.agreement.calibration_result import Estimate
+from deemster.agreement.estimate import Estimate
 from deemster.audit.mutation_score import EXPECTED
 from deemster.errors import plural
 from deemster.judges.bias_probes import ORDER

@@ -8,8 +8,8 @@ from typing import Any, Final, NamedTuple
 import msgspec
 import numpy as np
 
-from deemster.agreement.calibrate_judge import ShownOption, option_order_bias
-from deemster.agreement.calibration_result import Estimate
+from deemster.agreement.estimate import Estimate
+from deemster.agreement.option_order_bias import ShownOption, option_order_bias
 from deemster.audit.judge_audit_report import judge_audit_sections
 from deemster.judges.bias_probes import Base, BiasProbe
 from deemster.stats import holm, mcnemar

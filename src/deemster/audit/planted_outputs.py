@@ -11,7 +11,7 @@ from deemster.audit.mutation_score import EXPECTED
 from deemster.datasets import Dataset
 from deemster.datasets.planted_defects import GoodOutput, reference_output
 from deemster.engine.backend import InThisProcess, RemainingWork, RunWork
-from deemster.engine.model_access import NO_LIMITS, ModelLimits
+from deemster.engine.model_access import NO_LIMITS, ModelCalls
 from deemster.engine.progress import ProgressCounter
 from deemster.engine.score_batch import WorkItem, settle_marks
 from deemster.engine.watchers import Watchers
@@ -129,7 +129,7 @@ class AuditInput(NamedTuple):
 
 
 def load_audit(
-    suite: str | Path, outputs: AuditedOutputs, *, metrics: Sequence[str] = (), limits: ModelLimits = NO_LIMITS
+    suite: str | Path, outputs: AuditedOutputs, *, metrics: Sequence[str] = (), limits: ModelCalls = NO_LIMITS
 ) -> AuditInput:
     """What an audit of a suite begins with.
 

@@ -15,10 +15,11 @@ from deemster.audit.gate_error_rates import GateAudit, TrialSettings
 from deemster.audit.judge_bias import JudgeAudit
 from deemster.audit.mutation_score import MetricAudit
 from deemster.audit.planted_outputs import AuditedOutputs, load_audit
-from deemster.engine.model_access import NO_LIMITS, ModelLimits
+from deemster.engine.model_access import NO_LIMITS, ModelCalls
 from deemster.engine.run_sync import run_sync, warner
 from deemster.engine.watchers import Watchers
 from deemster.errors import ConfigurationError
+from deemster.errors.moved_parameters import names_moved_parameters
 from deemster.evaluation.suite import load_suite
 from deemster.store.open_runs import open_runs
 
@@ -27,6 +28,7 @@ _NOTHING_STATED = StatedVariance()
 _PROBING, _PLANTING, _TRYING, _LOOKING = BiasSettings(), DefectSettings(), TrialSettings(), HealthSettings()
 
 
+@names_moved_parameters
 def judge(
     role: str = "judge",
     *,
@@ -34,7 +36,7 @@ def judge(
     metrics: Sequence[str] = (),
     outputs: AuditedOutputs = _EXPECTED_OUTPUTS,
     settings: BiasSettings = _PROBING,
-    limits: ModelLimits = NO_LIMITS,
+    calls: ModelCalls = NO_LIMITS,
 ) -> JudgeAudit:
     """Ask a judge about pairs of answers that differ in one thing only, and flag what it is biased by.
 
@@ -44,24 +46,25 @@ def judge(
         metrics: The metrics to use; all that ask the role where none is named.
         outputs: Which outputs to begin with; the expected ones where not given.
         settings: What is asked, and how it is counted.
-        limits: Cache and budget.
+        calls: Cache, budget and network of the models.
 
     Raises:
         InputError: The suite cannot be used, no metric asks the role, no sample has an answer, or a probe is unknown.
         StoreError: The run is not there, or cannot be read.
     """
     _check_least("max_samples", settings.max_samples, 1)
-    job, found, source = load_audit(suite, outputs, metrics=metrics, limits=limits)
+    job, found, source = load_audit(suite, outputs, metrics=metrics, limits=calls)
     return run_sync(audit_judge(job, role, found, source=source, settings=settings, watchers=Watchers(warner())))
 
 
+@names_moved_parameters
 def metrics(
     suite: str | Path,
     *,
     metrics: Sequence[str] = (),
     outputs: AuditedOutputs = _EXPECTED_OUTPUTS,
     settings: DefectSettings = _PLANTING,
-    limits: ModelLimits = NO_LIMITS,
+    calls: ModelCalls = NO_LIMITS,
 ) -> MetricAudit:
     """Plant defects in good outputs, and count which of them the metrics and the gate of a suite notice.
 
@@ -70,13 +73,13 @@ def metrics(
         metrics: The metrics to use; all of the suite where none is named.
         outputs: Which outputs to begin with; the expected ones where not given.
         settings: What is planted, and how it is counted.
-        limits: Cache and budget.
+        calls: Cache, budget and network of the models.
 
     Raises:
         InputError: The suite cannot be used, no sample has a good output, or a kind of defect is unknown.
         StoreError: The run is not there, or cannot be read.
     """
-    job, found, source = load_audit(suite, outputs, metrics=metrics, limits=limits)
+    job, found, source = load_audit(suite, outputs, metrics=metrics, limits=calls)
     return run_sync(audit_metrics(job, found, source=source, settings=settings, watchers=Watchers(warner())))
 
 

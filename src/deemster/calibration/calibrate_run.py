@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
-from decimal import Decimal
 from pathlib import Path
 from typing import Literal, NamedTuple
 
@@ -24,10 +23,11 @@ from deemster.datasets.human_labels import (
     label_kind,
     labels_by_subject,
 )
-from deemster.engine.model_access import ModelAccess, ModelLimits
+from deemster.engine.model_access import NO_LIMITS, ModelAccess, ModelCalls
 from deemster.engine.run_sync import run_sync, warner
 from deemster.engine.watchers import Watchers
 from deemster.errors import ConfigurationError, DatasetError, Issue, did_you_mean, list_names
+from deemster.errors.moved_parameters import names_moved_parameters
 from deemster.evaluation.check_file import find_kind
 from deemster.evaluation.judge_anchors import build_cases_job
 from deemster.evaluation.resolve_evaluation import suite_metrics, suite_models
@@ -154,6 +154,7 @@ def calibrate_report(
     return _with_checks(calibration, bounds)
 
 
+@names_moved_parameters
 def calibrate(
     run: Report | str | Path,
     labels: str | Path | None = None,
@@ -168,10 +169,7 @@ def calibrate(
     confidence: float = 0.95,
     seed: int = 0,
     store: str | Path | None = None,
-    cache: str | Path | None = None,
-    budget_usd: Decimal | float | None = None,
-    budget_tokens: int | None = None,
-    offline: bool = False,
+    calls: ModelCalls = NO_LIMITS,
 ) -> Calibration:
     """Compare the judges of a run with people, and correct its numbers.
 
@@ -189,10 +187,7 @@ def calibrate(
         confidence: The level of the intervals.
         seed: The seed of what is drawn.
         store: The store of a run that is given by name; `.deemster/runs.db` where not given.
-        cache: With cases, the file of cached answers.
-        budget_usd: With cases, the most that the models may cost, in US dollars.
-        budget_tokens: With cases, the most tokens that the models may use.
-        offline: With cases, whether nothing may be asked over the network.
+        calls: With cases, cache, budget and network of the models.
 
     Raises:
         InputError: The labels, the cases or the suite cannot be used; every issue is given with its place.
@@ -205,9 +200,8 @@ def calibrate(
     if isinstance(run, Report) or not is_cases_file(run):
         found = calibrate_labelled(run, labels, settings, suite=suite, columns=columns, store=store, warn=warn)
     else:
-        limits = ModelLimits(cache, budget_usd, budget_tokens, offline)
         work = calibrate_cases(
-            run, labels, settings, suite=suite, repetitions=repetitions, limits=limits, watchers=Watchers(warn)
+            run, labels, settings, suite=suite, repetitions=repetitions, limits=calls, watchers=Watchers(warn)
         )
         found = run_sync(work)
     return found
@@ -274,7 +268,7 @@ async def calibrate_cases(
     *,
     suite: str | Path | None,
     repetitions: int = 1,
-    limits: ModelLimits,
+    limits: ModelCalls,
     watchers: Watchers,
 ) -> Calibration:
     """Judge cases by the metrics of a suite, and compare its judges with people.
@@ -325,7 +319,7 @@ async def judge_cases(
     return await run_evaluation(job, stop=watchers.stop, warn=watchers.warn, progress=watchers.progress)
 
 
-def case_judges(suite: Suite, names: Sequence[str], limits: ModelLimits) -> tuple[tuple[Metric, ...], ModelAccess]:
+def case_judges(suite: Suite, names: Sequence[str], limits: ModelCalls) -> tuple[tuple[Metric, ...], ModelAccess]:
     """The metrics of a suite that judge cases, and how they may ask models.
 
     Args:

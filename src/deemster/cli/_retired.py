@@ -5,7 +5,9 @@ from __future__ import annotations
 import click
 
 # Flags, of every command or of the one that is named.
-_CASCADE = "Calibrate a cascade in Python: `dm.calibrate_cascade(votes, cheap=..., strong=[...], costs={...})`."
+_CASCADE = (
+    "Calibrate a cascade in Python: `dm.agreement.calibrate_cascade(votes, cheap=..., strong=[...], costs={...})`."
+)
 FLAGS = {
     "--csv": "Write `--to FILE.csv`, or `--to csv:FILE`.",
     "--csv-raw": "CSV guards cells that look like formulas. `--to FILE.json` has every text as it is.",

@@ -16,7 +16,7 @@ from deemster.cli.options import ReportOptions, is_run_name, open_run_store
 from deemster.errors import ConfigurationError, ExitCode, Issue, plural
 
 if TYPE_CHECKING:
-    from deemster.engine.model_access import ModelLimits
+    from deemster.engine.model_access import ModelCalls
     from deemster.evaluation.rescore_run import Rescoring
     from deemster.store import Store
 
@@ -43,7 +43,7 @@ def score_stored_outputs(
     *,
     suite: str | None,
     metrics: Sequence[str],
-    limits: ModelLimits,
+    limits: ModelCalls,
     reports: ReportOptions,
     store: str,
     quiet: bool,

@@ -42,7 +42,7 @@ if TYPE_CHECKING:
     from deemster.agreement.result_models import AbstentionMode
     from deemster.calibration.calibrate_run import CalibrationBounds, CalibrationSettings
     from deemster.datasets import RubricDataset, Votes
-    from deemster.engine.model_access import ModelLimits
+    from deemster.engine.model_access import ModelCalls
 
 _SHARE = NumberRange(0, 1)
 # What a file is called that a person may take for one of votes or cases.
@@ -400,7 +400,7 @@ def command(
     bounds: CalibrationBounds,
     suite: str | None,
     repetitions: int,
-    limits: ModelLimits,
+    limits: ModelCalls,
     full: bool,
     require: str | None,
     reports: ReportOptions,
@@ -466,7 +466,7 @@ def _judge_cases(
     settings: CalibrationSettings,
     suite: str | None,
     repetitions: int,
-    limits: ModelLimits,
+    limits: ModelCalls,
     *,
     quiet: bool,
 ) -> Calibration:

@@ -33,7 +33,7 @@ from deemster.errors import ExitCode
 
 if TYPE_CHECKING:
     from deemster.audit.planted_outputs import AuditedOutputs
-    from deemster.engine.model_access import ModelLimits
+    from deemster.engine.model_access import ModelCalls
 
 _SHARE = NumberRange(0, 1)
 
@@ -149,7 +149,7 @@ def audit_judge_command(
     suite: str,
     outputs: AuditedOutputs,
     metrics: tuple[str, ...],
-    limits: ModelLimits,
+    limits: ModelCalls,
     writing: AuditWriting,
     fail_on_flag: bool,
     probes: tuple[str, ...],
@@ -208,7 +208,7 @@ def audit_metrics_command(
     suite: str,
     outputs: AuditedOutputs,
     metrics: tuple[str, ...],
-    limits: ModelLimits,
+    limits: ModelCalls,
     writing: AuditWriting,
     min_killed: float | None,
     defects: tuple[str, ...],

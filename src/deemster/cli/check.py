@@ -14,7 +14,7 @@ from deemster.cli.options import cache_options
 from deemster.errors import DeemsterError, ExitCode, plural, visible
 
 if TYPE_CHECKING:
-    from deemster.engine.model_access import ModelLimits
+    from deemster.engine.model_access import ModelCalls
     from deemster.evaluation.check_models import RoleCheck
     from deemster.evaluation.suite import Suite
 
@@ -45,7 +45,7 @@ _HEAD = ("role", "model", "works", "latency", "tokens", "price")
 @click.argument("files", nargs=-1, required=True, type=click.Path(), metavar="FILE_OR_DIRECTORY...")
 @click.option("--as", "kind", type=click.Choice(KINDS), help="What the files are, where they do not say so themselves.")
 @cache_options
-def command(*, files: tuple[str, ...], kind: str | None, limits: ModelLimits) -> None:
+def command(*, files: tuple[str, ...], kind: str | None, limits: ModelCalls) -> None:
     """Look for mistakes in files, try the models, and say what a run costs, before it starts.
 
     A file may be a dataset, a suite, outputs, a report, a rubric, votes or another file of deemster. Of a directory,
@@ -77,7 +77,7 @@ def command(*, files: tuple[str, ...], kind: str | None, limits: ModelLimits) ->
         raise click.exceptions.Exit(max(code, ExitCode.BAD_INPUT))
 
 
-def _check(file: str, kind: str | None, limits: ModelLimits) -> bool:
+def _check(file: str, kind: str | None, limits: ModelCalls) -> bool:
     """Check one file and say what it holds; False where a model that it names cannot be used.
 
     Raises:

@@ -28,9 +28,9 @@ if TYPE_CHECKING:
     from deemster.comparison import Comparison
     from deemster.datasets.only_expression import Only
     from deemster.engine.kept_prompts import WhichPrompts
-    from deemster.engine.model_access import ModelAccess, ModelLimits
+    from deemster.engine.model_access import ModelAccess, ModelCalls
     from deemster.report import Destination, Report
-    from deemster.runs.run_lifecycle import Storage
+    from deemster.runs.run_lifecycle import StoredOrNot
     from deemster.store import Store
     from deemster.text.rendered import Rendered
 
@@ -44,7 +44,9 @@ STORE_VARIABLE = "DEEMSTER_STORE"
 ANSWER_CACHE = ".deemster/answers.jsonl"
 # What can be written of a result, of a report, and of a comparison.
 RESULT_FORMATS = ("json", "md", "html")
-REPORT_FORMATS = ("json", "md", "html", "csv", "junit", "pr-comment", "github")
+REPORT_FORMATS = ("json", "md", "html", "csv", "junit", "pr-comment", "brief", "github")
+# So many characters of a brief are read by an assistant in one go.
+BRIEF_CHARS = 12_000
 COMPARISON_FORMATS = ("json", "md", "html", "junit", "pr-comment", "github")
 LAST_RUN = ""
 # Says that there is no cache, or no store.
@@ -395,12 +397,12 @@ class StorageOptions(NamedTuple):
         if self.allow_changed and not self.resume:
             raise ConfigurationError("`--allow-changed` is for `--resume`.")
 
-    def store_flag(self, storage: Storage) -> str:
+    def store_flag(self, storage: StoredOrNot) -> str:
         """The `--store` that another command needs to find the run; empty where it finds the run without."""
         return "" if storage.store is None or self.store == find_store() else f" --store {storage.store.where}"
 
     @contextmanager
-    def open(self, command: str, *, keep_prompts: WhichPrompts = "failed") -> Iterator[Storage]:
+    def open(self, command: str, *, keep_prompts: WhichPrompts = "failed") -> Iterator[StoredOrNot]:
         """Where a run is stored. Its store is opened when it is needed first, and closed at the end.
 
         Args:
@@ -522,6 +524,7 @@ class ReportOptions(NamedTuple):
         """
         from deemster.comparison.comparison_comment import comparison_comment
         from deemster.comparison.comparison_sections import comparison_summary
+        from deemster.comparison.failure_brief import report_brief
         from deemster.report.github_summary import github_job_summary
         from deemster.report.pull_request_comment import pull_request_comment
         from deemster.text.destination import write_pieces
@@ -530,6 +533,8 @@ class ReportOptions(NamedTuple):
             if destination.format == "pr-comment":
                 comment = pull_request_comment(report) if comparison is None else comparison_comment(comparison, report)
                 write_pieces((comment.encode(),), destination)
+            elif destination.format == "brief":
+                write_pieces((report_brief(report, comparison, max_chars=BRIEF_CHARS).encode(),), destination)
             elif destination.format == "github" and comparison is not None:
                 parts = github_job_summary(report), comparison_summary(comparison)
                 write_pieces(("\n".join(parts).encode(),), destination)
@@ -622,7 +627,7 @@ class ModelOptions(NamedTuple):
     """
 
     models: str | None
-    limits: ModelLimits
+    limits: ModelCalls
 
     def access(self, *, calls: bool = True) -> ModelAccess:
         """Access to the models of the file.
@@ -684,12 +689,12 @@ CACHE_OPTIONS: Sequence[Decorator] = (
 )
 
 
-def collect_limits(flags: Flags) -> ModelLimits:
+def collect_limits(flags: Flags) -> ModelCalls:
     """Take the flags of cache, budget and network out of all flags; a command may lack that of the budget."""
-    from deemster.engine.model_access import ModelLimits
+    from deemster.engine.model_access import ModelCalls
 
     cache = flags.pop("cache")
-    return ModelLimits(
+    return ModelCalls(
         None if cache == NONE else Path(cache), offline=flags.pop("offline"), **dict(flags.pop("budgets", ()))
     )
 

@@ -7,7 +7,7 @@ import re
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import ExitStack
 from pathlib import Path
-from typing import Any, Protocol, TypeAlias, cast, overload
+from typing import Any, Never, Protocol, TypeAlias, cast
 
 import msgspec
 import numpy as np
@@ -168,81 +168,83 @@ def _as_part(comparison: Comparison, only: Only) -> Comparison:
     )
 
 
-@overload
 def compare(
     baseline: Report | str | Path,
     candidate: Report | str | Path,
     /,
-    *,
+    *others: Never,
     store: str | Path | None = None,
     confidence: float = 0.95,
     margin: float | None = None,
     cluster: str | None = None,
     seed: int = 0,
     labels: str | Path | Sequence[str | Path] | None = None,
-) -> Comparison: ...
-
-
-@overload
-def compare(
-    first: Report | str | Path,
-    second: Report | str | Path,
-    third: Report | str | Path,
-    /,
-    *others: Report | str | Path,
-    store: str | Path | None = None,
-    confidence: float = 0.95,
-    cluster: str | None = None,
-    seed: int = 0,
-) -> Ranking: ...
-
-
-def compare(
-    baseline: Report | str | Path,
-    candidate: Report | str | Path,
-    /,
-    *others: Report | str | Path,
-    store: str | Path | None = None,
-    confidence: float = 0.95,
-    margin: float | None = None,
-    cluster: str | None = None,
-    seed: int = 0,
-    labels: str | Path | Sequence[str | Path] | None = None,
-) -> Comparison | Ranking:
-    """Compare two runs sample by sample: is the second one worse, where, and why? More than two are ranked.
+) -> Comparison:
+    """Compare two runs sample by sample: is the second one worse, where, and why?
 
     Args:
-        baseline: The run before: a report, the file of one, a run file, or a stored run by its id, label,
+        baseline: The run before: a report, the file of one, a run file, or a stored run by its id, name,
             `latest`, `previous` or `baseline`.
         candidate: The run now.
-        others: More runs. Each is compared with the first, and all are ranked by macro-F1.
+        others: None. ``rank`` is for more runs.
         store: The store of runs that are given by name; `.deemster/runs.db` where not given.
-        confidence: The level of the intervals, and of one-sided bounds; of more than two runs, of all together.
-        margin: The drop that would still be acceptable; for two runs.
+        confidence: The level of the intervals, and of one-sided bounds.
+        margin: The drop that would still be acceptable.
         cluster: The metadata key whose equal values make one unit, such as a document or a customer.
         seed: The seed of what is drawn.
-        labels: For two runs, a sheet of people's labels of each in the order of the runs, or `viewer`: the difference
-            is corrected by them (`corrected`).
+        labels: A sheet of people's labels of each run in their order, or `viewer`: the difference is corrected by them
+            (`corrected`).
 
     Raises:
         ReportError: The runs share no sample, or do not hold what the comparison needs.
         StoreError: A run is not there, or cannot be read.
-        ConfigurationError: A margin or labels are given for more than two runs, or there are no labels for each.
+        ConfigurationError: There are more than two runs, or no labels for each.
         DatasetError: The labels cannot be used; every issue is given with its place.
     """
-    if others and (margin is not None or labels is not None):
-        raise ConfigurationError("A margin and labels are for two runs: the one before, and the one now.")
+    if others:
+        raise ConfigurationError("`compare` is for two runs. Rank more: `dm.rank(first, second, third)`.")
     settings = ComparisonSettings(confidence=confidence, margin=margin, cluster=cluster, seed=seed)
     with RunSources(store) as sources:
         now = sources.find(candidate)
         before = sources.find(baseline, beside=now)
-        if others:
-            return rank_sources([before, now, *map(sources.find, others)], settings=settings)
         comparison = compare_sources(before, now, settings=settings)
         if labels is None:
             return comparison
         given = read_both_labels(labels, (before, now), warn=warner())
         return msgspec.structs.replace(comparison, corrected=compare_labels(before, now, given, settings=settings))
+
+
+def rank(
+    first: Report | str | Path,
+    second: Report | str | Path,
+    /,
+    *others: Report | str | Path,
+    store: str | Path | None = None,
+    confidence: float = 0.95,
+    cluster: str | None = None,
+    seed: int = 0,
+) -> Ranking:
+    """Rank runs by macro-F1: which are best, and which cannot be told apart?
+
+    Args:
+        first: The run that each other one is compared with: a report, the file of one, a run file, or a stored run by
+            its id, name, `latest`, `previous` or `baseline`.
+        second: Another run.
+        others: More runs.
+        store: The store of runs that are given by name; `.deemster/runs.db` where not given.
+        confidence: The level of the intervals of all runs together.
+        cluster: The metadata key whose equal values make one unit, such as a document or a customer.
+        seed: The seed of what is drawn.
+
+    Raises:
+        ReportError: Two of the runs share no sample, or do not hold what the comparison needs.
+        StoreError: A run is not there, or cannot be read.
+    """
+    settings = ComparisonSettings(confidence=confidence, cluster=cluster, seed=seed)
+    with RunSources(store) as sources:
+        beside = sources.find(second)
+        runs = [sources.find(first, beside=beside), beside, *map(sources.find, others)]
+        return rank_sources(runs, settings=settings)
 
 
 def rank_sources(sources: Sequence[RunSource], *, settings: ComparisonSettings = DEFAULT_SETTINGS) -> Ranking:

@@ -12,7 +12,7 @@ import msgspec
 from deemster.datasets.fingerprint import RowHashes, list_hash
 from deemster.datasets.only_expression import Only, condition_text, value_text
 from deemster.errors import DatasetError, Issue, did_you_mean, list_names, show_value, visible
-from deemster.records import Sample
+from deemster.records import Sample, SampleFacts
 
 _SECTIONS = ("metadata", "input")
 _EXPECTED = "expected_output"
@@ -278,7 +278,7 @@ def has_one(sample: Sample, names: Iterable[str]) -> bool:
     return any(_find(sample, _path(name)) is not None for name in names)
 
 
-def has_value(sample: Sample, path: str, values: Iterable[Any]) -> bool:
+def has_value(sample: Sample | SampleFacts, path: str, values: Iterable[Any]) -> bool:
     """Whether a sample has one of the values at a path such as `metadata.lang`, or in a list that stands there."""
     held = _values(sample, path)
     return any(_equals(value, wanted) for wanted in values for value in held)
@@ -289,13 +289,13 @@ def _path(name: str) -> str:
     return name if name.partition(".")[0] in (*_SECTIONS, _EXPECTED) else f"metadata.{name}"
 
 
-def _values(sample: Sample, path: str) -> Sequence[Any]:
+def _values(sample: Sample | SampleFacts, path: str) -> Sequence[Any]:
     """The values at a path; the entries of a list one by one."""
     found = _find(sample, path, default=())
     return found if isinstance(found, (list, tuple)) else (found,)
 
 
-def _find(sample: Sample, path: str, *, default: Any = None) -> Any:
+def _find(sample: Sample | SampleFacts, path: str, *, default: Any = None) -> Any:
     """What stands at a path such as `metadata.lang`, `metadata.author.lang` or `expected_output`."""
     section, dot, key = path.partition(".")
     return _find_key(getattr(sample, section), key, default) if dot else getattr(sample, section)

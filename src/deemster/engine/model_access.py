@@ -14,6 +14,7 @@ from typing import Any, NamedTuple
 import msgspec
 
 from deemster.engine.kept_calls import NO_CALLS, KeptCalls
+from deemster.engine.kept_prompts import WhichPrompts
 from deemster.engine.stop_request import Stop
 from deemster.errors import ConfigurationError, Issue
 from deemster.formats import read_document
@@ -52,20 +53,23 @@ class ModelAccess(NamedTuple):
         return self._replace(roles=roles)
 
 
-class ModelLimits(NamedTuple):
-    """What a run may use beside its models, as a user gives it.
+class ModelCalls(NamedTuple):
+    """How a run may call its models.
 
     Attributes:
-        cache: The file of cached answers; None for none.
-        budget_usd: The most that the models may cost, in US dollars.
+        cache: A file that keeps the models' answers; they are looked up there first. None for none.
+        budget_usd: The most that the models may cost, in US dollars; what is not asked then is `not_run`.
         budget_tokens: The most tokens that the models may use.
         offline: Whether nothing may be asked over the network.
+        keep_prompts: Whose prompts and replies a stored run keeps, for `deemster show --prompts`: judges' that did not
+            pass (`failed`), of `all`, or of `none`.
     """
 
     cache: str | Path | None = None
     budget_usd: Decimal | float | None = None
     budget_tokens: int | None = None
     offline: bool = False
+    keep_prompts: WhichPrompts = "failed"
 
     def issues(self) -> list[Issue]:
         """What is wrong with the budget."""
@@ -84,12 +88,12 @@ class ModelLimits(NamedTuple):
         return ModelAccess(roles, path, money, self.budget_tokens, self.offline)
 
 
-NO_LIMITS = ModelLimits()
+NO_LIMITS = ModelCalls()
 # Imports a client, or finds the one that a plug-in offers.
 _load_client = partial(import_object, called="The client", group="deemster.models")
 
 
-def build_model_access(models: Mapping[str, Any] | None, limits: ModelLimits = NO_LIMITS) -> ModelAccess:
+def build_model_access(models: Mapping[str, Any] | None, limits: ModelCalls = NO_LIMITS) -> ModelAccess:
     """Build the model access of a run from the arguments of a program.
 
     Args:
@@ -128,7 +132,7 @@ def build_model_access(models: Mapping[str, Any] | None, limits: ModelLimits = N
 
 def read_model_access(
     section: Any,
-    limits: ModelLimits = NO_LIMITS,
+    limits: ModelCalls = NO_LIMITS,
     *,
     place: Callable[[Any], str | None],
     folder: Path | None = None,
@@ -153,7 +157,7 @@ def read_model_access(
     return limits.access(read_models(section, place=place, environ=os.environ, folder=folder, load=load, calls=calls))
 
 
-def load_model_access(file: str, limits: ModelLimits, *, calls: bool = True) -> ModelAccess:
+def load_model_access(file: str, limits: ModelCalls, *, calls: bool = True) -> ModelAccess:
     """Read the model access of a run from a file with a `models` section.
 
     Args:

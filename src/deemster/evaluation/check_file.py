@@ -16,7 +16,7 @@ from deemster.agreement.metrics_result import MetricsResult
 from deemster.comparison import load_comparison, load_report
 from deemster.datasets import Dataset, RubricDataset, Votes
 from deemster.datasets.calibration_cases import load_calibration_cases
-from deemster.engine.model_access import ModelLimits, complete_model_access
+from deemster.engine.model_access import ModelCalls, complete_model_access
 from deemster.errors import ConfigurationError, InputError, Issue, plural
 from deemster.evaluation.judge_anchors import anchor_evaluations
 from deemster.evaluation.preflight_check import check_samples
@@ -48,7 +48,7 @@ class CheckedFile(NamedTuple):
     evaluation: Evaluation | None = None
 
 
-def check_file(file: str, kind: str | None, *, limits: ModelLimits, warn: Callable[[str], None]) -> CheckedFile:
+def check_file(file: str, kind: str | None, *, limits: ModelCalls, warn: Callable[[str], None]) -> CheckedFile:
     """Check a file, and say in half a sentence what it holds.
 
     Args:
@@ -215,7 +215,7 @@ def _outputs(file: str, _: Callable[[str], None]) -> str:
     return f"saved outputs of {plural(len(saved), 'sample')}, {plural(saved.repetitions, 'repetition')}"
 
 
-def _check_suite(file: str, limits: ModelLimits, warn: Callable[[str], None]) -> CheckedFile:
+def _check_suite(file: str, limits: ModelCalls, warn: Callable[[str], None]) -> CheckedFile:
     suite = load_suite(file, calls_target=False, must_run=False)
     if _FOR_A_RUN.isdisjoint(suite.document.value):
         return CheckedFile(_suite_of_marks(suite), suite)

@@ -23,7 +23,7 @@ from deemster.evaluation.resolve_evaluation import SuiteOverrides, resolve_evalu
 from deemster.evaluation.resolved_evaluation import Evaluation
 from deemster.evaluation.run_evaluation import run_evaluation
 from deemster.evaluation.suite import load_suite, stored_suite
-from deemster.gate import Allowance, Gate, GateDecision
+from deemster.gate import Allowance, GateDecision, GateRules
 from deemster.gate.baseline_gate import decide_again
 from deemster.gate.confirmation import Confirmation, confirm_changes, count_passes, newly_failing
 from deemster.models.budget import BudgetEntry
@@ -33,7 +33,7 @@ from deemster.report.report_settings import report_facts
 from deemster.report.stored_columns import keep_columns
 from deemster.results.sample_changes import sample_sides
 from deemster.runs.run_identity import identity_differences, plain_json
-from deemster.runs.run_lifecycle import RunStorage, Storage
+from deemster.runs.run_lifecycle import RunStorage, StoredOrNot
 from deemster.store import RunRow, Store
 from deemster.targets.saved_outputs import SavedOutputs
 
@@ -76,7 +76,7 @@ async def confirm_report(
     comparison: Comparison,
     evaluation: Evaluation,
     times: int,
-    storage: Storage,
+    storage: StoredOrNot,
     *,
     clock: Clock | None = None,
     stop: Stop | None = None,
@@ -118,7 +118,7 @@ async def confirm_report(
 
 
 def decide_confirmed(
-    decision: GateDecision, gate: Gate, comparison: Comparison, confirmation: Confirmation | None
+    decision: GateDecision, gate: GateRules, comparison: Comparison, confirmation: Confirmation | None
 ) -> GateDecision:
     """What a gate decides, once it knows which newly failing samples really fail.
 

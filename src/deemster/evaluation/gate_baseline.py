@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -25,6 +25,7 @@ from deemster.errors import ConfigurationError, Issue, StorageError, StoreError
 from deemster.evaluation.resolved_evaluation import Evaluation
 from deemster.gate.baseline_gate import PinnedBaseline
 from deemster.gate.gate_rules import BaselineRules
+from deemster.records import Sample
 from deemster.report.build_report import FinishedRun
 from deemster.report.report_assembly import execution_entry
 from deemster.report.report_entries import PrivacyEntry
@@ -204,6 +205,10 @@ class _FinishedSource:
         self.anchors = run.record.findings.anchors or AnchorScores()
         self.cluster = run.record.samples.cluster
         self.row_hashes = run.record.samples.row_hashes
+
+    def every_sample(self) -> Iterator[Sample]:
+        """Every sample in order."""
+        return iter(self._run.record.samples)
 
     def columns(self, *, cluster: str | None) -> RunColumns:
         """The run as arrays.

@@ -7,7 +7,7 @@ from pathlib import Path
 from typing import Any, NamedTuple
 
 from deemster.engine.backend import InThisProcess, RemainingWork, RunWork
-from deemster.engine.model_access import ModelAccess, ModelLimits, complete_model_access, read_model_access
+from deemster.engine.model_access import ModelAccess, ModelCalls, complete_model_access, read_model_access
 from deemster.engine.progress import Progress, ProgressCounter
 from deemster.engine.run_plan import Plan, collect_secrets
 from deemster.engine.score_batch import WorkItem
@@ -198,7 +198,7 @@ def rescoring_metrics(row: RunRow, given: Sequence[str], *, suite: Suite | None)
     return () if suite is None else suite_metrics(suite)
 
 
-def rescoring_models(row: RunRow, limits: ModelLimits, *, suite: Suite | None) -> ModelAccess:
+def rescoring_models(row: RunRow, limits: ModelCalls, *, suite: Suite | None) -> ModelAccess:
     """Access to the models of the suite that is given, or of the one that is stored with the run.
 
     Args:

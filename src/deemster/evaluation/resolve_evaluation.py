@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
-from decimal import Decimal
 from functools import partial
 from pathlib import Path
 from typing import Any, NamedTuple
@@ -15,19 +14,20 @@ from deemster.datasets.human_labels import SuiteCalibration
 from deemster.engine.model_access import (
     NO_LIMITS,
     ModelAccess,
-    ModelLimits,
+    ModelCalls,
     build_model_access,
     complete_model_access,
     read_model_access,
 )
 from deemster.engine.run_plan import Plan, Target, collect_secrets
 from deemster.errors import ConfigurationError, InputError, Issue, OutputsError, did_you_mean, list_names, plural
+from deemster.evaluation.evaluation_settings import USUAL_SETTINGS, EvaluationSettings
 from deemster.evaluation.resolved_evaluation import Evaluation
 from deemster.evaluation.run_part import find_resumed_run
 from deemster.evaluation.suite import CONCURRENCY, SEED, Suite, SuiteFile
 from deemster.formats import missing_file
 from deemster.formats.schema_validation import shape_issues
-from deemster.gate import NONE_UNSCORED, Allowance, Gate, read_allowance, read_gate, with_allowance
+from deemster.gate import NONE_UNSCORED, Allowance, Gate, GateRules, read_allowance, read_gate, with_allowance
 from deemster.judges import metric_catalog as catalog
 from deemster.judges.metric_catalog import metric_spellings, names_of_group, with_group
 from deemster.metrics.import_user_code import import_object
@@ -36,14 +36,15 @@ from deemster.report.corrected_rates import check_corrected_rules
 from deemster.results import Aggregator
 from deemster.results.aggregator_section import build_aggregator
 from deemster.results.metric_aggregators import SubsetAggregator
-from deemster.results.repetition_precision import DELTA
-from deemster.runs.run_lifecycle import NOT_STORED, Storage
+from deemster.runs.run_lifecycle import NOT_STORED, StoredOrNot
 from deemster.targets.python_target import as_target
 from deemster.targets.saved_outputs import SavedOutputs
 from deemster.targets.target_section import build_target
 
 # The entry points of plug-ins that are targets.
 TARGETS = "deemster.targets"
+# How an entry of `metrics` names a ready-made group.
+GROUP = "group:"
 # A run keeps a few bytes of each in memory.
 MOST_EXECUTIONS = 100_000_000
 
@@ -59,7 +60,7 @@ class SuiteOverrides(NamedTuple):
     timeout_s: float | None = None
     max_unscored: int | str | None = None
     redact_warnings: bool = False
-    limits: ModelLimits = ModelLimits()
+    limits: ModelCalls = ModelCalls()
     calls: bool = True
     partial: bool = False
     label: str | None = None
@@ -74,31 +75,23 @@ def resolve_arguments(
     target: Any = None,
     outputs: SavedOutputs | Mapping[str, Any] | str | Path | None = None,
     metrics: Sequence[Any] = (),
-    group: str | None = None,
+    aggregator: Aggregator | str | Mapping[str, Any] | None = None,
+    gate: Gate | Mapping[str, Any] | None = None,
+    models: Mapping[str, Any] | None = None,
+    calls: ModelCalls = NO_LIMITS,
+    storage: StoredOrNot = NOT_STORED,
     repetitions: int | None = None,
-    thresholds: Mapping[str, float] | None = None,
-    gate: Mapping[str, Any] | None = None,
     concurrency: int = CONCURRENCY,
     seed: int = SEED,
-    delta: float = DELTA,
-    strict: bool = False,
-    max_unscored: int | str | None = None,
-    models: Mapping[str, Any] | None = None,
-    cache: str | Path | None = None,
-    budget_usd: Decimal | float | None = None,
-    budget_tokens: int | None = None,
-    offline: bool = False,
-    aggregator: Aggregator | str | Mapping[str, Any] | None = None,
-    partial: bool = False,
-    label: str | None = None,
-    calibration: str | Path | None = None,
-    storage: Storage = NOT_STORED,
+    name: str | None = None,
+    settings: EvaluationSettings = USUAL_SETTINGS,
 ) -> Evaluation:
     """Resolve the arguments of a program, as a suite without a document; see ``evaluate``.
 
     Raises:
         InputError: Something given cannot be used; the issues of all parts are listed.
     """
+    metrics, group = _take_group(metrics)
     if group is not None:
         metrics, aggregator = with_group(group, metrics, aggregator)
     suite = Suite(
@@ -111,23 +104,39 @@ def resolve_arguments(
         gate=gate,
         aggregator=aggregator,
         group=group,
-        calibration=calibration,
-        strict=strict,
-        delta=delta,
+        calibration=settings.calibration,
+        strict=settings.strict,
+        delta=settings.delta,
     )
     overrides = SuiteOverrides(
         outputs=outputs,
-        thresholds=thresholds,
-        max_unscored=max_unscored,
-        limits=ModelLimits(cache, budget_usd, budget_tokens, offline),
-        partial=partial,
-        label=label,
+        thresholds=settings.thresholds,
+        max_unscored=settings.max_unscored,
+        limits=calls,
+        partial=settings.only_answered,
+        label=name,
         target=target,
     )
     return resolve_evaluation(suite, overrides, storage=storage)
 
 
-def resolve_evaluation(suite: Suite, overrides: SuiteOverrides, *, storage: Storage = NOT_STORED) -> Evaluation:
+def _take_group(metrics: Sequence[Any]) -> tuple[Sequence[Any], str | None]:
+    """The metrics without the entry `group:NAME`, and that name; None where there is no such entry.
+
+    Raises:
+        ConfigurationError: There are several.
+    """
+    if isinstance(metrics, (str, Mapping)) or not isinstance(metrics, Iterable):
+        return metrics, None
+    groups = [entry for entry in metrics if isinstance(entry, str) and entry.startswith(GROUP)]
+    if len(groups) > 1:
+        raise ConfigurationError(f"A run has one group of metrics, not {list_names(groups)}.")
+    if not groups:
+        return metrics, None
+    return [entry for entry in metrics if entry is not groups[0]], groups[0].removeprefix(GROUP)
+
+
+def resolve_evaluation(suite: Suite, overrides: SuiteOverrides, *, storage: StoredOrNot = NOT_STORED) -> Evaluation:
     """Resolve a suite: load its dataset and target, make its metrics, read its gate, find the run that it resumes.
 
     Args:
@@ -167,7 +176,7 @@ class _Parts(NamedTuple):
     metrics: tuple[Metric, ...]
     aggregator: Aggregator | None
     target: Target
-    gate: Gate | None
+    gate: GateRules | None
     allowance: Allowance
     dataset: Dataset
     access: ModelAccess
@@ -283,7 +292,7 @@ def suite_metrics(suite: Suite) -> tuple[Metric, ...]:
     return _metrics(suite, SuiteOverrides()) if suite.metrics else ()
 
 
-def suite_models(suite: Suite, limits: ModelLimits = NO_LIMITS, *, calls: bool = True) -> ModelAccess:
+def suite_models(suite: Suite, limits: ModelCalls = NO_LIMITS, *, calls: bool = True) -> ModelAccess:
     """Access to the models of a suite. A program may give clients.
 
     Args:
@@ -435,7 +444,7 @@ def _thresholds(overrides: SuiteOverrides, metrics: Sequence[Metric] | None) -> 
     return resolved
 
 
-def _calibration(suite: Suite, metrics: Sequence[Metric], gate: Gate | None) -> SuiteCalibration | None:
+def _calibration(suite: Suite, metrics: Sequence[Metric], gate: GateRules | None) -> SuiteCalibration | None:
     """The labels of a calibration file, by which the numbers of a run are corrected; None where none is named."""
     _check_file(suite, "calibration")
     labels = None if suite.calibration is None else _load_calibration(suite.calibration, metrics)

@@ -33,7 +33,7 @@ from deemster.report.build_report import (
 from deemster.results.alike_samples import ALIKE, FEWEST_SAMPLES, MOST_SAMPLES, alike_warnings
 from deemster.results.mark_table import MarkTable
 from deemster.results.metric_summary import OUTSIDE
-from deemster.runs.run_lifecycle import NOT_STORED, RunTimer, Storage
+from deemster.runs.run_lifecycle import NOT_STORED, RunTimer, StoredOrNot
 
 IN_THIS_PROCESS = InThisProcess()
 
@@ -46,7 +46,7 @@ def find_backend(cluster: str | None) -> Backend:
 async def run_evaluation(
     evaluation: Evaluation,
     *,
-    storage: Storage = NOT_STORED,
+    storage: StoredOrNot = NOT_STORED,
     backend: Backend = IN_THIS_PROCESS,
     clock: Clock | None = None,
     stop: Stop | None = None,

@@ -12,7 +12,7 @@ from deemster.records import Metric
 from deemster.report.build_report import stored_report
 from deemster.report.failing_samples import failing_samples
 from deemster.report.report_settings import report_facts
-from deemster.runs.run_lifecycle import NotStored, Storage, choose_run, find_resumed
+from deemster.runs.run_lifecycle import NotStored, StoredOrNot, choose_run, find_resumed
 from deemster.store import RunRow, Store
 
 
@@ -148,7 +148,7 @@ class ResumedRun:
         return tuple(sorted(metrics, key=lambda metric: columns.get(metric.name, len(columns))))
 
 
-def find_resumed_run(storage: Storage, *, suite: str | None, dataset: Dataset) -> ResumedRun | NewRun:
+def find_resumed_run(storage: StoredOrNot, *, suite: str | None, dataset: Dataset) -> ResumedRun | NewRun:
     """The stored run that is to be resumed, if one is.
 
     Args:

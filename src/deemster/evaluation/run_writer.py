@@ -37,7 +37,7 @@ from deemster.runs.run_lifecycle import (
     RunDefinition,
     RunStorage,
     RunTimer,
-    Storage,
+    StoredOrNot,
     StoredRun,
     new_token,
     open_found_run,
@@ -52,7 +52,7 @@ _PENDING_S = 0.1
 @contextmanager
 def open_run_writer(
     job: Evaluation,
-    storage: Storage,
+    storage: StoredOrNot,
     checked: CheckedSamples,
     *,
     live: LiveMarks,

@@ -4,15 +4,15 @@ from __future__ import annotations
 
 from collections.abc import Callable, Coroutine, Mapping
 from contextlib import closing
-from decimal import Decimal
 from functools import partial
 from pathlib import Path
 from typing import Any
 
 from deemster.datasets.rubric_dataset import RubricDataset
 from deemster.engine.model_access import (
+    NO_LIMITS,
     ModelAccess,
-    ModelLimits,
+    ModelCalls,
     build_model_access,
     complete_model_access,
 )
@@ -21,6 +21,7 @@ from deemster.engine.progress import Progress
 from deemster.engine.run_sync import waits_for, warner
 from deemster.engine.stop_request import Stop
 from deemster.errors import ConfigurationError, plural, show_value
+from deemster.errors.moved_parameters import names_moved_parameters
 from deemster.evaluation.dry_run import DryRun, plan_scripts
 from deemster.grading._grading_identity import define_grading, grading_identity, judging_digest
 from deemster.grading._grading_run import GradingRun
@@ -28,24 +29,21 @@ from deemster.grading._submissions import Submissions
 from deemster.judges.criterion_grader import CriterionGrader
 from deemster.judges.grading_case import make_case
 from deemster.judges.rubric_metric import build_criterion_checks
+from deemster.models import ChatClient, Role
 from deemster.models.clock import Clock
 from deemster.report.grading_result import Grading
-from deemster.runs.run_lifecycle import NOT_STORED, NotStored, RunTimer, Storage, build_storage, open_run
+from deemster.runs.run_lifecycle import NOT_STORED, NotStored, RunTimer, Storage, StoredOrNot, build_storage, open_run
 from deemster.store import Store
 
 
+@names_moved_parameters
 def grade_async(
     dataset: RubricDataset | str | Path,
     grader: CriterionGrader,
     *,
-    models: Mapping[str, Any] | None = None,
-    cache: str | Path | None = None,
-    budget_usd: Decimal | float | None = None,
-    budget_tokens: int | None = None,
-    offline: bool = False,
-    store: Store | str | Path | None = None,
-    resume: str | bool | None = None,
-    allow_changed: bool = False,
+    models: Mapping[str, ChatClient | Role | Mapping[str, Any]] | None = None,
+    calls: ModelCalls = NO_LIMITS,
+    storage: Storage | Store | str | Path | None = None,
     progress: Callable[[Progress], None] | None = None,
     clock: Clock | None = None,
 ) -> Coroutine[Any, Any, Grading]:
@@ -58,14 +56,9 @@ def grade_async(
         dataset: The items and their rubric, or the path of their file.
         grader: Who judges, and how.
         models: Models by role, as the judges name them: a client, or a map as in a suite's `models` section.
-        cache: A file that keeps the models' answers; they are looked up there first.
-        budget_usd: The most that the models may cost, in US dollars; what is not asked then is `not_run`.
-        budget_tokens: The most tokens that the models may use.
-        offline: Whether nothing may be asked over the network.
-        store: Where the graded items are stored: a file, or `postgresql://...`; not stored unless given.
-        resume: The stored grading to resume: its id, or True for the last unfinished one of this dataset, or its
-            last. Votes that failed are asked for again.
-        allow_changed: Whether to resume although something changed; the grading is then `mixed`.
+        calls: Cache, budget and network of the models.
+        storage: Where the graded items are stored: a file, `postgresql://...`, or a ``Storage``, which can say what is
+            resumed: votes that failed are then asked for again. Not stored unless given.
         progress: Gets the progress; `unscored` counts votes that failed. In a notebook it is a bar unless given.
         clock: The time; the machine's own unless given.
 
@@ -73,17 +66,19 @@ def grade_async(
         InputError: Something given cannot be used.
         StoreError: The store fails, or the grading that is to be resumed is missing or held by another process.
     """
-    access = build_model_access(models, ModelLimits(cache, budget_usd, budget_tokens, offline))
-    storage = build_storage(store, resume, allow_changed=allow_changed)
+    access = build_model_access(models, calls)
+    run_storage = build_storage(storage)
     progress = progress or notebook_progress()
-    work = run_grading(dataset, grader, access=access, progress=progress, clock=clock, warn=warner(), storage=storage)
-    return _with_storage(storage, work)
+    work = run_grading(
+        dataset, grader, access=access, progress=progress, clock=clock, warn=warner(), storage=run_storage
+    )
+    return _with_storage(run_storage, work)
 
 
 grade = waits_for(grade_async, Grading)
 
 
-async def _with_storage(storage: Storage, work: Coroutine[Any, Any, Grading]) -> Grading:
+async def _with_storage(storage: StoredOrNot, work: Coroutine[Any, Any, Grading]) -> Grading:
     """Grade; a store that this opens is closed afterwards."""
     with closing(storage):
         return await work
@@ -98,7 +93,7 @@ async def run_grading(
     progress: Callable[[Progress], None] | None = None,
     clock: Clock | None = None,
     stop: Stop | None = None,
-    storage: Storage = NOT_STORED,
+    storage: StoredOrNot = NOT_STORED,
     name: str | None = None,
 ) -> Grading:
     """Grade every item of a dataset.

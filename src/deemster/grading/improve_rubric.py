@@ -13,7 +13,6 @@ tests is fixed before the first of them.
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping
-from decimal import Decimal
 from functools import partial
 from pathlib import Path
 from typing import Any, NamedTuple
@@ -24,8 +23,9 @@ from msgspec.structs import replace
 from deemster.agreement.agreement_gain import AgreementGain, compare_agreement, lowest_p_value
 from deemster.datasets.rubric_dataset import RubricDataset
 from deemster.engine.model_access import (
+    NO_LIMITS,
     ModelAccess,
-    ModelLimits,
+    ModelCalls,
     build_model_access,
     complete_model_access,
     open_gateway,
@@ -33,6 +33,7 @@ from deemster.engine.model_access import (
 from deemster.engine.progress import Progress
 from deemster.engine.run_sync import run_sync
 from deemster.errors import ConfigurationError, plural, show_value
+from deemster.errors.moved_parameters import names_moved_parameters
 from deemster.evaluation.dry_run import DryRun, plan_scripts
 from deemster.grading._improvement_run import open_improvement_run
 from deemster.grading._improvement_split import DatasetPart, split_train_test
@@ -49,6 +50,7 @@ from deemster.grading.improvement_judging import (
 )
 from deemster.grading.improvement_report import Improvement, TargetCriterion, WordingTrial
 from deemster.judges.criterion_grader import CriterionGrader
+from deemster.models import ChatClient, Role
 from deemster.models.clock import Clock
 from deemster.rubrics.criterion import Criterion
 from deemster.rubrics.rubric_definition import Rubric
@@ -58,12 +60,13 @@ from deemster.runs.run_lifecycle import RunTimer
 from deemster.store.run_facts import RunStatus
 
 
+@names_moved_parameters
 def improve_rubric(
     rubric: Rubric | str | Path,
     dataset: RubricDataset | str | Path,
     grader: CriterionGrader,
     *,
-    models: Mapping[str, Any] | None = None,
+    models: Mapping[str, ChatClient | Role | Mapping[str, Any]] | None = None,
     writer: str | None = None,
     rounds: int = ROUNDS,
     criteria: int = CRITERIA,
@@ -74,10 +77,7 @@ def improve_rubric(
     seed: int = 0,
     progress_file: str | Path | None = None,
     resume: bool = False,
-    cache: str | Path | None = None,
-    budget_usd: Decimal | float | None = None,
-    budget_tokens: int | None = None,
-    offline: bool = False,
+    calls: ModelCalls = NO_LIMITS,
 ) -> Improvement:
     """Reword the criteria that judges and people agree least about, and accept wordings that raise held-out agreement.
 
@@ -98,10 +98,7 @@ def improve_rubric(
         seed: The seed of everything random.
         progress_file: The file that keeps what the models said, so that a stopped improvement can be resumed.
         resume: Whether to resume from that file.
-        cache: A file that keeps the models' answers; they are looked up there first.
-        budget_usd: The most that the models may cost, in US dollars.
-        budget_tokens: The most tokens that the models may use.
-        offline: Whether nothing may be asked over the network.
+        calls: Cache, budget and network of the models.
 
     Raises:
         InputError: Something given cannot be used.
@@ -113,7 +110,7 @@ def improve_rubric(
     known = rubric if isinstance(rubric, Rubric) else Rubric.load(rubric)
     items = dataset if isinstance(dataset, RubricDataset) else RubricDataset.load(dataset)
     path = None if progress_file is None else Path(progress_file)
-    access = build_model_access(models, ModelLimits(cache, budget_usd, budget_tokens, offline))
+    access = build_model_access(models, calls)
     return run_sync(run_improvement(known, items, settings, access=access, path=path, resume=resume))
 
 

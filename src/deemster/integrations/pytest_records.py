@@ -11,8 +11,10 @@ import msgspec
 import pytest
 
 from deemster.datasets import Dataset
+from deemster.engine.model_access import ModelCalls
 from deemster.errors import ConfigurationError, InputError, did_you_mean, visible
-from deemster.evaluation.resolve_evaluation import resolve_arguments
+from deemster.evaluation.evaluation_settings import EvaluationSettings
+from deemster.evaluation.resolve_evaluation import GROUP, resolve_arguments
 from deemster.evaluation.resolved_evaluation import Evaluation
 from deemster.formats.canonical_json import canonical
 from deemster.judges import metric_catalog as catalog
@@ -177,5 +179,13 @@ def _build(settings: Mapping[str, Any], samples: list[Any], outputs: list[Any], 
     name = given.pop("name", "pytest")
     if not isinstance(name, str):
         raise ConfigurationError(f"`name` is text, not {name!r:.80}.")
-    given["metrics"] = [catalog.resolve(entry, search=root) for entry in given.pop("metrics", ())]
-    return resolve_arguments(Dataset(samples, name=name), outputs=SavedOutputs(outputs), **given)
+    metrics: list[Any] = [catalog.resolve(entry, search=root) for entry in given.pop("metrics", ())]
+    if (group := given.pop("group", None)) is not None:
+        metrics.append(f"{GROUP}{group}")
+
+    calls = ModelCalls(**{key: given.pop(key) for key in ModelCalls._fields if key in given})
+    rare = EvaluationSettings(**{key: given.pop(key) for key in EvaluationSettings._fields if key in given})
+    dataset = Dataset(samples, name=name)
+    return resolve_arguments(
+        dataset, outputs=SavedOutputs(outputs), metrics=metrics, calls=calls, settings=rare, **given
+    )

@@ -7,6 +7,7 @@ from deemster.judges.item_grading import ItemGrading as ItemGrading
 from deemster.judges.judge_cascade import Cascade as Cascade
 from deemster.judges.judge_panel import Judge as Judge
 from deemster.judges.llm_as_judge import LlmAsJudge as LlmAsJudge
+from deemster.judges.metric_catalog import parse_metric as parse_metric
 from deemster.judges.pairwise import Pairwise as Pairwise
 from deemster.judges.refusal_quality import RefusalQuality as RefusalQuality
 from deemster.judges.rubric_metric import RubricMetric as RubricMetric

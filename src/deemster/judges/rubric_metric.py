@@ -11,7 +11,7 @@ from typing import Any, ClassVar
 
 import msgspec
 
-from deemster.agreement.calibrate_judge import ShownOption
+from deemster.agreement.option_order_bias import ShownOption
 from deemster.errors import ConfigurationError, InputError, Issue, visible
 from deemster.errors.user_code_guard import UserCodeGuard
 from deemster.formats import missing_file

@@ -14,7 +14,8 @@ from deemster.models._record_replay import describe_request
 from deemster.models.answer_cache import ask_key
 from deemster.models.call_context import RoleAccess
 from deemster.models.call_log import LoggedCall
-from deemster.models.model_call import DRY_RUN, NO_SIZE, CallAnswer, ClientResult, ModelCaller, RequestSize, check_usage
+from deemster.models.call_usage import check_usage
+from deemster.models.model_call import DRY_RUN, NO_SIZE, CallAnswer, ClientResult, ModelCaller, RequestSize
 from deemster.models.model_client import ModelFailure
 from deemster.models.secret_redaction import redact_answer
 from deemster.models.shared_calls import SharedCalls

@@ -18,16 +18,15 @@ from deemster.models.answer_cache import store_vector, text_key
 from deemster.models.budget import UsageBound
 from deemster.models.call_context import RoleAccess
 from deemster.models.call_log import LoggedCall
+from deemster.models.call_usage import NOTHING, check_usage
 from deemster.models.model_call import (
     DRY_RUN,
-    NOTHING,
     REQUEST_FAULTS,
     CallAnswer,
     CallFailure,
     ClientResult,
     ModelCaller,
     RequestSize,
-    check_usage,
 )
 from deemster.models.model_client import ModelFailure
 from deemster.records import Call, Embed, NoAnswer, Usage, Vectors

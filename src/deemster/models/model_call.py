@@ -6,8 +6,6 @@ import asyncio
 import inspect
 from collections.abc import Awaitable, Callable
 from copy import copy
-from decimal import Decimal
-from operator import attrgetter
 from typing import Any, Generic, NamedTuple, TypeAlias, TypeVar
 
 import msgspec
@@ -17,6 +15,7 @@ from deemster.errors.user_code_guard import UserCodeGuard
 from deemster.models.budget import UsageBound
 from deemster.models.call_context import CallContext, PlannedCalls, UsageTotal
 from deemster.models.call_log import LoggedCall
+from deemster.models.call_usage import NOTHING, budget_use, plausible_usage
 from deemster.models.circuit_breaker import CircuitBreaker
 from deemster.models.model_client import FailureKind, ModelFailure
 from deemster.models.model_roles import Role
@@ -33,17 +32,6 @@ _V = TypeVar("_V")
 Keep: TypeAlias = "Callable[[CallAnswer[_V]], Awaitable[CallAnswer[_V]]]"
 # These statuses complain about what the request holds; they say nothing about the endpoint.
 REQUEST_FAULTS = frozenset({400, 413, 422})
-# Far above what any one call uses. Sums of smaller amounts can be written and divided exactly.
-_LARGEST_COUNT, _LARGEST_USD = 10**12, Decimal(10**9)
-_counts = attrgetter(
-    "calls",
-    "cached_calls",
-    "prompt_tokens",
-    "completion_tokens",
-    "cached_tokens",
-    "reasoning_tokens",
-    "total_tokens",
-)
 
 
 class ClientResult(msgspec.Struct, Generic[_V], frozen=True, gc=False):
@@ -86,7 +74,6 @@ class RequestSize(NamedTuple):
 
 NO_SIZE = RequestSize()
 DRY_RUN = NoAnswer(cause="not_run", message="This is a dry run: no model is asked.")
-NOTHING = UsageBound()
 _ONE_CALL = Usage()
 
 
@@ -126,15 +113,21 @@ class ModelCaller(Generic[_V]):
         self.limiter: CallLimiter = limiter or RateLimiter(
             low, high, rpm=role.rpm, tpm=role.tpm, elapsed_s=context.elapsed_s, sleep=context.sleep
         )
-        self._read, self._circuit, self._context = read, circuit, context
+
+        self._read = read
+        self._circuit = circuit
+        self._context = context
+
         self._policy = role.policy
         self._secrets = role.secrets
         self._prices = role.price_table
         self._highest_price = self._prices.highest()
         self._embeds = role.kind == "embedding"
+
         # Vectors of a model of this process are made again faster than they are read.
         self.logs_calls = context.log is not None and not (self._embeds and role.is_local)
         self.needs_size = self.limiter.counts_tokens or context.budget is not None or self.logs_calls
+
         self._threads: WorkerThreads | None = None
         self._send = method if inspect.iscoroutinefunction(method) else self._in_thread(method, high)
 
@@ -149,23 +142,15 @@ class ModelCaller(Generic[_V]):
             keep: Keeps the answer; until it returns, the request counts as under way.
             size: How many tokens it may take.
         """
-        context, budget = self._context, self._context.budget
+        context = self._context
         call = _Call(Attempts(self._policy, seed=context.seed, key=key), size, context.new_call_id())
         if (lost := context.lost_calls.pop(key, None)) is not None:
             call.continue_from(lost)
         bound = self._usage_bound(size) if self.needs_size else NOTHING
+
         try:
             while True:
-                if budget is not None and not await budget.reserve(bound):
-                    context.stop(budget.exhausted or "")
-                    return self._end(call, "not_run", budget.exhausted or "")
-                call.used = NOTHING
-                try:
-                    step = await self._attempt(payload, call, bound, keep)
-                finally:
-                    call.count()
-                    if budget is not None:
-                        budget.settle(bound, call.used)
+                step = await self._attempt_within_budget(payload, call, bound, keep)
                 if not isinstance(step, Retry):
                     return step
                 if context.halted is not None:
@@ -187,77 +172,133 @@ class ModelCaller(Generic[_V]):
         if self._threads is not None:
             self._threads.close()
 
+    async def _attempt_within_budget(
+        self, payload: Any, call: _Call, bound: UsageBound, keep: Keep[_V] | None
+    ) -> CallAnswer[_V] | CallFailure | Retry:
+        budget = self._context.budget
+        if budget is not None and not await budget.reserve(bound):
+            reason = budget.exhausted or ""
+            self._context.stop(reason)
+            return self._end(call, "not_run", reason)
+
+        call.used = NOTHING
+        try:
+            return await self._attempt(payload, call, bound, keep)
+        finally:
+            call.count()
+            if budget is not None:
+                budget.settle(bound, call.used)
+
     async def _attempt(
         self, payload: Any, call: _Call, bound: UsageBound, keep: Keep[_V] | None
     ) -> CallAnswer[_V] | CallFailure | Retry:
-        context, limiter = self._context, self.limiter
-        tokens = call.size.prompt + call.size.completion
-        # Mostly the limiter has room, and `try_enter` takes a fraction of the time of `enter`.
-        entered = (
-            limiter.reductions if limiter.try_enter(tokens) else await limiter.enter(tokens, first=call.started is None)
-        )
-        unused: float = tokens
+        attempt = await self._enter(call, bound)
         try:
-            now = context.elapsed_s()
-            if call.started is None:
-                call.started = now
-            timeout_s = call.attempts.attempt_timeout_s(now - call.started)
-            is_probe = self._circuit.is_open
-            if context.halted is not None or timeout_s <= 0 or (is_probe and not self._circuit.allows(now)):
+            if not self._may_send(attempt):
                 return self._end_unsent(call)
+
             # Until the reply says otherwise, a request that is on its way may use the most.
-            call.used, unused = bound, 0
-            caught, limit = UserCodeGuard(), asyncio.timeout(timeout_s)
-            result: ClientResult[_V] | None = None
-            try:
-                with caught:
-                    async with limit:
-                        result = self._read(await self._send(payload), payload)
-            finally:
-                # A call that is cancelled says nothing about the endpoint.
-                if is_probe and result is None and caught.error is None:
-                    self._circuit.end_probe(now)
-            if result is None:
-                failure = _as_failure(caught.error, self._secrets)
-                if limit.expired():
-                    failure = ModelFailure("transport", f"No reply came within {timeout_s:g} s.", may_cost=True)
-                return self._after_failure(failure, call, entered, bound, is_probe=is_probe)
-            self._circuit.record_success()
-            limiter.record_answer()
-            latency_ms = max((context.elapsed_s() - now) * 1000, 0.0) if context.measures_time else None
-            usage = self._complete_usage(result.usage, result.model or self.role.model, latency_ms)
-            if self.needs_size:
-                call.used = _budget_use(usage, bound)
-                unused = tokens - count_tokens(usage, tokens)
-            total = (sum_usage([*call.failed_usage, usage]) or usage) if call.failed_usage else usage
-            self.usage.add(total)
-            call.is_answered = True
-            counted = NOTHING if call.used is NOTHING else call.counted.plus(call.used)
-            answer = CallAnswer(result.value, total, counted, call.id)
+            call.used = bound
+            attempt.unused_tokens = 0
+            result = await self._send_in_time(payload, attempt)
+
+            if isinstance(result, ModelFailure):
+                return self._after_failure(result, call, attempt)
+            answer = self._after_success(result, call, attempt)
             return answer if keep is None else await keep(answer)
         finally:
-            limiter.leave(unused)
+            self.limiter.leave(attempt.unused_tokens)
 
-    def _after_failure(
-        self, failure: ModelFailure, call: _Call, entered: int, bound: UsageBound, *, is_probe: bool
-    ) -> CallFailure | Retry:
+    async def _enter(self, call: _Call, bound: UsageBound) -> _Attempt:
+        """Wait for room in the limiter, and see how much time is left then."""
+        limiter = self.limiter
+        tokens = call.size.prompt + call.size.completion
+        # Mostly the limiter has room, and `try_enter` takes a fraction of the time of `enter`.
+        if limiter.try_enter(tokens):
+            reductions = limiter.reductions
+        else:
+            reductions = await limiter.enter(tokens, first=call.started is None)
+
+        now = self._context.elapsed_s()
+        if call.started is None:
+            call.started = now
+        timeout_s = call.attempts.attempt_timeout_s(now - call.started)
+        return _Attempt(
+            bound=bound,
+            tokens=tokens,
+            reductions=reductions,
+            started=now,
+            timeout_s=timeout_s,
+            is_probe=self._circuit.is_open,
+            unused_tokens=tokens,
+        )
+
+    def _may_send(self, attempt: _Attempt) -> bool:
+        if self._context.halted is not None or attempt.timeout_s <= 0:
+            return False
+        return not attempt.is_probe or self._circuit.allows(attempt.started)
+
+    async def _send_in_time(self, payload: Any, attempt: _Attempt) -> ClientResult[_V] | ModelFailure:
+        guard = UserCodeGuard()
+        limit = asyncio.timeout(attempt.timeout_s)
+        result: ClientResult[_V] | None = None
+        try:
+            with guard:
+                async with limit:
+                    result = self._read(await self._send(payload), payload)
+        finally:
+            # A call that is cancelled says nothing about the endpoint.
+            if attempt.is_probe and result is None and guard.error is None:
+                self._circuit.end_probe(attempt.started)
+
+        if result is not None:
+            return result
+        failure = _as_failure(guard.error, self._secrets)
+        if limit.expired():
+            return ModelFailure("transport", f"No reply came within {attempt.timeout_s:g} s.", may_cost=True)
+        return failure
+
+    def _after_success(self, result: ClientResult[_V], call: _Call, attempt: _Attempt) -> CallAnswer[_V]:
+        self._circuit.record_success()
+        self.limiter.record_answer()
+
+        latency_ms = None
+        if self._context.measures_time:
+            latency_ms = max((self._context.elapsed_s() - attempt.started) * 1000, 0.0)
+        usage = self._complete_usage(result.usage, result.model or self.role.model, latency_ms)
+        if self.needs_size:
+            call.used = budget_use(usage, attempt.bound)
+            attempt.unused_tokens = attempt.tokens - count_tokens(usage, attempt.tokens)
+
+        total = usage
+        if call.failed_usage:
+            total = sum_usage([*call.failed_usage, usage]) or usage
+        self.usage.add(total)
+
+        call.is_answered = True
+        counted = NOTHING if call.used is NOTHING else call.counted.plus(call.used)
+        return CallAnswer(result.value, total, counted, call.id)
+
+    def _after_failure(self, failure: ModelFailure, call: _Call, attempt: _Attempt) -> CallFailure | Retry:
         call.failure = failure
         if failure.may_cost:
             usage = self._complete_usage(failure.usage, self.role.model, None)
             call.failed_usage.append(usage)
-            call.used = _budget_use(usage, bound)
+            call.used = budget_use(usage, attempt.bound)
         else:
             call.used = NOTHING
+
         now = self._context.elapsed_s()
         step = call.attempts.next_step(failure, elapsed_s=0.0 if call.started is None else now - call.started)
         if failure.kind == "limited":
-            self.limiter.record_limit(entered, wait_s=step.wait_s if isinstance(step, Retry) else 0.0)
+            self.limiter.record_limit(attempt.reductions, wait_s=step.wait_s if isinstance(step, Retry) else 0.0)
         elif failure.kind == "local":
-            self.limiter.record_exhaustion(entered)
-        if isinstance(step, Retry) and not is_probe:
+            self.limiter.record_exhaustion(attempt.reductions)
+        if isinstance(step, Retry) and not attempt.is_probe:
             return step
+
         if failure.kind in ("limited", "local") or failure.status in REQUEST_FAULTS:
-            if is_probe:
+            if attempt.is_probe:
                 self._circuit.end_probe(now)
         else:
             self._circuit.record_failure(failure.message, now)
@@ -279,13 +320,15 @@ class ModelCaller(Generic[_V]):
 
     def _usage_bound(self, size: RequestSize) -> UsageBound:
         """The most a request may use, which is an estimate until the reply comes."""
-        price, tokens = self._highest_price, size.most + size.completion
+        price = self._highest_price
+        tokens = size.most + size.completion
         usd = NOTHING.usd if price is None else price.cost(size.most, size.completion)
         return UsageBound(tokens, usd, tokens, usd)
 
     def _complete_usage(self, reported: Usage | None, model: str | None, latency_ms: float | None) -> Usage:
         """What one attempt used: what the client reports, and what it leaves open filled in."""
         usage = copy(_ONE_CALL if reported is None else plausible_usage(reported))
+
         # The values are ours, so that the record need not check itself again.
         if (name := usage.model or model) is not None:
             force_setattr(usage, "model", self._secrets.redact(name))
@@ -330,13 +373,17 @@ class _Call:
         self.started: float | None = None
         self.failure: ModelFailure | None = None
         self.failed_usage: list[Usage] = []
-        self.used = self.counted = NOTHING
-        self.has_used = self.is_answered = False
+        self.used = NOTHING
+        self.counted = NOTHING
+        self.has_used = False
+        self.is_answered = False
 
     def continue_from(self, lost: LoggedCall) -> None:
         """Continue a call that an earlier process of the run paid for without an answer."""
-        self.id, self.counted = lost.id, lost.counted
-        self.failed_usage += [] if lost.usage is None else [lost.usage]
+        self.id = lost.id
+        self.counted = lost.counted
+        if lost.usage is not None:
+            self.failed_usage.append(lost.usage)
 
     def count(self) -> None:
         """Count what the last attempt used."""
@@ -345,45 +392,26 @@ class _Call:
             self.counted = self.counted.plus(self.used)
 
 
-def check_usage(result: Any) -> None:
-    """Check that what a client says beside its answer can be counted.
+class _Attempt(msgspec.Struct, gc=False):
+    """One attempt of a call, from its place in the limiter on.
 
-    Args:
-        result: Something with a usage and a model.
-
-    Raises:
-        ModelFailure: The usage is not a ``Usage``, or the model is not text.
+    Attributes:
+        bound: The most it may use.
+        tokens: What it entered the limiter with.
+        reductions: How often the limiter had been lowered by then.
+        started: When it came to its place.
+        timeout_s: How long it may take.
+        is_probe: Whether it tries an endpoint whose circuit breaker is open.
+        unused_tokens: What the limiter is given back.
     """
-    usage, model = result.usage, result.model
-    if usage is not None and not isinstance(usage, Usage):
-        message = f"`usage` of {type(result).__name__} is a Usage, not a {type(usage).__name__}."
-        raise ModelFailure("shape", message, may_cost=True)
-    if model is not None and not isinstance(model, str):
-        message = f"`model` of {type(result).__name__} is text, not a {type(model).__name__}."
-        raise ModelFailure("shape", message, may_cost=True)
 
-
-def plausible_usage(usage: Usage) -> Usage:
-    """A reported usage; one without counts where no call can have used that much, or nothing at all.
-
-    >>> plausible_usage(Usage(prompt_tokens=10**30, model="m")).prompt_tokens is None
-    True
-    >>> plausible_usage(Usage(prompt_tokens=0, completion_tokens=0)).completion_tokens is None
-    True
-    """
-    if usage.prompt_tokens == 0 or (usage.prompt_tokens is None and usage.total_tokens == 0):
-        return Usage(model=usage.model, latency_ms=usage.latency_ms, cost_usd=usage.cost_usd or None)
-    if max(filter(None, _counts(usage)), default=0) <= _LARGEST_COUNT and (usage.cost_usd or 0) <= _LARGEST_USD:
-        return usage
-    return Usage(model=usage.model, latency_ms=usage.latency_ms)
-
-
-def _budget_use(usage: Usage, bound: UsageBound) -> UsageBound:
-    """What a usage takes from a budget. What it does not report counts at the most, as an estimate."""
-    tokens, usd = count_tokens(usage, -1), usage.cost_usd
-    known = (bound.tokens, bound.tokens) if tokens < 0 else (tokens, 0)
-    priced = (bound.usd, bound.usd) if usd is None else (usd, NOTHING.usd)
-    return UsageBound(known[0], priced[0], known[1], priced[1])
+    bound: UsageBound
+    tokens: int
+    reductions: int
+    started: float
+    timeout_s: float
+    is_probe: bool
+    unused_tokens: float
 
 
 def _as_failure(error: BaseException | None, secrets: Secrets) -> ModelFailure:
@@ -400,5 +428,7 @@ def _as_failure(error: BaseException | None, secrets: Secrets) -> ModelFailure:
 
 
 def _error_text(error: BaseException | None) -> str:
-    parts = [] if error is None else [part for part in error.args[:3] if isinstance(part, (str, int, float))]
+    if error is None:
+        return "(no message)"
+    parts = [part for part in error.args[:3] if isinstance(part, (str, int, float))]
     return ", ".join(part if isinstance(part, str) else repr(part) for part in parts) or "(no message)"

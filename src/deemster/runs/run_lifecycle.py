@@ -87,34 +87,43 @@ class NotStored:
 
 
 NOT_STORED = NotStored()
-Storage: TypeAlias = RunStorage | NotStored
+StoredOrNot: TypeAlias = RunStorage | NotStored
+
+
+class Storage(NamedTuple):
+    """Where runs are stored, and which one is resumed.
+
+    Attributes:
+        where: The store: a file, `postgresql://...`, or one that is open.
+        resume: The run to resume: its id, or True for the last unfinished one of the dataset; None for a new run.
+        durable: Whether every sample is committed by itself; a store that is open has its own way.
+        allow_changed: Whether a run may be resumed although something changed; a grading is then `mixed`.
+    """
+
+    where: Store | str | Path
+    resume: str | bool | None = None
+    durable: bool = False
+    allow_changed: bool = False
 
 
 def build_storage(
-    store: Store | str | Path | None,
-    resume: str | bool | None,  # noqa: FBT001 - as users give it
-    *,
-    allow_changed: bool = False,
-    keep_prompts: str = "failed",
-) -> Storage:
+    storage: Storage | Store | str | Path | None, *, keep_prompts: WhichPrompts = "failed"
+) -> StoredOrNot:
     """Where a run is stored, as a program gives it.
 
     Args:
-        store: A store, its file or its URL.
-        resume: What to resume, as `RunStorage` has it.
-        allow_changed: Whether a run may be resumed although its identity changed.
+        storage: Where, and what is resumed; None for a run that is not stored.
         keep_prompts: Which prompts of judges are kept, as `RunStorage` has it.
 
     Raises:
-        ConfigurationError: A run is to be resumed, and no store is given; or `keep_prompts` is no such word.
+        ConfigurationError: `keep_prompts` is no such word.
     """
     which = check_keep_prompts(keep_prompts)
-    if store is not None:
-        opens = store if isinstance(store, Store) else partial(open_store, store)
-        return RunStorage(opens, resume, allow_changed, keep_prompts=which)
-    if resume:
-        raise ConfigurationError("`resume` continues a stored run: give its `store` too.")
-    return NOT_STORED
+    if storage is None:
+        return NOT_STORED
+    where, resume, durable, allow_changed = storage if isinstance(storage, Storage) else Storage(storage)
+    opens = where if isinstance(where, Store) else partial(open_store, where, durable=durable)
+    return RunStorage(opens, resume, allow_changed, keep_prompts=which)
 
 
 class RunTimer:

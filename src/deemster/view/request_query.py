@@ -92,7 +92,6 @@ class Query:
         Raises:
             InputError: A value is not of its kind.
         """
-        pairs = [(key, value) for key, _, value in (text.partition("=") for text in self.many("meta"))]
         return SampleQuery(
             metric=self.texts.get("metric"),
             min=self.number("min"),
@@ -101,7 +100,7 @@ class Query:
             unstable=self.yes_no("unstable"),
             cause=self.texts.get("cause"),
             tags=self.many("tag"),
-            metadata=tuple(pairs),
+            only=self.many("only"),
             min_ms=self.number("min_ms"),
             max_ms=self.number("max_ms"),
             text=self.texts.get("text", ""),

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
+from fnmatch import fnmatchcase
 from itertools import islice
 from typing import Any, Literal, NamedTuple, TypeAlias, get_args
 
@@ -10,6 +11,8 @@ import msgspec
 import numpy as np
 from numpy.typing import NDArray
 
+from deemster.datasets.only_expression import LATEST, Only, parse_only
+from deemster.datasets.sample_selection import has_value
 from deemster.errors import InputError, did_you_mean
 from deemster.formats.json_values import json_bytes
 from deemster.records import CAUSES, Output, SampleFacts, TargetFailure
@@ -54,7 +57,7 @@ class SampleQuery(NamedTuple):
         unstable: Whether it passed in some repetitions and not in all.
         cause: A cause for which it has no score; `any` for every one.
         tags: Tags that it has, all of them; `(untagged)` for none.
-        metadata: Metadata that it has, as key and value.
+        only: What `--only` says of it, such as `tag:x`, `id:q*`, `lang=de` or `failed`.
         min_ms: The least latency in milliseconds.
         max_ms: The greatest latency.
         text: Words that occur in it, upper or lower case.
@@ -70,7 +73,7 @@ class SampleQuery(NamedTuple):
     unstable: bool | None = None
     cause: str | None = None
     tags: tuple[str, ...] = ()
-    metadata: tuple[tuple[str, str], ...] = ()
+    only: tuple[str, ...] = ()
     min_ms: float | None = None
     max_ms: float | None = None
     text: str = ""
@@ -105,8 +108,8 @@ def _filter(run: OpenedRun, query: SampleQuery) -> Positions:
     fits = np.ones(run.row.samples, dtype=np.bool_)
     for condition in _conditions(run, query):
         fits &= condition
-    if query.metadata:
-        _require_metadata(run, query.metadata, fits)
+    if query.only:
+        fits &= _meant(run, parse_only(query.only))
     if query.text:
         _require_text(run, query, fits)
     return np.flatnonzero(fits).astype(np.int32)
@@ -167,11 +170,30 @@ def _has_tag(run: OpenedRun, tag: str) -> NDArray[np.bool_]:
     return found
 
 
-def _require_metadata(run: OpenedRun, wanted: Sequence[tuple[str, str]], fits: NDArray[np.bool_]) -> None:
-    """Leave out the samples whose metadata is another."""
-    for sample in run.store.samples(run.row.id, content=False):
-        if fits[sample.position] and not _has_metadata(sample, wanted):
-            fits[sample.position] = False
+def _meant(run: OpenedRun, only: Only) -> NDArray[np.bool_]:
+    """Which samples `only` speaks of; what failed, failed in this run."""
+    if set(only.failed) - {LATEST}:
+        raise InputError("`failed` speaks of the run that is shown; `failed:RUN` is for `deemster run`.")
+    meant = np.ones(run.row.samples, dtype=np.bool_)
+
+    if only.tags:
+        meant &= np.any([_has_tag(run, tag) for tag in only.tags], axis=0)
+    if only.failed:
+        meant &= run.pass_counts(range(len(run.cards))) != run.table.repetitions
+    if only.answered:
+        meant &= ~np.isnan(mean_lengths(run.table))
+
+    if only.ids or only.where:
+        has_content = any(path.startswith("input.") for path in only.where)
+        for sample in run.store.samples(run.row.id, content=has_content):
+            meant[sample.position] &= _is_named(sample, only)
+    return meant
+
+
+def _is_named(sample: SampleFacts, only: Only) -> bool:
+    """Whether a sample has a wanted id, and the wanted values."""
+    is_named = not only.ids or any(fnmatchcase(sample.id, pattern) for pattern in only.ids)
+    return is_named and all(has_value(sample, path, values) for path, values in only.where.items())
 
 
 def _require_text(run: OpenedRun, query: SampleQuery, fits: NDArray[np.bool_]) -> None:
@@ -206,10 +228,6 @@ def _row_texts(table: TextTable, row: Any, fields: set[str]) -> Iterator[Any]:
             yield mark.details
         if "messages" in fields and isinstance(mark, Unscored):
             yield mark.message
-
-
-def _has_metadata(sample: SampleFacts, wanted: Sequence[tuple[str, str]]) -> bool:
-    return all(value in metadata_values(sample.metadata, key) for key, value in wanted)
 
 
 def metadata_values(metadata: Mapping[str, Any] | None, key: str) -> list[str]:

@@ -1,0 +1,49 @@
+"""What a parameter of an earlier version is answered with."""
+
+from __future__ import annotations
+
+import inspect
+
+import pytest
+
+import deemster as dm
+
+
+@pytest.mark.parametrize(
+    ("function", "old", "now"),
+    [
+        (dm.evaluate, {"cache": "answers.jsonl"}, "calls=dm.ModelCalls(cache=...)"),
+        (dm.evaluate, {"store": "runs.db"}, 'storage="runs.db"'),
+        (dm.evaluate, {"resume": True}, 'storage=dm.Storage("runs.db", resume=True)'),
+        (dm.evaluate, {"group": "generation"}, 'metrics=["group:generation"]'),
+        (dm.evaluate, {"label": "before"}, 'name="..."'),
+        (dm.evaluate, {"max_unscored": 1}, "settings=dm.EvaluationSettings(max_unscored=...)"),
+        (dm.evaluate, {"cluster": "auto"}, "settings=dm.EvaluationSettings(on=...)"),
+        (dm.evaluate_async, {"partial": True}, "settings=dm.EvaluationSettings(only_answered=True)"),
+        (dm.grade, {"budget_usd": 1}, "calls=dm.ModelCalls(budget_usd=...)"),
+        (dm.calibrate, {"offline": True}, "calls=dm.ModelCalls(offline=...)"),
+        (dm.improve_rubric, {"cache": None}, "calls=dm.ModelCalls(cache=...)"),
+        (dm.audit.judge, {"limits": None}, "calls=dm.ModelCalls(...)"),
+    ],
+)
+def test_earlier_parameter_is_answered_with_what_to_write(function, old, now):
+    with pytest.raises(dm.ConfigurationError) as caught:
+        function(**old)
+    assert str(caught.value) == f"The parameter `{next(iter(old))}` has moved: write `{now}`."
+
+
+def test_all_earlier_parameters_of_a_call_are_answered_at_once():
+    with pytest.raises(dm.ConfigurationError) as caught:
+        dm.evaluate([], store="runs.db", cache="answers.jsonl")
+    assert len(caught.value.issues) == 2
+
+
+def test_parameter_that_never_was_is_a_type_error():
+    with pytest.raises(TypeError, match="metrcs"):
+        dm.evaluate([], metrcs=["exact-match"])
+
+
+def test_signature_shows_the_parameters_of_now_alone():
+    parameters = inspect.signature(dm.evaluate).parameters
+    assert len(parameters) == 14
+    assert {"store", "cache", "kwargs"}.isdisjoint(parameters)

@@ -1,0 +1,144 @@
+"""Who may know whom: a feature lives in its files and is known to at most four others."""
+
+from __future__ import annotations
+
+import ast
+from collections.abc import Iterator
+from fnmatch import fnmatch
+from functools import cache
+from pathlib import Path
+from typing import NamedTuple
+
+import pytest
+
+SOURCE = Path(__file__).parent.parent / "src" / "deemster"
+MOST = 4
+
+
+class Feature(NamedTuple):
+    """A feature.
+
+    Attributes:
+        files: The files that it lives in, its command among them.
+        known_to: The other files that may import one of them.
+        because: Why more than four may.
+    """
+
+    files: tuple[str, ...]
+    known_to: tuple[str, ...]
+    because: str | None = None
+
+
+FEATURES = {
+    "confirmation": Feature(
+        ("gate/confirmation", "evaluation/confirm_run", "stats/confirm_failures"),
+        ("cli/run", "cli/compare", "evaluation/evaluate_dataset", "gate/baseline_gate"),
+    ),
+    "attacks": Feature(
+        ("attack/*", "cli/attack", "datasets/attack_*", "results/attack_success", "metrics/attack_resisted"),
+        (
+            "evaluation/preflight_check",
+            "gate/gate_decision",
+            "monitoring/promote_failures",
+            "report/report_document",
+            "report/report_sections",
+            "report/report_settings",
+            "results/run_summary",
+        ),
+        because="They are noticed before the run, counted after it, shown in its report and ruled by its gate.",
+    ),
+    "recording": Feature(("monitoring/recorder", "monitoring/recording_writer"), ()),
+    "monitoring": Feature(("monitoring/*", "cli/monitor"), ("cli/attack", "cli/_golden_samples", "cli/export")),
+    "cluster": Feature(("remote/*",), ("evaluation/run_evaluation",)),
+    "calibration": Feature(
+        (
+            "calibration/calibrate_run",
+            "agreement/calibrat*",
+            "datasets/calibration_cases",
+            "report/corrected_rates",
+            "cli/agreement",
+        ),
+        ("evaluation/check_file", "evaluation/judge_anchors", "evaluation/resolve_evaluation", "report/build_report"),
+    ),
+    "labels of a run": Feature(
+        ("runs/run_labels", "calibration/*", "cli/labels", "view/label_*"),
+        ("cli/agreement", "comparison/compare_labels", "view/*"),
+    ),
+    "brief": Feature(("comparison/failure_brief",), ("cli/show",)),
+    "run file": Feature(
+        (
+            "store/run_file*",
+            "store/run_export",
+            "store/run_import",
+            "evaluation/take_in_runs",
+            "evaluation/verify_report",
+            "cli/store",
+            "cli/import_command",
+        ),
+        ("store/open_runs", "evaluation/check_file", "cli/_run_list", "cli/export"),
+    ),
+    "planning": Feature(("planning/*", "cli/plan"), ()),
+    "audits": Feature(("audit/*", "cli/audit"), ()),
+    "cascade": Feature(
+        ("judges/judge_cascade", "agreement/cascade_calibration", "agreement/_cascade_outcomes"),
+        ("judges/_item_aggregation", "judges/criterion_grader", "judges/grader_section"),
+    ),
+    "anchors": Feature(
+        ("evaluation/judge_anchors",),
+        ("calibration/calibrate_run", "evaluation/check_file", "evaluation/dry_run", "evaluation/run_evaluation"),
+    ),
+    "scoring once more": Feature(("evaluation/rescore_run", "cli/_stored_outputs"), ("cli/run",)),
+    "rubric improvement": Feature(("grading/*improve*", "grading/*improvement*", "cli/rubric"), ()),
+    "ranking": Feature(("comparison/ranking*",), ("comparison/compare_runs", "comparison/without_text", "cli/compare")),
+    "comment of a pull request": Feature(
+        ("report/pull_request_comment", "comparison/comparison_comment"),
+        ("cli/options", "comparison/comparison", "report/report_document"),
+    ),
+    "few-shot examples": Feature(
+        ("judges/few_shot",), ("judges/_grading_prompt", "judges/criterion_grader", "judges/grader_section")
+    ),
+    "viewer": Feature(("view/*", "cli/view"), ()),
+    "Parquet": Feature(
+        ("store/parquet_export", "formats/read_parquet", "datasets/_sample_table", "targets/_saved_outputs_table"),
+        ("cli/export", "datasets/golden_dataset", "evaluation/check_file", "targets/saved_outputs"),
+    ),
+    "pytest plug-in": Feature(("integrations/pytest_*",), ()),
+}
+
+
+@cache
+def imports() -> dict[str, frozenset[str]]:
+    """The files that each file imports, without their ending."""
+    files = {str(path.relative_to(SOURCE).with_suffix("")) for path in SOURCE.rglob("*.py")}
+    return {file: frozenset(imported_files(file, files)) for file in files}
+
+
+def imported_files(file: str, files: set[str]) -> Iterator[str]:
+    tree = ast.parse((SOURCE / f"{file}.py").read_text(encoding="utf-8"))
+    for node in ast.walk(tree):
+        if isinstance(node, ast.ImportFrom) and (node.module or "").startswith("deemster."):
+            module = node.module.removeprefix("deemster.").replace(".", "/")
+            yield module
+            yield from (path for alias in node.names if (path := f"{module}/{alias.name}") in files)
+
+
+def fits(file: str, patterns: tuple[str, ...]) -> bool:
+    return any(fnmatch(file, pattern) for pattern in patterns)
+
+
+@pytest.mark.parametrize("name", FEATURES)
+def test_feature_is_known_to_few(name):
+    feature = FEATURES[name]
+    files = {file for file in imports() if fits(file, feature.files)}
+    assert files, f"The files of {name} are gone: take it out of the table."
+    for file, imported in imports().items():
+        assert file in files or not imported & files or fits(file, feature.known_to), (
+            f"{file}.py should not know the feature {name}. Let it ask a file that does, or, where it has to, "
+            f"add it to the table in {Path(__file__).name} and take another one out: {', '.join(feature.known_to)}."
+        )
+
+
+@pytest.mark.parametrize("name", [name for name, feature in FEATURES.items() if feature.because is None])
+def test_feature_has_at_most_four_doors(name):
+    doors = [pattern for pattern in FEATURES[name].known_to if not pattern.startswith("view/")]
+    assert len(doors) <= MOST, f"{name} is known to {len(doors)} files outside its own, and may be to {MOST}."
