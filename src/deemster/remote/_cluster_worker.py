@@ -15,7 +15,7 @@ import msgspec
 from deemster import __version__
 from deemster.datasets import Dataset
 from deemster.engine.backend import InThisProcess, RemainingWork, RunWork
-from deemster.engine.execute_plan import PendingStorage
+from deemster.engine.execution_handover import NO_PENDING_STORAGE, PendingStorage
 from deemster.engine.kept_calls import KeptCalls
 from deemster.engine.kept_prompts import KeptPrompts, WhichPrompts
 from deemster.engine.model_access import ModelAccess
@@ -222,7 +222,7 @@ class _PartRunner:
 
     def _work(self, plan: Plan, counter: ProgressCounter, *, stop: Stop, warn: Callable[[str], None]) -> RunWork:
         """The part as work; what comes of it is kept until it is sent."""
-        settings, prompts, pending = self._settings, None, None
+        settings, prompts, pending = self._settings, None, NO_PENDING_STORAGE
         # The coordinator holds the cache and the budget.
         calls = settings.access.calls._replace(cache=None, budget_usd=None, budget_tokens=None)
         access = settings.access._replace(calls=calls)

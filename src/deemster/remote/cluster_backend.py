@@ -14,6 +14,7 @@ from typing import Any
 import msgspec
 
 from deemster.engine.backend import Execute, RunWork
+from deemster.engine.execution_handover import NO_PENDING_STORAGE
 from deemster.engine.model_access import ModelAccess
 from deemster.engine.progress import TELL_S
 from deemster.engine.score_batch import WorkItem, planned_work
@@ -193,7 +194,7 @@ class _ClusterRun:
         waiting = [execution for execution in waiting if (execution.position, execution.repetition) in left]
         for execution in waiting:
             self._note_answer(execution, left)
-        if waiting and self._work.pending is not None:
+        if waiting:
             self._work.pending.sink(waiting)
         if finished:
             self._work.finish(finished)
@@ -234,7 +235,7 @@ class _ClusterRun:
             clock=self._work.clock,
             token=self._token,
             prompts="none" if remaining.prompts is None else remaining.prompts.which,
-            pending_s=None if self._work.pending is None else self._work.pending.after_s,
+            pending_s=None if self._work.pending is NO_PENDING_STORAGE else self._work.pending.after_s,
             limits=limits,
         )
         return _pickle(settings)
