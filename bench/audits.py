@@ -27,7 +27,7 @@ from deemster.audit.sample_subset import (
     choose_subset,
 )
 from deemster.audit.simulated_runs import ExecutionPool
-from deemster.gate.gate_rules import BaselineRules, Gate, Rule
+from deemster.gate.gate_rules import BaselineRules, GateRules, Rule
 
 sys.path.insert(0, str(Path(__file__).parents[1] / "tests" / "results"))
 
@@ -38,17 +38,17 @@ QUICK = "--quick" in sys.argv
 DROPS = (0.05, 0.1)
 GATES = {
     "margin 0.05 and at most 9 newly failing; 60 samples, 3 runs": (
-        Gate(baseline=BaselineRules(margin=0.05, max_newly_failing=9), decision="three-way"),
+        GateRules(baseline=BaselineRules(margin=0.05, max_newly_failing=9), decision="three-way"),
         lambda rng: rng.beta(4, 1, 60),
         {"runs": 3},
     ),
     "margin 0.05; 150 samples that seldom flip, 4 runs": (
-        Gate(baseline=BaselineRules(margin=0.05), decision="three-way"),
+        GateRules(baseline=BaselineRules(margin=0.05), decision="three-way"),
         lambda rng: np.where(rng.random(150) < 0.85, 0.99, 0.5),
         {"runs": 4},
     ),
     "margin 0.1 and a pass-rate of 0.75; 60 samples, 2 runs of 3 repetitions": (
-        Gate(rules=(Rule("min_pass_rate", "pass_rate", 0.75, ""),), baseline=BaselineRules(margin=0.1)),
+        GateRules(rules=(Rule("min_pass_rate", "pass_rate", 0.75, ""),), baseline=BaselineRules(margin=0.1)),
         lambda rng: rng.beta(4, 1, 60),
         {"runs": 2, "repetitions": 3},
     ),
@@ -103,7 +103,7 @@ def draw_history(draw_chances, number):
 
 def show_subsets():
     """The parts that audits of stored runs propose, measured on fresh runs, beside a random part and the plain gate."""
-    gate = Gate(baseline=BaselineRules(margin=0.05), decision="three-way")
+    gate = GateRules(baseline=BaselineRules(margin=0.05), decision="three-way")
     histories, draws = (1, 12) if QUICK else (10, 200)
     print(f"parts of datasets, margin 0.05, {histories} datasets a design, {draws} regressions in each")
     print("% of the regressions that the gate fails on all samples, with 95 % interval, and alarms without a change")

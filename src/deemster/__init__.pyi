@@ -31,6 +31,7 @@ from deemster.errors import StoreError as StoreError
 from deemster.evaluation.evaluate_dataset import evaluate as evaluate
 from deemster.evaluation.evaluate_dataset import evaluate_async as evaluate_async
 from deemster.evaluation.evaluation_settings import EvaluationSettings as EvaluationSettings
+from deemster.gate import Gate as Gate
 from deemster.grading.grade_dataset import grade as grade
 from deemster.grading.grade_dataset import grade_async as grade_async
 from deemster.grading.improve_rubric import improve_rubric as improve_rubric

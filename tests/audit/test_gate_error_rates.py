@@ -8,11 +8,11 @@ import pytest
 from deemster.audit.gate_error_rates import GateTrial, TrialSettings, audit_gate_rates, simulated_gate
 from deemster.audit.simulated_runs import ExecutionPool
 from deemster.errors import ConfigurationError
-from deemster.gate.gate_rules import BaselineRules, Gate, Rule
+from deemster.gate.gate_rules import BaselineRules, GateRules, Rule
 from tests.results import make_compared_runs
 from tests.results.simulated_histories import NAMES, compare_rates, draw_runs
 
-MARGIN = Gate(baseline=BaselineRules(margin=0.05, max_newly_failing=9), decision="three-way")
+MARGIN = GateRules(baseline=BaselineRules(margin=0.05, max_newly_failing=9), decision="three-way")
 
 
 def pool(chances, *, count=4, seed=0, **more):
@@ -40,7 +40,7 @@ def test_predicted_rates_are_those_of_real_runs():
 
 
 def test_rule_that_no_noise_can_keep_is_blamed():
-    gate = Gate(
+    gate = GateRules(
         rules=(Rule("min_pass_rate", "pass_rate", 0.2, ""),), baseline=BaselineRules(margin=0.3, max_newly_failing=0)
     )
     told = audit_gate_rates(gate, pool([0.5] * 40), metrics=NAMES, settings=TrialSettings(draws=20, drops=()))
@@ -68,7 +68,7 @@ def test_more_is_caught_of_a_larger_drop():
 def test_drop_of_one_cohort_breaks_only_its_samples():
     tags = [["small"]] * 10 + [["large"]] * 70
     runs = pool([1.0] * 80, tags=tags)
-    gate = Gate(baseline=BaselineRules(margin=0.05, cohorts=("*",)))
+    gate = GateRules(baseline=BaselineRules(margin=0.05, cohorts=("*",)))
     settings = TrialSettings(draws=10, drops=(1.0,))
     whole, one = audit_gate_rates(gate, runs, metrics=NAMES, settings=settings)["drops"]
     assert (one.cohort, one.samples, whole.cohort) == ("small", 10, None)
@@ -119,7 +119,7 @@ def test_rules_that_marks_cannot_answer_are_left_out_with_the_reason():
         Rule("metrics.other.min_pass_rate", "pass_rate", 0.5, "", metric="other"),
         Rule("min_pass_rate", "pass_rate", 0.5, ""),
     )
-    kept, reasons = simulated_gate(Gate(rules=rules), metrics=NAMES)
+    kept, reasons = simulated_gate(GateRules(rules=rules), metrics=NAMES)
     assert [rule.name for rule in kept.rules] == ["min_pass_rate"]
     assert len(reasons) == 3
 

@@ -13,12 +13,12 @@ from deemster.audit.sample_subset import (
     rank_samples,
 )
 from deemster.audit.simulated_runs import ExecutionPool
-from deemster.gate.gate_rules import BaselineRules, Gate
+from deemster.gate.gate_rules import BaselineRules, GateRules
 from deemster.stats import count_prediction_limit
 from tests.results import make_compared_runs
 from tests.results.simulated_histories import NAMES, PartPool, draw_runs
 
-GATE = Gate(baseline=BaselineRules(margin=0.05))
+GATE = GateRules(baseline=BaselineRules(margin=0.05))
 SETTINGS = SubsetSettings(draws=120)
 
 

@@ -48,3 +48,11 @@ def test_brief_is_redacted(runs):
     safe = called("show", "--failed", "now", "--against", "before", "--without-text").stdout
     assert "It takes" not in safe
     assert "How many days" not in safe
+
+
+def test_brief_is_written_beside_a_report_and_alone(runs):
+    assert called("show", "now", "--failed", "--to", "brief.md").stdout == ""
+    printed = called("show", "now", "--failed").stdout
+    assert Path("brief.md").read_text(encoding="utf-8") == printed
+    assert called("run", "suite.yml", "--quiet", "--to", "brief:x.md").exit_code == 0
+    assert Path("x.md").read_text(encoding="utf-8").startswith("# Brief: ")

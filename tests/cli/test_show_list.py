@@ -74,7 +74,7 @@ def test_list_can_be_filtered(many, argv, numbers):
         (("--failed",), "`--failed` is for one run: `deemster show RUN --failed`."),
         (("run-0", "--against", "run-1"), "`--against` is for `--failed`."),
         (("run-0", "--prompts"), "`--prompts` is for one sample: `deemster show RUN SAMPLE --prompts`."),
-        (("run-0", "--failed", "--to", "x.html"), "`--to` writes the report of a run; this is printed"),
+        (("run-0", "--failed", "--to", "x.html"), "What failed is written to `--to brief.md`"),
         (("--to", "x.html"), "The list of runs is written as JSON alone, not as html: name a RUN."),
         (("run-9",), "error: .deemster/runs.db: The store holds no run `run-9`. Did you mean `run-4`?"),
         (("run-",), "error: .deemster/runs.db: Several runs begin with `run-`:"),

@@ -293,3 +293,16 @@ def test_group_is_an_entry_of_the_metrics():
 def test_group_that_cannot_be_used_is_error(metrics, message):
     with pytest.raises(dm.ConfigurationError, match=message):
         dm.evaluate(dataset(), outputs={"a": "yes", "b": "yes"}, metrics=metrics)
+
+
+def test_gate_object_decides_as_the_map_of_a_suite():
+    rules = {"min_macro_f1": 0.9, "metrics": {"exact-match": {"min_mean": 0.1}}, "max_unscored": "1%"}
+    by_object = dm.evaluate(dataset(), **OPTIONS, gate=dm.Gate(**rules))
+    assert by_object.to_json() == dm.evaluate(dataset(), **OPTIONS, gate=rules).to_json()
+
+
+def test_gate_object_with_a_wrong_value_is_error_with_its_rule():
+    gate = dm.Gate(min_macro_f1=2, metrics={"exact-match": {"min_men": 0.1}})
+    with pytest.raises(dm.ConfigurationError) as caught:
+        dm.evaluate(dataset(), **OPTIONS, gate=gate)
+    assert [word in str(caught.value) for word in ("min_macro_f1", "Did you mean `min_mean`?")] == [True, True]

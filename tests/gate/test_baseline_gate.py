@@ -10,7 +10,7 @@ import pytest
 
 from deemster.gate.baseline_gate import BaselineEvidence, LostScore, PinnedBaseline, baseline_checks
 from deemster.gate.gate_decision import conclude
-from deemster.gate.gate_rules import BaselineRules, Gate
+from deemster.gate.gate_rules import BaselineRules, GateRules
 from deemster.results.compared_numbers import CohortComparison, Difference, SampleCounts
 from deemster.results.difference_origin import JudgeDrift
 from deemster.results.run_columns import ComparedRun
@@ -72,7 +72,7 @@ def evidence(metrics, *, cohorts=(), **other):
 
 
 def checks(found, *, mode="three-way", min_samples=None, **rules):
-    gate = Gate(decision=mode, min_samples=min_samples or {}, baseline=BaselineRules(**{"margin": 0.05, **rules}))
+    gate = GateRules(decision=mode, min_samples=min_samples or {}, baseline=BaselineRules(**{"margin": 0.05, **rules}))
     return {check.name: check for check in baseline_checks(gate, gate.baseline, found)}
 
 
@@ -126,7 +126,7 @@ def test_a_a_comparison_with_twenty_cohorts_fails_at_most_five_times_in_a_hundre
         moved = draw.integers(0, 2, (20, 30)) - draw.integers(0, 2, (20, 30))
         cohorts = {f"c{at}": difference(row) for at, row in enumerate(moved)}
         found = baseline_checks(
-            Gate(),
+            GateRules(),
             BaselineRules(margin=0.05, cohorts=("*",)),
             evidence({"a": difference(moved.ravel())}, cohorts=cohorts),
         )
@@ -257,9 +257,9 @@ def test_evidence_is_the_same_after_it_was_stored():
     ],
 )
 def test_run_that_was_not_compared_says_why(pinned, status, because):
-    (check,) = pinned.checks(Gate(baseline=BaselineRules()))
+    (check,) = pinned.checks(GateRules(baseline=BaselineRules()))
     assert (check.name, check.status, check.because) == ("baseline", status, because)
-    assert pinned.checks(Gate()) == ()
+    assert pinned.checks(GateRules()) == ()
 
 
 def test_repetitions_are_offered_where_the_noise_is_the_system_s_own():

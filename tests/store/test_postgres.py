@@ -102,7 +102,7 @@ def test_run_begins_and_settles_while_connections_drop(store, postgres_url, monk
 
 
 def test_reader_goes_on_behind_the_last_row_where_its_connection_drops(store, postgres_url, monkeypatch):
-    monkeypatch.setattr("deemster.store._run_reader.PAGE", 50)
+    monkeypatch.setattr("deemster.store._paged_rows.PAGE", 50)
     name = written(store, count=COUNT)
     damage = []
     read = []

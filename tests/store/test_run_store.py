@@ -14,8 +14,8 @@ from hypothesis import strategies as st
 
 from deemster.errors import LeaseError, MissingExtraError, RunExistsError, StoreError
 from deemster.records import Execution, MetricScore, Output, SampleLabels, TargetFailure, Trajectory, Unscored, Usage
-from deemster.store import _run_reader, open_store
 from deemster.store import _run_table as beginning
+from deemster.store import open_store
 from deemster.store._database import Connection, InsertStatement
 from deemster.store.graded_items import GRADING_CARD
 from tests.store.make_runs import MARK, begun, card, counts, execution, facts, graded_item, sample, samples, written
@@ -122,7 +122,7 @@ def test_executions_are_read_in_dataset_order(store, order, size):
 
 
 def test_run_of_several_pages_is_read_completely(store, monkeypatch):
-    monkeypatch.setattr("deemster.store._run_reader.PAGE", 7)
+    monkeypatch.setattr("deemster.store._paged_rows.PAGE", 7)
     name = begun(store, count=50, repetitions=2)
     with store.writer(name) as writer:
         writer.add([execution(position, repetition) for position in range(50) for repetition in range(2)])
@@ -264,7 +264,7 @@ def test_run_with_seventy_scorings_is_readable(store):
 
 @pytest.mark.parametrize("page", [2, 3, 7, 2000])
 def test_pages_of_several_scorings_fit_together(store, monkeypatch, page):
-    monkeypatch.setattr(_run_reader, "PAGE", page)
+    monkeypatch.setattr("deemster.store._paged_rows.PAGE", page)
     name = written(store, count=9, cards=[card("a")])
     marked = {0.9: (8,), 0.1: (0, 1), 0.3: (1, 4, 5, 7)}
     for number, (score, positions) in enumerate(marked.items(), start=1):

@@ -32,7 +32,7 @@ from deemster.datasets.human_labels import FAIL, PASS
 from deemster.datasets.planted_defects import DEFECTS, GoodOutput, OutputPool, plant_defect, reference_output
 from deemster.errors import ConfigurationError, plural
 from deemster.formats.read_file import EXTENSIONS
-from deemster.gate.gate_rules import BaselineRules, Gate
+from deemster.gate.gate_rules import BaselineRules, GateRules
 from deemster.judges.metric_catalog import card_spellings
 from deemster.models.model_client import ModelFailure
 from deemster.records import Sample
@@ -226,14 +226,14 @@ def _embed(texts: Sequence[SampleText]) -> tuple[NDArray[np.float32] | None, lis
         return None, [f"Near copies were not looked for: {failure}"]
 
 
-def _gate(store: Store | None, runs: Sequence[RunColumns], margin: float | None) -> Gate:
+def _gate(store: Store | None, runs: Sequence[RunColumns], margin: float | None) -> GateRules:
     """The gate of the newest run where it has a margin, else one of a margin alone."""
     gate = None
     if store is not None and runs:
         row = store.run(runs[0].run.id)
         gate = stored_settings(row).gate
     if gate is None or gate.baseline is None or gate.baseline.margin is None:
-        return Gate(baseline=BaselineRules(margin=MARGIN if margin is None else margin))
+        return GateRules(baseline=BaselineRules(margin=MARGIN if margin is None else margin))
     return gate if margin is None else gate._replace(baseline=gate.baseline._replace(margin=margin))
 
 
@@ -293,7 +293,10 @@ def _groups(
 
 
 def _subset(
-    gate: Gate, runs: Sequence[RunColumns], groups: Callable[[Sequence[str]], SampleGroups], settings: HealthSettings
+    gate: GateRules,
+    runs: Sequence[RunColumns],
+    groups: Callable[[Sequence[str]], SampleGroups],
+    settings: HealthSettings,
 ) -> SampleSubset | str:
     """The part of the dataset that keeps the gate's power, or why there is none."""
     if not settings.draws:

@@ -18,7 +18,7 @@ from deemster.evaluation.resolve_evaluation import suite_metrics
 from deemster.evaluation.suite import Suite
 from deemster.gate import read_gate
 from deemster.gate.gate_decision import check_gate_names
-from deemster.gate.gate_rules import Gate
+from deemster.gate.gate_rules import GateRules
 from deemster.judges.metric_catalog import card, card_spellings
 from deemster.results.mark_table import MarkTable
 from deemster.results.metric_summary import SCORED
@@ -112,7 +112,7 @@ def audit_gate(
     )
 
 
-def _check_names(gate: Gate, suite: Suite, pool: ExecutionPool) -> dict[str, str]:
+def _check_names(gate: GateRules, suite: Suite, pool: ExecutionPool) -> dict[str, str]:
     """Every way to call the metrics of the pool; names that the gate has and the suite does not are refused."""
     marks = pool.reference.marks
     known = card_spellings(map(card, suite_metrics(suite)))

@@ -32,7 +32,7 @@ from deemster.evaluation.gate_baseline import comparison_settings
 from deemster.evaluation.preflight_check import check_samples
 from deemster.evaluation.resolved_evaluation import Evaluation
 from deemster.gate.gate_decision import GateCheck, conclude
-from deemster.gate.gate_rules import EVERY, BaselineRules, Gate
+from deemster.gate.gate_rules import EVERY, BaselineRules, GateRules
 from deemster.judges.metric_catalog import metric_spellings
 from deemster.records import Execution, Output
 from deemster.results.mark_table import MarkTable
@@ -201,7 +201,7 @@ class _GateTrial:
     """
 
     def __init__(self, job: Evaluation, reference: MarkTable) -> None:
-        self._gate = job.gate or Gate()
+        self._gate = job.gate or GateRules()
         self._names = metric_spellings(job.plan.metrics)
         rules = self._gate.baseline or BaselineRules()
         # Only a decision is wanted: no p-value of a difference is shown.

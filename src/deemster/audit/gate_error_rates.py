@@ -18,7 +18,7 @@ from deemster.comparison.comparison_gate import baseline_evidence
 from deemster.errors import ConfigurationError, did_you_mean
 from deemster.gate.baseline_gate import BaselineEvidence, baseline_checks, margin_numbers
 from deemster.gate.gate_decision import GateCheck, GateDecision, decide_gate
-from deemster.gate.gate_rules import CORRECTED, Gate, Rule
+from deemster.gate.gate_rules import CORRECTED, GateRules, Rule
 from deemster.results.mark_table import MarkTable
 from deemster.results.run_columns import RunColumns
 from deemster.results.run_summary import cohort_label, summarize_run
@@ -189,7 +189,7 @@ class TrialResult(NamedTuple):
 
 
 def decide_columns(
-    gate: Gate,
+    gate: GateRules,
     before: RunColumns | None,
     after: RunColumns,
     *,
@@ -224,7 +224,7 @@ class GateTrial:
         seed: The seed of what comparisons draw.
     """
 
-    def __init__(self, gate: Gate, pool: ExecutionPool, *, metrics: Mapping[str, str], seed: int = 0) -> None:
+    def __init__(self, gate: GateRules, pool: ExecutionPool, *, metrics: Mapping[str, str], seed: int = 0) -> None:
         self._gate, self._pool, self._metrics = gate, pool, metrics
         self._rules = rules = gate.baseline
         cohorts = {rule.cohort for rule in gate.rules if rule.cohort is not None}
@@ -267,7 +267,7 @@ class GateTrial:
         return max((-bound for bound in bounds if bound is not None), default=None)
 
 
-def simulated_gate(gate: Gate, *, metrics: Mapping[str, str]) -> tuple[Gate, dict[str, str]]:
+def simulated_gate(gate: GateRules, *, metrics: Mapping[str, str]) -> tuple[GateRules, dict[str, str]]:
     """A gate without the rules that simulated runs cannot be held to, and why each is left out.
 
     Args:
@@ -307,7 +307,7 @@ class TrialSettings(NamedTuple):
 
 
 def audit_gate_rates(
-    gate: Gate,
+    gate: GateRules,
     pool: ExecutionPool,
     *,
     metrics: Mapping[str, str],
@@ -424,7 +424,7 @@ def _rule_alarms(results: Sequence[TrialResult], *, confidence: float) -> Iterat
         )
 
 
-def _certified_margin(gate: Gate, results: Sequence[TrialResult], *, confidence: float) -> CertifiedMargin:
+def _certified_margin(gate: GateRules, results: Sequence[TrialResult], *, confidence: float) -> CertifiedMargin:
     rules = gate.baseline
     if rules is None or rules.margin is None:
         return CertifiedMargin(margin=None, reason="The gate has no `baseline.margin`.")

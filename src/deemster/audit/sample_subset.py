@@ -13,7 +13,7 @@ from numpy.typing import NDArray
 
 from deemster.audit.gate_error_rates import GateTrial, SimulatedShare, simulated_gate, simulated_share
 from deemster.audit.simulated_runs import ExecutionPool, SimulatedRun
-from deemster.gate.gate_rules import Gate
+from deemster.gate.gate_rules import GateRules
 from deemster.stats import certifiable_margin, count_prediction_limit
 
 _Places: TypeAlias = NDArray[np.int64]
@@ -195,7 +195,7 @@ class PlantedRegressions:
 
     def __init__(
         self,
-        gate: Gate,
+        gate: GateRules,
         pool: ExecutionPool,
         *,
         metrics: Mapping[str, str],
@@ -312,7 +312,7 @@ def _newly_failing(pool: ExecutionPool, before: SimulatedRun, after: SimulatedRu
 
 
 def choose_subset(
-    gate: Gate,
+    gate: GateRules,
     pool: ExecutionPool,
     *,
     metrics: Mapping[str, str],

@@ -106,3 +106,12 @@ def warn_of_open_checks(gate: GateDecision | None) -> None:
         is_drift = check.name == "baseline.judge_drift" and check.observed is not None
         if check.status == "skipped" and (is_drift or check.name == "baseline"):
             warn(visible(f"the gate skips {check.name}: {check.because}"))
+
+
+def is_worth_resuming(report: Report) -> bool:
+    """Whether an incomplete run may come further when it is resumed."""
+    from deemster.runs.resume_backlog import RETRIED_CAUSES
+
+    causes = {cause for figures in report.metrics.values() for cause in figures.unscored_by_cause}
+    helps = report.totals.not_run > 0 or not causes.isdisjoint({*RETRIED_CAUSES, "target_failed"})
+    return report.run.status == "incomplete" and helps

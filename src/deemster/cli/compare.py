@@ -31,7 +31,7 @@ if TYPE_CHECKING:
     from deemster.comparison.compare_runs import RunSource
     from deemster.comparison.comparison import Comparison
     from deemster.datasets.only_expression import Only
-    from deemster.gate import Gate
+    from deemster.gate import GateRules
     from deemster.gate.confirmation import Confirmation
 
 
@@ -210,7 +210,7 @@ def _confirm(comparison: Comparison, candidate: RunSource, times: int | None) ->
     )
 
 
-def find_rules(*, margin: float | None, gate: str | None, confidence: float, cluster: str | None) -> Gate | None:
+def find_rules(*, margin: float | None, gate: str | None, confidence: float, cluster: str | None) -> GateRules | None:
     """The rules that a comparison is held to; None where none are given.
 
     Args:
@@ -223,13 +223,15 @@ def find_rules(*, margin: float | None, gate: str | None, confidence: float, clu
         ConfigurationError: The suite cannot be read, or its gate has no rules about a baseline.
     """
     from deemster.evaluation.suite import load_suite
-    from deemster.gate import Gate, read_gate
+    from deemster.gate import GateRules, read_gate
     from deemster.gate.gate_rules import BaselineRules
 
     if gate is None:
         if margin is None:
             return None
-        return Gate(decision="three-way", baseline=BaselineRules(margin=margin, confidence=confidence, cluster=cluster))
+        return GateRules(
+            decision="three-way", baseline=BaselineRules(margin=margin, confidence=confidence, cluster=cluster)
+        )
     suite = load_suite(gate, calls_target=False, must_run=False)
     rules = read_gate(suite.gate, document=suite.document)
     if rules.baseline is None:

@@ -53,6 +53,7 @@ TOPICS = {
           x.csv               a line for each score
           junit.xml           tests for a build server
           pr-comment.md       a comment for a pull request
+          brief.md            what failed, for a person or an assistant who must fix it
           github              the summary of a step of a GitHub job
           md:-, csv:FILE      FORMAT:FILE, where the name does not say it; `-` is standard output
         """,

@@ -44,7 +44,9 @@ STORE_VARIABLE = "DEEMSTER_STORE"
 ANSWER_CACHE = ".deemster/answers.jsonl"
 # What can be written of a result, of a report, and of a comparison.
 RESULT_FORMATS = ("json", "md", "html")
-REPORT_FORMATS = ("json", "md", "html", "csv", "junit", "pr-comment", "github")
+REPORT_FORMATS = ("json", "md", "html", "csv", "junit", "pr-comment", "brief", "github")
+# So many characters of a brief are read by an assistant in one go.
+BRIEF_CHARS = 12_000
 COMPARISON_FORMATS = ("json", "md", "html", "junit", "pr-comment", "github")
 LAST_RUN = ""
 # Says that there is no cache, or no store.
@@ -522,6 +524,7 @@ class ReportOptions(NamedTuple):
         """
         from deemster.comparison.comparison_comment import comparison_comment
         from deemster.comparison.comparison_sections import comparison_summary
+        from deemster.comparison.failure_brief import report_brief
         from deemster.report.github_summary import github_job_summary
         from deemster.report.pull_request_comment import pull_request_comment
         from deemster.text.destination import write_pieces
@@ -530,6 +533,8 @@ class ReportOptions(NamedTuple):
             if destination.format == "pr-comment":
                 comment = pull_request_comment(report) if comparison is None else comparison_comment(comparison, report)
                 write_pieces((comment.encode(),), destination)
+            elif destination.format == "brief":
+                write_pieces((report_brief(report, comparison, max_chars=BRIEF_CHARS).encode(),), destination)
             elif destination.format == "github" and comparison is not None:
                 parts = github_job_summary(report), comparison_summary(comparison)
                 write_pieces(("\n".join(parts).encode(),), destination)

@@ -10,7 +10,7 @@ import click
 
 from deemster.cli._command import Verb
 from deemster.cli._console import note, show_progress, warn
-from deemster.cli._report_ending import write_and_print
+from deemster.cli._report_ending import is_worth_resuming, write_and_print
 from deemster.cli._stored_outputs import is_stored, score_stored_outputs
 from deemster.cli.main import complain, leave, leave_interrupted
 from deemster.cli.options import (
@@ -349,7 +349,7 @@ def run_and_report(
         if writing.verbose:
             raised.print(without_text=reports.without_text)
         if storage.store is not None:
-            if _is_worth_resuming(report):
+            if is_worth_resuming(report):
                 note(f"To continue: {call}{flag} --resume")
             if conclude is not None:
                 conclude(storage.store, report)
@@ -441,12 +441,3 @@ class RaisedErrors:
                 note(" " * (len(line) - len(text) + 2) + visible(text))
         if len(ordered) > self._MOST:
             note(f"{plural(len(ordered) - self._MOST, 'other traceback')}: `deemster show RUN SAMPLE` shows each.")
-
-
-def _is_worth_resuming(report: Report) -> bool:
-    """Whether an incomplete run may come further when it is resumed."""
-    from deemster.runs.resume_backlog import RETRIED_CAUSES
-
-    causes = {cause for figures in report.metrics.values() for cause in figures.unscored_by_cause}
-    helps = report.totals.not_run > 0 or not causes.isdisjoint({*RETRIED_CAUSES, "target_failed"})
-    return report.run.status == "incomplete" and helps

@@ -8,7 +8,9 @@ import click
 
 from deemster.cli._command import Verb
 from deemster.cli._console import note, print_sections, warn, write_out
+from deemster.cli._report_ending import is_worth_resuming
 from deemster.cli.options import (
+    BRIEF_CHARS,
     Moment,
     ReportOptions,
     is_report_file,
@@ -16,6 +18,7 @@ from deemster.cli.options import (
     open_run_store,
     report_options,
     store_option,
+    write_texts,
 )
 from deemster.errors import ConfigurationError, ReportError, visible
 
@@ -24,9 +27,6 @@ if TYPE_CHECKING:
     from deemster.comparison.compare_runs import RunSources
     from deemster.report import Report
     from deemster.store import RunRow, Store
-
-# So many characters of a brief are read by an assistant in one go.
-_BRIEF_CHARS = 12_000
 
 
 @click.command(
@@ -78,14 +78,13 @@ def command(
     --failed prints Markdown that needs nothing else to be understood: the worst first, by likely cause, with what
     changed since the baseline. It takes a comparison that `deemster compare --to FILE.json` wrote, too.
     """
-    _check(run, sample, since or until or suite, failed=failed, against=against, prompts=prompts)
+    _check(run, sample, since or until or suite, reports, failed=failed, against=against, prompts=prompts)
     if run is None:
         with open_run_store(store) as opened:
             from deemster.cli._run_list import show_runs
 
             show_runs(opened, suite=suite, since=since, until=until, reports=reports)
     elif failed:
-        _refuse_files(reports)
         _show_failed(run, against, reports, store)
     elif sample is not None:
         _refuse_files(reports)
@@ -95,11 +94,20 @@ def command(
 
 
 def _check(
-    run: str | None, sample: str | None, listed: str | None, *, failed: bool, against: str | None, prompts: bool
+    run: str | None,
+    sample: str | None,
+    listed: str | None,
+    reports: ReportOptions,
+    *,
+    failed: bool,
+    against: str | None,
+    prompts: bool,
 ) -> None:
     """Refuse flags that do not go together."""
     if run is not None and listed is not None:
         raise ConfigurationError("`--since`, `--until` and `--suite` choose from the list of runs: leave out RUN.")
+    if failed and any(destination.format != "brief" for destination in reports.destinations):
+        raise ConfigurationError("What failed is written to `--to brief.md`, or `--to brief:FILE`.")
     if failed and (run is None or sample is not None):
         raise ConfigurationError("`--failed` is for one run: `deemster show RUN --failed`.")
     if against is not None and not failed:
@@ -111,11 +119,12 @@ def _check(
 def _refuse_files(reports: ReportOptions) -> None:
     """Refuse `--to` for what is only printed."""
     if reports.destinations:
-        raise ConfigurationError("`--to` writes the report of a run; this is printed: `... > FILE` keeps it.")
+        raise ConfigurationError("`--to` writes the report of a run; one sample is printed: `... > FILE` keeps it.")
 
 
 def _show_report(run: str, reports: ReportOptions, store: str) -> None:
     """Print the report of a run, or write it."""
+    from deemster.cli._run_list import describe_status
     from deemster.comparison import load_report
     from deemster.evaluation.suite import stored_junit
     from deemster.report.build_report import quoted_details, stored_report
@@ -135,8 +144,8 @@ def _show_report(run: str, reports: ReportOptions, store: str) -> None:
             return
         shown = reports.shown(report, quoted_details(opened, row.id))
         _render(shown, reports.with_junit(stored_junit(row)))
-        if not reports.destinations:
-            _note_unfinished(opened, row)
+        if not reports.destinations and is_worth_resuming(report):
+            note(visible(describe_status(row, opened.owner(row.id))))
 
 
 def _render(report: Report, reports: ReportOptions) -> None:
@@ -154,14 +163,6 @@ def _show_facts(store: Store, row: RunRow, *, why: str) -> None:
 
     write_out(describe_run(row, store.owner(row.id)))
     note(visible(why))
-
-
-def _note_unfinished(store: Store, row: RunRow) -> None:
-    """Say who still writes a run, or how it is continued."""
-    from deemster.cli._run_list import describe_status
-
-    if row.traits.has_end and row.status in ("running", "incomplete"):
-        note(visible(describe_status(row, store.owner(row.id))))
 
 
 def _show_sample(run: str, sample: str, reports: ReportOptions, store: str, *, prompts: bool) -> None:
@@ -205,12 +206,14 @@ def _show_failed(run: str, against: str | None, reports: ReportOptions, store: s
             opened = None if stored is None else stored[0]
             quotes = None if opened is None else quoted_details(opened, loaded.run.id)
             comparison = _compare(loaded, against, reports, sources, opened)
-            text = report_brief(reports.shown(loaded, quotes), comparison, max_chars=_BRIEF_CHARS)
+            text = report_brief(reports.shown(loaded, quotes), comparison, max_chars=BRIEF_CHARS)
         elif against is not None:
             raise ConfigurationError("A comparison tells already what changed: leave out `--against`.")
         else:
-            text = comparison_brief(reports.shown_comparison(loaded, lambda _: None), max_chars=_BRIEF_CHARS)
-    write_out(text)
+            text = comparison_brief(reports.shown_comparison(loaded, lambda _: None), max_chars=BRIEF_CHARS)
+    write_texts(reports, {"brief": lambda: text})
+    if not reports.destinations:
+        write_out(text)
 
 
 def _compare(

@@ -7,7 +7,7 @@ from collections.abc import Sequence
 from deemster.comparison.comparison import Comparison
 from deemster.gate.baseline_gate import BaselineEvidence, LostScore, baseline_checks
 from deemster.gate.gate_decision import GateDecision, conclude
-from deemster.gate.gate_rules import EVERY, BaselineRules, Gate
+from deemster.gate.gate_rules import EVERY, BaselineRules, GateRules
 
 
 def baseline_evidence(comparison: Comparison, *, cohorts: Sequence[str]) -> BaselineEvidence:
@@ -42,7 +42,7 @@ def baseline_evidence(comparison: Comparison, *, cohorts: Sequence[str]) -> Base
     )
 
 
-def decide_comparison(gate: Gate, comparison: Comparison) -> GateDecision:
+def decide_comparison(gate: GateRules, comparison: Comparison) -> GateDecision:
     """Check the rules of a gate about a baseline against a comparison, and decide.
 
     Args:

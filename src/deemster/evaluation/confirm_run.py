@@ -23,7 +23,7 @@ from deemster.evaluation.resolve_evaluation import SuiteOverrides, resolve_evalu
 from deemster.evaluation.resolved_evaluation import Evaluation
 from deemster.evaluation.run_evaluation import run_evaluation
 from deemster.evaluation.suite import load_suite, stored_suite
-from deemster.gate import Allowance, Gate, GateDecision
+from deemster.gate import Allowance, GateDecision, GateRules
 from deemster.gate.baseline_gate import decide_again
 from deemster.gate.confirmation import Confirmation, confirm_changes, count_passes, newly_failing
 from deemster.models.budget import BudgetEntry
@@ -118,7 +118,7 @@ async def confirm_report(
 
 
 def decide_confirmed(
-    decision: GateDecision, gate: Gate, comparison: Comparison, confirmation: Confirmation | None
+    decision: GateDecision, gate: GateRules, comparison: Comparison, confirmation: Confirmation | None
 ) -> GateDecision:
     """What a gate decides, once it knows which newly failing samples really fail.
 
@@ -287,10 +287,11 @@ def _within_budget(access: ModelAccess, spent: BudgetEntry | None) -> ModelAcces
     if spent is None:
         return access
     usd, tokens = spent.limit_usd, spent.limit_tokens
-    return access._replace(
+    calls = access.calls._replace(
         budget_usd=None if usd is None else max(usd - spent.spent_usd, Decimal(0)),
         budget_tokens=None if tokens is None else max(tokens - spent.spent_tokens, 0),
     )
+    return access._replace(calls=calls)
 
 
 def _confirming_rows(store: Store, run_id: str) -> list[RunRow]:

@@ -20,6 +20,7 @@ from deemster.evaluation.resolve_evaluation import resolve_arguments
 from deemster.evaluation.resolved_evaluation import Evaluation
 from deemster.evaluation.run_evaluation import find_backend, run_evaluation
 from deemster.evaluation.suite import CONCURRENCY, SEED
+from deemster.gate import Gate
 from deemster.models import ChatClient, EmbeddingClient, Role
 from deemster.records import Metric, Scorer
 from deemster.report import Report
@@ -38,7 +39,7 @@ def evaluate_async(
     outputs: SavedOutputs | Mapping[str, Any] | str | Path | None = None,
     metrics: Sequence[Metric | Scorer | str | Mapping[str, Any]] = (),
     aggregator: Aggregator | str | Mapping[str, Any] | None = None,
-    gate: Mapping[str, Any] | None = None,
+    gate: Gate | Mapping[str, Any] | None = None,
     models: Mapping[str, ChatClient | EmbeddingClient | Role | Mapping[str, Any]] | None = None,
     calls: ModelCalls = NO_LIMITS,
     storage: Storage | Store | str | Path | None = None,
@@ -62,7 +63,7 @@ def evaluate_async(
             group of metrics with its aggregator, such as `group:generation`.
         aggregator: Makes one success and one score of each execution's marks: an aggregator such as ``AtLeast(2)``, or
             what a suite's `aggregator` section would say.
-        gate: Rules as in a suite's `gate` section.
+        gate: The rules by which the run passes: a ``Gate``, or the map of a suite's `gate` section.
         models: Models by role, such as `judge` and `embedding`: a client, or a map as in a suite's `models` section.
         calls: Cache, budget and network of the models, and whose prompts are kept.
         storage: Where the run is stored: a file, `postgresql://...`, or a ``Storage``, which can say what is resumed;

@@ -16,7 +16,7 @@ from deemster.errors import Issue, StoreError
 from deemster.evaluation.gate_baseline import compare_again, pin_baseline
 from deemster.evaluation.resolved_evaluation import Evaluation
 from deemster.evaluation.suite import load_suite
-from deemster.gate import NONE_UNSCORED, Gate, check_gate_names, read_gate
+from deemster.gate import NONE_UNSCORED, GateRules, check_gate_names, read_gate
 from deemster.judges.metric_catalog import card_spellings
 from deemster.models.clock import Clock
 from deemster.records import Execution, MetricCard
@@ -81,7 +81,7 @@ class GateOfSuite(NamedTuple):
     """The gate that an external run is held to, and the suite that it belongs to."""
 
     suite: str | None
-    gate: Gate
+    gate: GateRules
 
 
 def load_gate(path: str) -> GateOfSuite:

@@ -19,7 +19,7 @@ from deemster.engine.run_plan import Plan
 from deemster.errors import ConfigurationError, Issue, list_names, nearest, plural, visible
 from deemster.errors.user_code_guard import UserCodeGuard
 from deemster.evaluation.resolved_evaluation import Evaluation
-from deemster.gate import Gate, check_gate_names
+from deemster.gate import GateRules, check_gate_names
 from deemster.gate.gate_rules import EVERY, Rule
 from deemster.judges import metric_catalog as catalog
 from deemster.metrics.builtin_metric import BuiltinScorer
@@ -298,7 +298,7 @@ def _gate_warnings(evaluation: Evaluation, table: MarkTable, clusters: ClusterCh
     return [*_bound_warnings(gate, table), *_margin_warnings(gate, table, clusters.clusters)]
 
 
-def _check_gate(gate: Gate, table: MarkTable, dataset: Dataset) -> None:
+def _check_gate(gate: GateRules, table: MarkTable, dataset: Dataset) -> None:
     cohorts = dict.fromkeys(name for name, _ in table.cohorts)
     if dataset.part is not None:
         # Rules about cohorts that the part lacks are skipped.
@@ -308,7 +308,7 @@ def _check_gate(gate: Gate, table: MarkTable, dataset: Dataset) -> None:
     check_gate_names(gate, metrics=metrics, cohorts=list(cohorts), aggregates=aggregates, parts=parts)
 
 
-def _bound_warnings(gate: Gate, table: MarkTable) -> list[str]:
+def _bound_warnings(gate: GateRules, table: MarkTable) -> list[str]:
     """Where a rule looks at an end of an interval that so few samples cannot reach, whatever the outputs are."""
     names = catalog.card_spellings(table.cards)
     places = {card.name: place for place, card in enumerate(table.cards)}
@@ -337,7 +337,7 @@ def _bound_warnings(gate: Gate, table: MarkTable) -> list[str]:
     return found if rest <= 0 else [*found[:_MOST_MARGINS], f"The same holds for {plural(rest, 'further rule')}."]
 
 
-def _ruled_parts(rule: Rule, gate: Gate, table: MarkTable) -> Iterator[tuple[str, NDArray[np.int64]]]:
+def _ruled_parts(rule: Rule, gate: GateRules, table: MarkTable) -> Iterator[tuple[str, NDArray[np.int64]]]:
     """The samples that a rule is about: all, or those of each cohort that is large enough to be gated."""
     if rule.cohort is None:
         yield "", np.arange(table.samples)
@@ -349,7 +349,7 @@ def _ruled_parts(rule: Rule, gate: Gate, table: MarkTable) -> Iterator[tuple[str
             yield f" of the cohort `{visible(label, limit=80)}`", positions
 
 
-def _margin_warnings(gate: Gate, table: MarkTable, clusters: Sequence[Any]) -> list[str]:
+def _margin_warnings(gate: GateRules, table: MarkTable, clusters: Sequence[Any]) -> list[str]:
     """Where the margin of the gate is smaller than what the samples can certify."""
     rules = gate.baseline
     if rules is None or rules.margin is None:

@@ -27,7 +27,7 @@ from deemster.evaluation.run_part import find_resumed_run
 from deemster.evaluation.suite import CONCURRENCY, SEED, Suite, SuiteFile
 from deemster.formats import missing_file
 from deemster.formats.schema_validation import shape_issues
-from deemster.gate import NONE_UNSCORED, Allowance, Gate, read_allowance, read_gate, with_allowance
+from deemster.gate import NONE_UNSCORED, Allowance, Gate, GateRules, read_allowance, read_gate, with_allowance
 from deemster.judges import metric_catalog as catalog
 from deemster.judges.metric_catalog import metric_spellings, names_of_group, with_group
 from deemster.metrics.import_user_code import import_object
@@ -76,7 +76,7 @@ def resolve_arguments(
     outputs: SavedOutputs | Mapping[str, Any] | str | Path | None = None,
     metrics: Sequence[Any] = (),
     aggregator: Aggregator | str | Mapping[str, Any] | None = None,
-    gate: Mapping[str, Any] | None = None,
+    gate: Gate | Mapping[str, Any] | None = None,
     models: Mapping[str, Any] | None = None,
     calls: ModelCalls = NO_LIMITS,
     storage: StoredOrNot = NOT_STORED,
@@ -176,7 +176,7 @@ class _Parts(NamedTuple):
     metrics: tuple[Metric, ...]
     aggregator: Aggregator | None
     target: Target
-    gate: Gate | None
+    gate: GateRules | None
     allowance: Allowance
     dataset: Dataset
     access: ModelAccess
@@ -444,7 +444,7 @@ def _thresholds(overrides: SuiteOverrides, metrics: Sequence[Metric] | None) -> 
     return resolved
 
 
-def _calibration(suite: Suite, metrics: Sequence[Metric], gate: Gate | None) -> SuiteCalibration | None:
+def _calibration(suite: Suite, metrics: Sequence[Metric], gate: GateRules | None) -> SuiteCalibration | None:
     """The labels of a calibration file, by which the numbers of a run are corrected; None where none is named."""
     _check_file(suite, "calibration")
     labels = None if suite.calibration is None else _load_calibration(suite.calibration, metrics)

@@ -9,7 +9,7 @@ from deemster.datasets.human_labels import SuiteCalibration
 from deemster.engine.model_access import ModelAccess
 from deemster.engine.run_plan import Plan
 from deemster.evaluation.suite import SEED
-from deemster.gate import NONE_UNSCORED, Allowance, Gate
+from deemster.gate import NONE_UNSCORED, Allowance, GateRules
 from deemster.report.report_settings import ReportSettings
 from deemster.results import Aggregator
 from deemster.results.repetition_precision import DELTA
@@ -39,7 +39,7 @@ class Evaluation(NamedTuple):
     """
 
     plan: Plan
-    gate: Gate | None = None
+    gate: GateRules | None = None
     suite: str | None = None
     seed: int = SEED
     delta: float = DELTA

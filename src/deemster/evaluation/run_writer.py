@@ -12,7 +12,7 @@ import msgspec
 
 from deemster import __version__
 from deemster.engine.backend import RemainingWork
-from deemster.engine.execute_plan import PendingStorage
+from deemster.engine.execution_handover import NO_PENDING_STORAGE, PendingStorage
 from deemster.engine.kept_prompts import PROMPTS_FACT, WhichPrompts
 from deemster.engine.score_batch import needs_settling, settle_marks
 from deemster.evaluation.evaluation_identity import evaluation_id, evaluation_identity, scoring_identity, target_name
@@ -110,7 +110,7 @@ class SpooledWriter:
     """
 
     remaining = RemainingWork()
-    pending: PendingStorage | None = None
+    pending = NO_PENDING_STORAGE
 
     def __init__(self, job: Evaluation, findings: RunFindings, *, timer: RunTimer) -> None:
         self.job, self.findings, self._timer = job, findings, timer
@@ -177,7 +177,7 @@ class StoredWriter:
         if job.plan.scorers:
             prompts = run.prompts(keep_prompts, secrets=job.plan.secrets)
             self.remaining = self.remaining._replace(calls=run.calls, prompts=prompts)
-        self.pending: PendingStorage | None = PendingStorage(self.add, 0.0 if run.store.durable else _PENDING_S)
+        self.pending = PendingStorage(self.add, 0.0 if run.store.durable else _PENDING_S)
 
     @property
     def is_idle(self) -> bool:

@@ -17,7 +17,7 @@ from deemster.formats import NO_DOCUMENT, Document, NoDocument, read_document
 from deemster.formats.document import sort_issues
 from deemster.formats.json_values import name_kind
 from deemster.formats.schema_validation import NonBlank, any_shape, shape_issues
-from deemster.gate.gate_rules import GateSection
+from deemster.gate.gate_rules import Gate
 from deemster.models.models_section import ModelEntry
 from deemster.results.aggregator_section import AGGREGATOR_SHAPES
 from deemster.results.repetition_precision import DELTA
@@ -75,7 +75,7 @@ class SuiteFile(msgspec.Struct, forbid_unknown_fields=True, kw_only=True):
     keep_prompts: WhichPrompts = "failed"
     durable: bool = False
     on: NonBlank | UnsetType = UNSET
-    gate: GateSection | UnsetType = UNSET
+    gate: Gate | UnsetType = UNSET
     aggregator: Annotated[Any, any_shape(*AGGREGATOR_SHAPES)] = None
     group: NonBlank | UnsetType = UNSET
     models: dict[str, ModelEntry] | UnsetType = UNSET
@@ -159,7 +159,7 @@ def _missing_parts(root: Mapping[str, Any], document: Document, *, must_run: boo
     if not root.get("metrics") and "group" not in root and (must_run or not is_named):
         yield Issue("`metrics` is a list of at least one metric.", document.where(("metrics",)))
     if "gate" in root and root["gate"] is None:
-        yield from shape_issues(None, GateSection, document=document, path=("gate",))
+        yield from shape_issues(None, Gate, document=document, path=("gate",))
     if "aggregator" in root and root["aggregator"] is None:
         yield Issue("`aggregator` is empty.", document.where(("aggregator",)))
 

@@ -5,6 +5,7 @@ from deemster.gate.gate_decision import decide_gate as decide_gate
 from deemster.gate.gate_rules import NONE_UNSCORED as NONE_UNSCORED
 from deemster.gate.gate_rules import Allowance as Allowance
 from deemster.gate.gate_rules import Gate as Gate
+from deemster.gate.gate_rules import GateRules as GateRules
 from deemster.gate.gate_rules import read_allowance as read_allowance
 from deemster.gate.gate_rules import read_gate as read_gate
 from deemster.gate.gate_rules import with_allowance as with_allowance

@@ -12,7 +12,7 @@ import msgspec
 from deemster.errors import plural
 from deemster.gate.confirmation import Confirmation
 from deemster.gate.gate_decision import GateCheck, GateDecision, Status, conclude
-from deemster.gate.gate_rules import EVERY, BaselineRules, Gate
+from deemster.gate.gate_rules import EVERY, BaselineRules, GateRules
 from deemster.records.marks import reaches
 from deemster.results.compared_numbers import CohortComparison, Difference, SampleCounts
 from deemster.results.difference_origin import DRIFT_LEVEL, JudgeDrift
@@ -132,7 +132,7 @@ class PinnedBaseline(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=Tr
             )
         return msgspec.structs.replace(self, evidence=evidence)
 
-    def checks(self, gate: Gate, *, scorings: int = 1) -> tuple[GateCheck, ...]:
+    def checks(self, gate: GateRules, *, scorings: int = 1) -> tuple[GateCheck, ...]:
         """The checks of a gate against this baseline.
 
         Args:
@@ -150,7 +150,7 @@ class PinnedBaseline(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=Tr
         return baseline_checks(gate, rules, self.evidence)
 
 
-def baseline_checks(gate: Gate, rules: BaselineRules, evidence: BaselineEvidence) -> tuple[GateCheck, ...]:
+def baseline_checks(gate: GateRules, rules: BaselineRules, evidence: BaselineEvidence) -> tuple[GateCheck, ...]:
     """Check every rule about a baseline.
 
     Passing a margin needs no correction, because all checks must pass. Failing it does: the chance that any of them
@@ -199,7 +199,9 @@ class MarginNumber(NamedTuple):
     unknown: str | None = None
 
 
-def _margin_checks(gate: Gate, rules: BaselineRules, margin: float, evidence: BaselineEvidence) -> Iterator[GateCheck]:
+def _margin_checks(
+    gate: GateRules, rules: BaselineRules, margin: float, evidence: BaselineEvidence
+) -> Iterator[GateCheck]:
     numbers = list(margin_numbers(gate, rules, evidence))
     p_values = [None if one.difference is None else one.difference.p_beyond for one in numbers]
     level = 1 - rules.confidence
@@ -244,7 +246,7 @@ def _sequential_check(name: str, observed: float, margin: float, found: Sequenti
     return GateCheck(name=name, observed=observed, low=low, high=high, required=-margin, status=status, because=because)
 
 
-def margin_numbers(gate: Gate, rules: BaselineRules, evidence: BaselineEvidence) -> Iterator[MarginNumber]:
+def margin_numbers(gate: GateRules, rules: BaselineRules, evidence: BaselineEvidence) -> Iterator[MarginNumber]:
     """The numbers that the margin of a gate holds for.
 
     Args:
@@ -269,7 +271,11 @@ def margin_numbers(gate: Gate, rules: BaselineRules, evidence: BaselineEvidence)
 
 
 def _part_margins(
-    prefix: str, gate: Gate, whole: Difference, metrics: Mapping[str, Difference], not_comparable: Mapping[str, str]
+    prefix: str,
+    gate: GateRules,
+    whole: Difference,
+    metrics: Mapping[str, Difference],
+    not_comparable: Mapping[str, str],
 ) -> Iterator[MarginNumber]:
     """The numbers of a run or a cohort: the pass-rate of each metric, and of all together where there are several."""
     if len(metrics) > 1:

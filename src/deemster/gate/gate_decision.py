@@ -8,7 +8,7 @@ from typing import Literal, NamedTuple, TypeAlias
 import msgspec
 
 from deemster.errors import ConfigurationError, ExitCode, Issue, did_you_mean, plural
-from deemster.gate.gate_rules import CORRECTED, EVERY, Gate, Rule
+from deemster.gate.gate_rules import CORRECTED, EVERY, GateRules, Rule
 from deemster.records.marks import reaches
 from deemster.results.attack_success import AdversarialSummary, AttackFigures
 from deemster.results.metric_summary import CorrectedPassRate, CriterionSummary
@@ -75,7 +75,7 @@ class _Reading(NamedTuple):
 
 
 def check_gate_names(
-    gate: Gate,
+    gate: GateRules,
     *,
     metrics: Mapping[str, str],
     cohorts: list[str | None],
@@ -133,13 +133,13 @@ def _part_issues(rule: Rule) -> Iterator[Issue]:
         yield Issue(message, rule.where)
 
 
-def _is_idle(name: str, gate: Gate) -> bool:
+def _is_idle(name: str, gate: GateRules) -> bool:
     """Whether a name is that of a metric that this run leaves out, or of one of its criteria."""
     return name in gate.idle or any(name.startswith(f"{metric}/") for metric in gate.idle)
 
 
 def decide_gate(
-    gate: Gate,
+    gate: GateRules,
     summary: RunSummary,
     *,
     metrics: Mapping[str, str],
@@ -180,7 +180,7 @@ def conclude(checks: Sequence[GateCheck], *, mode: Literal["two-way", "three-way
 
 
 def _checks(
-    rule: Rule, gate: Gate, summary: RunSummary, metrics: Mapping[str, str], *, is_part: bool
+    rule: Rule, gate: GateRules, summary: RunSummary, metrics: Mapping[str, str], *, is_part: bool
 ) -> Iterator[GateCheck]:
     criterion = None if rule.metric is None or rule.metric in metrics else _criterion(rule.metric, summary, metrics)
     if criterion is not None:
@@ -211,7 +211,7 @@ def _checks(
             yield _check(rule, name, reading)
 
 
-def _cohort_checks(rule: Rule, gate: Gate, labels: Iterable[str]) -> Iterator[tuple[str, str]]:
+def _cohort_checks(rule: Rule, gate: GateRules, labels: Iterable[str]) -> Iterator[tuple[str, str]]:
     """The name and the cohort of each check that a rule about cohorts stands for.
 
     A rule about each cohort leaves out those that have a rule of their own.
@@ -227,7 +227,7 @@ def _cohort_checks(rule: Rule, gate: Gate, labels: Iterable[str]) -> Iterator[tu
         yield rule.name.replace(f"cohorts.{rule.cohort}", f"cohorts.{label}", 1), label
 
 
-def check_names(gate: Gate, cohorts: Iterable[str | None]) -> list[str]:
+def check_names(gate: GateRules, cohorts: Iterable[str | None]) -> list[str]:
     """The names of the checks that a gate will make, in order; those against a baseline are `baseline` here.
 
     Args:

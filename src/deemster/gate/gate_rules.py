@@ -79,8 +79,8 @@ class AdversarialRules(msgspec.Struct, forbid_unknown_fields=True):
     baseline: BaselineSection | UnsetType = UNSET
 
 
-class GateSection(msgspec.Struct, forbid_unknown_fields=True):
-    """The gate."""
+class Gate(msgspec.Struct, forbid_unknown_fields=True, kw_only=True):
+    """The gate: the rules by which a run passes or fails."""
 
     min_macro_f1: _Bound = UNSET
     min_pass_rate: _Bound = UNSET
@@ -170,7 +170,7 @@ class Allowance(NamedTuple):
 NONE_UNSCORED = Allowance(0.0, share=False)
 
 
-class Gate(NamedTuple):
+class GateRules(NamedTuple):
     """The rules of a gate.
 
     Attributes:
@@ -194,14 +194,14 @@ class Gate(NamedTuple):
         least, _ = self.min_samples.get(cohort, self.min_samples.get(EVERY, (0, "")))
         return least
 
-    def with_cluster(self, key: str | None) -> Gate:
+    def with_cluster(self, key: str | None) -> GateRules:
         """The gate, whose margins look at clusters of this metadata key where it names none itself."""
         if self.baseline is None or self.baseline.cluster is not None or key is None:
             return self
         return self._replace(baseline=self.baseline._replace(cluster=key))
 
 
-def with_allowance(gate: Gate, allowance: Allowance) -> Gate:
+def with_allowance(gate: GateRules, allowance: Allowance) -> GateRules:
     """A gate that allows so many unscored marks, whatever it said before."""
     rules = tuple(
         rule._replace(bound=allowance.bound, share=allowance.share) if rule.quantity == "unscored" else rule
@@ -229,17 +229,19 @@ def read_allowance(value: Any) -> Allowance:
     raise ConfigurationError(f"The unscored allowance is a count such as 3 or a share such as 2%, not {value!r}.")
 
 
-def read_gate(value: Any, *, document: Located = NO_DOCUMENT) -> Gate:
-    """Read the `gate` section of a suite.
+def read_gate(value: Any, *, document: Located = NO_DOCUMENT) -> GateRules:
+    """Read a gate.
 
     Args:
-        value: The section as plain data.
+        value: The `gate` section of a suite as plain data, or a ``Gate``.
         document: The suite, for the lines of issues and rules.
 
     Raises:
         ConfigurationError: Something in it cannot be used; all issues are listed.
     """
-    issues = shape_issues(value, GateSection, document=document, path=("gate",))
+    if isinstance(value, Gate):
+        value = msgspec.to_builtins(value)
+    issues = shape_issues(value, Gate, document=document, path=("gate",))
     if issues:
         raise ConfigurationError(issues)
     reader = _Reader(document)
@@ -247,7 +249,7 @@ def read_gate(value: Any, *, document: Located = NO_DOCUMENT) -> Gate:
     allowance = reader.allowance(value["max_unscored"]) if "max_unscored" in value else None
     baseline = reader.baseline_rules(value["baseline"]) if "baseline" in value else None
     decision = value.get("decision", "two-way")
-    return Gate(tuple(reader.rules), reader.min_samples, decision, allowance, baseline=baseline)
+    return GateRules(tuple(reader.rules), reader.min_samples, decision, allowance, baseline=baseline)
 
 
 class _Reader:

@@ -11,7 +11,7 @@ from numpy.typing import NDArray
 
 from deemster.datasets.human_labels import LabelledMetric, SuiteCalibration
 from deemster.errors import ConfigurationError, Issue
-from deemster.gate.gate_rules import CORRECTED, Gate
+from deemster.gate.gate_rules import CORRECTED, GateRules
 from deemster.records.marks import reaches
 from deemster.results.mark_table import MarkTable
 from deemster.results.metric_summary import (
@@ -29,7 +29,7 @@ from deemster.stats.confidence_interval import interval_ends
 from deemster.stats.debiased_estimates import unit_values
 
 
-def check_corrected_rules(gate: Gate, calibrated: Collection[str], metrics: Mapping[str, str]) -> None:
+def check_corrected_rules(gate: GateRules, calibrated: Collection[str], metrics: Mapping[str, str]) -> None:
     """Refuse rules `on: corrected` about numbers that no calibration corrects.
 
     Args:

@@ -13,7 +13,7 @@ from deemster.datasets.attack_facts import AttackedSamples
 from deemster.datasets.human_labels import SuiteCalibration
 from deemster.engine.run_plan import Plan
 from deemster.errors import ConfigurationError, StoreError
-from deemster.gate import NONE_UNSCORED, Allowance, Gate
+from deemster.gate import NONE_UNSCORED, Allowance, GateRules
 from deemster.gate.baseline_gate import PinnedBaseline
 from deemster.models.budget import BudgetEntry
 from deemster.records import Metric, Usage
@@ -64,7 +64,7 @@ class ReportSettings(NamedTuple):
         calibration: Labels of people that its numbers are corrected by; None where the suite names none.
     """
 
-    gate: Gate | None
+    gate: GateRules | None
     allowance: Allowance
     delta: float
     aggregator: Aggregator | None
@@ -169,7 +169,7 @@ class ReportFacts(msgspec.Struct, frozen=True, kw_only=True):
     """
 
     schema_version: str = ""
-    gate: Gate | None = None
+    gate: GateRules | None = None
     allowance: Allowance = NONE_UNSCORED
     delta: float = DELTA
     aggregator: dict[str, Any] | None = None

@@ -14,10 +14,11 @@ from deemster.errors import Issue, LeaseError, StorageError, StoreError, plural
 from deemster.records import Exchange, Execution, MetricCard, SampleFacts
 from deemster.store._baseline_table import delete_baseline, find_baseline, put_baseline, read_baselines
 from deemster.store._database import ConnectionPool, storage_error, store_error
+from deemster.store._execution_rows import select_marks
 from deemster.store._label_table import delete_label, put_label, read_labels
 from deemster.store._row_encoding import encode_json, encode_marks, entry_checksum
 from deemster.store._row_tables import COLUMNS, put_final_marks
-from deemster.store._run_reader import RunReader, select_marks
+from deemster.store._run_reader import RunReader
 from deemster.store._run_table import (
     OnDamage,
     delete_abandoned_runs,
@@ -359,8 +360,8 @@ class Store:
             StoreError: There is no such run or scoring, something is damaged, or the database refuses.
         """
         row = self.run(run_id)
-        view = select_marks(row.scorings) if scoring is None else select_marks([self._scoring(row, scoring)])
-        return self._reader(row, on_damage).executions(view, settled=settled, done=row.done, since=since)
+        selection = select_marks(row.scorings if scoring is None else [self._scoring(row, scoring)])
+        return self._reader(row, on_damage).executions(selection, settled=settled, done=row.done, since=since)
 
     def samples_at(self, run_id: str, positions: Iterable[int]) -> Iterator[tuple[SampleFacts, list[Execution]]]:
         """Some samples of a run with all their executions, as a report shows them.
@@ -373,12 +374,15 @@ class Store:
             StoreError: There is no such run or sample, something is damaged, or the database refuses.
         """
         row = self.run(run_id)
-        reader, view = self._reader(row, None), select_marks(row.scorings)
+        reader = self._reader(row, None)
+        selection = select_marks(row.scorings)
         for position in positions:
-            for sample in itertools.islice(reader.samples(expected=0, since=position, most=1), 1):
-                rest = reader.executions(view, settled=True, done=0, since=position, most=row.repetitions)
-                found = itertools.islice(rest, row.repetitions)
-                yield sample, [execution for execution in found if execution.position == position]
+            sample = next(reader.samples(expected=0, since=position, most=1), None)
+            if sample is None:
+                continue
+            executions = reader.executions(selection, settled=True, done=0, since=position, most=row.repetitions)
+            first = itertools.islice(executions, row.repetitions)
+            yield sample, [execution for execution in first if execution.position == position]
 
     def rows_with_text(self, run_id: str, text: str, table: TextTable) -> Iterator[tuple[int, Any]]:
         """The samples whose rows may hold a text: position and what the row says. A text may also stand in a key.
@@ -393,17 +397,19 @@ class Store:
             StoreError: There is no such run, something is damaged, or the database refuses.
         """
         row = self.run(run_id)
-        reader, view = self._reader(row, None), select_marks(row.scorings)
-        if table != "marks" or view.places is None:
+        reader = self._reader(row, None)
+        selection = select_marks(row.scorings)
+        if table != "marks" or selection.sources is None:
             yield from reader.rows_with_text(table, text)
             return
+
         # A mark of one scoring may be replaced by that of another.
-        found = {
+        positions = {
             position
-            for scoring in view.scorings
+            for scoring in selection.scorings
             for position, _ in reader.rows_with_text(table, text, scoring=scoring.number)
         }
-        for sample, executions in self.samples_at(run_id, sorted(found)):
+        for sample, executions in self.samples_at(run_id, sorted(positions)):
             yield from ((sample.position, execution.marks) for execution in executions)
 
     def find_sample(self, run_id: str, row_hash: str, *, near: int = 0) -> int | None:

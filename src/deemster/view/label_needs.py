@@ -10,7 +10,7 @@ import numpy as np
 
 from deemster.calibration.people_labels import LabelTask
 from deemster.errors import plural
-from deemster.gate.gate_rules import Gate, Rule
+from deemster.gate.gate_rules import GateRules, Rule
 from deemster.judges.metric_catalog import card_spellings
 from deemster.results.metric_summary import OUTSIDE, SCORED
 from deemster.stats import ConfidenceInterval, ppi_mean, wilson
@@ -39,7 +39,7 @@ def needed_labels(run: OpenedRun, tasks: Sequence[LabelTask], labels: Sequence[L
         tasks: The questions that somebody answered.
         labels: What people said.
     """
-    gate = msgspec.convert(run.row.facts.get("gate"), Gate | None) or Gate()
+    gate = msgspec.convert(run.row.facts.get("gate"), GateRules | None) or GateRules()
     rules = {key: rule for rule in gate.rules if (key := _question_of(run, rule)) is not None}
 
     needs = []
