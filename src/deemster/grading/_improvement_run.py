@@ -45,7 +45,9 @@ def open_improvement_run(
         yield None
         return
     if path.exists() and not resume:
-        message = "The file is there from work that stopped. Go on from it with `--resume` (`dm.Storage(..., resume=True)`), or remove it."
+        message = (
+            "The file is there from work that stopped. Go on from it with `--resume` (`resume=True`), or remove it."
+        )
         raise ConfigurationError(Issue(message, str(path)))
 
     plain = plain_json(identity)
