@@ -9,7 +9,8 @@ import threading
 import pytest
 
 import deemster as dm
-from deemster.engine.execute_plan import BATCH, execute_plan
+from deemster.engine._target_calls import BATCH
+from deemster.engine.execute_plan import execute_plan
 from deemster.engine.run_plan import Plan
 from deemster.engine.run_sync import run_sync
 from deemster.engine.score_batch import planned_work

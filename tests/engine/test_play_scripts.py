@@ -12,8 +12,8 @@ from hypothesis import strategies as st
 
 import deemster as dm
 from deemster.engine import play_scripts as playing
-from deemster.engine.play_scripts import SAMPLES, ask_in_repetition, play_batch_script, play_script
-from deemster.records import Answer, Embed, MetricScore, NoAnswer, Usage
+from deemster.engine.play_scripts import SAMPLES, ask_anew, ask_in_repetition, play_batch_script, play_script
+from deemster.records import Answer, Call, Embed, MetricScore, NoAnswer, Unscored, Usage
 from tests.runs.make_scorers import (
     DOWN,
     OUTPUT,
@@ -356,3 +356,28 @@ def test_repetitions_ask_anew_but_share_embeddings():
         [SAMPLES, SAMPLES + 3, None],
         [2 * SAMPLES, 2 * SAMPLES + 3, None],
     ]
+
+
+CALLS = (Call(1), Call(2))
+VOTES = {"votes": [{"score": 1.0}, {"cause": "model_failed"}]}
+
+
+@pytest.mark.parametrize(
+    ("earlier", "again"),
+    [
+        (None, 0),
+        (MetricScore(1.0, VOTES, calls=CALLS), 0),
+        (MetricScore(1.0, {"votes": [*VOTES["votes"], {"cause": "unreadable"}]}, calls=CALLS), 4),
+        (Unscored("unreadable", "No verdict.", calls=CALLS), 4),
+        (Unscored("model_failed", "It was down.", calls=CALLS), 0),
+        (Unscored("no_quorum", "Too few.", calls=CALLS, details={"first_cause": "rate_limited"}), 0),
+        (Unscored("no_quorum", "Too few.", calls=CALLS, details={"first_cause": "unreadable"}), 4),
+        (Unscored("no_quorum", "Too few.", calls=CALLS, details=VOTES), 0),
+        # As a run of an earlier version has it.
+        (Unscored("no_quorum", "Too few.", calls=CALLS), 4),
+    ],
+)
+def test_questions_are_new_ones_where_a_reply_behind_the_mark_could_not_be_read(earlier, again):
+    model = Model()
+    asyncio.run(ask_anew(model, earlier)([question("a")]))
+    assert [ask.again for ask in model.rounds[0]] == [again]

@@ -80,6 +80,7 @@ def test_quorum_is_every_member_by_default(size):
         assert isinstance(mark, MetricScore) == (speaking >= needed)
         if speaking < needed and size > 1:
             assert mark.cause == "no_quorum"
+            assert mark.details == {"first_cause": "model_failed"}
             assert f"{speaking} of {size} members of the panel spoke; {needed} are needed" in mark.message
             assert mark.message.count(" 0.6") == speaking
 

@@ -7,7 +7,7 @@ from collections.abc import Awaitable, Callable, Mapping, Sequence
 from typing import Any, TypeAlias
 
 from deemster.engine.kept_prompts import KeptPrompts
-from deemster.engine.play_scripts import Ask, ask_anew, ask_in_repetition, play_batch_script, play_script
+from deemster.engine.play_scripts import AskModels, ask_anew, ask_in_repetition, play_batch_script, play_script
 from deemster.engine.run_plan import Plan
 from deemster.engine.score_batch import Answer, AnsweredBatch, WorkItem, finish_work, is_missing, mark_rows
 from deemster.engine.stop_request import Stop
@@ -40,7 +40,7 @@ class JudgePool:
         plan: Plan,
         hand_on: Callable[[Sequence[Execution]], Awaitable[None]],
         *,
-        ask: Ask,
+        ask: AskModels,
         stop: Stop,
         threads: WorkerThreads,
         may_batch: Callable[[Any], bool] | None = None,
@@ -68,7 +68,7 @@ class JudgePool:
         requests = sum(getattr(scorer, "requests_at_once", 1) for scorer in self.scorers.values())
         return max(1, LIVE // max(requests, 1))
 
-    async def judge(self, answered: asyncio.Queue[AnsweredBatch | None]) -> None:
+    async def mark(self, answered: asyncio.Queue[AnsweredBatch | None]) -> None:
         """Mark batches as they come, until None comes."""
         async with worker_pool(self.stop, limit=self._most_live) as pool:
             flushing = pool.serve(self._flush_regularly(pool))

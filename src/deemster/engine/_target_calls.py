@@ -33,7 +33,7 @@ class TargetCaller:
         target: What is called.
         clock: Measures how long it takes.
         stop: Asks the run to stop.
-        note: Gets every answer as it comes; returns the event to wait for before the next call, if any.
+        note: Gets every answer as it comes; gives the event to wait for before the next call, if any.
     """
 
     def __init__(
@@ -43,7 +43,7 @@ class TargetCaller:
         *,
         clock: Clock,
         stop: Stop,
-        note: Callable[[WorkItem, Answer], asyncio.Event | None] | None = None,
+        note: Callable[[WorkItem, Answer], asyncio.Event | None],
     ) -> None:
         self._target, self._clock, self._stop, self._note = target, clock, stop, note
         self._secrets, self._first_repetition = plan.secrets, plan.first_repetition
@@ -54,7 +54,7 @@ class TargetCaller:
         self._opening: asyncio.Task[None] | None = None
         self._is_open = not hasattr(target, "open")
 
-    async def call(self, works: Iterator[WorkItem], answered: asyncio.Queue[AnsweredBatch | None]) -> None:
+    async def answer_all(self, works: Iterator[WorkItem], answered: asyncio.Queue[AnsweredBatch | None]) -> None:
         """Hand on every piece of work with its answer, in batches, as they come; then None."""
         finished: asyncio.Queue[tuple[WorkItem, Answer] | None] = asyncio.Queue(maxsize=BATCH // 2)
         try:
@@ -85,8 +85,7 @@ class TargetCaller:
         if work.answer is None:
             if self._secrets is not NO_SECRETS or isinstance(answer, TargetFailure):
                 answer = redact_answer(answer, self._secrets)
-            if self._note is not None:
-                stored = self._note(work, answer)
+            stored = self._note(work, answer)
         await finished.put((work, answer))
         if stored is not None:
             await stored.wait()

@@ -7,7 +7,8 @@ from collections.abc import Awaitable, Callable, Iterable, Mapping, Sequence
 from contextlib import AbstractContextManager, nullcontext
 from typing import Any, NamedTuple, Protocol, TypeAlias
 
-from deemster.engine.execute_plan import PendingStorage, Sink, execute_plan
+from deemster.engine.execute_plan import execute_plan
+from deemster.engine.execution_handover import NO_PENDING_STORAGE, PendingStorage, Sink
 from deemster.engine.kept_calls import KeptCalls
 from deemster.engine.kept_prompts import KeptPrompts
 from deemster.engine.model_access import ModelAccess, open_gateway
@@ -87,7 +88,7 @@ class RunWork(NamedTuple):
     clock: Clock
     stop: Stop
     warn: Callable[[str], None]
-    pending: PendingStorage | None = None
+    pending: PendingStorage = NO_PENDING_STORAGE
 
     def finish(self, executions: Sequence[Execution]) -> None:
         """Hand on executions that have finished; called in a thread, one call at a time."""

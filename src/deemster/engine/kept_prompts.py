@@ -7,7 +7,7 @@ from typing import Any, Literal, TypeAlias, get_args
 
 import msgspec
 
-from deemster.engine.play_scripts import Ask
+from deemster.engine.play_scripts import AskModels
 from deemster.errors import ConfigurationError, DeemsterError
 from deemster.models.secret_redaction import Secrets
 from deemster.records import Answer, Exchange, Mark, MetricScore, NoAnswer, Reply, Request
@@ -50,7 +50,7 @@ class KeptPrompts:
     def __init__(self, which: WhichPrompts, add: Callable[[int, int, int, bytes], None], *, secrets: Secrets) -> None:
         self.which, self.add, self._secrets = which, add, secrets
 
-    def listen(self, ask: Ask, heard: list[tuple[Request, Reply]]) -> Ask:
+    def listen(self, ask: AskModels, heard: list[tuple[Request, Reply]]) -> AskModels:
         """A way to ask that notes every request with its reply.
 
         Args:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import re
 from collections.abc import Awaitable, Callable, Generator, Iterable, Sequence
 from typing import Any, TypeAlias
 
@@ -10,21 +9,19 @@ import msgspec
 
 from deemster.errors.user_code_guard import UserCodeGuard
 from deemster.metrics.score_outputs import user_mark
-from deemster.records import Ask as Question
-from deemster.records import Embed, Mark, MetricScore, NoAnswer, Output, Reply, Request, Sample, Unscored, Usage
-from deemster.records.marks import failed_votes
+from deemster.records import Ask, Embed, Mark, MetricScore, NoAnswer, Output, Reply, Request, Sample, Unscored, Usage
+from deemster.records.marks import FIRST_CAUSE, failed_votes
 from deemster.records.shared_call_cost import reply_calls, with_calls
 from deemster.records.usage import divide_usage, sum_usage
 
-Ask: TypeAlias = Callable[[Sequence[Request]], Awaitable[Sequence[Reply]]]
+AskModels: TypeAlias = Callable[[Sequence[Request]], Awaitable[Sequence[Reply]]]
 # More than any metric asks of one output.
 SAMPLES = 1_000
 # More than any script needs; a script that never stops asking would never let its run end.
 ROUNDS = 1_000
-_WERE_DOWN = re.compile(r"members of the panel spoke; [0-9]+ are needed\. First: (model_failed|rate_limited)")
 
 
-def ask_in_repetition(ask: Ask, repetition: int) -> Ask:
+def ask_in_repetition(ask: AskModels, repetition: int) -> AskModels:
     """A way to ask in which every repetition of a question counts as a new question.
 
     So a judge answers anew in every repetition, and its noise shows. A request marked `once` stays the same question.
@@ -35,17 +32,17 @@ def ask_in_repetition(ask: Ask, repetition: int) -> Ask:
     async def again(requests: Sequence[Request]) -> Sequence[Reply]:
         return await ask(
             [
-                msgspec.structs.replace(each, sample=each.sample + repetition * SAMPLES)
-                if isinstance(each, Question) and not each.once
-                else each
-                for each in requests
+                msgspec.structs.replace(request, sample=request.sample + repetition * SAMPLES)
+                if isinstance(request, Ask) and not request.once
+                else request
+                for request in requests
             ]
         )
 
     return again
 
 
-def ask_anew(ask: Ask, earlier: Mark | None) -> Ask:
+def ask_anew(ask: AskModels, earlier: Mark | None) -> AskModels:
     """A way to ask again for a mark whose replies could not be read.
 
     Every question counts as a new one, so that no cache gives the unreadable replies again.
@@ -62,8 +59,8 @@ def ask_anew(ask: Ask, earlier: Mark | None) -> Ask:
     async def put_anew(requests: Sequence[Request]) -> Sequence[Reply]:
         return await ask(
             [
-                msgspec.structs.replace(each, again=each.again + tries) if isinstance(each, Question) else each
-                for each in requests
+                msgspec.structs.replace(request, again=request.again + tries) if isinstance(request, Ask) else request
+                for request in requests
             ]
         )
 
@@ -72,14 +69,19 @@ def ask_anew(ask: Ask, earlier: Mark | None) -> Ask:
 
 def _was_unreadable(earlier: Mark | None) -> bool:
     """Whether a reply behind a mark could not be read. Where judges were only down, what the others said is kept."""
-    if isinstance(earlier, MetricScore):
-        return any(vote.get("cause") == "unreadable" for vote in failed_votes(earlier.details))
-    if not isinstance(earlier, Unscored) or earlier.cause not in ("unreadable", "no_quorum"):
+    if not isinstance(earlier, (MetricScore, Unscored)):
         return False
-    return not _WERE_DOWN.search(earlier.message)
+
+    causes = [vote["cause"] for vote in failed_votes(earlier.details)]
+    if isinstance(earlier, Unscored):
+        if earlier.cause != "no_quorum":
+            return earlier.cause == "unreadable"
+        # Runs of earlier versions do not say which it was; all members of their panels are asked anew.
+        causes = causes or [earlier.details.get(FIRST_CAUSE, "unreadable")]
+    return "unreadable" in causes
 
 
-async def play_script(metric: Any, sample: Sample, output: Output, *, ask: Ask) -> Mark:
+async def play_script(metric: Any, sample: Sample, output: Output, *, ask: AskModels) -> Mark:
     """Play the script of a scorer; its mark, with the calls behind it.
 
     Args:
@@ -90,14 +92,16 @@ async def play_script(metric: Any, sample: Sample, output: Output, *, ask: Ask) 
     """
     replies: list[Reply] = []
     with UserCodeGuard() as caught:
-        mark = user_mark(metric, await script_result(metric.script(sample, output), ask, replies))
-        mark = _unless_cut_short(mark, replies)
+        result = await script_result(metric.script(sample, output), ask, replies)
+        mark = _unless_cut_short(user_mark(metric, result), replies)
         return mark if getattr(metric, "keeps_calls", False) else _with_calls(mark, replies)
-    return _with_calls(_unless_cut_short(Unscored("metric_failed", caught.message_with_place), replies), replies)
+
+    failed = Unscored("metric_failed", caught.message_with_place)
+    return _with_calls(_unless_cut_short(failed, replies), replies)
 
 
 async def play_batch_script(
-    metric: Any, samples: Sequence[Sample], outputs: Sequence[Output], *, ask: Ask
+    metric: Any, samples: Sequence[Sample], outputs: Sequence[Output], *, ask: AskModels
 ) -> list[Mark]:
     """Play one script for a batch; its marks, each with an equal share of what the script used.
 
@@ -109,18 +113,18 @@ async def play_batch_script(
     """
     replies: list[Reply] = []
     with UserCodeGuard() as caught:
-        marks = [
-            user_mark(metric, mark) for mark in await script_result(metric.script_many(samples, outputs), ask, replies)
-        ]
+        results = await script_result(metric.script_many(samples, outputs), ask, replies)
+        marks = [user_mark(metric, result) for result in results]
         if len(marks) != len(samples):
             raise ValueError(f"`script_many` gave {len(marks)} marks for {len(samples)} outputs.")
         shares = zip(marks, _divide_usage(replies, len(marks)), strict=True)
         return [_with_usage(_unless_cut_short(mark, replies), share) for mark, share in shares]
+
     failed = _unless_cut_short(Unscored("metric_failed", caught.message_with_place), replies)
     return [_with_usage(failed, share) for share in _divide_usage(replies, len(samples))]
 
 
-async def script_result(script: Any, ask: Ask, replies: list[Reply]) -> Any:
+async def script_result(script: Any, ask: AskModels, replies: list[Reply]) -> Any:
     """Play a script to its end; what it returns.
 
     Args:
@@ -135,16 +139,12 @@ async def script_result(script: Any, ask: Ask, replies: list[Reply]) -> Any:
     if not isinstance(script, Generator):
         _close(script)
         raise TypeError(f"A script is a generator that yields lists of requests, not a {type(script).__name__}.")
+
     ended = False
     try:
         requests = next(script)
         for _ in range(ROUNDS):
-            # Only requests reach a model.
-            if not isinstance(requests, (list, tuple)):
-                raise TypeError(f"A script yields lists of requests (`Ask`, `Embed`), not a {type(requests).__name__}.")
-            for request in requests:
-                if not isinstance(request, (Question, Embed)):
-                    raise TypeError(f"A request is an `Ask` or an `Embed`, not a {type(request).__name__}.")
+            _check_requests(requests)
             answered = await ask(requests)
             replies += answered
             requests = script.send(answered)
@@ -157,6 +157,15 @@ async def script_result(script: Any, ask: Ask, replies: list[Reply]) -> Any:
     raise RuntimeError(f"The script went on asking after {ROUNDS} rounds.")
 
 
+def _check_requests(requests: Any) -> None:
+    """Refuse what a script yields beside requests: only they reach a model."""
+    if not isinstance(requests, (list, tuple)):
+        raise TypeError(f"A script yields lists of requests (`Ask`, `Embed`), not a {type(requests).__name__}.")
+    for request in requests:
+        if not isinstance(request, (Ask, Embed)):
+            raise TypeError(f"A request is an `Ask` or an `Embed`, not a {type(request).__name__}.")
+
+
 def _unless_cut_short(mark: Mark, replies: Iterable[Reply]) -> Mark:
     """The mark of a script, or `not_run` where a budget, a stop or an open circuit kept a model from being asked.
 
@@ -165,7 +174,7 @@ def _unless_cut_short(mark: Mark, replies: Iterable[Reply]) -> Mark:
     """
     if isinstance(mark, Unscored) and mark.cause == "not_run":
         return mark
-    unasked = next((each for each in replies if isinstance(each, NoAnswer) and each.cause == "not_run"), None)
+    unasked = next((reply for reply in replies if isinstance(reply, NoAnswer) and reply.cause == "not_run"), None)
     if unasked is None:
         return mark
     return Unscored("not_run", unasked.message, details=getattr(mark, "details", {}))

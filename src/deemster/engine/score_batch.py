@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import Any, NamedTuple, TypeAlias
 
 import msgspec
@@ -30,30 +30,37 @@ def needs_settling(metrics: Sequence[Any]) -> bool:
 
 def settle_marks(metrics: Sequence[Any], executions: Iterable[Execution]) -> Iterator[Execution]:
     """Settle marks: the executions with their final marks."""
-    late = [(place, metric) for place, metric in enumerate(metrics) if getattr(metric, "settles", False)]
-    final = {place: _settle_column(metric, place, executions) for place, metric in late}
-    for number, execution in enumerate(executions):
+    settled_columns = {
+        column: _settle_column(metric, column, executions)
+        for column, metric in enumerate(metrics)
+        if getattr(metric, "settles", False)
+    }
+
+    for row, execution in enumerate(executions):
         marks = list(execution.marks)
-        for place, column in final.items():
-            marks[place] = column[number]
+        for column, settled in settled_columns.items():
+            marks[column] = settled[row]
         yield msgspec.structs.replace(execution, marks=tuple(marks))
 
 
-def _settle_column(metric: Any, place: int, executions: Iterable[Execution]) -> list[Mark]:
+def _settle_column(metric: Any, column: int, executions: Iterable[Execution]) -> list[Mark]:
     """One metric's final marks, in the order of the executions."""
-    keys: list[tuple[int, int]] = []
+    order: list[tuple[int, int]] = []
     marks: list[Mark] = []
     for execution in executions:
-        keys.append((execution.repetition, execution.position))
-        marks.append(execution.marks[place])
+        order.append((execution.repetition, execution.position))
+        marks.append(execution.marks[column])
+
     # Repetition by repetition, as the work is planned; marks of samples that the metric does not apply to stay.
-    made = [number for number, mark in enumerate(marks) if not isinstance(mark, NotApplicable)]
-    order = sorted(made, key=keys.__getitem__)
-    found = marks[:]
-    for number, mark in zip(order, metric.settle([marks[number] for number in order]), strict=True):
+    applicable = [row for row, mark in enumerate(marks) if not isinstance(mark, NotApplicable)]
+    rows = sorted(applicable, key=order.__getitem__)
+    settled_marks = metric.settle([marks[row] for row in rows])
+
+    final = marks[:]
+    for row, mark in zip(rows, settled_marks, strict=True):
         # What was paid for a mark does not change when it is settled.
-        found[number] = mark if mark.calls else msgspec.structs.replace(mark, calls=marks[number].calls)
-    return found
+        final[row] = mark if mark.calls else msgspec.structs.replace(mark, calls=marks[row].calls)
+    return final
 
 
 Answer: TypeAlias = Output | TargetFailure
@@ -95,30 +102,37 @@ def planned_work(plan: Plan) -> Iterator[WorkItem]:
 
 def leave_out(plan: Plan, works: Iterable[WorkItem]) -> Iterator[WorkItem]:
     """Work in which the marks of metrics that do not apply to the sample are known already, so that none is made."""
-    conditions = [(place, where) for place, where in enumerate(plan.where) if where is not None]
+    conditions = {column: where for column, where in enumerate(plan.where) if where is not None}
+
     for work in works:
-        outside = {place for place, where in conditions if is_missing(work, place) and not applies(where, work.sample)}
+        outside = {
+            column
+            for column, where in conditions.items()
+            if is_missing(work, column) and not applies(where, work.sample)
+        }
         if outside:
             known = work.marks or (None,) * len(plan.metrics)
-            marks = tuple(NOT_APPLICABLE if place in outside else mark for place, mark in enumerate(known))
-            yield work._replace(marks=marks)
-        else:
-            yield work
+            marks = tuple(NOT_APPLICABLE if column in outside else mark for column, mark in enumerate(known))
+            work = work._replace(marks=marks)  # noqa: PLW2901
+        yield work
 
 
 def finish_work(work: WorkItem, answer: Answer, marks: tuple[Mark, ...]) -> Execution:
     """The execution that a work item becomes, with the cost of earlier attempts."""
     if work.earlier is not None:
-        known = work.marks or (None,) * len(marks)
-        attempts = zip(marks, known, work.earlier, strict=True)
-        marks = tuple(add_earlier_calls(mark, old if before is None else None) for mark, before, old in attempts)
+        marks = tuple(
+            add_earlier_calls(mark, earlier) if is_missing(work, column) else mark
+            for column, (mark, earlier) in enumerate(zip(marks, work.earlier, strict=True))
+        )
     return Execution(work.position, work.sample.id, work.repetition, answer, marks)
 
 
 def score_batch(plan: Plan, batch: AnsweredBatch) -> list[Execution]:
     """Mark a batch with metrics that need no model."""
     rows = mark_rows(plan, batch, plan.metrics)
-    return [finish_work(*each) for each in zip(batch.works, batch.answers, rows, strict=True)]
+    return [
+        finish_work(work, answer, marks) for work, answer, marks in zip(batch.works, batch.answers, rows, strict=True)
+    ]
 
 
 def mark_rows(plan: Plan, batch: AnsweredBatch, metrics: Sequence[Metric]) -> list[tuple[Mark, ...]]:
@@ -132,32 +146,50 @@ def mark_rows(plan: Plan, batch: AnsweredBatch, metrics: Sequence[Metric]) -> li
     if all(work.marks is None for work in batch.works):
         samples = [work.sample for work in batch.works]
         return score_outputs(metrics, samples, batch.answers, thresholds=plan.thresholds)
-    places = {metric.name: place for place, metric in enumerate(plan.metrics)}
-    wanted = [places[metric.name] for metric in metrics]
-    # Work that lacks the same marks is marked together.
-    alike: dict[tuple[int, ...], list[int]] = {}
-    for number, work in enumerate(batch.works):
-        alike.setdefault(tuple(place for place in wanted if is_missing(work, place)), []).append(number)
-    rows: list[tuple[Mark, ...]] = [()] * len(batch.works)
-    for missing, numbers in alike.items():
-        samples = [batch.works[number].sample for number in numbers]
-        answers = [batch.answers[number] for number in numbers]
-        made = score_outputs([plan.metrics[place] for place in missing], samples, answers, thresholds=plan.thresholds)
-        for number, row in zip(numbers, made, strict=True):
-            found = dict(zip(missing, row, strict=True))
-            rows[number] = tuple(
-                found[place] if place in found else _known_mark(batch.works[number], place) for place in wanted
-            )
-    return rows
+
+    columns_by_name = {metric.name: column for column, metric in enumerate(plan.metrics)}
+    columns = [columns_by_name[metric.name] for metric in metrics]
+
+    new_marks: dict[int, dict[int, Mark]] = {}
+    for missing, rows in _rows_by_missing_columns(batch.works, columns).items():
+        new_marks |= _score_rows(plan, batch, rows, missing)
+
+    return [_join_marks(work, new_marks[row], columns) for row, work in enumerate(batch.works)]
 
 
-def is_missing(work: WorkItem, place: int) -> bool:
-    """Whether the mark at a place among the plan's metrics is still to be made."""
-    return work.marks is None or work.marks[place] is None
+def _rows_by_missing_columns(works: Sequence[WorkItem], columns: Sequence[int]) -> dict[tuple[int, ...], list[int]]:
+    """The rows of a batch by the marks that they lack: work that lacks the same marks is marked together."""
+    rows_by_missing: dict[tuple[int, ...], list[int]] = {}
+    for row, work in enumerate(works):
+        missing = tuple(column for column in columns if is_missing(work, column))
+        rows_by_missing.setdefault(missing, []).append(row)
+    return rows_by_missing
 
 
-def _known_mark(work: WorkItem, place: int) -> Mark:
-    mark = None if work.marks is None else work.marks[place]
+def _score_rows(
+    plan: Plan, batch: AnsweredBatch, rows: Sequence[int], columns: Sequence[int]
+) -> dict[int, dict[int, Mark]]:
+    """New marks of some rows, by row and column."""
+    metrics = [plan.metrics[column] for column in columns]
+    samples = [batch.works[row].sample for row in rows]
+    answers = [batch.answers[row] for row in rows]
+
+    scored = score_outputs(metrics, samples, answers, thresholds=plan.thresholds)
+    return {row: dict(zip(columns, marks, strict=True)) for row, marks in zip(rows, scored, strict=True)}
+
+
+def _join_marks(work: WorkItem, new_marks: Mapping[int, Mark], columns: Sequence[int]) -> tuple[Mark, ...]:
+    """The marks of one work item, new ones and those that were known."""
+    return tuple(new_marks[column] if column in new_marks else _known_mark(work, column) for column in columns)
+
+
+def is_missing(work: WorkItem, column: int) -> bool:
+    """Whether the mark of one of the plan's metrics is still to be made."""
+    return work.marks is None or work.marks[column] is None
+
+
+def _known_mark(work: WorkItem, column: int) -> Mark:
+    mark = None if work.marks is None else work.marks[column]
     if mark is None:
         raise AssertionError
     return mark

@@ -10,7 +10,7 @@ import numpy as np
 
 from deemster.comparison.comparison import Comparison
 from deemster.engine.backend import Backend, InThisProcess, RunWork
-from deemster.engine.execute_plan import Sink
+from deemster.engine.execution_handover import Sink
 from deemster.engine.progress import Progress, ProgressCounter
 from deemster.engine.stop_request import Stop
 from deemster.evaluation._constant_judge_warning import ConstantJudgeWatch

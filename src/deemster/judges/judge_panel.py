@@ -14,10 +14,10 @@ from msgspec.structs import force_setattr, replace
 from deemster.errors import ConfigurationError, Issue, did_you_mean, show_value, visible
 from deemster.formats.schema_validation import Id, NonBlank, check_shape, decode_struct, is_id
 from deemster.judges.judge_script import Asking, JudgeMetric, NoAnswerError, ParsedReply, ask_all
-from deemster.judges.vote import Vote, vote_failure
+from deemster.judges.vote import Vote, VoteFailure, vote_failure
 from deemster.metrics.option_checks import PositiveInteger, check_choice, check_whole_number, is_amount
 from deemster.records import Answer, Ask, Mark, Message, MetricScore, NoAnswer
-from deemster.records.marks import reaches
+from deemster.records.marks import FIRST_CAUSE, reaches
 from deemster.records.model_requests import JUDGE
 from deemster.rubrics.verdicts import CHECK
 
@@ -387,7 +387,21 @@ def require_quorum(votes: Sequence[Vote], *, needed: int) -> list[Vote]:
         message = f"{spoke}; the others were not asked: {visible(unasked.message, limit=160)}"
         raise NoAnswerError(NoAnswer(cause="not_run", message=message))
     votes_by_judge = [f"{vote.judge} {vote.value:g}" for vote in answered if vote.value is not None]
-    raise NoAnswerError(NoAnswer(cause="no_quorum", message=describe_no_quorum(votes, votes_by_judge, needed=needed)))
+    message = describe_no_quorum(votes, votes_by_judge, needed=needed)
+    first_cause = first_failure(votes).cause
+    raise NoAnswerError(NoAnswer(cause="no_quorum", message=message), {FIRST_CAUSE: first_cause})
+
+
+def first_failure(votes: Sequence[Vote]) -> VoteFailure:
+    """The failure that a panel without a quorum names first: an unreadable reply before a member that was down.
+
+    A resumed run asks members that were down, and every member anew where a reply could not be read.
+
+    Args:
+        votes: The votes of all seats, of which some failed.
+    """
+    failures = [vote.failure for vote in votes if vote.failure is not None]
+    return min(failures, key=lambda failure: failure.cause != "unreadable")
 
 
 def describe_no_quorum(votes: Sequence[Vote], votes_by_judge: Sequence[str], *, needed: int) -> str:
@@ -398,10 +412,9 @@ def describe_no_quorum(votes: Sequence[Vote], votes_by_judge: Sequence[str], *, 
         votes_by_judge: The votes that did not fail, as text.
         needed: How many must not have failed.
     """
-    failures = [vote.failure for vote in votes if vote.failure is not None]
-    # A resumed run asks members that were down, and every member anew where a reply could not be read.
-    first = min(failures, key=lambda failure: failure.cause != "unreadable")
-    spoke = f"{len(votes) - len(failures)} of {len(votes)} members of the panel spoke"
+    first = first_failure(votes)
+    n_answered = sum(vote.failure is None for vote in votes)
+    spoke = f"{n_answered} of {len(votes)} members of the panel spoke"
     message = f"{spoke}; {needed} are needed. First: {first.cause}, {visible(first.message, limit=160)}"
     return message + (f" Votes: {', '.join(votes_by_judge)}." if votes_by_judge else "")
 

@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Generator, Sequence
-from typing import TYPE_CHECKING, ClassVar, Generic, NamedTuple, TypeAlias, TypeVar
+from collections.abc import Callable, Generator, Mapping, Sequence
+from typing import TYPE_CHECKING, Any, ClassVar, Generic, NamedTuple, TypeAlias, TypeVar
 
 import msgspec
 
@@ -24,11 +24,13 @@ class NoAnswerError(Exception):
     Attributes:
         cause: The cause of the unscored mark.
         message: What happened, for a person.
+        details: What else the unscored mark says.
     """
 
-    def __init__(self, no_answer: NoAnswer) -> None:
+    def __init__(self, no_answer: NoAnswer, details: Mapping[str, Any] | None = None) -> None:
         super().__init__(no_answer.message)
         self.cause, self.message = no_answer.cause, no_answer.message
+        self.details = details or {}
 
 
 class ParsedReply(NamedTuple, Generic[T]):
@@ -190,7 +192,9 @@ class JudgeMetric(BuiltinScorer, frozen=True, kw_only=True):
         """Mark one output; every yield is a round of requests."""
         try:
             return (yield from self.judge_output(sample, output))
-        except (UnscoredError, NoAnswerError) as error:
+        except UnscoredError as error:
             return Unscored(error.cause, error.message)
+        except NoAnswerError as error:
+            return Unscored(error.cause, error.message, details=error.details)
         except UnreadableReplyError as error:
             return Unscored("unreadable", error.message)

@@ -28,6 +28,8 @@ Cause: TypeAlias = Literal[
 ]
 CAUSES: tuple[Cause, ...] = get_args(Cause)
 _CAUSES = frozenset(CAUSES)
+# The detail of an unscored mark of a panel: the cause of the failure that it names first.
+FIRST_CAUSE = "first_cause"
 _EMPTY: Mapping[str, Any] = FrozenDict()
 
 

@@ -14,6 +14,7 @@ from typing import Any
 import msgspec
 
 from deemster.engine.backend import Execute, RunWork
+from deemster.engine.execution_handover import NO_PENDING_STORAGE
 from deemster.engine.model_access import ModelAccess
 from deemster.engine.progress import TELL_S
 from deemster.engine.score_batch import WorkItem, planned_work
@@ -21,7 +22,6 @@ from deemster.engine.stop_request import deadline
 from deemster.engine.worker_pool import DRAIN_S
 from deemster.errors import ConfigurationError, Issue, plural
 from deemster.errors.user_code_guard import UserCodeGuard
-from deemster.models import Budget
 from deemster.models.budget import UsageBound
 from deemster.models.call_log import LoggedCall
 from deemster.models.rate_limiter import LimiterState
@@ -194,7 +194,7 @@ class _ClusterRun:
         waiting = [execution for execution in waiting if (execution.position, execution.repetition) in left]
         for execution in waiting:
             self._note_answer(execution, left)
-        if waiting and self._work.pending is not None:
+        if waiting:
             self._work.pending.sink(waiting)
         if finished:
             self._work.finish(finished)
@@ -235,13 +235,13 @@ class _ClusterRun:
             clock=self._work.clock,
             token=self._token,
             prompts="none" if remaining.prompts is None else remaining.prompts.which,
-            pending_s=None if self._work.pending is None else self._work.pending.after_s,
+            pending_s=None if self._work.pending is NO_PENDING_STORAGE else self._work.pending.after_s,
             limits=limits,
         )
         return _pickle(settings)
 
     def _start_coordinator(self, limits: Mapping[str, RoleLimits]) -> None:
-        access, remaining = self._evaluation.access, self._remaining
+        calls, remaining = self._evaluation.access.calls, self._remaining
         answers: dict[bytes, Answer] = {}
 
         def keep(key: bytes, answer: Any) -> None:
@@ -251,14 +251,14 @@ class _ClusterRun:
         restored = None if remaining.calls is None else remaining.calls.restore(remaining.spent, keep=keep)
         settings = CoordinatorSettings(
             limits,
-            usd=access.budget_usd,
-            tokens=access.budget_tokens,
+            usd=calls.cost_limit,
+            tokens=calls.budget_tokens,
             spent=UsageBound() if restored is None else restored.spent,
             run=self._token,
             paid=() if restored is None else restored.ids,
             answers=answers,
             lost={} if restored is None else restored.lost,
-            cache=access.cache,
+            cache=None if calls.cache is None else Path(calls.cache),
         )
         self._coordinator = self._cluster.start_actor(CallCoordinator, settings)
         self._work.counter.gateway = self._models
@@ -298,8 +298,7 @@ class _ClusterModels:
     """
 
     def __init__(self, access: ModelAccess) -> None:
-        has_budget = access.budget_usd is not None or access.budget_tokens is not None
-        self.budget = Budget(usd=access.budget_usd, tokens=access.budget_tokens) if has_budget else None
+        self.budget = access.calls.budget()
         self.open_circuit: str | None = None
         self.notes: dict[str, None] = {}
         self._spent: dict[str, Mapping[str, Usage | None]] = {}

@@ -8,7 +8,7 @@ import threading
 import pytest
 
 import deemster as dm
-from deemster.engine.execute_plan import ExecutionHandover, PendingStorage
+from deemster.engine.execution_handover import ExecutionHandover, PendingStorage
 from deemster.engine.run_sync import run_sync
 from deemster.engine.score_batch import WorkItem, finish_work
 from deemster.engine.stop_request import Stop
