@@ -309,6 +309,7 @@ def test_cases_may_have_several_annotators(tmp_path):
     [
         (("report.json",), "name a sheet of them by `--labels FILE`"),
         (("after", "--labels", "nowhere.csv"), "nowhere.csv"),
+        (("after", "--labels", "nowhere.csv", "--to", "votes.json"), "A votes file is written of votes"),
         (("after", "--labels", "unknown.csv"), "no sample `zz`"),
         (("after", "--labels", "metric.csv"), "no metric or criterion `llm-as-juge`"),
         (("after", "--labels", "twice.csv"), "given twice, first at twice.csv:2"),

@@ -56,7 +56,7 @@ def test_without_a_rubric_it_says_what_the_values_are():
 
 
 def test_votes_option_writes_labels_and_verdicts():
-    done = called("agreement", *SHEETS, *FLAGS, "--rubric", "rubric.json", "--votes", "all.json")
+    done = called("agreement", *SHEETS, *FLAGS, "--rubric", "rubric.json", "--to", "votes:all.json")
     assert done.exit_code == 0
     assert numbers("all.json") == numbers(*SHEETS, "--rubric", "rubric.json")
     assert len(Votes.load("all.json")) == 240
@@ -122,8 +122,8 @@ def test_sheet_whose_samples_were_equally_likely_is_drawn_at_random():
         ((*SHEETS, "--dataset", "d.json"), "`--dataset` goes with a votes file."),
         ((*SHEETS, "--columns", "id"), "write WHAT=COLUMN, such as id=ID, not `id`"),
         ((*SHEETS, "--columns", "id=Id,jugde=x"), "Did you mean `judge`?"),
-        ((*SHEETS, "--votes", "labels.csv"), "Votes are written as .json or .jsonl."),
-        (("votes.json", "--votes", "votes.json"), "would overwrite the file that it is made from"),
+        ((*SHEETS, "--to", "votes:labels.csv"), "Votes are written as .json or .jsonl."),
+        (("votes.json", "--to", "votes.json"), "would overwrite the file that it is made from"),
         (("labels.csv",), "Spreadsheets are read by `deemster agreement --labels FILE --verdicts FILE`."),
         (("--verdicts", "no.csv"), "no.csv: There is no such file."),
         (SHEETS, "labels.csv:1: `conversation` has 60 different values, more than 20."),

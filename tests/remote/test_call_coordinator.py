@@ -157,7 +157,7 @@ def test_killed_driver_is_resumed_on_the_cluster_with_nothing_lost(nodes: TwoNod
         # What was stored is not asked again: only what was under way, or answered in the last moments, is.
         assert COUNT // 2 <= len(server.requests) < COUNT // 2 + killed[0]
         server.forget()
-        local = [*command[:7], "--store", "none", "--to", str(tmp_path / "local.json")]
+        local = [*command[:8], "--store", "none", "--to", str(tmp_path / "local.json")]
         assert subprocess.run(local, check=False).returncode == 0
     assert (tmp_path / "cluster.json").read_bytes() == (tmp_path / "local.json").read_bytes()
 

@@ -47,6 +47,7 @@ FLAGS = {
     "agreement --cascade": _CASCADE,
     "agreement --cost": _CASCADE,
     "agreement --fresh-items": _CASCADE,
+    "agreement --votes": "Write `--to votes.json`, or `--to votes:FILE`.",
     "agreement --run": "Name the run itself: `deemster agreement RUN`.",
     "agreement --strong": _CASCADE,
     "agreement --tolerance": _CASCADE,

@@ -63,7 +63,6 @@ class InputOptions(NamedTuple):
         verdicts: A spreadsheet of verdicts, in place of a votes file.
         rubric: The rubric of the spreadsheets.
         columns: Which column of a spreadsheet holds what.
-        to_votes: Where a votes file is written that holds all that was read.
         store: Where a run is stored.
     """
 
@@ -73,7 +72,6 @@ class InputOptions(NamedTuple):
     verdicts: str | None
     rubric: str | None
     columns: dict[str, list[str]] | None
-    to_votes: str | None
     store: str
 
     @property
@@ -135,8 +133,6 @@ class InputOptions(NamedTuple):
         issues = [Issue(message) for is_wrong, message in rules if is_wrong]
         if issues:
             raise ConfigurationError(issues)
-        if self.to_votes is not None and Path(self.to_votes).suffix.lower() not in (".json", ".jsonl"):
-            raise ReportError(Issue("Votes are written as .json or .jsonl.", self.to_votes))
 
     def load(self, *, is_run: bool) -> tuple[Votes, RubricDataset | None]:
         """The votes, and the labels that win over those in the votes.
@@ -147,7 +143,7 @@ class InputOptions(NamedTuple):
         Raises:
             InputError: A file cannot be used; all issues are listed.
         """
-        from deemster.datasets import RubricDataset, Votes, read_spreadsheets, with_ground_truth
+        from deemster.datasets import RubricDataset, Votes, read_spreadsheets
 
         labels: RubricDataset | None = None
         if is_run:
@@ -177,8 +173,6 @@ class InputOptions(NamedTuple):
                 labels = read_spreadsheets(labels=self.labels, rubric=rubrics[0], columns=self.columns).labels
             elif self.dataset is not None:
                 labels = RubricDataset.load(self.dataset)
-        if self.to_votes is not None:
-            (votes if labels is None else with_ground_truth(votes, labels)).save(self.to_votes)
         return votes, labels
 
 
@@ -286,14 +280,13 @@ _INPUTS: Sequence[Decorator] = (
     click.option("--verdicts", metavar="FILE", help="A spreadsheet of the judges' verdicts, in place of VOTES."),
     click.option("--rubric", metavar="FILE", help="With --verdicts: the rubric; derived from the values unless given."),
     columns_option,
-    click.option("--votes", "to_votes", metavar="FILE", help="Write all that was read as a votes file."),
     store_option,
 )
 
 
 # Flags by what they are for, as `_refuse_flags` names them.
 _FOR_VOTES = (
-    *("dataset", "verdicts", "rubric", "to_votes", "judges", "bootstrap", "n_bootstrap", "per_judge", "cannot_assess"),
+    *("dataset", "verdicts", "rubric", "judges", "bootstrap", "n_bootstrap", "per_judge", "cannot_assess"),
     *("na_mode", "cluster", "per_slice", "pair", "epsilon", "group", "system", "require", "full"),
 )
 _FOR_METRICS = ("metrics", "min_agreement", "min_kappa", "max_length_bias", "quiet")
@@ -305,7 +298,7 @@ _FOR_CASES = ("suite", "repetitions", "cache", "offline")
     cls=Verb,
     short_help="Can a judge be trusted? Compare judges with people, and correct the numbers of a run.",
     headings={
-        "Verdicts and labels": ("--dataset", "--labels", "--verdicts", "--rubric", "--columns", "--votes"),
+        "Verdicts and labels": ("--dataset", "--labels", "--verdicts", "--rubric", "--columns"),
         "Of a run or of cases": ("--metric", "--min-agreement", "--min-kappa", "--max-length-bias", "--quiet"),
         "Of cases": ("--suite", "--repetitions"),
         "Of votes": (
@@ -384,7 +377,7 @@ _FOR_CASES = ("suite", "repetitions", "cache", "offline")
 )
 @click.option("--suite", metavar="FILE", help="The suite whose metrics and models judge the cases now.")
 @click.option("--repetitions", type=click.IntRange(min=1), default=1, show_default=True, help="Judge each so often.")
-@result_options(*RESULT_FORMATS)
+@result_options(*RESULT_FORMATS, "votes")
 @cache_options
 @quiet_option
 @_measure_options
@@ -427,6 +420,7 @@ def command(
     written.
     """
     kind = inputs.kind_of_source()
+    _check_votes_files(reports, has_votes=kind != "cases" and (kind != "run" or inputs.labels is None))
     if kind == "cases" or (kind == "run" and inputs.labels is not None):
         from deemster.calibration.calibrate_run import CalibrationSettings
 
@@ -444,6 +438,15 @@ def command(
     _refuse_flags(context, _FOR_METRICS, "cases, or a run with `--labels`")
     _refuse_flags(context, _FOR_CASES, "a file of cases")
     _compare_votes(inputs, measures, reports, is_run=kind == "run", full=full, require=require)
+
+
+def _check_votes_files(reports: ReportOptions, *, has_votes: bool) -> None:
+    """Refuse a votes file where there are no votes, or that has another ending than votes have."""
+    for destination in reports.destinations:
+        if destination.format == "votes" and not has_votes:
+            raise ReportError(Issue("A votes file is written of votes, not of labelled outputs.", destination.path))
+        if destination.format == "votes" and Path(destination.path).suffix.lower() not in (".json", ".jsonl"):
+            raise ReportError(Issue("Votes are written as .json or .jsonl.", destination.path))
 
 
 def _refuse_flags(context: click.Context, names: Sequence[str], purpose: str) -> None:
@@ -500,6 +503,7 @@ def _compare_votes(
     inputs.check(is_run=is_run)
     _protect_inputs([destination.path for destination in reports.destinations if not destination.is_stdout], inputs)
     loaded, labels = inputs.load(is_run=is_run)
+    reports = _write_votes(reports, loaded, labels)
     result = measures.compute(loaded, labels)
     # The correlations of groups and systems stand in the tables only.
     full = full or measures.group is not None or measures.system is not None
@@ -548,10 +552,21 @@ def _shares_terminal() -> bool:
         return False
 
 
+def _write_votes(reports: ReportOptions, votes: Votes, labels: RubricDataset | None) -> ReportOptions:
+    """Write all that was read as votes, where that is asked for; the destinations that are left."""
+    from deemster.datasets import with_ground_truth
+
+    for destination in reports.destinations:
+        if destination.format == "votes":
+            (votes if labels is None else with_ground_truth(votes, labels)).save(destination.path)
+    results = tuple(destination for destination in reports.destinations if destination.format != "votes")
+    return reports._replace(destinations=results)
+
+
 def _protect_inputs(written: Sequence[str], inputs: InputOptions) -> None:
     """Refuse to write a result over a file that it is made from."""
     read = {Path(path).resolve() for path in inputs.files}
-    for path in (*written, *([] if inputs.to_votes is None else [inputs.to_votes])):
+    for path in written:
         if Path(path).resolve() in read:
             raise ReportError(Issue("The result would overwrite the file that it is made from.", path))
 

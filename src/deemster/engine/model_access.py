@@ -30,29 +30,6 @@ from deemster.records.model_requests import EMBEDDING
 from deemster.records.shared_call_cost import NOTHING_SPENT, Spending
 
 
-class ModelAccess(NamedTuple):
-    """How a run may ask models.
-
-    Attributes:
-        roles: The models by role.
-        cache: The file of cached answers; None for none.
-        budget_usd: US dollars that must not be passed.
-        budget_tokens: Tokens that must not be passed.
-        offline: Whether only recordings, the cache and models that reach no network may answer.
-    """
-
-    roles: Mapping[str, Role] = {}
-    cache: Path | None = None
-    budget_usd: Decimal | None = None
-    budget_tokens: int | None = None
-    offline: bool = False
-
-    def without_anchors(self) -> ModelAccess:
-        """The same, for a run beside another one, which has judged the anchors of its models."""
-        roles = {name: msgspec.structs.replace(role, anchors=None) for name, role in self.roles.items()}
-        return self._replace(roles=roles)
-
-
 class ModelCalls(NamedTuple):
     """How a run may call its models.
 
@@ -81,14 +58,42 @@ class ModelCalls(NamedTuple):
             issues.append(Issue(f"A budget in tokens is a whole number of at least 0, not {tokens!r}."))
         return issues
 
-    def access(self, roles: Mapping[str, Role]) -> ModelAccess:
-        """The access of a run to these models, within the limits."""
-        path = None if self.cache is None else Path(self.cache)
-        money = None if self.budget_usd is None else Decimal(str(self.budget_usd))
-        return ModelAccess(roles, path, money, self.budget_tokens, self.offline)
+    @property
+    def cost_limit(self) -> Decimal | None:
+        """The most that the models may cost, exactly."""
+        return None if self.budget_usd is None else Decimal(str(self.budget_usd))
+
+    def budget(self, *, spent: UsageBound | None = None) -> Budget | None:
+        """The budget of a run; None for no limit.
+
+        Args:
+            spent: What the run has used before.
+        """
+        if self.budget_usd is None and self.budget_tokens is None:
+            return None
+        return Budget(usd=self.cost_limit, tokens=self.budget_tokens, spent=spent)
 
 
 NO_LIMITS = ModelCalls()
+
+
+class ModelAccess(NamedTuple):
+    """How a run may ask models.
+
+    Attributes:
+        roles: The models by role.
+        calls: Cache, budget and network.
+    """
+
+    roles: Mapping[str, Role] = {}
+    calls: ModelCalls = NO_LIMITS
+
+    def without_anchors(self) -> ModelAccess:
+        """The same, for a run beside another one, which has judged the anchors of its models."""
+        roles = {name: msgspec.structs.replace(role, anchors=None) for name, role in self.roles.items()}
+        return self._replace(roles=roles)
+
+
 # Imports a client, or finds the one that a plug-in offers.
 _load_client = partial(import_object, called="The client", group="deemster.models")
 
@@ -127,7 +132,7 @@ def build_model_access(models: Mapping[str, Any] | None, limits: ModelCalls = NO
         issues += error.issues
     if issues:
         raise ConfigurationError(issues)
-    return limits.access(roles)
+    return ModelAccess(roles, limits)
 
 
 def read_model_access(
@@ -154,7 +159,8 @@ def read_model_access(
         raise ConfigurationError(issues)
     load = partial(_load_client, search=folder)
     calls = calls and not limits.offline
-    return limits.access(read_models(section, place=place, environ=os.environ, folder=folder, load=load, calls=calls))
+    roles = read_models(section, place=place, environ=os.environ, folder=folder, load=load, calls=calls)
+    return ModelAccess(roles, limits)
 
 
 def load_model_access(file: str, limits: ModelCalls, *, calls: bool = True) -> ModelAccess:
@@ -204,15 +210,9 @@ def complete_model_access(access: ModelAccess, metrics: Sequence[Any]) -> ModelA
     return access._replace(roles=roles)
 
 
-def _budget(access: ModelAccess, *, spent: UsageBound) -> Budget | None:
-    if access.budget_usd is None and access.budget_tokens is None:
-        return None
-    return Budget(usd=access.budget_usd, tokens=access.budget_tokens, spent=spent)
-
-
-def _open_cache(path: Path | None, *, dry_run: bool) -> Cache | None:
+def _open_cache(file: str | Path | None, *, dry_run: bool) -> Cache | None:
     # A dry run leaves no file behind.
-    return None if path is None or (dry_run and not path.exists()) else Cache(path)
+    return None if file is None or (dry_run and not Path(file).exists()) else Cache(Path(file))
 
 
 @asynccontextmanager
@@ -246,14 +246,14 @@ async def open_gateway(
         StoreError: The calls that were kept cannot be read.
     """
     restored = NO_CALLS if calls is None else calls.restore(spent)
-    cache = _open_cache(access.cache, dry_run=dry_run)
+    cache = _open_cache(access.calls.cache, dry_run=dry_run)
     try:
         context = CallContext(
             clock,
             cache=cache,
-            budget=_budget(access, spent=restored.spent),
+            budget=access.calls.budget(spent=restored.spent),
             seed=seed,
-            offline=access.offline,
+            offline=access.calls.offline,
             dry_run=dry_run,
             on_stop=None if stop is None else stop.request,
             run=None if calls is None else calls.token,

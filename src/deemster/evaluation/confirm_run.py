@@ -287,10 +287,11 @@ def _within_budget(access: ModelAccess, spent: BudgetEntry | None) -> ModelAcces
     if spent is None:
         return access
     usd, tokens = spent.limit_usd, spent.limit_tokens
-    return access._replace(
+    calls = access.calls._replace(
         budget_usd=None if usd is None else max(usd - spent.spent_usd, Decimal(0)),
         budget_tokens=None if tokens is None else max(tokens - spent.spent_tokens, 0),
     )
+    return access._replace(calls=calls)
 
 
 def _confirming_rows(store: Store, run_id: str) -> list[RunRow]:

@@ -10,7 +10,7 @@ from deemster.comparison.comparison import Comparison
 from deemster.datasets import Dataset
 from deemster.engine.model_access import NO_LIMITS, ModelCalls
 from deemster.engine.notebook_progress import notebook_progress
-from deemster.engine.run_plan import Target
+from deemster.engine.run_plan import AwaitableTarget, CallableTarget
 from deemster.engine.run_sync import waits_for, warner
 from deemster.errors import plural
 from deemster.errors.moved_parameters import names_moved_parameters
@@ -35,7 +35,7 @@ from deemster.targets.saved_outputs import SavedOutputs
 def evaluate_async(
     dataset: Dataset | Iterable[Any] | str | Path,
     *,
-    target: Target | Callable[..., Any] | None = None,
+    target: CallableTarget | AwaitableTarget | Callable[..., Any] | None = None,
     outputs: SavedOutputs | Mapping[str, Any] | str | Path | None = None,
     metrics: Sequence[Metric | Scorer | str | Mapping[str, Any]] = (),
     aggregator: Aggregator | str | Mapping[str, Any] | None = None,

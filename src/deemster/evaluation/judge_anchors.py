@@ -31,7 +31,7 @@ def anchor_evaluations(job: Evaluation) -> list[Evaluation]:
         InputError: A file of anchors cannot be used; every issue is given with its place.
     """
     # The anchors' own roles have anchors too, which must not be judged again.
-    access = job.access.without_anchors()._replace(cache=None)
+    access = job.access.without_anchors()._replace(calls=job.access.calls._replace(cache=None))
     evaluations = []
     for name, role in job.access.roles.items():
         metrics = [metric for metric in job.plan.scorers if name in getattr(metric, "roles", ())]

@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from functools import partial
-from itertools import zip_longest
 from typing import Any
 
 import msgspec
@@ -15,7 +14,13 @@ from deemster.engine.backend import RemainingWork
 from deemster.engine.execution_handover import NO_PENDING_STORAGE, PendingStorage
 from deemster.engine.kept_prompts import PROMPTS_FACT, WhichPrompts
 from deemster.engine.score_batch import needs_settling, settle_marks
-from deemster.evaluation.evaluation_identity import evaluation_id, evaluation_identity, scoring_identity, target_name
+from deemster.evaluation.evaluation_identity import (
+    evaluation_id,
+    evaluation_identity,
+    scoring_identity,
+    shape_changes,
+    target_name,
+)
 from deemster.evaluation.gate_baseline import pin_baseline
 from deemster.evaluation.preflight_check import CheckedSamples
 from deemster.evaluation.resolved_evaluation import Evaluation
@@ -42,7 +47,7 @@ from deemster.runs.run_lifecycle import (
     new_token,
     open_found_run,
 )
-from deemster.store import RunFacts, RunRow, Spool, Store
+from deemster.store import RunFacts, RunRow, Spool
 from deemster.targets.saved_outputs import SavedOutputs
 
 # Together with the time until a commit, an answer that waits for its judges is stored within a quarter of a second.
@@ -288,7 +293,7 @@ def _definition(
     if job.plan.scorers:
         further[PROMPTS_FACT] = storage.keep_prompts
     facts = msgspec.structs.replace(facts, facts=further)
-    return RunDefinition(facts, job.plan.dataset.facts, job.plan.cards, partial(_shape_changes, job, order))
+    return RunDefinition(facts, job.plan.dataset.facts, job.plan.cards, partial(shape_changes, job, order))
 
 
 def _run_facts(job: Evaluation, timer: RunTimer, *, identity: Mapping[str, Any]) -> RunFacts:
@@ -308,28 +313,6 @@ def _run_facts(job: Evaluation, timer: RunTimer, *, identity: Mapping[str, Any])
         identity=identity,
         facts={"label": job.label, "target": target_name(job), **job.facts},
     )
-
-
-def _shape_changes(job: Evaluation, order: str, store: Store, row: RunRow) -> list[str]:
-    """Changes that `allow_changed` does not permit: other samples, other metrics or `where`, other repetitions."""
-    found = []
-    before, now = [card.name for card in row.scorings[0].cards], [metric.name for metric in job.plan.metrics]
-    if sorted(before) != sorted(now):
-        changed = f"The metrics were {', '.join(before)} and are {', '.join(now)}."
-        found.append(f"{changed} `deemster run --outputs {row.id} --metric ...` adds metrics to a run.")
-    places = {card.name: card.where for card in row.scorings[0].cards}
-    found += [
-        f"`{card.name}` has another `where`, and applies to other samples."
-        for card in job.plan.cards
-        if card.name in places and card.where != places[card.name]
-    ]
-    if row.repetitions != job.plan.repetitions:
-        found.append(f"The repetitions were {row.repetitions} and are {job.plan.repetitions}.")
-    if row.identity.get("order") != order:
-        ids = zip_longest((stored.id for stored in store.samples(row.id)), (sample.id for sample in job.plan.dataset))
-        if any(stored != now for stored, now in ids):
-            found.append("The dataset has other samples, or has them in another order.")
-    return found
 
 
 def _as_begun(findings: RunFindings, row: RunRow) -> RunFindings:

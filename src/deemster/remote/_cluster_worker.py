@@ -224,7 +224,8 @@ class _PartRunner:
         """The part as work; what comes of it is kept until it is sent."""
         settings, prompts, pending = self._settings, None, NO_PENDING_STORAGE
         # The coordinator holds the cache and the budget.
-        access = settings.access._replace(cache=None, budget_usd=None, budget_tokens=None)
+        calls = settings.access.calls._replace(cache=None, budget_usd=None, budget_tokens=None)
+        access = settings.access._replace(calls=calls)
         if settings.prompts != "none":
             prompts = KeptPrompts(settings.prompts, self._add_prompt, secrets=plan.secrets)
         if settings.pending_s is not None:
@@ -250,9 +251,8 @@ class _PartRunner:
         if self._coordinator is None:
             yield None
             return
-        access = self._settings.access
-        has_budget = access.budget_usd is not None or access.budget_tokens is not None
-        budget = (access.budget_usd, access.budget_tokens) if has_budget else None
+        limit = self._settings.access.calls.budget()
+        budget = None if limit is None else (limit.usd, limit.tokens)
         client = CoordinatorClient(self._coordinator, self._part.name, limits=self._settings.limits, budget=budget)
         await client.ask("begin")
         relaying = asyncio.create_task(self._relay_stop(client, stop))

@@ -22,7 +22,6 @@ from deemster.engine.stop_request import deadline
 from deemster.engine.worker_pool import DRAIN_S
 from deemster.errors import ConfigurationError, Issue, plural
 from deemster.errors.user_code_guard import UserCodeGuard
-from deemster.models import Budget
 from deemster.models.budget import UsageBound
 from deemster.models.call_log import LoggedCall
 from deemster.models.rate_limiter import LimiterState
@@ -242,7 +241,7 @@ class _ClusterRun:
         return _pickle(settings)
 
     def _start_coordinator(self, limits: Mapping[str, RoleLimits]) -> None:
-        access, remaining = self._evaluation.access, self._remaining
+        calls, remaining = self._evaluation.access.calls, self._remaining
         answers: dict[bytes, Answer] = {}
 
         def keep(key: bytes, answer: Any) -> None:
@@ -252,14 +251,14 @@ class _ClusterRun:
         restored = None if remaining.calls is None else remaining.calls.restore(remaining.spent, keep=keep)
         settings = CoordinatorSettings(
             limits,
-            usd=access.budget_usd,
-            tokens=access.budget_tokens,
+            usd=calls.cost_limit,
+            tokens=calls.budget_tokens,
             spent=UsageBound() if restored is None else restored.spent,
             run=self._token,
             paid=() if restored is None else restored.ids,
             answers=answers,
             lost={} if restored is None else restored.lost,
-            cache=access.cache,
+            cache=None if calls.cache is None else Path(calls.cache),
         )
         self._coordinator = self._cluster.start_actor(CallCoordinator, settings)
         self._work.counter.gateway = self._models
@@ -299,8 +298,7 @@ class _ClusterModels:
     """
 
     def __init__(self, access: ModelAccess) -> None:
-        has_budget = access.budget_usd is not None or access.budget_tokens is not None
-        self.budget = Budget(usd=access.budget_usd, tokens=access.budget_tokens) if has_budget else None
+        self.budget = access.calls.budget()
         self.open_circuit: str | None = None
         self.notes: dict[str, None] = {}
         self._spent: dict[str, Mapping[str, Usage | None]] = {}
