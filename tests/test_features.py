@@ -35,7 +35,14 @@ FEATURES = {
         ("cli/run", "cli/compare", "evaluation/evaluate_dataset", "gate/baseline_gate"),
     ),
     "attacks": Feature(
-        ("attack/*", "cli/attack", "datasets/attack_*", "results/attack_success", "metrics/attack_resisted"),
+        (
+            "attack/*",
+            "cli/attack",
+            "datasets/attack_*",
+            "results/attack_success",
+            "metrics/attack_resisted",
+            "report/attack_sections",
+        ),
         (
             "evaluation/preflight_check",
             "gate/gate_decision",

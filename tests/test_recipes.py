@@ -97,8 +97,8 @@ def test_section_of_the_recipe_is_in_every_form_of_a_report(tree):
     )
     sections.write_text(
         code.replace(
-            "from deemster.report.report_entries",
-            "from deemster.report.longest_outputs import longest_outputs\nfrom deemster.report.report_entries",
+            "from deemster.report.usage_sections",
+            "from deemster.report.longest_outputs import longest_outputs\nfrom deemster.report.usage_sections",
             1,
         ),
         encoding="utf-8",

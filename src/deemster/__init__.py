@@ -19,6 +19,8 @@ RENAMED = {
     "Invocation": "records.Invocation",
     "MetricsResult": "agreement.MetricsResult",
     "Record": "monitoring.recording_writer.Record",
+    "RubricItem": "datasets.RubricItem",
+    "StoreError": "errors.StoreError",
     "Vote": "judges.Vote",
     "align": "compute_metrics",
     "alignment": "agreement",

@@ -20,14 +20,12 @@ from deemster.comparison.compare_runs import compare as compare
 from deemster.comparison.compare_runs import rank as rank
 from deemster.datasets import Dataset as Dataset
 from deemster.datasets import RubricDataset as RubricDataset
-from deemster.datasets import RubricItem as RubricItem
 from deemster.datasets import Votes as Votes
 from deemster.engine.model_access import ModelCalls as ModelCalls
 from deemster.errors import ConfigurationError as ConfigurationError
 from deemster.errors import DeemsterError as DeemsterError
 from deemster.errors import InputError as InputError
 from deemster.errors import Issue as Issue
-from deemster.errors import StoreError as StoreError
 from deemster.evaluation.evaluate_dataset import evaluate as evaluate
 from deemster.evaluation.evaluate_dataset import evaluate_async as evaluate_async
 from deemster.evaluation.evaluation_settings import EvaluationSettings as EvaluationSettings

@@ -215,7 +215,7 @@ def test_export_of_unscored_records_is_error(world):
 
 
 def test_monitoring_without_a_store_is_an_error_that_names_it(world):
-    with pytest.raises((ConfigurationError, dm.StoreError), match=r"runs\.db"):
+    with pytest.raises((ConfigurationError, dm.errors.StoreError), match=r"runs\.db"):
         dm.monitor("bot", store="runs.db")
 
 

@@ -53,6 +53,7 @@ def test_brief_is_redacted(runs):
 def test_brief_is_written_beside_a_report_and_alone(runs):
     assert called("show", "now", "--failed", "--to", "brief.md").stdout == ""
     printed = called("show", "now", "--failed").stdout
-    assert Path("brief.md").read_text(encoding="utf-8") == printed
+    # On a stream nothing is a command for the agent of a CI service.
+    assert Path("brief.md").read_text(encoding="utf-8") == printed.replace("#\\x23", "##")
     assert called("run", "suite.yml", "--quiet", "--to", "brief:x.md").exit_code == 0
     assert Path("x.md").read_text(encoding="utf-8").startswith("# Brief: ")

@@ -23,6 +23,7 @@ import deemster as dm
         (dm.grade, {"budget_usd": 1}, "calls=dm.ModelCalls(budget_usd=...)"),
         (dm.calibrate, {"offline": True}, "calls=dm.ModelCalls(offline=...)"),
         (dm.improve_rubric, {"cache": None}, "calls=dm.ModelCalls(cache=...)"),
+        (dm.improve_rubric, {"progress_file": "x.db"}, 'storage="progress.db"'),
         (dm.audit.judge, {"limits": None}, "calls=dm.ModelCalls(...)"),
     ],
 )

@@ -139,33 +139,33 @@ def trail(tmp_path):
 
 def test_resume_of_finished_improvement_sends_no_request(trail):
     judge, writer = Judge(WEAK | {BETTER: 0.97}), Writer(lambda _: BETTER)
-    first = improved(judge, writer, progress_file=trail)
+    first = improved(judge, writer, where=trail)
     asked = judge.asked, writer.asked
-    second = improved(judge, writer, progress_file=trail, resume=True)
+    second = improved(judge, writer, where=trail, resume=True)
     assert (judge.asked, writer.asked) == asked
     assert second.to_json() == first.to_json()
 
 
 def test_progress_that_cannot_be_written_ends_improvement(trail, monkeypatch):
     def fail(*_):
-        raise dm.StoreError("The disk is full.")
+        raise dm.errors.StoreError("The disk is full.")
 
     monkeypatch.setattr(batched_writer.Writer, "flush", fail)
-    with pytest.raises(dm.StoreError, match="The disk is full"):
-        improved(Judge(WEAK), Writer(lambda _: BETTER), progress_file=trail)
+    with pytest.raises(dm.errors.StoreError, match="The disk is full"):
+        improved(Judge(WEAK), Writer(lambda _: BETTER), where=trail)
 
 
 @pytest.mark.parametrize("share", [0.35, 0.6, 0.9])
 def test_improvement_killed_at_any_point_resumes_to_same_result(trail, share):
     judge, writer = Judge(WEAK | {BETTER: 0.97}), Writer(lambda _: BETTER)
-    whole = improved(judge, writer, progress_file=trail)
+    whole = improved(judge, writer, where=trail)
     with sqlite3.connect(trail) as database:
         (count,) = database.execute("SELECT count(*) FROM calls").fetchone()
         answered = int(count * share)
         database.execute("DELETE FROM calls WHERE rowid NOT IN (SELECT rowid FROM calls LIMIT ?)", (answered,))
     database.close()
     before = judge.asked + writer.asked
-    again = improved(judge, writer, progress_file=trail, resume=True)
+    again = improved(judge, writer, where=trail, resume=True)
     assert again.to_json() == whole.to_json()
     assert 0 < answered < before == count
     assert judge.asked + writer.asked - before == before - answered
@@ -173,9 +173,9 @@ def test_improvement_killed_at_any_point_resumes_to_same_result(trail, share):
 
 def test_existing_progress_file_is_not_overwritten(trail):
     judge, writer = Judge(WEAK | {BETTER: 0.97}), Writer(lambda _: BETTER)
-    improved(judge, writer, progress_file=trail)
+    improved(judge, writer, where=trail)
     with pytest.raises(dm.ConfigurationError, match="--resume"):
-        improved(judge, writer, progress_file=trail)
+        improved(judge, writer, where=trail)
 
 
 @pytest.mark.parametrize(
@@ -190,16 +190,16 @@ def test_existing_progress_file_is_not_overwritten(trail):
 )
 def test_progress_file_of_other_improvement_is_error(trail, changed, message):
     judge, writer = Judge(WEAK | {BETTER: 0.97}), Writer(lambda _: BETTER)
-    improved(judge, writer, progress_file=trail)
+    improved(judge, writer, where=trail)
     with pytest.raises(dm.ConfigurationError, match=message):
-        improved(judge, writer, progress_file=trail, resume=True, **changed)
+        improved(judge, writer, where=trail, resume=True, **changed)
 
 
 @pytest.mark.parametrize("text", ["{}\n", '{"type": "reply", "criterion": "a", "number": 1}\n', "\xff\n"])
 def test_invalid_progress_file_is_error(trail, text):
     trail.write_text(text, encoding="latin-1")
-    with pytest.raises(dm.StoreError, match="it is no SQLite database"):
-        improved(Judge(WEAK), Writer(lambda _: BETTER), progress_file=trail, resume=True)
+    with pytest.raises(dm.errors.StoreError, match="it is no SQLite database"):
+        improved(Judge(WEAK), Writer(lambda _: BETTER), where=trail, resume=True)
     assert trail.read_text(encoding="latin-1") == text
 
 
@@ -219,8 +219,7 @@ def test_improvement_stopped_by_budget_resumes_with_larger_budget(trail):
             models=given,
             writer="writer",
             criteria=1,
-            progress_file=trail,
-            **arguments(**options),
+            **arguments(where=trail, **options),
         )
 
     first = improve(budget_tokens=12_000)
@@ -239,19 +238,19 @@ def test_failed_judge_stops_improvement_without_decision(trail):
     def dead(ask):
         raise dm.models.ModelFailure("refused", "no such model")
 
-    found = improved(dead, Writer(lambda _: BETTER), progress_file=trail)
+    found = improved(dead, Writer(lambda _: BETTER), where=trail)
     assert not found.complete
     assert "no such model" in found.stopped
     assert found.tries == ()
     judge = Judge(WEAK | {BETTER: 0.97})
-    assert improved(judge, Writer(lambda _: BETTER), progress_file=trail, resume=True).accepted == ("facts",)
+    assert improved(judge, Writer(lambda _: BETTER), where=trail, resume=True).accepted == ("facts",)
 
 
 def test_failed_writer_stops_improvement(trail):
     def dead(ask):
         raise dm.models.ModelFailure("refused", "no such model")
 
-    found = improved(Judge(WEAK), dead, progress_file=trail)
+    found = improved(Judge(WEAK), dead, where=trail)
     assert (found.complete, found.tries) == (False, ())
     assert "the writer failed" in found.stopped
 
@@ -354,7 +353,7 @@ def test_changed_ground_truth_reasons_are_other_improvement(trail):
         given = dm.RubricDataset(rows, rubric=RUBRIC)
         judge = models(Judge(WEAK), Writer(lambda _: BETTER))
         return dm.improve_rubric(
-            RUBRIC, given, GRADER, models=judge, writer="writer", progress_file=trail, **arguments(**options)
+            RUBRIC, given, GRADER, models=judge, writer="writer", **arguments(where=trail, **options)
         )
 
     improve("Because.")

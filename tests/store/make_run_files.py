@@ -9,6 +9,7 @@ from msgspec import structs
 
 from deemster.records import Execution, MetricScore, Output, SampleFacts, SampleLabels, TargetFailure, Unscored, Usage
 from deemster.store.graded_items import GRADING_CARD
+from deemster.store.run_facts import RunEnd
 from tests.store.make_runs import card, facts, graded_item, sample
 
 TWO = (card(), card("rouge-l", "rouge-l/1"))
@@ -40,13 +41,11 @@ def rich(store, name="rich", *, status="incomplete"):
         writer.add(executions[4:])
     settled = Execution(0, "s0", 0, HELD, (marks[0], MetricScore(0.0)))
     store.settle(run.id, 0, [settled])
-    store.finish(run.id, status=status, reason="stopped", finished_at="2026-01-01T00:01:00.000Z", duration_s=1.25)
+    store.finish(run.id, RunEnd(status, reason="stopped", finished_at="2026-01-01T00:01:00.000Z", duration_s=1.25))
     again = store.open_scoring(run.id, (card("citation"),), identity={"metric": "citation"})
     with store.writer(run.id, scoring=again, outputs=False) as writer:
         writer.add([Execution(0, "s0", 0, HELD, (MetricScore(0.125),))])
-    store.finish(
-        run.id, status="complete", reason=None, finished_at="2026-01-01T00:02:00.000Z", duration_s=None, scoring=again
-    )
+    store.finish_scoring(run.id, again, RunEnd("complete", finished_at="2026-01-01T00:02:00.000Z"))
     return rest(store, run.id)
 
 
@@ -62,7 +61,7 @@ def graded(store, **other):
     store.begin(run, [sample(0), sample(1)], cards=[GRADING_CARD])
     with store.writer(run.id) as writer:
         writer.add([graded_item(0, votes=[1.5, "x"]), graded_item(1, votes=[])])
-    store.finish(run.id, status="complete", reason=None, finished_at="2026-01-01T00:01:00.000Z", duration_s=0.5)
+    store.finish(run.id, RunEnd("complete", finished_at="2026-01-01T00:01:00.000Z", duration_s=0.5))
     return rest(store, run.id)
 
 

@@ -6,6 +6,7 @@ from deemster.datasets.fingerprint import row_hash
 from deemster.records import Execution, MetricCard, MetricScore, Output, SampleContent, SampleFacts, SampleLabels
 from deemster.store import BaselineFacts, LabelFacts, RunFacts
 from deemster.store.graded_items import grading_mark
+from deemster.store.run_facts import RunEnd
 
 MARK = MetricScore(0.5)
 BASELINE = BaselineFacts(
@@ -81,7 +82,7 @@ def written(store, number=0, *, count=3, cards=CARDS, **other):
     name = begun(store, number, count=count, cards=cards, **other)
     with store.writer(name) as writer:
         writer.add([execution(position, marks=[MARK] * len(cards)) for position in range(count)])
-    store.finish(name, status="complete", reason=None, finished_at="2026-01-01T00:01:00.000Z", duration_s=1.25)
+    store.finish(name, RunEnd("complete", finished_at="2026-01-01T00:01:00.000Z", duration_s=1.25))
     return name
 
 

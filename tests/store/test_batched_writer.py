@@ -8,6 +8,7 @@ import pytest
 
 from deemster.errors import StoreError
 from deemster.store import batched_writer, open_store
+from deemster.store.run_facts import RunEnd
 from tests.store.make_runs import begun, execution, sample
 
 
@@ -63,10 +64,9 @@ def test_model_calls_are_committed_with_what_is_written_and_removed_where_nothin
         writer.flush()
     assert list(store.calls(name)) == [(3, b"[]"), (5, b'{"a":1}')]
     assert list(store.calls(name, scoring=1)) == []
-    ended = {"reason": None, "finished_at": None, "duration_s": None}
-    store.finish(name, status="incomplete", **ended)
+    store.finish(name, RunEnd("incomplete"))
     assert len(list(store.calls(name))) == 2
-    store.finish(name, status="complete", forget_calls=True, **ended)
+    store.finish(name, RunEnd("complete"), forget_calls=True)
     assert list(store.calls(name)) == []
 
 

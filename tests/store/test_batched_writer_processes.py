@@ -15,6 +15,7 @@ WRITING = f"""
 import sys
 sys.path.insert(0, {HERE!r})
 from deemster.store import open_store
+from deemster.store.run_facts import RunEnd
 from make_runs import begun, execution
 place, number, count = sys.argv[1], int(sys.argv[2]), int(sys.argv[3])
 with open_store(place) as store:
@@ -24,7 +25,7 @@ with open_store(place) as store:
             writer.add([execution(position, text=f"{{number}}-{{position}}") for position in range(start, start + 20)])
             if start % 200 == 0:
                 writer.flush()
-    store.finish(name, status="complete", reason=None, finished_at="2026", duration_s=1.0)
+    store.finish(name, RunEnd("complete", finished_at="2026", duration_s=1.0))
 """
 ENDLESS = f"""
 import itertools, sys

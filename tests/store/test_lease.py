@@ -17,6 +17,7 @@ import pytest
 from deemster.errors import LeaseError, StoreError
 from deemster.store import lease as leasing
 from deemster.store import open_store
+from deemster.store.run_facts import RunEnd
 from tests.store.make_runs import begun, execution, facts, samples
 
 HOLDING = """
@@ -175,7 +176,7 @@ def test_process_without_lease_cannot_write(store, place):
         with pytest.raises(LeaseError):
             writer.close()
         with pytest.raises(LeaseError, match="not leased here"):
-            store.finish(name, status="complete", reason=None, finished_at=None, duration_s=None)
+            store.finish(name, RunEnd("complete"))
         assert [each.position for each in other.executions(name)] == [0]
 
 

@@ -13,6 +13,7 @@ from deemster.errors import LeaseError, StorageError, StoreError
 from deemster.formats.streamed_list import Stream
 from deemster.records import MetricScore
 from deemster.store import RunFacts, _database, open_store
+from deemster.store.run_facts import RunEnd
 from tests.cli.workspace import started
 from tests.cli.workspace import written as put_files
 from tests.store.make_runs import begun, card, execution, sample, written
@@ -71,7 +72,7 @@ def test_writer_loses_and_doubles_nothing_while_connections_drop(store, postgres
         is_over.set()
         dropping.join()
     assert sum(ended) > 10
-    store.finish(name, status="complete", reason=None, finished_at=None, duration_s=None)
+    store.finish(name, RunEnd("complete"))
     assert [each.answer.text for each in store.executions(name)] == [f"text {n}" for n in range(COUNT)]
     assert (store.run(name).done, store.run(name).scorings[0].done) == (COUNT, COUNT)
 

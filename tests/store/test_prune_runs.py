@@ -7,6 +7,7 @@ import pytest
 from deemster.store import open_store
 from deemster.store.find_damage import find_damage
 from deemster.store.prune_runs import reclaim_space, runs_to_prune
+from deemster.store.run_facts import RunEnd
 from tests.store.make_run_files import rest
 from tests.store.make_runs import begun, facts, sample, written
 
@@ -32,7 +33,7 @@ def test_prune_removes_only_runs_that_match_every_condition(store):
     for number in range(4):
         rest(store, written(store, number))
     store.lease("run-1")
-    store.finish("run-1", status="incomplete", reason=None, finished_at=None, duration_s=None)
+    store.finish("run-1", RunEnd("incomplete"))
     rest(store, "run-1")
     assert ids(runs_to_prune(store, until="2026-01-01T00:00:02.000Z")) == ["run-1", "run-0"]
     assert ids(runs_to_prune(store, until="2026-01-01T00:00:02.000Z", keep=3)) == ["run-0"]

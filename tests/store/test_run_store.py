@@ -18,6 +18,7 @@ from deemster.store import _run_table as beginning
 from deemster.store import open_store
 from deemster.store._database import Connection, InsertStatement
 from deemster.store.graded_items import GRADING_CARD
+from deemster.store.run_facts import RunEnd
 from tests.store.make_runs import MARK, begun, card, counts, execution, facts, graded_item, sample, samples, written
 
 ANYTHING = st.text(max_size=12)
@@ -61,10 +62,7 @@ def test_finished_run_has_status_and_reason(store):
         writer.add([execution(0), execution(1)])
     store.finish(
         name,
-        status="incomplete",
-        reason="stopped\0",
-        finished_at="2026-01-01T00:01:00.000Z",
-        duration_s=0.1,
+        RunEnd("incomplete", reason="stopped\0", finished_at="2026-01-01T00:01:00.000Z", duration_s=0.1),
         facts={"gate": "x"},
     )
     row = store.run(name)
@@ -186,7 +184,7 @@ def test_report_shows_for_each_metric_the_latest_complete_scoring(store):
     with store.writer(name, scoring=first, outputs=False) as writer:
         writer.add([execution(position, marks=[added, newer]) for position in range(3)])
     assert [card.name for card in store.cards(name)] == ["a", "b"]
-    store.finish(name, status="complete", reason=None, finished_at="2026", duration_s=1.0, scoring=first)
+    store.finish_scoring(name, first, RunEnd("complete", finished_at="2026", duration_s=1.0))
     second = store.open_scoring(name, [card("a", "a/2")], identity={"n": 2})
     with store.writer(name, scoring=second, outputs=False) as writer:
         writer.add([execution(0, marks=[unfinished])])
@@ -210,7 +208,7 @@ def test_output_that_came_after_a_scoring_keeps_the_older_mark_or_is_not_run(sto
     number = store.open_scoring(name, [card("a", "a/2"), card("b")], identity={})
     with store.writer(name, scoring=number, outputs=False) as writer:
         writer.add([execution(0, marks=[MetricScore(1.0), MetricScore(1.0)])])
-    store.finish(name, status="complete", reason=None, finished_at="2026", duration_s=1.0, scoring=number)
+    store.finish_scoring(name, number, RunEnd("complete", finished_at="2026", duration_s=1.0))
     with store.writer(name) as writer:
         writer.add([execution(1)])
     first, second = store.executions(name)
@@ -224,7 +222,7 @@ def rescored(store, name, number, positions, score):
     scoring = store.open_scoring(name, [card("a", f"a/{number}")], identity={"n": number})
     with store.writer(name, scoring=scoring, outputs=False) as writer:
         writer.add([execution(position, marks=[MetricScore(score)]) for position in positions])
-    store.finish(name, status="complete", reason=None, finished_at="2026", duration_s=1.0, scoring=scoring)
+    store.finish_scoring(name, scoring, RunEnd("complete", finished_at="2026", duration_s=1.0))
     return scoring
 
 
@@ -246,7 +244,7 @@ def test_text_of_a_mark_that_was_replaced_is_not_found(store):
     scoring = store.open_scoring(name, [card("a", "a/2")], identity={})
     with store.writer(name, scoring=scoring, outputs=False) as writer:
         writer.add([execution(0, marks=[MetricScore(0.5, {"reason": "just right"})])])
-    store.finish(name, status="complete", reason=None, finished_at="2026", duration_s=1.0, scoring=scoring)
+    store.finish_scoring(name, scoring, RunEnd("complete", finished_at="2026", duration_s=1.0))
     found = {at: marks[0].details["reason"] for at, marks in store.rows_with_text(name, "too long", "marks")}
     assert found == {0: "just right", 1: "too long"}
     assert [at for at, _ in store.rows_with_text(name, "just right", "marks")] == [0]
@@ -295,7 +293,7 @@ def test_unfinished_scoring_of_the_same_identity_is_continued(store):
     assert store.open_scoring(name, [card("b")], identity={"n": 1}) == 1
     assert store.open_scoring(name, [card("b")], identity={"n": 2}) == 2
     assert store.open_scoring(name, [card("b")], identity={"n": 1}) == 1
-    store.finish(name, status="complete", reason=None, finished_at="2026", duration_s=1.0, scoring=1)
+    store.finish_scoring(name, 1, RunEnd("complete", finished_at="2026", duration_s=1.0))
     assert store.open_scoring(name, [card("b")], identity={"n": 1}) == 3
 
 
@@ -325,7 +323,7 @@ def test_samples_of_recording_are_added_later(store):
 def test_runs_are_listed_newest_first_and_filtered(store):
     for number in range(4):
         begun(store, number, suite="ab"[number % 2], kind=("run", "grading")[number // 2])
-    store.finish("run-1", status="complete", reason=None, finished_at="2026", duration_s=1.0)
+    store.finish("run-1", RunEnd("complete", finished_at="2026", duration_s=1.0))
 
     def names(**asked):
         return [row.id for row in store.runs(**asked)]
@@ -526,7 +524,7 @@ def test_write_without_lease_is_error(store):
         lambda: store.settle(name, 0, []),
         lambda: store.amend(name, status="mixed"),
         lambda: store.open_scoring(name, [], identity={}),
-        lambda: store.finish(name, status="complete", reason=None, finished_at=None, duration_s=None),
+        lambda: store.finish(name, RunEnd("complete")),
     ):
         with pytest.raises(LeaseError, match="not leased here"):
             act()

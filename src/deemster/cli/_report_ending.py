@@ -75,7 +75,7 @@ def exit_code(report: Report) -> ExitCode:
 
 def _print_failures(report: Report) -> None:
     """Print what could not be scored where no report was printed: the most frequent cause."""
-    from deemster.report.report_sections import group_failures
+    from deemster.report.failure_groups import group_failures
 
     groups = group_failures(report.failure_list)
     if groups:
@@ -88,7 +88,7 @@ def _print_failures(report: Report) -> None:
 
 def _print_verdict(gate: GateDecision, part: SelectedPart | None) -> None:
     """Print the verdict of the gate where no report was printed."""
-    from deemster.report.report_sections import format_against_bound, gate_verdict
+    from deemster.report.gate_sections import format_against_bound, gate_verdict
 
     note(gate_verdict(gate, part))
     found = [check for status in ("fail", "inconclusive") for check in gate.checks if check.status == status]

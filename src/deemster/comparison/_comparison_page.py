@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 
 from deemster.comparison.comparison_sections import comparison_kind
 from deemster.errors import plural
-from deemster.report.report_sections import gate_verdict
+from deemster.report.gate_sections import gate_verdict
 from deemster.text.html_page import PageHead, Tile, render_page, render_part
 from deemster.text.number_format import format_change, format_change_interval, format_number
 from deemster.text.svg_plots import square_plot

@@ -8,8 +8,8 @@ from typing import TYPE_CHECKING
 
 from deemster.errors import plural
 from deemster.report.failing_samples import describe_unscored, detail_notes, quoted_field, word_difference
+from deemster.report.gate_sections import gate_section, gate_verdict
 from deemster.report.report_entries import ExecutionEntry, MarkEntry, ScoreEntry
-from deemster.report.report_sections import gate_section, gate_verdict
 from deemster.results.run_columns import ComparedRun
 from deemster.stats.noise_split import NoiseSplit
 from deemster.text.markdown_layout import join_line, markdown_blocks

@@ -21,8 +21,8 @@ from deemster.report.failing_samples import (
     is_failed,
     quoted_text,
 )
+from deemster.report.gate_sections import format_against_bound, gate_verdict
 from deemster.report.report_entries import MarkEntry, ScoreEntry
-from deemster.report.report_sections import format_against_bound, gate_verdict
 from deemster.stats import Interval
 from deemster.text.number_format import format_change, format_number
 from deemster.text.text_sections import AddedText, RemovedText, TextDetail, TextField

@@ -15,14 +15,8 @@ from deemster.records import Invocation, Metric, MetricCard, Output, TargetFailu
 from deemster.targets.saved_outputs import SavedOutputs
 
 
-class LiveTarget(Protocol):
-    """A target that is called for every sample.
-
-    It may also have ``concurrency``, how many calls of it may be under way at once, which counts before the plan's;
-    ``timeout_s``, after which a call is ended and counts as failed; ``async open(*, clock)``, awaited before its first
-    call; ``async close()``, awaited once after its last; ``halt(reason)``, called when the run is asked to stop; and
-    ``open_circuit``, why it was not called although it was asked to be, or None.
-    """
+class CallableTarget(Protocol):
+    """A target that is called in a thread."""
 
     @property
     def is_async(self) -> bool:
@@ -30,12 +24,31 @@ class LiveTarget(Protocol):
         ...
 
     def call(self, invocation: Invocation) -> Output | TargetFailure | None:
-        """What it says, how it failed, or None where it was not called; called in a thread."""
+        """What it says, how it failed, or None where it was not called."""
+        ...
+
+
+class AwaitableTarget(Protocol):
+    """A target that is called in the event loop."""
+
+    @property
+    def is_async(self) -> bool:
+        """Whether it is called by ``call_async``."""
         ...
 
     async def call_async(self, invocation: Invocation) -> Output | TargetFailure | None:
-        """The same, called in the event loop; cancelled where the run stops waiting."""
+        """What it says, how it failed, or None where it was not called; cancelled where the run stops waiting."""
         ...
+
+
+class LiveTarget(CallableTarget, AwaitableTarget, Protocol):
+    """A target that is called for every sample, in one way or the other.
+
+    It may also have ``concurrency``, how many calls of it may be under way at once, which counts before the plan's;
+    ``timeout_s``, after which a call is ended and counts as failed; ``async open(*, clock)``, awaited before its first
+    call; ``async close()``, awaited once after its last; ``halt(reason)``, called when the run is asked to stop; and
+    ``open_circuit``, why it was not called although it was asked to be, or None.
+    """
 
 
 Target: TypeAlias = LiveTarget | SavedOutputs

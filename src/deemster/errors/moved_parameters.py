@@ -21,6 +21,7 @@ _MOVED = {
     "partial": "settings=dm.EvaluationSettings(only_answered=True)",
     "group": 'metrics=["group:generation"]',
     "label": 'name="..."',
+    "progress_file": 'storage="progress.db"',
     "store": 'storage="runs.db"',
     "resume": 'storage=dm.Storage("runs.db", resume=True)',
     "allow_changed": 'storage=dm.Storage("runs.db", resume=True, allow_changed=True)',

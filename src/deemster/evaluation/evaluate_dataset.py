@@ -4,13 +4,13 @@ from __future__ import annotations
 
 from collections.abc import Callable, Coroutine, Iterable, Mapping, Sequence
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from deemster.comparison.comparison import Comparison
 from deemster.datasets import Dataset
 from deemster.engine.model_access import NO_LIMITS, ModelCalls
 from deemster.engine.notebook_progress import notebook_progress
-from deemster.engine.run_plan import Target
+from deemster.engine.run_plan import AwaitableTarget, CallableTarget
 from deemster.engine.run_sync import waits_for, warner
 from deemster.errors import plural
 from deemster.errors.moved_parameters import names_moved_parameters
@@ -22,20 +22,23 @@ from deemster.evaluation.run_evaluation import find_backend, run_evaluation
 from deemster.evaluation.suite import CONCURRENCY, SEED
 from deemster.gate import Gate
 from deemster.models import ChatClient, EmbeddingClient, Role
-from deemster.records import Metric, Scorer
+from deemster.records import Metric, Sample, Scorer
 from deemster.report import Report
-from deemster.report.report_sections import group_failures
+from deemster.report.failure_groups import group_failures
 from deemster.results import Aggregator
 from deemster.runs.run_lifecycle import Storage, StoredOrNot, build_storage
 from deemster.store import Store
 from deemster.targets.saved_outputs import SavedOutputs
 
+if TYPE_CHECKING:
+    import pandas as pd
+
 
 @names_moved_parameters
 def evaluate_async(
-    dataset: Dataset | Iterable[Any] | str | Path,
+    dataset: Dataset | Iterable[Sample | Mapping[str, Any]] | pd.DataFrame | str | Path,
     *,
-    target: Target | Callable[..., Any] | None = None,
+    target: CallableTarget | AwaitableTarget | Callable[..., Any] | None = None,
     outputs: SavedOutputs | Mapping[str, Any] | str | Path | None = None,
     metrics: Sequence[Metric | Scorer | str | Mapping[str, Any]] = (),
     aggregator: Aggregator | str | Mapping[str, Any] | None = None,

@@ -56,7 +56,8 @@ from deemster.rubrics.criterion import Criterion
 from deemster.rubrics.rubric_definition import Rubric
 from deemster.rubrics.vote_aggregation import is_missing
 from deemster.runs.run_identity import digest
-from deemster.runs.run_lifecycle import RunTimer
+from deemster.runs.run_lifecycle import RunTimer, Storage
+from deemster.store import Store
 from deemster.store.run_facts import RunStatus
 
 
@@ -75,8 +76,7 @@ def improve_rubric(
     cluster: str | None = None,
     alpha: float = ALPHA,
     seed: int = 0,
-    progress_file: str | Path | None = None,
-    resume: bool = False,
+    storage: Storage | str | Path | None = None,
     calls: ModelCalls = NO_LIMITS,
 ) -> Improvement:
     """Reword the criteria that judges and people agree least about, and accept wordings that raise held-out agreement.
@@ -96,8 +96,8 @@ def improve_rubric(
         cluster: The key of the metadata that names an item's cluster; a cluster is never divided.
         alpha: The chance that any wording is accepted though it is no better.
         seed: The seed of everything random.
-        progress_file: The file that keeps what the models said, so that a stopped improvement can be resumed.
-        resume: Whether to resume from that file.
+        storage: The file that keeps what the models said, so that a stopped improvement can be resumed, or a
+            ``Storage``, which says that it is.
         calls: Cache, budget and network of the models.
 
     Raises:
@@ -109,9 +109,19 @@ def improve_rubric(
     settings = ImprovementSettings(grader, role, rounds, criteria, exemplars, train, cluster, alpha, seed)
     known = rubric if isinstance(rubric, Rubric) else Rubric.load(rubric)
     items = dataset if isinstance(dataset, RubricDataset) else RubricDataset.load(dataset)
-    path = None if progress_file is None else Path(progress_file)
+    path, resume = _progress_file(storage)
     access = build_model_access(models, calls)
     return run_sync(run_improvement(known, items, settings, access=access, path=path, resume=resume))
+
+
+def _progress_file(storage: Storage | str | Path | None) -> tuple[Path | None, bool]:
+    """The file that an improvement is kept in, and whether it is resumed."""
+    if storage is None:
+        return None, False
+    where, resume, *_ = storage if isinstance(storage, Storage) else Storage(storage)
+    if isinstance(where, Store):
+        raise ConfigurationError("An improvement is kept in a file of its own: give `storage` its path.")
+    return Path(where), bool(resume)
 
 
 async def run_improvement(

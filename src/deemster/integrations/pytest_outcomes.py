@@ -17,8 +17,8 @@ from deemster.evaluation.resolved_evaluation import Evaluation
 from deemster.evaluation.run_evaluation import run_evaluation
 from deemster.gate import GateCheck
 from deemster.report.failing_samples import describe_sample, describe_unscored, is_failed
+from deemster.report.gate_sections import format_against_bound, gate_verdict
 from deemster.report.report_entries import ExecutionEntry, MarkEntry, ScoreEntry
-from deemster.report.report_sections import format_against_bound, gate_verdict
 from deemster.results import SampleEntry
 from deemster.runs.run_lifecycle import RunStorage
 from deemster.store import open_store

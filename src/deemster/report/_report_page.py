@@ -10,7 +10,8 @@ from typing import TYPE_CHECKING
 
 from deemster.errors import plural
 from deemster.report.failing_samples import executed_samples
-from deemster.report.report_sections import format_cost, format_observed, gate_verdict
+from deemster.report.gate_sections import format_observed, gate_verdict
+from deemster.report.usage_sections import format_cost
 from deemster.results.score_by_length import LengthGroup, LengthProfile, score_by_length
 from deemster.text.html_page import PageHead, Tile, rate_tile, render_page, render_part
 from deemster.text.number_format import format_change_interval, format_interval, format_number

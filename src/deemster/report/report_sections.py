@@ -2,25 +2,28 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping, Sequence
-from decimal import Decimal
+from collections.abc import Iterator, Sequence
+from functools import partial
 from itertools import islice
-from typing import TYPE_CHECKING, NamedTuple
+from typing import TYPE_CHECKING
 
-from deemster.datasets import SelectedPart
 from deemster.datasets.where_condition import describe_where
 from deemster.errors import plural
-from deemster.gate import GateCheck, GateDecision
 from deemster.records import Where
+from deemster.report.attack_sections import attack_sections
+from deemster.report.criteria_sections import criteria_sections
 from deemster.report.failing_samples import failing_section
-from deemster.report.report_entries import FailureEntry
-from deemster.results import Aggregate, Cost, CriterionSummary, MetricSummary, UsageTotals
-from deemster.results.attack_success import AdversarialSummary, AttackFigures
-from deemster.results.metric_summary import PanelSummary, RunMetricSummary
+from deemster.report.failure_groups import group_failures
+from deemster.report.gate_sections import gate_section, gate_verdict
+from deemster.report.usage_sections import usage_section
+from deemster.results import Aggregate
+from deemster.results.metric_summary import CorrectedMean, CorrectedPassRate, PanelSummary, RunMetricSummary
+from deemster.results.run_summary import Cohort, Totals
 from deemster.stats import Interval
-from deemster.text.number_format import format_change_interval, format_interval, format_number
+from deemster.text.number_format import format_interval, format_number
 from deemster.text.table_plots import BarCell, HistogramCell, IntervalCell, PlotColumn, drawn_columns
 from deemster.text.text_sections import (
+    Column,
     DataText,
     MetricName,
     SentenceText,
@@ -28,32 +31,29 @@ from deemster.text.text_sections import (
     TextLine,
     TextSection,
     TextTable,
+    table_of,
 )
 
 if TYPE_CHECKING:
     from deemster.report.report_document import Report
 
 SHOWN = 50
-_MOST_GROUPS = 1_000
-_EXAMPLES = 3
-# The rules of a gate whose numbers are counts.
-_COUNTED = ("max_unscored", "max_newly_failing", "max_removed")
 
 
 def report_sections(report: Report) -> list[TextSection]:
     """The parts of a report, in order."""
     return [
         _headline(report),
-        *(() if report.gate is None else (gate_section(report.gate, report.run.part),)),
-        *_attack_sections(report.adversarial),
+        *([] if report.gate is None else [gate_section(report.gate, report.run.part)]),
+        *([] if report.adversarial is None else attack_sections(report.adversarial)),
         _metrics(report),
         *_corrected(report),
         *criteria_sections(report),
         _macro_f1(report),
-        *(() if report.aggregate is None else (_aggregate(report, report.aggregate), _aggregate_samples(report))),
+        *([] if report.aggregate is None else _aggregate_sections(report, report.aggregate)),
         _cohorts(report),
         _histograms(report),
-        _usage(report),
+        usage_section(report),
         _unstable(report),
         _failures(report),
         failing_section(report),
@@ -67,28 +67,37 @@ def _headline(report: Report) -> TextSection:
         reason: TextLine = (": ", DataText(run.reason)) if run.reason else (".",)
         lines.append((f"Warning: this run is {run.status}", *reason))
     lines += panel_lines(report)
-    parts = [
-        plural(totals.samples, "sample"),
-        plural(totals.repetitions, "repetition"),
-        f"{totals.scored:,} scored",
-        f"{totals.unscored:,} unscored",
-    ]
-    if totals.not_run:
-        parts.append(f"{totals.not_run:,} not run")
-    if totals.not_applicable:
-        parts.append(f"{totals.not_applicable:,} not applicable")
-    if totals.samples_not_applicable:
-        parts.append(f"{plural(totals.samples_not_applicable, 'sample')} that no metric applies to")
-    if totals.target_failures:
-        parts.append(plural(totals.target_failures, "target failure"))
-    lines.append(("Dataset ", DataText(report.dataset.name), ": " + ", ".join(parts) + "; run ", DataText(run.id), "."))
+
+    counts = ", ".join(_sample_counts(totals))
+    lines.append(("Dataset ", DataText(report.dataset.name), f": {counts}; run ", DataText(run.id), "."))
     if run.part is not None:
         lines.append(("Part: ", DataText(run.part.describe()), "."))
     if report.gate is not None:
         lines.append((gate_verdict(report.gate, run.part),))
     if report.privacy.removed:
         lines.append((f"Left out ({report.privacy.level}): {', '.join(report.privacy.removed)}.",))
-    return TextSection(("deemster report", *((": ", DataText(run.suite)) if run.suite else ())), lines, key="headline")
+
+    suite = (": ", DataText(run.suite)) if run.suite else ()
+    return TextSection(("deemster report", *suite), lines, key="headline")
+
+
+def _sample_counts(totals: Totals) -> list[str]:
+    """How many samples there are, and what came of them; counts of what is rare where there is any."""
+    counts = [
+        plural(totals.samples, "sample"),
+        plural(totals.repetitions, "repetition"),
+        f"{totals.scored:,} scored",
+        f"{totals.unscored:,} unscored",
+    ]
+    if totals.not_run:
+        counts.append(f"{totals.not_run:,} not run")
+    if totals.not_applicable:
+        counts.append(f"{totals.not_applicable:,} not applicable")
+    if totals.samples_not_applicable:
+        counts.append(f"{plural(totals.samples_not_applicable, 'sample')} that no metric applies to")
+    if totals.target_failures:
+        counts.append(plural(totals.target_failures, "target failure"))
+    return counts
 
 
 def panel_lines(report: Report) -> Iterator[TextLine]:
@@ -110,133 +119,88 @@ def incomplete_panels(panels: PanelSummary) -> str:
     return f"{lacking}; `--resume` asks it again."
 
 
-def gate_verdict(gate: GateDecision, part: SelectedPart | None) -> str:
-    """The gate's decision in one sentence.
-
-    Args:
-        gate: The decision.
-        part: The part of the dataset that it judged; None for the whole.
-    """
-    if not gate.checks:
-        return "Gate: no rule is declared, so nothing was gated."
-    counts = [
-        (sum(check.status == status for check in gate.checks), word)
-        for status, word in (
-            ("pass", "passed"),
-            ("fail", "failed"),
-            ("inconclusive", "inconclusive"),
-            ("skipped", "skipped"),
-        )
-    ]
-    judged = "" if part is None else f", for a part of the dataset: {part.samples:,} of {part.of:,} samples"
-    return f"Gate: {gate.decision} ({', '.join(f'{count} {word}' for count, word in counts if count)}){judged}."
-
-
 def _metrics(report: Report) -> TextSection:
-    figures = [(name, report.metrics[name]) for name in report.metric_order]
-    marks = {_pass_mark(entry) for _, entry in figures}
-    same = len(marks) == 1 and None not in marks
-    head = ["metric", "mean", "p5", "p50", "p95", f"pass-rate ({next(iter(marks))})" if same else "pass-rate"]
-    head += [*([] if same else ["threshold"]), "95% interval", "scored", "unscored"]
-    head += ["not run"] if report.totals.not_run else []
-    head += ["not applicable"] if report.totals.not_applicable else []
-    rows = []
-    for name, entry in figures:
-        row = [MetricName(name), *map(format_number, (entry.mean, entry.p5, entry.p50, entry.p95, entry.pass_rate))]
-        row += [] if same else [_pass_mark(entry) or "differs"]
-        row += [format_interval(entry.pass_rate_interval), str(entry.n_scored), str(entry.n_unscored)]
-        row += [str(entry.n_not_run)] if report.totals.not_run else []
-        row += [str(entry.n_not_applicable)] if report.totals.not_applicable else []
-        rows.append(tuple(row))
-    spare = ("p95", "p50", "p5", "threshold", "unscored", "scored")
-    applied = [_applied(report, name, entry, entry.where) for name, entry in figures if entry.where is not None]
-    cells = [IntervalCell(entry.pass_rate, entry.pass_rate_interval) for _, entry in figures]
-    plots = drawn_columns(PlotColumn("pass-rate", cells, "95% interval"))
-    return TextSection(
-        ("Per-metric aggregates",), table=TextTable(tuple(head), rows, spare, plots), after=applied, key="metrics"
-    )
+    metrics = report.metrics
+    pass_marks = {_pass_mark(metrics[name]) for name in report.metric_order}
+    common_mark = pass_marks.pop() if len(pass_marks) == 1 else None
 
-
-def _attack_sections(found: AdversarialSummary | None) -> Iterator[TextSection]:
-    """How often attacks succeeded: by category, severity and mutator, and by item of each framework."""
-    if found is None:
-        return
-    groups = [("category", found.categories), ("severity", found.severities), ("mutator", found.mutators)]
-    overall = found.overall
-    rate, interval = format_number(overall.attack_success_rate), format_interval(overall.interval)
-    worst = f", worst severity that got through: {overall.worst_severity}" if overall.worst_severity else ""
-    undecided = f"; {overall.undecided:,} could not be decided" if overall.undecided else ""
-    told = f"{overall.successes:,} of {plural(overall.executions, 'attack')} succeeded{undecided}{worst}. Decided by "
-    yield TextSection(
-        (f"Attack success rate: {rate}",),
-        [
-            (f"95% interval {interval}, clustered by seed. Lower is better.",),
-            (told, MetricName(", ".join(found.metrics)), "."),
-        ],
-        _attack_table([(kind, figures) for kind, each in groups for figures in each], second="by"),
-        key="attacks",
-    )
-    rows = [(framework.name, figures) for framework in found.frameworks for figures in framework.items]
-    if rows:
-        yield TextSection(
-            ("Attack success by framework",), table=_attack_table(rows, second="framework"), key="attack-frameworks"
-        )
-
-
-def _attack_table(groups: Sequence[tuple[str, AttackFigures]], *, second: str) -> TextTable:
-    rows = [
+    columns: list[Column[str]] = [
+        ("metric", MetricName),
+        ("mean", lambda name: format_number(metrics[name].mean)),
+        ("p5", lambda name: format_number(metrics[name].p5)),
+        ("p50", lambda name: format_number(metrics[name].p50)),
+        ("p95", lambda name: format_number(metrics[name].p95)),
         (
-            DataText(figures.name),
-            DataText(kind),
-            str(figures.samples),
-            str(figures.successes),
-            str(figures.undecided),
-            format_number(figures.attack_success_rate),
-            format_interval(figures.interval),
-            _worst_severity(figures),
-        )
-        for kind, figures in groups
+            "pass-rate" if common_mark is None else f"pass-rate ({common_mark})",
+            lambda name: format_number(metrics[name].pass_rate),
+        ),
     ]
-    cells = [IntervalCell(figures.attack_success_rate, figures.interval) for _, figures in groups]
-    plots = drawn_columns(PlotColumn("attack success", cells, "95% interval"))
-    head = ("attacks", second, "samples", "succeeded", "undecided", "rate", "95% interval", "worst through")
-    return TextTable(head, rows, ("undecided", "succeeded", "95% interval"), plots)
+    if common_mark is None:
+        columns.append(("threshold", lambda name: _pass_mark(metrics[name]) or "differs"))
+    columns += [
+        ("95% interval", lambda name: format_interval(metrics[name].pass_rate_interval)),
+        ("scored", lambda name: str(metrics[name].n_scored)),
+        ("unscored", lambda name: str(metrics[name].n_unscored)),
+    ]
+    if report.totals.not_run:
+        columns.append(("not run", lambda name: str(metrics[name].n_not_run)))
+    if report.totals.not_applicable:
+        columns.append(("not applicable", lambda name: str(metrics[name].n_not_applicable)))
 
-
-def _worst_severity(figures: AttackFigures) -> str:
-    if figures.successes:
-        return figures.worst_severity or "unrated"
-    return "n/a" if figures.attack_success_rate is None else "none"
+    cells = [IntervalCell(metrics[name].pass_rate, metrics[name].pass_rate_interval) for name in report.metric_order]
+    table = table_of(
+        report.metric_order,
+        columns,
+        spare=("p95", "p50", "p5", "threshold", "unscored", "scored"),
+        plots=drawn_columns(PlotColumn("pass-rate", cells, "95% interval")),
+    )
+    notes = [
+        _where_line(report, name, where) for name in report.metric_order if (where := metrics[name].where) is not None
+    ]
+    return TextSection(("Per-metric aggregates",), table=table, after=notes, key="metrics")
 
 
 def _corrected(report: Report) -> Iterator[TextSection]:
     """The numbers that labels of people correct, beside those of the judge."""
-    found = [(name, figures, figures.pass_rate_corrected) for name, figures in report.metrics.items()]
-    known = [(name, figures, rate) for name, figures, rate in found if rate is not None]
-    if not known:
+    corrected = {
+        name: figures.pass_rate_corrected
+        for name, figures in report.metrics.items()
+        if figures.pass_rate_corrected is not None
+    }
+    if not corrected:
         return
+
     rows: list[TextLine] = []
-    for name, figures, rate in known:
-        pairs = [("pass-rate", figures.pass_rate, rate), ("mean", figures.mean, rate.mean)]
-        rows += (
-            (MetricName(name), told, format_number(naive), format_number(one.value), _range(one.low, one.high),
-             str(rate.labels))
-            for told, naive, one in pairs
-            if one is not None
-        )  # fmt: skip
-    notes: list[TextLine] = [(MetricName(name), ": ", SentenceText(rate.note)) for name, _, rate in known if rate.note]
-    source = ", ".join(dict.fromkeys(rate.source for _, _, rate in known if rate.source))
-    lines: list[TextLine] = [("What people would have found, by their labels of ", DataText(source), ".")]
-    head = ("metric", "number", "by the judge", "corrected", "95% interval", "labels")
-    yield TextSection(("Corrected for the errors of judges",), lines, TextTable(head, rows), notes, key="corrected")
+    for name, rate in corrected.items():
+        figures = report.metrics[name]
+        rows.append(_corrected_row(name, "pass-rate", figures.pass_rate, rate, labels=rate.labels))
+        if rate.mean is not None:
+            rows.append(_corrected_row(name, "mean", figures.mean, rate.mean, labels=rate.labels))
+
+    source = ", ".join(dict.fromkeys(rate.source for rate in corrected.values() if rate.source))
+    yield TextSection(
+        ("Corrected for the errors of judges",),
+        [("What people would have found, by their labels of ", DataText(source), ".")],
+        TextTable(("metric", "number", "by the judge", "corrected", "95% interval", "labels"), rows),
+        [(MetricName(name), ": ", SentenceText(rate.note)) for name, rate in corrected.items() if rate.note],
+        key="corrected",
+    )
+
+
+def _corrected_row(
+    name: str, number: str, by_judge: float | None, corrected: CorrectedPassRate | CorrectedMean, *, labels: int
+) -> TextLine:
+    interval = _range(corrected.low, corrected.high)
+    return (MetricName(name), number, format_number(by_judge), format_number(corrected.value), interval, str(labels))
 
 
 def _range(low: float | None, high: float | None) -> str:
     return format_interval(None if low is None or high is None else Interval(low, high))
 
 
-def _applied(report: Report, name: str, figures: RunMetricSummary, where: Where) -> TextLine:
+def _where_line(report: Report, name: str, where: Where) -> TextLine:
     """How many samples a metric applies to, and which these are."""
+    figures = report.metrics[name]
     samples = f"{figures.n // report.totals.repetitions:,} of {plural(report.totals.samples, 'sample')}"
     return (MetricName(name), f" applies to {samples}: ", DataText(describe_where(where)), ".")
 
@@ -248,27 +212,26 @@ def _pass_mark(figures: RunMetricSummary) -> str | None:
 
 
 def _macro_f1(report: Report) -> TextSection:
-    whole = format_interval(report.pass_rate_interval)
-    names, used = report.metric_order, report.macro_f1_metrics
-    rests: list[TextLine] = []
+    lines: list[TextLine] = [("95% interval ", format_interval(report.macro_f1_interval), ".")]
+
+    names = report.metric_order
+    used = report.macro_f1_metrics
     if used is not None and len(used) < len(names):
         unused = ", ".join(name for name in names if name not in used)
-        others = f"It rests on {len(used)} of {plural(len(names), 'metric')}; these apply to no sample: "
-        rests = [(others, MetricName(unused), ".")]
+        rests_on = f"It rests on {len(used)} of {plural(len(names), 'metric')}; these apply to no sample: "
+        lines.append((rests_on, MetricName(unused), "."))
+
     every = "every metric that applies passed" if report.totals.not_applicable else "every metric passed"
-    return TextSection(
-        (f"Macro-F1 (avg pass-rate across all metrics): {format_number(report.macro_f1)}",),
-        [
-            ("95% interval ", format_interval(report.macro_f1_interval), "."),
-            *rests,
-            (f"Run pass-rate ({every}): {format_number(report.pass_rate)}", f", 95% interval {whole}."),
-        ],
-        key="macro-f1",
-    )
+    interval = format_interval(report.pass_rate_interval)
+    lines.append((f"Run pass-rate ({every}): {format_number(report.pass_rate)}", f", 95% interval {interval}."))
+
+    title = (f"Macro-F1 (avg pass-rate across all metrics): {format_number(report.macro_f1)}",)
+    return TextSection(title, lines, key="macro-f1")
 
 
-def _aggregate(report: Report, whole: Aggregate) -> TextSection:
-    rows = [
+def _aggregate_sections(report: Report, whole: Aggregate) -> Iterator[TextSection]:
+    """What an aggregator made of the metrics: by cohort, then by sample."""
+    rows: list[TextLine] = [
         (
             DataText(cohort.label),
             str(cohort.samples),
@@ -280,7 +243,7 @@ def _aggregate(report: Report, whole: Aggregate) -> TextSection:
         if cohort.aggregate is not None
     ]
     mean = f"Mean score: {whole.mean_score:.4f}, 95% interval {format_interval(whole.mean_score_interval)}."
-    return TextSection(
+    yield TextSection(
         (f"Aggregate success-rate: {whole.success_rate:.4f}",),
         [
             ("95% interval ", format_interval(whole.interval), "."),
@@ -291,74 +254,82 @@ def _aggregate(report: Report, whole: Aggregate) -> TextSection:
         key="aggregate",
     )
 
-
-def _aggregate_samples(report: Report) -> TextSection:
-    """The first samples whose aggregate did not succeed in every repetition, then others, as far as there is room."""
-    found: dict[str, list[TextLine]] = {"fail": [], "pass": []}
-    for entry in report.samples:
-        if entry.aggregate is not None:
-            status = "pass" if entry.aggregate.success else "fail"
-            if len(found[status]) < SHOWN:
-                found[status].append((DataText(entry.id), status, format_number(entry.aggregate.score)))
-    rows = [*found["fail"], *found["pass"]][:SHOWN]
-    count = report.totals.samples if report.aggregate is None else report.aggregate.samples
-    after = _rest(report.totals.samples if count is None else count, rows)
-    return TextSection(
+    rows = _aggregated_samples(report)
+    n_samples = report.totals.samples if whole.samples is None else whole.samples
+    yield TextSection(
         ("Aggregate by sample",),
         table=TextTable(("sample", "aggregate", "score"), rows),
-        after=after,
+        after=_rest(n_samples, rows),
         key="aggregate-samples",
         folds=True,
     )
 
 
+def _aggregated_samples(report: Report) -> list[TextLine]:
+    """The first samples whose aggregate did not succeed in every repetition, then others, as far as there is room."""
+    failed: list[TextLine] = []
+    passed: list[TextLine] = []
+    for entry in report.samples:
+        if entry.aggregate is None:
+            continue
+        status, rows = ("pass", passed) if entry.aggregate.success else ("fail", failed)
+        if len(rows) < SHOWN:
+            rows.append((DataText(entry.id), status, format_number(entry.aggregate.score)))
+    return [*failed, *passed][:SHOWN]
+
+
 def _cohorts(report: Report) -> TextSection:
+    cohorts = report.cohort_list
     # Of a metric that gives 0 or 1 the mean is the pass-rate.
-    graded = [
-        name
+    means = {
+        name: MetricName(f"{name} mean")
         for name in report.metric_order
-        if any(cohort.metrics[name].mean != cohort.metrics[name].pass_rate for cohort in report.cohort_list)
+        if any(cohort.metrics[name].mean != cohort.metrics[name].pass_rate for cohort in cohorts)
+    }
+
+    columns: list[Column[Cohort]] = [
+        ("cohort", lambda cohort: DataText(cohort.label)),
+        ("samples", lambda cohort: str(cohort.samples)),
+        ("macro-F1", lambda cohort: format_number(cohort.macro_f1)),
+        ("95% interval", lambda cohort: format_interval(cohort.macro_f1_interval)),
     ]
-    means = {name: MetricName(f"{name} mean") for name in graded}
-    columns = [column for name in report.metric_order for column in (MetricName(name), means.get(name)) if column]
-    rows = [
-        (
-            DataText(cohort.label),
-            str(cohort.samples),
-            format_number(cohort.macro_f1),
-            format_interval(cohort.macro_f1_interval),
-            *(cell for name in report.metric_order for cell in _figures(cohort.metrics[name], has_mean=name in means)),
-        )
-        for cohort in report.cohort_list
-    ]
-    cells = [IntervalCell(cohort.macro_f1, cohort.macro_f1_interval) for cohort in report.cohort_list]
-    plots = drawn_columns(PlotColumn("macro-F1", cells, "95% interval"))
-    head = ("cohort", "samples", "macro-F1", "95% interval", *columns)
+    for name in report.metric_order:
+        columns.append((MetricName(name), partial(_cohort_pass_rate, name)))
+        if name in means:
+            columns.append((means[name], partial(_cohort_mean, name)))
+
     lines: list[TextLine] = [("The pass-rate of each metric, and their mean.",)]
     if means:
         lines = [("The pass-rate of each metric, the mean of its scores beside it, and the mean of the pass-rates.",)]
-    if any(not cohort.metrics[name].n for cohort in report.cohort_list for name in report.metric_order):
+    if any(not cohort.metrics[name].n for cohort in cohorts for name in report.metric_order):
         lines.append(("n/a: the metric applies to no sample of the cohort, and macro-F1 rests on the others.",))
-    return TextSection(
-        ("Cohorts by metadata.tags",),
-        lines,
-        TextTable(head, rows, (*means.values(), *reversed(report.metric_order), "95% interval"), plots),
-        key="cohorts",
+
+    cells = [IntervalCell(cohort.macro_f1, cohort.macro_f1_interval) for cohort in cohorts]
+    table = table_of(
+        cohorts,
+        columns,
+        spare=(*means.values(), *reversed(report.metric_order), "95% interval"),
+        plots=drawn_columns(PlotColumn("macro-F1", cells, "95% interval")),
     )
+    return TextSection(("Cohorts by metadata.tags",), lines, table, key="cohorts")
 
 
-def _figures(figures: MetricSummary, *, has_mean: bool) -> Iterator[str]:
-    """The pass-rate of a metric in a cohort, and the mean of its scores."""
-    yield ShadedNumber(format_number(figures.pass_rate), figures.pass_rate, is_rate=True)
-    if has_mean:
-        yield format_number(figures.mean)
+def _cohort_pass_rate(name: str, cohort: Cohort) -> str:
+    pass_rate = cohort.metrics[name].pass_rate
+    return ShadedNumber(format_number(pass_rate), pass_rate, is_rate=True)
+
+
+def _cohort_mean(name: str, cohort: Cohort) -> str:
+    return format_number(cohort.metrics[name].mean)
 
 
 def _histograms(report: Report) -> TextSection:
-    head = ("metric", *(f"{place / 10:.1f}" for place in range(10)))
-    rows = [(MetricName(name), *(str(bar.count) for bar in report.histograms[name])) for name in report.metric_order]
-    cells = [HistogramCell(tuple(bar.count for bar in report.histograms[name])) for name in report.metric_order]
-    plots = drawn_columns(PlotColumn("scores", cells, "0.9"))
+    counts = {name: tuple(bar.count for bar in report.histograms[name]) for name in report.metric_order}
+
+    head = ("metric", *(f"{tenth / 10:.1f}" for tenth in range(10)))
+    rows = [(MetricName(name), *map(str, bars)) for name, bars in counts.items()]
+    plots = drawn_columns(PlotColumn("scores", list(map(HistogramCell, counts.values())), "0.9"))
+
     return TextSection(
         ("Score histograms",),
         [("Scores from each number up to the next; the last column holds 1 too.",)],
@@ -367,69 +338,12 @@ def _histograms(report: Report) -> TextSection:
     )
 
 
-def _usage(report: Report) -> TextSection:
-    usage, cost = report.usage, report.cost
-    title = ("Usage and cost",)
-    if not usage.total.calls and not usage.total.cached_calls and usage.total.latency_ms is None:
-        return TextSection(title, [("No model call was recorded.",), *_halt(report)], key="usage")
-    head = ("part", "calls", "cache hits", "prompt tokens", "completion tokens", "cache hit tokens", "p50 ms", "p95 ms")
-    again = [] if usage.reruns is None else [_usage_row("beside the samples", usage.reruns)]
-    parts = [_usage_row("target", usage.target), _usage_row("scoring", usage.scoring)]
-    rows = [*parts, *again, _usage_row("total", usage.total)]
-    after: list[TextLine] = []
-    if cost is not None:
-        after.append((f"Cost: {format_cost(cost)} for {plural(cost.calls, 'call')}.",))
-        for model in cost.models:
-            price = "no price known" if model.cost_usd is None else f"{_money(model.cost_usd)} USD"
-            tokens = f"{model.prompt_tokens:,} + {model.completion_tokens:,} tokens"
-            after.append(("- ", DataText(model.model), f": {plural(model.calls, 'call')}, {tokens}, {price}"))
-    return TextSection(title, table=TextTable(head, rows), after=[*after, *_halt(report)], key="usage")
-
-
-def format_cost(cost: Cost) -> str:
-    """What a run cost; at least that where a model has no price."""
-    is_known = cost.complete or any(model.cost_usd is not None for model in cost.models)
-    return f"{'' if cost.complete else 'at least '}{_money(cost.total_usd)} USD" if is_known else "not known"
-
-
-def _halt(report: Report) -> list[TextLine]:
-    if report.budget is None or not report.budget.halted:
-        return []
-    return [("The budget stopped the run: ", DataText(report.budget.reason or "spent"), ".")]
-
-
-def _usage_row(part: str, totals: UsageTotals) -> TextLine:
-    latency = totals.latency_ms
-    return (
-        part,
-        str(totals.calls),
-        str(totals.cached_calls),
-        _whole(totals.prompt_tokens),
-        _whole(totals.completion_tokens),
-        _whole(totals.cached_call_tokens),
-        "n/a" if latency is None else f"{latency.p50:.1f}",
-        "n/a" if latency is None else f"{latency.p95:.1f}",
-    )
-
-
-def _whole(count: int | None) -> str:
-    return "n/a" if count is None else f"{count:,}"
-
-
-def _money(amount: Decimal) -> str:
-    return f"{amount:.4f}"
-
-
 def _unstable(report: Report) -> TextSection:
-    title = ("Unstable samples",)
+    section = TextSection(("Unstable samples",), key="unstable", folds=True)
     precision = report.precision
     if precision is None:
-        return TextSection(
-            title,
-            [("Each sample ran once, so instability cannot be seen; use repetitions.",)],
-            key="unstable",
-            folds=True,
-        )
+        return section._replace(lines=[("Each sample ran once, so instability cannot be seen; use repetitions.",)])
+
     run = precision.run
     seen = (
         f"The target does not always answer alike. With {plural(report.totals.repetitions, 'repetition')}, chance "
@@ -440,23 +354,19 @@ def _unstable(report: Report) -> TextSection:
         f"To see a difference of {precision.target_delta:.4g} in one sample takes "
         f"{plural(precision.required_repetitions, 'repetition')}, in the run {run.required_repetitions:,}."
     )
-    lines: list[TextLine] = [(seen, needed)]
     if not precision.unstable:
-        return TextSection(
-            title, [*lines, ("No sample passed in some repetitions and failed in others.",)], key="unstable", folds=True
-        )
+        none = "No sample passed in some repetitions and failed in others."
+        return section._replace(lines=[(seen, needed), (none,)])
+
     unstable = (entry for entry in report.samples if entry.unstable)
     rows = [
         (DataText(entry.id), f"{entry.passed} of {entry.repetitions}", format_interval(entry.interval))
         for entry in islice(unstable, SHOWN)
     ]
-    return TextSection(
-        title,
-        lines,
-        TextTable(("sample", "passed", "95% interval"), rows),
-        _rest(precision.unstable, rows),
-        key="unstable",
-        folds=True,
+    return section._replace(
+        lines=[(seen, needed)],
+        table=TextTable(("sample", "passed", "95% interval"), rows),
+        after=_rest(precision.unstable, rows),
     )
 
 
@@ -466,151 +376,23 @@ def _failures(report: Report) -> TextSection:
     if not groups:
         which = "every mark that was made" if report.totals.not_run else "every mark"
         return TextSection(("Failures",), [(f"None: {which} has a score.",)], key="failures")
-    rows: list[TextLine] = [
-        (
-            f"{group.times:,}",
-            "(target)" if group.metric is None else MetricName(group.metric),
-            group.cause,
-            "" if group.message is None else DataText(group.message),
-            DataText(", ".join(group.samples)),
-        )
-        for group in groups[:SHOWN]
-    ]
-    most = groups[0].times
-    bars = PlotColumn("how often", [BarCell(group.times / most) for group in groups[:SHOWN]], "times")
-    table = TextTable(("times", "metric", "cause", "message", "samples"), rows, ("samples",), [bars])
-    return TextSection(("Failures",), table=table, after=_rest(len(groups), rows), key="failures")
 
-
-class FailureGroup(NamedTuple):
-    """Failures of one metric with one cause and one message.
-
-    Attributes:
-        metric: The metric; None for the target.
-        cause: Why there is no score.
-        message: What is said about it; None where it is left out, or where the messages are too many to tell apart.
-        times: How many there are.
-        samples: The first samples that have it, then an ellipsis where there are more.
-    """
-
-    metric: str | None
-    cause: str
-    message: str | None
-    times: int
-    samples: tuple[str, ...]
-
-
-def group_failures(failures: Iterable[FailureEntry]) -> list[FailureGroup]:
-    """Equal failures together, the most frequent first; where messages are too many, by metric and cause alone."""
-    found: dict[tuple[str | None, str, str | None], tuple[int, tuple[str, ...]]] = {}
-    for failure in failures:
-        key = (failure.metric, failure.cause, failure.message)
-        if key not in found and len(found) >= _MOST_GROUPS:
-            key = (failure.metric, failure.cause, None)
-        times, samples = found.get(key, (0, ()))
-        if failure.id not in samples and len(samples) <= _EXAMPLES:
-            samples = (*samples, failure.id if len(samples) < _EXAMPLES else "...")
-        found[key] = (times + 1, samples)
-    groups = [FailureGroup(*key, times, samples) for key, (times, samples) in found.items()]
-    return sorted(groups, key=lambda group: -group.times)
+    shown = groups[:SHOWN]
+    bars = [BarCell(group.times / groups[0].times) for group in shown]
+    table = table_of(
+        shown,
+        [
+            ("times", lambda group: f"{group.times:,}"),
+            ("metric", lambda group: "(target)" if group.metric is None else MetricName(group.metric)),
+            ("cause", lambda group: group.cause),
+            ("message", lambda group: "" if group.message is None else DataText(group.message)),
+            ("samples", lambda group: DataText(", ".join(group.samples))),
+        ],
+        spare=("samples",),
+        plots=[PlotColumn("how often", bars, "times")],
+    )
+    return TextSection(("Failures",), table=table, after=_rest(len(groups), table.rows), key="failures")
 
 
 def _rest(count: int, rows: Sequence[TextLine]) -> list[TextLine]:
     return [(f"... and {count - len(rows):,} more.",)] if count > len(rows) else []
-
-
-def format_observed(check: GateCheck) -> str:
-    """The number that a check looked at; a count has no decimals.
-
-    Args:
-        check: The check.
-    """
-    number = check.observed
-    is_count = check.name.rpartition(".")[2] in _COUNTED and number is not None and number == int(number)
-    return f"{number:,.0f}" if is_count else format_number(number)
-
-
-def format_against_bound(check: GateCheck) -> str:
-    """What a check looked at, its interval where it has one, and the bound.
-
-    Args:
-        check: The check.
-    """
-    interval = "" if check.low is None or check.high is None else f" (interval {check.low:.4f} to {check.high:.4f})"
-    return f"{format_observed(check)}{interval}, required {check.required:.4g}"
-
-
-def gate_section(gate: GateDecision, part: SelectedPart | None) -> TextSection:
-    """The table of a gate's checks.
-
-    Args:
-        gate: The decision.
-        part: The part of the dataset that it judged; None for the whole.
-    """
-    rows = [
-        (
-            check.status,
-            DataText(check.name),
-            format_observed(check),
-            _check_interval(check),
-            f"{check.required:.4g}",
-            SentenceText(check.because),
-        )
-        for check in gate.checks
-    ]
-    head = ("status", "check", "observed", "95% interval", "required", "because")
-    spare = ("because", "95% interval")
-    # The headline tells the decision.
-    lines: list[TextLine] = [] if rows else [(gate_verdict(gate, part),)]
-    return TextSection(("Gate",), lines, TextTable(head, rows, spare) if rows else None, key="gate")
-
-
-def _check_interval(check: GateCheck) -> str:
-    if check.low is None or check.high is None:
-        return "n/a"
-    interval = Interval(check.low, check.high)
-    return format_interval(interval) if check.low >= 0 else format_change_interval(interval)
-
-
-_HEAD = ("metric", "criterion", "mean value", "95% interval", "judged", "abstained", "failed", "agreement")
-
-
-def criteria_sections(report: Report) -> list[TextSection]:
-    """The figures of every criterion, in the order of the metrics; nothing where no metric has any."""
-    rows: list[TextLine] = [
-        (MetricName(name), DataText(criterion), *row)
-        for name in report.metric_order
-        for criterion, row in criteria_table(report.metrics[name].criteria or {})
-    ]
-    if not rows:
-        return []
-    lines: list[TextLine] = [("The mean value of a criterion that is met or not is the share that met it.",)]
-    plots = criteria_plots(
-        [each for name in report.metric_order for each in (report.metrics[name].criteria or {}).values()]
-    )
-    return [
-        TextSection(
-            ("Criteria",), lines, TextTable(_HEAD, rows, ("agreement", "95% interval", "failed"), plots), key="criteria"
-        )
-    ]
-
-
-def criteria_plots(criteria: Sequence[CriterionSummary]) -> list[PlotColumn]:
-    """The mean value of each criterion with its interval."""
-    cells = [IntervalCell(figures.mean, figures.mean_interval) for figures in criteria]
-    return drawn_columns(PlotColumn("mean value", cells, "95% interval"))
-
-
-def criteria_table(criteria: Mapping[str, CriterionSummary]) -> Iterator[tuple[str, TextLine]]:
-    """Each criterion with the cells of its row: mean, interval, judged, abstained, failed, agreement."""
-    for name, figures in criteria.items():
-        counts = (figures.n_judged, figures.n_abstained, figures.n_failed)
-        yield (
-            name,
-            (
-                format_number(figures.mean),
-                format_interval(figures.mean_interval),
-                *map(str, counts),
-                format_number(figures.mean_agreement),
-            ),
-        )

@@ -25,7 +25,7 @@ from deemster.records import Execution, Metric, MetricCard, SampleFacts
 from deemster.runs.run_figures import NO_FIGURES
 from deemster.runs.run_identity import format_time, identity_differences
 from deemster.store import Lease, RunFacts, RunRow, Store, open_store
-from deemster.store.run_facts import TRAITS, RunKind, RunStatus
+from deemster.store.run_facts import TRAITS, RunEnd, RunKind, RunStatus
 
 _MOST_RUNS_OF_ONE_ID = 10_000
 _UNFINISHED = ("running", "incomplete")
@@ -321,17 +321,11 @@ class StoredRun:
         """
         if flush:
             self.writer.flush()
-        self.store.finish(
-            self.id,
-            scoring=self.scoring,
-            status=status,
-            reason=reason,
-            finished_at=finished_at or self.timer.now(),
-            duration_s=duration_s,
-            facts=facts,
-            forget_calls=is_final,
-            release=True,
-        )
+        end = RunEnd(status, reason, finished_at or self.timer.now(), duration_s)
+        if self.scoring:
+            self.store.finish_scoring(self.id, self.scoring, end, facts=facts, forget_calls=is_final, release=True)
+        else:
+            self.store.finish(self.id, end, facts=facts, forget_calls=is_final, release=True)
 
     def give_up(self, error: BaseException) -> None:
         """Note that the run cannot continue, and why. A store that fails may refuse even that.

@@ -134,12 +134,14 @@ class PagedRows(Generic[_Entry]):
             if query.read_beside is not None:
                 query.read_beside(connection, self._last_key)
 
+            width = len(query.key)
+            decode = query.decode
             values = (self._source.number, *query.values, *self._last_key, query.page)
             for row in connection.stream(query.sql, values):
                 self._seen += 1
-                self._advance(row[: len(query.key)])
+                self._advance(row[:width])
                 try:
-                    entry = query.decode(row)
+                    entry = decode(row)
                 except UNREADABLE:
                     self._count_damage()
                     continue
@@ -147,7 +149,8 @@ class PagedRows(Generic[_Entry]):
                 yield entry
 
     def _advance(self, key: _Key) -> None:
-        if not all(type(part) is int for part in key) or key <= self._last_key:
+        not_numbers = [part for part in key if type(part) is not int]
+        if not_numbers or key <= self._last_key:
             raise self._source.damage(f"its {self._query.what}s are out of order")
         self._last_key = key
 

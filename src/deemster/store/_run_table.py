@@ -1,18 +1,16 @@
-"""Inserts, finds, checks, changes and deletes runs and their scorings."""
+"""Inserts, reads, checks, changes and deletes the rows of runs and their scorings."""
 
 from __future__ import annotations
 
 import itertools
 from binascii import crc32
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from pathlib import Path
 from typing import Any, TypeAlias, get_args
 
 import msgspec
 
-from deemster.errors import Issue, RunExistsError, did_you_mean, list_names, plural
+from deemster.errors import Issue, RunExistsError, plural
 from deemster.records import MetricCard, SampleFacts
-from deemster.store._baseline_table import find_baseline
 from deemster.store._database import Connection, ConnectionPool, Row, storage_error, store_error
 from deemster.store._row_encoding import clean_text, decode_cards, decode_mapping, encode_cards, encode_json
 from deemster.store._row_tables import SampleRows, encode_samples, insert_samples
@@ -25,11 +23,13 @@ BEGINNING = "beginning"
 _STATUSES = (*get_args(RunStatus), BEGINNING)
 _TEXTS = ("id", "kind", "suite", "dataset", "fingerprint", "seed", "reason", "started_at", "tool_version")
 _COLUMNS = RunFacts.__struct_fields__
+# In the order in which the check sum of a run takes them; it takes `identity` and `facts` as they are encoded.
+_CHECKED_COLUMNS = (
+    *("id", "kind", "suite", "dataset", "fingerprint", "seed", "repetitions", "samples"),
+    *("status", "reason", "started_at", "finished_at", "duration_s", "tool_version"),
+)
 _CHANGING = ("status", "reason", "finished_at", "duration_s", "identity", "facts")
 _SCORING_COLUMNS = ScoringFacts.__struct_fields__[1:]
-_GUESSES = 200
-# The kind of run that only says more of another one.
-_SERVING = next(kind for kind, traits in TRAITS.items() if traits.serves_a_run)
 # The samples of a run are inserted in commits of bounded size.
 _CHUNK_SAMPLES = 20_000
 _CHUNK_BYTES = 32 << 20
@@ -65,26 +65,10 @@ def insert_all_samples(pool: ConnectionPool, lease: Lease, run: RunFacts, sample
     Raises:
         StoreError: The number of samples is not what the run says, or the database refuses.
     """
-    count, each = 0, iter(samples)
-    chunk: SampleRows | None = None
-
-    def write() -> None:
-        nonlocal count, chunk
-        with pool.connection() as connection, connection.large_cache():
-            while True:
-                # A chunk whose connection was lost is written again; rows that are there already stay as they are.
-                rest = itertools.islice(each, _CHUNK_SAMPLES)
-                chunk = chunk or encode_samples(lease.number, rest, most=_CHUNK_BYTES)
-                if not chunk.samples:
-                    return
-                with connection.transaction():
-                    lease.renew(connection)
-                    insert_samples(connection, chunk)
-                count, chunk = count + len(chunk.samples), None
-
-    pool.retry_when_lost(write)
-    if count != run.samples:
-        message = f"The run `{run.id}` was said to have {plural(run.samples, 'sample')}; {count:,} came."
+    inserter = _SampleInserter(pool, lease, samples)
+    pool.retry_when_lost(inserter.insert_all)
+    if inserter.count != run.samples:
+        message = f"The run `{run.id}` was said to have {plural(run.samples, 'sample')}; {inserter.count:,} came."
         raise store_error(pool.database.where, message)
 
     def show() -> None:
@@ -93,6 +77,33 @@ def insert_all_samples(pool: ConnectionPool, lease: Lease, run: RunFacts, sample
             update_run_row(connection, lease.number, run)
 
     pool.retry_when_lost(show)
+
+
+class _SampleInserter:
+    """Inserts samples in chunks; `insert_all` may be called again where its connection was lost."""
+
+    def __init__(self, pool: ConnectionPool, lease: Lease, samples: Iterable[SampleFacts]) -> None:
+        self.count = 0
+        self._pool = pool
+        self._lease = lease
+        self._samples = iter(samples)
+        self._chunk: SampleRows | None = None
+
+    def insert_all(self) -> None:
+        with self._pool.connection() as connection, connection.large_cache():
+            while chunk := self._next_chunk():
+                with connection.transaction():
+                    self._lease.renew(connection)
+                    insert_samples(connection, chunk)
+                self.count += len(chunk.samples)
+                self._chunk = None
+
+    def _next_chunk(self) -> SampleRows | None:
+        # A chunk whose connection was lost is written again; rows that are there already stay as they are.
+        if self._chunk is None:
+            rest = itertools.islice(self._samples, _CHUNK_SAMPLES)
+            self._chunk = encode_samples(self._lease.number, rest, most=_CHUNK_BYTES)
+        return self._chunk if self._chunk.samples else None
 
 
 def delete_abandoned_runs(pool: ConnectionPool) -> None:
@@ -145,9 +156,11 @@ def _encode_run(run: RunFacts) -> dict[str, Any]:
 
 
 def _run_checksum(values: Mapping[str, Any]) -> int:
-    # The samples of a recording are counted as they come, without a new check sum.
-    covered = values if TRAITS[values["kind"]].has_end else {**values, "samples": 0}
-    return crc32(values["identity"] + values["facts"], crc32(repr(tuple(covered.values())[:-2]).encode()))
+    checked = {column: values[column] for column in _CHECKED_COLUMNS}
+    if not TRAITS[values["kind"]].has_end:
+        # The samples of a recording are counted as they come, without a new check sum.
+        checked["samples"] = 0
+    return crc32(values["identity"] + values["facts"], crc32(repr(tuple(checked.values())).encode()))
 
 
 def insert_scoring_row(connection: Connection, run: int, scoring: ScoringFacts) -> None:
@@ -174,7 +187,8 @@ def _encode_scoring(scoring: ScoringFacts) -> Row:
 
 def scoring_checksum(number: int, values: Sequence[Any]) -> int:
     """The check sum of a row of `scorings`: cards, identity, status, start and end."""
-    return crc32(values[0] + values[1], crc32(b"%d/" % number + repr(tuple(values[2:])).encode()))
+    cards, identity, *state = values
+    return crc32(cards + identity, crc32(b"%d/" % number + repr(tuple(state)).encode()))
 
 
 def add_done(connection: Connection, run: int, count: int, *, scoring: int | None = None) -> None:
@@ -183,17 +197,18 @@ def add_done(connection: Connection, run: int, count: int, *, scoring: int | Non
     `done_mirror` holds the count negated: it is the check sum of the count. The check sum of the row does not cover the
     count, since it would have to be made again with every commit.
     """
-    table, key = ("runs", "number = ?") if scoring is None else ("scorings", "run = ? AND number = ?")
-    sql = f"UPDATE {table} SET done = done + ?, done_mirror = done_mirror - ? WHERE {key}"  # noqa: S608 - names only
-    connection.write(sql, (count, count, run) if scoring is None else (count, count, run, scoring))
+    change = "done = done + ?, done_mirror = done_mirror - ?"
+    if scoring is None:
+        connection.write(f"UPDATE runs SET {change} WHERE number = ?", (count, count, run))  # noqa: S608 - our own words
+    else:
+        sql = f"UPDATE scorings SET {change} WHERE run = ? AND number = ?"  # noqa: S608 - our own words
+        connection.write(sql, (count, count, run, scoring))
 
 
 def recount_done(connection: Connection, run: int) -> None:
     """Count the rows of a run that is resumed again, since what was lost is done again."""
-    outputs, marks = (
-        connection.read(f"SELECT count(*) FROM {table} WHERE run = ?{only}", (run,))[0][0]  # noqa: S608 - names only
-        for table, only in (("outputs", ""), ("marks", " AND scoring = 0"))
-    )
+    ((outputs,),) = connection.read("SELECT count(*) FROM outputs WHERE run = ?", (run,))
+    ((marks,),) = connection.read("SELECT count(*) FROM marks WHERE run = ? AND scoring = 0", (run,))
     if marks > outputs:
         # Marks of an output that was lost are made again with it.
         marks -= connection.write(
@@ -201,6 +216,7 @@ def recount_done(connection: Connection, run: int) -> None:
             " WHERE o.run = marks.run AND o.position = marks.position AND o.repetition = marks.repetition)",
             (run,),
         )
+
     connection.write("UPDATE runs SET done = 0, done_mirror = 0 WHERE number = ?", (run,))
     connection.write("UPDATE scorings SET done = 0, done_mirror = 0 WHERE run = ? AND number = 0", (run,))
     add_done(connection, run, outputs)
@@ -223,143 +239,39 @@ def read_runs(
         StoreError: A run is damaged, or the database refuses.
     """
     sql = f"SELECT {', '.join(_COLUMNS)}, checksum, done, done_mirror, number FROM runs {condition}"  # noqa: S608 - our own words
-    for found in connection.read(sql, values):
+    for row in connection.read(sql, values):
         try:
-            yield _decode_run(connection, found)
+            yield _decode_run(connection, row)
         except (msgspec.MsgspecError, ArithmeticError, TypeError, ValueError, AttributeError) as error:
             detail = f" ({error})" if str(error) and not isinstance(error, msgspec.MsgspecError) else ""
-            message = f"The run {str(found[0])[:80]!r} is damaged{detail}. `deemster store check` says what is lost."
+            message = f"The run {str(row[0])[:80]!r} is damaged{detail}. `deemster store check` says what is lost."
             if on_damage is None:
                 raise storage_error(where, message) from None
             on_damage(message)
 
 
-def _decode_run(connection: Connection, found: Row) -> RunRow:
-    *columns, total, done, mirror, number = found
+def _decode_run(connection: Connection, row: Row) -> RunRow:
+    *columns, checksum, done, mirror, number = row
     values: dict[str, Any] = dict(zip(_COLUMNS, columns, strict=True))
-    if values["kind"] not in TRAITS or _run_checksum(values) != total or values["status"] not in _STATUSES:
+    if values["kind"] not in TRAITS or _run_checksum(values) != checksum or values["status"] not in _STATUSES:
         raise ValueError("its facts do not fit their check sum")
     if done != -mirror:
         raise ValueError("its count of executions was changed")
+
     values |= {column: decode_mapping(values[column]) for column in ("identity", "facts")}
     values["seed"] = int(values["seed"])
     return RunRow(**values, number=number, done=done, scorings=tuple(_read_scorings(connection, number)))
 
 
 def _read_scorings(connection: Connection, run: int) -> Iterator[ScoringRow]:
-    columns = ", ".join(_SCORING_COLUMNS)
-    sql = f"SELECT number, {columns}, checksum, done, done_mirror FROM scorings WHERE run = ? ORDER BY number"  # noqa: S608 - names only
-    for place, (number, *found, total, done, mirror) in enumerate(connection.read(sql, (run,))):
-        if place != number or scoring_checksum(number, found) != total or done != -mirror:
-            raise ValueError(f"its scoring {place} does not fit its check sum")
-        cards, identity, *state = found
-        values = dict(zip(_SCORING_COLUMNS, (decode_cards(cards), decode_mapping(identity), *state), strict=True))
+    names = ", ".join(_SCORING_COLUMNS)
+    sql = f"SELECT number, {names}, checksum, done, done_mirror FROM scorings WHERE run = ? ORDER BY number"  # noqa: S608 - names only
+    for index, row in enumerate(connection.read(sql, (run,))):
+        number, *columns, checksum, done, mirror = row
+        if number != index or scoring_checksum(number, columns) != checksum or done != -mirror:
+            raise ValueError(f"its scoring {index} does not fit its check sum")
+
+        values = dict(zip(_SCORING_COLUMNS, columns, strict=True))
+        values["cards"] = decode_cards(values["cards"])
+        values["identity"] = decode_mapping(values["identity"])
         yield ScoringRow(number=number, done=done, **values)
-
-
-def find_run_number(connection: Connection, where: str, run_id: str) -> int:
-    """The number of a run.
-
-    Raises:
-        StoreError: There is none of that id.
-    """
-    found = connection.read("SELECT number FROM runs WHERE id = ?", (clean_text(run_id),))
-    if not found:
-        raise store_error(where, f"The store holds no run `{run_id}`.")
-    return int(found[0][0])
-
-
-def find_runs(
-    connection: Connection,
-    where: str,
-    conditions: Mapping[str, str | None],
-    *,
-    limit: int | None = None,
-    on_damage: OnDamage = None,
-) -> list[RunRow]:
-    """Runs that meet conditions, the newest first.
-
-    Args:
-        connection: A connection.
-        where: How messages name the store.
-        conditions: Conditions in SQL, each with its value; one without a value is left out.
-        limit: At most so many.
-        on_damage: Called with a message for each damaged run, which is then left out; without it, damage raises.
-
-    Raises:
-        StoreError: A run is damaged, or the database refuses.
-    """
-    given = {condition: clean_text(value) for condition, value in conditions.items() if value is not None}
-    condition = " AND ".join(["status <> ?", *given])
-    values: list[Any] = [BEGINNING, *given.values(), *([] if limit is None else [limit])]
-    end = "" if limit is None else " LIMIT ?"
-    sql = f"WHERE {condition} ORDER BY number DESC{end}"
-    return list(read_runs(connection, where, sql, values, on_damage=on_damage))
-
-
-def _read_run(connection: Connection, where: str, run_id: str) -> RunRow:
-    """A run that is known to be there."""
-    for run in read_runs(connection, where, "WHERE id = ?", [run_id]):
-        return run
-    raise storage_error(where, f"The run `{run_id}` is lost: only its name is left. `deemster store check` says more.")
-
-
-def find_run(
-    connection: Connection, where: str, name: str, *, kind: str | None = None, beside: RunFacts | None = None
-) -> RunRow:
-    """One run, by its id, the beginning of its id, its label, or as `latest`, `previous` or `baseline`.
-
-    `previous` is the run before the latest one of its suite. Of several runs with one label it is the newest.
-
-    Args:
-        connection: A connection.
-        where: How messages name the store.
-        name: How it is called.
-        kind: The only kind that `latest` looks at.
-        beside: The run whose suite's baseline is meant by `baseline`; the latest run unless given.
-
-    Raises:
-        StoreError: There is none, there are several, it is damaged, or the database refuses.
-    """
-    if name == "latest":
-        conditions = {"kind <> ?": _SERVING} if kind is None else {"kind = ?": kind}
-        latest = find_runs(connection, where, conditions, limit=1)
-        if not latest:
-            raise store_error(where, "The store holds no run yet.")
-        return latest[0]
-    if name == "previous":
-        conditions = {"kind = ?": kind or "run"}
-        for run in find_runs(connection, where, conditions, limit=1):
-            before = find_runs(connection, where, {**conditions, "suite = ?": run.suite}, limit=2)
-            if len(before) == 2:
-                return before[1]
-        raise store_error(where, "The store holds no run before the latest one of its suite.")
-    if name == "baseline":
-        of = beside or next(iter(find_runs(connection, where, {"kind = ?": "run"}, limit=1)), None)
-        found = None if of is None else find_baseline(connection, where, of.suite, of.dataset)
-        if found is not None:
-            return _read_run(connection, where, found.run)
-    wanted = clean_text(name)
-    ids = _ids(connection, "id = ?", wanted)
-    if not ids and wanted:
-        ids = _ids(connection, "substr(id, 1, ?) = ?", len(wanted), wanted, limit=6)
-    if len(ids) > 1:
-        raise store_error(where, f"Several runs begin with `{name}`: {list_names(ids, limit=5)}.")
-    if ids:
-        return _read_run(connection, where, ids[0])
-    # Labels are few and seldom asked for, so they have no index.
-    for run in find_runs(connection, where, {}, on_damage=lambda _: None):
-        if run.facts.get("label") == name:
-            return run
-    if name == "baseline":
-        raise store_error(where, "There is no baseline yet. `deemster baseline RUN` makes a run the baseline.")
-    known = _ids(connection, "1 = 1", limit=_GUESSES)
-    hint = did_you_mean(name, ["latest", *known]) if known else "It holds none yet."
-    if Path(name).is_file():
-        hint = f"`deemster import {name}` takes in the runs of a run file."
-    raise store_error(where, f"The store holds no run `{name}`. {hint}")
-
-
-def _ids(connection: Connection, condition: str, *values: Any, limit: int = 1) -> list[str]:
-    sql = f"SELECT id FROM runs WHERE {condition} AND status <> ? ORDER BY number DESC LIMIT ?"  # noqa: S608 - our own words
-    return [found for (found,) in connection.read(sql, (*values, BEGINNING, limit))]

@@ -101,6 +101,22 @@ class RunFacts(msgspec.Struct, frozen=True, kw_only=True):
         return TRAITS[self.kind]
 
 
+class RunEnd(NamedTuple):
+    """How a run, or a further scoring of it, ended.
+
+    Attributes:
+        status: How it stands.
+        reason: Why it is not complete.
+        finished_at: When it ended.
+        duration_s: How long it took.
+    """
+
+    status: RunStatus
+    reason: str | None = None
+    finished_at: str | None = None
+    duration_s: float | None = None
+
+
 class ScoringFacts(msgspec.Struct, frozen=True, kw_only=True):
     """One marking of a run's outputs: number 0 is the run's own, later ones were added by rescoring.
 

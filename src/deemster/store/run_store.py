@@ -15,6 +15,7 @@ from deemster.records import Exchange, Execution, MetricCard, SampleFacts
 from deemster.store._baseline_table import delete_baseline, find_baseline, put_baseline, read_baselines
 from deemster.store._database import ConnectionPool, storage_error, store_error
 from deemster.store._execution_rows import select_marks
+from deemster.store._find_runs import find_run, find_run_number, find_runs
 from deemster.store._label_table import delete_label, put_label, read_labels
 from deemster.store._row_encoding import encode_json, encode_marks, entry_checksum
 from deemster.store._row_tables import COLUMNS, put_final_marks
@@ -23,9 +24,6 @@ from deemster.store._run_table import (
     OnDamage,
     delete_abandoned_runs,
     delete_run,
-    find_run,
-    find_run_number,
-    find_runs,
     insert_all_samples,
     insert_run,
     insert_scoring_row,
@@ -40,6 +38,7 @@ from deemster.store.run_facts import (
     BaselineRow,
     LabelFacts,
     LeaseOwner,
+    RunEnd,
     RunFacts,
     RunKind,
     RunRow,
@@ -67,8 +66,10 @@ class Store:
     """
 
     def __init__(self, pool: ConnectionPool, *, durable: bool) -> None:
-        self.where, self.durable = pool.database.where, durable
-        self.pool, self._lock = pool, threading.Lock()
+        self.where = pool.database.where
+        self.durable = durable
+        self.pool = pool
+        self._lock = threading.Lock()
         self._leases: dict[str, Lease] = {}
 
     def __enter__(self) -> Self:
@@ -80,7 +81,8 @@ class Store:
     def close(self) -> None:
         """Release what is leased and close the connections."""
         with self._lock:
-            leases, self._leases = list(self._leases.values()), {}
+            leases = list(self._leases.values())
+            self._leases = {}
         for lease in leases:
             lease.release()
         self.pool.close()
@@ -162,6 +164,7 @@ class Store:
         for scoring in row.scorings[1:]:
             if scoring.status == "running" and encode_json(scoring.identity) == encode_json(identity):
                 return scoring.number
+
         scoring = ScoringRow(number=len(row.scorings), cards=tuple(cards), identity=identity, started_at=started_at)
         with self.pool.write_transaction() as connection:
             lease.renew(connection)
@@ -217,10 +220,12 @@ class Store:
             "started_at < ?": until,
         }
         with self.pool.read_transaction() as connection:
-            found = find_runs(connection, self.where, conditions, limit=limit, on_damage=on_damage)
-            fault = None if found or any(conditions.values()) else self.pool.database.find_fault(connection)
+            runs = find_runs(connection, self.where, conditions, limit=limit, on_damage=on_damage)
+            fault = None
+            if not runs and not any(conditions.values()):
+                fault = self.pool.database.find_fault(connection)
         if fault is None:
-            return found
+            return runs
 
         # A damaged store may seem to hold nothing.
         if on_damage is None:
@@ -423,13 +428,14 @@ class Store:
         Raises:
             StoreError: There is no such run, or the database refuses.
         """
-        wanted = bytes.fromhex(row_hash)
+        digest = bytes.fromhex(row_hash)
+        sql = "SELECT position FROM samples WHERE run = ? AND row_hash = ?"
         with self.pool.read_transaction() as connection:
             number = find_run_number(connection, self.where, run_id)
-            sql = "SELECT position FROM samples WHERE run = ? AND row_hash = ?"
-            found = connection.read(f"{sql} AND position = ?", (number, wanted, near))
-            found = found or connection.read(f"{sql} ORDER BY position LIMIT 1", (number, wanted))
-        return int(found[0][0]) if found else None
+            rows = connection.read(f"{sql} AND position = ?", (number, digest, near))
+            if not rows:
+                rows = connection.read(f"{sql} ORDER BY position LIMIT 1", (number, digest))
+        return int(rows[0][0]) if rows else None
 
     def calls(self, run_id: str, *, scoring: int = 0, on_damage: OnDamage = None) -> Iterator[tuple[int, bytes]]:
         """The model calls that are kept of a run that may be resumed: id and JSON.
@@ -511,15 +517,16 @@ class Store:
             StoreError: There is no such run, a label is damaged, or the database refuses.
         """
         with self.pool.read_transaction() as connection:
-            found = list(read_labels(connection, find_run_number(connection, self.where, run_id)))
-        lost = found.count(None)
+            labels = list(read_labels(connection, find_run_number(connection, self.where, run_id)))
+
+        lost = labels.count(None)
         if lost:
-            damage = f"The run `{run_id}` is damaged: {plural(lost, 'label')} of {len(found):,} cannot be read."
+            damage = f"The run `{run_id}` is damaged: {plural(lost, 'label')} of {len(labels):,} cannot be read."
             error = storage_error(self.where, f"{damage} `deemster store check` says what is lost.")
             if on_damage is None:
                 raise error
             on_damage(str(error))
-        return [label for label in found if label is not None]
+        return [label for label in labels if label is not None]
 
     def put_label(self, run_id: str, label: LabelFacts) -> None:
         """Write a label, in place of what the same person said of the same thing before. No lease is needed.
@@ -570,7 +577,9 @@ class Store:
         lease = self._require_lease(run_id)
 
         def write() -> None:
-            marks = ((each.position, each.repetition, encode_marks(each.marks)) for each in executions)
+            marks = (
+                (execution.position, execution.repetition, encode_marks(execution.marks)) for execution in executions
+            )
             with self.pool.write_transaction() as connection:
                 lease.renew(connection)
                 while chunk := list(itertools.islice(marks, _SETTLED)):
@@ -599,10 +608,10 @@ class Store:
             LeaseError: The run is not leased here.
             StoreError: The database refuses.
         """
-        lease, row = self._require_lease(run_id), self.run(run_id)
+        lease = self._require_lease(run_id)
+        row = self.run(run_id)
         changed = msgspec.structs.replace(
-            row,
-            facts={**row.facts, **(facts or {})},
+            _with_facts(row, facts),
             status=status or row.status,
             identity=row.identity if identity is None else identity,
         )
@@ -616,33 +625,25 @@ class Store:
                 if status == "running":
                     recount_done(connection, lease.number)
                 if status is not None:
-                    own = msgspec.structs.replace(row.scorings[0], status=status, finished_at=changed.finished_at)
-                    update_scoring_row(connection, lease.number, own)
+                    first = msgspec.structs.replace(row.scorings[0], status=status, finished_at=changed.finished_at)
+                    update_scoring_row(connection, lease.number, first)
 
         self.pool.retry_when_lost(write)
 
     def finish(
         self,
         run_id: str,
+        end: RunEnd,
         *,
-        status: RunStatus,
-        reason: str | None,
-        finished_at: str | None,
-        duration_s: float | None,
-        scoring: int = 0,
         facts: Mapping[str, Any] | None = None,
         forget_calls: bool = False,
         release: bool = False,
     ) -> None:
-        """End a run, or a further scoring of it.
+        """End a run.
 
         Args:
             run_id: The run, leased here.
-            status: How it ended.
-            reason: Why it is not complete.
-            finished_at: When it ended.
-            duration_s: How long it took.
-            scoring: Which scoring ended; 0 ends the run itself.
+            end: How it ended.
             facts: Added to its facts; one of the same name is replaced.
             forget_calls: Whether nothing is left to do, so that its model calls are no longer kept.
             release: Whether the lease is given back with it, in the same transaction.
@@ -651,21 +652,51 @@ class Store:
             LeaseError: The run is not leased here.
             StoreError: The database refuses.
         """
-        lease, row = self._require_lease(run_id), self.run(run_id)
-        ended = msgspec.structs.replace(self._scoring(row, scoring), status=status, finished_at=finished_at)
-        changed = msgspec.structs.replace(row, facts={**row.facts, **(facts or {})})
-        if scoring == 0:
-            changed = msgspec.structs.replace(
-                changed, status=status, reason=reason, finished_at=finished_at, duration_s=duration_s
-            )
+        lease = self._require_lease(run_id)
+        row = _with_facts(self.run(run_id), facts)
+        ended = msgspec.structs.replace(row, **end._asdict())
+        self._write_end(lease, ended, 0, end, forget_calls=forget_calls, release=release)
+
+    def finish_scoring(
+        self,
+        run_id: str,
+        scoring: int,
+        end: RunEnd,
+        *,
+        facts: Mapping[str, Any] | None = None,
+        forget_calls: bool = False,
+        release: bool = False,
+    ) -> None:
+        """End a further scoring of a run, which stays as it is but for its facts.
+
+        Args:
+            run_id: The run, leased here.
+            scoring: Which scoring ended.
+            end: How it ended.
+            facts: Added to the facts of the run; one of the same name is replaced.
+            forget_calls: Whether nothing is left to do, so that its model calls are no longer kept.
+            release: Whether the lease is given back with it, in the same transaction.
+
+        Raises:
+            LeaseError: The run is not leased here.
+            StoreError: The database refuses.
+        """
+        lease = self._require_lease(run_id)
+        row = _with_facts(self.run(run_id), facts)
+        self._write_end(lease, row, scoring, end, forget_calls=forget_calls, release=release)
+
+    def _write_end(
+        self, lease: Lease, row: RunRow, number: int, end: RunEnd, *, forget_calls: bool, release: bool
+    ) -> None:
+        scoring = msgspec.structs.replace(self._scoring(row, number), status=end.status, finished_at=end.finished_at)
 
         def write() -> None:
             with self.pool.write_transaction() as connection:
                 lease.renew(connection)
-                update_run_row(connection, lease.number, changed)
-                update_scoring_row(connection, lease.number, ended)
+                update_run_row(connection, lease.number, row)
+                update_scoring_row(connection, lease.number, scoring)
                 if forget_calls:
-                    connection.write("DELETE FROM calls WHERE run = ? AND scoring = ?", (lease.number, scoring))
+                    connection.write("DELETE FROM calls WHERE run = ? AND scoring = ?", (lease.number, number))
                 if release:
                     lease.release_within(connection)
 
@@ -685,3 +716,7 @@ class Store:
         if lease is None or not lease.is_held:
             lease = self.lease(run_id)
         self._delete(lease)
+
+
+def _with_facts(row: RunRow, facts: Mapping[str, Any] | None) -> RunRow:
+    return msgspec.structs.replace(row, facts={**row.facts, **(facts or {})})

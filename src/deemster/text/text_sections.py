@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterable, Sequence
-from typing import NamedTuple, Self, TypeAlias
+from collections.abc import Callable, Collection, Iterable, Sequence
+from typing import NamedTuple, Self, TypeAlias, TypeVar
 
 from deemster.text.table_plots import PlotColumn
 
@@ -94,6 +94,20 @@ class TextTable(NamedTuple):
     rows: Sequence[TextLine]
     spare: TextLine = ()
     plots: Sequence[PlotColumn] = ()
+
+
+T = TypeVar("T")
+# The heading of a column, and the cell that it shows of an entry.
+Column: TypeAlias = tuple[str, Callable[[T], str]]
+
+
+def table_of(
+    entries: Iterable[T], columns: Sequence[Column[T]], *, spare: TextLine = (), plots: Sequence[PlotColumn] = ()
+) -> TextTable:
+    """A table with a row for each entry."""
+    head = tuple(heading for heading, _ in columns)
+    rows = [tuple(cell(entry) for _, cell in columns) for entry in entries]
+    return TextTable(head, rows, spare, plots)
 
 
 class TextField(NamedTuple):

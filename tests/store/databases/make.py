@@ -23,13 +23,14 @@ def fill(store):
 
     from deemster.records import MetricScore, Output, TargetFailure, Unscored, Usage
     from deemster.store.graded_items import GRADING_CARD
+    from deemster.store.run_facts import RunEnd
 
     name = written(store, 0, count=3, cards=[card("a"), card("b")], suite="support-bot", seed=2**70)
     store.settle(name, 0, [execution(1, marks=[MetricScore(1.0), MARK])])
     number = store.open_scoring(name, [card("b", "b/2")], identity={"n": 1}, started_at="2026-01-02T00:00:00.000Z")
     with store.writer(name, scoring=number, outputs=False) as writer:
         writer.add([execution(position, marks=[MetricScore(0.25, {"k": "v"})]) for position in range(3)])
-    store.finish(name, status="complete", reason=None, finished_at="2026-01-02", duration_s=1.0, scoring=number)
+    store.finish_scoring(name, number, RunEnd("complete", finished_at="2026-01-02", duration_s=1.0))
     store.promote(name, BASELINE)
     store.write_columns(name, [b"columns"])
     store.put_label(name, LABEL)
@@ -40,7 +41,7 @@ def fill(store):
         writer.add([execution(1, 1, answer=output)], at="2026-01-01T00:00:05.000Z")
         writer.add_calls([(7, b'{"id":7,"key":"AAEC","counted":[12,"0.5",0,"0"]}')])
         writer.add_prompts(0, 0, 0, b'[{"role":"judge","messages":[["user","Is it?"]],"reply":"No."}]')
-    store.finish(name, status="incomplete", reason="stopped", finished_at="2026-01-01", duration_s=0.5)
+    store.finish(name, RunEnd("incomplete", reason="stopped", finished_at="2026-01-01", duration_s=0.5))
     name = begun(store, 2, count=2, kind="grading", cards=[GRADING_CARD])
     with store.writer(name) as writer:
         writer.add([graded_item(0, votes=[])])

@@ -1,0 +1,66 @@
+"""How often attacks succeeded, as reports show it: by category, severity, mutator, and item of each framework."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+
+from deemster.errors import plural
+from deemster.results.attack_success import AdversarialSummary, AttackFigures
+from deemster.text.number_format import format_interval, format_number
+from deemster.text.table_plots import IntervalCell, PlotColumn, drawn_columns
+from deemster.text.text_sections import DataText, MetricName, TextSection, TextTable, table_of
+
+
+def attack_sections(attacks: AdversarialSummary) -> Iterator[TextSection]:
+    """How often attacks succeeded, over all, and by framework where samples name one."""
+    kinds = {"category": attacks.categories, "severity": attacks.severities, "mutator": attacks.mutators}
+    groups = [(kind, group) for kind, groups_of_kind in kinds.items() for group in groups_of_kind]
+
+    overall = attacks.overall
+    succeeded = f"{overall.successes:,} of {plural(overall.executions, 'attack')} succeeded"
+    if overall.undecided:
+        succeeded += f"; {overall.undecided:,} could not be decided"
+    if overall.worst_severity:
+        succeeded += f", worst severity that got through: {overall.worst_severity}"
+
+    yield TextSection(
+        (f"Attack success rate: {format_number(overall.attack_success_rate)}",),
+        [
+            (f"95% interval {format_interval(overall.interval)}, clustered by seed. Lower is better.",),
+            (f"{succeeded}. Decided by ", MetricName(", ".join(attacks.metrics)), "."),
+        ],
+        _attack_table(groups, second="by"),
+        key="attacks",
+    )
+
+    items = [(framework.name, item) for framework in attacks.frameworks for item in framework.items]
+    if items:
+        yield TextSection(
+            ("Attack success by framework",), table=_attack_table(items, second="framework"), key="attack-frameworks"
+        )
+
+
+def _attack_table(groups: Sequence[tuple[str, AttackFigures]], *, second: str) -> TextTable:
+    """A row for each group of attacks, which has the second column as its kind."""
+    cells = [IntervalCell(group.attack_success_rate, group.interval) for _, group in groups]
+    return table_of(
+        groups,
+        [
+            ("attacks", lambda row: DataText(row[1].name)),
+            (second, lambda row: DataText(row[0])),
+            ("samples", lambda row: str(row[1].samples)),
+            ("succeeded", lambda row: str(row[1].successes)),
+            ("undecided", lambda row: str(row[1].undecided)),
+            ("rate", lambda row: format_number(row[1].attack_success_rate)),
+            ("95% interval", lambda row: format_interval(row[1].interval)),
+            ("worst through", lambda row: _worst_severity(row[1])),
+        ],
+        spare=("undecided", "succeeded", "95% interval"),
+        plots=drawn_columns(PlotColumn("attack success", cells, "95% interval")),
+    )
+
+
+def _worst_severity(figures: AttackFigures) -> str:
+    if figures.successes:
+        return figures.worst_severity or "unrated"
+    return "n/a" if figures.attack_success_rate is None else "none"

@@ -1,0 +1,81 @@
+"""What a run used and cost, as reports show it."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from decimal import Decimal
+from typing import TYPE_CHECKING
+
+from deemster.errors import plural
+from deemster.results import Cost, UsageTotals
+from deemster.text.text_sections import DataText, TextLine, TextSection, table_of
+
+if TYPE_CHECKING:
+    from deemster.report.report_document import Report
+
+
+def usage_section(report: Report) -> TextSection:
+    """Calls, tokens and latency of target and judges, what they cost, and whether the budget ended the run."""
+    usage = report.usage
+    title = ("Usage and cost",)
+    if not usage.total.calls and not usage.total.cached_calls and usage.total.latency_ms is None:
+        return TextSection(title, [("No model call was recorded.",), *_budget_lines(report)], key="usage")
+
+    totals_by_part = {"target": usage.target, "scoring": usage.scoring}
+    if usage.reruns is not None:
+        totals_by_part["beside the samples"] = usage.reruns
+    totals_by_part["total"] = usage.total
+
+    table = table_of(
+        list(totals_by_part.items()),
+        [
+            ("part", lambda row: row[0]),
+            ("calls", lambda row: str(row[1].calls)),
+            ("cache hits", lambda row: str(row[1].cached_calls)),
+            ("prompt tokens", lambda row: _count_cell(row[1].prompt_tokens)),
+            ("completion tokens", lambda row: _count_cell(row[1].completion_tokens)),
+            ("cache hit tokens", lambda row: _count_cell(row[1].cached_call_tokens)),
+            ("p50 ms", lambda row: _latency_cells(row[1])[0]),
+            ("p95 ms", lambda row: _latency_cells(row[1])[1]),
+        ],
+    )
+    return TextSection(title, table=table, after=[*_cost_lines(report.cost), *_budget_lines(report)], key="usage")
+
+
+def _cost_lines(cost: Cost | None) -> Iterator[TextLine]:
+    if cost is None:
+        return
+    yield (f"Cost: {format_cost(cost)} for {plural(cost.calls, 'call')}.",)
+
+    for model in cost.models:
+        price = "no price known" if model.cost_usd is None else f"{_money(model.cost_usd)} USD"
+        tokens = f"{model.prompt_tokens:,} + {model.completion_tokens:,} tokens"
+        yield ("- ", DataText(model.model), f": {plural(model.calls, 'call')}, {tokens}, {price}")
+
+
+def format_cost(cost: Cost) -> str:
+    """What a run cost; at least that where a model has no price."""
+    if cost.complete:
+        return f"{_money(cost.total_usd)} USD"
+    if any(model.cost_usd is not None for model in cost.models):
+        return f"at least {_money(cost.total_usd)} USD"
+    return "not known"
+
+
+def _budget_lines(report: Report) -> list[TextLine]:
+    if report.budget is None or not report.budget.halted:
+        return []
+    return [("The budget stopped the run: ", DataText(report.budget.reason or "spent"), ".")]
+
+
+def _count_cell(count: int | None) -> str:
+    return "n/a" if count is None else f"{count:,}"
+
+
+def _latency_cells(totals: UsageTotals) -> tuple[str, str]:
+    latency = totals.latency_ms
+    return ("n/a", "n/a") if latency is None else (f"{latency.p50:.1f}", f"{latency.p95:.1f}")
+
+
+def _money(amount: Decimal) -> str:
+    return f"{amount:.4f}"

@@ -1,0 +1,159 @@
+"""Finds runs: by conditions, or one by a name that people give it."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any
+
+from deemster.errors import StoreError, did_you_mean, list_names
+from deemster.store._baseline_table import find_baseline
+from deemster.store._database import Connection, storage_error, store_error
+from deemster.store._row_encoding import clean_text
+from deemster.store._run_table import BEGINNING, OnDamage, read_runs
+from deemster.store.run_facts import TRAITS, RunFacts, RunRow
+
+_GUESSES = 200
+# The kind of run that only says more of another one.
+_SERVING = next(kind for kind, traits in TRAITS.items() if traits.serves_a_run)
+
+
+def find_run_number(connection: Connection, where: str, run_id: str) -> int:
+    """The number of a run.
+
+    Raises:
+        StoreError: There is none of that id.
+    """
+    rows = connection.read("SELECT number FROM runs WHERE id = ?", (clean_text(run_id),))
+    if not rows:
+        raise store_error(where, f"The store holds no run `{run_id}`.")
+    return int(rows[0][0])
+
+
+def find_runs(
+    connection: Connection,
+    where: str,
+    conditions: Mapping[str, str | None],
+    *,
+    limit: int | None = None,
+    on_damage: OnDamage = None,
+) -> list[RunRow]:
+    """Runs that meet conditions, the newest first.
+
+    Args:
+        connection: A connection.
+        where: How messages name the store.
+        conditions: Conditions in SQL, each with its value; one without a value is left out.
+        limit: At most so many.
+        on_damage: Called with a message for each damaged run, which is then left out; without it, damage raises.
+
+    Raises:
+        StoreError: A run is damaged, or the database refuses.
+    """
+    values_by_condition: dict[str, Any] = {"status <> ?": BEGINNING}
+    for condition, value in conditions.items():
+        if value is not None:
+            values_by_condition[condition] = clean_text(value)
+
+    sql = f"WHERE {' AND '.join(values_by_condition)} ORDER BY number DESC"
+    values = list(values_by_condition.values())
+    if limit is not None:
+        sql += " LIMIT ?"
+        values.append(limit)
+    return list(read_runs(connection, where, sql, values, on_damage=on_damage))
+
+
+def find_run(
+    connection: Connection, where: str, name: str, *, kind: str | None = None, beside: RunFacts | None = None
+) -> RunRow:
+    """One run, by its id, the beginning of its id, its label, or as `latest`, `previous` or `baseline`.
+
+    Args:
+        connection: A connection.
+        where: How messages name the store.
+        name: How it is called.
+        kind: The only kind that `latest` looks at.
+        beside: The run whose suite's baseline is meant by `baseline`; the latest run unless given.
+
+    Raises:
+        StoreError: There is none, there are several, it is damaged, or the database refuses.
+    """
+    if name == "latest":
+        return _find_latest(connection, where, kind)
+    if name == "previous":
+        return _find_previous(connection, where, kind or "run")
+
+    run = _find_baseline_run(connection, where, beside) if name == "baseline" else None
+    run = run or _find_by_id(connection, where, name) or _find_by_label(connection, where, name)
+    if run is None:
+        raise _no_such_run(connection, where, name)
+    return run
+
+
+def _find_latest(connection: Connection, where: str, kind: str | None) -> RunRow:
+    conditions = {"kind <> ?": _SERVING} if kind is None else {"kind = ?": kind}
+    for run in find_runs(connection, where, conditions, limit=1):
+        return run
+    raise store_error(where, "The store holds no run yet.")
+
+
+def _find_previous(connection: Connection, where: str, kind: str) -> RunRow:
+    """The run before the latest one of its suite."""
+    for latest in find_runs(connection, where, {"kind = ?": kind}, limit=1):
+        of_suite = {"kind = ?": kind, "suite = ?": latest.suite}
+        for run in find_runs(connection, where, of_suite, limit=2)[1:]:
+            return run
+    raise store_error(where, "The store holds no run before the latest one of its suite.")
+
+
+def _find_baseline_run(connection: Connection, where: str, beside: RunFacts | None) -> RunRow | None:
+    if beside is None:
+        latest = find_runs(connection, where, {"kind = ?": "run"}, limit=1)
+        if not latest:
+            return None
+        beside = latest[0]
+    baseline = find_baseline(connection, where, beside.suite, beside.dataset)
+    return None if baseline is None else _read_run(connection, where, baseline.run)
+
+
+def _find_by_id(connection: Connection, where: str, name: str) -> RunRow | None:
+    """The run of an id, else the only one whose id begins so."""
+    beginning = clean_text(name)
+    ids = _read_ids(connection, "id = ?", beginning)
+    if not ids and beginning:
+        ids = _read_ids(connection, "substr(id, 1, ?) = ?", len(beginning), beginning, limit=6)
+
+    if len(ids) > 1:
+        raise store_error(where, f"Several runs begin with `{name}`: {list_names(ids, limit=5)}.")
+    return _read_run(connection, where, ids[0]) if ids else None
+
+
+def _find_by_label(connection: Connection, where: str, label: str) -> RunRow | None:
+    """The newest run of a label. Labels are few and seldom asked for, so they have no index."""
+    for run in find_runs(connection, where, {}, on_damage=lambda _: None):
+        if run.facts.get("label") == label:
+            return run
+    return None
+
+
+def _no_such_run(connection: Connection, where: str, name: str) -> StoreError:
+    if name == "baseline":
+        return store_error(where, "There is no baseline yet. `deemster baseline RUN` makes a run the baseline.")
+
+    ids = _read_ids(connection, "1 = 1", limit=_GUESSES)
+    hint = did_you_mean(name, ["latest", *ids]) if ids else "It holds none yet."
+    if Path(name).is_file():
+        hint = f"`deemster import {name}` takes in the runs of a run file."
+    return store_error(where, f"The store holds no run `{name}`. {hint}")
+
+
+def _read_run(connection: Connection, where: str, run_id: str) -> RunRow:
+    """A run that is known to be there."""
+    for run in read_runs(connection, where, "WHERE id = ?", [run_id]):
+        return run
+    raise storage_error(where, f"The run `{run_id}` is lost: only its name is left. `deemster store check` says more.")
+
+
+def _read_ids(connection: Connection, condition: str, *values: Any, limit: int = 1) -> list[str]:
+    sql = f"SELECT id FROM runs WHERE {condition} AND status <> ? ORDER BY number DESC LIMIT ?"  # noqa: S608 - our own words
+    return [run_id for (run_id,) in connection.read(sql, (*values, BEGINNING, limit))]
