@@ -181,14 +181,18 @@ def refresh_golden(request: pytest.FixtureRequest) -> bool:
 
 
 @pytest.fixture
-def golden(refresh_golden: bool) -> Callable[[str, str | bytes], None]:
+def golden(request: pytest.FixtureRequest, refresh_golden: bool) -> Callable[[str, str | bytes], None]:
     """Compare a text with `tests/golden/<name>` byte for byte, or rewrite that file with `--refresh-golden`."""
+    command = f"pytest {request.node.nodeid.partition('::')[0]} --refresh-golden -n 0"
 
     def compare(name: str, text: str | bytes) -> None:
         # Not loaded by tests that start with nothing loaded.
         from deemster.testing import compare_with_golden
 
-        compare_with_golden(text, GOLDEN / name, refresh=refresh_golden)
+        try:
+            compare_with_golden(text, GOLDEN / name, refresh=refresh_golden)
+        except AssertionError as error:
+            raise AssertionError(f"{error}\nWhere that is meant, write it: {command}") from None
 
     return compare
 

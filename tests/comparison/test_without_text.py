@@ -16,8 +16,18 @@ from deemster.comparison.without_text import WITHOUT_TEXT, join_privacy
 from deemster.engine.run_sync import run_sync
 from deemster.evaluation.resolve_evaluation import resolve_arguments
 from deemster.evaluation.run_evaluation import run_evaluation
-from deemster.report.report_entries import PrivacyEntry
+from deemster.report import Report
+from deemster.report.report_entries import (
+    DatasetEntry,
+    ExecutionEntry,
+    FailureEntry,
+    PrivacyEntry,
+    RunEntry,
+    ScoreEntry,
+)
 from deemster.report.report_sections import report_sections
+from deemster.results import SampleEntry
+from deemster.results.run_columns import ComparedRun
 from deemster.text.terminal_layout import print_sections
 from tests.builders.report_formats import FORMATS
 from tests.report.runs import CANARIES, CLOCK, full_report, quotes_of
@@ -183,3 +193,40 @@ class _Leaky:
         if len(output.text) % 2:
             raise ValueError(output.text)
         return dm.MetricScore(1.0, {"text": output.text, "list": [output.text], "map": {output.text: 1}})
+
+
+# What `--without-text` keeps of each record: a new field is private until it stands here.
+KEPT = {
+    Report: "schema_version tool_version privacy totals macro_f1 macro_f1_interval macro_f1_metrics pass_rate "
+    "pass_rate_interval metric_order histograms cohort_list aggregate precision usage cost budget gate adversarial "
+    "panels",
+    RunEntry: "id suite status reason started_at finished_at duration_s seed varied",
+    DatasetEntry: "name schema_version duplicates cluster",
+    SampleEntry: "id tags repetitions passed unscored pass_rate interval unstable score_mean score_stdev metrics "
+    "aggregate not_applicable",
+    ExecutionEntry: "id repetition output_chars output_valid output_cut usage",
+    ScoreEntry: "score success threshold rubric_score usage",
+    FailureEntry: "id repetition metric cause",
+    ComparedRun: "id suite dataset started_at status samples repetitions macro_f1 pass_rate",
+}
+LEFT_OUT = {
+    Report: "run dataset metrics samples executions failure_list",
+    RunEntry: "part label target models",
+    DatasetEntry: "fingerprint",
+    SampleEntry: "row_hash input expected_output",
+    ExecutionEntry: "output retrieved trajectory marks",
+    ScoreEntry: "details",
+    FailureEntry: "message",
+    ComparedRun: "fingerprint label target part",
+}
+
+
+@pytest.mark.parametrize("record", KEPT, ids=lambda record: record.__name__)
+def test_every_field_is_kept_or_left_out_on_purpose(record):
+    decided = {*KEPT[record].split(), *LEFT_OUT[record].split()}
+    new = sorted(set(record.__struct_fields__) - decided)
+    assert new == [], (
+        f"{record.__name__} has {new}: may a report without text show it? If so, add it to KEPT; if it could repeat or "
+        "reveal something private, let comparison/without_text.py leave it out, and add it to LEFT_OUT."
+    )
+    assert decided == set(record.__struct_fields__)

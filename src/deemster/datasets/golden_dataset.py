@@ -7,7 +7,7 @@ import copy
 import functools
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from pathlib import Path as FilePath
-from typing import Any, overload
+from typing import TYPE_CHECKING, Any, overload
 
 import msgspec
 import numpy as np
@@ -42,6 +42,9 @@ from deemster.formats.read_parquet import ParquetColumns, ParquetFile
 from deemster.formats.schema_validation import Located, Places, check_shape, is_id
 from deemster.formats.write_rows import write_rows
 from deemster.records import Sample, SampleContent, SampleFacts, SampleLabels
+
+if TYPE_CHECKING:
+    import pandas as pd
 
 # Stands in for a document while reading fast: whatever has an issue is read again.
 _NO_PLACES = Places(lambda _: "")
@@ -178,7 +181,7 @@ class Dataset:
         return self
 
     @classmethod
-    def from_dataframe(cls, frame: Any, *, name: str = "dataframe") -> Dataset:
+    def from_dataframe(cls, frame: pd.DataFrame, *, name: str = "dataframe") -> Dataset:
         """Read a dataset from a pandas data frame whose columns are named as in CSV.
 
         Cells keep their types: a number stays a number, and `input` and `metadata` may hold maps. A missing value is an

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Coroutine, Iterable, Mapping, Sequence
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from deemster.comparison.comparison import Comparison
 from deemster.datasets import Dataset
@@ -22,18 +22,21 @@ from deemster.evaluation.run_evaluation import find_backend, run_evaluation
 from deemster.evaluation.suite import CONCURRENCY, SEED
 from deemster.gate import Gate
 from deemster.models import ChatClient, EmbeddingClient, Role
-from deemster.records import Metric, Scorer
+from deemster.records import Metric, Sample, Scorer
 from deemster.report import Report
 from deemster.report.failure_groups import group_failures
 from deemster.results import Aggregator
-from deemster.runs.run_lifecycle import Storage, StoredOrNot, build_storage
+from deemster.runs.run_storage import Storage, StoredOrNot, build_storage
 from deemster.store import Store
 from deemster.targets.saved_outputs import SavedOutputs
+
+if TYPE_CHECKING:
+    import pandas as pd
 
 
 @names_moved_parameters
 def evaluate_async(
-    dataset: Dataset | Iterable[Any] | str | Path,
+    dataset: Dataset | Iterable[Sample | Mapping[str, Any]] | pd.DataFrame | str | Path,
     *,
     target: CallableTarget | AwaitableTarget | Callable[..., Any] | None = None,
     outputs: SavedOutputs | Mapping[str, Any] | str | Path | None = None,

@@ -33,7 +33,8 @@ from deemster.report.build_report import (
 from deemster.results.alike_samples import FEWEST_SAMPLES, MOST_SAMPLES, alike_key, alike_warnings
 from deemster.results.mark_table import MarkTable
 from deemster.results.metric_summary import OUTSIDE
-from deemster.runs.run_lifecycle import NOT_STORED, RunTimer, StoredOrNot
+from deemster.runs.run_storage import NOT_STORED, StoredOrNot
+from deemster.runs.run_timer import RunTimer
 
 IN_THIS_PROCESS = InThisProcess()
 
