@@ -170,5 +170,6 @@ def _warning(key: str, likeness: Likeness, name: str) -> str:
     wider = (1 + (likeness.size - 1) * likeness.icc) ** 0.5
     return (
         f"Samples with the same `metadata.{key}` come out alike ({likeness.groups:,} groups, {name}), so they say less "
-        f"than as many samples on their own: with `cluster: {key}` in the dataset, intervals are about {wider:.1f} times as wide."
+        f"than as many samples on their own: with `cluster: {key}` in the dataset, intervals are about {wider:.1f} "
+        "times as wide."
     )
