@@ -14,7 +14,7 @@ import importlib
 import sys
 
 __version__ = "0.2.0"
-# What a name of the root in an earlier version is called now; until 1.0.
+# What a name of an earlier version is called now; until 1.0.
 RENAMED = {
     "Invocation": "records.Invocation",
     "MetricsResult": "agreement.MetricsResult",
@@ -22,8 +22,10 @@ RENAMED = {
     "RubricItem": "datasets.RubricItem",
     "StoreError": "errors.StoreError",
     "Vote": "judges.Vote",
+    "agreement.align": "compute_metrics",
     "align": "compute_metrics",
     "alignment": "agreement",
+    "audit.ModelLimits": "ModelCalls",
     "calibrate_cascade": "agreement.calibrate_cascade",
     "compare_judges": "agreement.compare_judges",
     "load_comparison": "comparison.load_comparison",
@@ -47,8 +49,8 @@ class LazyPackage(type(sys)):
             return sorted(name for name, module in self.declared_names().items() if module != self.__name__)
         module = None if name.startswith("_") else self.declared_names().get(name)
         if module is None:
-            is_renamed = self.__name__ == __name__ and name in RENAMED
-            hint = f"; it is `{__name__}.{RENAMED[name]}` now" if is_renamed else ""
+            old = f"{self.__name__}.{name}".removeprefix(f"{__name__}.")
+            hint = f"; it is `{__name__}.{RENAMED[old]}` now" if old in RENAMED else ""
             raise AttributeError(f"module `{self.__name__}` has no attribute `{name}`{hint}")
         if module == self.__name__:
             return importlib.import_module(f"{module}.{name}")
