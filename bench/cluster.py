@@ -28,7 +28,7 @@ from deemster.evaluation.run_evaluation import run_evaluation
 from deemster.models.clock import FrozenClock
 from deemster.remote.cluster_backend import OnCluster
 from deemster.remote.ray_cluster import without_api_server
-from deemster.runs.run_lifecycle import build_storage
+from deemster.runs.run_storage import build_storage
 from deemster.testing import ModelServer
 from deemster.testing.server_replies import verdict
 

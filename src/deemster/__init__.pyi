@@ -51,7 +51,7 @@ from deemster.report import Report as Report
 from deemster.rubrics import Criterion as Criterion
 from deemster.rubrics import Option as Option
 from deemster.rubrics import Rubric as Rubric
-from deemster.runs.run_lifecycle import Storage as Storage
+from deemster.runs.run_storage import Storage as Storage
 
 __version__: str
 

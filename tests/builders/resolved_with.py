@@ -9,7 +9,7 @@ from deemster.evaluation.resolved_evaluation import Evaluation
 from deemster.evaluation.run_evaluation import run_evaluation
 from deemster.evaluation.run_part import find_resumed_run
 from deemster.report import Report
-from deemster.runs.run_lifecycle import StoredOrNot
+from deemster.runs.run_storage import StoredOrNot
 
 
 def resolved_with(storage: StoredOrNot, evaluation: Evaluation) -> Evaluation:

@@ -18,7 +18,7 @@ from deemster.models import Role
 from deemster.models.worker_threads import WorkerThreads
 from deemster.records import Answer, MetricScore, Output, Sample, Unscored, Usage
 from deemster.report.build_report import stored_report
-from deemster.runs.run_lifecycle import RunStorage
+from deemster.runs.run_storage import RunStorage
 from deemster.store import open_store
 from tests.builders.resolved_with import ran_in
 from tests.report.runs import CLOCK

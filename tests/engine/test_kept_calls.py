@@ -27,7 +27,7 @@ from deemster.judges.judge_panel import Judge
 from deemster.judges.metric_catalog import resolve_all
 from deemster.models import ModelFailure, Price, Role
 from deemster.records import Answer, Usage
-from deemster.runs.run_lifecycle import NOT_STORED, RunStorage
+from deemster.runs.run_storage import NOT_STORED, RunStorage
 from deemster.store import open_store
 from deemster.store.find_damage import find_damage
 from tests.builders.arguments import arguments

@@ -19,7 +19,7 @@ from deemster.evaluation.resolve_evaluation import resolve_arguments
 from deemster.evaluation.run_evaluation import run_evaluation
 from deemster.models import Price, Role
 from deemster.records import Answer, Usage
-from deemster.runs.run_lifecycle import RunStorage
+from deemster.runs.run_storage import RunStorage
 from deemster.store import open_store
 from tests.builders.arguments import arguments
 from tests.builders.resolved_with import ran_in

@@ -19,7 +19,7 @@ from deemster.judges import metric_catalog as catalog
 from deemster.records import Answer, Execution, MetricScore, Output, SampleContent, SampleFacts, SampleLabels
 from deemster.report.build_report import stored_report
 from deemster.runs.run_identity import format_time
-from deemster.runs.run_lifecycle import NOT_STORED, RunStorage
+from deemster.runs.run_storage import NOT_STORED, RunStorage
 from deemster.store import RunFacts, open_store
 from tests.builders.arguments import arguments
 from tests.builders.resolved_with import ran_in

@@ -21,7 +21,7 @@ from deemster.judges.judge_panel import Judge
 from deemster.models import FakeChat, ModelFailure, Price, Role
 from deemster.records import Answer, Usage
 from deemster.rubrics import LengthPenalty
-from deemster.runs.run_lifecycle import RunStorage
+from deemster.runs.run_storage import RunStorage
 from deemster.store import open_store
 from tests.builders.arguments import arguments
 from tests.grading.test_grade_dataset import GOOD, items, models, truthful, votes

@@ -15,7 +15,7 @@ from deemster.engine.stop_request import Stop
 from deemster.evaluation.resolve_evaluation import resolve_arguments
 from deemster.models import ModelFailure, Role
 from deemster.records import Answer
-from deemster.runs.run_lifecycle import RunStorage
+from deemster.runs.run_storage import RunStorage
 from deemster.store import open_store
 from tests.builders.resolved_with import ran_in
 from tests.report.runs import CLOCK

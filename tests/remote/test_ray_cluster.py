@@ -18,7 +18,7 @@ from deemster.evaluation.resolve_evaluation import resolve_arguments
 from deemster.evaluation.run_evaluation import run_evaluation
 from deemster.models.clock import FrozenClock
 from deemster.remote.cluster_backend import OnCluster
-from deemster.runs.run_lifecycle import build_storage
+from deemster.runs.run_storage import build_storage
 from tests.cli.workspace import FILES, called, written
 from tests.remote.conftest import Meeting, TwoNodes
 

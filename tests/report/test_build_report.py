@@ -14,7 +14,7 @@ from deemster.evaluation.resolve_evaluation import resolve_arguments
 from deemster.report.build_report import StoredSamples, quoted_details, stored_report
 from deemster.report.report_settings import settings_facts, stored_settings, without_secrets
 from deemster.results.metric_aggregators import SubsetAggregator
-from deemster.runs.run_lifecycle import NOT_STORED, RunStorage
+from deemster.runs.run_storage import NOT_STORED, RunStorage
 from deemster.store import RunFacts, open_store
 from tests.builders.arguments import arguments
 from tests.builders.resolved_with import ran_in

@@ -15,7 +15,7 @@ from deemster.records import Call, MetricScore, Unscored, Usage
 from deemster.report import build_report as deriving
 from deemster.report.build_report import stored_report
 from deemster.results import MetricsAggregator
-from deemster.runs.run_lifecycle import NOT_STORED, RunStorage
+from deemster.runs.run_storage import NOT_STORED, RunStorage
 from deemster.store import open_store
 from tests.builders.arguments import arguments
 from tests.builders.resolved_with import ran_in

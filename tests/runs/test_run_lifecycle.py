@@ -17,7 +17,7 @@ from deemster.evaluation.run_evaluation import run_evaluation
 from deemster.models import ModelFailure, Price, Role
 from deemster.records import Answer, MetricScore, Unscored, Usage
 from deemster.report.build_report import stored_report
-from deemster.runs.run_lifecycle import RunStorage
+from deemster.runs.run_storage import RunStorage
 from deemster.store import open_store
 from tests.builders.arguments import arguments
 from tests.builders.resolved_with import ran_in

@@ -11,7 +11,7 @@ from deemster.evaluation.resolve_evaluation import SuiteOverrides, resolve_evalu
 from deemster.evaluation.resolved_evaluation import Evaluation
 from deemster.evaluation.suite import Suite
 from deemster.gate import read_gate
-from deemster.runs.run_lifecycle import NOT_STORED, StoredOrNot
+from deemster.runs.run_storage import NOT_STORED, StoredOrNot
 
 JUDGE = "judge"
 MARGIN = 0.05

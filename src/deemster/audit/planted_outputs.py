@@ -23,7 +23,7 @@ from deemster.gate.gate_decision import AGGREGATES
 from deemster.judges.metric_catalog import metric_spellings
 from deemster.records import Execution, Invocation, Output, TargetFailure, Unscored
 from deemster.runs.resume_backlog import RETRIED_CAUSES
-from deemster.runs.run_lifecycle import RunTimer
+from deemster.runs.run_timer import RunTimer
 from deemster.store import Store
 from deemster.store.open_runs import open_runs
 from deemster.targets.saved_outputs import SavedOutputs

@@ -62,7 +62,7 @@ def choose_baseline(store: Store, run: str) -> None:
         StoreError: There is no such run, or it cannot become the baseline.
     """
     from deemster.evaluation.promote_baseline import promote_baseline
-    from deemster.runs.run_lifecycle import RunTimer
+    from deemster.runs.run_timer import RunTimer
 
     row = promote_baseline(store, run, now=RunTimer().now())
     note(visible(f"{row.id} is the baseline of {_subject(row)}"))

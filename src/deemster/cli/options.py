@@ -30,7 +30,7 @@ if TYPE_CHECKING:
     from deemster.engine.kept_prompts import WhichPrompts
     from deemster.engine.model_access import ModelAccess, ModelCalls
     from deemster.report import Destination, Report
-    from deemster.runs.run_lifecycle import StoredOrNot
+    from deemster.runs.run_storage import StoredOrNot
     from deemster.store import Store
     from deemster.text.rendered import Rendered
 
@@ -409,7 +409,7 @@ class StorageOptions(NamedTuple):
             command: The command, as the user repeats it to continue a run that an error ended.
             keep_prompts: Whose prompts are stored.
         """
-        from deemster.runs.run_lifecycle import NOT_STORED, RunStorage
+        from deemster.runs.run_storage import NOT_STORED, RunStorage
 
         if self.stores_nothing:
             yield NOT_STORED

@@ -51,7 +51,7 @@ if TYPE_CHECKING:
     from deemster.evaluation.suite import Suite
     from deemster.records import Execution
     from deemster.report import Report
-    from deemster.runs.run_lifecycle import StoredOrNot
+    from deemster.runs.run_storage import StoredOrNot
     from deemster.store import Store
 
 

@@ -33,7 +33,7 @@ from deemster.report.report_settings import report_facts
 from deemster.report.stored_columns import keep_columns
 from deemster.results.sample_changes import sample_sides
 from deemster.runs.run_identity import identity_differences, plain_json
-from deemster.runs.run_lifecycle import RunStorage, StoredOrNot
+from deemster.runs.run_storage import RunStorage, StoredOrNot
 from deemster.store import RunRow, Store
 from deemster.targets.saved_outputs import SavedOutputs
 

@@ -26,7 +26,7 @@ from deemster.records import Metric, Sample, Scorer
 from deemster.report import Report
 from deemster.report.failure_groups import group_failures
 from deemster.results import Aggregator
-from deemster.runs.run_lifecycle import Storage, StoredOrNot, build_storage
+from deemster.runs.run_storage import Storage, StoredOrNot, build_storage
 from deemster.store import Store
 from deemster.targets.saved_outputs import SavedOutputs
 

@@ -24,7 +24,8 @@ from deemster.report.build_report import batches, finish_run, stored_report, sto
 from deemster.report.report_settings import RUBRICS_FACT, RunFindings, settings_facts
 from deemster.report.stored_columns import keep_columns
 from deemster.runs.run_identity import format_time, run_id
-from deemster.runs.run_lifecycle import RunDefinition, RunTimer, StoredRun, begin_run, new_token
+from deemster.runs.run_lifecycle import RunDefinition, StoredRun, begin_run, new_token
+from deemster.runs.run_timer import RunTimer
 from deemster.store import RunFacts, Store
 from deemster.store.run_facts import IMPORTED_FACT
 from deemster.targets.saved_outputs import SavedOutputs

@@ -29,7 +29,8 @@ from deemster.report.report_settings import rubric_facts
 from deemster.report.stored_columns import keep_columns
 from deemster.runs.resume_backlog import is_retried, restore_invalid_text
 from deemster.runs.run_figures import NO_FIGURES
-from deemster.runs.run_lifecycle import RunTimer, StoredRun, open_scoring
+from deemster.runs.run_lifecycle import StoredRun, open_scoring
+from deemster.runs.run_timer import RunTimer
 from deemster.store import RunRow, Store
 from deemster.targets.saved_outputs import SavedOutputs
 

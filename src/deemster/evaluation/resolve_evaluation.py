@@ -36,7 +36,7 @@ from deemster.report.corrected_rates import check_corrected_rules
 from deemster.results import Aggregator
 from deemster.results.aggregator_section import build_aggregator
 from deemster.results.metric_aggregators import SubsetAggregator
-from deemster.runs.run_lifecycle import NOT_STORED, StoredOrNot
+from deemster.runs.run_storage import NOT_STORED, StoredOrNot
 from deemster.targets.python_target import as_target
 from deemster.targets.saved_outputs import SavedOutputs
 from deemster.targets.target_section import build_target

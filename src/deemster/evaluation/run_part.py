@@ -12,7 +12,8 @@ from deemster.records import Metric
 from deemster.report.build_report import stored_report
 from deemster.report.failing_samples import failing_samples
 from deemster.report.report_settings import report_facts
-from deemster.runs.run_lifecycle import NotStored, StoredOrNot, choose_run, find_resumed
+from deemster.runs.resumed_run import choose_run, find_resumed
+from deemster.runs.run_storage import NotStored, StoredOrNot
 from deemster.store import RunRow, Store
 
 

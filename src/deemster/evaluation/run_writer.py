@@ -37,16 +37,9 @@ from deemster.results import MetricSummary
 from deemster.runs.resume_backlog import RETRIED_CAUSES, ResumeBacklog
 from deemster.runs.run_figures import NO_FIGURES
 from deemster.runs.run_identity import plain_json
-from deemster.runs.run_lifecycle import (
-    NotStored,
-    RunDefinition,
-    RunStorage,
-    RunTimer,
-    StoredOrNot,
-    StoredRun,
-    new_token,
-    open_found_run,
-)
+from deemster.runs.run_lifecycle import RunDefinition, StoredRun, new_token, open_run
+from deemster.runs.run_storage import NotStored, RunStorage, StoredOrNot
+from deemster.runs.run_timer import RunTimer
 from deemster.store import RunFacts, RunRow, Spool
 from deemster.targets.saved_outputs import SavedOutputs
 
@@ -87,7 +80,7 @@ def open_run_writer(
         return
 
     definition = _definition(job, storage, findings, timer, order=checked.order)
-    with open_found_run(definition, storage, job.resumes, timer=timer) as run:
+    with open_run(definition, storage, resumed=job.resumes, timer=timer) as run:
         if run.is_new:
             yield StoredWriter(job, run, findings, None, keep_prompts=storage.keep_prompts)
             return

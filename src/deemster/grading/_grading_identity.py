@@ -18,7 +18,8 @@ from deemster.records import SampleContent, SampleFacts, SampleLabels
 from deemster.report.stored_grading import GRADING_RUBRIC_FACT
 from deemster.rubrics.rubric_definition import Rubric
 from deemster.runs.run_identity import digest, model_identity, plain_json, run_id, source_digest
-from deemster.runs.run_lifecycle import RunDefinition, RunTimer, new_token
+from deemster.runs.run_lifecycle import RunDefinition, new_token
+from deemster.runs.run_timer import RunTimer
 from deemster.store import RunFacts, RunRow, Store
 from deemster.store.graded_items import GRADING_CARD
 

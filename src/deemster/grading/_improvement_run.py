@@ -11,7 +11,9 @@ from deemster import __version__
 from deemster.datasets.rubric_dataset import RubricDataset
 from deemster.errors import ConfigurationError, Issue
 from deemster.runs.run_identity import digest, plain_json, run_id
-from deemster.runs.run_lifecycle import RunDefinition, RunStorage, RunTimer, StoredRun, new_token, open_found_run
+from deemster.runs.run_lifecycle import RunDefinition, StoredRun, new_token, open_run
+from deemster.runs.run_storage import RunStorage
+from deemster.runs.run_timer import RunTimer
 from deemster.store import RunFacts, open_store
 
 
@@ -65,6 +67,6 @@ def open_improvement_run(
     )
     with open_store(path) as store:
         earlier = store.runs(kind="improvement", limit=1)
-        found = earlier[0].id if earlier else None
-        with open_found_run(RunDefinition(facts, tuple), RunStorage(store), found, timer=timer) as run:
+        resumed = earlier[0].id if earlier else None
+        with open_run(RunDefinition(facts, tuple), RunStorage(store), resumed=resumed, timer=timer) as run:
             yield run

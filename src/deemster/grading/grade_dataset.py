@@ -32,7 +32,10 @@ from deemster.judges.rubric_metric import build_criterion_checks
 from deemster.models import ChatClient, Role
 from deemster.models.clock import Clock
 from deemster.report.grading_result import Grading
-from deemster.runs.run_lifecycle import NOT_STORED, NotStored, RunTimer, Storage, StoredOrNot, build_storage, open_run
+from deemster.runs.resumed_run import find_resumed
+from deemster.runs.run_lifecycle import open_run
+from deemster.runs.run_storage import NOT_STORED, NotStored, Storage, StoredOrNot, build_storage
+from deemster.runs.run_timer import RunTimer
 from deemster.store import Store
 
 
@@ -126,7 +129,8 @@ async def run_grading(
 
     identity = grading_identity(known, grader, checks, access)
     definition = define_grading(known, identity, name=name or _name(known, dataset), seed=grader.seed, timer=timer)
-    with open_run(definition, storage, timer=timer) as run:
+    earlier = find_resumed(storage, kind="grading", suite=None, dataset=definition.facts.dataset)
+    with open_run(definition, storage, resumed=None if earlier is None else earlier.id, timer=timer) as run:
         if not run.is_new:
             run.mark_running(identity)
 

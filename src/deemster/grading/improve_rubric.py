@@ -56,7 +56,8 @@ from deemster.rubrics.criterion import Criterion
 from deemster.rubrics.rubric_definition import Rubric
 from deemster.rubrics.vote_aggregation import is_missing
 from deemster.runs.run_identity import digest
-from deemster.runs.run_lifecycle import RunTimer, Storage
+from deemster.runs.run_storage import Storage
+from deemster.runs.run_timer import RunTimer
 from deemster.store import Store
 from deemster.store.run_facts import RunStatus
 

@@ -20,7 +20,7 @@ from deemster.report.failing_samples import describe_sample, describe_unscored, 
 from deemster.report.gate_sections import format_against_bound, gate_verdict
 from deemster.report.report_entries import ExecutionEntry, MarkEntry, ScoreEntry
 from deemster.results import SampleEntry
-from deemster.runs.run_lifecycle import RunStorage
+from deemster.runs.run_storage import RunStorage
 from deemster.store import open_store
 from deemster.text.terminal_layout import print_sections
 from deemster.text.text_sections import TextSection

@@ -17,7 +17,8 @@ from deemster.errors.user_code_guard import UserCodeGuard
 from deemster.models.clock import Clock
 from deemster.records import Execution, Output, SampleContent, SampleFacts, SampleLabels, TargetFailure, Usage
 from deemster.runs.run_identity import run_id
-from deemster.runs.run_lifecycle import RunDefinition, RunTimer, StoredRun, begin_run
+from deemster.runs.run_lifecycle import RunDefinition, StoredRun, begin_run
+from deemster.runs.run_timer import RunTimer
 from deemster.store import RunFacts, open_store
 from deemster.targets.python_target import as_output
 

@@ -7,153 +7,29 @@ from asyncio import CancelledError
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import ExitStack, suppress
 from functools import cached_property, partial
-from pathlib import Path
 from types import TracebackType
-from typing import Any, NamedTuple, Self, TypeAlias
+from typing import Any, NamedTuple, Self
 
 import msgspec
 
 from deemster.engine.kept_calls import KeptCalls
-from deemster.engine.kept_prompts import KeptPrompts, WhichPrompts, check_keep_prompts
+from deemster.engine.kept_prompts import KeptPrompts, WhichPrompts
 from deemster.engine.score_batch import needs_settling, settle_marks
 from deemster.errors import ConfigurationError, DeemsterError, Issue, RunExistsError, StoreError
 from deemster.formats.streamed_list import Stream
 from deemster.models.call_log import LoggedCall
-from deemster.models.clock import Clock, clock_from_environment
 from deemster.models.secret_redaction import Secrets
 from deemster.records import Execution, Metric, MetricCard, SampleFacts
 from deemster.runs.run_figures import NO_FIGURES
-from deemster.runs.run_identity import format_time, identity_differences
-from deemster.store import Lease, RunFacts, RunRow, Store, open_store
-from deemster.store.run_facts import TRAITS, RunEnd, RunKind, RunStatus
+from deemster.runs.run_identity import identity_differences
+from deemster.runs.run_storage import RunStorage
+from deemster.runs.run_timer import RunTimer
+from deemster.store import Lease, RunFacts, RunRow, Store
+from deemster.store.run_facts import RunEnd, RunStatus
 
 _MOST_RUNS_OF_ONE_ID = 10_000
-_UNFINISHED = ("running", "incomplete")
-_ENCODER, _DECODER = msgspec.json.Encoder(), msgspec.json.Decoder(LoggedCall)
-
-
-class RunStorage:
-    """Where a run is stored, and whether it resumes an earlier one.
-
-    Args:
-        store: The store, or what opens it when it is needed first: bad input leaves no store behind.
-        resume: The id of the run to resume; True for the last unfinished one of its suite or dataset; None for a new
-            run.
-        allow_changed: Whether a run may be resumed although its identity changed.
-        tell: Gets a sentence about the run that is resumed.
-        begun: Gets the id of the run once it is begun or resumed.
-        keep_prompts: Which prompts of judges are kept: of marks that did not pass, of all, or none.
-    """
-
-    def __init__(
-        self,
-        store: Store | Callable[[], Store],
-        resume: str | bool | None = None,  # noqa: FBT001 - as users give it
-        allow_changed: bool = False,  # noqa: FBT001, FBT002 - as above
-        tell: Callable[[str], None] = lambda _: None,
-        *,
-        begun: Callable[[str], None] = lambda _: None,
-        keep_prompts: WhichPrompts = "failed",
-    ) -> None:
-        self._store, self._opens = store, not isinstance(store, Store)
-        self.resume, self.allow_changed, self.keep_prompts = resume, allow_changed, keep_prompts
-        self.tell, self.begun = tell, begun
-
-    @property
-    def store(self) -> Store:
-        """The store.
-
-        Raises:
-            StoreError: It cannot be opened.
-        """
-        if not isinstance(self._store, Store):
-            self._store = self._store()
-        return self._store
-
-    def close(self) -> None:
-        """Close the store, if it was opened here."""
-        if self._opens and isinstance(self._store, Store):
-            self._store.close()
-
-
-class NotStored:
-    """A run that is kept nowhere: it ends with its report."""
-
-    store: None = None
-    resume: None = None
-
-    def close(self) -> None:
-        """Close nothing."""
-
-
-NOT_STORED = NotStored()
-StoredOrNot: TypeAlias = RunStorage | NotStored
-
-
-class Storage(NamedTuple):
-    """Where runs are stored, and which one is resumed.
-
-    Attributes:
-        where: The store: a file, `postgresql://...`, or one that is open.
-        resume: The run to resume: its id, or True for the last unfinished one of the dataset; None for a new run.
-        durable: Whether every sample is committed by itself; a store that is open has its own way.
-        allow_changed: Whether a run may be resumed although something changed; a grading is then `mixed`.
-    """
-
-    where: Store | str | Path
-    resume: str | bool | None = None
-    durable: bool = False
-    allow_changed: bool = False
-
-
-def build_storage(
-    storage: Storage | Store | str | Path | None, *, keep_prompts: WhichPrompts = "failed"
-) -> StoredOrNot:
-    """Where a run is stored, as a program gives it.
-
-    Args:
-        storage: Where, and what is resumed; None for a run that is not stored.
-        keep_prompts: Which prompts of judges are kept, as `RunStorage` has it.
-
-    Raises:
-        ConfigurationError: `keep_prompts` is no such word.
-    """
-    which = check_keep_prompts(keep_prompts)
-    if storage is None:
-        return NOT_STORED
-    where, resume, durable, allow_changed = storage if isinstance(storage, Storage) else Storage(storage)
-    opens = where if isinstance(where, Store) else partial(open_store, where, durable=durable)
-    return RunStorage(opens, resume, allow_changed, keep_prompts=which)
-
-
-class RunTimer:
-    """Says when a run began, and how long it has taken so far.
-
-    Args:
-        clock: The time; the machine's own unless given.
-
-    Attributes:
-        clock: The time.
-        started: When the run began.
-    """
-
-    def __init__(self, clock: Clock | None = None) -> None:
-        self.clock = clock or clock_from_environment()
-        self.started, self._began = self.clock.now(), self.clock.elapsed_s()
-
-    @property
-    def started_at(self) -> str:
-        """When the run began, as stores and reports write it."""
-        return format_time(self.started)
-
-    def now(self) -> str:
-        """The time, as stores and reports write it."""
-        return format_time(self.clock.now())
-
-    def seconds(self) -> float:
-        """How long the run has taken, to the millisecond; 0 where the clock measures no time."""
-        now = self.clock.elapsed_s()
-        return 0.0 if self._began is None or now is None else round(now - self._began, 3)
+_ENCODER = msgspec.json.Encoder()
+_DECODER = msgspec.json.Decoder(LoggedCall)
 
 
 class RunDefinition(NamedTuple):
@@ -203,8 +79,12 @@ class StoredRun:
         is_new: bool = False,
         changes: Sequence[str] = (),
     ) -> None:
-        self.store, self.row, self.timer, self.scoring = store, row, timer, scoring
-        self.is_new, self.changes = is_new, changes
+        self.store = store
+        self.row = row
+        self.timer = timer
+        self.scoring = scoring
+        self.is_new = is_new
+        self.changes = changes
         self._lease = lease
         self.writer = store.writer(row.id, scoring=scoring, outputs=scoring == 0)
 
@@ -370,70 +250,25 @@ def _end_reason(error: BaseException) -> str:
     return f"An unexpected {type(error).__name__} ended it."
 
 
-def open_run(definition: RunDefinition, storage: RunStorage, *, timer: RunTimer) -> StoredRun:
-    """Begin a run, or resume the stored one that was asked for.
-
-    Args:
-        definition: The run.
-        storage: Where it is stored, and what it resumes.
-        timer: When it began.
-
-    Raises:
-        StoreError: The store fails, or the run that is to be resumed is missing or held by another process.
-        ConfigurationError: The run that is to be resumed is another one; every difference is listed.
-    """
-    facts = definition.facts
-    row = find_resumed(storage, kind=facts.kind, suite=facts.suite, dataset=facts.dataset)
-    return open_found_run(definition, storage, None if row is None else row.id, timer=timer)
-
-
-def open_found_run(definition: RunDefinition, storage: RunStorage, run: str | None, *, timer: RunTimer) -> StoredRun:
+def open_run(definition: RunDefinition, storage: RunStorage, *, resumed: str | None, timer: RunTimer) -> StoredRun:
     """Resume a run that was found in the store, or begin a new one.
 
     Args:
         definition: The run.
         storage: Where it is stored.
-        run: The id of the run to resume; None for a new one.
+        resumed: The id of the run to resume, as `find_resumed` found it; None for a new one.
         timer: When it began.
 
     Raises:
         StoreError: The store fails, or the run that is to be resumed is held by another process.
         ConfigurationError: The run that is to be resumed is another one; every difference is listed.
     """
-    if run is None:
-        opened = begin_run(definition, storage.store, timer=timer)
+    if resumed is None:
+        run = begin_run(definition, storage.store, timer=timer)
     else:
-        opened = _resume_run(definition, storage, run, timer=timer)
-    storage.begun(opened.id)
-    return opened
-
-
-def find_resumed(
-    storage: RunStorage,
-    *,
-    kind: RunKind,
-    suite: str | None,
-    dataset: str,
-    accept: Callable[[RunRow], bool] = lambda _: True,
-) -> RunRow | None:
-    """The stored run that is to be resumed; None where a new one is to begin.
-
-    Args:
-        storage: Where it is stored, and what it resumes.
-        kind: Its kind.
-        suite: The name of its suite; None where it has none.
-        dataset: The name of its dataset.
-        accept: Whether a run that is not named by its id may be the one.
-
-    Raises:
-        StoreError: There is no run of that id, or it is of another kind.
-    """
-    if not storage.resume:
-        return None
-    row = choose_run(storage.store, storage.resume, kind=kind, suite=suite, dataset=dataset, accept=accept)
-    if row is None:
-        storage.tell(f"There is no {kind} to resume; this is a new one.")
-    return row
+        run = _resume_run(definition, storage, resumed, timer=timer)
+    storage.begun(run.id)
+    return run
 
 
 def begin_run(definition: RunDefinition, store: Store, *, timer: RunTimer) -> StoredRun:
@@ -483,45 +318,6 @@ def new_token() -> str:
     return secrets.token_hex(8)
 
 
-def _refuse_changes(row: RunRow, changes: Sequence[str], way_out: str) -> ConfigurationError:
-    """The error that says why a run cannot be resumed, and what the user can do."""
-    refusal = f"The {row.kind} `{row.id}` cannot be resumed: it is not the same any more."
-    return ConfigurationError(map(Issue, [refusal, *changes, way_out]))
-
-
-def choose_run(
-    store: Store,
-    wanted: str | bool,  # noqa: FBT001 - what `resume` says
-    *,
-    kind: RunKind,
-    suite: str | None,
-    dataset: str | None = None,
-    accept: Callable[[RunRow], bool] = lambda _: True,
-) -> RunRow | None:
-    """The run to resume: by its id, else the last unfinished one of the suite or dataset, else its last; or None.
-
-    Args:
-        store: Where it is stored.
-        wanted: Its id, or True for the last one.
-        kind: Its kind.
-        suite: The name of its suite; None where it has none.
-        dataset: The name of its dataset, where it has no suite.
-        accept: Whether a run that is not named by its id may be the one.
-
-    Raises:
-        StoreError: There is no run of that id, or it is of another kind.
-    """
-    if isinstance(wanted, str):
-        row = store.run(wanted, kind=kind)
-        if row.kind != kind:
-            message = f"`{row.id}` is a {row.kind}, which `{TRAITS[kind].command}` cannot resume."
-            raise StoreError(Issue(message, store.where))
-        return row
-    alike = store.runs(suite=suite, dataset=None if suite else dataset, kind=kind)
-    own = [row for row in alike if row.suite == suite and accept(row)]
-    return next((row for row in own if row.status in _UNFINISHED), own[0] if own else None)
-
-
 def _resume_run(definition: RunDefinition, storage: RunStorage, run_id: str, *, timer: RunTimer) -> StoredRun:
     """Take the lease of a stored run, and check that it is the one that is defined."""
     store = storage.store
@@ -530,15 +326,29 @@ def _resume_run(definition: RunDefinition, storage: RunStorage, run_id: str, *, 
         # The process that had the lease before may have written until it was ours.
         row = store.run(run_id)
         changes = identity_differences(row.identity, definition.facts.identity)
-        shape = definition.shape_changes(store, row) if changes else []
-        kind = definition.facts.kind
-        if shape:
-            way_out = f"Start a new {kind}: not even `--allow-changed` mixes these."
-            raise _refuse_changes(row, [*changes, *shape], way_out)
-        if changes and not storage.allow_changed:
-            marked = "the report is then marked as mixed" if kind == "run" else "it is then marked as mixed"
-            mixed = f", or continue with `--allow-changed`: {marked}" if row.traits.may_be_mixed else ""
-            raise _refuse_changes(row, changes, f"Start a new {kind}{mixed}.")
+        if changes:
+            _check_changes(definition, storage, row, changes)
+
         run = StoredRun(store, lease, row, timer=timer, changes=changes)
         failing.pop_all()
         return run
+
+
+def _check_changes(definition: RunDefinition, storage: RunStorage, row: RunRow, changes: Sequence[str]) -> None:
+    """Refuse a run whose identity changed, unless the storage allows that and the run keeps its shape."""
+    kind = definition.facts.kind
+    shape_changes = definition.shape_changes(storage.store, row)
+    if shape_changes:
+        way_out = f"Start a new {kind}: not even `--allow-changed` mixes these."
+        raise _refuse_changes(row, [*changes, *shape_changes], way_out)
+
+    if not storage.allow_changed:
+        marked = "the report is then marked as mixed" if kind == "run" else "it is then marked as mixed"
+        mixed = f", or continue with `--allow-changed`: {marked}" if row.traits.may_be_mixed else ""
+        raise _refuse_changes(row, changes, f"Start a new {kind}{mixed}.")
+
+
+def _refuse_changes(row: RunRow, changes: Sequence[str], way_out: str) -> ConfigurationError:
+    """The error that says why a run cannot be resumed, and what the user can do."""
+    refusal = f"The {row.kind} `{row.id}` cannot be resumed: it is not the same any more."
+    return ConfigurationError(map(Issue, [refusal, *changes, way_out]))
