@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 from scipy import stats as scipy_stats
 
-from deemster.results.alike_samples import alike_warnings, group_likeness
+from deemster.results.alike_samples import alike_key, alike_warnings, group_likeness
 from deemster.stats import paired_difference
 
 
@@ -25,6 +25,7 @@ def world(seed, *, documents=15, questions=8, alike=0.0):
 def test_documents_that_pass_or_fail_as_a_whole_are_noticed():
     (warning,) = alike_warnings(*world(1, alike=1.0))
     assert "`metadata.doc` come out alike (15 groups, exact-match)" in warning
+    assert (alike_key(warning), alike_key("The dataset has no expected outputs.")) == ("doc", None)
     assert "with `cluster: doc` in the dataset, intervals are about 2." in warning
 
 

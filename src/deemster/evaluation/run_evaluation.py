@@ -30,7 +30,7 @@ from deemster.report.build_report import (
     count_marks,
     finish_run,
 )
-from deemster.results.alike_samples import ALIKE, FEWEST_SAMPLES, MOST_SAMPLES, alike_warnings
+from deemster.results.alike_samples import FEWEST_SAMPLES, MOST_SAMPLES, alike_key, alike_warnings
 from deemster.results.mark_table import MarkTable
 from deemster.results.metric_summary import OUTSIDE
 from deemster.runs.run_storage import NOT_STORED, StoredOrNot
@@ -74,19 +74,34 @@ async def run_evaluation(
             a mark.
         StoreError: The store fails, or the run that is to be resumed is held by another process.
     """
-    timer, stop, warn = RunTimer(clock), stop or Stop(), _each_key_once(warn)
+    timer = RunTimer(clock)
+    stop = stop or Stop()
+    warn = _each_key_once(warn)
+
     checked = check_samples(evaluation)
     _warn_of(checked.warnings, warn)
+
     anchors = anchor_evaluations(evaluation) if evaluation.plan.scorers else []
     live = LiveMarks(checked.table, evaluation.plan)
+
     with (
         backend.open() as execute,
         open_run_writer(evaluation, storage, checked, live=live, timer=timer, warn=warn) as run,
     ):
         remaining = run.remaining
         counter = ProgressCounter(evaluation.plan.size, progress, done=remaining.done, unscored=remaining.unscored)
-        sinks = [run.add, live.add] if watch is None else [run.add, live.add, watch]
-        await execute(RunWork(evaluation, remaining, sinks, counter, timer.clock, stop, warn, run.pending))
+        work = RunWork(
+            evaluation,
+            remaining=remaining,
+            sinks=[run.add, live.add] if watch is None else [run.add, live.add, watch],
+            counter=counter,
+            clock=timer.clock,
+            stop=stop,
+            warn=warn,
+            pending=run.pending,
+        )
+        await execute(work)
+
         if anchors and not stop.requested:
             judge = partial(run_evaluation, clock=timer.clock, stop=stop, warn=warn)
             run.findings = run.findings._replace(anchors=await judge_anchors(anchors, run=judge))
@@ -105,7 +120,7 @@ async def run_evaluation(
         if baseline is not None:
             baseline, comparison = compare_with_baseline(finished, baseline, evaluation, storage.store)
         if comparison is not None:
-            _warn_of((warning for warning in comparison.warnings if warning.startswith(ALIKE)), warn)
+            _warn_of(filter(alike_key, comparison.warnings), warn)
 
         report = build_report(finished, baseline)
         if comparison is not None and tell_comparison is not None:
@@ -120,13 +135,15 @@ def _warn_of(warnings: Iterable[str], warn: Callable[[str], None]) -> None:
 
 def _each_key_once(warn: Callable[[str], None]) -> Callable[[str], None]:
     """Gives warnings on, but of samples that come out alike by one key only the first."""
-    keys: set[str] = set()
+    told: set[str] = set()
 
     def warn_once(message: str) -> None:
-        key = message.partition(" come out alike")[0]
-        if not message.startswith(ALIKE) or key not in keys:
-            keys.add(key)
-            warn(message)
+        key = alike_key(message)
+        if key in told:
+            return
+        if key is not None:
+            told.add(key)
+        warn(message)
 
     return warn_once
 

@@ -232,17 +232,17 @@ class _PartRunner:
             pending = PendingStorage(self._add_waiting, settings.pending_s)
         return RunWork(
             PartRun(plan, access, settings.seed),
-            RemainingWork(
+            remaining=RemainingWork(
                 self._part.works(),
                 calls=KeptCalls(settings.token, self._add_call, lambda: iter(())),
                 prompts=prompts,
             ),
-            [self._add],
-            counter,
-            settings.clock,
-            stop,
-            warn,
-            pending,
+            sinks=[self._add],
+            counter=counter,
+            clock=settings.clock,
+            stop=stop,
+            warn=warn,
+            pending=pending,
         )
 
     @asynccontextmanager

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterable, Mapping
 from typing import Any, Final, NamedTuple
 
@@ -22,8 +23,7 @@ _DRAWS = 9_999
 # A key is worth a permutation test where the analysis of variance, which is quick, finds this much.
 _SUSPICIOUS = 0.005
 _BLOCK = 1 << 21
-# How the warning begins, so that it is told from others.
-ALIKE: Final = "Samples with the same"
+_WARNING = re.compile(r"Samples with the same `metadata\.(.*?)` come out alike ", re.DOTALL)
 
 
 class Likeness(NamedTuple):
@@ -103,6 +103,12 @@ def alike_warnings(
     return [_warning(key, *most) for key, most in worst.items()]
 
 
+def alike_key(warning: str) -> str | None:
+    """The metadata key that a warning of `alike_warnings` is about; None for any other warning."""
+    match = _WARNING.match(warning)
+    return None if match is None else match[1]
+
+
 def may_group(metadata: Mapping[str, Any]) -> list[str]:
     """The keys of a sample whose values may be shared: words and whole numbers."""
     return [key for key, value in metadata.items() if _is_name(value)]
@@ -163,6 +169,7 @@ def _test(values: NDArray[np.float64], groups: NDArray[np.intp], *, seed: int) -
 def _warning(key: str, likeness: Likeness, name: str) -> str:
     wider = (1 + (likeness.size - 1) * likeness.icc) ** 0.5
     return (
-        f"{ALIKE} `metadata.{key}` come out alike ({likeness.groups:,} groups, {name}), so they say less than as many "
-        f"samples on their own: with `cluster: {key}` in the dataset, intervals are about {wider:.1f} times as wide."
+        f"Samples with the same `metadata.{key}` come out alike ({likeness.groups:,} groups, {name}), so they say less "
+        f"than as many samples on their own: with `cluster: {key}` in the dataset, intervals are about {wider:.1f} "
+        "times as wide."
     )

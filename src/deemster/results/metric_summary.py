@@ -23,7 +23,6 @@ from deemster.stats.confidence_interval import Interval, interval_ends
 # The cluster of each sample; None where samples stand alone.
 Clusters: TypeAlias = NDArray[np.intp] | None
 
-
 SCORED = 0
 NOT_RUN = CAUSES.index("not_run") + 1
 # Not among the causes: a mark of a metric that does not apply to the sample is not unscored.
@@ -64,8 +63,30 @@ class CorrectedPassRate(msgspec.Struct, frozen=True, kw_only=True):
 class MetricSummary(msgspec.Struct, frozen=True, kw_only=True):
     """One metric over the samples that it applies to, of some samples.
 
-    An undefined number is None; every rate has the counts that it rests on. `n_not_applicable` counts marks that were
-    not made, since the metric does not apply to the sample; they are not in `n`.
+    An undefined number is None; every rate has the counts that it rests on.
+
+    Attributes:
+        n: The marks that should be there.
+        n_scored: Those with a score.
+        n_unscored: Those without one, though they were made.
+        n_not_run: Those that were never made.
+        n_passed: Scores that reach the threshold.
+        unscored_by_cause: How many of the unscored have each cause.
+        mean: The mean score.
+        stdev: The standard deviation of the scores, over all repetitions.
+        min: The lowest score.
+        p5: The score that 5 % of the scores do not exceed.
+        p50: The median score.
+        p95: The score that 95 % do not exceed.
+        max: The highest score.
+        mean_interval: The 95 % interval of the mean, by sample or cluster.
+        pass_rate: The share of all marks that passed; what has no score did not.
+        pass_rate_worst: The same: what has no score failed.
+        pass_rate_best: The share if all that has no score passed.
+        pass_rate_scored: The share of the scores that passed.
+        pass_rate_interval: The 95 % interval of the pass rate, by sample or cluster.
+        pass_rate_corrected: The pass rate corrected by labels of people.
+        n_not_applicable: Marks that were not made, since the metric does not apply to the sample; they are not in `n`.
     """
 
     n: int
@@ -128,7 +149,18 @@ class PanelSummary(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class RunMetricSummary(MetricSummary, frozen=True, kw_only=True):
-    """One metric over the whole run, and what the metric is."""
+    """One metric over the whole run, and what the metric is.
+
+    Attributes:
+        spec: The metric as a suite writes it.
+        identity: What must be equal for marks of two runs to be compared.
+        family: The family it belongs to.
+        threshold: The pass mark; None where it differs between samples.
+        higher_is_better: Whether scores pass at or above it.
+        criteria: The criteria of a rubric.
+        roles: The models that it asks.
+        where: The samples that it applies to; None for all.
+    """
 
     spec: str
     identity: str
@@ -148,13 +180,13 @@ class HistogramBin(msgspec.Struct, frozen=True):
     count: int
 
 
-def metric_summary_fields(
+def summarize_metric(
     scores: NDArray[np.float64],
     causes: NDArray[np.uint8],
     passed: NDArray[np.bool_],
     clusters: Clusters = None,
-) -> dict[str, Any]:
-    """The fields of ``MetricSummary`` for marks in arrays of samples x repetitions.
+) -> MetricSummary:
+    """One metric, from its marks in arrays of samples x repetitions.
 
     Args:
         scores: The scores; values at unscored places are not read.
@@ -162,44 +194,53 @@ def metric_summary_fields(
         passed: Whether the mark passed.
         clusters: The cluster of each sample.
     """
-    samples, repetitions = scores.shape
+    n_marks, repetitions = scores.size, scores.shape[1]
     applies = (causes != OUTSIDE).any(axis=1)
-    scores, causes, passed = scores[applies], causes[applies], passed[applies]
+    scores = scores[applies]
+    causes = causes[applies]
+    passed = passed[applies]
     clusters = None if clusters is None else clusters[applies]
+
     scored = causes == SCORED
     values = np.sort(scores[scored])
+    scored_clusters = None if clusters is None else clusters[scored.any(axis=1)]
+
     n, n_scored, n_passed = scores.size, values.size, int(np.count_nonzero(passed))
     counts = np.bincount(causes.ravel(), minlength=OUTSIDE + 1)
     # If a metric applies to only some repetitions of a sample, its metadata changed while the run was stopped.
     n_not_run = int(counts[NOT_RUN] + counts[OUTSIDE])
-    return {
-        "n": n,
-        "n_scored": n_scored,
-        "n_unscored": n - n_scored - n_not_run,
-        "n_not_run": n_not_run,
-        "n_passed": n_passed,
-        "unscored_by_cause": {
-            cause: int(count)
-            for cause, count in zip(CAUSES, counts[1:OUTSIDE], strict=True)
-            if count and cause != "not_run"
-        },
-        "mean": exact_mean(values),
-        "stdev": exact_stdev(values),
-        "min": quantile(values, 0.0),
-        "p5": quantile(values, 0.05),
-        "p50": quantile(values, 0.50),
-        "p95": quantile(values, 0.95),
-        "max": quantile(values, 1.0),
-        "mean_interval": mean_interval(
-            sample_means(scores, scored), None if clusters is None else clusters[scored.any(axis=1)]
-        ),
-        "pass_rate": n_passed / n if n else None,
-        "pass_rate_worst": n_passed / n if n else None,
-        "pass_rate_best": (n_passed + n - n_scored) / n if n else None,
-        "pass_rate_scored": n_passed / n_scored if n_scored else None,
-        "pass_rate_interval": share_interval(passed.sum(axis=1), repetitions, clusters),
-        "n_not_applicable": samples * repetitions - n,
-    }
+
+    return MetricSummary(
+        n=n,
+        n_scored=n_scored,
+        n_unscored=n - n_scored - n_not_run,
+        n_not_run=n_not_run,
+        n_passed=n_passed,
+        unscored_by_cause=_unscored_by_cause(counts),
+        mean=exact_mean(values),
+        stdev=exact_stdev(values),
+        min=quantile(values, 0.0),
+        p5=quantile(values, 0.05),
+        p50=quantile(values, 0.50),
+        p95=quantile(values, 0.95),
+        max=quantile(values, 1.0),
+        mean_interval=mean_interval(sample_means(scores, scored), scored_clusters),
+        pass_rate=_share(n_passed, n),
+        pass_rate_worst=_share(n_passed, n),
+        pass_rate_best=_share(n_passed + n - n_scored, n),
+        pass_rate_scored=_share(n_passed, n_scored),
+        pass_rate_interval=share_interval(passed.sum(axis=1), repetitions, clusters),
+        n_not_applicable=n_marks - n,
+    )
+
+
+def _unscored_by_cause(counts: NDArray[np.intp]) -> dict[str, int]:
+    by_cause = zip(CAUSES, counts[1:OUTSIDE].tolist(), strict=True)
+    return {cause: count for cause, count in by_cause if count and cause != "not_run"}
+
+
+def _share(count: int, total: int) -> float | None:
+    return count / total if total else None
 
 
 def share_interval(passed: NDArray[np.int64], marks: int, clusters: Clusters = None) -> Interval | None:
@@ -261,4 +302,4 @@ def histogram(scores: NDArray[np.float64], causes: NDArray[np.uint8]) -> tuple[H
     """
     steps = np.rint(scores[causes == SCORED] * 1e10).astype(np.int64) // 10**9
     counts = np.bincount(np.minimum(steps, BINS - 1), minlength=BINS)
-    return tuple(HistogramBin(place / BINS, (place + 1) / BINS, int(count)) for place, count in enumerate(counts))
+    return tuple(HistogramBin(index / BINS, (index + 1) / BINS, int(count)) for index, count in enumerate(counts))

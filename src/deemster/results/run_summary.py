@@ -26,9 +26,9 @@ from deemster.results.metric_summary import (
     cluster_sums,
     histogram,
     mean_interval,
-    metric_summary_fields,
     sample_means,
     share_interval,
+    summarize_metric,
 )
 from deemster.results.repetition_precision import Precision, repetition_precision
 from deemster.results.usage_and_cost import Cost, RunUsage, run_usage, total_cost
@@ -208,10 +208,11 @@ def _metric(marks: MarkTable, place: int) -> RunMetricSummary:
     card = marks.cards[place]
     thresholds: set[float | None] = {*marks.thresholds[place]} or {card.threshold}
     directions = marks.directions[place]
+    summary = summarize_metric(
+        marks.scores[:, :, place], marks.causes[:, :, place], marks.passed[:, :, place], marks.clusters
+    )
     return RunMetricSummary(
-        **metric_summary_fields(
-            marks.scores[:, :, place], marks.causes[:, :, place], marks.passed[:, :, place], marks.clusters
-        ),
+        **msgspec.structs.asdict(summary),
         spec=card.spec,
         identity=card.identity,
         family=card.family,
@@ -235,9 +236,7 @@ def _cohort(marks: MarkTable, name: str | None, positions: NDArray[np.int64]) ->
         executions=len(positions) * marks.repetitions,
         **pass_rates(marks, positions),
         metrics={
-            card.name: MetricSummary(
-                **metric_summary_fields(scores[:, :, place], causes[:, :, place], passed[:, :, place], clusters)
-            )
+            card.name: summarize_metric(scores[:, :, place], causes[:, :, place], passed[:, :, place], clusters)
             for place, card in enumerate(marks.cards)
         },
         aggregate=_aggregate(marks, positions),
