@@ -13,7 +13,7 @@ Where a package has a stub, `__init__.pyi`, its names are declared there alone, 
 import importlib
 import sys
 
-__version__ = "0.1.0"
+__version__ = "0.2.0"
 # What a name of an earlier version is called now; until 1.0.
 RENAMED = {
     "Invocation": "records.Invocation",

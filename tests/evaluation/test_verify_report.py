@@ -282,7 +282,7 @@ def test_other_fingerprint_is_found_though_run_and_report_agree(passed, tmp_path
 
 
 def test_run_of_another_version_that_gives_another_report_names_that_version(passed, tmp_path):
-    lines = [line.replace(b'"tool_version":"0.1.0"', b'"tool_version":"0.0.9"') for line in _lines(passed)]
+    lines = [line.replace(b'"tool_version":"0.2.0"', b'"tool_version":"0.0.9"') for line in _lines(passed)]
     said = passed.copy(tmp_path, facts=seal(lines)).differences()
     assert said[-1].startswith("The run was made by deemster 0.0.9, and this is ")
 

@@ -132,8 +132,8 @@ _DEEPEST = DEPTH + 10
 def encode_line(line: Line | RunFileHeader) -> bytes:
     r"""Encode a line as the bytes of a file.
 
-    >>> encode_line(RunFileHeader(schema_version=SCHEMA, tool_version="0.1.0", runs=1))
-    b'{"schema_version":"deemster.run.v1","tool_version":"0.1.0","runs":1}\n'
+    >>> encode_line(RunFileHeader(schema_version=SCHEMA, tool_version="0.2.0", runs=1))
+    b'{"schema_version":"deemster.run.v1","tool_version":"0.2.0","runs":1}\n'
     """
     return _encode(line) + b"\n"
 
