@@ -19,7 +19,7 @@ from deemster.engine.model_access import NO_LIMITS, ModelCalls
 from deemster.engine.run_sync import run_sync, warner
 from deemster.engine.watchers import Watchers
 from deemster.errors import ConfigurationError
-from deemster.errors.moved_parameters import names_moved_parameters
+from deemster.errors.parameter_checks import checks_parameters
 from deemster.evaluation.suite import load_suite
 from deemster.store.open_runs import open_runs
 
@@ -28,7 +28,7 @@ _NOTHING_STATED = StatedVariance()
 _PROBING, _PLANTING, _TRYING, _LOOKING = BiasSettings(), DefectSettings(), TrialSettings(), HealthSettings()
 
 
-@names_moved_parameters
+@checks_parameters
 def judge(
     role: str = "judge",
     *,
@@ -57,7 +57,7 @@ def judge(
     return run_sync(audit_judge(job, role, found, source=source, settings=settings, watchers=Watchers(warner())))
 
 
-@names_moved_parameters
+@checks_parameters
 def metrics(
     suite: str | Path,
     *,

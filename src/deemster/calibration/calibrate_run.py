@@ -27,7 +27,7 @@ from deemster.engine.model_access import NO_LIMITS, ModelAccess, ModelCalls
 from deemster.engine.run_sync import run_sync, warner
 from deemster.engine.watchers import Watchers
 from deemster.errors import ConfigurationError, DatasetError, Issue, did_you_mean, list_names
-from deemster.errors.moved_parameters import names_moved_parameters
+from deemster.errors.parameter_checks import checks_parameters
 from deemster.evaluation.check_file import find_kind
 from deemster.evaluation.judge_anchors import build_cases_job
 from deemster.evaluation.resolve_evaluation import suite_metrics, suite_models
@@ -154,7 +154,7 @@ def calibrate_report(
     return _with_checks(calibration, bounds)
 
 
-@names_moved_parameters
+@checks_parameters
 def calibrate(
     run: Report | str | Path,
     labels: str | Path | None = None,

@@ -13,7 +13,7 @@ from deemster.engine.notebook_progress import notebook_progress
 from deemster.engine.run_plan import AwaitableTarget, CallableTarget
 from deemster.engine.run_sync import waits_for, warner
 from deemster.errors import plural
-from deemster.errors.moved_parameters import names_moved_parameters
+from deemster.errors.parameter_checks import checks_parameters
 from deemster.evaluation.confirm_run import check_confirmation, confirm_report
 from deemster.evaluation.evaluation_settings import USUAL_SETTINGS, EvaluationSettings
 from deemster.evaluation.resolve_evaluation import resolve_arguments
@@ -34,7 +34,7 @@ if TYPE_CHECKING:
     import pandas as pd
 
 
-@names_moved_parameters
+@checks_parameters
 def evaluate_async(
     dataset: Dataset | Iterable[Sample | Mapping[str, Any]] | pd.DataFrame | str | Path,
     *,

@@ -21,7 +21,7 @@ from deemster.engine.progress import Progress
 from deemster.engine.run_sync import waits_for, warner
 from deemster.engine.stop_request import Stop
 from deemster.errors import ConfigurationError, plural, show_value
-from deemster.errors.moved_parameters import names_moved_parameters
+from deemster.errors.parameter_checks import checks_parameters
 from deemster.evaluation.dry_run import DryRun, plan_scripts
 from deemster.grading._grading_identity import define_grading, grading_identity, judging_digest
 from deemster.grading._grading_run import GradingRun
@@ -39,7 +39,7 @@ from deemster.runs.run_timer import RunTimer
 from deemster.store import Store
 
 
-@names_moved_parameters
+@checks_parameters
 def grade_async(
     dataset: RubricDataset | str | Path,
     grader: CriterionGrader,

@@ -33,7 +33,7 @@ from deemster.engine.model_access import (
 from deemster.engine.progress import Progress
 from deemster.engine.run_sync import run_sync
 from deemster.errors import ConfigurationError, plural, show_value
-from deemster.errors.moved_parameters import names_moved_parameters
+from deemster.errors.parameter_checks import checks_parameters
 from deemster.evaluation.dry_run import DryRun, plan_scripts
 from deemster.grading._improvement_run import open_improvement_run
 from deemster.grading._improvement_split import DatasetPart, split_train_test
@@ -62,7 +62,7 @@ from deemster.store import Store
 from deemster.store.run_facts import RunStatus
 
 
-@names_moved_parameters
+@checks_parameters
 def improve_rubric(
     rubric: Rubric | str | Path,
     dataset: RubricDataset | str | Path,

@@ -1,4 +1,4 @@
-"""What a parameter of an earlier version is answered with."""
+"""What a parameter of an earlier version, and settings that are none, are answered with."""
 
 from __future__ import annotations
 
@@ -48,3 +48,16 @@ def test_signature_shows_the_parameters_of_now_alone():
     parameters = inspect.signature(dm.evaluate).parameters
     assert len(parameters) == 14
     assert {"store", "cache", "kwargs"}.isdisjoint(parameters)
+
+
+@pytest.mark.parametrize(
+    ("given", "message"),
+    [
+        ({"calls": {"cache": "a.jsonl"}}, "`calls` is `ModelCalls(...)`, not {'cache': 'a.jsonl'}."),
+        ({"settings": None}, "`settings` is `EvaluationSettings(...)`, not None."),
+    ],
+)
+def test_settings_that_are_no_such_object_are_an_error(given, message):
+    with pytest.raises(dm.ConfigurationError) as caught:
+        dm.evaluate([], **given)
+    assert str(caught.value) == message
