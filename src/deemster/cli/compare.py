@@ -92,12 +92,13 @@ def command(
 ) -> None:
     """Compare two runs: is the second worse, where, and why?
 
-    BASELINE and CANDIDATE are ids of stored runs, the beginnings of ids, labels, `latest`, `previous`, `baseline`, run
+    BASELINE and CANDIDATE are ids of stored runs, the beginnings of ids, names, `latest`, `previous`, `baseline`, run
     files, or files that `deemster run --to FILE.json` wrote. Samples with the same input and expected output are
-    compared with each other. With more than one CANDIDATE, each is compared with BASELINE, and all runs are ranked by
-    macro-F1.
+    compared with each other. The first line answers; the samples that broke are listed. With more than one CANDIDATE
+    all runs are ranked, best first, and each two of them are compared, so that it says which cannot be told apart.
 
-    Exit codes with --margin or --gate: 0 passed, 1 failed, 4 inconclusive. A margin alone is decided in three ways.
+    The exit code is 0, but with --margin or --gate: 0 passed, 1 failed, 4 inconclusive. A margin alone is decided in
+    three ways.
     """
     import msgspec
 
