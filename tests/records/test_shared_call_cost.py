@@ -11,10 +11,10 @@ from deemster.records import Call, Execution, MetricScore, Output, Unscored, Usa
 from deemster.records.shared_call_cost import (
     CallPayments,
     PaidExecutions,
+    SpendingSum,
     distinct_calls,
     itemized_calls,
     split_calls,
-    sum_spending,
     with_calls,
 )
 from deemster.records.usage import cached_usage
@@ -100,8 +100,10 @@ def test_every_call_is_charged_exactly_once(rows):
 
 @given(numbers)
 def test_cost_of_run_equals_charges_of_marks(rows):
-    executions = [execution(position, mark(*row)) for position, row in enumerate(rows)]
-    spent = sum_spending(executions)
+    spending = SpendingSum()
+    for position, row in enumerate(rows):
+        spending.add(execution(position, mark(*row)))
+    spent = spending.total()
     distinct = {number for row in rows for number in row}
     assert spent.call_ids == distinct
     assert spent.usd == USD * sum(distinct)

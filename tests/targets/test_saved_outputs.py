@@ -337,3 +337,14 @@ def test_identity_of_saved_outputs_is_their_content(tmp_path):
     first = SavedOutputs({"a": "x", "b": "y\ud800"}).identity
     assert SavedOutputs({"b": "y\ud800", "a": "x"}).identity == first
     assert SavedOutputs({"b": "y", "a": "x"}).identity != first
+
+
+def test_excerpt_has_the_identity_of_its_file_or_of_its_answers(tmp_path):
+    path = tmp_path / "o.json"
+    path.write_text('{"outputs":{"a":"x","b":"y"}}')
+    whole = SavedOutputs.load(path)
+    assert pickle.loads(pickle.dumps(whole.excerpt(["b"]))).identity == whole.identity
+
+    given = SavedOutputs({"a": "x", "b": "y"})
+    part = pickle.loads(pickle.dumps(given.excerpt(["b"])))
+    assert part.identity == SavedOutputs({"b": "y"}).identity != given.identity

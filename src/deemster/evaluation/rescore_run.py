@@ -22,7 +22,7 @@ from deemster.evaluation.suite import Suite, stored_suite
 from deemster.judges import metric_catalog as catalog
 from deemster.models.clock import Clock
 from deemster.records import Mark, Metric, Output, Unscored
-from deemster.records.shared_call_cost import sum_spending
+from deemster.records.shared_call_cost import SpendingSum
 from deemster.report import Report
 from deemster.report.build_report import StoredSamples, stored_report
 from deemster.report.report_settings import rubric_facts
@@ -108,9 +108,12 @@ async def rescore(
 
 def _remaining_work(scoring: StoredRun, plan: Plan) -> RemainingWork:
     """The outputs that one scoring has not marked yet, and what it has spent so far."""
+    spending = SpendingSum()
+    for execution in scoring.executions():
+        spending.add(execution)
     return RemainingWork(
         _works(scoring, plan),
-        spent=sum_spending(execution for execution in scoring.executions() if execution.marks),
+        spent=spending.total(),
         calls=scoring.calls,
         prompts=scoring.prompts("failed", secrets=plan.secrets),
     )

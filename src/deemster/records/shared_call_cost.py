@@ -244,16 +244,23 @@ class Spending(NamedTuple):
 NOTHING_SPENT = Spending(frozenset(), 0, Decimal(0))
 
 
-def sum_spending(executions: Iterable[Execution | None]) -> Spending:
-    """What the marks of some executions have cost.
+class SpendingSum:
+    """Adds up what the marks of executions have cost, which come by position in the dataset, then repetition."""
 
-    Args:
-        executions: The executions, by position in the dataset, then repetition; None for a missing one.
-    """
-    payments = CallPayments()
-    marks = (mark for execution in executions if execution is not None for mark in execution.marks)
-    tokens, usd = paid_amount(payments.usage(mark) for mark in marks)
-    return Spending(payments.paid, tokens, usd)
+    def __init__(self) -> None:
+        self._payments = CallPayments()
+        self._tokens = 0
+        self._usd = Decimal(0)
+
+    def add(self, execution: Execution) -> None:
+        """Add the marks of the next execution."""
+        tokens, usd = paid_amount(self._payments.usage(mark) for mark in execution.marks)
+        self._tokens += tokens
+        self._usd += usd
+
+    def total(self) -> Spending:
+        """What was added so far."""
+        return Spending(self._payments.paid, self._tokens, self._usd)
 
 
 def paid_amount(usages: Iterable[Usage | None]) -> tuple[int, Decimal]:

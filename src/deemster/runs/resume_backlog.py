@@ -11,14 +11,17 @@ from deemster.engine.backend import RemainingWork
 from deemster.engine.score_batch import WorkItem
 from deemster.records import Execution, Mark, MetricScore, NotApplicable, Output, Sample, TargetFailure, Unscored
 from deemster.records.marks import failed_votes
-from deemster.records.shared_call_cost import sum_spending
+from deemster.records.shared_call_cost import Spending, SpendingSum
 
 # Causes that a second attempt may remove.
 RETRIED_CAUSES = frozenset({"model_failed", "rate_limited", "not_run", "unreadable", "no_quorum", "metric_failed"})
-_MISSING, _DONE, _AGAIN = range(3)
+# The states of an execution; 0 is that of one which the store does not have.
+_DONE = 1
+_AGAIN = 2
 # An open read keeps SQLite from truncating its log: after so many works that need nothing stored, the read is closed.
 _PATIENCE = 2000
-_REPLACED, _LONE = "\ufffd", "\ud800"
+_REPLACEMENT = "\ufffd"
+_LONE_SURROGATE = "\ud800"
 
 Read: TypeAlias = Callable[..., Iterator[Execution]]
 
@@ -51,11 +54,48 @@ class ResumeBacklog:
         retry_target: bool,
         note: Callable[[Execution], None] | None = None,
     ) -> None:
-        self.done = self.answered = self.again = self.unscored = 0
-        self._read, self._retarget, self._note = read, retry_target, note
-        self._samples, self._repetitions = samples, repetitions
+        self.done = 0
+        self.answered = 0
+        self.again = 0
+        self.unscored = 0
+        self._read = read
+        self._samples = samples
+        self._repetitions = repetitions
+        self._retry_target = retry_target
+        self._note = note
         self._states = bytearray(samples * repetitions)
-        self.spent = sum_spending(self._counted(read()))
+        self.spent = self._survey()
+
+    def _survey(self) -> Spending:
+        spending = SpendingSum()
+        for execution in self._read():
+            self._count(execution)
+            spending.add(execution)
+        return spending.total()
+
+    def _count(self, execution: Execution) -> None:
+        index = self._index(execution.position, execution.repetition)
+        if self._is_retried(execution):
+            self._states[index] = _AGAIN
+            if _has_failed(execution):
+                self.again += 1
+            else:
+                self.answered += 1
+            return
+
+        self._states[index] = _DONE
+        self.done += 1
+        self.unscored += len([mark for mark in execution.marks if isinstance(mark, Unscored)])
+        if self._note is not None:
+            self._note(execution)
+
+    def _index(self, position: int, repetition: int) -> int:
+        return position * self._repetitions + repetition
+
+    def _is_retried(self, execution: Execution) -> bool:
+        if isinstance(execution.answer, TargetFailure):
+            return self._retry_target
+        return execution.answer is None or bool([mark for mark in execution.marks if is_retried(mark)])
 
     def __len__(self) -> int:
         """How much is left to do."""
@@ -88,40 +128,26 @@ class ResumeBacklog:
             samples: All samples of the run, in order.
         """
         stored = _StoredExecutions(self._read)
-        place = -1
-        unused = 0
+        works_since_read = 0
         for position, sample in enumerate(samples):
             for repetition in range(self._repetitions):
-                place += 1
-                state = self._states[place]
+                state = self._states[self._index(position, repetition)]
                 if state == _DONE:
                     continue
-                unused = 0 if state == _AGAIN else unused + 1
-                if unused == _PATIENCE:
-                    stored.pause()
-                execution = stored.at(position, repetition) if state == _AGAIN else None
-                yield WorkItem(position, sample, repetition) if execution is None else _retry_work(execution, sample)
 
-    def _counted(self, executions: Iterable[Execution]) -> Iterator[Execution]:
-        for execution in executions:
-            place = execution.position * self._repetitions + execution.repetition
-            if self._is_retried(execution):
-                self._states[place] = _AGAIN
-                failed = isinstance(execution.answer, TargetFailure) or any(map(_has_failed, execution.marks))
-                self.again += failed
-                self.answered += not failed
-            else:
-                self.done += 1
-                self._states[place] = _DONE
-                self.unscored += len([mark for mark in execution.marks if isinstance(mark, Unscored)])
-                if self._note is not None:
-                    self._note(execution)
-            yield execution
+                execution = None
+                if state == _AGAIN:
+                    works_since_read = 0
+                    execution = stored.at(position, repetition)
+                else:
+                    works_since_read += 1
+                    if works_since_read == _PATIENCE:
+                        stored.pause()
 
-    def _is_retried(self, execution: Execution) -> bool:
-        if isinstance(execution.answer, TargetFailure):
-            return self._retarget
-        return execution.answer is None or bool([mark for mark in execution.marks if is_retried(mark)])
+                if execution is None:
+                    yield WorkItem(position, sample, repetition)
+                else:
+                    yield _retry_work(execution, sample)
 
 
 class _StoredExecutions:
@@ -141,13 +167,20 @@ class _StoredExecutions:
         if self._rest is None:
             self._rest = self._read(since=position)
             self._next = next(self._rest, None)
-        while (found := self._next) is not None and (found.position, found.repetition) < (position, repetition):
+
+        wanted = (position, repetition)
+        while self._next is not None and (self._next.position, self._next.repetition) < wanted:
             self._next = next(self._rest, None)
-        return found if found is not None and (found.position, found.repetition) == (position, repetition) else None
+
+        execution = self._next
+        if execution is None or (execution.position, execution.repetition) != wanted:
+            return None
+        return execution
 
     def pause(self) -> None:
         """Close the read until the next execution is asked for."""
-        self._rest = self._next = None
+        self._rest = None
+        self._next = None
 
 
 def is_retried(mark: Mark) -> bool:
@@ -162,7 +195,11 @@ def is_retried(mark: Mark) -> bool:
     return any(vote["cause"] in RETRIED_CAUSES for vote in failed_votes(mark.details))
 
 
-def _has_failed(mark: Mark) -> bool:
+def _has_failed(execution: Execution) -> bool:
+    return isinstance(execution.answer, TargetFailure) or any(map(_is_failure, execution.marks))
+
+
+def _is_failure(mark: Mark) -> bool:
     if isinstance(mark, MetricScore):
         return any(vote["cause"] != "not_run" for vote in failed_votes(mark.details))
     return is_retried(mark) and isinstance(mark, Unscored) and mark.cause != "not_run"
@@ -177,15 +214,17 @@ def restore_invalid_text(output: Output, *, valid: bool) -> Output:
     """
     if valid:
         return output
-    return msgspec.structs.replace(output, text=output.text.replace(_REPLACED, _LONE))
+    return msgspec.structs.replace(output, text=output.text.replace(_REPLACEMENT, _LONE_SURROGATE))
 
 
 def _retry_work(execution: Execution, sample: Sample) -> WorkItem:
     """The work that tries an execution again: its failed marks, or all of it where its output was cut."""
-    position, repetition, answer = execution.position, execution.repetition, execution.answer
+    position = execution.position
+    repetition = execution.repetition
+    answer = execution.answer
     if not isinstance(answer, Output) or execution.cut is not None:
         return WorkItem(position, sample, repetition, earlier=execution.marks)
-    marks = tuple(None if is_retried(mark) else mark for mark in execution.marks)
-    return WorkItem(
-        position, sample, repetition, restore_invalid_text(answer, valid=execution.valid), marks, execution.marks
-    )
+
+    output = restore_invalid_text(answer, valid=execution.valid)
+    kept_marks = tuple(None if is_retried(mark) else mark for mark in execution.marks)
+    return WorkItem(position, sample, repetition, output, kept_marks, execution.marks)

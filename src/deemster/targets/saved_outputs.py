@@ -5,25 +5,26 @@ from __future__ import annotations
 import functools
 import hashlib
 from codecs import BOM_UTF8
-from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence, Sized
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence, Sized
 from contextlib import suppress
 from pathlib import Path
-from typing import Any
+from typing import Any, cast
 
 import msgspec
 
 from deemster.errors import Issue, OutputsError, list_names, nearest, plural
 from deemster.formats import Reading, file_format
-from deemster.formats.document import Document, sort_issues
+from deemster.formats.document import Document
 from deemster.formats.json_values import pointer, to_json_value
 from deemster.formats.read_file import FORMATS, parse_document, quick_json
 from deemster.formats.read_parquet import ParquetFile
 from deemster.formats.read_table import TABLES
 from deemster.formats.schema_validation import check_shape
 from deemster.records import Output, Sample, TargetFailure
+from deemster.targets._answers_in_memory import AnswersInMemory, answers_from_texts, join_answers
 from deemster.targets._saved_outputs_jsonl import SavedOutputExcerpt, SavedOutputLines, load_lines
 from deemster.targets._saved_outputs_table import parquet_entries, table_entries
-from deemster.targets.saved_output_format import Answer, Found, OutputsFile, read_entry
+from deemster.targets.saved_output_format import Found, OutputsFile, read_entry
 
 _SHOWN = 20
 _BEGINNING = 4096
@@ -49,10 +50,8 @@ class SavedOutputs:
     def __init__(self, outputs: Mapping[str, Any] | Iterable[Mapping[str, Any]]) -> None:
         is_listed = isinstance(outputs, Iterable) and not isinstance(outputs, (str, bytes, Mapping))
         value = to_json_value(list(outputs) if is_listed else outputs)
-        held = _texts(value) or _memory(_read_root({"outputs": value}, None), file=None)
-        self._recorded: _Memory | SavedOutputLines | SavedOutputExcerpt = held
-        self.repetitions = held.repetitions
-        self._digest: Callable[[], str] = functools.cache(held.digest)
+        self._recorded: AnswersInMemory | SavedOutputLines | SavedOutputExcerpt = _read_value(value)
+        self.repetitions = self._recorded.repetitions
 
     @classmethod
     def load(cls, path: str | Path) -> SavedOutputs:
@@ -65,33 +64,36 @@ class SavedOutputs:
             MissingExtraError: Parquet or .xlsx is read without its extra.
         """
         reading = Reading(str(path), error=OutputsError, surrogates=True)
-        kind = file_format(
-            path, reading, known=FORMATS, format=None if Path(path).suffix else _told_by_content(path, reading)
-        )
+        format_by_content = None if Path(path).suffix else _format_by_content(path, reading)
+        kind = file_format(path, reading, known=FORMATS, format=format_by_content)
+
         self = cls.__new__(cls)
-        self._digest = functools.cache(functools.partial(_file_digest, Path(path)))
+        self.path = str(path)
         if kind == "jsonl":
             self._recorded = load_lines(path, reading)
         elif kind == "parquet":
             self._recorded = _read_parquet(ParquetFile(path, reading))
         elif kind in TABLES:
-            self._recorded = _memory(table_entries(reading.content(path), kind, reading), file=reading.file)
+            self._recorded = join_answers(table_entries(reading.content(path), kind, reading), file=reading.file)
         else:
             self._recorded = _read_document(reading.content(path), kind, reading)
-        self.repetitions, self.path = self._recorded.repetitions, str(path)
+        self.repetitions = self._recorded.repetitions
         return self
 
     def __len__(self) -> int:
         return len(self._recorded)
 
-    @property
+    @functools.cached_property
     def identity(self) -> Mapping[str, Any]:
         """The SHA-256 of the file, or of the answers themselves.
 
         Raises:
             OutputsError: The file can no longer be read.
         """
-        return {"outputs": self._digest()}
+        if self.path is not None:
+            return {"outputs": _file_digest(Path(self.path))}
+        # Only a file may keep its answers to itself.
+        return {"outputs": cast("AnswersInMemory", self._recorded).digest()}
 
     def check(
         self,
@@ -110,19 +112,21 @@ class SavedOutputs:
         Raises:
             OutputsError: Ids are missing or unknown, or the recorded repetitions do not fit.
         """
-        ids = _Ids(samples)
+        ids = _SampleIds(samples)
         missing, unknown = self._recorded.compare(ids)
         if unknown and whole is not None:
-            unknown = self._recorded.compare(_Ids(whole))[1]
+            _, unknown = self._recorded.compare(_SampleIds(whole))
+
         issues = []
         if missing:
             hint = " `--only answered` leaves such samples out." if len(missing) < len(ids) else ""
-            issues.append(Issue(f"{plural(len(missing), 'sample')} without a saved output: {_ids(missing)}.{hint}"))
+            count = plural(len(missing), "sample")
+            issues.append(Issue(f"{count} without a saved output: {_list_ids(missing)}.{hint}"))
         if unknown:
             close = nearest(unknown[0], missing[:1000])
             hint = f" Is `{unknown[0]}` meant to be `{close}`?" if close else ""
-            said = f"{plural(len(unknown), 'saved output')} for no sample of the dataset"
-            issues.append(Issue(f"{said}: {_ids(unknown)}.{hint}"))
+            count = plural(len(unknown), "saved output")
+            issues.append(Issue(f"{count} for no sample of the dataset: {_list_ids(unknown)}.{hint}"))
         if repetitions is not None and self.repetitions not in (1, repetitions):
             issues.append(
                 Issue(
@@ -139,7 +143,8 @@ class SavedOutputs:
         Args:
             samples: A dataset, or the ids of one.
         """
-        return self._recorded.compare(_Ids(samples))[0]
+        missing, _ = self._recorded.compare(_SampleIds(samples))
+        return missing
 
     def answers(self, ids: Sequence[str], repetition: int = 0) -> list[Output | TargetFailure]:
         """The recorded answers of some samples, in the order asked for.
@@ -166,17 +171,18 @@ class SavedOutputs:
         """
         part = SavedOutputs.__new__(SavedOutputs)
         part._recorded = self._recorded.excerpt(list(dict.fromkeys(ids)))  # noqa: SLF001 - of this class
-        part.repetitions, part.path = self.repetitions, self.path
+        part.repetitions = self.repetitions
+        part.path = self.path
         return part
 
 
-def _told_by_content(path: str | Path, reading: Reading) -> str:
+def _format_by_content(path: str | Path, reading: Reading) -> str:
     """The format of a file whose name does not say it."""
     with reading.open(path) as file:
         return "json" if file.read(_BEGINNING).removeprefix(BOM_UTF8).lstrip().startswith(b"{") else "yaml"
 
 
-class _Ids(Collection[str]):
+class _SampleIds(Collection[str]):
     """The ids of a dataset, read again each time they are gone through rather than kept."""
 
     def __init__(self, samples: Iterable[str | Sample]) -> None:
@@ -189,11 +195,11 @@ class _Ids(Collection[str]):
         return (sample.id if isinstance(sample, Sample) else sample for sample in self._samples)
 
     def __contains__(self, name: object) -> bool:
-        return any(name == known for known in self)
+        return any(name == sample_id for sample_id in self)
 
 
-def _ids(names: Sequence[str]) -> str:
-    return list_names(names, limit=_SHOWN)
+def _list_ids(ids: Sequence[str]) -> str:
+    return list_names(ids, limit=_SHOWN)
 
 
 def _file_digest(path: Path) -> str:
@@ -204,168 +210,68 @@ def _file_digest(path: Path) -> str:
         raise OutputsError(Issue(f"It can no longer be read: {error.strerror}.", str(path))) from None
 
 
-class _Memory:
-    """Answers that are kept in memory.
-
-    Attributes:
-        repetitions: How many are recorded for every sample.
-        file: The file whose rows they are, where another process can read some of them.
-        rows: Where the answers to each sample stand in that file.
-    """
-
-    file: ParquetFile | None = None
-    rows: Mapping[str, list[int]] = {}
-
-    def __init__(self, answers: dict[str, list[Answer]]) -> None:
-        self._answers = answers
-        self.repetitions = len(next(iter(answers.values())))
-
-    def __len__(self) -> int:
-        return len(self._answers)
-
-    def digest(self) -> str:
-        """The SHA-256 of all answers, whatever order they came in."""
-        digest = hashlib.sha256()
-        for name in sorted(self._answers):
-            # A lone surrogate, which JSON cannot hold, must not keep answers from having a name.
-            digest.update(repr((name, self._answers[name])).encode("utf-8", "backslashreplace"))
-        return digest.hexdigest()
-
-    def compare(self, ids: Collection[str]) -> tuple[list[str], list[str]]:
-        """Ids that are not recorded, and recorded ids that are not asked for."""
-        asked = set(ids)
-        missing = [name for name in ids if name not in self._answers]
-        return missing, [name for name in self._answers if name not in asked]
-
-    def answers(self, ids: Sequence[str], repetition: int) -> list[Answer]:
-        """Answers in the order asked for.
-
-        Raises:
-            OutputsError: Nothing is recorded for an id, or not so often.
-        """
-        try:
-            return [self._answers[name][repetition] for name in ids]
-        except KeyError as error:
-            raise OutputsError(Issue("No output is saved.", sample=str(error.args[0]))) from None
-        except IndexError:
-            message = f"Repetition {repetition} is not recorded; there are {self.repetitions}."
-            raise OutputsError(Issue(message)) from None
-
-    def excerpt(self, ids: list[str]) -> _Memory:
-        """The answers of some samples: as their places in a Parquet file, or as they are."""
-        if self.file is not None:
-            rows = [row for name in ids for row in self.rows[name]]
-            if self.file.can_read_rows(rows):
-                return _ParquetExcerpt(self.file, rows, self.repetitions)
-        return _Memory({name: self._answers[name] for name in ids})
+def _read_value(value: Any) -> AnswersInMemory:
+    """Read saved outputs that a program gives."""
+    return answers_from_texts(value) or join_answers(_read_root({"outputs": value}, None), file=None)
 
 
-class _ParquetExcerpt(_Memory):
-    """The answers of some samples of a Parquet file, which another process reads there.
-
-    Args:
-        source: The file.
-        places: The rows in which the answers stand.
-        repetitions: How many there are for each sample.
-    """
-
-    def __init__(self, source: ParquetFile, places: list[int], repetitions: int) -> None:
-        self._source, self._places, self.repetitions = source, places, repetitions
-
-    def __len__(self) -> int:
-        return len(self._places) // self.repetitions
-
-    @functools.cached_property
-    def _answers(self) -> dict[str, list[Answer]]:  # type: ignore[override]
-        reading = self._source.reading
-        found = parquet_entries(self._source.read_rows(self._places), reading)
-        return _memory(found, file=reading.file)._answers  # noqa: SLF001 - of its own kind
-
-
-def _texts(outputs: Any) -> _Memory | None:
-    """The answers of a map of ids to texts, the commonest form; None where it is another or something is wrong."""
-    if not isinstance(outputs, dict) or not outputs or set(map(type, outputs.values())) != {str}:
-        return None
-    if not all(type(name) is str and name.strip() for name in outputs):
-        return None
-    return _Memory({name: [Output(text)] for name, text in outputs.items()})
-
-
-def _memory(found: Iterable[Found | Issue], *, file: str | None) -> _Memory:
-    """Put entries together by id; raise every issue at once."""
-    issues: list[Issue] = []
-    slots: dict[str, dict[int, Answer]] = {}
-    places: dict[str, str | None] = {}
-    for entry in found:
-        if isinstance(entry, Issue):
-            issues.append(entry)
-            continue
-        name, repetition, answer, where = entry
-        held = slots.setdefault(name, {})
-        places.setdefault(name, where)
-        if repetition in held:
-            issues.append(Issue(f"Repetition {repetition} is given twice.", where, name))
-        held[repetition] = answer
-    if not slots and not issues:
-        issues.append(Issue("There are no outputs.", file))
-    most = max((len(held) for held in slots.values()), default=0)
-    for name, held in slots.items():
-        gap = next((number for number in range(len(held)) if number not in held), None)
-        if gap is not None:
-            issues.append(Issue(f"Repetition {gap} is missing.", places[name], name))
-        elif len(held) != most:
-            message = f"{len(held)} of {most} repetitions are recorded; every sample needs the same number."
-            issues.append(Issue(message, places[name], name))
-    if issues:
-        raise OutputsError(sort_issues(issues))
-    return _Memory({name: [held[number] for number in range(len(held))] for name, held in slots.items()})
-
-
-def _read_document(data: bytes, kind: str, reading: Reading) -> _Memory:
+def _read_document(data: bytes, kind: str, reading: Reading) -> AnswersInMemory:
     """Read a file whose root is a map with `outputs`."""
     if kind == "json":
         with suppress(ValueError):
-            value = quick_json(data)
-            texts = _texts(value["outputs"]) if isinstance(value, dict) and value.keys() == {"outputs"} else None
-            return texts or _memory(_read_root(value, None), file=reading.file)
+            root = quick_json(data)
+            answers = None
+            if isinstance(root, dict) and root.keys() == {"outputs"}:
+                answers = answers_from_texts(root["outputs"])
+            return answers or join_answers(_read_root(root, None), file=reading.file)
     document = parse_document(data, kind, reading)
-    return _memory(_read_root(document.value, document), file=reading.file)
+    return join_answers(_read_root(document.value, document), file=reading.file)
 
 
 def _read_root(root: Any, document: Document | None) -> Iterator[Found | Issue]:
     """Every recorded answer of a root, or what is wrong with it."""
     outputs = root.get("outputs") if isinstance(root, dict) else None
-    if isinstance(outputs, dict):
-        pairs: Iterable[tuple[Any, Any, Any]] = ((name, name, entry) for name, entry in outputs.items())
-    else:
-        pairs = ((at, None, entry) for at, entry in enumerate(outputs if isinstance(outputs, list) else ()))
+    is_malformed = not isinstance(outputs, (dict, list))
     try:
         msgspec.convert(root, OutputsFile)
-        is_malformed = not isinstance(outputs, (dict, list))
     except (msgspec.ValidationError, UnicodeEncodeError):
         is_malformed = True
-    for step, name, entry in pairs:
+
+    for step, name, entry in _entries(outputs):
         where = document.where(("outputs", step)) if document else pointer(("outputs", step))
         try:
-            found = read_entry(entry, name=name)
+            answers = read_entry(entry, name=name)
         except ValueError as error:
-            known = entry.get("id") if name is None else name
-            yield Issue(str(error), where, known)
+            sample = entry.get("id") if name is None else name
+            yield Issue(str(error), where, sample)
             continue
-        if found is None:
+        if answers is None:
             is_malformed = True
             continue
-        for repetition, answer in found[1]:
-            yield found[0], repetition, answer, where
+
+        sample_id, by_repetition = answers
+        for repetition, answer in by_repetition:
+            yield sample_id, repetition, answer, where
+
     if is_malformed:
         yield from check_shape(root, OutputsFile, document=document, items="outputs", surrogates=True)
 
 
-def _read_parquet(file: ParquetFile) -> _Memory:
-    found = list(parquet_entries(file.read(), file.reading))
-    held = _memory(found, file=file.reading.file)
+def _entries(outputs: Any) -> Iterator[tuple[str | int, str | None, Any]]:
+    """The key or index of each entry, the id that is its key, and the entry."""
+    if isinstance(outputs, dict):
+        yield from ((name, name, entry) for name, entry in outputs.items())
+    elif isinstance(outputs, list):
+        yield from ((index, None, entry) for index, entry in enumerate(outputs))
+
+
+def _read_parquet(file: ParquetFile) -> AnswersInMemory:
+    entries = list(parquet_entries(file.read(), file.reading))
+    answers = join_answers(entries, file=file.reading.file)
+
     rows: dict[str, list[int]] = {}
-    for row, entry in enumerate(found):
-        rows.setdefault(str(entry[0]), []).append(row)
-    held.file, held.rows = file, rows
-    return held
+    for row, (sample_id, *_) in enumerate(entries):
+        rows.setdefault(str(sample_id), []).append(row)
+    answers.file = file
+    answers.rows = rows
+    return answers

@@ -1,0 +1,162 @@
+"""Saved answers that are kept in memory, and how those of one sample are joined."""
+
+from __future__ import annotations
+
+import functools
+import hashlib
+from collections.abc import Collection, Iterable, Mapping, Sequence
+from typing import Any
+
+from deemster.errors import Issue, OutputsError
+from deemster.formats.document import sort_issues
+from deemster.formats.read_parquet import ParquetFile
+from deemster.records import Output
+from deemster.targets._saved_outputs_table import parquet_entries
+from deemster.targets.saved_output_format import Answer, Found
+
+
+class AnswersInMemory:
+    """Answers by sample id and repetition.
+
+    Attributes:
+        repetitions: How many are recorded for every sample.
+        file: The file whose rows they are, where another process can read some of them.
+        rows: Where the answers to each sample stand in that file.
+    """
+
+    file: ParquetFile | None = None
+    rows: Mapping[str, list[int]] = {}
+
+    def __init__(self, answers: dict[str, list[Answer]]) -> None:
+        self._answers = answers
+        self.repetitions = len(next(iter(answers.values())))
+
+    def __len__(self) -> int:
+        return len(self._answers)
+
+    def digest(self) -> str:
+        """The SHA-256 of all answers, whatever order they came in."""
+        digest = hashlib.sha256()
+        for name in sorted(self._answers):
+            # A lone surrogate, which JSON cannot hold, must not keep answers from having a name.
+            digest.update(repr((name, self._answers[name])).encode("utf-8", "backslashreplace"))
+        return digest.hexdigest()
+
+    def compare(self, ids: Collection[str]) -> tuple[list[str], list[str]]:
+        """Ids that are not recorded, and recorded ids that are not asked for."""
+        asked = set(ids)
+        missing = [name for name in ids if name not in self._answers]
+        return missing, [name for name in self._answers if name not in asked]
+
+    def answers(self, ids: Sequence[str], repetition: int) -> list[Answer]:
+        """Answers in the order asked for.
+
+        Raises:
+            OutputsError: Nothing is recorded for an id, or not so often.
+        """
+        try:
+            return [self._answers[name][repetition] for name in ids]
+        except KeyError as error:
+            raise OutputsError(Issue("No output is saved.", sample=str(error.args[0]))) from None
+        except IndexError:
+            message = f"Repetition {repetition} is not recorded; there are {self.repetitions}."
+            raise OutputsError(Issue(message)) from None
+
+    def excerpt(self, ids: list[str]) -> AnswersInMemory:
+        """The answers of some samples: as their places in a Parquet file, or as they are."""
+        if self.file is not None:
+            rows = [row for name in ids for row in self.rows[name]]
+            if self.file.can_read_rows(rows):
+                return _ParquetExcerpt(self.file, rows, self.repetitions)
+        return AnswersInMemory({name: self._answers[name] for name in ids})
+
+
+class _ParquetExcerpt(AnswersInMemory):
+    """The answers of some samples of a Parquet file, which another process reads there.
+
+    Args:
+        source: The file.
+        row_numbers: The rows in which the answers stand.
+        repetitions: How many there are for each sample.
+    """
+
+    def __init__(self, source: ParquetFile, row_numbers: list[int], repetitions: int) -> None:
+        self.repetitions = repetitions
+        self._source = source
+        self._row_numbers = row_numbers
+
+    def __len__(self) -> int:
+        return len(self._row_numbers) // self.repetitions
+
+    @functools.cached_property
+    def _answers(self) -> dict[str, list[Answer]]:  # type: ignore[override]
+        reading = self._source.reading
+        entries = parquet_entries(self._source.read_rows(self._row_numbers), reading)
+        return join_answers(entries, file=reading.file)._answers  # noqa: SLF001 - of its own kind
+
+
+def answers_from_texts(outputs: Any) -> AnswersInMemory | None:
+    """The answers of a map of ids to texts, the commonest form; None where it is another or something is wrong."""
+    if not isinstance(outputs, dict) or not outputs or set(map(type, outputs.values())) != {str}:
+        return None
+    if not all(type(name) is str and name.strip() for name in outputs):
+        return None
+    return AnswersInMemory({name: [Output(text)] for name, text in outputs.items()})
+
+
+def join_answers(entries: Iterable[Found | Issue], *, file: str | None) -> AnswersInMemory:
+    """Join the answers to each sample.
+
+    Args:
+        entries: Answers in any order, and what is wrong.
+        file: How messages name the file.
+
+    Raises:
+        OutputsError: Something is wrong; every issue is given.
+    """
+    joined = _JoinedAnswers()
+    for entry in entries:
+        if isinstance(entry, Issue):
+            joined.issues.append(entry)
+        else:
+            joined.add(entry)
+
+    joined.check_repetitions()
+    if not joined.by_id and not joined.issues:
+        joined.issues.append(Issue("There are no outputs.", file))
+    if joined.issues:
+        raise OutputsError(sort_issues(joined.issues))
+
+    in_order = {
+        name: [answers[repetition] for repetition in range(len(answers))] for name, answers in joined.by_id.items()
+    }
+    return AnswersInMemory(in_order)
+
+
+class _JoinedAnswers:
+    """Answers by sample id, then repetition, and what is wrong with them."""
+
+    def __init__(self) -> None:
+        self.by_id: dict[str, dict[int, Answer]] = {}
+        self.issues: list[Issue] = []
+        # Where the first answer to each sample stands.
+        self._where: dict[str, str | None] = {}
+
+    def add(self, entry: Found) -> None:
+        name, repetition, answer, where = entry
+        answers = self.by_id.setdefault(name, {})
+        self._where.setdefault(name, where)
+        if repetition in answers:
+            self.issues.append(Issue(f"Repetition {repetition} is given twice.", where, name))
+        answers[repetition] = answer
+
+    def check_repetitions(self) -> None:
+        """Every sample needs the same number of repetitions, with no gap."""
+        most = max(map(len, self.by_id.values()), default=0)
+        for name, answers in self.by_id.items():
+            gap = next((repetition for repetition in range(len(answers)) if repetition not in answers), None)
+            if gap is not None:
+                self.issues.append(Issue(f"Repetition {gap} is missing.", self._where[name], name))
+            elif len(answers) != most:
+                message = f"{len(answers)} of {most} repetitions are recorded; every sample needs the same number."
+                self.issues.append(Issue(message, self._where[name], name))
